@@ -1,0 +1,76 @@
+# orrery_module(NAME [DEPS module...] [LINK target...])
+#
+# Declares the library of src/NAME. Its place in the ladder is the order of the calls: a module knows
+# only those declared before it. Configuring fails on an upward or unknown DEPS entry, and on any
+# `#include "module/..."` of a module that is neither the module itself nor among its DEPS.
+#
+# With ORRERY_TESTS it also builds
+#   NAME_test        every src/NAME/*_test.cpp,
+#   NAME_link_test   a program of that module and its DEPS alone, whole archive: nothing may be undefined.
+
+set_property(GLOBAL PROPERTY ORRERY_LADDER "")
+
+function(orrery_check_includes name deps)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.hpp
+       ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB modules RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*)
+  foreach(source IN LISTS sources)
+    # Editing an include must run this check again.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} includes REGEX "^#include \"[a-z_]+/")
+    foreach(line IN LISTS includes)
+      string(REGEX REPLACE "^#include \"([a-z_]+)/.*" "\\1" target "${line}")
+      if(target IN_LIST modules AND NOT target STREQUAL name AND NOT target IN_LIST deps)
+        file(RELATIVE_PATH shown ${CMAKE_SOURCE_DIR} ${source})
+        message(FATAL_ERROR "${shown}: module '${name}' may not include '${target}' (${line}); "
+                            "it may use: ${deps}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+function(orrery_module name)
+  cmake_parse_arguments(arg "" "" "DEPS;LINK" ${ARGN})
+  get_property(ladder GLOBAL PROPERTY ORRERY_LADDER)
+  foreach(dep IN LISTS arg_DEPS)
+    if(NOT dep IN_LIST ladder)
+      message(FATAL_ERROR "module '${name}' depends on '${dep}', which is not below it; "
+                          "below it are: ${ladder}")
+    endif()
+  endforeach()
+  orrery_check_includes(${name} "${arg_DEPS}")
+  set_property(GLOBAL APPEND PROPERTY ORRERY_LADDER ${name})
+
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(libraries ${arg_LINK})
+  foreach(dep IN LISTS arg_DEPS)
+    list(APPEND libraries orrery_${dep})
+  endforeach()
+
+  add_library(orrery_${name} STATIC ${sources})
+  target_include_directories(orrery_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(orrery_${name} PUBLIC ${libraries})
+  if(ORRERY_TESTS)
+    orrery_module_tests(${name} "${tests}")
+  endif()
+endfunction()
+
+function(orrery_module_tests name tests)
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE orrery_${name} GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE
+      ORRERY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60)
+  endif()
+
+  set(main ${CMAKE_BINARY_DIR}/${name}_link_test_main.cpp)
+  file(GENERATE OUTPUT ${main} CONTENT "int main() { return 0; }\n")
+  add_executable(${name}_link_test ${main})
+  target_link_libraries(${name}_link_test PRIVATE
+    -Wl,--whole-archive orrery_${name} -Wl,--no-whole-archive)
+  add_test(NAME ${name}.links_alone COMMAND ${name}_link_test)
+endfunction()
