@@ -1,0 +1,144 @@
+#include "base/field_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/nearest_name.hpp"
+#include "base/utf8.hpp"
+
+namespace orrery {
+namespace {
+
+std::optional<double> plain_number(const DocumentNode& node) {
+  if (node.kind() != NodeKind::kScalar || node.quoted()) return std::nullopt;
+  const std::string_view text = node.text();
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, failure] = std::from_chars(text.data(), end, number);
+  if (failure != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Status unexpected_node(const DocumentNode& node, std::string_view expected) {
+  return input_error(node.position(), fmt::format("expected {}, found {}", expected, node.shown()));
+}
+
+Result<std::string> read_string(const DocumentNode& node) {
+  if (node.kind() != NodeKind::kScalar) {
+    Status status = unexpected_node(node, "text");
+    return forward_error(status);
+  }
+  return std::string(node.text());
+}
+
+Result<bool> read_truth(const DocumentNode& node) {
+  if (node.kind() == NodeKind::kScalar && !node.quoted()) {
+    if (node.text() == "true" || node.text() == "True") return true;
+    if (node.text() == "false" || node.text() == "False") return false;
+  }
+  Status status = unexpected_node(node, "true or false");
+  return forward_error(status);
+}
+
+Result<double> read_number(const DocumentNode& node) {
+  const std::optional<double> number = plain_number(node);
+  if (!number || !std::isfinite(*number)) {
+    Status status = unexpected_node(node, "a number");
+    return forward_error(status);
+  }
+  return *number;
+}
+
+Result<double> read_quantity(const DocumentNode& node, const QuantityKind& kind, Units units,
+                             double bare_factor) {
+  if (node.kind() != NodeKind::kScalar) {
+    Status status =
+        unexpected_node(node, fmt::format("a {} such as \"{}\"", kind.name, kind.example));
+    return forward_error(status);
+  }
+  const std::optional<double> bare = plain_number(node);
+  if (units == Units::kInTextOrKey && bare) {
+    const double value = *bare * bare_factor;
+    if (Status plausible = check_plausible(value, kind); !plausible) {
+      return input_error(node.position(), plausible.error().message);
+    }
+    return value;
+  }
+  Result<double> value = parse_quantity(node.text(), kind);
+  if (!value) return input_error(node.position(), value.error().message);
+  return value;
+}
+
+Result<std::int64_t> read_integer(const DocumentNode& node, std::int64_t low, std::int64_t high) {
+  const std::optional<double> number = plain_number(node);
+  if (!number || !std::isfinite(*number) || *number != std::floor(*number)) {
+    Status status = unexpected_node(node, "a whole number");
+    return forward_error(status);
+  }
+  if (*number < static_cast<double>(low) || *number > static_cast<double>(high)) {
+    return input_error(node.position(), fmt::format("{} is out of range, expected {} to {}",
+                                                    node.text(), low, high));
+  }
+  return static_cast<std::int64_t>(*number);
+}
+
+Result<std::size_t> read_word(const DocumentNode& node, std::span<const std::string_view> words) {
+  const auto found = std::find(words.begin(), words.end(), node.text());
+  if (node.kind() == NodeKind::kScalar && found != words.end()) {
+    return static_cast<std::size_t>(found - words.begin());
+  }
+  return input_error(node.position(),
+                     fmt::format("unknown value {}{}; expected one of: {}", node.shown(),
+                                 did_you_mean(node.text(), words), fmt::join(words, ", ")));
+}
+
+FieldReader::FieldReader(const DocumentNode& mapping, Options options)
+    : mapping_(mapping),
+      options_(options),
+      entries_(mapping.entries()),
+      used_(entries_.size(), false) {}
+
+const DocumentNode* FieldReader::find_even_null(std::string_view key) {
+  known_.push_back(key);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].key.text() != key) continue;
+    used_[i] = true;
+    return &entries_[i].value;
+  }
+  return nullptr;
+}
+
+const DocumentNode* FieldReader::find(std::string_view key) {
+  const DocumentNode* value = find_even_null(key);
+  return value != nullptr && value->kind() == NodeKind::kNull ? nullptr : value;
+}
+
+void FieldReader::missing(std::string_view key) {
+  if (options_.mode == Options::Mode::kPatch) return;
+  fail(input_error(mapping_.position(), fmt::format("the key \"{}\" is missing", key)));
+}
+
+void FieldReader::fail(Status status) {
+  if (status_ && !status) status_ = std::move(status);
+}
+
+Status FieldReader::finish() {
+  // An unknown key explains a missing one, so it is told first.
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (used_[i]) continue;
+    const DocumentNode& key = entries_[i].key;
+    return input_error(
+        key.position(),
+        fmt::format("unknown key \"{}\"{}; known here: {}", printable(key.text(), 60),
+                    did_you_mean(key.text(), known_), fmt::join(known_, ", ")));
+  }
+  return status_;
+}
+
+}  // namespace orrery

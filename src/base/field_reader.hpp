@@ -1,0 +1,260 @@
+// base/field_reader.hpp - fills typed structs from a Document, and names what is wrong in it.
+//
+// A struct that can be read (and written, base/field_writer.hpp) says so once, with
+//
+//   template <class Visitor, SameStruct<Rack> Self>
+//   void describe(Visitor& visitor, Self& rack) {
+//     visitor.required("nodes", rack.nodes);
+//     visitor.optional("cooling", rack.cooling);
+//   }
+//
+// The reader reports the first thing wrong with its position: a missing key, an unknown key (with
+// the nearest known one), a wrong type, a quantity without unit or of the wrong one, a number out
+// of range. A struct may have a member `SourcePosition where`, which is set to the mapping's
+// position.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/document.hpp"
+#include "base/quantity_text.hpp"
+
+namespace orrery {
+
+/// Self is Struct or const Struct: one describe() serves reading and writing.
+template <class Self, class Struct>
+concept SameStruct = std::same_as<std::remove_const_t<Self>, Struct>;
+
+/// Whether a quantity must carry its unit, or may be a bare number in base units because the key
+/// itself names the unit ("hbm_bytes: 85899345920"), as in the catalog.
+enum class Units { kInText, kInTextOrKey };
+
+/// A word of a file and the enumerator it stands for; read through `enum_words(Enum{})`.
+template <class Enum>
+struct EnumWord {
+  std::string_view word;
+  Enum value;
+};
+
+class FieldReader;
+
+template <class T>
+concept Describable = requires(FieldReader& reader, T& value) { describe(reader, value); };
+
+template <class T>
+concept WordedEnum = std::is_enum_v<T> && requires { enum_words(T{}); };
+
+/// The node is none of what was expected: "expected a list, found \"x\"".
+[[nodiscard]] Status unexpected_node(const DocumentNode& node, std::string_view expected);
+
+[[nodiscard]] Result<std::string> read_string(const DocumentNode& node);
+[[nodiscard]] Result<bool> read_truth(const DocumentNode& node);
+[[nodiscard]] Result<double> read_number(const DocumentNode& node);
+/// `bare_factor`: base units per unit of a bare number, where `units` allows one.
+[[nodiscard]] Result<double> read_quantity(const DocumentNode& node, const QuantityKind& kind,
+                                           Units units, double bare_factor = 1);
+/// A whole number in [low, high]; "1e3" and "4.0" are whole.
+[[nodiscard]] Result<std::int64_t> read_integer(const DocumentNode& node, std::int64_t low,
+                                                std::int64_t high);
+/// Position in `words` of the node's text.
+[[nodiscard]] Result<std::size_t> read_word(const DocumentNode& node,
+                                            std::span<const std::string_view> words);
+
+/// Reads one mapping, key by key; finish() after the last.
+class FieldReader {
+ public:
+  /// `patch`: required keys may be absent and then keep what the struct already holds.
+  struct Options {
+    Units units = Units::kInText;
+    enum class Mode { kWhole, kPatch } mode = Mode::kWhole;
+  };
+
+  FieldReader(const DocumentNode& mapping, Options options);
+
+  template <class T>
+  void required(std::string_view key, T& out) {
+    const DocumentNode* value = find(key);
+    if (value == nullptr) {
+      missing(key);
+    } else {
+      store(*value, out);
+    }
+  }
+
+  /// Absent or null leaves `out` as it is (null empties an optional).
+  template <class T>
+  void optional(std::string_view key, T& out) {
+    if (const DocumentNode* value = find(key); value != nullptr) store(*value, out);
+  }
+
+  template <class T>
+  void optional(std::string_view key, std::optional<T>& out) {
+    const DocumentNode* value = find_even_null(key);
+    if (value == nullptr) return;
+    if (value->kind() == NodeKind::kNull) {
+      out.reset();
+      return;
+    }
+    // A patch of a present struct keeps its other fields.
+    T read = out.has_value() ? *std::move(out) : T{};
+    out.reset();
+    store(*value, read);
+    out = std::move(read);
+  }
+
+  /// A known key whose value somebody else reads.
+  void elsewhere(std::string_view key) { find_even_null(key); }
+
+  /// Notes a failure found by the caller; the first one stays.
+  void fail(Status status);
+
+  [[nodiscard]] bool ok() const { return status_.has_value(); }
+
+  /// The first failure, or an error for a key nobody asked for.
+  [[nodiscard]] Status finish();
+
+ private:
+  template <class T>
+  void store(const DocumentNode& value, T& out);
+
+  const DocumentNode* find(std::string_view key);
+  const DocumentNode* find_even_null(std::string_view key);
+  void missing(std::string_view key);
+
+  DocumentNode mapping_;
+  Options options_;
+  std::vector<DocumentNode::Entry> entries_;
+  std::vector<bool> used_;
+  std::vector<std::string_view> known_;
+  Status status_;
+};
+
+namespace detail {
+
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <class T>
+struct IsQuantity : std::false_type {};
+template <class Dim>
+struct IsQuantity<Quantity<Dim>> : std::true_type {};
+template <class T>
+struct IsInUnit : std::false_type {};
+template <class Q, long Num, long Den>
+struct IsInUnit<InUnit<Q, Num, Den>> : std::true_type {};
+template <class T>
+struct IsPairs : std::false_type {};
+template <class T>
+struct IsPairs<std::vector<std::pair<std::string, T>>> : std::true_type {};
+
+template <class T, class U>
+Status keep(Result<U> read, T& out) {
+  if (!read) return forward_error(read);
+  out = static_cast<T>(*std::move(read));
+  return {};
+}
+
+}  // namespace detail
+
+template <class T>
+[[nodiscard]] Status read_value(const DocumentNode& node, T& out, FieldReader::Options options);
+
+template <Describable T>
+[[nodiscard]] Status read_struct(const DocumentNode& node, T& out, FieldReader::Options options) {
+  if (node.kind() != NodeKind::kMapping) return unexpected_node(node, "a mapping");
+  FieldReader reader(node, options);
+  if constexpr (requires { out.where; }) out.where = node.position();
+  describe(reader, out);
+  return reader.finish();
+}
+
+template <class T>
+[[nodiscard]] Status read_list(const DocumentNode& node, std::vector<T>& out,
+                               FieldReader::Options options) {
+  if (node.kind() != NodeKind::kSequence) return unexpected_node(node, "a list");
+  out.clear();
+  options.mode = FieldReader::Options::Mode::kWhole;
+  for (const DocumentNode& item : node.items()) {
+    T value{};
+    if (Status status = read_value(item, value, options); !status) return status;
+    out.push_back(std::move(value));
+  }
+  return {};
+}
+
+template <class T>
+[[nodiscard]] Status read_pairs(const DocumentNode& node,
+                                std::vector<std::pair<std::string, T>>& out,
+                                FieldReader::Options options) {
+  if (node.kind() != NodeKind::kMapping) return unexpected_node(node, "a mapping");
+  out.clear();
+  for (const auto& [key, item] : node.entries()) {
+    T value{};
+    if (Status status = read_value(item, value, options); !status) return status;
+    out.emplace_back(std::string(key.text()), std::move(value));
+  }
+  return {};
+}
+
+template <WordedEnum T>
+[[nodiscard]] Status read_enum(const DocumentNode& node, T& out) {
+  const auto table = enum_words(T{});
+  std::vector<std::string_view> words;
+  for (const auto& entry : table) words.push_back(entry.word);
+  Result<std::size_t> at = read_word(node, words);
+  if (!at) return forward_error(at);
+  out = table[*at].value;
+  return {};
+}
+
+template <class T>
+Status read_value(const DocumentNode& node, T& out, FieldReader::Options options) {
+  if constexpr (detail::IsPairs<T>::value) {
+    return read_pairs(node, out, options);
+  } else if constexpr (detail::IsVector<T>::value) {
+    return read_list(node, out, options);
+  } else if constexpr (detail::IsQuantity<T>::value) {
+    return detail::keep(
+        read_quantity(node, kind_of<T>(), options.units).map([](double value) { return T(value); }),
+        out);
+  } else if constexpr (detail::IsInUnit<T>::value) {
+    using Q = decltype(out.quantity);
+    return detail::keep(
+        read_quantity(node, kind_of<Q>(), options.units, T::kBaseUnits).map([](double value) {
+          return Q(value);
+        }),
+        out.quantity);
+  } else if constexpr (std::same_as<T, std::string>) {
+    return detail::keep(read_string(node), out);
+  } else if constexpr (std::same_as<T, bool>) {
+    return detail::keep(read_truth(node), out);
+  } else if constexpr (std::integral<T>) {
+    constexpr auto kHigh = static_cast<std::int64_t>(
+        std::min<std::uint64_t>(std::numeric_limits<T>::max(), std::uint64_t{1} << 53));
+    constexpr std::int64_t kLow = std::is_signed_v<T> ? -kHigh : 0;
+    return detail::keep(read_integer(node, kLow, kHigh), out);
+  } else if constexpr (std::floating_point<T>) {
+    return detail::keep(read_number(node), out);
+  } else if constexpr (WordedEnum<T>) {
+    return read_enum(node, out);
+  } else {
+    return read_struct(node, out, options);
+  }
+}
+
+template <class T>
+void FieldReader::store(const DocumentNode& value, T& out) {
+  fail(read_value(value, out, options_));
+}
+
+}  // namespace orrery

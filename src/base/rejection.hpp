@@ -1,0 +1,35 @@
+// base/rejection.hpp - a "no" as a value: why a well-formed wish is not granted now, or ever.
+//
+// A Rejection is an answer, not a failure: it carries what blocks the wish, so that `explain` can
+// look for the smallest change that turns it into a yes. Wrong input is an Error (base/error.hpp).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery {
+
+enum class RejectionKind {
+  kBusy,    ///< fits the fleet, but what it needs is in use
+  kNever,   ///< the fleet, as built, can never hold it
+  kQuota,   ///< the tenant's limit
+  kPower,   ///< a power or cooling cap
+  kMemory,  ///< the work does not fit the memory of the accelerators
+  kStack,   ///< no accelerator with the software stack it needs
+};
+
+/// The word used in output and files: "busy", "never", ...
+[[nodiscard]] std::string_view name_of(RejectionKind kind);
+
+struct Rejection {
+  RejectionKind kind = RejectionKind::kBusy;
+  /// The things that stand in the way (names of domains, jobs, quotas), in ascending order of id.
+  std::vector<std::string> blocking;
+  std::string reason;
+
+  /// "busy: REASON (blocked by A, B)".
+  [[nodiscard]] std::string text() const;
+};
+
+}  // namespace orrery
