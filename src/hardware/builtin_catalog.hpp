@@ -1,0 +1,13 @@
+// hardware/builtin_catalog.hpp - the catalog/*.yaml files this program was built with.
+#pragma once
+
+#include <span>
+
+#include "base/embedded_file.hpp"
+
+namespace orrery {
+
+/// In name order. Defined in a source generated at build time (cmake/EmbedFiles.cmake).
+[[nodiscard]] std::span<const EmbeddedFile> builtin_catalog();
+
+}  // namespace orrery

@@ -1,0 +1,202 @@
+// hardware/catalog.hpp - every fact about machines, as typed immutable tables.
+//
+// Built once, by Catalog::load, from the documents compiled into the program and the files of an
+// overlay directory; every cross-reference holds afterwards. A row of an overlay with a known id
+// patches that row; a row with `like: ID` starts as a copy of ID; any other row is complete.
+// Immutable and freely shared between threads. Look-ups by name are O(log rows).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/document.hpp"
+#include "base/embedded_file.hpp"
+#include "base/error.hpp"
+#include "base/id.hpp"
+#include "hardware/accelerator.hpp"
+#include "hardware/facility.hpp"
+#include "hardware/fat_tree_vector.hpp"
+#include "hardware/link.hpp"
+#include "hardware/node_type.hpp"
+#include "hardware/price.hpp"
+#include "hardware/reliability.hpp"
+#include "hardware/software_stack.hpp"
+#include "hardware/system_type.hpp"
+
+namespace orrery {
+
+/// Position of a type in Catalog::nodes().
+using NodeTypeId = Id<struct NodeTypeTag>;
+
+/// A fact kept as its source gives it, without a table of its own: "checkpoint.bytes_per_parameter.
+/// total_full" -> "14".
+struct Evidence {
+  std::string id;
+  std::vector<std::pair<std::string, std::string>> values;
+  SourcePosition where;
+};
+
+/// One table and the section of a catalog file it is read from.
+template <class Row>
+struct CatalogTable {
+  std::string_view section;
+  std::vector<Row> rows;
+  /// Lower-case id or alias -> position, sorted.
+  std::vector<std::pair<std::string, std::size_t>> names;
+};
+
+class Catalog {
+ public:
+  /// `sources` first, then every *.yaml of `overlay_directory` ("" for none) in name order.
+  /// Errors: anything wrong in a file, with file:line:column.
+  [[nodiscard]] static Result<Catalog> load(std::span<const EmbeddedFile> sources,
+                                            const std::string& overlay_directory);
+
+  template <class Row>
+  [[nodiscard]] const std::vector<Row>& all() const {
+    return table<Row>().rows;
+  }
+  [[nodiscard]] const std::vector<Evidence>& evidence() const { return evidence_; }
+
+  /// By id or alias, without regard to ASCII case; nullptr when there is none.
+  template <class Row>
+  [[nodiscard]] const Row* find(std::string_view name) const {
+    const std::optional<std::size_t> at = position(table<Row>().names, name);
+    return at ? &table<Row>().rows[*at] : nullptr;
+  }
+
+  /// As find, with an error (at `where`) that names the nearest candidates.
+  template <class Row>
+  [[nodiscard]] Result<const Row*> require(std::string_view name, SourcePosition where = {}) const {
+    if (const Row* row = find<Row>(name); row != nullptr) return row;
+    return unknown_name(table<Row>().names, table<Row>().section, name, std::move(where));
+  }
+
+  /// Position of a row in its table, for ids. Precondition: `row` belongs to this catalog.
+  template <class Row>
+  [[nodiscard]] std::size_t index_of(const Row& row) const {
+    return static_cast<std::size_t>(&row - table<Row>().rows.data());
+  }
+
+  /// The node type that "TYPE:N" means.
+  [[nodiscard]] const NodeType& default_node(const Accelerator& accelerator) const;
+  /// Supply and price rows; a chip made with `like` has those of its model. nullptr: none known.
+  [[nodiscard]] const Supply* supply(const Accelerator& accelerator) const;
+  [[nodiscard]] const AcceleratorPrice* price(const Accelerator& accelerator) const;
+  [[nodiscard]] const ServerCapex* server_capex(std::string_view node_or_system_id) const;
+
+  /// Whether a framework runs on an accelerator, through what, and why (not).
+  struct StackAnswer {
+    Support support = Support::kNo;
+    const Platform* platform = nullptr;
+    const SoftwareStack* stack = nullptr;       ///< the platform's row
+    const StackException* exception = nullptr;  ///< overrides it
+  };
+  [[nodiscard]] StackAnswer stack(const Framework& framework, const Accelerator& accelerator) const;
+
+  /// Calls visit(const CatalogTable<Row>&) for every table, in a fixed order.
+  template <class Visitor>
+  void for_each_table(Visitor&& visit) const {
+    std::apply([&](const auto&... each) { (visit(each), ...); }, tables_);
+  }
+
+ private:
+  friend class CatalogLoader;
+  friend class CatalogChecker;
+
+  using Tables =
+      std::tuple<CatalogTable<Accelerator>, CatalogTable<NodeType>, CatalogTable<SystemType>,
+                 CatalogTable<ScaleOutFabric>, CatalogTable<ScaleUpLink>, CatalogTable<HostLink>,
+                 CatalogTable<MemoryTier>, CatalogTable<CoolingClass>, CatalogTable<PowerLevel>,
+                 CatalogTable<GridCarbon>, CatalogTable<ElectricityPrice>,
+                 CatalogTable<StorageSystem>, CatalogTable<AcceleratorPrice>,
+                 CatalogTable<ServerCapex>, CatalogTable<FailureProfile>,
+                 CatalogTable<ComponentFailureRate>, CatalogTable<DetectionTime>,
+                 CatalogTable<RestartTime>, CatalogTable<Platform>, CatalogTable<Framework>,
+                 CatalogTable<SoftwareStack>, CatalogTable<StackException>,
+                 CatalogTable<ExportClass>, CatalogTable<Supply>, CatalogTable<FatTreeVector>>;
+
+  /// The accelerator this one began as a copy of; nullptr: none.
+  [[nodiscard]] const Accelerator* model_of(const Accelerator& accelerator) const;
+
+  /// The row about the accelerator, else about its model, or the model's model.
+  template <class Row>
+  [[nodiscard]] const Row* own_or_models(const Accelerator& accelerator) const;
+
+  template <class Row>
+  [[nodiscard]] const CatalogTable<Row>& table() const {
+    return std::get<CatalogTable<Row>>(tables_);
+  }
+
+  [[nodiscard]] static std::optional<std::size_t> position(
+      const std::vector<std::pair<std::string, std::size_t>>& names, std::string_view name);
+  [[nodiscard]] static tl::unexpected<Error> unknown_name(
+      const std::vector<std::pair<std::string, std::size_t>>& names, std::string_view section,
+      std::string_view name, SourcePosition where);
+
+  Tables tables_{{"accelerators", {}, {}},
+                 {"nodes", {}, {}},
+                 {"systems", {}, {}},
+                 {"scaleout_fabrics", {}, {}},
+                 {"scaleup_links", {}, {}},
+                 {"host_links", {}, {}},
+                 {"memory_tiers", {}, {}},
+                 {"cooling", {}, {}},
+                 {"power_levels", {}, {}},
+                 {"grid_carbon_g_per_kwh", {}, {}},
+                 {"electricity_usd_per_kwh", {}, {}},
+                 {"storage_systems", {}, {}},
+                 {"accelerator_prices", {}, {}},
+                 {"server_capex", {}, {}},
+                 {"failure_profiles", {}, {}},
+                 {"component_failure_rates", {}, {}},
+                 {"detection_times", {}, {}},
+                 {"restart_times", {}, {}},
+                 {"platforms", {}, {}},
+                 {"frameworks", {}, {}},
+                 {"stacks", {}, {}},
+                 {"accelerator_stacks", {}, {}},
+                 {"export_classes", {}, {}},
+                 {"supply", {}, {}},
+                 {"fat_tree_vectors", {}, {}}};
+  std::vector<Evidence> evidence_;
+};
+
+/// What a row is called: its id, or the thing it is about.
+template <class Row>
+[[nodiscard]] std::string_view name_of_row(const Row& row) {
+  if constexpr (requires { row.id; }) {
+    return row.id;
+  } else if constexpr (requires { row.region; }) {
+    return row.region;
+  } else if constexpr (requires { row.level; }) {
+    return row.level;
+  } else if constexpr (requires { row.component; }) {
+    return row.component;
+  } else if constexpr (requires { row.path; }) {
+    return row.path;
+  } else if constexpr (requires { row.framework; }) {
+    return row.framework;
+  } else if constexpr (requires { row.accelerator; } && requires { row.export_class; }) {
+    return row.accelerator;
+  } else if constexpr (requires { row.unit_capex; }) {
+    return row.accelerator;
+  } else if constexpr (requires { row.node; }) {
+    return row.node;
+  } else {
+    return "";
+  }
+}
+
+/// Whether rows of a table are told apart by name_of_row alone.
+template <class Row>
+inline constexpr bool kNamedRows =
+    !std::same_as<Row, SoftwareStack> && !std::same_as<Row, StackException> &&
+    !std::same_as<Row, RestartTime> && !std::same_as<Row, FatTreeVector>;
+
+}  // namespace orrery

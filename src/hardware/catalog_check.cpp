@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hardware/catalog_loader.hpp"
+
+namespace orrery {
+namespace {
+
+Status check_count(int value, int high, std::string_view what, const SourcePosition& where) {
+  if (value >= 1 && value <= high) return {};
+  return input_error(where, fmt::format("{} is {}, expected 1 to {}", what, value, high));
+}
+
+}  // namespace
+
+template <class Row>
+Status CatalogChecker::resolve(std::string& reference, const SourcePosition& where) const {
+  Result<const Row*> row = catalog_.require<Row>(reference, where);
+  if (!row) return forward_error(row);
+  reference = std::string(name_of_row(**row));
+  return {};
+}
+
+Status CatalogChecker::run() {
+  for (Status (CatalogChecker::*check)() :
+       {&CatalogChecker::check_accelerators, &CatalogChecker::check_nodes,
+        &CatalogChecker::check_default_nodes, &CatalogChecker::check_systems,
+        &CatalogChecker::check_prices, &CatalogChecker::check_software,
+        &CatalogChecker::check_facility}) {
+    if (Status status = (this->*check)(); !status) return status;
+  }
+  return {};
+}
+
+Status CatalogChecker::check_accelerators() {
+  for (Accelerator& a : rows<Accelerator>()) {
+    Status status;
+    if (a.scale_up.technology) status = resolve<ScaleUpLink>(*a.scale_up.technology, a.where);
+    if (status && a.host.technology) status = resolve<HostLink>(*a.host.technology, a.where);
+    if (status && a.scale_up.domain_max) {
+      status = check_count(*a.scale_up.domain_max, 1 << 20, "domain_max_accelerators", a.where);
+    }
+    if (!status) return status;
+    if (a.memory <= Bytes(0) || a.memory_bandwidth <= BytesPerSecond(0)) {
+      return input_error(a.where, fmt::format("\"{}\" has no memory or no bandwidth", a.id));
+    }
+  }
+  return {};
+}
+
+Status CatalogChecker::check_nodes() {
+  constexpr int kAcceleratorsMax = 64;  // a node's free accelerators are one 64-bit mask
+  for (NodeType& node : rows<NodeType>()) {
+    Status status = resolve<Accelerator>(node.accelerator, node.where);
+    if (status) {
+      status = check_count(node.accelerators_per_node, kAcceleratorsMax, "accelerators_per_node",
+                           node.where);
+    }
+    if (!status) return status;
+    const Accelerator& accelerator = *catalog_.find<Accelerator>(node.accelerator);
+    const int domain_max = accelerator.scale_up.domain_max.value_or(1);
+    status = check_count(node.scale_up_domain_accelerators, domain_max,
+                         "scaleup_domain_accelerators", node.where);
+    if (!status) return status;
+    if (node.cooling != "air" && node.cooling != "direct-liquid") {
+      return input_error(node.where, fmt::format("cooling is \"{}\", expected air or direct-liquid",
+                                                 node.cooling));
+    }
+    if (node.assumed_power && node.assumed_power->high < node.assumed_power->low) {
+      return input_error(node.where, "assumed_watts: high is below low");
+    }
+  }
+  return {};
+}
+
+Status CatalogChecker::check_default_nodes() {
+  for (Accelerator& a : rows<Accelerator>()) {
+    if (!a.default_node.empty()) {
+      if (Status status = resolve<NodeType>(a.default_node, a.where); !status) return status;
+    } else {
+      const auto& nodes = catalog_.all<NodeType>();
+      const auto first = std::find_if(nodes.begin(), nodes.end(), [&](const NodeType& node) {
+        return node.accelerator == a.id;
+      });
+      if (first != nodes.end()) a.default_node = first->id;
+    }
+    if (a.default_node.empty()) {
+      return input_error(a.where,
+                         fmt::format("\"{0}\" belongs to no node type; add one, such as "
+                                     "nodes: [{{id: {0}-8, like: dgx-h100, accelerator: {0}}}]",
+                                     a.id));
+    }
+    if (catalog_.find<NodeType>(a.default_node)->accelerator != a.id) {
+      return input_error(
+          a.where, fmt::format("default_node \"{}\" holds other accelerators", a.default_node));
+    }
+  }
+  return {};
+}
+
+Status CatalogChecker::check_systems() {
+  for (SystemType& system : rows<SystemType>()) {
+    Status status = resolve<NodeType>(system.node, system.where);
+    if (status && system.fabric) status = resolve<ScaleOutFabric>(*system.fabric, system.where);
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status CatalogChecker::check_prices() {
+  for (AcceleratorPrice& price : rows<AcceleratorPrice>()) {
+    Status status = resolve<Accelerator>(price.accelerator, price.where);
+    if (!status) return status;
+  }
+  for (ServerCapex& capex : rows<ServerCapex>()) {
+    if (const auto* system = catalog_.find<SystemType>(capex.node); system != nullptr) {
+      capex.node = system->id;
+      continue;
+    }
+    if (Status status = resolve<NodeType>(capex.node, capex.where); !status) return status;
+  }
+  return {};
+}
+
+Status CatalogChecker::check_software() {
+  for (SoftwareStack& stack : rows<SoftwareStack>()) {
+    Status status = resolve<Framework>(stack.framework, stack.where);
+    if (status) status = resolve<Platform>(stack.platform, stack.where);
+    if (!status) return status;
+  }
+  for (StackException& exception : rows<StackException>()) {
+    Status status = resolve<Framework>(exception.framework, exception.where);
+    if (status) status = resolve<Accelerator>(exception.accelerator, exception.where);
+    if (!status) return status;
+  }
+  for (Supply& supply : rows<Supply>()) {
+    Status status = resolve<Accelerator>(supply.accelerator, supply.where);
+    if (status) status = resolve<Platform>(supply.platform, supply.where);
+    if (status) status = resolve<ExportClass>(supply.export_class, supply.where);
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status CatalogChecker::check_facility() {
+  for (const CoolingClass& cooling : catalog_.all<CoolingClass>()) {
+    const bool pue_ok = cooling.pue.size() == 2 && cooling.pue[0] >= 1 &&
+                        cooling.pue[1] >= cooling.pue[0] && cooling.pue[1] <= 3;
+    if (!pue_ok) return input_error(cooling.where, "pue: expected [low, high] between 1 and 3");
+    if (cooling.liquid_capture_fraction < 0 || cooling.liquid_capture_fraction > 1) {
+      return input_error(cooling.where, "liquid_capture_fraction: expected 0 to 1");
+    }
+  }
+  return {};
+}
+
+}  // namespace orrery
