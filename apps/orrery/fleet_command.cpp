@@ -1,0 +1,165 @@
+// orrery fleet generate | import | validate | show
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/fleet_text.hpp"
+#include "fleet/builder.hpp"
+#include "fleet/generate.hpp"
+#include "fleet/slurm_import.hpp"
+#include "fleet/summary.hpp"
+#include "fleet/svg.hpp"
+
+namespace orrery {
+namespace {
+
+struct FleetRequest {
+  std::string file;
+  std::string system;
+  std::string directory;
+  int nodes = 0;
+  std::string svg;
+};
+
+/// A built fleet and the catalog it refers to.
+struct BuiltFleet {
+  std::unique_ptr<Catalog> catalog;
+  std::unique_ptr<Topology> topology;
+};
+
+Result<BuiltFleet> build(const CommandOptions& options, const std::string& file) {
+  BuiltFleet built;
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  built.catalog = std::make_unique<Catalog>(*std::move(catalog));
+  Result<FleetSpec> spec = load_fleet_spec(file);
+  if (!spec) return forward_error(spec);
+  Result<Topology> topology = build_topology(*spec, *built.catalog);
+  if (!topology) return forward_error(topology);
+  built.topology = std::make_unique<Topology>(*std::move(topology));
+  return built;
+}
+
+// What is written must be what validates.
+Status write_valid(const FleetSpec& spec, const Catalog& catalog, OutputFormat format) {
+  Result<Topology> topology = build_topology(spec, catalog);
+  if (!topology) return forward_error(topology);
+  if (format == OutputFormat::kJson) {
+    print_json(JsonWriter::to_json(spec));
+  } else {
+    fmt::print("{}", write_fleet_spec(spec));
+  }
+  return {};
+}
+
+Status generate(const CommandOptions& options, const FleetRequest& request) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  const std::optional<int> nodes =
+      request.nodes == 0 ? std::nullopt : std::optional<int>(request.nodes);
+  Result<FleetSpec> spec = generate_fleet(*catalog, request.system, nodes);
+  if (!spec) return forward_error(spec);
+  return write_valid(*spec, *catalog, options.output);
+}
+
+Status import_from_slurm(const CommandOptions& options, const FleetRequest& request) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  Result<FleetSpec> spec = import_slurm(*catalog, request.directory);
+  if (!spec) return forward_error(spec);
+  return write_valid(*spec, *catalog, options.output);
+}
+
+Status validate(const CommandOptions& options, const FleetRequest& request) {
+  Result<BuiltFleet> built = build(options, request.file);
+  if (!built) return forward_error(built);
+  const FleetSummary summary = summarize(*built->topology);
+  if (options.output == OutputFormat::kJson) {
+    print_json({{"valid", true},
+                {"name", summary.name},
+                {"nodes", summary.nodes},
+                {"accelerators", summary.accelerators}});
+  } else {
+    fmt::print("{}: valid; {} nodes, {} accelerators\n", request.file,
+               print_count(summary.nodes), print_count(summary.accelerators));
+  }
+  return {};
+}
+
+// To a file beside it first, so that nobody ever sees half a picture.
+Status write_picture(const std::string& path, const std::string& picture) {
+  const std::string temporary = path + ".new";
+  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+  file << picture;
+  file.close();
+  std::error_code failed;
+  if (file) {
+    std::filesystem::rename(temporary, path, failed);
+    if (!failed) return {};
+  }
+  std::error_code ignored;
+  std::filesystem::remove(temporary, ignored);
+  return environment_error(fmt::format("cannot write {}{}", path,
+                                       failed ? ": " + failed.message() : std::string()));
+}
+
+Status show(const CommandOptions& options, const FleetRequest& request) {
+  Result<BuiltFleet> built = build(options, request.file);
+  if (!built) return forward_error(built);
+  const FleetSummary summary = summarize(*built->topology);
+  if (options.output == OutputFormat::kJson) {
+    print_json(JsonWriter::to_json(summary));
+  } else {
+    fmt::print("{}\n{}", tree_text(*built->topology), summary_text(summary));
+  }
+  if (!request.svg.empty()) return write_picture(request.svg, draw_svg(*built->topology, summary));
+  return {};
+}
+
+}  // namespace
+
+void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+  auto request = std::make_shared<FleetRequest>();
+  CLI::App* fleet = app.add_subcommand("fleet", "describe, check and look at fleets");
+  fleet->require_subcommand(1);
+
+  CLI::App* generate_verb =
+      fleet->add_subcommand("generate", "write the spec of a reference system");
+  generate_verb
+      ->add_option("--system", request->system, "see `orrery catalog list systems`")
+      ->required()
+      ->type_name("ID");
+  generate_verb->add_option("--nodes", request->nodes, "instead of the published number")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
+  generate_verb->callback([&options, &chosen, request] {
+    chosen = [&options, request] { return generate(options, *request); };
+  });
+
+  CLI::App* import_verb = fleet->add_subcommand("import", "write the spec of a cluster you have");
+  import_verb->require_subcommand(1);
+  CLI::App* slurm_verb = import_verb->add_subcommand(
+      "slurm", "from slurm.conf, with gres.conf and topology.conf where they are");
+  slurm_verb->add_option("DIR", request->directory, "the directory of slurm.conf")->required();
+  slurm_verb->callback([&options, &chosen, request] {
+    chosen = [&options, request] { return import_from_slurm(options, *request); };
+  });
+
+  CLI::App* validate_verb = fleet->add_subcommand("validate", "check a spec; exit 2 if it is wrong");
+  validate_verb->add_option("FILE", request->file, "a fleet spec; - is standard input")->required();
+  validate_verb->callback([&options, &chosen, request] {
+    chosen = [&options, request] { return validate(options, *request); };
+  });
+
+  CLI::App* show_verb = fleet->add_subcommand("show", "the fleet as a tree, with totals");
+  show_verb->add_option("FILE", request->file, "a fleet spec; - is standard input")->required();
+  show_verb->add_option("--svg", request->svg, "also draw it into this file")->type_name("FILE");
+  show_verb->callback([&options, &chosen, request] {
+    chosen = [&options, request] { return show(options, *request); };
+  });
+}
+
+}  // namespace orrery

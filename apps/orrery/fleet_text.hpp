@@ -1,0 +1,16 @@
+// apps/orrery/fleet_text.hpp - a fleet as a tree with totals, for a terminal.
+#pragma once
+
+#include <string>
+
+#include "fleet/summary.hpp"
+#include "fleet/topology.hpp"
+
+namespace orrery {
+
+/// Equal siblings are one line ("su x 4"); below them the first stands for all.
+[[nodiscard]] std::string tree_text(const Topology& topology);
+
+[[nodiscard]] std::string summary_text(const FleetSummary& summary);
+
+}  // namespace orrery

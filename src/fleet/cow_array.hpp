@@ -1,0 +1,137 @@
+// fleet/cow_array.hpp - an array one thread edits in place while others read snapshots of it.
+//
+// Items live in pages. A page remembers the generation it was born in; editing an item whose page a
+// published generation may still show copies that page first and retires the old one, which is
+// reused once no live snapshot of the generations it belonged to is left. So an edit is a plain
+// store most of the time, a snapshot costs 8 bytes a page, and readers take no lock and no
+// reference count. Thread rule: edit, publish and collect by one thread; reading a directory taken
+// by pages() is safe from any thread while its Generations::Lease lives.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace orrery {
+
+/// Counts published generations and which of them somebody still reads.
+class Generations {
+ public:
+  /// Held by a snapshot; its generation stays readable until the last copy is gone.
+  using Lease = std::shared_ptr<const std::uint64_t>;
+
+  /// The generation that edits belong to now.
+  [[nodiscard]] std::uint64_t current() const { return current_; }
+
+  /// Makes the present state a generation to read, and starts the next.
+  [[nodiscard]] Lease publish() {
+    auto released = std::make_shared<std::atomic<bool>>(false);
+    live_.push_back({current_, released});
+    struct Reader {
+      std::uint64_t generation;
+      std::shared_ptr<std::atomic<bool>> released;
+      ~Reader() { released->store(true, std::memory_order_release); }
+    };
+    auto reader = std::make_shared<Reader>(current_, std::move(released));
+    ++current_;
+    return {reader, &reader->generation};
+  }
+
+  /// Forgets generations nobody reads any more. O(live snapshots).
+  void collect() {
+    std::erase_if(live_,
+                  [](const Live& live) { return live.released->load(std::memory_order_acquire); });
+  }
+
+  /// Whether a live snapshot shows a page born in `born` and replaced in `died`.
+  [[nodiscard]] bool shown(std::uint64_t born, std::uint64_t died) const {
+    for (const Live& live : live_) {
+      if (live.generation >= born && live.generation < died) return true;
+    }
+    return false;
+  }
+
+ private:
+  struct Live {
+    std::uint64_t generation;
+    std::shared_ptr<std::atomic<bool>> released;
+  };
+  std::uint64_t current_ = 0;
+  std::vector<Live> live_;
+};
+
+/// `kPageItems` must be a power of two.
+template <class T, std::size_t kPageItems>
+class CowArray {
+ public:
+  struct Page {
+    std::uint64_t born = 0;
+    std::array<T, kPageItems> items{};
+  };
+
+  explicit CowArray(std::size_t size) : size_(size) {
+    const std::size_t pages = (size + kPageItems - 1) / kPageItems;
+    for (std::size_t i = 0; i < pages; ++i) directory_.push_back(&arena_.emplace_back());
+  }
+
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const Page* const* directory() const { return directory_.data(); }
+  [[nodiscard]] std::vector<const Page*> pages() const {
+    return {directory_.begin(), directory_.end()};
+  }
+
+  [[nodiscard]] static const T& item(const Page* const* directory, std::size_t index) {
+    return directory[index / kPageItems]->items[index % kPageItems];
+  }
+  [[nodiscard]] const T& operator[](std::size_t index) const {
+    return item(directory_.data(), index);
+  }
+
+  /// The item, in a page no published generation shows. O(1), or a page copy after a publish.
+  [[nodiscard]] T& edit(std::size_t index, const Generations& generations) {
+    Page*& page = directory_[index / kPageItems];
+    if (page->born < generations.current()) {
+      Page* copy = replacement();
+      copy->items = page->items;
+      copy->born = generations.current();
+      retired_.push_back({page, generations.current()});
+      page = copy;
+    }
+    return page->items[index % kPageItems];
+  }
+
+  /// Takes back retired pages no live snapshot shows. O(retired x live snapshots).
+  void collect(const Generations& generations) {
+    std::erase_if(retired_, [&](const Retired& retired) {
+      if (generations.shown(retired.page->born, retired.died)) return false;
+      unused_.push_back(retired.page);
+      return true;
+    });
+  }
+
+ private:
+  struct Retired {
+    Page* page;
+    std::uint64_t died;
+  };
+
+  Page* replacement() {
+    if (unused_.empty()) return &arena_.emplace_back();
+    Page* page = unused_.back();
+    unused_.pop_back();
+    return page;
+  }
+
+  std::size_t size_;
+  std::deque<Page> arena_;  ///< never moves what it holds
+  std::vector<Page*> directory_;
+  std::vector<Retired> retired_;
+  std::vector<Page*> unused_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,132 @@
+// The networks half of TopologyBuilder.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fleet/builder.hpp"
+#include "fleet/dragonfly.hpp"
+#include "fleet/fat_tree.hpp"
+
+namespace orrery {
+namespace {
+
+// A switch port of twice or four times the NIC's rate serves two or four NICs.
+int ports_split(const ScaleOutFabric& fabric, const NodeType& node) {
+  const double ratio = fabric.port_bandwidth / node.compute_nic_rate.quantity;
+  return ratio >= 4 ? 4 : ratio >= 2 ? 2 : 1;
+}
+
+}  // namespace
+
+Status TopologyBuilder::build_fabrics() {
+  for (std::size_t i = 0; i < spec_.sites.size(); ++i) {
+    for (const FabricSpec& fabric : spec_.sites[i].fabrics) {
+      Status added = add_fabric(fabric, static_cast<std::uint32_t>(i));
+      if (!added) return added;
+    }
+  }
+  return {};
+}
+
+Status TopologyBuilder::add_fabric(const FabricSpec& spec, std::uint32_t site_index) {
+  Result<const ScaleOutFabric*> type = catalog_.require<ScaleOutFabric>(spec.type, spec.where);
+  if (!type) return forward_error(type);
+  FabricInstance instance;
+  instance.name = spec.name;
+  instance.site = topology_.sites_[site_index].domain;
+  instance.type = *type;
+  instance.routing = spec.routing.value_or((*type)->routing.value_or(Routing::kEcmp));
+  instance.in_network_reduction =
+      spec.in_network_reduction.value_or((*type)->in_network_reduction.has_value());
+  if (instance.in_network_reduction && !(*type)->in_network_reduction) {
+    return input_error(spec.where, fmt::format("{} has no in-network reduction", (*type)->id));
+  }
+  Status selected = select_nodes(spec, topology_.domain(instance.site), instance);
+  if (!selected) return selected;
+  Result<Fabric> graph = build_graph(spec, instance);
+  if (!graph) {
+    return input_error(spec.where,
+                       fmt::format("fabric \"{}\": {}", spec.name, graph.error().message));
+  }
+  instance.graph = *std::move(graph);
+  instance.first_link = topology_.link_count_;
+  topology_.link_count_ += instance.graph.link_count();
+  topology_.fabrics_.push_back(std::move(instance));
+  return {};
+}
+
+Status TopologyBuilder::select_nodes(const FabricSpec& spec, const Domain& site,
+                                     FabricInstance& instance) const {
+  std::vector<std::string> wanted;
+  for (const std::string& name : spec.node_types) {
+    Result<const NodeType*> type = catalog_.require<NodeType>(name, spec.where);
+    if (!type) return forward_error(type);
+    wanted.push_back((*type)->id);
+  }
+  for (std::uint32_t i = 0; i < site.nodes; ++i) {
+    const NodeId node(site.first_node.value() + i);
+    const std::string& id = topology_.node_type(topology_.group(node)).id;
+    const bool selected =
+        wanted.empty() || std::find(wanted.begin(), wanted.end(), id) != wanted.end();
+    if (selected) instance.nodes.push_back(node);
+  }
+  if (!instance.nodes.empty()) return {};
+  return input_error(spec.where, fmt::format("fabric \"{}\" joins no node of its site", spec.name));
+}
+
+// NICs of the first node's type; a fabric over unlike nodes needs the same NICs on each.
+Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
+                                            const FabricInstance& instance) const {
+  const NodeType& first = topology_.node_type(topology_.group(instance.nodes.front()));
+  for (const NodeId node : instance.nodes) {
+    const NodeType& type = topology_.node_type(topology_.group(node));
+    if (type.compute_nics == first.compute_nics &&
+        type.compute_nic_rate.quantity == first.compute_nic_rate.quantity) {
+      continue;
+    }
+    return input_error({}, fmt::format("{} and {} have unlike NICs; give each its own fabric with "
+                                       "node_types",
+                                       first.id, type.id));
+  }
+  const std::optional<int> radix =
+      spec.switch_radix ? spec.switch_radix : instance.type->switch_radix;
+  if (!radix) {
+    return input_error({}, fmt::format("the switch radix of {} is not published; give switch_radix",
+                                       instance.type->id));
+  }
+  const auto nodes = static_cast<int>(instance.nodes.size());
+  if (spec.topology == FabricTopology::kDragonfly ||
+      spec.topology == FabricTopology::kDragonflyPlus) {
+    DragonflyParameters parameters;
+    parameters.nodes = nodes;
+    parameters.nics_per_node = first.compute_nics;
+    parameters.radix = *radix;
+    parameters.nic_bandwidth = first.compute_nic_rate;
+    if (spec.dragonfly) {
+      parameters.terminals = spec.dragonfly->terminals;
+      parameters.routers_per_group = spec.dragonfly->routers_per_group;
+      parameters.global_links_per_router = spec.dragonfly->global_links_per_router;
+    }
+    parameters.variant = spec.topology == FabricTopology::kDragonfly
+                             ? DragonflyParameters::Variant::kDragonfly
+                             : DragonflyParameters::Variant::kPlus;
+    return build_dragonfly(parameters);
+  }
+  FatTreeParameters parameters;
+  parameters.nodes = nodes;
+  parameters.nics_per_node = first.compute_nics;
+  parameters.radix = *radix;
+  parameters.nic_bandwidth = first.compute_nic_rate;
+  parameters.rails = spec.topology == FabricTopology::kFatTree ? FatTreeParameters::Rails::kTogether
+                     : spec.topology == FabricTopology::kRailOnlyFatTree
+                         ? FatTreeParameters::Rails::kSeparate
+                         : FatTreeParameters::Rails::kPerLeaf;
+  parameters.leaf_oversubscription = spec.leaf_oversubscription;
+  parameters.spine_oversubscription = spec.spine_oversubscription;
+  parameters.planes = spec.planes;
+  parameters.unit_nodes = spec.unit_nodes;
+  parameters.pod_nodes = spec.pod_nodes;
+  return build_fat_tree(parameters);
+}
+
+}  // namespace orrery

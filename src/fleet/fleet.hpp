@@ -1,0 +1,67 @@
+// fleet/fleet.hpp - the live fleet: a topology and its state, edited in place by one thread.
+//
+// Made from a topology; every node starts ready with all devices free, every link healthy and idle.
+// Free counts per domain and type follow each edit. Snapshots are for other threads and cost a page
+// directory; hypotheses are overlays (fleet/view.hpp), never copies.
+// Invariant: free counts equal what counting the nodes would give.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "fleet/state.hpp"
+#include "fleet/topology.hpp"
+#include "fleet/view.hpp"
+
+namespace orrery {
+
+/// A fleet at one instant, immutable; safe to read from any thread, also after the Fleet is gone.
+class FleetSnapshot {
+ public:
+  [[nodiscard]] FleetView view() const {
+    return {*topology_, {nodes_.data(), counts_.data(), links_.data()}};
+  }
+  /// Grows by one with every snapshot of a fleet.
+  [[nodiscard]] std::uint64_t version() const { return *lease_; }
+
+ private:
+  friend class Fleet;
+  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<const FleetState> state_;  ///< keeps the pages
+  Generations::Lease lease_;
+  std::vector<const NodeStates::Page*> nodes_;
+  std::vector<const FreeCounts::Page*> counts_;
+  std::vector<const LinkStates::Page*> links_;
+};
+
+class Fleet {
+ public:
+  explicit Fleet(Topology topology);
+
+  [[nodiscard]] const Topology& topology() const { return *topology_; }
+
+  /// Shows every later edit too.
+  [[nodiscard]] FleetView view() const {
+    return {*topology_,
+            {state_->nodes.directory(), state_->counts.directory(), state_->links.directory()}};
+  }
+
+  /// Puts a node in a state and moves the counts of its domains. Precondition: no free device
+  /// beyond the node's. O(levels x types of a domain); after a publish also a page copy each.
+  void set_node(NodeId id, NodeState state);
+  void set_health(NodeId id, NodeHealth health);
+  void set_free(NodeId id, std::uint64_t free_mask);
+
+  /// Precondition: health and load are finite, health in [0, 1], load at least 0.
+  void set_link(LinkId id, LinkState state);
+
+  /// The present state for other threads. O(pages), without copying a page.
+  [[nodiscard]] std::shared_ptr<const FleetSnapshot> publish();
+
+ private:
+  std::shared_ptr<const Topology> topology_;
+  std::shared_ptr<FleetState> state_;
+  Generations generations_;
+};
+
+}  // namespace orrery

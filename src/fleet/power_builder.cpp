@@ -1,0 +1,245 @@
+// The power and cooling half of TopologyBuilder.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/field_writer.hpp"
+#include "base/quantity_text.hpp"
+#include "fleet/builder.hpp"
+
+namespace orrery {
+namespace {
+
+// Air below this rack power needs nothing special; direct liquid is the hybrid kind unless said.
+constexpr std::string_view kDefaultAirClass = "air-containment-modern";
+constexpr std::string_view kDefaultLiquidClass = "direct-liquid-hybrid";
+
+// Classes of the same kind of cooling that would hold the load, least first: a hint.
+std::string classes_that_hold(const Catalog& catalog, Watts load) {
+  std::vector<const CoolingClass*> fit;
+  for (const CoolingClass& each : catalog.all<CoolingClass>()) {
+    if (each.max_rack >= load) fit.push_back(&each);
+  }
+  if (fit.empty()) return "no cooling class of the catalog holds it";
+  std::sort(fit.begin(), fit.end(), [](const CoolingClass* a, const CoolingClass* b) {
+    return a->max_rack < b->max_rack || (a->max_rack == b->max_rack && a->id < b->id);
+  });
+  return fmt::format("the least that would hold it is {} ({})", fit.front()->id,
+                     print(fit.front()->max_rack));
+}
+
+double middle(const std::vector<double>& range) { return (range.front() + range.back()) / 2; }
+
+}  // namespace
+
+Status TopologyBuilder::plan_rack(const RackSpec& rack, std::span<const std::uint32_t> groups) {
+  RackPlan plan{&rack, hall_, nullptr, {}, {}};
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const NodeGroup& group = topology_.groups_[groups[g]];
+    plan.max_power += *group.max_power * rack.nodes[g].count;
+    plan.typical_power += *group.typical_power * rack.nodes[g].count;
+  }
+  Result<const CoolingClass*> cooling =
+      cooling_of(rack, topology_.node_type(topology_.groups_[groups.front()]));
+  if (!cooling) return forward_error(cooling);
+  plan.cooling = *cooling;
+  if (Status checked = check_rack(plan); !checked) return checked;
+  racks_.push_back(plan);
+  return {};
+}
+
+Result<const CoolingClass*> TopologyBuilder::cooling_of(const RackSpec& rack,
+                                                        const NodeType& first_type) const {
+  if (rack.cooling) return catalog_.require<CoolingClass>(*rack.cooling, rack.where);
+  return catalog_.require<CoolingClass>(
+      first_type.cooling == "air" ? kDefaultAirClass : kDefaultLiquidClass, rack.where);
+}
+
+Status TopologyBuilder::check_rack(const RackPlan& plan) const {
+  const DomainId local = DomainId::at(racks_.size());
+  const auto refuse = [&](Watts limit, const std::string& what, const std::string& hint) {
+    const Domain& rack = levels_[static_cast<std::size_t>(Level::kRack)][local.value()];
+    const Domain& pod = levels_[static_cast<std::size_t>(Level::kPod)][rack.parent.value()];
+    const auto shown = [&](const Domain& domain) {
+      const std::string& name = topology_.names_[domain.name];
+      return domain.ordinal == 0 ? name : fmt::format("{}-{}", name, domain.ordinal);
+    };
+    return input_error(
+        plan.spec->where,
+        fmt::format("rack {}/{}/{} draws up to {}, more than {} of {}{}", plan.hall->name,
+                    shown(pod), shown(rack), print(plan.max_power), what, print(limit), hint));
+  };
+  if (plan.max_power > plan.cooling->max_rack) {
+    return refuse(plan.cooling->max_rack,
+                  fmt::format("the limit of its cooling class {}", plan.cooling->id),
+                  "; " + classes_that_hold(catalog_, plan.max_power));
+  }
+  if (plan.spec->power_limit && plan.max_power > *plan.spec->power_limit) {
+    return refuse(*plan.spec->power_limit, "its power_limit", "");
+  }
+  return {};
+}
+
+PowerDomainId TopologyBuilder::add_power(PowerDomain domain) {
+  topology_.power_.push_back(std::move(domain));
+  return PowerDomainId::at(topology_.power_.size() - 1);
+}
+
+Status TopologyBuilder::build_power() {
+  topology_.rack_power_.resize(racks_.size());
+  for (std::size_t i = 0; i < spec_.sites.size(); ++i) {
+    const auto index = static_cast<std::uint32_t>(i);
+    if (Status set = set_site_facts(spec_.sites[i], index); !set) return set;
+    if (Status built = build_site_power(spec_.sites[i], index); !built) return built;
+  }
+  return check_power_limits();
+}
+
+Status TopologyBuilder::set_site_facts(const SiteSpec& site, std::uint32_t site_index) {
+  SiteFacts facts;
+  facts.domain = DomainId(first_of_level_[static_cast<std::size_t>(Level::kSite)] + site_index);
+  facts.spec = site;
+  facts.spec.halls.clear();
+  for (StorageSpec& storage : facts.spec.storage) {
+    Result<const StorageSystem*> system =
+        catalog_.require<StorageSystem>(storage.system, storage.where);
+    if (!system) return forward_error(system);
+    storage.system = (*system)->id;
+  }
+  facts.carbon = site.carbon;
+  facts.electricity = site.electricity;
+  if (site.region) {
+    const auto* carbon = catalog_.find<GridCarbon>(*site.region);
+    const auto* price = catalog_.find<ElectricityPrice>(*site.region);
+    if (carbon == nullptr && price == nullptr) {
+      Result<const GridCarbon*> known = catalog_.require<GridCarbon>(*site.region, site.where);
+      return forward_error(known);
+    }
+    if (carbon != nullptr && !facts.carbon) facts.carbon = carbon->value.quantity;
+    if (price != nullptr && !facts.electricity) facts.electricity = price->typical.quantity;
+  }
+  Watts power;
+  Watts weighted;
+  for (const RackPlan& rack : racks_) {
+    const bool here = std::any_of(site.halls.begin(), site.halls.end(),
+                                  [&](const HallSpec& hall) { return &hall == rack.hall; });
+    if (!here) continue;
+    power += rack.typical_power;
+    weighted += rack.typical_power * middle(rack.cooling->pue);
+  }
+  facts.pue = site.pue.value_or(power > Watts(0) ? weighted / power : 1.0);
+  facts.pue_assumed = !site.pue.has_value();
+  topology_.sites_.push_back(std::move(facts));
+  return {};
+}
+
+Status TopologyBuilder::build_site_power(const SiteSpec& site, std::uint32_t site_index) {
+  PowerDomainId above;
+  if (site.power_cap) {
+    above = add_power(
+        {.kind = PowerKind::kSiteCap, .name = site.name + "/power-cap", .limit = *site.power_cap});
+  }
+  if (!site.feeds.empty()) {
+    Watts usable;
+    for (const RedundantSupply& feed : site.feeds) usable += feed.usable();
+    above = add_power({.kind = PowerKind::kFeeds,
+                       .name = site.name + "/feeds",
+                       .parent = above,
+                       .limit = usable});
+  }
+  for (const HallSpec& hall : site.halls) {
+    if (Status built = build_hall_power(hall, site.name + "/" + hall.name, above); !built) {
+      return built;
+    }
+  }
+  // Everything above the UPS carries the cooling too.
+  for (PowerDomain& domain : topology_.power_) {
+    const bool facility = domain.kind == PowerKind::kSiteCap || domain.kind == PowerKind::kFeeds;
+    if (!facility || !domain.name.starts_with(site.name + "/")) continue;
+    domain.max_power = domain.max_power * topology_.sites_[site_index].pue;
+    domain.typical_power = domain.typical_power * topology_.sites_[site_index].pue;
+  }
+  return {};
+}
+
+Status TopologyBuilder::build_hall_power(const HallSpec& hall, const std::string& path,
+                                         PowerDomainId above) {
+  if (hall.ups) {
+    above = add_power({.kind = PowerKind::kUps,
+                       .name = path + "/ups",
+                       .parent = above,
+                       .limit = hall.ups->usable()});
+  }
+  std::vector<PowerDomainId> loops;
+  for (const RedundantSupply& loop : hall.cooling_loops) {
+    loops.push_back(add_power(
+        {.kind = PowerKind::kCoolingLoop, .name = path + "/" + loop.name, .limit = loop.usable()}));
+  }
+  PowerDomainId row = above;
+  int in_hall = 0;
+  for (std::size_t i = 0; i < racks_.size(); ++i) {
+    if (racks_[i].hall != &hall) continue;
+    if (hall.rows && in_hall % hall.rows->racks == 0) {
+      row = add_power({.kind = PowerKind::kRow,
+                       .name = fmt::format("{}/row-{}", path, in_hall / hall.rows->racks + 1),
+                       .parent = above,
+                       .limit = hall.rows->capacity});
+    }
+    ++in_hall;
+    Result<PowerDomainId> loop = loop_of(racks_[i], hall, loops);
+    if (!loop) return forward_error(loop);
+    add_rack_power(i, row, *loop);
+  }
+  return {};
+}
+
+Result<PowerDomainId> TopologyBuilder::loop_of(const RackPlan& rack, const HallSpec& hall,
+                                               std::span<const PowerDomainId> loops) const {
+  if (!rack.spec->loop) {
+    if (loops.empty()) return PowerDomainId();
+    if (loops.size() == 1) return loops.front();
+    return input_error(rack.spec->where,
+                       fmt::format("the hall \"{}\" has {} cooling loops; say which takes the "
+                                   "rack's heat with loop:",
+                                   hall.name, loops.size()));
+  }
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    if (hall.cooling_loops[i].name == *rack.spec->loop) return loops[i];
+  }
+  return input_error(rack.spec->where, fmt::format("the hall \"{}\" has no cooling loop \"{}\"",
+                                                   hall.name, *rack.spec->loop));
+}
+
+// A rack's own domain, and its power added to everything it hangs from.
+void TopologyBuilder::add_rack_power(std::size_t rack, PowerDomainId above, PowerDomainId loop) {
+  const RackPlan& plan = racks_[rack];
+  PowerDomain domain{.kind = PowerKind::kRack, .name = "", .parent = above, .loop = loop};
+  domain.domain = DomainId(topology_.first_rack_.value() + static_cast<std::uint32_t>(rack));
+  domain.limit = plan.cooling->max_rack;
+  if (plan.spec->power_limit) domain.limit = std::min(*domain.limit, *plan.spec->power_limit);
+  const auto load = [&](PowerDomain& to) {
+    to.max_power += plan.max_power;
+    to.typical_power += plan.typical_power;
+  };
+  load(domain);
+  for (PowerDomainId at = above; at.valid(); at = topology_.power(at).parent) {
+    load(topology_.power_[at.value()]);
+  }
+  if (loop.valid()) load(topology_.power_[loop.value()]);
+  topology_.rack_power_[rack] = add_power(std::move(domain));
+}
+
+// Above its nameplate a domain may be oversubscribed on purpose and capped at run time; one that
+// cannot carry an ordinary training load is a mistake.
+Status TopologyBuilder::check_power_limits() const {
+  for (const PowerDomain& domain : topology_.power_) {
+    if (!domain.limit || domain.typical_power <= *domain.limit) continue;
+    return input_error(
+        spec_.where,
+        fmt::format("{} ({}) would carry {} under training, more than its {}", domain.name,
+                    word_of(domain.kind), print(domain.typical_power), print(*domain.limit)));
+  }
+  return {};
+}
+
+}  // namespace orrery

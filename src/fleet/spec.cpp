@@ -1,0 +1,331 @@
+#include "fleet/spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+
+#include "base/field_writer.hpp"
+#include "base/quantity_text.hpp"
+#include "base/utf8.hpp"
+
+namespace orrery {
+
+Watts RedundantSupply::usable() const {
+  switch (redundancy) {
+    case Redundancy::kN:
+      return capacity * units;
+    case Redundancy::kN1:
+      return capacity * (units - 1);
+    case Redundancy::k2N:
+      return capacity * (units / 2);
+  }
+  return capacity;
+}
+
+namespace {
+
+// Emits the keys of a described struct as block-style YAML, leaving out what equals a default.
+class YamlWriter {
+ public:
+  explicit YamlWriter(int indent) : indent_(indent) {}
+
+  template <class T>
+  void required(std::string_view key, const T& value) {
+    line(key, value);
+  }
+
+  template <class T>
+  void optional(std::string_view key, const T& value) {
+    if constexpr (detail::IsOptional<T>::value) {
+      if (value.has_value()) line(key, *value);
+    } else if constexpr (detail::IsVector<T>::value) {
+      if (!value.empty()) line(key, value);
+    } else if constexpr (!Describable<T>) {
+      if (!is_default(value)) line(key, value);
+    }
+  }
+
+  [[nodiscard]] std::string take() { return std::move(out_); }
+
+ private:
+  // Every optional number of the spec's structs is 1 unless said.
+  template <class T>
+  static bool is_default(const T& value) {
+    if constexpr (std::same_as<T, int> || std::same_as<T, double>) return value == T{1};
+    return value == T{};
+  }
+
+  void start(std::string_view key) {
+    out_ += fmt::format("{}{}:", std::string(static_cast<std::size_t>(indent_), ' '), key);
+  }
+
+  template <class T>
+  void line(std::string_view key, const T& value) {
+    start(key);
+    if constexpr (detail::IsVector<T>::value) {
+      list(value);
+    } else if constexpr (Describable<T>) {
+      out_ += "\n";
+      YamlWriter nested(indent_ + 2);
+      describe(nested, value);
+      out_ += nested.take();
+    } else {
+      out_ += " " + scalar(value) + "\n";
+    }
+  }
+
+  template <class T>
+  void list(const std::vector<T>& items) {
+    if constexpr (Describable<T>) {
+      out_ += "\n";
+      for (const T& item : items) {
+        YamlWriter nested(indent_ + 2);
+        describe(nested, item);
+        std::string block = nested.take();
+        block[static_cast<std::size_t>(indent_)] = '-';
+        out_ += block;
+      }
+    } else {
+      std::string joined;
+      for (const T& item : items) joined += (joined.empty() ? "" : ", ") + scalar(item);
+      out_ += " [" + joined + "]\n";
+    }
+  }
+
+  static std::string scalar(const std::string& text) {
+    const bool plain = !text.empty() &&
+                       text.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
+                           "YZ0123456789-_./") == std::string::npos &&
+                       std::isalpha(static_cast<unsigned char>(text.front())) != 0 &&
+                       text != "null" && text != "Null" && text != "true" && text != "false";
+    return plain ? text : quoted(text);
+  }
+
+  // In double quotes; what YAML takes for a control character or a line break is escaped.
+  static std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const auto byte = [&](std::size_t at) {
+        return at < text.size() ? static_cast<unsigned>(static_cast<unsigned char>(text[at])) : 0u;
+      };
+      const unsigned three = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+      if (byte(i) == '"' || byte(i) == '\\') {
+        out += {'\\', text[i]};
+      } else if (byte(i) < 0x20 || byte(i) == 0x7F) {
+        out += fmt::format("\\x{:02x}", byte(i));
+      } else if (byte(i) == 0xC2 && byte(i + 1) < 0xA0) {
+        out += fmt::format("\\u{:04x}", byte(++i));
+      } else if (three == 0xE280A8 || three == 0xE280A9 || three == 0xEFBBBF ||
+                 three == 0xEFBFBE || three == 0xEFBFBF) {
+        out += fmt::format("\\u{:04x}",
+                           (three >> 16 & 0xF) << 12 | (three >> 8 & 0x3F) << 6 | (three & 0x3F));
+        i += 2;
+      } else {
+        out += text[i];
+      }
+    }
+    return out + "\"";
+  }
+  static std::string scalar(bool value) { return value ? "true" : "false"; }
+  static std::string scalar(int value) { return fmt::format("{}", value); }
+  static std::string scalar(double value) { return fmt::format("{}", value); }
+  template <class Dim>
+  static std::string scalar(Quantity<Dim> value) {
+    return exact(value);
+  }
+  template <WordedEnum T>
+  static std::string scalar(T value) {
+    return std::string(word_of(value));
+  }
+
+  // Four digits where they are the value, else enough digits of the base unit.
+  template <class Dim>
+  static std::string exact(Quantity<Dim> value) {
+    using Q = Quantity<Dim>;
+    const std::string shown = print(value);
+    const auto back = parse<Q>(shown);
+    if (back && std::abs(back->value() - value.value()) <= 1e-12 * std::abs(value.value())) {
+      return shown;
+    }
+    const UnitSymbol& unit = kind_of<Q>().units.front();
+    // One digit less than a double has: the rounding of the unit's factor stays invisible.
+    const std::string number = fmt::format("{:.15g}", value.value() / unit.factor);
+    if (unit.symbol.starts_with('$')) return fmt::format("${}{}", number, unit.symbol.substr(1));
+    return fmt::format("{} {}", number, unit.symbol);
+  }
+
+  int indent_;
+  std::string out_;
+};
+
+Status check_count(int count, std::string_view what, const SourcePosition& where) {
+  constexpr int kCountMax = 1 << 20;
+  if (count >= 1 && count <= kCountMax) return {};
+  return input_error(where, fmt::format("{} is {}, expected 1 to {}", what, count, kCountMax));
+}
+
+Status check_supply(const RedundantSupply& supply) {
+  if (Status counted = check_count(supply.units, "units", supply.where); !counted) return counted;
+  if (supply.usable() > Watts(0)) return {};
+  return input_error(
+      supply.where,
+      fmt::format("\"{}\" has {} unit(s) of {}, which with redundancy {} leaves "
+                  "nothing to use",
+                  supply.name, supply.units, print(supply.capacity), word_of(supply.redundancy)));
+}
+
+Status check_pod(const PodSpec& pod) {
+  if (Status counted = check_count(pod.count, "count", pod.where); !counted) return counted;
+  if (pod.racks.empty()) return input_error(pod.where, "the pod has no racks");
+  for (const RackSpec& rack : pod.racks) {
+    if (Status counted = check_count(rack.count, "count", rack.where); !counted) return counted;
+    if (rack.nodes.empty()) return input_error(rack.where, "the rack has no nodes");
+    for (const NodeGroupSpec& group : rack.nodes) {
+      Status counted = check_count(group.count, "count", group.where);
+      if (!counted) return counted;
+    }
+  }
+  return {};
+}
+
+Status check_hall(const HallSpec& hall) {
+  if (hall.pods.empty()) return input_error(hall.where, "the hall has no pods");
+  if (hall.ups) {
+    if (Status checked = check_supply(*hall.ups); !checked) return checked;
+  }
+  if (hall.rows) {
+    if (Status counted = check_count(hall.rows->racks, "racks", hall.rows->where); !counted) {
+      return counted;
+    }
+  }
+  for (const RedundantSupply& loop : hall.cooling_loops) {
+    if (Status checked = check_supply(loop); !checked) return checked;
+  }
+  for (const PodSpec& pod : hall.pods) {
+    if (Status checked = check_pod(pod); !checked) return checked;
+  }
+  return {};
+}
+
+Status check_site(const SiteSpec& site) {
+  if (site.halls.empty()) return input_error(site.where, "the site has no halls");
+  if (site.pue && (*site.pue < 1 || *site.pue > 3)) {
+    return input_error(site.where, fmt::format("pue is {}, expected 1 to 3", *site.pue));
+  }
+  if (site.price_factor && (*site.price_factor <= 0 || *site.price_factor > 100)) {
+    return input_error(site.where, fmt::format("price_factor is {}, expected more than 0 and at "
+                                               "most 100",
+                                               *site.price_factor));
+  }
+  for (const RedundantSupply& feed : site.feeds) {
+    if (Status checked = check_supply(feed); !checked) return checked;
+  }
+  for (const HallSpec& hall : site.halls) {
+    if (Status checked = check_hall(hall); !checked) return checked;
+  }
+  for (const StorageSpec& storage : site.storage) {
+    Status counted = check_count(storage.units, "units", storage.where);
+    if (!counted) return counted;
+  }
+  return {};
+}
+
+// Names are joined to paths with '/', and stand in file names and host lists.
+Status check_name(const std::string& name, const SourcePosition& where) {
+  constexpr std::size_t kLongest = 64;
+  const auto allowed = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+  };
+  if (!name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), allowed)) {
+    return {};
+  }
+  return input_error(where, fmt::format("\"{}\" is not a name: expected 1 to {} letters, digits, "
+                                        "'-', '_' or '.'",
+                                        printable(name, 60), kLongest));
+}
+
+template <class T, class Name>
+Status check_unique(const std::vector<T>& items, Name&& name, std::string_view what) {
+  std::map<std::string_view, const T*> seen;
+  for (const T& item : items) {
+    if (Status named = check_name(name(item), item.where); !named) return named;
+    const auto [first, added] = seen.emplace(name(item), &item);
+    if (!added) {
+      return input_error(item.where, fmt::format("a second {} named \"{}\", the first is at {}",
+                                                 what, name(item), first->second->where.text()));
+    }
+  }
+  return {};
+}
+
+Status check_names(const FleetSpec& spec) {
+  const auto name = [](const auto& item) -> const std::string& { return item.name; };
+  if (Status named = check_name(spec.name, spec.where); !named) return named;
+  if (Status unique = check_unique(spec.sites, name, "site"); !unique) return unique;
+  for (const SiteSpec& site : spec.sites) {
+    Status unique = check_unique(site.halls, name, "hall");
+    if (unique) unique = check_unique(site.fabrics, name, "fabric");
+    if (unique) unique = check_unique(site.storage, name, "storage");
+    if (unique) unique = check_unique(site.feeds, name, "feed");
+    for (const HallSpec& hall : site.halls) {
+      if (unique) unique = check_unique(hall.cooling_loops, name, "cooling loop");
+      if (unique) unique = check_unique(hall.pods, name, "group of pods");
+      for (const PodSpec& pod : hall.pods) {
+        if (unique) unique = check_unique(pod.racks, name, "group of racks");
+      }
+    }
+    if (!unique) return unique;
+  }
+  return {};
+}
+
+Status check_wan(const FleetSpec& spec) {
+  for (const WanSpec& wan : spec.wan) {
+    for (const std::string& end : {wan.from, wan.to}) {
+      const bool known = std::any_of(spec.sites.begin(), spec.sites.end(),
+                                     [&](const SiteSpec& site) { return site.name == end; });
+      if (!known) return input_error(wan.where, fmt::format("there is no site \"{}\"", end));
+    }
+    if (wan.from == wan.to) return input_error(wan.where, "a WAN link from a site to itself");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<FleetSpec> read_fleet_spec(const Document& document) {
+  FleetSpec spec;
+  const DocumentNode root = document.root();
+  if (Status read = read_struct(root, spec, {}); !read) return forward_error(read);
+  if (spec.api_version != "orrery/v1" || spec.kind != "Fleet") {
+    return input_error(root.position(),
+                       fmt::format("expected apiVersion orrery/v1 and kind Fleet, found {} and {}",
+                                   spec.api_version, spec.kind));
+  }
+  if (spec.sites.empty()) return input_error(root.position(), "the fleet has no sites");
+  for (const SiteSpec& site : spec.sites) {
+    if (Status checked = check_site(site); !checked) return forward_error(checked);
+  }
+  Status status = check_names(spec);
+  if (status) status = check_wan(spec);
+  if (!status) return forward_error(status);
+  return spec;
+}
+
+Result<FleetSpec> load_fleet_spec(const std::string& path) {
+  Result<Document> document = Document::load(path);
+  if (!document) return forward_error(document);
+  return read_fleet_spec(*document);
+}
+
+std::string write_fleet_spec(const FleetSpec& spec) {
+  YamlWriter writer(0);
+  describe(writer, spec);
+  return writer.take();
+}
+
+}  // namespace orrery

@@ -1,0 +1,78 @@
+// fleet/state.hpp - what changes in a fleet: health and free devices of nodes, state of links, and
+// the free counts that follow from them.
+//
+// The arrays live in a FleetState, edited by the one Fleet that owns it (fleet/fleet.hpp) and read
+// through FleetView (fleet/view.hpp).
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "base/field_reader.hpp"
+#include "fleet/cow_array.hpp"
+
+namespace orrery {
+
+/// The life of a node as the scheduler sees it; only a ready node takes work.
+enum class NodeHealth : std::uint8_t {
+  kJoining,
+  kReady,
+  kSuspect,
+  kLost,
+  kDraining,
+  kDrained,
+  kQuarantined,
+  kRepairing,
+};
+
+inline std::array<EnumWord<NodeHealth>, 8> enum_words(NodeHealth) {
+  return {{{"joining", NodeHealth::kJoining},
+           {"ready", NodeHealth::kReady},
+           {"suspect", NodeHealth::kSuspect},
+           {"lost", NodeHealth::kLost},
+           {"draining", NodeHealth::kDraining},
+           {"drained", NodeHealth::kDrained},
+           {"quarantined", NodeHealth::kQuarantined},
+           {"repairing", NodeHealth::kRepairing}}};
+}
+
+struct NodeState {
+  std::uint64_t free_mask = 0;  ///< bit i: device i of the node is not in use
+  NodeHealth health = NodeHealth::kReady;
+
+  /// Devices work may be given: none unless the node is ready.
+  [[nodiscard]] std::uint32_t available() const {
+    return health == NodeHealth::kReady ? static_cast<std::uint32_t>(std::popcount(free_mask)) : 0;
+  }
+
+  friend bool operator==(const NodeState&, const NodeState&) = default;
+};
+
+/// Of one accelerator type in one domain.
+struct FreeCount {
+  std::uint32_t devices = 0;  ///< available devices
+  std::uint32_t nodes = 0;    ///< nodes with every device available
+
+  friend bool operator==(const FreeCount&, const FreeCount&) = default;
+};
+
+struct LinkState {
+  float health = 1;  ///< fraction of its bandwidth that is there
+  float load = 0;    ///< fraction of its bandwidth in use
+
+  friend bool operator==(const LinkState&, const LinkState&) = default;
+};
+
+// Pages of 4 KiB for what changes often; links change rarely and are many.
+using NodeStates = CowArray<NodeState, 256>;
+using FreeCounts = CowArray<FreeCount, 512>;
+using LinkStates = CowArray<LinkState, 2048>;
+
+struct FleetState {
+  NodeStates nodes;
+  FreeCounts counts;
+  LinkStates links;
+};
+
+}  // namespace orrery

@@ -1,0 +1,76 @@
+#include "fleet/topology.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+
+DomainId Topology::ancestor(DomainId id, Level level) const {
+  ORRERY_ASSERT(domain(id).level >= level, "an ancestor is not below");
+  while (domain(id).level > level) id = domain(id).parent;
+  return id;
+}
+
+std::string Topology::short_name(DomainId id) const {
+  const Domain& d = domain(id);
+  return d.ordinal == 0 ? names_[d.name] : fmt::format("{}-{}", names_[d.name], d.ordinal);
+}
+
+std::string Topology::path(DomainId id) const {
+  if (id == root()) return name_;
+  std::string path = short_name(id);
+  for (DomainId at = domain(id).parent; at != root(); at = domain(at).parent) {
+    path = short_name(at) + "/" + path;
+  }
+  return path;
+}
+
+std::string Topology::node_name(NodeId id) const {
+  const NodePlace& at = place(id);
+  const NodeGroup& of = groups_[at.group];
+  if (!of.names.empty()) return of.names[at.occurrence];
+  return fmt::format("{}/n{}", path(at.rack), id.value() - domain(at.rack).first_node.value() + 1);
+}
+
+NodeId Topology::node_of(DeviceId id) const {
+  const auto after = std::upper_bound(
+      places_.begin(), places_.end(), id,
+      [](DeviceId device, const NodePlace& at) { return device < at.first_device; });
+  return NodeId::at(static_cast<std::size_t>(after - places_.begin()) - 1);
+}
+
+std::optional<FleetTypeId> Topology::find_type(std::string_view name) const {
+  const Accelerator* wanted = catalog_->find<Accelerator>(name);
+  if (wanted == nullptr) return std::nullopt;
+  for (std::uint32_t i = 0; i < type_count(); ++i) {
+    if (&accelerator(FleetTypeId(i)) == wanted) return FleetTypeId(i);
+  }
+  return std::nullopt;
+}
+
+std::span<const FleetTypeId> Topology::types_of(DomainId id) const {
+  const Domain& d = domain(id);
+  return std::span(domain_types_).subspan(d.first_count, d.types);
+}
+
+std::uint32_t Topology::device_count(DomainId id, FleetTypeId type) const {
+  const auto types = types_of(id);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] == type) return domain_devices_[domain(id).first_count + i];
+  }
+  return 0;
+}
+
+PowerDomainId Topology::power_of(DomainId rack) const {
+  return rack_power_[rack.value() - first_rack_.value()];
+}
+
+std::string Topology::power_name(PowerDomainId id) const {
+  const PowerDomain& domain = power(id);
+  return domain.kind == PowerKind::kRack ? path(domain.domain) : domain.name;
+}
+
+}  // namespace orrery
