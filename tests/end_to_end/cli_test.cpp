@@ -1,0 +1,200 @@
+// The program as a user runs it: a process, its exit code, what it prints where.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+struct Run {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery-cli-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (directory_ / name).string();
+  }
+
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+
+  [[nodiscard]] Run orrery(const std::string& arguments) const {
+    const std::string command = std::string(ORRERY_PROGRAM) + " " + arguments + " >" + path("out") +
+                                " 2>" + path("err") + " </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(path("out")), slurp(path("err"))};
+  }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+constexpr const char* kHeader = "apiVersion: orrery/v1\nkind: Catalog\nname: mine\n";
+
+TEST_F(Cli, ShowsAnAcceleratorByItsShortName) {
+  const Run text = orrery("catalog show h100");
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("989.4 TFLOP/s"), std::string::npos);
+  EXPECT_EQ(text.err, "");
+  const Run json = orrery("catalog show H100 -o json");
+  const auto parsed = nlohmann::json::parse(json.out);
+  EXPECT_EQ(parsed["id"], "nvidia-h100-sxm5-80g");
+  EXPECT_EQ(parsed["hbm_bytes"], 85899345920);
+  EXPECT_EQ(parsed["confidence"], "datasheet");
+  EXPECT_EQ(parsed["supply"]["platform"], "cuda");
+}
+
+TEST_F(Cli, EveryKindOfTheCatalogCanBeListedAsTextAndJson) {
+  const auto kinds = nlohmann::json::parse(orrery("catalog list -o json").out);
+  ASSERT_GE(kinds.size(), 25u);
+  for (const auto& kind : kinds) {
+    const std::string name = kind["kind"];
+    EXPECT_EQ(orrery("catalog list " + name).code, 0) << name;
+    const auto rows = nlohmann::json::parse(orrery("catalog list " + name + " -o json").out);
+    EXPECT_EQ(rows.size(), kind["rows"]) << name;
+  }
+}
+
+TEST_F(Cli, AnUnknownNameIsWrongInputAndSuggestsTheNearest) {
+  const Run run = orrery("catalog show h10O");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_NE(run.err.find("\"h10O\" is not in the catalog"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("h100"), std::string::npos) << run.err;
+}
+
+TEST_F(Cli, AnswersWhetherAFrameworkRunsOnAnAccelerator) {
+  const Run run = orrery("catalog stacks tensorflow trainium");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("TensorFlow on Trainium1 (aws-trainium1):"), std::string::npos) << run.out;
+  const auto other = nlohmann::json::parse(orrery("catalog stacks h100 pytorch -o json").out);
+  EXPECT_EQ(other["support"], "supported");
+  EXPECT_EQ(orrery("catalog stacks fortran h100").code, 2);
+}
+
+TEST_F(Cli, AHypotheticalChipIsATenLineFile) {
+  std::filesystem::create_directory(path("overlay"));
+  const std::string file = write("overlay/dream.yaml", std::string(kHeader) + R"(accelerators:
+- id: dream
+  like: h100
+  name: A dream
+  hbm_bytes: 256 GiB
+  confidence: assumed
+nodes:
+- {id: dream-8, like: dgx-h100, accelerator: dream}
+)");
+  const auto shown =
+      nlohmann::json::parse(orrery("catalog show dream -o json --catalog " + path("overlay")).out);
+  EXPECT_EQ(shown["hbm_bytes"], 274877906944);
+  EXPECT_EQ(shown["bf16_dense_flops"], 989400000000000);
+  EXPECT_EQ(shown["nodes"][0], "dream-8");
+  EXPECT_EQ(orrery("catalog show dream").code, 2);
+}
+
+TEST_F(Cli, AWrongOverlayNamesFileLineAndColumn) {
+  std::filesystem::create_directory(path("overlay"));
+  const std::string file = write("overlay/bad.yaml", std::string(kHeader) +
+                                                         "accelerators:\n- id: x\n  like: h100\n  "
+                                                         "tdp_wats: 900 W\n");
+  const Run run = orrery("catalog list --catalog " + path("overlay"));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_TRUE(run.err.find(file + ":7:3: unknown key \"tdp_wats\", did you mean \"tdp_watts\"?") !=
+              std::string::npos)
+      << run.err;
+}
+
+TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
+  const Run spec = orrery("fleet generate --system dgx-superpod-h100");
+  ASSERT_EQ(spec.code, 0) << spec.err;
+  const std::string file = write("superpod.yaml", spec.out);
+  EXPECT_EQ(orrery("fleet validate " + file).code, 0);
+  const Run show = orrery("fleet show " + file);
+  EXPECT_EQ(show.code, 0);
+  EXPECT_NE(show.out.find("127 nodes"), std::string::npos);
+  const auto json = nlohmann::json::parse(orrery("fleet show -o json " + file).out);
+  EXPECT_EQ(json["accelerators"], 1016);
+  EXPECT_EQ(json["fabrics"][0]["leaves"], 32);
+  EXPECT_EQ(json["fabrics"][0]["spines"], 16);
+}
+
+TEST_F(Cli, GeneratesAnotherNumberOfNodesAndSaysWhatCannotBe) {
+  EXPECT_NE(orrery("fleet generate --system superpod-h100 --nodes 64").out.find("count: 2"),
+            std::string::npos);
+  const Run odd = orrery("fleet generate --system gb200-rack --nodes 20");
+  EXPECT_EQ(odd.code, 2);
+  EXPECT_NE(odd.err.find("comes in racks of 18 nodes"), std::string::npos) << odd.err;
+  EXPECT_EQ(orrery("fleet generate --system superpod-h100 --nodes 0").code, 2);
+}
+
+TEST_F(Cli, HostileFilesGiveOneErrorAndExitCodeTwo) {
+  const std::array<std::pair<const char*, std::string>, 7> files = {{
+      {"empty", ""},
+      {"garbage", std::string(10u << 20, '\x5b')},
+      {"nesting", std::string(5000, '[')},
+      {"latin1", "name: caf\xe9\n"},
+      {"nul", std::string("name: a\0b\n", 10)},
+      {"alias", "a: &x [1]\nb: *x\n"},
+      {"list", "- 1\n"},
+  }};
+  for (const auto& [name, text] : files) {
+    const Run run = orrery("fleet validate " + write(name, text));
+    EXPECT_EQ(run.code, 2) << name << ": " << run.err;
+    EXPECT_EQ(run.out, "") << name;
+    EXPECT_NE(run.err.find(path(name)), std::string::npos) << name << ": " << run.err;
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  }
+  EXPECT_EQ(orrery("fleet validate " + path("absent")).code, 2);
+}
+
+TEST_F(Cli, WrongArgumentsExitWithTwoAndHelpWithZero) {
+  EXPECT_EQ(orrery("").code, 2);
+  EXPECT_EQ(orrery("flet show x").code, 2);
+  EXPECT_EQ(orrery("catalog list -o xml").code, 2);
+  const Run help = orrery("--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("catalog"), std::string::npos);
+  EXPECT_EQ(orrery("fleet generate --help").code, 0);
+  EXPECT_NE(orrery("--version").out.find("orrery "), std::string::npos);
+}
+
+TEST_F(Cli, AFullDiskIsAFailureNotSuccess) {
+  const std::string command =
+      std::string(ORRERY_PROGRAM) + " catalog list accelerators >/dev/full 2>" + path("err");
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_NE(slurp(path("err")).find("writing to standard output failed"), std::string::npos);
+}
+
+TEST_F(Cli, CountsTheParametersOfAModel) {
+  const auto model = nlohmann::json::parse(orrery("catalog show llama-3.1-405b -o json").out);
+  EXPECT_NEAR(model["parameters"]["total"].get<double>(), 405.9e9, 405.9e9 * 0.003);
+  const std::string file = write("config.json", R"({"model_type": "gpt2", "n_embd": 768,
+    "n_layer": 12, "n_head": 12, "n_positions": 1024, "vocab_size": 50257})");
+  const auto own = nlohmann::json::parse(orrery("catalog show " + file + " -o json").out);
+  EXPECT_EQ(own["parameters"]["total"], 124439808);
+}
+
+}  // namespace
