@@ -1,11 +1,8 @@
 // orrery catalog list | show | stacks
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <memory>
 
+#include "apps/orrery/catalog_report.hpp"
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/model_report.hpp"
-#include "base/nearest_name.hpp"
-#include "base/text_table.hpp"
 
 namespace orrery {
 namespace {
@@ -16,361 +13,6 @@ struct CatalogRequest {
   std::string framework;
   std::string accelerator;
 };
-
-std::string shown(const std::optional<Watts>& watts) { return watts ? print(*watts) : "-"; }
-
-template <class Row>
-TextTable table_of(const std::vector<Row>& rows) {
-  TextTable table({{"ID"}, {"CONFIDENCE"}, {"SOURCE"}});
-  for (const Row& row : rows) {
-    const std::string& source = row.provenance.source;
-    constexpr std::size_t kShown = 70;
-    table.add({std::string(name_of_row(row)), std::string(word_of(row.provenance.confidence)),
-               source.size() > kShown ? source.substr(0, kShown) + "..." : source});
-  }
-  return table;
-}
-
-template <>
-TextTable table_of(const std::vector<Accelerator>& rows) {
-  TextTable table({{"ID"},
-                   {"ALIAS"},
-                   {"MEMORY", Align::kRight},
-                   {"BANDWIDTH", Align::kRight},
-                   {"DENSE 16-BIT", Align::kRight},
-                   {"8-BIT", Align::kRight},
-                   {"SCALE-UP", Align::kRight},
-                   {"POWER", Align::kRight},
-                   {"CONFIDENCE"}});
-  for (const Accelerator& a : rows) {
-    const auto bf16 = a.rate(NumberFormat::kBf16);
-    const auto half = bf16 ? bf16 : a.rate(NumberFormat::kFp16);
-    const auto fp8 = a.rate(NumberFormat::kFp8);
-    const auto byte = fp8 ? fp8 : a.rate(NumberFormat::kInt8);
-    const auto& domain = a.scale_up.domain_max;
-    table.add({a.id, a.aliases.empty() ? "" : a.aliases.front(), print(a.memory),
-               print(a.memory_bandwidth), half ? print(*half) : "-", byte ? print(*byte) : "-",
-               domain ? fmt::format("{}", *domain) : "-", shown(a.tdp),
-               std::string(word_of(a.provenance.confidence))});
-  }
-  return table;
-}
-
-template <>
-TextTable table_of(const std::vector<NodeType>& rows) {
-  TextTable table({{"ID"},
-                   {"ACCELERATORS"},
-                   {"HOST MEMORY", Align::kRight},
-                   {"NICS", Align::kRight},
-                   {"MAX POWER", Align::kRight},
-                   {"COOLING"},
-                   {"CONFIDENCE"}});
-  for (const NodeType& n : rows) {
-    const std::string power = n.max_power ? print(*n.max_power)
-                              : n.assumed_power
-                                  ? fmt::format("{} to {} (assumed)", print(n.assumed_power->low),
-                                                print(n.assumed_power->high))
-                                  : "not published";
-    table.add({n.id, fmt::format("{} x {}", n.accelerators_per_node, n.accelerator),
-               n.host_memory ? print(*n.host_memory) : "-",
-               fmt::format("{} x {:.4g} Gb/s", n.compute_nics,
-                           n.compute_nic_rate.quantity.value() * 8e-9),
-               power, n.cooling, std::string(word_of(n.provenance.confidence))});
-  }
-  return table;
-}
-
-Status list_overview(const Catalog& catalog, const ModelCatalog& models, OutputFormat output) {
-  Json json = Json::array();
-  TextTable table({{"KIND"}, {"ROWS", Align::kRight}});
-  const auto add = [&](std::string_view kind, std::size_t rows) {
-    json.push_back({{"kind", kind}, {"rows", rows}});
-    table.add({std::string(kind), fmt::format("{}", rows)});
-  };
-  catalog.for_each_table([&](const auto& each) { add(each.section, each.rows.size()); });
-  add("models", models.all().size());
-  add("evidence", catalog.evidence().size());
-  if (output == OutputFormat::kJson) {
-    print_json(json);
-  } else {
-    fmt::print(
-        "{}\n`orrery catalog list KIND` shows the rows, `orrery catalog show ID` one of them.\n",
-        table.text());
-  }
-  return {};
-}
-
-Status list_evidence(const Catalog& catalog, OutputFormat output) {
-  Json json = Json::array();
-  TextTable table({{"ID"}, {"VALUES", Align::kRight}});
-  for (const Evidence& evidence : catalog.evidence()) {
-    json.push_back({{"id", evidence.id}, {"values", evidence.values.size()}});
-    table.add({evidence.id, fmt::format("{}", evidence.values.size())});
-  }
-  if (output == OutputFormat::kJson) {
-    print_json(json);
-  } else {
-    fmt::print("{}", table.text());
-  }
-  return {};
-}
-
-Status unknown_kind(const Catalog& catalog, const std::string& kind) {
-  std::vector<std::string_view> kinds = {"models", "evidence"};
-  catalog.for_each_table([&](const auto& each) { kinds.push_back(each.section); });
-  return input_error({}, fmt::format("there is no kind \"{}\"{}; kinds: {}", kind,
-                                     did_you_mean(kind, kinds), fmt::join(kinds, ", ")));
-}
-
-Status list(const CommandOptions& options, const CatalogRequest& request) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  const std::string kind = lower_case(request.kind);
-  if (kind == "evidence") return list_evidence(*catalog, options.output);
-  if (kind.empty() || kind == "models") {
-    Result<ModelCatalog> models = load_models(options);
-    if (!models) return forward_error(models);
-    return kind.empty() ? list_overview(*catalog, *models, options.output)
-                        : list_models(*models, options.output);
-  }
-  bool found = false;
-  catalog->for_each_table([&](const auto& each) {
-    // The plural, and the singular a person may type: "accelerator", "node".
-    if (each.section != kind && each.section != kind + "s") return;
-    found = true;
-    if (options.output == OutputFormat::kJson) {
-      print_json(JsonWriter::to_json(each.rows));
-    } else {
-      fmt::print("{}", table_of(each.rows).text());
-    }
-  });
-  return found ? Status() : unknown_kind(*catalog, request.kind);
-}
-
-std::string lead_time_text(const Supply& supply) {
-  if (!supply.lead_time_weeks) return "not sold";
-  const LeadTime& t = *supply.lead_time_weeks;
-  return fmt::format("{:g} weeks ({:g} to {:g})", t.typical, t.low, t.high);
-}
-
-Json stack_json(const Framework& framework, const Catalog::StackAnswer& answer) {
-  Json json;
-  json["framework"] = framework.id;
-  json["platform"] = answer.platform != nullptr ? Json(answer.platform->id) : Json(nullptr);
-  json["support"] = word_of(answer.support);
-  const bool known = answer.stack != nullptr;
-  json["through"] = known && answer.stack->through ? Json(*answer.stack->through) : Json(nullptr);
-  json["compile_step"] = known ? Json(word_of(answer.stack->compile_step)) : Json(nullptr);
-  const Provenance* why = answer.exception != nullptr ? &answer.exception->provenance
-                          : known                     ? &answer.stack->provenance
-                                                      : nullptr;
-  json["note"] = why != nullptr ? Json(why->note) : Json(nullptr);
-  json["source"] = why != nullptr ? Json(why->source) : Json(nullptr);
-  json["confidence"] = why != nullptr ? Json(word_of(why->confidence)) : Json(nullptr);
-  return json;
-}
-
-void add_stack_row(TextTable& table, const std::string& first, const Json& stack) {
-  const auto text = [&](const char* key) {
-    return stack[key].is_null() ? std::string("-") : stack[key].get<std::string>();
-  };
-  table.add({first, text("support"), text("through"), text("compile_step")});
-}
-
-// What other tables say of an accelerator, behind its own row.
-Json relations(const Catalog& catalog, const Accelerator& accelerator) {
-  Json json;
-  Json nodes = Json::array();
-  for (const NodeType& node : catalog.all<NodeType>()) {
-    if (node.accelerator == accelerator.id) nodes.push_back(node.id);
-  }
-  json["nodes"] = nodes;
-  const Supply* supply = catalog.supply(accelerator);
-  json["supply"] = supply != nullptr ? JsonWriter::to_json(*supply) : Json(nullptr);
-  const AcceleratorPrice* price = catalog.price(accelerator);
-  json["price"] = price != nullptr ? JsonWriter::to_json(*price) : Json(nullptr);
-  Json stacks = Json::array();
-  for (const Framework& framework : catalog.all<Framework>()) {
-    stacks.push_back(stack_json(framework, catalog.stack(framework, accelerator)));
-  }
-  json["stacks"] = stacks;
-  return json;
-}
-
-void print_relations(const Catalog& catalog, const Accelerator& accelerator) {
-  TextTable facts({{""}, {""}});
-  std::string nodes;
-  for (const NodeType& node : catalog.all<NodeType>()) {
-    if (node.accelerator == accelerator.id) nodes += (nodes.empty() ? "" : ", ") + node.id;
-  }
-  facts.add({"node types", nodes});
-  if (const Supply* supply = catalog.supply(accelerator); supply != nullptr) {
-    facts.add({"lead time", lead_time_text(*supply)});
-    facts.add({"availability", std::string(word_of(supply->availability))});
-    facts.add({"export class", catalog.find<ExportClass>(supply->export_class)->name});
-  }
-  if (const AcceleratorPrice* price = catalog.price(accelerator); price != nullptr) {
-    if (price->on_demand) facts.add({"on demand", print(price->on_demand->quantity)});
-    if (price->spot) facts.add({"spot", print(price->spot->quantity)});
-    if (price->unit_capex) facts.add({"to buy", print(*price->unit_capex)});
-  }
-  fmt::print("\n{}\n", facts.text());
-  TextTable stacks({{"FRAMEWORK"}, {"SUPPORT"}, {"THROUGH"}, {"COMPILE STEP"}});
-  for (const Framework& framework : catalog.all<Framework>()) {
-    add_stack_row(stacks, framework.name,
-                  stack_json(framework, catalog.stack(framework, accelerator)));
-  }
-  fmt::print("{}", stacks.text());
-}
-
-template <class Row>
-void show_row(const Catalog& catalog, std::string_view section, const Row& row,
-              OutputFormat output) {
-  if (output == OutputFormat::kJson) {
-    Json json;
-    json["catalog"] = section;
-    json.update(JsonWriter::to_json(row));
-    if constexpr (std::same_as<Row, Accelerator>) json.update(relations(catalog, row));
-    print_json(json);
-    return;
-  }
-  TextWriter writer;
-  describe(writer, row);
-  TextTable table({{""}, {""}});
-  constexpr std::size_t kWidth = 96;
-  for (const TextWriter::Row& field : writer.rows()) {
-    const auto lines = wrapped(field.value, kWidth);
-    for (std::size_t i = 0; i < lines.size(); ++i) table.add({i == 0 ? field.key : "", lines[i]});
-  }
-  fmt::print("{}", table.text());
-  if constexpr (std::same_as<Row, Accelerator>) print_relations(catalog, row);
-}
-
-// The first table that knows the name answers; accelerators come first.
-bool show_in_tables(const Catalog& catalog, const CatalogRequest& request, OutputFormat output) {
-  bool found = false;
-  catalog.for_each_table([&]<class Row>(const CatalogTable<Row>& table) {
-    if (found) return;
-    if constexpr (kNamedRows<Row>) {
-      const Row* row = catalog.find<Row>(request.name);
-      if (row == nullptr) return;
-      found = true;
-      show_row(catalog, table.section, *row, output);
-    }
-  });
-  return found;
-}
-
-bool show_evidence(const Catalog& catalog, const CatalogRequest& request, OutputFormat output) {
-  for (const Evidence& evidence : catalog.evidence()) {
-    if (lower_case(evidence.id) != lower_case(request.name)) continue;
-    Json json;
-    json["catalog"] = "evidence";
-    json["id"] = evidence.id;
-    TextTable table({{""}, {""}});
-    for (const auto& [path, value] : evidence.values) {
-      json["values"][path] = value;
-      table.add({path, value});
-    }
-    if (output == OutputFormat::kJson) {
-      print_json(json);
-    } else {
-      fmt::print("{}", table.text());
-    }
-    return true;
-  }
-  return false;
-}
-
-Status show(const CommandOptions& options, const CatalogRequest& request) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  if (request.name.find('/') != std::string::npos || request.name.ends_with(".json")) {
-    Result<ModelCatalog> models = load_models(options);
-    if (!models) return forward_error(models);
-    return show_model_file(*models, request.name, options.output);
-  }
-  if (show_in_tables(*catalog, request, options.output)) return {};
-  if (show_evidence(*catalog, request, options.output)) return {};
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
-  if (show_model(*models, request.name, options.output)) return {};
-  Result<const Accelerator*> none = catalog->require<Accelerator>(request.name);
-  return input_error({}, none.error().message);
-}
-
-// "orrery catalog stacks tensorflow trainium" in either order; one of them, or neither, gives a
-// table.
-Status stacks(const CommandOptions& options, const CatalogRequest& request) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  const Framework* framework = nullptr;
-  const Accelerator* accelerator = nullptr;
-  for (const std::string& name : {request.framework, request.accelerator}) {
-    if (name.empty()) continue;
-    const Framework* as_framework = catalog->find<Framework>(name);
-    if (as_framework != nullptr) {
-      framework = as_framework;
-      continue;
-    }
-    Result<const Accelerator*> found = catalog->require<Accelerator>(name);
-    if (!found) {
-      std::vector<std::string_view> frameworks;
-      for (const Framework& each : catalog->all<Framework>()) frameworks.push_back(each.id);
-      return input_error({}, fmt::format("{}; frameworks: {}", found.error().message,
-                                         fmt::join(frameworks, ", ")));
-    }
-    accelerator = *found;
-  }
-  if (framework != nullptr && accelerator != nullptr) {
-    const Json answer = stack_json(*framework, catalog->stack(*framework, *accelerator));
-    if (options.output == OutputFormat::kJson) {
-      print_json(answer);
-      return {};
-    }
-    const auto text = [&](const char* key) {
-      return answer[key].is_null() ? std::string() : answer[key].get<std::string>();
-    };
-    fmt::print("{} on {} ({}): {}\n", framework->name, accelerator->name, accelerator->id,
-               text("support"));
-    TextTable table({{""}, {""}});
-    for (const auto& key :
-         {"platform", "through", "compile_step", "note", "source", "confidence"}) {
-      const auto lines = wrapped(text(key), 96);
-      for (std::size_t i = 0; i < lines.size(); ++i) table.add({i == 0 ? key : "", lines[i]});
-    }
-    fmt::print("{}", table.text());
-    return {};
-  }
-  Json json = Json::array();
-  if (accelerator != nullptr) {
-    TextTable table({{"FRAMEWORK"}, {"SUPPORT"}, {"THROUGH"}, {"COMPILE STEP"}});
-    for (const Framework& each : catalog->all<Framework>()) {
-      json.push_back(stack_json(each, catalog->stack(each, *accelerator)));
-      add_stack_row(table, each.name, json.back());
-    }
-    if (options.output == OutputFormat::kText) fmt::print("{}", table.text());
-  } else {
-    std::vector<TextTable::Column> columns = {{"FRAMEWORK"}};
-    for (const Platform& platform : catalog->all<Platform>()) columns.push_back({platform.id});
-    TextTable table(columns);
-    for (const Framework& each : catalog->all<Framework>()) {
-      if (framework != nullptr && &each != framework) continue;
-      std::vector<std::string> cells = {each.name};
-      for (const Platform& platform : catalog->all<Platform>()) {
-        for (const SoftwareStack& stack : catalog->all<SoftwareStack>()) {
-          if (stack.framework != each.id || stack.platform != platform.id) continue;
-          cells.emplace_back(word_of(stack.support));
-          json.push_back(JsonWriter::to_json(stack));
-        }
-      }
-      table.add(cells);
-    }
-    if (options.output == OutputFormat::kText) fmt::print("{}", table.text());
-  }
-  if (options.output == OutputFormat::kJson) print_json(json);
-  return {};
-}
 
 }  // namespace
 
@@ -383,7 +25,7 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen
   CLI::App* list_verb = catalog->add_subcommand("list", "kinds of facts, or the rows of one kind");
   list_verb->add_option("KIND", request->kind, "accelerators, nodes, systems, models, ...");
   list_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return list(options, *request); };
+    chosen = [&options, request] { return list_catalog(options, request->kind); };
   });
 
   CLI::App* show_verb = catalog->add_subcommand("show", "one row with its sources");
@@ -392,7 +34,7 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen
                    "an id or an alias, such as h100, or the path of a config.json")
       ->required();
   show_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return show(options, *request); };
+    chosen = [&options, request] { return show_catalog(options, request->name); };
   });
 
   CLI::App* stacks_verb =
@@ -400,7 +42,9 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen
   stacks_verb->add_option("FRAMEWORK", request->framework, "such as pytorch; or an accelerator");
   stacks_verb->add_option("ACCELERATOR", request->accelerator, "such as trainium");
   stacks_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return stacks(options, *request); };
+    chosen = [&options, request] {
+      return show_stacks(options, request->framework, request->accelerator);
+    };
   });
 }
 

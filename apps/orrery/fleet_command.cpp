@@ -48,7 +48,7 @@ Status write_valid(const FleetSpec& spec, const Catalog& catalog, OutputFormat f
   Result<Topology> topology = build_topology(spec, catalog);
   if (!topology) return forward_error(topology);
   if (format == OutputFormat::kJson) {
-    print_json(JsonWriter::to_json(spec));
+    print_json(to_json(spec));
   } else {
     fmt::print("{}", write_fleet_spec(spec));
   }
@@ -83,8 +83,8 @@ Status validate(const CommandOptions& options, const FleetRequest& request) {
                 {"nodes", summary.nodes},
                 {"accelerators", summary.accelerators}});
   } else {
-    fmt::print("{}: valid; {} nodes, {} accelerators\n", request.file,
-               print_count(summary.nodes), print_count(summary.accelerators));
+    fmt::print("{}: valid; {} nodes, {} accelerators\n", request.file, print_count(summary.nodes),
+               print_count(summary.accelerators));
   }
   return {};
 }
@@ -102,8 +102,8 @@ Status write_picture(const std::string& path, const std::string& picture) {
   }
   std::error_code ignored;
   std::filesystem::remove(temporary, ignored);
-  return environment_error(fmt::format("cannot write {}{}", path,
-                                       failed ? ": " + failed.message() : std::string()));
+  return environment_error(
+      fmt::format("cannot write {}{}", path, failed ? ": " + failed.message() : std::string()));
 }
 
 Status show(const CommandOptions& options, const FleetRequest& request) {
@@ -111,7 +111,7 @@ Status show(const CommandOptions& options, const FleetRequest& request) {
   if (!built) return forward_error(built);
   const FleetSummary summary = summarize(*built->topology);
   if (options.output == OutputFormat::kJson) {
-    print_json(JsonWriter::to_json(summary));
+    print_json(to_json(summary));
   } else {
     fmt::print("{}\n{}", tree_text(*built->topology), summary_text(summary));
   }
@@ -128,8 +128,7 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen) 
 
   CLI::App* generate_verb =
       fleet->add_subcommand("generate", "write the spec of a reference system");
-  generate_verb
-      ->add_option("--system", request->system, "see `orrery catalog list systems`")
+  generate_verb->add_option("--system", request->system, "see `orrery catalog list systems`")
       ->required()
       ->type_name("ID");
   generate_verb->add_option("--nodes", request->nodes, "instead of the published number")
@@ -148,7 +147,8 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen) 
     chosen = [&options, request] { return import_from_slurm(options, *request); };
   });
 
-  CLI::App* validate_verb = fleet->add_subcommand("validate", "check a spec; exit 2 if it is wrong");
+  CLI::App* validate_verb =
+      fleet->add_subcommand("validate", "check a spec; exit 2 if it is wrong");
   validate_verb->add_option("FILE", request->file, "a fleet spec; - is standard input")->required();
   validate_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return validate(options, *request); };

@@ -128,7 +128,7 @@ bool show_model(const ModelCatalog& models, const std::string& name, OutputForma
     Json json;
     json["catalog"] = "models";
     json.update(model_json(entry->model));
-    json["published"] = JsonWriter::to_json(entry->published);
+    json["published"] = to_json(entry->published);
     json["source"] = entry->provenance.source;
     json["confidence"] = word_of(entry->provenance.confidence);
     print_json(json);

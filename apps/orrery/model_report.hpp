@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "apps/orrery/command.hpp"
+#include "apps/orrery/context.hpp"
 
 namespace orrery {
 

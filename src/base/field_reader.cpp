@@ -98,6 +98,36 @@ Result<std::size_t> read_word(const DocumentNode& node, std::span<const std::str
                                  did_you_mean(node.text(), words), fmt::join(words, ", ")));
 }
 
+namespace detail {
+namespace {
+
+template <class T, class U>
+Status keep(Result<U> read, T& out) {
+  if (!read) return forward_error(read);
+  out = *std::move(read);
+  return {};
+}
+
+}  // namespace
+
+Status read_leaf(const DocumentNode& node, QuantitySlot slot) {
+  return keep(read_quantity(node, slot.kind, slot.units, slot.bare_factor), slot.out);
+}
+Status read_leaf(const DocumentNode& node, IntegerSlot slot) {
+  return keep(read_integer(node, slot.low, slot.high), slot.out);
+}
+Status read_leaf(const DocumentNode& node, std::string& out) {
+  return keep(read_string(node), out);
+}
+Status read_leaf(const DocumentNode& node, bool& out) { return keep(read_truth(node), out); }
+Status read_leaf(const DocumentNode& node, double& out) { return keep(read_number(node), out); }
+Status read_leaf(const DocumentNode& node, std::span<const std::string_view> words,
+                 std::size_t& out) {
+  return keep(read_word(node, words), out);
+}
+
+}  // namespace detail
+
 FieldReader::FieldReader(const DocumentNode& mapping, Options options)
     : mapping_(mapping),
       options_(options),

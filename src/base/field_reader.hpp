@@ -14,6 +14,8 @@
 // position.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -157,12 +159,27 @@ struct IsPairs : std::false_type {};
 template <class T>
 struct IsPairs<std::vector<std::pair<std::string, T>>> : std::true_type {};
 
-template <class T, class U>
-Status keep(Result<U> read, T& out) {
-  if (!read) return forward_error(read);
-  out = static_cast<T>(*std::move(read));
-  return {};
-}
+/// Where a number goes, and what it may be.
+struct QuantitySlot {
+  const QuantityKind& kind;
+  Units units;
+  double bare_factor;
+  double& out;
+};
+struct IntegerSlot {
+  std::int64_t low;
+  std::int64_t high;
+  std::int64_t& out;
+};
+
+// The leaves of read_value, out of line: every struct of every file is read through them.
+[[nodiscard]] Status read_leaf(const DocumentNode& node, QuantitySlot slot);
+[[nodiscard]] Status read_leaf(const DocumentNode& node, IntegerSlot slot);
+[[nodiscard]] Status read_leaf(const DocumentNode& node, std::string& out);
+[[nodiscard]] Status read_leaf(const DocumentNode& node, bool& out);
+[[nodiscard]] Status read_leaf(const DocumentNode& node, double& out);
+[[nodiscard]] Status read_leaf(const DocumentNode& node, std::span<const std::string_view> words,
+                               std::size_t& out);
 
 }  // namespace detail
 
@@ -209,12 +226,12 @@ template <class T>
 template <WordedEnum T>
 [[nodiscard]] Status read_enum(const DocumentNode& node, T& out) {
   const auto table = enum_words(T{});
-  std::vector<std::string_view> words;
-  for (const auto& entry : table) words.push_back(entry.word);
-  Result<std::size_t> at = read_word(node, words);
-  if (!at) return forward_error(at);
-  out = table[*at].value;
-  return {};
+  std::array<std::string_view, std::tuple_size_v<decltype(table)>> words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = table[i].word;
+  std::size_t at = 0;
+  Status status = detail::read_leaf(node, words, at);
+  if (status) out = table[at].value;
+  return status;
 }
 
 template <class T>
@@ -224,27 +241,29 @@ Status read_value(const DocumentNode& node, T& out, FieldReader::Options options
   } else if constexpr (detail::IsVector<T>::value) {
     return read_list(node, out, options);
   } else if constexpr (detail::IsQuantity<T>::value) {
-    return detail::keep(
-        read_quantity(node, kind_of<T>(), options.units).map([](double value) { return T(value); }),
-        out);
+    double value = 0;
+    Status status =
+        detail::read_leaf(node, detail::QuantitySlot{kind_of<T>(), options.units, 1, value});
+    if (status) out = T(value);
+    return status;
   } else if constexpr (detail::IsInUnit<T>::value) {
     using Q = decltype(out.quantity);
-    return detail::keep(
-        read_quantity(node, kind_of<Q>(), options.units, T::kBaseUnits).map([](double value) {
-          return Q(value);
-        }),
-        out.quantity);
-  } else if constexpr (std::same_as<T, std::string>) {
-    return detail::keep(read_string(node), out);
-  } else if constexpr (std::same_as<T, bool>) {
-    return detail::keep(read_truth(node), out);
+    double value = 0;
+    Status status = detail::read_leaf(
+        node, detail::QuantitySlot{kind_of<Q>(), options.units, T::kBaseUnits, value});
+    if (status) out.quantity = Q(value);
+    return status;
+  } else if constexpr (std::same_as<T, std::string> || std::same_as<T, bool> ||
+                       std::same_as<T, double>) {
+    return detail::read_leaf(node, out);
   } else if constexpr (std::integral<T>) {
     constexpr auto kHigh = static_cast<std::int64_t>(
         std::min<std::uint64_t>(std::numeric_limits<T>::max(), std::uint64_t{1} << 53));
-    constexpr std::int64_t kLow = std::is_signed_v<T> ? -kHigh : 0;
-    return detail::keep(read_integer(node, kLow, kHigh), out);
-  } else if constexpr (std::floating_point<T>) {
-    return detail::keep(read_number(node), out);
+    std::int64_t value = 0;
+    Status status = detail::read_leaf(
+        node, detail::IntegerSlot{std::is_signed_v<T> ? -kHigh : 0, kHigh, value});
+    if (status) out = static_cast<T>(value);
+    return status;
   } else if constexpr (WordedEnum<T>) {
     return read_enum(node, out);
   } else {

@@ -1,10 +1,11 @@
 // base/field_writer.hpp - writes the structs of base/field_reader.hpp back: as JSON for programs,
 // as "key  value with unit" rows for people.
 //
-// JSON keeps bare numbers in the unit the key names; empty optionals become null, empty lists [].
+// A FieldWriter walks a described value and tells a FieldSink what it meets, event by event; what
+// becomes of it is the sink's affair. The walk is a template and small, the sinks are not
+// templates. JSON keeps bare numbers in the unit the key names; empty optionals become null, empty
+// lists [].
 #pragma once
-
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -27,28 +28,27 @@ template <WordedEnum T>
   return "";
 }
 
-/// A number as JSON: whole ones up to 2^53 as integers, so that "8" does not become "8.0".
-[[nodiscard]] Json json_number(double value);
+/// Whether a field must be there (as a present optional must), may be there, or may be and says
+/// nothing (an empty optional, list or text, the first enumerator, false).
+enum class Presence { kRequired, kOptional, kEmpty };
 
-class JsonWriter {
+/// What a described value is, in order.
+class FieldSink {
  public:
-  template <class T>
-  void required(std::string_view key, const T& value) {
-    json_[std::string(key)] = to_json(value);
-  }
-  template <class T>
-  void optional(std::string_view key, const T& value) {
-    required(key, value);
-  }
-  void elsewhere(std::string_view) {}
-
-  [[nodiscard]] Json take() { return std::move(json_); }
-
-  template <class T>
-  [[nodiscard]] static Json to_json(const T& value);
-
- private:
-  Json json_ = Json::object();
+  virtual ~FieldSink() = default;
+  virtual void open_mapping() = 0;
+  /// The next value is that of this key.
+  virtual void field(std::string_view key, Presence presence) = 0;
+  virtual void close_mapping() = 0;
+  virtual void open_list() = 0;
+  virtual void close_list() = 0;
+  virtual void absent() = 0;
+  virtual void truth(bool value) = 0;
+  virtual void integer(std::int64_t value) = 0;
+  virtual void number(double value) = 0;
+  virtual void text(std::string_view value) = 0;
+  /// `value` in base units; a bare number counts `bare_factor` of them.
+  virtual void quantity(double value, const QuantityKind& kind, double bare_factor) = 0;
 };
 
 namespace detail {
@@ -61,104 +61,166 @@ struct IsOptional<std::optional<T>> : std::true_type {};
 }  // namespace detail
 
 template <class T>
-Json JsonWriter::to_json(const T& value) {
-  if constexpr (detail::IsOptional<T>::value) {
-    return value.has_value() ? to_json(*value) : Json(nullptr);
-  } else if constexpr (detail::IsPairs<T>::value) {
-    Json object = Json::object();
-    for (const auto& [key, item] : value) object[key] = to_json(item);
-    return object;
-  } else if constexpr (detail::IsVector<T>::value) {
-    Json array = Json::array();
-    for (const auto& item : value) array.push_back(to_json(item));
-    return array;
-  } else if constexpr (detail::IsQuantity<T>::value) {
-    return json_number(value.value());
-  } else if constexpr (detail::IsInUnit<T>::value) {
-    // Rounded to 15 digits: the division must not turn 2.95 $/h into 2.9500000000000002.
-    return json_number(std::stod(fmt::format("{:.15g}", value.quantity.value() / T::kBaseUnits)));
-  } else if constexpr (std::floating_point<T>) {
-    return json_number(value);
-  } else if constexpr (WordedEnum<T>) {
-    return Json(word_of(value));
-  } else if constexpr (std::same_as<T, std::string> || std::integral<T>) {
-    return Json(value);
-  } else {
-    JsonWriter writer;
-    describe(writer, value);
-    return writer.take();
-  }
-}
+void write_value(FieldSink& sink, const T& value);
 
-/// Rows of a struct for a person; absent values are left out, nested keys joined with a dot.
-class TextWriter {
+/// The visitor that describe() is given.
+class FieldWriter {
  public:
-  struct Row {
-    std::string key;
-    std::string value;
-  };
-
-  explicit TextWriter(std::string prefix = "") : prefix_(std::move(prefix)) {}
+  explicit FieldWriter(FieldSink& sink) : sink_(sink) {}
 
   template <class T>
   void required(std::string_view key, const T& value) {
-    add(prefix_ + std::string(key), value);
+    sink_.field(key, Presence::kRequired);
+    write_value(sink_, value);
   }
   template <class T>
   void optional(std::string_view key, const T& value) {
-    required(key, value);
+    sink_.field(key, presence_of(value));
+    write_value(sink_, value);
   }
   void elsewhere(std::string_view) {}
 
-  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
-
  private:
   template <class T>
-  void add(const std::string& key, const T& value);
-  void row(const std::string& key, std::string value) {
-    if (!value.empty()) rows_.push_back({key, std::move(value)});
+  static Presence presence_of(const T& value) {
+    bool empty = false;
+    if constexpr (detail::IsOptional<T>::value) {
+      return value.has_value() ? Presence::kRequired : Presence::kEmpty;
+    } else if constexpr (requires { value.empty(); }) {
+      empty = value.empty();
+    } else if constexpr (WordedEnum<T> || std::same_as<T, bool>) {
+      empty = value == T{};
+    }
+    return empty ? Presence::kEmpty : Presence::kOptional;
   }
 
-  std::string prefix_;
-  std::vector<Row> rows_;
+  FieldSink& sink_;
 };
 
 template <class T>
-void TextWriter::add(const std::string& key, const T& value) {
+void write_value(FieldSink& sink, const T& value) {
   if constexpr (detail::IsOptional<T>::value) {
-    if (value.has_value()) add(key, *value);
+    value.has_value() ? write_value(sink, *value) : sink.absent();
   } else if constexpr (detail::IsPairs<T>::value) {
-    for (const auto& [name, item] : value) add(key + "." + name, item);
-  } else if constexpr (detail::IsVector<T>::value) {
-    std::string joined;
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      using Item = typename T::value_type;
-      if constexpr (Describable<Item> || detail::IsVector<Item>::value) {
-        add(key + "[" + std::to_string(i) + "]", value[i]);
-      } else {
-        TextWriter item;
-        item.add("", value[i]);
-        joined += (joined.empty() ? "" : ", ") + (item.rows_.empty() ? "" : item.rows_[0].value);
-      }
+    sink.open_mapping();
+    for (const auto& [key, item] : value) {
+      sink.field(key, Presence::kRequired);
+      write_value(sink, item);
     }
-    row(key, std::move(joined));
+    sink.close_mapping();
+  } else if constexpr (detail::IsVector<T>::value) {
+    sink.open_list();
+    for (const auto& item : value) write_value(sink, item);
+    sink.close_list();
   } else if constexpr (detail::IsQuantity<T>::value) {
-    row(key, print(value));
+    sink.quantity(value.value(), kind_of<T>(), 1);
   } else if constexpr (detail::IsInUnit<T>::value) {
-    row(key, print(value.quantity));
+    using Q = decltype(value.quantity);
+    sink.quantity(value.quantity.value(), kind_of<Q>(), T::kBaseUnits);
   } else if constexpr (WordedEnum<T>) {
-    row(key, std::string(word_of(value)));
+    sink.text(word_of(value));
   } else if constexpr (std::same_as<T, std::string>) {
-    row(key, value);
+    sink.text(value);
   } else if constexpr (std::same_as<T, bool>) {
-    row(key, value ? "yes" : "no");
-  } else if constexpr (std::integral<T> || std::floating_point<T>) {
-    row(key, fmt::format("{}", value));
+    sink.truth(value);
+  } else if constexpr (std::integral<T>) {
+    sink.integer(static_cast<std::int64_t>(value));
+  } else if constexpr (std::floating_point<T>) {
+    sink.number(value);
   } else {
-    TextWriter nested(key + ".");
-    describe(nested, value);
-    for (const Row& inner : nested.rows_) rows_.push_back(inner);
+    sink.open_mapping();
+    FieldWriter writer(sink);
+    describe(writer, value);
+    sink.close_mapping();
   }
+}
+
+/// A number as JSON: whole ones up to 2^53 as integers, so that "8" does not become "8.0".
+[[nodiscard]] Json json_number(double value);
+
+/// Builds a JSON value. Derived classes may change how single values are put.
+class JsonSink : public FieldSink {
+ public:
+  void open_mapping() override;
+  void field(std::string_view key, Presence presence) override;
+  void close_mapping() override { close(); }
+  void open_list() override;
+  void close_list() override { close(); }
+  void absent() override { put(nullptr); }
+  void truth(bool value) override { put(value); }
+  void integer(std::int64_t value) override { put(value); }
+  void number(double value) override { put(json_number(value)); }
+  void text(std::string_view value) override { put(value); }
+  void quantity(double value, const QuantityKind& kind, double bare_factor) override;
+
+  /// What was written. Precondition: everything opened is closed.
+  [[nodiscard]] Json take() { return std::move(done_); }
+
+ protected:
+  /// Adds a value to what is open.
+  virtual void put(Json value);
+
+ private:
+  void close();
+
+  struct Open {
+    Json value;
+    std::string key;  ///< of the next value of a mapping
+  };
+  std::vector<Open> open_;
+  Json done_;
+};
+
+template <class T>
+[[nodiscard]] Json to_json(const T& value) {
+  JsonSink sink;
+  write_value(sink, value);
+  return sink.take();
+}
+
+/// One line for a person: nested keys joined with a dot, lists of values with commas.
+struct FieldRow {
+  std::string key;
+  std::string value;
+};
+
+/// Builds rows; absent and empty values are left out.
+class RowSink final : public FieldSink {
+ public:
+  void open_mapping() override;
+  void field(std::string_view key, Presence presence) override;
+  void close_mapping() override;
+  void open_list() override;
+  void close_list() override;
+  void absent() override {}
+  void truth(bool value) override { put(value ? "yes" : "no"); }
+  void integer(std::int64_t value) override;
+  void number(double value) override;
+  void text(std::string_view value) override { put(std::string(value)); }
+  void quantity(double value, const QuantityKind& kind, double bare_factor) override;
+
+  [[nodiscard]] std::vector<FieldRow> take() { return std::move(rows_); }
+
+ private:
+  struct Open {
+    std::string path;    ///< of what is open
+    std::size_t items;   ///< of a list, so far
+    std::string joined;  ///< plain values of a list
+    enum class Kind { kMapping, kList } kind;
+  };
+  void put(std::string value);
+  [[nodiscard]] std::string next_path();
+
+  std::vector<Open> open_;
+  std::string key_;
+  std::vector<FieldRow> rows_;
+};
+
+template <class T>
+[[nodiscard]] std::vector<FieldRow> rows_of(const T& value) {
+  RowSink sink;
+  write_value(sink, value);
+  return sink.take();
 }
 
 }  // namespace orrery

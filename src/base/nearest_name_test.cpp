@@ -10,7 +10,8 @@
 namespace orrery {
 namespace {
 
-const std::vector<std::string_view> kGpus = {"a100", "h100", "h200", "b200", "gb200-nvl72", "mi300x"};
+const std::vector<std::string_view> kGpus = {"a100", "h100",        "h200",
+                                             "b200", "gb200-nvl72", "mi300x"};
 
 TEST(NearestName, CountsInsertionsDeletionsReplacementsAndSwaps) {
   EXPECT_EQ(edit_distance("", ""), 0u);

@@ -48,9 +48,7 @@ TEST(Quantity, ComparesByAmount) {
   EXPECT_NE(Watts(1), Watts(2));
 }
 
-TEST(Quantity, DividesEqualDimensionsToAPlainNumber) {
-  EXPECT_DOUBLE_EQ(Bytes(80) / Bytes(16), 5);
-}
+TEST(Quantity, DividesEqualDimensionsToAPlainNumber) { EXPECT_DOUBLE_EQ(Bytes(80) / Bytes(16), 5); }
 
 TEST(Quantity, CarriesDimensionsThroughProducts) {
   const Seconds transfer = Bytes(1e9) / BytesPerSecond(50e9);

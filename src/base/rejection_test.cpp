@@ -25,8 +25,8 @@ TEST(Rejection, HasAWordForEveryKind) {
         RejectionKind::kMemory, RejectionKind::kStack}) {
     words.insert(name_of(kind));
   }
-  EXPECT_EQ(words, (std::set<std::string_view>{"busy", "memory", "never", "power", "quota",
-                                               "stack"}));
+  EXPECT_EQ(words,
+            (std::set<std::string_view>{"busy", "memory", "never", "power", "quota", "stack"}));
 }
 
 }  // namespace

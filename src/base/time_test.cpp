@@ -15,9 +15,7 @@ constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
 constexpr Duration ns(std::int64_t n) { return Duration::nanoseconds(n); }
-std::string date(std::int64_t seconds) {
-  return (Instant() + Duration::seconds(seconds)).text();
-}
+std::string date(std::int64_t seconds) { return (Instant() + Duration::seconds(seconds)).text(); }
 
 TEST(Duration, CountsInNanoseconds) {
   EXPECT_EQ(Duration::milliseconds(3).count_ns(), 3'000'000);
@@ -51,9 +49,8 @@ TEST(Duration, SaturatesInsteadOfOverflowing) {
   EXPECT_EQ(Duration::hours(kMax), Duration::max());
 }
 
-__extension__ using Wide = __int128;
-
 TEST(Duration, AgreesWithWideArithmeticHeldToItsRange) {
+  __extension__ using Wide = __int128;
   Rng rng = Rng::stream(1, "time");
   const auto held = [](Wide exact) {
     return ns(static_cast<std::int64_t>(exact > kMax ? kMax : exact < kMin ? kMin : exact));

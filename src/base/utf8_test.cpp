@@ -15,10 +15,9 @@ using namespace std::string_literals;
 constexpr std::size_t kValid = std::string_view::npos;
 
 TEST(Utf8, AcceptsEveryLengthAtBothEndsOfItsRange) {
-  for (const std::string& text :
-       {""s, "\x01"s, "\x7F"s, "\xC2\x80"s, "\xDF\xBF"s, "\xE0\xA0\x80"s, "\xED\x9F\xBF"s,
-        "\xEE\x80\x80"s, "\xEF\xBF\xBF"s, "\xF0\x90\x80\x80"s, "\xF4\x8F\xBF\xBF"s,
-        "Zürich, 東京, 😀"s}) {
+  for (const std::string& text : {""s, "\x01"s, "\x7F"s, "\xC2\x80"s, "\xDF\xBF"s, "\xE0\xA0\x80"s,
+                                  "\xED\x9F\xBF"s, "\xEE\x80\x80"s, "\xEF\xBF\xBF"s,
+                                  "\xF0\x90\x80\x80"s, "\xF4\x8F\xBF\xBF"s, "Zürich, 東京, 😀"s}) {
     EXPECT_EQ(first_invalid_utf8(text), kValid) << text;
   }
 }

@@ -98,5 +98,46 @@ TEST(FleetSpec, WhatIsWrittenReadsBackTheSame) {
   EXPECT_DOUBLE_EQ(second->sites[0].electricity->value(), first->sites[0].electricity->value());
 }
 
+TEST(FleetSpec, WritesNumbersThatAreNotTheDefaultAndOptionalsThatAreThere) {
+  const std::string yaml =
+      one_hall("    - racks:\n      - nodes: [{type: dgx-h100}]\n",
+               "  pue: 1\n  fabrics: [{type: ib-ndr, topology: fat-tree, planes: 0, unit_nodes: 1, "
+               "in_network_reduction: false}]\n");
+  Result<FleetSpec> first = spec_of(yaml);
+  ASSERT_TRUE(first) << first.error().text();
+  Result<FleetSpec> second = spec_of(write_fleet_spec(*first));
+  ASSERT_TRUE(second) << second.error().text();
+  EXPECT_EQ(second->sites[0].pue, 1);
+  EXPECT_EQ(second->sites[0].fabrics[0].planes, 0);
+  EXPECT_EQ(second->sites[0].fabrics[0].unit_nodes, 1);
+  EXPECT_EQ(second->sites[0].fabrics[0].in_network_reduction, false);
+}
+
+TEST(FleetSpec, WritesTextThatYamlWouldTakeForSomethingElse) {
+  using namespace std::string_literals;
+  for (const std::string& text :
+       {"Null"s, "null"s, "12 MW"s, "a: b"s, "\x7F"s, "\x01\0"s, "\xC2\x85"s, "\xE2\x80\xA8x"s,
+        "\xEF\xBB\xBF"s, "\xEF\xBF\xBF"s, "\"quoted\" \\"s, "line\nline"s, "東京 😀"s}) {
+    Result<FleetSpec> first = spec_of(one_hall(kRack));
+    ASSERT_TRUE(first);
+    first->sites[0].region = text;
+    Result<FleetSpec> second = spec_of(write_fleet_spec(*first));
+    ASSERT_TRUE(second) << second.error().text() << write_fleet_spec(*first);
+    EXPECT_EQ(second->sites[0].region, text);
+  }
+}
+
+TEST(FleetSpec, WritesTheSameTextAgainWhateverTheNumber) {
+  for (const char* price : {"$0.0812345678901/kWh", "$0.07/kWh", "$123.456789/MWh", "$1e-7/kWh"}) {
+    Result<FleetSpec> first =
+        spec_of(one_hall(kRack, "  electricity: " + std::string(price) + "\n"));
+    ASSERT_TRUE(first) << first.error().text();
+    const std::string written = write_fleet_spec(*first);
+    Result<FleetSpec> second = spec_of(written);
+    ASSERT_TRUE(second) << second.error().text();
+    EXPECT_EQ(write_fleet_spec(*second), written);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,0 +1,28 @@
+// apps/orrery/context.hpp - what the verbs of `orrery` share: options, the catalog, output.
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+#include "base/field_writer.hpp"
+#include "hardware/catalog.hpp"
+#include "workload/model_catalog.hpp"
+
+namespace orrery {
+
+enum class OutputFormat { kText, kJson };
+
+/// Options that stand before or after any verb.
+struct CommandOptions {
+  std::string catalog_directory;
+  OutputFormat output = OutputFormat::kText;
+};
+
+/// The catalog compiled in, overlaid with --catalog.
+[[nodiscard]] Result<Catalog> load_catalog(const CommandOptions& options);
+[[nodiscard]] Result<ModelCatalog> load_models(const CommandOptions& options);
+
+/// One JSON document on standard output.
+void print_json(const Json& json);
+
+}  // namespace orrery
