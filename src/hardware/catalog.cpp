@@ -249,9 +249,9 @@ Status CatalogLoader::add_row(CatalogTable<Row>& table, const DocumentNode& node
   }
   Row& row = table.rows[known->second.row];
   if (known->second.layer == layer) {
-    return input_error(node.position(), fmt::format("\"{}\" stands twice in {}, first at {}",
-                                                    name_of_row(row), table.section,
-                                                    row.where.text()));
+    return input_error(node.position(),
+                       fmt::format("\"{}\" stands twice in {}, first at {}", name_of_row(row),
+                                   table.section, row.where.text()));
   }
   known->second.layer = layer;
   if constexpr (requires { row.like; }) {

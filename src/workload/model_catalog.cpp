@@ -130,9 +130,10 @@ Status ModelCatalog::add_overlay(const std::string& overlay_directory) {
 }
 
 Status ModelCatalog::index_names() {
-  // Stable: of two that clash, the one loaded first is named as the first.
-  std::stable_sort(names_.begin(), names_.end(),
-                   [](const Name& a, const Name& b) { return a.text < b.text; });
+  // Of two that clash, the one loaded first is named as the first.
+  std::sort(names_.begin(), names_.end(), [](const Name& a, const Name& b) {
+    return a.text != b.text ? a.text < b.text : a.model < b.model;
+  });
   for (std::size_t i = 1; i < names_.size(); ++i) {
     const Name& first = names_[i - 1];
     const Name& second = names_[i];
