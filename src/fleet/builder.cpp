@@ -6,6 +6,7 @@
 
 #include "base/quantity_text.hpp"
 #include "fleet/host_list.hpp"
+#include "fleet/scale_up_domain.hpp"
 
 namespace orrery {
 namespace {
@@ -224,39 +225,48 @@ std::uint64_t devices_of(const RackSpec& rack, const Catalog& catalog) {
   return devices;
 }
 
+Status check_unit(const ScaleUpUnit& unit, const Accelerator& accelerator,
+                  const SourcePosition& where) {
+  const auto domain_max = static_cast<std::uint64_t>(accelerator.scale_up.domain_max.value_or(1));
+  if (unit.devices > domain_max) {
+    return input_error(where, fmt::format("a scale-up domain of {} accelerators (the {}), but {} "
+                                          "joins at most {}",
+                                          unit.devices, unit.name, accelerator.id, domain_max));
+  }
+  if (*unit.torus) return check_torus(**unit.torus, unit.devices, unit.name);
+  if (!accelerator.scale_up.topology.starts_with("torus")) return {};
+  return input_error(where, fmt::format("{} is joined as a torus; give torus: {{shape: [..]}} on "
+                                        "the pod or the rack",
+                                        accelerator.id));
+}
+
 }  // namespace
 
 // A domain larger than a node is the rack, or the pod where the pod has the torus.
 Status TopologyBuilder::set_scale_up(const RackSpec& rack, const PodSpec& pod, const NodeType& type,
                                      NodeGroup& group) const {
-  const auto in_node = static_cast<std::uint32_t>(
+  const Accelerator& accelerator = *catalog_.find<Accelerator>(type.accelerator);
+  group.scale_up_devices = static_cast<std::uint32_t>(
       std::min(type.scale_up_domain_accelerators, type.accelerators_per_node));
-  group.scale_up_devices = in_node;
   const bool spans =
       pod.torus || rack.torus || type.scale_up_domain_accelerators > type.accelerators_per_node;
-  if (!spans) return {};
-  ScaleUpUnit unit{"rack", devices_of(rack, catalog_), &rack.torus};
-  if (pod.torus) {
-    unit = {"pod", 0, &pod.torus};
-    for (const RackSpec& each : pod.racks) {
-      unit.devices += devices_of(each, catalog_) * static_cast<std::uint64_t>(each.count);
+  if (spans) {
+    ScaleUpUnit unit{"rack", devices_of(rack, catalog_), &rack.torus};
+    if (pod.torus) {
+      unit = {"pod", 0, &pod.torus};
+      for (const RackSpec& each : pod.racks) {
+        unit.devices += devices_of(each, catalog_) * static_cast<std::uint64_t>(each.count);
+      }
     }
+    if (Status checked = check_unit(unit, accelerator, rack.where); !checked) return checked;
+    group.torus = *unit.torus;
+    group.scale_up_devices = static_cast<std::uint32_t>(unit.devices);
+    group.scale_up_nodes = 0;  // all nodes of the unit: filled by place_scale_up_domains
   }
-  const Accelerator& accelerator = *catalog_.find<Accelerator>(type.accelerator);
-  const auto domain_max = static_cast<std::uint64_t>(accelerator.scale_up.domain_max.value_or(1));
-  if (unit.devices > domain_max) {
-    return input_error(rack.where,
-                       fmt::format("a scale-up domain of {} accelerators (the {}), but {} joins at "
-                                   "most {}",
-                                   unit.devices, unit.name, accelerator.id, domain_max));
-  }
-  if (*unit.torus) {
-    Status checked = check_torus(**unit.torus, unit.devices, unit.name);
-    if (!checked) return checked;
-    group.torus = **unit.torus;
-  }
-  group.scale_up_devices = static_cast<std::uint32_t>(unit.devices);
-  group.scale_up_nodes = 0;  // all nodes of the unit: filled by place_scale_up_domains
+  Result<std::optional<ScaleUpShape>> shape =
+      scale_up_shape(catalog_, accelerator, static_cast<int>(group.scale_up_devices), group.torus);
+  if (!shape) return forward_error(shape);
+  group.scale_up_shape = *std::move(shape);
   return {};
 }
 

@@ -186,7 +186,7 @@ TEST(TopologyBuilder, PowerAddsUpAlongTheElectricPathAndTheLoop) {
   EXPECT_EQ(find(PowerKind::kCoolingLoop, 0).max_power, Watts(3 * 40800));
   EXPECT_EQ(find(PowerKind::kFeeds, 0).max_power, Watts(3 * 40800 * 1.5));
   EXPECT_EQ(find(PowerKind::kSiteCap, 0).limit, Watts(1e6));
-  const PowerDomainId rack_power = topology.power_of(DomainId(5));
+  const PowerDomainId rack_power = topology.power_of(DomainId(6));
   EXPECT_EQ(topology.power_name(topology.power(rack_power).parent), "s/h/row-2");
 }
 

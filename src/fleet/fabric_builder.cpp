@@ -88,8 +88,10 @@ Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
                                        "node_types",
                                        first.id, type.id));
   }
-  const std::optional<int> radix =
-      spec.switch_radix ? spec.switch_radix : instance.type->switch_radix;
+  std::optional<int> radix = spec.switch_radix;
+  if (!radix && instance.type->switch_radix) {
+    radix = *instance.type->switch_radix * ports_split(*instance.type, first);
+  }
   if (!radix) {
     return input_error({}, fmt::format("the switch radix of {} is not published; give switch_radix",
                                        instance.type->id));

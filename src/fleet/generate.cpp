@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/quantity_text.hpp"
+#include "fleet/rack_cooling.hpp"
 
 namespace orrery {
 namespace {
@@ -48,19 +48,8 @@ int nodes_per_pod(const SystemType& system, const NodeType& node, const Layout& 
   return std::min(layout.nodes, 32 * layout.nodes_per_rack);
 }
 
-// How many of these nodes the least dense of their cooling classes takes in a rack, at most four.
-int nodes_that_fit_a_rack(const Catalog& catalog, const NodeType& node) {
-  constexpr int kMost = 4;
-  const Watts each = node.max_power       ? *node.max_power
-                     : node.assumed_power ? node.assumed_power->high
-                                          : Watts(0);
-  const bool air = node.cooling == "air";
-  const CoolingClass* cooling =
-      catalog.find<CoolingClass>(air ? "in-row-or-dense-air" : "direct-liquid-hybrid");
-  if (cooling == nullptr || each <= Watts(0)) return 1;
-  const double fit = std::floor(cooling->max_rack / each);
-  return std::clamp(static_cast<int>(std::min(fit, 1e6)), 1, kMost);
-}
+// A rack of air-cooled servers rarely holds more than this, whatever its cooling could take.
+constexpr int kServersPerRack = 4;
 
 // Near-cubic whole multiples of the cube: 140 cubes as 4 x 5 x 7, 64 as 4 x 4 x 4.
 std::vector<int> torus_of_cubes(int cubes, const std::vector<int>& cube) {
@@ -102,7 +91,7 @@ Result<Layout> layout_of(const Catalog& catalog, const SystemType& system, const
   layout.nodes = nodes.value_or(published_nodes(system, node));
   layout.nodes_per_rack = system.nodes_per_rack ? *system.nodes_per_rack
                           : system.rack_trays   ? *system.rack_trays
-                                                : nodes_that_fit_a_rack(catalog, node);
+                                                : rack_nodes_max(catalog, node, kServersPerRack);
   if (!system.cube_shape.empty() || !system.torus_shape.empty()) {
     return torus_layout(system, node, layout);
   }
@@ -118,23 +107,13 @@ RackSpec rack_of(const Catalog& catalog, const SystemType& system, const NodeTyp
                  int nodes) {
   RackSpec rack;
   rack.nodes.push_back({.type = node.id, .count = nodes});
-  const Watts each = node.max_power       ? *node.max_power
-                     : node.assumed_power ? node.assumed_power->high
-                                          : Watts(0);
-  const bool liquid = node.cooling != "air";
-  const CoolingClass* least = nullptr;
-  for (const CoolingClass& cooling : catalog.all<CoolingClass>()) {
-    const bool fits = cooling.max_rack >= each * nodes &&
-                      cooling.id.starts_with(liquid ? "direct-liquid" : "air");
-    const bool dense =
-        !liquid && cooling.id == "in-row-or-dense-air" && cooling.max_rack >= each * nodes;
-    if (!fits && !dense) continue;
-    if (least == nullptr || cooling.max_rack < least->max_rack) least = &cooling;
+  const Watts load = planned_power(node) * nodes;
+  if (const CoolingClass* least = least_cooling(catalog, node, load); least != nullptr) {
+    rack.cooling = least->id;
   }
-  if (least != nullptr) rack.cooling = least->id;
   const std::optional<Watts> limit =
       system.rack_power_max ? system.rack_power_max : system.rack_power;
-  if (limit && *limit >= each * nodes) rack.power_limit = *limit;
+  if (limit && *limit >= load) rack.power_limit = *limit;
   return rack;
 }
 

@@ -20,6 +20,18 @@ TEST(HostList, RefusesWhatIsNoHostList) {
   }
 }
 
+TEST(HostList, RefusesNumbersAndNamesWithoutEnd) {
+  EXPECT_FALSE(expand_host_list("n[18446744073709551615]"));
+  EXPECT_FALSE(expand_host_list("n[" + std::string(100'000, '0') + "-1000000]"));
+  EXPECT_FALSE(expand_host_list(std::string(100'000, 'n') + "[0-1000000]"));
+}
+
+TEST(HostList, RefusesStrayBracketsAndCharactersNoHostHas) {
+  for (const char* bad : {"a],b", "a]", "a[1]]", "a[[1]]", "a/b", "a\tb", "ü1", "a\"b"}) {
+    EXPECT_FALSE(expand_host_list(bad)) << bad;
+  }
+}
+
 TEST(HostList, RefusesMoreNamesThanAFleetMayHave) {
   EXPECT_FALSE(expand_host_list("n[0-99999999999]"));
   EXPECT_FALSE(expand_host_list("n[0-9999][0-9999]"));

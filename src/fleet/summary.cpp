@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "fleet/scale_up_domain.hpp"
+
 namespace orrery {
 namespace {
 
@@ -36,16 +38,22 @@ std::vector<Batch> batches_of(const Topology& topology) {
 }
 
 std::string scale_up_text(const Topology& topology, const NodeGroup& group) {
-  const ScaleUp& scale_up = topology.accelerator(group.type).scale_up;
-  if (group.torus) {
-    std::string shape;
-    for (const int side : group.torus->shape)
-      shape += fmt::format("{}{}", shape.empty() ? "" : "x", side);
-    return fmt::format("torus of {}{}", shape, group.torus->twisted ? ", twisted" : "");
-  }
+  const Accelerator& type = topology.accelerator(group.type);
   if (group.scale_up_devices <= 1) return "none";
-  return fmt::format("{} in a {} ({})", group.scale_up_devices,
-                     group.scale_up_nodes > 1 ? "rack" : "node", scale_up.topology);
+  std::string text;
+  if (group.torus) {
+    for (const int side : group.torus->shape) {
+      text += fmt::format("{}{}", text.empty() ? "torus of " : "x", side);
+    }
+    if (group.torus->twisted) text += ", twisted";
+  } else {
+    text = fmt::format("{} in a {} ({})", group.scale_up_devices,
+                       group.scale_up_nodes > 1 ? "rack" : "node", type.scale_up.topology);
+  }
+  const auto link = scale_up_link_bandwidth(topology.catalog(), type);
+  if (!group.scale_up_shape || !link) return text;
+  return fmt::format("{}, bisection {}", text,
+                     print(*link * bisection_links(*group.scale_up_shape)));
 }
 
 void add_type(const Topology& topology, const Batch& batch, FleetSummary& summary) {

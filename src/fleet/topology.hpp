@@ -17,6 +17,7 @@
 #include "base/quantity.hpp"
 #include "fleet/fabric.hpp"
 #include "fleet/ids.hpp"
+#include "fleet/scale_up.hpp"
 #include "fleet/spec.hpp"
 #include "hardware/catalog.hpp"
 
@@ -53,6 +54,7 @@ struct NodeGroup {
   std::uint32_t scale_up_nodes = 1;  ///< nodes of one scale-up domain; 1: inside the node
   std::uint32_t scale_up_devices = 1;
   std::optional<TorusSpec> torus;
+  std::optional<ScaleUpShape> scale_up_shape;  ///< geometry of one domain, where known
   std::vector<std::string> names;  ///< one a node, when the spec names them
   std::optional<Watts> max_power;  ///< of a node; the spec's or the catalog's
   std::optional<Watts> typical_power;

@@ -1,0 +1,26 @@
+// fleet/scale_up_domain.hpp - which geometry the accelerators of one scale-up domain form.
+#pragma once
+
+#include <optional>
+
+#include "base/error.hpp"
+#include "fleet/scale_up.hpp"
+#include "fleet/spec.hpp"
+#include "hardware/catalog.hpp"
+
+namespace orrery {
+
+/// The shape of a domain of `devices` accelerators of a type: the spec's torus where there is one,
+/// else what the catalog says of the type ("nvswitch", "full-mesh", "ring", "bridge",
+/// "torus2d-4x4"). None for a domain of one, and where the catalog does not tell enough (a torus of
+/// another size, an unpublished number of links). A hybrid cube mesh is taken as an even mesh.
+/// Errors: a torus that cannot be built, with the spec's position.
+[[nodiscard]] Result<std::optional<ScaleUpShape>> scale_up_shape(
+    const Catalog& catalog, const Accelerator& accelerator, int devices,
+    const std::optional<TorusSpec>& torus);
+
+/// Bandwidth per direction of one link of the type's scale-up technology; none when unknown.
+[[nodiscard]] std::optional<BytesPerSecond> scale_up_link_bandwidth(const Catalog& catalog,
+                                                                    const Accelerator& accelerator);
+
+}  // namespace orrery
