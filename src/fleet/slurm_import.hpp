@@ -1,0 +1,19 @@
+// fleet/slurm_import.hpp - a fleet spec from a Slurm configuration directory.
+#pragma once
+
+#include <string>
+
+#include "base/error.hpp"
+#include "fleet/spec.hpp"
+#include "hardware/catalog.hpp"
+
+namespace orrery {
+
+/// The spec of the cluster that slurm.conf (with gres.conf and topology.conf where they are) tells
+/// of: a pod a second-level switch, a rack a leaf, or as many equal racks as cooling asks for,
+/// every node under its own name. What Slurm does not say is chosen and named in the description:
+/// node types, cooling, the kind of network. Errors (kInput): those of read_slurm_cluster. The
+/// spec's positions are those of the Slurm files.
+[[nodiscard]] Result<FleetSpec> import_slurm(const Catalog& catalog, const std::string& directory);
+
+}  // namespace orrery

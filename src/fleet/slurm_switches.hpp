@@ -1,0 +1,26 @@
+// fleet/slurm_switches.hpp - the lines of a topology.conf as pods of leaves.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "fleet/slurm_cluster.hpp"
+#include "fleet/slurm_conf.hpp"
+
+namespace orrery {
+
+/// Position in SlurmCluster::nodes by name; kFutureNode for one that is left out.
+using SlurmNodeIndex = std::unordered_map<std::string, std::uint32_t>;
+inline constexpr std::uint32_t kFutureNode = std::numeric_limits<std::uint32_t>::max();
+
+/// Fills `pods`, `topology` and `unlisted_nodes` of a cluster whose nodes are read: a pod for every
+/// switch with leaves right below it, leaves without a switch above in one pod of their own, nodes
+/// under no leaf in another. Spines with the same leaves are one pod. Errors (kInput): names that
+/// are unknown or stand twice, a switch under several others, rings. Cost O(lines + nodes).
+[[nodiscard]] Status read_slurm_switches(std::span<const SlurmLine> lines,
+                                         const SlurmNodeIndex& nodes, SlurmCluster& cluster);
+
+}  // namespace orrery
