@@ -7,8 +7,6 @@
 
 #include "bench/figure.hpp"
 
-extern char** environ;
-
 namespace orrery {
 namespace {
 
@@ -19,8 +17,9 @@ void run_quietly(std::vector<std::string> arguments) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", 1 /* write only */, 0);
+  char* environment[] = {nullptr};
   pid_t child = 0;
-  int status = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  int status = posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environment);
   posix_spawn_file_actions_destroy(&actions);
   if (status != 0 || waitpid(child, &status, 0) != child || status != 0) {
     fmt::print(stderr, "bench_startup: {} failed\n", fmt::join(arguments, " "));

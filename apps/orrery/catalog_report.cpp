@@ -88,9 +88,9 @@ Status list_overview(const Catalog& catalog, const ModelCatalog& models, OutputF
   if (output == OutputFormat::kJson) {
     print_json(json);
   } else {
-    fmt::print(
+    print_text(fmt::format(
         "{}\n`orrery catalog list KIND` shows the rows, `orrery catalog show ID` one of them.\n",
-        table.text());
+        table.text()));
   }
   return {};
 }
@@ -105,7 +105,7 @@ Status list_evidence(const Catalog& catalog, OutputFormat output) {
   if (output == OutputFormat::kJson) {
     print_json(json);
   } else {
-    fmt::print("{}", table.text());
+    print_text(table.text());
   }
   return {};
 }
@@ -138,7 +138,7 @@ Status list_catalog(const CommandOptions& options, const std::string& kind_given
     if (options.output == OutputFormat::kJson) {
       print_json(to_json(each.rows));
     } else {
-      fmt::print("{}", table_of(each.rows).text());
+      print_text(table_of(each.rows).text());
     }
   });
   return found ? Status() : unknown_kind(*catalog, kind_given);
@@ -213,13 +213,13 @@ void print_relations(const Catalog& catalog, const Accelerator& accelerator) {
     if (price->spot) facts.add({"spot", print(price->spot->quantity)});
     if (price->unit_capex) facts.add({"to buy", print(*price->unit_capex)});
   }
-  fmt::print("\n{}\n", facts.text());
+  print_text(fmt::format("\n{}\n", facts.text()));
   TextTable stacks({{"FRAMEWORK"}, {"SUPPORT"}, {"THROUGH"}, {"COMPILE STEP"}});
   for (const Framework& framework : catalog.all<Framework>()) {
     add_stack_row(stacks, framework.name,
                   stack_json(framework, catalog.stack(framework, accelerator)));
   }
-  fmt::print("{}", stacks.text());
+  print_text(stacks.text());
 }
 
 template <class Row>
@@ -238,7 +238,7 @@ void show_row(const Catalog& catalog, std::string_view section, const Row& row,
     const auto lines = wrapped(field.value, kTextWidth);
     for (std::size_t i = 0; i < lines.size(); ++i) table.add({i == 0 ? field.key : "", lines[i]});
   }
-  fmt::print("{}", table.text());
+  print_text(table.text());
   if constexpr (std::same_as<Row, Accelerator>) print_relations(catalog, row);
 }
 
@@ -271,7 +271,7 @@ bool show_evidence(const Catalog& catalog, const std::string& name, OutputFormat
     if (output == OutputFormat::kJson) {
       print_json(json);
     } else {
-      fmt::print("{}", table.text());
+      print_text(table.text());
     }
     return true;
   }
@@ -330,14 +330,14 @@ void print_answer(const StackQuestion& question, const Json& answer) {
   const auto text = [&](const char* key) {
     return answer[key].is_null() ? std::string() : answer[key].get<std::string>();
   };
-  fmt::print("{} on {} ({}): {}\n", question.framework->name, question.accelerator->name,
-             question.accelerator->id, text("support"));
+  print_text(fmt::format("{} on {} ({}): {}\n", question.framework->name,
+                         question.accelerator->name, question.accelerator->id, text("support")));
   TextTable table({{""}, {""}});
   for (const auto& key : {"platform", "through", "compile_step", "note", "source", "confidence"}) {
     const auto lines = wrapped(text(key), kTextWidth);
     for (std::size_t i = 0; i < lines.size(); ++i) table.add({i == 0 ? key : "", lines[i]});
   }
-  fmt::print("{}", table.text());
+  print_text(table.text());
 }
 
 // Every framework on one accelerator.
@@ -348,7 +348,7 @@ Json print_frameworks(const Catalog& catalog, const Accelerator& accelerator, Ou
     json.push_back(stack_json(each, catalog.stack(each, accelerator)));
     add_stack_row(table, each.name, json.back());
   }
-  if (output == OutputFormat::kText) fmt::print("{}", table.text());
+  if (output == OutputFormat::kText) print_text(table.text());
   return json;
 }
 
@@ -370,7 +370,7 @@ Json print_matrix(const Catalog& catalog, const Framework* only, OutputFormat ou
     }
     table.add(cells);
   }
-  if (output == OutputFormat::kText) fmt::print("{}", table.text());
+  if (output == OutputFormat::kText) print_text(table.text());
   return json;
 }
 

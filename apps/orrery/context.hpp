@@ -22,6 +22,12 @@ struct CommandOptions {
 [[nodiscard]] Result<Catalog> load_catalog(const CommandOptions& options);
 [[nodiscard]] Result<ModelCatalog> load_models(const CommandOptions& options);
 
+/// To standard output. A failed write is noticed once, at the end: main() then exits with 1.
+void print_text(const std::string& text);
+
+/// To standard error; what cannot be written there is lost.
+void print_message(const std::string& text);
+
 /// One JSON document on standard output.
 void print_json(const Json& json);
 

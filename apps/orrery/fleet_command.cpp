@@ -50,7 +50,7 @@ Status write_valid(const FleetSpec& spec, const Catalog& catalog, OutputFormat f
   if (format == OutputFormat::kJson) {
     print_json(to_json(spec));
   } else {
-    fmt::print("{}", write_fleet_spec(spec));
+    print_text(write_fleet_spec(spec));
   }
   return {};
 }
@@ -83,8 +83,8 @@ Status validate(const CommandOptions& options, const FleetRequest& request) {
                 {"nodes", summary.nodes},
                 {"accelerators", summary.accelerators}});
   } else {
-    fmt::print("{}: valid; {} nodes, {} accelerators\n", request.file, print_count(summary.nodes),
-               print_count(summary.accelerators));
+    print_text(fmt::format("{}: valid; {} nodes, {} accelerators\n", request.file,
+                           print_count(summary.nodes), print_count(summary.accelerators)));
   }
   return {};
 }
@@ -113,7 +113,7 @@ Status show(const CommandOptions& options, const FleetRequest& request) {
   if (options.output == OutputFormat::kJson) {
     print_json(to_json(summary));
   } else {
-    fmt::print("{}\n{}", tree_text(*built->topology), summary_text(summary));
+    print_text(fmt::format("{}\n{}", tree_text(*built->topology), summary_text(summary)));
   }
   if (!request.svg.empty()) return write_picture(request.svg, draw_svg(*built->topology, summary));
   return {};

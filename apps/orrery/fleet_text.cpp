@@ -123,7 +123,9 @@ std::string power_text(const Topology& topology) {
   for (const PowerDomain& domain : topology.power_domains()) {
     if (domain.kind == PowerKind::kRack || !domain.limit) continue;
     if (domain.kind != PowerKind::kRow) {
-      add(fmt::format("{} ({})", domain.name, word_of(domain.kind)), domain);
+      add(fmt::format("{} ({})", domain.name,
+                      domain.supply.empty() ? std::string(word_of(domain.kind)) : domain.supply),
+          domain);
       continue;
     }
     auto& [fullest, count] = rows[domain.name.substr(0, domain.name.rfind('/'))];

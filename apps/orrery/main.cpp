@@ -16,16 +16,24 @@ Result<ModelCatalog> load_models(const CommandOptions& options) {
   return ModelCatalog::load(builtin_models(), options.catalog_directory);
 }
 
-void print_json(const Json& json) { fmt::print("{}\n", json.dump(2)); }
+void print_text(const std::string& text) {
+  // Not fmt::print, which throws when the disk is full; run() looks at ferror.
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
+}
+
+void print_message(const std::string& text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+void print_json(const Json& json) { print_text(json.dump(2) + "\n"); }
 
 namespace {
-
 constexpr int kExitFailed = 1;
 constexpr int kExitWrongInput = 2;
 
 int exit_code(const Status& status) {
   if (status) return 0;
-  fmt::print(stderr, "orrery: {}\n", status.error().text());
+  print_message(fmt::format("orrery: {}\n", status.error().text()));
   return status.error().kind == ErrorKind::kInput ? kExitWrongInput : kExitFailed;
 }
 
@@ -60,7 +68,7 @@ int run(int argc, char** argv) {
   const int code = exit_code(chosen());
   // A full disk or a closed pipe must not look like success.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    fmt::print(stderr, "orrery: writing to standard output failed\n");
+    print_message("orrery: writing to standard output failed\n");
     return kExitFailed;
   }
   return code;

@@ -82,7 +82,7 @@ void print_model(const Model& model) {
     facts.add({"KV cache", fmt::format("{} elements a token", print_count(kv))});
   }
   for (const std::string& assumption : model.assumptions) facts.add({"assumed", assumption});
-  fmt::print("{}\n", facts.text());
+  print_text(fmt::format("{}\n", facts.text()));
   TextTable layers({{"LAYERS", Align::kRight},
                     {"KIND"},
                     {"PARAMETERS EACH", Align::kRight},
@@ -91,7 +91,7 @@ void print_model(const Model& model) {
     layers.add({fmt::format("{}", group.layers), group.name, print_count(group.parameters),
                 print_count(group.active)});
   }
-  if (!layers.empty()) fmt::print("{}", layers.text());
+  if (!layers.empty()) print_text(layers.text());
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ Status list_models(const ModelCatalog& models, OutputFormat output) {
   if (output == OutputFormat::kJson) {
     print_json(json);
   } else {
-    fmt::print("{}", table.text());
+    print_text(table.text());
   }
   return {};
 }
@@ -144,7 +144,7 @@ bool show_model(const ModelCatalog& models, const std::string& name, OutputForma
   }
   table.add({"source", fmt::format("{} ({})", entry->provenance.source,
                                    word_of(entry->provenance.confidence))});
-  fmt::print("\n{}", table.text());
+  print_text(fmt::format("\n{}", table.text()));
   return true;
 }
 

@@ -271,13 +271,17 @@ Status TopologyBuilder::set_scale_up(const RackSpec& rack, const PodSpec& pod, c
 }
 
 Status TopologyBuilder::set_names(const NodeGroupSpec& spec, std::uint64_t expected,
-                                  NodeGroup& group) const {
+                                  NodeGroup& group) {
   if (!spec.names) return {};
   Result<std::vector<std::string>> names = expand_host_list(*spec.names);
   if (!names) return input_error(spec.where, names.error().message);
   if (names->size() != expected) {
     return input_error(spec.where,
                        fmt::format("names gives {} names for {} nodes", names->size(), expected));
+  }
+  for (const std::string& name : *names) {
+    if (node_names_.insert(name).second) continue;
+    return input_error(spec.where, fmt::format("a second node named \"{}\"", name));
   }
   group.names = *std::move(names);
   return {};

@@ -1,6 +1,9 @@
 // fleet/builder.hpp - from a spec to a topology: the one place where a fleet is put together.
 #pragma once
 
+#include <string>
+#include <unordered_set>
+
 #include "base/error.hpp"
 #include "fleet/spec.hpp"
 #include "fleet/topology.hpp"
@@ -46,7 +49,7 @@ class TopologyBuilder {
   [[nodiscard]] Status set_scale_up(const RackSpec& rack, const PodSpec& pod, const NodeType& type,
                                     NodeGroup& group) const;
   [[nodiscard]] Status set_names(const NodeGroupSpec& spec, std::uint64_t expected,
-                                 NodeGroup& group) const;
+                                 NodeGroup& group);
   void open_domain(Level at, const std::string& name, std::uint32_t ordinal);
   void close_domain(Level at);
   std::vector<Domain>& level(Level at) { return levels_[static_cast<std::size_t>(at)]; }
@@ -89,7 +92,8 @@ class TopologyBuilder {
   std::vector<RackPlan> racks_;
   std::vector<std::uint32_t> group_sizes_;  ///< nodes so far, by group
   std::vector<bool> pod_torus_;             ///< by group: its scale-up domain is the pod
-  const HallSpec* hall_ = nullptr;          ///< being built
+  std::unordered_set<std::string> node_names_;
+  const HallSpec* hall_ = nullptr;  ///< being built
 };
 
 }  // namespace orrery

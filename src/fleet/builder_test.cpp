@@ -165,6 +165,10 @@ TEST(TopologyBuilder, NamesNodesAsTheSpecDoes) {
   EXPECT_NE(refusal(rack("", "{type: dgx-h100, count: 2, names: \"gpu[1-3]\"}"))
                 .find("names gives 3 names for 2 nodes"),
             std::string::npos);
+  EXPECT_NE(refusal(one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 2, names: "
+                             "\"a[1-2]\"}, {type: l4-4, names: a2}]}]\n"))
+                .find("a second node named \"a2\""),
+            std::string::npos);
 }
 
 TEST(TopologyBuilder, PowerAddsUpAlongTheElectricPathAndTheLoop) {

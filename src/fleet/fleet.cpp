@@ -21,7 +21,7 @@ void Fleet::set_node(NodeId id, NodeState state) {
   ORRERY_ASSERT((state.free_mask >> 1 >> (topology_->group(id).devices - 1)) == 0,
                 "free devices are the node's own");
   NodeState& node = state_->nodes.edit(id.value(), generations_);
-  for_each_count_change(*topology_, id, node, state,
+  for_each_count_change(*topology_, {id, node, state},
                         [&](std::uint32_t slot, std::int32_t devices, std::int32_t nodes) {
                           FreeCount& count = state_->counts.edit(slot, generations_);
                           count.devices += static_cast<std::uint32_t>(devices);

@@ -19,6 +19,14 @@ struct Layout {
   std::vector<int> cube;
 };
 
+/// What a spec is made from.
+struct Blueprint {
+  const Catalog& catalog;
+  const SystemType& system;
+  const NodeType& node;
+  Layout layout;
+};
+
 int product(const std::vector<int>& sides) {
   int all = 1;
   for (const int side : sides) all *= side;
@@ -103,8 +111,8 @@ Result<Layout> layout_of(const Catalog& catalog, const SystemType& system, const
   return layout;
 }
 
-RackSpec rack_of(const Catalog& catalog, const SystemType& system, const NodeType& node,
-                 int nodes) {
+RackSpec rack_of(const Blueprint& from, int nodes) {
+  const auto& [catalog, system, node, layout] = from;
   RackSpec rack;
   rack.nodes.push_back({.type = node.id, .count = nodes});
   const Watts load = planned_power(node) * nodes;
@@ -118,17 +126,17 @@ RackSpec rack_of(const Catalog& catalog, const SystemType& system, const NodeTyp
 }
 
 // `nodes` as full racks and a smaller last one.
-std::vector<RackSpec> racks_of(const Catalog& catalog, const SystemType& system,
-                               const NodeType& node, const Layout& layout, int nodes) {
+std::vector<RackSpec> racks_of(const Blueprint& from, int nodes) {
+  const Layout& layout = from.layout;
   std::vector<RackSpec> racks;
   const int full = nodes / layout.nodes_per_rack;
   const int rest = nodes % layout.nodes_per_rack;
   if (full > 0) {
-    racks.push_back(rack_of(catalog, system, node, layout.nodes_per_rack));
+    racks.push_back(rack_of(from, layout.nodes_per_rack));
     racks.back().count = full;
   }
   if (rest > 0) {
-    racks.push_back(rack_of(catalog, system, node, rest));
+    racks.push_back(rack_of(from, rest));
     if (full > 0) racks.back().name = "last-rack";
   }
   return racks;
@@ -143,7 +151,7 @@ std::vector<PodSpec> pods_of(const Catalog& catalog, const SystemType& system, c
     PodSpec pod;
     pod.name = name;
     pod.count = count;
-    pod.racks = racks_of(catalog, system, node, layout, nodes);
+    pod.racks = racks_of(from, nodes);
     if (!layout.torus.empty()) {
       const TorusSpec torus{layout.torus, layout.cube, false, {}};
       if (layout.nodes_per_pod > layout.nodes_per_rack || !layout.cube.empty()) {
@@ -168,8 +176,8 @@ FabricTopology topology_of(const SystemType& system) {
   return FabricTopology::kFatTree;
 }
 
-FabricSpec fabric_of(const Catalog& catalog, const SystemType& system, const NodeType& node,
-                     const Layout& layout) {
+FabricSpec fabric_of(const Blueprint& from) {
+  const auto& [catalog, system, node, layout] = from;
   FabricSpec fabric;
   fabric.type = *system.fabric;
   fabric.topology = topology_of(system);
@@ -209,14 +217,16 @@ Result<FleetSpec> generate_fleet(const Catalog& catalog, const std::string& syst
   }
   Result<Layout> layout = layout_of(catalog, type, node, nodes);
   if (!layout) return forward_error(layout);
+  const Blueprint blueprint{catalog, type, node, *std::move(layout)};
   FleetSpec spec;
   spec.name = type.id;
-  spec.description = fmt::format("{} x {}; {}", layout->nodes, node.id, type.provenance.source);
+  spec.description =
+      fmt::format("{} x {}; {}", blueprint.layout.nodes, node.id, type.provenance.source);
   SiteSpec site;
   HallSpec hall;
-  hall.pods = pods_of(catalog, type, node, *layout);
+  hall.pods = pods_of(blueprint);
   site.halls.push_back(std::move(hall));
-  if (type.fabric) site.fabrics.push_back(fabric_of(catalog, type, node, *layout));
+  if (type.fabric) site.fabrics.push_back(fabric_of(blueprint));
   spec.sites.push_back(std::move(site));
   return spec;
 }

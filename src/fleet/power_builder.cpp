@@ -28,6 +28,11 @@ std::string classes_that_hold(const Catalog& catalog, Watts load) {
                      print(fit.front()->max_rack));
 }
 
+std::string supply_text(const RedundantSupply& supply) {
+  return fmt::format("{} x {}, {}", supply.units, print(supply.capacity),
+                     word_of(supply.redundancy));
+}
+
 double middle(const std::vector<double>& range) { return (range.front() + range.back()) / 2; }
 
 }  // namespace
@@ -136,14 +141,22 @@ Status TopologyBuilder::set_site_facts(const SiteSpec& site, std::uint32_t site_
 Status TopologyBuilder::build_site_power(const SiteSpec& site, std::uint32_t site_index) {
   PowerDomainId above;
   if (site.power_cap) {
-    above = add_power(
-        {.kind = PowerKind::kSiteCap, .name = site.name + "/power-cap", .limit = *site.power_cap});
+    above = add_power({.kind = PowerKind::kSiteCap,
+                       .name = site.name + "/power-cap",
+                       .where = site.where,
+                       .limit = *site.power_cap});
   }
   if (!site.feeds.empty()) {
     Watts usable;
-    for (const RedundantSupply& feed : site.feeds) usable += feed.usable();
+    std::string supply;
+    for (const RedundantSupply& feed : site.feeds) {
+      usable += feed.usable();
+      supply += (supply.empty() ? "" : " + ") + supply_text(feed);
+    }
     above = add_power({.kind = PowerKind::kFeeds,
                        .name = site.name + "/feeds",
+                       .supply = supply,
+                       .where = site.feeds.front().where,
                        .parent = above,
                        .limit = usable});
   }
@@ -167,13 +180,18 @@ Status TopologyBuilder::build_hall_power(const HallSpec& hall, const std::string
   if (hall.ups) {
     above = add_power({.kind = PowerKind::kUps,
                        .name = path + "/ups",
+                       .supply = supply_text(*hall.ups),
+                       .where = hall.ups->where,
                        .parent = above,
                        .limit = hall.ups->usable()});
   }
   std::vector<PowerDomainId> loops;
   for (const RedundantSupply& loop : hall.cooling_loops) {
-    loops.push_back(add_power(
-        {.kind = PowerKind::kCoolingLoop, .name = path + "/" + loop.name, .limit = loop.usable()}));
+    loops.push_back(add_power({.kind = PowerKind::kCoolingLoop,
+                               .name = path + "/" + loop.name,
+                               .supply = supply_text(loop),
+                               .where = loop.where,
+                               .limit = loop.usable()}));
   }
   PowerDomainId row = above;
   int in_hall = 0;
@@ -182,6 +200,7 @@ Status TopologyBuilder::build_hall_power(const HallSpec& hall, const std::string
     if (hall.rows && in_hall % hall.rows->racks == 0) {
       row = add_power({.kind = PowerKind::kRow,
                        .name = fmt::format("{}/row-{}", path, in_hall / hall.rows->racks + 1),
+                       .where = hall.rows->where,
                        .parent = above,
                        .limit = hall.rows->capacity});
     }
@@ -235,7 +254,7 @@ Status TopologyBuilder::check_power_limits() const {
   for (const PowerDomain& domain : topology_.power_) {
     if (!domain.limit || domain.typical_power <= *domain.limit) continue;
     return input_error(
-        spec_.where,
+        domain.where,
         fmt::format("{} ({}) would carry {} under training, more than its {}", domain.name,
                     word_of(domain.kind), print(domain.typical_power), print(*domain.limit)));
   }

@@ -42,30 +42,20 @@ struct Load {
   Watts limit;
 };
 
-std::string supplies_text(const std::vector<RedundantSupply>& supplies) {
-  std::vector<std::string> parts;
-  parts.reserve(supplies.size());
-  for (const RedundantSupply& each : supplies) {
-    parts.push_back(fmt::format("{} {} x {}, {}", each.name, each.units, print(each.capacity),
-                                word_of(each.redundancy)));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-std::string kind_text(const PowerDomain& domain, const SiteFacts& site) {
+std::string kind_text(const PowerDomain& domain) {
   switch (domain.kind) {
     case PowerKind::kSiteCap:
       return "power cap at the meter";
     case PowerKind::kFeeds:
-      return supplies_text(site.spec.feeds);
+      return domain.supply;
     case PowerKind::kUps:
-      return "usable UPS capacity";
+      return "UPS " + domain.supply;
     case PowerKind::kRow:
       return "row of racks";
     case PowerKind::kRack:
       return "rack";
     case PowerKind::kCoolingLoop:
-      return "usable cooling capacity";
+      return "cooling " + domain.supply;
   }
   return "";
 }
@@ -80,7 +70,7 @@ std::vector<Load> loads_of(const Topology& topology, const SiteFacts& site) {
     if (!domain.name.starts_with(prefix)) continue;
     const std::string name = domain.name.substr(prefix.size());
     if (domain.kind != PowerKind::kRow) {
-      loads.push_back({name, kind_text(domain, site), &domain, *domain.limit});
+      loads.push_back({name, kind_text(domain), &domain, *domain.limit});
       continue;
     }
     const auto [found, added] = rows.try_emplace(name.substr(0, name.rfind('/')), loads.size(), 0u);
@@ -91,7 +81,7 @@ std::vector<Load> loads_of(const Topology& topology, const SiteFacts& site) {
     }
     ++count;
     loads[index].kind =
-        count == 1 ? kind_text(domain, site) : fmt::format("the fullest of {} rows", count);
+        count == 1 ? kind_text(domain) : fmt::format("the fullest of {} rows", count);
   }
   return loads;
 }

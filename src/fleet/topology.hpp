@@ -55,8 +55,8 @@ struct NodeGroup {
   std::uint32_t scale_up_devices = 1;
   std::optional<TorusSpec> torus;
   std::optional<ScaleUpShape> scale_up_shape;  ///< geometry of one domain, where known
-  std::vector<std::string> names;  ///< one a node, when the spec names them
-  std::optional<Watts> max_power;  ///< of a node; the spec's or the catalog's
+  std::vector<std::string> names;              ///< one a node, when the spec names them
+  std::optional<Watts> max_power;              ///< of a node; the spec's or the catalog's
   std::optional<Watts> typical_power;
   bool power_assumed = false;  ///< max_power is the top of an assumed range
 };
@@ -85,8 +85,10 @@ inline std::array<EnumWord<PowerKind>, 6> enum_words(PowerKind) {
 struct PowerDomain {
   PowerKind kind = PowerKind::kRack;
   std::string name;      ///< empty for a rack: it is its domain's
+  std::string supply;    ///< what the limit rests on: "4 x 500 kW, N+1"; empty for plain limits
+  SourcePosition where;  ///< of the spec that gives the limit
   PowerDomainId parent;  ///< the next one up the electric path; none for loops and the top
-  PowerDomainId loop;    ///< of a rack: the cooling loop its liquid heat goes to
+  PowerDomainId loop;    ///< of a rack: the cooling loop its heat goes to
   DomainId domain;       ///< of a rack
   std::optional<Watts> limit;
   Watts max_power;      ///< sum of the nodes' ratings below

@@ -32,7 +32,7 @@ void FleetOverlay::set_node(NodeId id, NodeState state) {
   ORRERY_ASSERT((state.free_mask >> 1 >> (base_.topology().group(id).devices - 1)) == 0,
                 "free devices are the node's own");
   const NodeState before = view().node(id);
-  for_each_count_change(base_.topology(), id, before, state,
+  for_each_count_change(base_.topology(), {id, before, state},
                         [&](std::uint32_t slot, std::int32_t devices, std::int32_t nodes) {
                           counts_[slot].devices += devices;
                           counts_[slot].nodes += nodes;

@@ -69,11 +69,18 @@ class FleetOverlay {
   std::unordered_map<std::uint32_t, Delta> counts_;  ///< by count slot
 };
 
+/// A node and its states before and after.
+struct NodeChange {
+  NodeId id;
+  NodeState from;
+  NodeState to;
+};
+
 /// Calls change(count slot, difference of devices, difference of whole nodes) for every domain
 /// whose counts move when a node goes from one state to another. O(levels x types).
 template <class Change>
-void for_each_count_change(const Topology& topology, NodeId id, const NodeState& from,
-                           const NodeState& to, Change&& change) {
+void for_each_count_change(const Topology& topology, NodeChange of, Change&& change) {
+  const auto& [id, from, to] = of;
   const NodeGroup& group = topology.group(id);
   const auto before = static_cast<std::int32_t>(from.available());
   const auto after = static_cast<std::int32_t>(to.available());

@@ -182,9 +182,7 @@ template <class Row>
     return row.path;
   } else if constexpr (requires { row.framework; }) {
     return row.framework;
-  } else if constexpr (requires { row.accelerator; } && requires { row.export_class; }) {
-    return row.accelerator;
-  } else if constexpr (requires { row.unit_capex; }) {
+  } else if constexpr (std::same_as<Row, Supply> || std::same_as<Row, AcceleratorPrice>) {
     return row.accelerator;
   } else if constexpr (requires { row.node; }) {
     return row.node;

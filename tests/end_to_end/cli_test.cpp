@@ -12,7 +12,7 @@
 
 namespace {
 
-struct Run {
+struct Outcome {
   int code = -1;
   std::string out;
   std::string err;
@@ -41,7 +41,7 @@ class Cli : public testing::Test {
     return path(name);
   }
 
-  [[nodiscard]] Run orrery(const std::string& arguments) const {
+  [[nodiscard]] Outcome orrery(const std::string& arguments) const {
     const std::string command = std::string(ORRERY_PROGRAM) + " " + arguments + " >" + path("out") +
                                 " 2>" + path("err") + " </dev/null";
     const int status = std::system(command.c_str());
@@ -55,11 +55,11 @@ class Cli : public testing::Test {
 constexpr const char* kHeader = "apiVersion: orrery/v1\nkind: Catalog\nname: mine\n";
 
 TEST_F(Cli, ShowsAnAcceleratorByItsShortName) {
-  const Run text = orrery("catalog show h100");
+  const Outcome text = orrery("catalog show h100");
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("989.4 TFLOP/s"), std::string::npos);
   EXPECT_EQ(text.err, "");
-  const Run json = orrery("catalog show H100 -o json");
+  const Outcome json = orrery("catalog show H100 -o json");
   const auto parsed = nlohmann::json::parse(json.out);
   EXPECT_EQ(parsed["id"], "nvidia-h100-sxm5-80g");
   EXPECT_EQ(parsed["hbm_bytes"], 85899345920);
@@ -79,7 +79,7 @@ TEST_F(Cli, EveryKindOfTheCatalogCanBeListedAsTextAndJson) {
 }
 
 TEST_F(Cli, AnUnknownNameIsWrongInputAndSuggestsTheNearest) {
-  const Run run = orrery("catalog show h10O");
+  const Outcome run = orrery("catalog show h10O");
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_NE(run.err.find("\"h10O\" is not in the catalog"), std::string::npos) << run.err;
@@ -87,7 +87,7 @@ TEST_F(Cli, AnUnknownNameIsWrongInputAndSuggestsTheNearest) {
 }
 
 TEST_F(Cli, AnswersWhetherAFrameworkRunsOnAnAccelerator) {
-  const Run run = orrery("catalog stacks tensorflow trainium");
+  const Outcome run = orrery("catalog stacks tensorflow trainium");
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("TensorFlow on Trainium1 (aws-trainium1):"), std::string::npos) << run.out;
   const auto other = nlohmann::json::parse(orrery("catalog stacks h100 pytorch -o json").out);
@@ -119,7 +119,7 @@ TEST_F(Cli, AWrongOverlayNamesFileLineAndColumn) {
   const std::string file = write("overlay/bad.yaml", std::string(kHeader) +
                                                          "accelerators:\n- id: x\n  like: h100\n  "
                                                          "tdp_wats: 900 W\n");
-  const Run run = orrery("catalog list --catalog " + path("overlay"));
+  const Outcome run = orrery("catalog list --catalog " + path("overlay"));
   EXPECT_EQ(run.code, 2);
   EXPECT_TRUE(run.err.find(file + ":7:3: unknown key \"tdp_wats\", did you mean \"tdp_watts\"?") !=
               std::string::npos)
@@ -127,11 +127,11 @@ TEST_F(Cli, AWrongOverlayNamesFileLineAndColumn) {
 }
 
 TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
-  const Run spec = orrery("fleet generate --system dgx-superpod-h100");
+  const Outcome spec = orrery("fleet generate --system dgx-superpod-h100");
   ASSERT_EQ(spec.code, 0) << spec.err;
   const std::string file = write("superpod.yaml", spec.out);
   EXPECT_EQ(orrery("fleet validate " + file).code, 0);
-  const Run show = orrery("fleet show " + file);
+  const Outcome show = orrery("fleet show " + file);
   EXPECT_EQ(show.code, 0);
   EXPECT_NE(show.out.find("127 nodes"), std::string::npos);
   const auto json = nlohmann::json::parse(orrery("fleet show -o json " + file).out);
@@ -143,7 +143,7 @@ TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
 TEST_F(Cli, GeneratesAnotherNumberOfNodesAndSaysWhatCannotBe) {
   EXPECT_NE(orrery("fleet generate --system superpod-h100 --nodes 64").out.find("count: 2"),
             std::string::npos);
-  const Run odd = orrery("fleet generate --system gb200-rack --nodes 20");
+  const Outcome odd = orrery("fleet generate --system gb200-rack --nodes 20");
   EXPECT_EQ(odd.code, 2);
   EXPECT_NE(odd.err.find("comes in racks of 18 nodes"), std::string::npos) << odd.err;
   EXPECT_EQ(orrery("fleet generate --system superpod-h100 --nodes 0").code, 2);
@@ -160,7 +160,7 @@ TEST_F(Cli, HostileFilesGiveOneErrorAndExitCodeTwo) {
       {"list", "- 1\n"},
   }};
   for (const auto& [name, text] : files) {
-    const Run run = orrery("fleet validate " + write(name, text));
+    const Outcome run = orrery("fleet validate " + write(name, text));
     EXPECT_EQ(run.code, 2) << name << ": " << run.err;
     EXPECT_EQ(run.out, "") << name;
     EXPECT_NE(run.err.find(path(name)), std::string::npos) << name << ": " << run.err;
@@ -173,7 +173,7 @@ TEST_F(Cli, WrongArgumentsExitWithTwoAndHelpWithZero) {
   EXPECT_EQ(orrery("").code, 2);
   EXPECT_EQ(orrery("flet show x").code, 2);
   EXPECT_EQ(orrery("catalog list -o xml").code, 2);
-  const Run help = orrery("--help");
+  const Outcome help = orrery("--help");
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("catalog"), std::string::npos);
   EXPECT_EQ(orrery("fleet generate --help").code, 0);

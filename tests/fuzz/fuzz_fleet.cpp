@@ -1,0 +1,69 @@
+// tests/fuzz/fuzz_fleet.cpp - any text as a fleet: what is read is written and read again to the
+// same text, and what is not too large is built.
+#include <cstdint>
+#include <string_view>
+
+#include "base/assert.hpp"
+#include "fleet/builder.hpp"
+#include "fleet/spec.hpp"
+#include "hardware/builtin_catalog.hpp"
+
+namespace orrery {
+namespace {
+
+const Catalog& builtin() {
+  static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), "");
+  ORRERY_ASSERT(kCatalog, "the built-in catalog loads");
+  return *kCatalog;
+}
+
+double nodes_in(const FleetSpec& spec) {
+  double nodes = 0;
+  for (const SiteSpec& site : spec.sites) {
+    for (const HallSpec& hall : site.halls) {
+      for (const PodSpec& pod : hall.pods) {
+        for (const RackSpec& rack : pod.racks) {
+          for (const NodeGroupSpec& group : rack.nodes) {
+            nodes += static_cast<double>(group.count) * rack.count * pod.count;
+          }
+        }
+      }
+    }
+  }
+  return nodes;
+}
+
+void check_written(const FleetSpec& spec) {
+  const std::string text = write_fleet_spec(spec);
+  const Result<Document> document = Document::parse(text, "written.yaml");
+  ORRERY_ASSERT(document, "what is written is YAML");
+  const Result<FleetSpec> again = read_fleet_spec(*document);
+  ORRERY_ASSERT(again, "what is written is a fleet");
+  ORRERY_ASSERT(write_fleet_spec(*again) == text, "and the same fleet");
+}
+
+// Above its limit the builder must refuse; between, it only takes longer than a fuzzer has.
+void check_built(const FleetSpec& spec) {
+  constexpr double kQuick = 20'000;
+  constexpr double kNodesMax = 1 << 20;
+  const double nodes = nodes_in(spec);
+  if (nodes > kQuick && nodes <= kNodesMax) return;
+  const Result<Topology> topology = build_topology(spec, builtin());
+  ORRERY_ASSERT(!topology || static_cast<double>(topology->node_count()) == nodes,
+                "every node of the spec is built");
+}
+
+}  // namespace
+}  // namespace orrery
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace orrery;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const Result<Document> document = Document::parse(text, "fleet.yaml");
+  if (!document) return 0;
+  const Result<FleetSpec> spec = read_fleet_spec(*document);
+  if (!spec) return 0;
+  check_written(*spec);
+  check_built(*spec);
+  return 0;
+}
