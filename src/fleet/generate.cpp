@@ -142,8 +142,9 @@ std::vector<RackSpec> racks_of(const Blueprint& from, int nodes) {
   return racks;
 }
 
-std::vector<PodSpec> pods_of(const Catalog& catalog, const SystemType& system, const NodeType& node,
-                             const Layout& layout) {
+std::vector<PodSpec> pods_of(const Blueprint& from) {
+  const SystemType& system = from.system;
+  const Layout& layout = from.layout;
   std::vector<PodSpec> pods;
   const int full = layout.nodes / layout.nodes_per_pod;
   const int rest = layout.nodes % layout.nodes_per_pod;
