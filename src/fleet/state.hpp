@@ -64,9 +64,10 @@ struct LinkState {
   friend bool operator==(const LinkState&, const LinkState&) = default;
 };
 
-// Pages of 4 KiB for what changes often; links change rarely and are many.
-using NodeStates = CowArray<NodeState, 256>;
-using FreeCounts = CowArray<FreeCount, 512>;
+// Pages of 2 KiB for what changes often (1 KiB makes the directory, 4 KiB the copies too
+// large); links change rarely and are many.
+using NodeStates = CowArray<NodeState, 128>;
+using FreeCounts = CowArray<FreeCount, 256>;
 using LinkStates = CowArray<LinkState, 2048>;
 
 struct FleetState {

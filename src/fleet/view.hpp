@@ -88,9 +88,12 @@ void for_each_count_change(const Topology& topology, NodeChange of, Change&& cha
   const std::int32_t all = group.devices;
   const std::int32_t whole = (after == all ? 1 : 0) - (before == all ? 1 : 0);
   for (DomainId at = topology.place(id).rack; at.valid(); at = topology.domain(at).parent) {
-    const auto types = topology.types_of(at);
-    std::uint32_t slot = topology.domain(at).first_count;
-    while (types[slot - topology.domain(at).first_count] != group.type) ++slot;
+    const Domain& domain = topology.domain(at);
+    std::uint32_t slot = domain.first_count;
+    if (domain.types > 1) {
+      const auto types = topology.types_of(at);
+      while (types[slot - domain.first_count] != group.type) ++slot;
+    }
     change(slot, after - before, whole);
   }
 }
