@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "apps/orrery/model_report.hpp"
 #include "base/nearest_name.hpp"
 #include "base/text_table.hpp"
+#include "base/utf8.hpp"
 
 namespace orrery {
 namespace {
@@ -41,7 +44,7 @@ TextTable table_of(const std::vector<Accelerator>& rows) {
     const auto bf16 = a.rate(NumberFormat::kBf16);
     const auto half = bf16 ? bf16 : a.rate(NumberFormat::kFp16);
     const auto fp8 = a.rate(NumberFormat::kFp8);
-    const auto byte = fp8 ? fp8 : a.rate(NumberFormat::kInt8);
+    const auto byte = std::max(fp8, a.rate(NumberFormat::kInt8));
     const auto& domain = a.scale_up.domain_max;
     table.add({a.id, a.aliases.empty() ? "" : a.aliases.front(), print(a.memory),
                print(a.memory_bandwidth), half ? print(*half) : "-", byte ? print(*byte) : "-",
@@ -203,6 +206,8 @@ void print_relations(const Catalog& catalog, const Accelerator& accelerator) {
     if (node.accelerator == accelerator.id) nodes += (nodes.empty() ? "" : ", ") + node.id;
   }
   facts.add({"node types", nodes});
+  if (!accelerator.tdp)
+    facts.add({"power", "not published; see its node types for what is assumed"});
   if (const Supply* supply = catalog.supply(accelerator); supply != nullptr) {
     facts.add({"lead time", lead_time_text(*supply)});
     facts.add({"availability", std::string(word_of(supply->availability))});
@@ -293,8 +298,15 @@ Status show_catalog(const CommandOptions& options, const std::string& name) {
   Result<ModelCatalog> models = load_models(options);
   if (!models) return forward_error(models);
   if (show_model(*models, name, options.output)) return {};
-  Result<const Accelerator*> none = catalog->require<Accelerator>(name);
-  return input_error({}, none.error().message);
+  std::vector<std::string> names;
+  catalog->for_each_table([&]<class Row>(const CatalogTable<Row>& table) {
+    for (const auto& entry : table.names) names.push_back(entry.first);
+  });
+  for (const CatalogModel& each : models->all()) names.push_back(each.model.name);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return input_error({}, fmt::format("\"{}\" is not in the catalog{}; `orrery catalog list` shows "
+                                     "what there is",
+                                     printable(name, 60), did_you_mean(name, views)));
 }
 
 namespace {
@@ -305,12 +317,19 @@ struct StackQuestion {
   const Accelerator* accelerator = nullptr;
 };
 
+tl::unexpected<Error> two_of_a_kind(std::string_view kind, const std::string& first,
+                                    const std::string& second) {
+  return input_error({}, fmt::format("\"{}\" and \"{}\" are both {}; expected one of each kind",
+                                     first, second, kind));
+}
+
 Result<StackQuestion> question_of(const Catalog& catalog, const std::string& first,
                                   const std::string& second) {
   StackQuestion question;
   for (const std::string& name : {first, second}) {
     if (name.empty()) continue;
     if (const Framework* framework = catalog.find<Framework>(name); framework != nullptr) {
+      if (question.framework != nullptr) return two_of_a_kind("frameworks", first, second);
       question.framework = framework;
       continue;
     }
@@ -321,6 +340,7 @@ Result<StackQuestion> question_of(const Catalog& catalog, const std::string& fir
       return input_error({}, fmt::format("{}; frameworks: {}", found.error().message,
                                          fmt::join(frameworks, ", ")));
     }
+    if (question.accelerator != nullptr) return two_of_a_kind("accelerators", first, second);
     question.accelerator = *found;
   }
   return question;

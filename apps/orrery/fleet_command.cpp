@@ -1,9 +1,16 @@
 // orrery fleet generate | import | validate | show
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <optional>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/fleet_text.hpp"
@@ -21,7 +28,7 @@ struct FleetRequest {
   std::string system;
   std::string directory;
   int nodes = 0;
-  std::string svg;
+  std::optional<std::string> svg;
 };
 
 /// A built fleet and the catalog it refers to.
@@ -48,7 +55,7 @@ Status write_valid(const FleetSpec& spec, const Catalog& catalog, OutputFormat f
   Result<Topology> topology = build_topology(spec, catalog);
   if (!topology) return forward_error(topology);
   if (format == OutputFormat::kJson) {
-    print_json(to_json(spec));
+    print_json(fleet_spec_json(spec));
   } else {
     print_text(write_fleet_spec(spec));
   }
@@ -83,39 +90,78 @@ Status validate(const CommandOptions& options, const FleetRequest& request) {
                 {"nodes", summary.nodes},
                 {"accelerators", summary.accelerators}});
   } else {
-    print_text(fmt::format("{}: valid; {} nodes, {} accelerators\n", request.file,
+    print_text(fmt::format("{}: valid; nodes: {}, accelerators: {}\n", request.file,
                            print_count(summary.nodes), print_count(summary.accelerators)));
   }
   return {};
 }
 
-// To a file beside it first, so that nobody ever sees half a picture.
-Status write_picture(const std::string& path, const std::string& picture) {
-  const std::string temporary = path + ".new";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << picture;
-  file.close();
-  std::error_code failed;
-  if (file) {
-    std::filesystem::rename(temporary, path, failed);
-    if (!failed) return {};
+Status write_failed(const std::string& path) {
+  return environment_error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+}
+
+Status write_all(int file, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return write_failed(path);
+    text.remove_prefix(static_cast<std::size_t>(written));
   }
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  return environment_error(
-      fmt::format("cannot write {}{}", path, failed ? ": " + failed.message() : std::string()));
+  return {};
+}
+
+// A regular file is replaced as a whole, by way of a file beside it, so that nobody ever sees half
+// a picture; a link is followed; anything else (a pipe, a device) is written to as it is.
+Status write_picture(const std::string& path, const std::string& picture) {
+  std::error_code failed;
+  const std::filesystem::file_status at = std::filesystem::status(path, failed);
+  if (std::filesystem::exists(at) && !std::filesystem::is_regular_file(at)) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) return write_failed(path);
+    Status written = write_all(file, picture, path);
+    if (::close(file) != 0 && written) return write_failed(path);
+    return written;
+  }
+  const std::filesystem::path target = std::filesystem::exists(at)
+                                           ? std::filesystem::canonical(path, failed)
+                                           : std::filesystem::path(path);
+  std::string temporary = target.string() + ".XXXXXX";
+  const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (file < 0) return write_failed(path);
+  Status written = write_all(file, picture, path);
+  if (::fchmod(file, 0644) != 0 && written) written = write_failed(path);
+  if (::close(file) != 0 && written) written = write_failed(path);
+  if (written && std::rename(temporary.c_str(), target.c_str()) != 0) written = write_failed(path);
+  if (!written) std::remove(temporary.c_str());
+  return written;
+}
+
+Status check_picture_path(const FleetRequest& request) {
+  if (!request.svg) return {};
+  if (request.svg->empty() || *request.svg == "-") {
+    return input_error({}, "--svg needs the name of a file");
+  }
+  std::error_code failed;
+  if (std::filesystem::equivalent(*request.svg, request.file, failed)) {
+    return input_error({}, fmt::format("--svg {} would overwrite the spec", *request.svg));
+  }
+  return {};
 }
 
 Status show(const CommandOptions& options, const FleetRequest& request) {
+  if (Status checked = check_picture_path(request); !checked) return checked;
   Result<BuiltFleet> built = build(options, request.file);
   if (!built) return forward_error(built);
   const FleetSummary summary = summarize(*built->topology);
+  if (request.svg) {
+    Status written = write_picture(*request.svg, draw_svg(*built->topology, summary));
+    if (!written) return written;
+  }
   if (options.output == OutputFormat::kJson) {
     print_json(to_json(summary));
   } else {
     print_text(fmt::format("{}\n{}", tree_text(*built->topology), summary_text(summary)));
   }
-  if (!request.svg.empty()) return write_picture(request.svg, draw_svg(*built->topology, summary));
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/text_table.hpp"
 
@@ -56,6 +57,11 @@ std::string accelerators(const Topology& topology, DomainId id) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// "1 node", "127 nodes".
+std::string counted(std::uint32_t count, std::string_view what) {
+  return fmt::format("{} {}{}", print_count(count), what, count == 1 ? "" : "s");
+}
+
 std::string load_text(const PowerDomain& power) {
   return power.limit ? fmt::format("{} of {}", print(power.max_power), print(*power.limit))
                      : print(power.max_power);
@@ -92,9 +98,8 @@ std::string line_text(const Topology& topology, const Siblings& group) {
     case Level::kPod:
       break;
   }
-  return fmt::format("{} {}: {} nodes, {}{}", word_of(domain.level), name,
-                     print_count(domain.nodes), accelerators(topology, group.first),
-                     group.count > 1 ? " each" : "");
+  return fmt::format("{} {}: {}, {}{}", word_of(domain.level), name, counted(domain.nodes, "node"),
+                     accelerators(topology, group.first), group.count > 1 ? " each" : "");
 }
 
 void add_tree(const Topology& topology, DomainId id, const std::string& indent, std::string& out) {
@@ -159,8 +164,8 @@ std::string fabric_text(const FabricTotal& f) {
   if (f.oversubscription[1] > 1.005) {
     oversubscription += fmt::format(", spine 1:{:.2g}", f.oversubscription[1]);
   }
-  return fmt::format("{}/{}: {} {}, {} nodes, {} switches, {} + {} + {} cables{}, bisection {}",
-                     f.site, f.name, f.type, f.topology, print_count(f.nodes), switches,
+  return fmt::format("{}/{}: {} {}, {}, {} switches, {} + {} + {} cables{}, bisection {}", f.site,
+                     f.name, f.type, f.topology, counted(f.nodes, "node"), switches,
                      print_count(static_cast<double>(f.node_cables)),
                      print_count(static_cast<double>(f.leaf_spine_cables)),
                      print_count(static_cast<double>(f.spine_core_cables)), oversubscription,
@@ -168,23 +173,29 @@ std::string fabric_text(const FabricTotal& f) {
 }
 
 void add_money(TextTable& table, const MoneyTotal& money) {
-  const auto note = [](const std::string& what, const std::vector<std::string>& names) {
-    return names.empty() ? std::string() : fmt::format("; {} {}", what, fmt::join(names, ", "));
+  // Figures and what they leave out; "$0" would be a figure.
+  const auto add = [&](const std::string& title, const std::string& sum,
+                       const std::vector<std::pair<std::string, std::vector<std::string>>>& notes) {
+    std::string text = sum;
+    for (const auto& [what, names] : notes) {
+      if (names.empty()) continue;
+      text += fmt::format("{}{} {}", text.empty() ? "" : "; ", what, fmt::join(names, ", "));
+    }
+    table.add({title, text});
   };
-  table.add({"to buy", print(money.capex) + note("accelerators only for", money.capex_partial) +
-                           note("no price for", money.capex_missing)});
-  table.add({"to rent",
-             print(money.rent.quantity) + " on demand" + note("no price for", money.rent_missing)});
-  if (money.energy) {
-    table.add({"electricity", print(money.energy->quantity) + " in training"});
-  }
+  add("to buy", money.capex > Dollars(0) ? print(money.capex) : "",
+      {{"accelerators only for", money.capex_partial}, {"no price for", money.capex_missing}});
+  const bool rented = money.rent.quantity > DollarsPerSecond(0);
+  add("to rent", rented ? print(money.rent.quantity) + " on demand" : "",
+      {{"no price for", money.rent_missing}});
+  if (money.energy) add("electricity", print(money.energy->quantity) + " in training", {});
 }
 
 }  // namespace
 
 std::string tree_text(const Topology& topology) {
   std::string out =
-      fmt::format("{}: {} nodes, {}\n", topology.name(), print_count(topology.node_count()),
+      fmt::format("{}: {}, {}\n", topology.name(), counted(topology.node_count(), "node"),
                   accelerators(topology, Topology::root()));
   if (!topology.description().empty()) {
     for (const std::string& line : wrapped(topology.description(), 96)) out += line + "\n";
@@ -196,9 +207,9 @@ std::string tree_text(const Topology& topology) {
 std::string summary_text(const FleetSummary& summary) {
   TextTable table({{""}, {""}});
   for (const TypeTotal& type : summary.types) {
-    table.add(
-        {"accelerators", fmt::format("{} x {} on {} nodes, scale-up: {}", print_count(type.count),
-                                     type.accelerator, print_count(type.nodes), type.scale_up)});
+    table.add({"accelerators",
+               fmt::format("{} x {} on {}, scale-up: {}", print_count(type.count), type.accelerator,
+                           counted(type.nodes, "node"), type.scale_up)});
   }
   for (const auto& [format, rate] : summary.dense_flops) {
     table.add({"dense " + format, print(rate)});

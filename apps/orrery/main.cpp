@@ -40,13 +40,28 @@ int exit_code(const Status& status) {
 void add_options(CLI::App& app, CommandOptions& options) {
   app.add_option("--catalog", options.catalog_directory,
                  "overlay the built-in catalog with the *.yaml files of DIR")
-      ->type_name("DIR");
-  app.add_option("-o,--output", options.output, "text or json")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, OutputFormat>{{"text", OutputFormat::kText},
-                                              {"json", OutputFormat::kJson}},
-          CLI::ignore_case))
-      ->type_name("FORMAT");
+      ->type_name("DIR")
+      ->check([](const std::string& directory) {
+        return directory.empty() ? std::string("needs the name of a directory") : std::string();
+      });
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [&options](const std::string& format) {
+           options.output = format == "json" ? OutputFormat::kJson : OutputFormat::kText;
+         },
+         "text or json")
+      ->type_name("FORMAT")
+      ->check([](const std::string& format) {
+        const bool known = format == "text" || format == "json";
+        return known ? std::string() : fmt::format("\"{}\" is neither text nor json", format);
+      });
+}
+
+// A full disk or a closed pipe must not look like success.
+int checked_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  print_message("orrery: writing to standard output failed\n");
+  return kExitFailed;
 }
 
 int run(int argc, char** argv) {
@@ -61,17 +76,14 @@ int run(int argc, char** argv) {
   add_fleet_commands(app, options, chosen);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    app.exit(help);
+    return checked_output(0);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : kExitWrongInput;
+    print_message(fmt::format("orrery: {} (--help shows what there is)\n", error.what()));
+    return kExitWrongInput;
   }
-  const int code = exit_code(chosen());
-  // A full disk or a closed pipe must not look like success.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    print_message("orrery: writing to standard output failed\n");
-    return kExitFailed;
-  }
-  return code;
+  return checked_output(exit_code(chosen()));
 }
 
 }  // namespace

@@ -255,6 +255,7 @@ class DocumentBuilder {
 Result<Document> Document::parse(std::string_view text, std::string file) {
   Document document;
   document.file_ = std::move(file);
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark says nothing
   if (text.empty()) return input_error({document.file_, 1, 1}, "the file is empty");
   if (text.size() > kSizeMax) {
     return input_error({document.file_, 1, 1},
@@ -284,9 +285,8 @@ Result<std::string> read_file(const std::string& path, std::size_t size_max) {
   if (file == nullptr) return input_error({}, fmt::format("{}: {}", shown, std::strerror(errno)));
   std::string content;
   std::string chunk(1 << 16, '\0');
-  while (content.size() <= size_max) {
-    const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), file);
-    if (got == 0) break;
+  for (std::size_t got = chunk.size(); got == chunk.size() && content.size() <= size_max;) {
+    got = std::fread(chunk.data(), 1, chunk.size(), file);
     content.append(chunk, 0, got);
   }
   const bool failed = std::ferror(file) != 0;

@@ -107,7 +107,7 @@ class FieldReader {
       return;
     }
     // A patch of a present struct keeps its other fields.
-    T read = out.has_value() ? *std::move(out) : T{};
+    T read = out.value_or(T{});
     out.reset();
     store(*value, read);
     out = std::move(read);

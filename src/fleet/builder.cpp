@@ -42,6 +42,8 @@ Result<Topology> TopologyBuilder::build() {
   count_types();
   if (Status built = build_power(); !built) return forward_error(built);
   if (Status built = build_fabrics(); !built) return forward_error(built);
+  add_shared_power();
+  if (Status checked = check_power_limits(); !checked) return forward_error(checked);
   return std::move(topology_);
 }
 

@@ -30,6 +30,7 @@ class TopologyBuilder {
   struct RackPlan {
     const RackSpec* spec;
     const HallSpec* hall;
+    const NodeType* type;  ///< of its first nodes
     const CoolingClass* cooling;
     Watts max_power;
     Watts typical_power;
@@ -73,6 +74,7 @@ class TopologyBuilder {
                                               std::span<const PowerDomainId> loops) const;
   void add_rack_power(std::size_t rack, PowerDomainId above, PowerDomainId loop);
   [[nodiscard]] Status set_site_facts(const SiteSpec& site, std::uint32_t site_index);
+  void add_shared_power();
   [[nodiscard]] Status check_power_limits() const;
   PowerDomainId add_power(PowerDomain domain);
 

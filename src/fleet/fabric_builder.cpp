@@ -10,10 +10,16 @@
 namespace orrery {
 namespace {
 
-// A switch port of twice or four times the NIC's rate serves two or four NICs.
-int ports_split(const ScaleOutFabric& fabric, const NodeType& node) {
-  const double ratio = fabric.port_bandwidth / node.compute_nic_rate.quantity;
+// A switch port of twice or four times the rate of a NIC, or of a plane's share of it, serves two
+// or four of them.
+int ports_split(const ScaleOutFabric& fabric, BytesPerSecond rate) {
+  const double ratio = fabric.port_bandwidth / rate;
   return ratio >= 4 ? 4 : ratio >= 2 ? 2 : 1;
+}
+
+// A NIC in a slower port runs at the port's rate.
+BytesPerSecond nic_rate(const ScaleOutFabric& fabric, const NodeType& node, int planes) {
+  return std::min(node.compute_nic_rate.quantity, fabric.port_bandwidth * planes);
 }
 
 }  // namespace
@@ -88,9 +94,11 @@ Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
                                        "node_types",
                                        first.id, type.id));
   }
+  const int planes = std::max(1, spec.planes);
+  const BytesPerSecond rate = nic_rate(*instance.type, first, planes);
   std::optional<int> radix = spec.switch_radix;
   if (!radix && instance.type->switch_radix) {
-    radix = *instance.type->switch_radix * ports_split(*instance.type, first);
+    radix = *instance.type->switch_radix * ports_split(*instance.type, rate / planes);
   }
   if (!radix) {
     return input_error({}, fmt::format("the switch radix of {} is not published; give switch_radix",
@@ -103,7 +111,7 @@ Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
     parameters.nodes = nodes;
     parameters.nics_per_node = first.compute_nics;
     parameters.radix = *radix;
-    parameters.nic_bandwidth = first.compute_nic_rate;
+    parameters.nic_bandwidth = rate;
     if (spec.dragonfly) {
       parameters.terminals = spec.dragonfly->terminals;
       parameters.routers_per_group = spec.dragonfly->routers_per_group;
@@ -118,7 +126,7 @@ Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
   parameters.nodes = nodes;
   parameters.nics_per_node = first.compute_nics;
   parameters.radix = *radix;
-  parameters.nic_bandwidth = first.compute_nic_rate;
+  parameters.nic_bandwidth = rate;
   parameters.rails = spec.topology == FabricTopology::kFatTree ? FatTreeParameters::Rails::kTogether
                      : spec.topology == FabricTopology::kRailOnlyFatTree
                          ? FatTreeParameters::Rails::kSeparate

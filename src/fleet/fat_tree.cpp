@@ -128,7 +128,9 @@ Status plan_leaves(const FatTreeParameters& p, Plan& plan) {
   }
   plan.units = ceil_divide(p.nodes, plan.unit_nodes);
   if (plan.leaves() > 1) {
-    plan.leaf_up = up_ports(plan.unit_nodes * ports_of_node, p.leaf_oversubscription);
+    // A lone unit that is not full needs no more uplinks than its nodes have ports.
+    const Count nodes = std::min<Count>(plan.unit_nodes, p.nodes);
+    plan.leaf_up = up_ports(nodes * ports_of_node, p.leaf_oversubscription);
   }
   return {};
 }

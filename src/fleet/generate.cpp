@@ -121,7 +121,7 @@ RackSpec rack_of(const Blueprint& from, int nodes) {
   }
   const std::optional<Watts> limit =
       system.rack_power_max ? system.rack_power_max : system.rack_power;
-  if (limit && *limit >= load) rack.power_limit = *limit;
+  if (limit && *limit >= load) rack.power_limit = limit;
   return rack;
 }
 
@@ -185,15 +185,12 @@ FabricSpec fabric_of(const Blueprint& from) {
   fabric.switch_radix = system.switch_radix;
   if (system.topology.starts_with("dual-plane")) fabric.planes = 2;
   // Pods with less bandwidth between them than inside: a third tier over whole pods.
-  const double between = system.core_oversubscription ? *system.core_oversubscription
-                                                      : system.oversubscription.value_or(1);
-  const bool pods = system.pod_accelerators || system.segment_accelerators;
-  if (between > 1 && pods) {
+  const double between = system.oversubscription.value_or(1);
+  if (between > 1 && system.pod_accelerators) {
     fabric.spine_oversubscription = between;
     fabric.pod_nodes = layout.nodes_per_pod;
     const int radix = catalog.find<ScaleOutFabric>(fabric.type)->switch_radix.value_or(64);
     fabric.unit_nodes = std::max(1, radix / 2 / std::max(1, node.compute_nics));
-    if (fabric.topology == FabricTopology::kRailOptimizedFatTree) fabric.unit_nodes.reset();
   } else {
     fabric.leaf_oversubscription = system.oversubscription.value_or(1);
   }

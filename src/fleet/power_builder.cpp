@@ -6,6 +6,7 @@
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
 #include "fleet/builder.hpp"
+#include "fleet/rack_cooling.hpp"
 
 namespace orrery {
 namespace {
@@ -14,18 +15,11 @@ namespace {
 constexpr std::string_view kDefaultAirClass = "air-containment-modern";
 constexpr std::string_view kDefaultLiquidClass = "direct-liquid-hybrid";
 
-// Classes of the same kind of cooling that would hold the load, least first: a hint.
-std::string classes_that_hold(const Catalog& catalog, Watts load) {
-  std::vector<const CoolingClass*> fit;
-  for (const CoolingClass& each : catalog.all<CoolingClass>()) {
-    if (each.max_rack >= load) fit.push_back(&each);
-  }
-  if (fit.empty()) return "no cooling class of the catalog holds it";
-  std::sort(fit.begin(), fit.end(), [](const CoolingClass* a, const CoolingClass* b) {
-    return a->max_rack < b->max_rack || (a->max_rack == b->max_rack && a->id < b->id);
-  });
-  return fmt::format("the least that would hold it is {} ({})", fit.front()->id,
-                     print(fit.front()->max_rack));
+// The class that would hold the load: a hint.
+std::string class_that_holds(const Catalog& catalog, const NodeType& type, Watts load) {
+  const CoolingClass* least = least_cooling(catalog, type, load);
+  if (least == nullptr) return "no cooling class for such nodes holds it";
+  return fmt::format("the least that would hold it is {} ({})", least->id, print(least->max_rack));
 }
 
 std::string supply_text(const RedundantSupply& supply) {
@@ -38,14 +32,14 @@ double middle(const std::vector<double>& range) { return (range.front() + range.
 }  // namespace
 
 Status TopologyBuilder::plan_rack(const RackSpec& rack, std::span<const std::uint32_t> groups) {
-  RackPlan plan{&rack, hall_, nullptr, {}, {}};
+  RackPlan plan{&rack, hall_, nullptr, nullptr, {}, {}};
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const NodeGroup& group = topology_.groups_[groups[g]];
     plan.max_power += *group.max_power * rack.nodes[g].count;
     plan.typical_power += *group.typical_power * rack.nodes[g].count;
   }
-  Result<const CoolingClass*> cooling =
-      cooling_of(rack, topology_.node_type(topology_.groups_[groups.front()]));
+  plan.type = &topology_.node_type(topology_.groups_[groups.front()]);
+  Result<const CoolingClass*> cooling = cooling_of(rack, *plan.type);
   if (!cooling) return forward_error(cooling);
   plan.cooling = *cooling;
   if (Status checked = check_rack(plan); !checked) return checked;
@@ -77,7 +71,7 @@ Status TopologyBuilder::check_rack(const RackPlan& plan) const {
   if (plan.max_power > plan.cooling->max_rack) {
     return refuse(plan.cooling->max_rack,
                   fmt::format("the limit of its cooling class {}", plan.cooling->id),
-                  "; " + classes_that_hold(catalog_, plan.max_power));
+                  "; " + class_that_holds(catalog_, *plan.type, plan.max_power));
   }
   if (plan.spec->power_limit && plan.max_power > *plan.spec->power_limit) {
     return refuse(*plan.spec->power_limit, "its power_limit", "");
@@ -97,7 +91,20 @@ Status TopologyBuilder::build_power() {
     if (Status set = set_site_facts(spec_.sites[i], index); !set) return set;
     if (Status built = build_site_power(spec_.sites[i], index); !built) return built;
   }
-  return check_power_limits();
+  return {};
+}
+
+// Switches and storage stand in no rack of the spec, but what feeds the site feeds them too.
+void TopologyBuilder::add_shared_power() {
+  for (const SiteFacts& site : topology_.sites_) {
+    const Watts shared = shared_power(topology_, site) * site.pue;
+    for (PowerDomain& domain : topology_.power_) {
+      const bool above = domain.kind == PowerKind::kSiteCap || domain.kind == PowerKind::kFeeds;
+      if (!above || !domain.name.starts_with(site.spec.name + "/")) continue;
+      domain.max_power += shared;
+      domain.typical_power += shared;
+    }
+  }
 }
 
 Status TopologyBuilder::set_site_facts(const SiteSpec& site, std::uint32_t site_index) {
@@ -144,7 +151,7 @@ Status TopologyBuilder::build_site_power(const SiteSpec& site, std::uint32_t sit
     above = add_power({.kind = PowerKind::kSiteCap,
                        .name = site.name + "/power-cap",
                        .where = site.where,
-                       .limit = *site.power_cap});
+                       .limit = site.power_cap});
   }
   if (!site.feeds.empty()) {
     Watts usable;
@@ -186,6 +193,7 @@ Status TopologyBuilder::build_hall_power(const HallSpec& hall, const std::string
                        .limit = hall.ups->usable()});
   }
   std::vector<PowerDomainId> loops;
+  loops.reserve(hall.cooling_loops.size());
   for (const RedundantSupply& loop : hall.cooling_loops) {
     loops.push_back(add_power({.kind = PowerKind::kCoolingLoop,
                                .name = path + "/" + loop.name,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -77,11 +78,17 @@ Result<std::optional<ScaleUpShape>> scale_up_shape(const Catalog& catalog,
   return shape;
 }
 
-std::optional<BytesPerSecond> scale_up_link_bandwidth(const Catalog& catalog,
-                                                      const Accelerator& accelerator) {
+std::optional<BytesPerSecond> scale_up_bisection(const Catalog& catalog,
+                                                 const Accelerator& accelerator,
+                                                 const ScaleUpShape& shape) {
   if (!accelerator.scale_up.technology) return std::nullopt;
   const ScaleUpLink* link = catalog.find<ScaleUpLink>(*accelerator.scale_up.technology);
-  return link == nullptr ? std::nullopt : std::optional(link->link_bandwidth);
+  if (link == nullptr) return std::nullopt;
+  const BytesPerSecond even = link->link_bandwidth * bisection_links(shape);
+  const auto* torus = std::get_if<TorusShape>(&shape);
+  constexpr int kThird = TorusShape::kDimensions - 1;
+  if (torus == nullptr || !link->inter_node_link_bandwidth || torus->dims[kThird] < 2) return even;
+  return std::min(even, *link->inter_node_link_bandwidth * cut_links(*torus, kThird));
 }
 
 }  // namespace orrery

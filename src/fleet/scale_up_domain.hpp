@@ -19,8 +19,11 @@ namespace orrery {
     const Catalog& catalog, const Accelerator& accelerator, int devices,
     const std::optional<TorusSpec>& torus);
 
-/// Bandwidth per direction of one link of the type's scale-up technology; none when unknown.
-[[nodiscard]] std::optional<BytesPerSecond> scale_up_link_bandwidth(const Catalog& catalog,
-                                                                    const Accelerator& accelerator);
+/// Bandwidth per direction across the narrowest cut of a domain; none when the technology's links
+/// are unknown. Where links between nodes are slower than those inside (Trainium2), they are taken
+/// to be those of a torus's third dimension.
+[[nodiscard]] std::optional<BytesPerSecond> scale_up_bisection(const Catalog& catalog,
+                                                               const Accelerator& accelerator,
+                                                               const ScaleUpShape& shape);
 
 }  // namespace orrery

@@ -15,8 +15,7 @@ std::optional<ScaleUpShape> shape_of(const std::string& name, int devices) {
 
 double bisection_gb(const std::string& name, int devices) {
   const Accelerator& accelerator = *test_catalog().find<Accelerator>(name);
-  return bisection_links(*shape_of(name, devices)) *
-         scale_up_link_bandwidth(test_catalog(), accelerator)->value() / 1e9;
+  return scale_up_bisection(test_catalog(), accelerator, *shape_of(name, devices))->value() / 1e9;
 }
 
 TEST(ScaleUpDomain, SwitchedDomainsOf8And72CrossHalfTheirBandwidth) {
@@ -40,6 +39,12 @@ TEST(ScaleUpDomain, TorusesMeetTheVendorsPodFigures) {
   const NodeGroup& group = v4.groups().front();
   EXPECT_DOUBLE_EQ(bisection_links(*group.scale_up_shape) * 50, 25'600);
   EXPECT_EQ(optical_layer(std::get<TorusShape>(*group.scale_up_shape)).switches, 48);
+}
+
+TEST(ScaleUpDomain, SlowerLinksBetweenNodesNarrowTheCut) {
+  // Trn2: 64 GB/s to the neighbours in z, 128 GB/s inside a node; 2 x 16 links cross the middle of
+  // z.
+  EXPECT_DOUBLE_EQ(bisection_gb("trn2", 64), 32 * 64);
 }
 
 TEST(ScaleUpDomain, EveryNodeTypeOfTheCatalogHasAShapeOrNoDomain) {

@@ -19,8 +19,10 @@ Watts RedundantSupply::usable() const {
       return capacity * units;
     case Redundancy::kN1:
       return capacity * (units - 1);
-    case Redundancy::k2N:
-      return capacity * (units / 2);
+    case Redundancy::k2N: {
+      const int half = units / 2;
+      return capacity * half;
+    }
   }
   return capacity;
 }
@@ -76,6 +78,23 @@ Status check_hall(const HallSpec& hall) {
   return {};
 }
 
+// A key that changes nothing would only look as if it did.
+Status check_fabric(const FabricSpec& fabric) {
+  const bool dragonfly = fabric.topology == FabricTopology::kDragonfly ||
+                         fabric.topology == FabricTopology::kDragonflyPlus;
+  const bool tree_keys = fabric.leaf_oversubscription != 1 || fabric.spine_oversubscription != 1 ||
+                         fabric.planes != 1 || fabric.unit_nodes || fabric.pod_nodes;
+  if (dragonfly && tree_keys) {
+    return input_error(fabric.where,
+                       "leaf_oversubscription, spine_oversubscription, planes, "
+                       "unit_nodes and pod_nodes have no meaning for a dragonfly");
+  }
+  if (!dragonfly && fabric.dragonfly) {
+    return input_error(fabric.where, "dragonfly: has no meaning for a fat tree");
+  }
+  return {};
+}
+
 Status check_site(const SiteSpec& site) {
   if (site.halls.empty()) return input_error(site.where, "the site has no halls");
   if (site.pue && (*site.pue < 1 || *site.pue > 3)) {
@@ -85,6 +104,9 @@ Status check_site(const SiteSpec& site) {
     return input_error(site.where, fmt::format("price_factor is {}, expected more than 0 and at "
                                                "most 100",
                                                *site.price_factor));
+  }
+  for (const FabricSpec& fabric : site.fabrics) {
+    if (Status checked = check_fabric(fabric); !checked) return checked;
   }
   for (const RedundantSupply& feed : site.feeds) {
     if (Status checked = check_supply(feed); !checked) return checked;

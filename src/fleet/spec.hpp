@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -301,5 +302,8 @@ void describe(Visitor& visitor, Self& f) {
 
 /// YAML that read_fleet_spec reads back to the same spec; defaults are left out.
 [[nodiscard]] std::string write_fleet_spec(const FleetSpec& spec);
+
+/// The same as JSON: quantities as text with their unit, absent keys left out.
+[[nodiscard]] nlohmann::ordered_json fleet_spec_json(const FleetSpec& spec);
 
 }  // namespace orrery

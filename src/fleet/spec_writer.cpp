@@ -1,4 +1,4 @@
-// write_fleet_spec: a spec as the YAML a person would write.
+// A spec as the YAML a person would write, or as JSON.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -10,6 +10,27 @@
 
 namespace orrery {
 namespace {
+
+// Four digits where they are the value, else one digit less than a double has: the rounding of
+// the unit's factor stays invisible.
+std::string exact(double value, const QuantityKind& kind) {
+  std::string shown = print_quantity(value, kind);
+  const Result<double> back = parse_quantity(shown, kind);
+  if (back && std::abs(*back - value) <= 1e-12 * std::abs(value)) return shown;
+  const UnitSymbol& unit = kind.units.front();
+  const std::string number = fmt::format("{:.15g}", value / unit.factor);
+  if (unit.symbol.starts_with('$')) return fmt::format("${}{}", number, unit.symbol.substr(1));
+  return fmt::format("{} {}", number, unit.symbol);
+}
+
+/// A spec as JSON that reads back: quantities keep their unit, absent keys stay away.
+class SpecJsonSink final : public JsonSink {
+ public:
+  void absent() override {}
+  void quantity(double value, const QuantityKind& kind, double) override {
+    put(exact(value, kind));
+  }
+};
 
 /// Collects a spec as a tree whose leaves are YAML scalars, without the optional keys that say what
 /// is so anyway: nothing, or a count or factor of 1.
@@ -90,18 +111,6 @@ class SpecSink final : public JsonSink {
     return out + "\"";
   }
 
-  // Four digits where they are the value, else one digit less than a double has: the rounding of
-  // the unit's factor stays invisible.
-  static std::string exact(double value, const QuantityKind& kind) {
-    std::string shown = print_quantity(value, kind);
-    const Result<double> back = parse_quantity(shown, kind);
-    if (back && std::abs(*back - value) <= 1e-12 * std::abs(value)) return shown;
-    const UnitSymbol& unit = kind.units.front();
-    const std::string number = fmt::format("{:.15g}", value / unit.factor);
-    if (unit.symbol.starts_with('$')) return fmt::format("${}{}", number, unit.symbol.substr(1));
-    return fmt::format("{} {}", number, unit.symbol);
-  }
-
   Presence presence_ = Presence::kRequired;
   bool skip_list_ = false;
 };
@@ -137,6 +146,12 @@ void print_mapping(const Json& mapping, std::size_t indent, std::string& out) {
 }
 
 }  // namespace
+
+Json fleet_spec_json(const FleetSpec& spec) {
+  SpecJsonSink sink;
+  write_value(sink, spec);
+  return sink.take();
+}
 
 std::string write_fleet_spec(const FleetSpec& spec) {
   SpecSink sink;

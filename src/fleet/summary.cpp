@@ -30,6 +30,7 @@ std::vector<Batch> batches_of(const Topology& topology) {
     }
   }
   std::vector<Batch> batches;
+  batches.reserve(counts.size());
   for (const auto& [key, nodes] : counts) {
     batches.push_back(
         {&topology.groups()[key.second], &topology.sites()[key.first], static_cast<double>(nodes)});
@@ -50,10 +51,9 @@ std::string scale_up_text(const Topology& topology, const NodeGroup& group) {
     text = fmt::format("{} in a {} ({})", group.scale_up_devices,
                        group.scale_up_nodes > 1 ? "rack" : "node", type.scale_up.topology);
   }
-  const auto link = scale_up_link_bandwidth(topology.catalog(), type);
-  if (!group.scale_up_shape || !link) return text;
-  return fmt::format("{}, bisection {}", text,
-                     print(*link * bisection_links(*group.scale_up_shape)));
+  if (!group.scale_up_shape) return text;
+  const auto bisection = scale_up_bisection(topology.catalog(), type, *group.scale_up_shape);
+  return bisection ? fmt::format("{}, bisection {}", text, print(*bisection)) : text;
 }
 
 void add_type(const Topology& topology, const Batch& batch, FleetSummary& summary) {
@@ -179,25 +179,16 @@ void add_storage(const Topology& topology, FleetSummary& summary) {
   }
 }
 
-// Switches and storage draw power too, where their makers say how much.
+// Switches and storage draw power too.
 void add_other_power(const Topology& topology, FleetSummary& summary) {
-  const auto add = [&](const SiteFacts& site, Watts watts) {
+  for (const SiteFacts& site : topology.sites()) {
+    const Watts watts = shared_power(topology, site);
     summary.power.it_max += watts;
     summary.power.it_typical += watts;
     summary.power.facility_max += watts * site.pue;
     summary.power.facility_typical += watts * site.pue;
     if (summary.money.energy && site.electricity) {
       summary.money.energy->quantity += watts * site.pue * *site.electricity;
-    }
-  };
-  for (const SiteFacts& site : topology.sites()) {
-    for (const FabricInstance& fabric : topology.fabrics()) {
-      if (fabric.site != site.domain || !fabric.type->switch_power) continue;
-      add(site, *fabric.type->switch_power * static_cast<double>(fabric.graph.switches().size()));
-    }
-    for (const StorageSpec& spec : site.spec.storage) {
-      const StorageSystem& system = *topology.catalog().find<StorageSystem>(spec.system);
-      if (system.power) add(site, *system.power * spec.units);
     }
   }
 }

@@ -23,7 +23,7 @@ std::string Topology::path(DomainId id) const {
   if (id == root()) return name_;
   std::string path = short_name(id);
   for (DomainId at = domain(id).parent; at != root(); at = domain(at).parent) {
-    path = short_name(at) + "/" + path;
+    path.insert(0, short_name(at) + "/");
   }
   return path;
 }
@@ -71,6 +71,19 @@ PowerDomainId Topology::power_of(DomainId rack) const {
 std::string Topology::power_name(PowerDomainId id) const {
   const PowerDomain& domain = power(id);
   return domain.kind == PowerKind::kRack ? path(domain.domain) : domain.name;
+}
+
+Watts shared_power(const Topology& topology, const SiteFacts& site) {
+  Watts sum;
+  for (const FabricInstance& fabric : topology.fabrics()) {
+    if (fabric.site != site.domain || !fabric.type->switch_power) continue;
+    sum += *fabric.type->switch_power * static_cast<double>(fabric.graph.switches().size());
+  }
+  for (const StorageSpec& spec : site.spec.storage) {
+    const StorageSystem& system = *topology.catalog().find<StorageSystem>(spec.system);
+    if (system.power) sum += *system.power * spec.units;
+  }
+  return sum;
 }
 
 }  // namespace orrery

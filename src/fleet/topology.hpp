@@ -116,6 +116,11 @@ struct SiteFacts {
   std::optional<DollarsPerJoule> electricity;
 };
 
+class Topology;
+
+/// What the switches and storage systems of a site draw, where their makers say how much.
+[[nodiscard]] Watts shared_power(const Topology& topology, const SiteFacts& site);
+
 class Topology {
  public:
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -8,6 +8,7 @@
 
 #include "base/field_writer.hpp"
 #include "base/nearest_name.hpp"
+#include "base/utf8.hpp"
 #include "hardware/catalog_loader.hpp"
 
 namespace orrery {
@@ -127,9 +128,13 @@ Result<std::vector<std::string>> overlay_files(const std::string& directory) {
   std::error_code failure;
   for (std::filesystem::directory_iterator at(directory, failure), end; at != end && !failure;
        at.increment(failure)) {
-    if (at->path().extension() == ".yaml") files.push_back(at->path().string());
+    if (at->path().extension() == ".yaml" && at->is_regular_file(failure))
+      files.push_back(at->path().string());
   }
   if (failure) return input_error({}, fmt::format("{}: {}", directory, failure.message()));
+  if (files.empty() && !std::filesystem::is_directory(directory + "/models", failure)) {
+    return input_error({}, fmt::format("{}: no *.yaml file and no models/ in it", directory));
+  }
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -380,8 +385,8 @@ tl::unexpected<Error> Catalog::unknown_name(
     hint = fmt::format("; it could be: {}", fmt::join(beginning, ", "));
   }
   if (hint.empty()) hint = fmt::format("; `orrery catalog list {}` shows what there is", section);
-  return input_error(std::move(where),
-                     fmt::format("\"{}\" is not in the catalog's {}{}", name, section, hint));
+  return input_error(std::move(where), fmt::format("\"{}\" is not in the catalog's {}{}",
+                                                   printable(name, 60), section, hint));
 }
 
 const NodeType& Catalog::default_node(const Accelerator& accelerator) const {

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "base/nearest_name.hpp"
 #include "hardware/catalog_loader.hpp"
 
 namespace orrery {
@@ -10,6 +12,62 @@ namespace {
 Status check_count(int value, int high, std::string_view what, const SourcePosition& where) {
   if (value >= 1 && value <= high) return {};
   return input_error(where, fmt::format("{} is {}, expected 1 to {}", what, value, high));
+}
+
+// Sizes are multiplied and divided later, so none may be zero and no product may run over.
+Status check_sides(const std::vector<int>& sides, std::string_view what, std::size_t least,
+                   const SourcePosition& where) {
+  if (sides.empty()) return {};
+  constexpr double kMost = 1 << 20;
+  double product = 1;
+  for (const int side : sides) product *= side >= 1 ? side : kMost + 1;
+  if (sides.size() >= least && sides.size() <= 3 && product <= kMost) return {};
+  return input_error(where, fmt::format("{}: expected {} to 3 sides of at least 1, at most {} "
+                                        "accelerators in all",
+                                        what, least, kMost));
+}
+
+Status check_system_sizes(const SystemType& system, const NodeType& node) {
+  constexpr int kMost = 1 << 20;
+  const std::pair<std::string_view, std::optional<int>> counts[] = {
+      {"nodes", system.nodes},
+      {"reference_nodes", system.reference_nodes},
+      {"accelerators", system.accelerators},
+      {"scalable_unit_nodes", system.scalable_unit_nodes},
+      {"max_scalable_units", system.max_scalable_units},
+      {"scalable_unit_racks", system.scalable_unit_racks},
+      {"nodes_per_rack", system.nodes_per_rack},
+      {"rack_trays", system.rack_trays},
+      {"racks_per_pod", system.racks_per_pod},
+      {"pod_accelerators", system.pod_accelerators},
+      {"segment_accelerators", system.segment_accelerators},
+      {"servers_per_tor_set", system.servers_per_tor_set},
+      {"switch_radix", system.switch_radix}};
+  for (const auto& [what, count] : counts) {
+    if (!count) continue;
+    if (Status checked = check_count(*count, kMost, what, system.where); !checked) return checked;
+  }
+  if (system.accelerators && *system.accelerators % node.accelerators_per_node != 0) {
+    return input_error(system.where,
+                       fmt::format("{} accelerators are no whole number of {} with {}",
+                                   *system.accelerators, node.id, node.accelerators_per_node));
+  }
+  if (Status torus = check_sides(system.torus_shape, "torus_shape", 2, system.where); !torus) {
+    return torus;
+  }
+  return check_sides(system.cube_shape, "cube_shape", 3, system.where);
+}
+
+Status check_system_topology(const SystemType& system) {
+  static constexpr std::string_view kKnown[] = {
+      "fat-tree",    "rail-optimized-fat-tree",   "three-tier-clos", "dragonfly",
+      "torus3d-ocs", "dual-plane-rail-optimized", "torus2d-16x16",   "torus3d-4x4x4"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), system.topology) != std::end(kKnown)) {
+    return {};
+  }
+  return input_error(system.where,
+                     fmt::format("unknown topology \"{}\"{}; known: {}", system.topology,
+                                 did_you_mean(system.topology, kKnown), fmt::join(kKnown, ", ")));
 }
 
 }  // namespace
@@ -103,6 +161,8 @@ Status CatalogChecker::check_systems() {
   for (SystemType& system : rows<SystemType>()) {
     Status status = resolve<NodeType>(system.node, system.where);
     if (status && system.fabric) status = resolve<ScaleOutFabric>(*system.fabric, system.where);
+    if (status) status = check_system_topology(system);
+    if (status) status = check_system_sizes(system, *catalog_.find<NodeType>(system.node));
     if (!status) return status;
   }
   return {};

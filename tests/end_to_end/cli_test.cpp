@@ -97,7 +97,7 @@ TEST_F(Cli, AnswersWhetherAFrameworkRunsOnAnAccelerator) {
 
 TEST_F(Cli, AHypotheticalChipIsATenLineFile) {
   std::filesystem::create_directory(path("overlay"));
-  const std::string file = write("overlay/dream.yaml", std::string(kHeader) + R"(accelerators:
+  static_cast<void>(write("overlay/dream.yaml", std::string(kHeader) + R"(accelerators:
 - id: dream
   like: h100
   name: A dream
@@ -105,7 +105,7 @@ TEST_F(Cli, AHypotheticalChipIsATenLineFile) {
   confidence: assumed
 nodes:
 - {id: dream-8, like: dgx-h100, accelerator: dream}
-)");
+)"));
   const auto shown =
       nlohmann::json::parse(orrery("catalog show dream -o json --catalog " + path("overlay")).out);
   EXPECT_EQ(shown["hbm_bytes"], 274877906944);
@@ -138,6 +138,49 @@ TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
   EXPECT_EQ(json["accelerators"], 1016);
   EXPECT_EQ(json["fabrics"][0]["leaves"], 32);
   EXPECT_EQ(json["fabrics"][0]["spines"], 16);
+}
+
+TEST_F(Cli, WhatIsGeneratedAsJsonValidatesForEverySystem) {
+  const auto systems = nlohmann::json::parse(orrery("catalog list systems -o json").out);
+  for (const auto& system : systems) {
+    const std::string id = system["id"];
+    const Outcome spec = orrery("fleet generate -o json --system " + id);
+    ASSERT_EQ(spec.code, 0) << id << ": " << spec.err;
+    const Outcome valid = orrery("fleet validate " + write(id + ".json", spec.out));
+    EXPECT_EQ(valid.code, 0) << id << ": " << valid.err;
+  }
+}
+
+TEST_F(Cli, APictureNeverReplacesTheSpecOrADevice) {
+  const std::string file =
+      write("pod.yaml", orrery("fleet generate --system superpod-h100 --nodes 32").out);
+  EXPECT_EQ(orrery("fleet show " + file + " --svg " + path("pod.svg")).code, 0);
+  EXPECT_TRUE(slurp(path("pod.svg")).starts_with("<svg"));
+  EXPECT_EQ(orrery("fleet show " + file + " --svg " + file).code, 2);
+  EXPECT_TRUE(slurp(file).starts_with("apiVersion"));
+  EXPECT_EQ(orrery("fleet show " + file + " --svg ''").code, 2);
+  EXPECT_EQ(orrery("fleet show " + file + " --svg /dev/full").code, 1);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  const Outcome nowhere = orrery("fleet show " + file + " --svg " + path("no/where.svg"));
+  EXPECT_EQ(nowhere.code, 1);
+  EXPECT_EQ(nowhere.out, "");
+  EXPECT_NE(nowhere.err.find("No such file"), std::string::npos) << nowhere.err;
+}
+
+TEST_F(Cli, ASystemOfNoSizeIsRefusedNotDividedBy) {
+  std::filesystem::create_directory(path("overlay"));
+  for (const char* row :
+       {"{id: dgx-superpod-h100, nodes_per_rack: 0}",
+        "{id: google-tpu-v4-pod, cube_shape: [0, 4, 4]}",
+        "{id: google-tpu-v4-pod, cube_shape: [4, 4]}",
+        "{id: google-tpu-v4-pod, cube_shape: [100000, 100000, 100000]}",
+        "{id: meta-24k-ib, accelerators: 12}", "{id: meta-24k-ib, topology: banana}"}) {
+    const std::string file =
+        write("overlay/bad.yaml", std::string(kHeader) + "systems:\n- " + row + "\n");
+    const Outcome run = orrery("catalog list --catalog " + path("overlay"));
+    EXPECT_EQ(run.code, 2) << row;
+    EXPECT_NE(run.err.find(file + ":5:3: "), std::string::npos) << run.err;
+  }
 }
 
 TEST_F(Cli, GeneratesAnotherNumberOfNodesAndSaysWhatCannotBe) {
