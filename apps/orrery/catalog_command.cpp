@@ -33,8 +33,10 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen
       ->add_option("ID", request->name,
                    "an id or an alias, such as h100, or the path of a config.json")
       ->required();
+  show_verb->add_option("--kind", request->kind, "look only there, such as electricity_usd_per_kwh")
+      ->type_name("KIND");
   show_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return show_catalog(options, request->name); };
+    chosen = [&options, request] { return show_catalog(options, {request->kind, request->name}); };
   });
 
   CLI::App* stacks_verb =

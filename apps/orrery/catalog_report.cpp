@@ -78,6 +78,26 @@ TextTable table_of(const std::vector<NodeType>& rows) {
   return table;
 }
 
+template <>
+TextTable table_of(const std::vector<SoftwareStack>& rows) {
+  TextTable table({{"FRAMEWORK"}, {"PLATFORM"}, {"SUPPORT"}, {"THROUGH"}, {"CONFIDENCE"}});
+  for (const SoftwareStack& s : rows) {
+    table.add({s.framework, s.platform, std::string(word_of(s.support)), s.through.value_or("-"),
+               std::string(word_of(s.provenance.confidence))});
+  }
+  return table;
+}
+
+template <>
+TextTable table_of(const std::vector<StackException>& rows) {
+  TextTable table({{"ACCELERATOR"}, {"FRAMEWORK"}, {"SUPPORT"}, {"CONFIDENCE"}});
+  for (const StackException& e : rows) {
+    table.add({e.accelerator, e.framework, std::string(word_of(e.support)),
+               std::string(word_of(e.provenance.confidence))});
+  }
+  return table;
+}
+
 Status list_overview(const Catalog& catalog, const ModelCatalog& models, OutputFormat output) {
   Json json = Json::array();
   TextTable table({{"KIND"}, {"ROWS", Align::kRight}});
@@ -247,13 +267,13 @@ void show_row(const Catalog& catalog, std::string_view section, const Row& row,
   if constexpr (std::same_as<Row, Accelerator>) print_relations(catalog, row);
 }
 
-// The first table that knows the name answers; accelerators come first.
-bool show_in_tables(const Catalog& catalog, const std::string& name, OutputFormat output) {
+// The first table that knows the name answers, accelerators before all; `kind` asks just one.
+bool show_in_tables(const Catalog& catalog, const CatalogName& wanted, OutputFormat output) {
   bool found = false;
   catalog.for_each_table([&]<class Row>(const CatalogTable<Row>& table) {
-    if (found) return;
+    if (found || (!wanted.kind.empty() && table.section != wanted.kind)) return;
     if constexpr (kNamedRows<Row>) {
-      const Row* row = catalog.find<Row>(name);
+      const Row* row = catalog.find<Row>(wanted.name);
       if (row == nullptr) return;
       found = true;
       show_row(catalog, table.section, *row, output);
@@ -285,15 +305,16 @@ bool show_evidence(const Catalog& catalog, const std::string& name, OutputFormat
 
 }  // namespace
 
-Status show_catalog(const CommandOptions& options, const std::string& name) {
+Status show_catalog(const CommandOptions& options, const CatalogName& wanted) {
+  const std::string& name = wanted.name;
   Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return forward_error(catalog);
-  if (name.find('/') != std::string::npos || name.ends_with(".json")) {
+  if (wanted.kind.empty() && (name.find('/') != std::string::npos || name.ends_with(".json"))) {
     Result<ModelCatalog> models = load_models(options);
     if (!models) return forward_error(models);
     return show_model_file(*models, name, options.output);
   }
-  if (show_in_tables(*catalog, name, options.output)) return {};
+  if (show_in_tables(*catalog, wanted, options.output)) return {};
   if (show_evidence(*catalog, name, options.output)) return {};
   Result<ModelCatalog> models = load_models(options);
   if (!models) return forward_error(models);

@@ -10,8 +10,14 @@ namespace orrery {
 /// The kinds of facts (`kind` empty), or the rows of one kind.
 [[nodiscard]] Status list_catalog(const CommandOptions& options, const std::string& kind);
 
+/// A name, and the kind of facts to look in ("": all).
+struct CatalogName {
+  std::string kind;
+  std::string name;
+};
+
 /// One row by id or alias, an evidence, a model, or the model of a config.json.
-[[nodiscard]] Status show_catalog(const CommandOptions& options, const std::string& name);
+[[nodiscard]] Status show_catalog(const CommandOptions& options, const CatalogName& wanted);
 
 /// Which framework runs on which accelerator; `first` and `second` name one of each in either
 /// order, and an empty one stands for all.

@@ -78,6 +78,15 @@ TEST_F(Cli, EveryKindOfTheCatalogCanBeListedAsTextAndJson) {
   }
 }
 
+TEST_F(Cli, ANameOfTwoKindsIsShownOfTheKindAskedFor) {
+  const auto first = nlohmann::json::parse(orrery("catalog show Texas-ERCOT -o json").out);
+  EXPECT_EQ(first["catalog"], "grid_carbon_g_per_kwh");
+  const auto second = nlohmann::json::parse(
+      orrery("catalog show Texas-ERCOT --kind electricity_usd_per_kwh -o json").out);
+  EXPECT_EQ(second["typical"], 0.062);
+  EXPECT_EQ(orrery("catalog show h100 --kind nodes").code, 2);
+}
+
 TEST_F(Cli, AnUnknownNameIsWrongInputAndSuggestsTheNearest) {
   const Outcome run = orrery("catalog show h10O");
   EXPECT_EQ(run.code, 2);
