@@ -92,6 +92,7 @@ struct Accelerator {
   int year = 0;
   std::string form_factor;
   std::array<std::optional<FlopsPerSecond>, kNumberFormats> rates;  ///< by NumberFormat
+  std::optional<int> compute_units;  ///< that a large matrix product is cut over: SMs, CUs, cores
   std::string memory_type;
   Bytes memory;  ///< as marketed
   std::optional<Bytes> driver_visible_memory;
@@ -140,6 +141,7 @@ void describe(Visitor& visitor, Self& a) {
   visitor.optional("fp4_dense_flops", rate(NumberFormat::kFp4));
   visitor.optional("int8_dense_ops", rate(NumberFormat::kInt8));
   visitor.optional("int4_dense_ops", rate(NumberFormat::kInt4));
+  visitor.optional("compute_units", a.compute_units);
   visitor.required("memory_type", a.memory_type);
   visitor.required("hbm_bytes", a.memory);
   visitor.optional("driver_visible_memory_bytes", a.driver_visible_memory);

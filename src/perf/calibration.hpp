@@ -2,10 +2,11 @@
 // a prior and what it was fitted on.
 //
 // Read from catalog/calibration*.yaml (compiled in; files of those names in an overlay directory
-// patch constants by id), written by scripts/calibrate. A constant's id is a path, "matmul.hopper.fp8"; readers ask for the most
-// special id first and fall back to a more general one, so an accelerator nobody measured still
-// gets a figure. Immutable in use; only the fitting program changes values.
-// Cost: a look-up is O(log constants); hot code resolves its constants once.
+// patch constants by id), written by scripts/calibrate. A constant's id is a path,
+// "matmul.hopper.fp8"; readers ask for the most special id first and fall back to a more general
+// one, so an accelerator nobody measured still gets a figure. Immutable in use; only the fitting
+// program changes values. Cost: a look-up is O(log constants); hot code resolves its constants
+// once.
 #pragma once
 
 #include <initializer_list>
@@ -26,7 +27,7 @@ struct CalibrationConstant {
   std::string id;
   double value = 0;
   double prior = 0;
-  double spread = 0;  ///< standard deviation of the prior; 0: not fitted
+  double spread = 0;  ///< standard deviation of the prior, in the unit of the value; 0: not fitted
   double low = 0;     ///< bounds, in which the fit stays
   double high = 0;
   std::int64_t rows = 0;  ///< measured rows whose prediction it moves
@@ -114,7 +115,7 @@ class Calibration {
   [[nodiscard]] Status patch(const CalibrationConstant& constant);
 
   std::vector<CalibrationHeader> headers_;
-  std::vector<CalibrationConstant> constants_;  ///< in the order of the file
+  std::vector<CalibrationConstant> constants_;              ///< in the order of the file
   std::vector<std::pair<std::string, std::size_t>> names_;  ///< sorted
   std::vector<ResidualKind> residuals_;
 };

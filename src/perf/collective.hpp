@@ -1,0 +1,54 @@
+// perf/collective.hpp - how long a group of ranks takes to exchange bytes over the tiers it spans.
+//
+// Bandwidth and latency of each tier are resolved once (Network), a group's footprint on them once
+// a plan (Span); the functions are then a few multiplications.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "perf/calibration.hpp"
+#include "perf/machine.hpp"
+
+namespace orrery {
+
+/// The tiers with calibrated bandwidth: what a large message sees.
+struct Network {
+  struct Level {
+    std::uint64_t size = 1;
+    double bandwidth = 1;         ///< bytes/s of one rank, one direction
+    double all_to_all = 1;        ///< bytes/s of one rank when everybody talks to everybody
+    double latency = 0;           ///< seconds a round
+    double reduction_factor = 2;  ///< all-reduce traffic, in messages; 1: added up in the switches
+    int dimensions = 0;           ///< of a torus; 0: none
+  };
+  std::array<Level, kTiersMax> levels{};
+  std::uint32_t count = 0;
+  double launch = 0;  ///< seconds to start one collective
+};
+
+[[nodiscard]] Network network_of(const Machine& machine, const Calibration& calibration);
+
+/// How many ranks of a group are inside one unit of each level.
+struct Span {
+  double size = 1;
+  std::array<double, kTiersMax> inside{1, 1, 1, 1};
+  double bandwidth_share = 1;  ///< of a torus: the part of the links on the group's axes
+};
+
+/// A group of `size` ranks, each `stride` ranks from the next.
+[[nodiscard]] Span span_of(const Network& network, double size, double stride);
+
+/// Every rank ends with `bytes`, of which it held 1/size. Ring over all levels at once: the level
+/// that takes longest decides. Chan et al. 2007; Thakur et al. 2005.
+[[nodiscard]] double all_gather_seconds(const Network& network, const Span& span, double bytes);
+/// The mirror image of an all-gather.
+[[nodiscard]] double reduce_scatter_seconds(const Network& network, const Span& span, double bytes);
+/// Ring: twice the traffic of an all-gather; tree for short messages; once where switches add.
+[[nodiscard]] double all_reduce_seconds(const Network& network, const Span& span, double bytes);
+/// Every rank sends `bytes` in all, in equal parts to every rank of the group (itself included).
+[[nodiscard]] double all_to_all_seconds(const Network& network, const Span& span, double bytes);
+/// `bytes` to a rank `stride` away.
+[[nodiscard]] double point_to_point_seconds(const Network& network, double stride, double bytes);
+
+}  // namespace orrery

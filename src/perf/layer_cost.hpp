@@ -1,0 +1,48 @@
+// perf/layer_cost.hpp - seconds of one micro-batch in one layer on one rank, forward and backward,
+// by term; and in embedding and head.
+//
+// Depends only on tp, cp, ep, the micro-batch and what is recomputed, so a search computes it once
+// for all pipeline and data-parallel sizes. Pure. Cost: about a microsecond a layer kind.
+#pragma once
+
+#include <vector>
+
+#include "perf/breakdown.hpp"
+#include "perf/model_work.hpp"
+#include "perf/training_constants.hpp"
+#include "workload/parallel_plan.hpp"
+
+namespace orrery {
+
+/// What is constant over the layers of a job: the model's work and attention at its sequence.
+struct JobWork {
+  const ModelWork* model = nullptr;
+  const TrainingJob* job = nullptr;
+  std::vector<double> attention_flops;  ///< of each kind, a token, forward, as its kernel counts
+};
+
+[[nodiscard]] JobWork job_work(const ModelWork& model, const TrainingJob& job);
+
+struct LayerCost {
+  Breakdown forward;
+  Breakdown backward;           ///< without what is recomputed
+  double recomputed = 0;        ///< seconds of the forward pass done again
+  double compute_forward = 0;   ///< seconds of forward that other streams may hide behind
+  double compute_backward = 0;  ///< of backward and recomputation
+
+  [[nodiscard]] double seconds() const { return forward.total() + backward.total() + recomputed; }
+};
+
+/// One layer of `kind`. `group_stride`: where the expert-parallel ranks lie, see layer_cost.cpp.
+[[nodiscard]] LayerCost layer_cost(const JobWork& work, std::size_t kind, const ParallelPlan& plan,
+                                   const TrainingConstants& constants);
+
+/// Embedding and head with the loss, on the ranks that hold them.
+struct EndsCost {
+  double embedding = 0;  ///< seconds a micro-batch, forward and backward
+  double head = 0;
+};
+[[nodiscard]] EndsCost ends_cost(const JobWork& work, const ParallelPlan& plan,
+                                 const TrainingConstants& constants);
+
+}  // namespace orrery

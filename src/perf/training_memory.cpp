@@ -1,0 +1,164 @@
+#include "perf/training_memory.hpp"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+constexpr double kElement = 2;  ///< bytes of an activation
+constexpr double kMask = 1;     ///< bytes of a drop-out mask's element
+
+/// How many ranks share one copy of a state.
+struct Sharding {
+  double weights = 1;
+  double gradients = 1;
+  double optimizer = 1;
+};
+
+Sharding sharding_of(const ParallelPlan& plan, double replicas) {
+  Sharding sharding;
+  const double group = plan.shard > 0 ? std::min<double>(plan.shard, replicas) : replicas;
+  if (plan.zero >= 1) sharding.optimizer = group;
+  if (plan.zero >= 2) sharding.gradients = group;
+  if (plan.zero >= 3) sharding.weights = group;
+  return sharding;
+}
+
+class MemoryCounter {
+ public:
+  MemoryCounter(const JobWork& work, const ParallelPlan& plan) : work_(work), plan_(plan) {}
+
+  /// A stage with `layers` layers, `in_flight` micro-batches of them, and `end_parameters` of
+  /// embedding or head.
+  [[nodiscard]] TrainingMemory stage(double layers, double in_flight, double end_parameters) const {
+    TrainingMemory memory;
+    const double replicas = double{1} * plan_.dp * plan_.cp;
+    const Sharding dense = sharding_of(plan_, replicas);
+    const double expert_ranks = plan_.ep > 1 ? plan_.ep : plan_.tp;
+    const Sharding routed = sharding_of(plan_, std::max(1.0, replicas * plan_.tp / expert_ranks));
+    const double share = work_.model->layers > 0 ? layers / work_.model->layers : 0;
+    double dense_parameters = end_parameters;
+    double routed_parameters = 0;
+    for (std::size_t i = 0; i < work_.model->kinds.size(); ++i) {
+      const LayerWork& kind = work_.model->kinds[i];
+      const double here = kind.layers * share;
+      dense_parameters += here * (kind.parameters - kind.routed_parameters) / plan_.tp;
+      routed_parameters += here * kind.routed_parameters / expert_ranks;
+      memory.activations += here * in_flight * kept_activations(work_, i, plan_, plan_.recompute);
+    }
+    add_states(dense_parameters, dense, memory);
+    add_states(routed_parameters, routed, memory);
+    if (plan_.recompute == Recompute::kFull) memory.activations += working_set();
+    if (plan_.zero >= 3) memory.gathered = gathered_layers();
+    if (plan_.offload == Offload::kOptimizer || plan_.offload == Offload::kBoth) {
+      memory.optimizer = 0;
+    }
+    if (plan_.offload == Offload::kActivations || plan_.offload == Offload::kBoth) {
+      memory.activations = std::min(memory.activations, 2 * working_set());
+    }
+    return memory;
+  }
+
+  /// Logits of a micro-batch in 16 and 32 bits with their gradient, on the ranks of the head.
+  [[nodiscard]] double logits() const {
+    const double tokens = plan_.micro_batch * work_.job->sequence.value() / plan_.cp;
+    return tokens * work_.model->vocab / plan_.tp * (2 + 4);
+  }
+
+ private:
+  void add_states(double parameters, const Sharding& sharding, TrainingMemory& memory) const {
+    if (work_.job->task == TrainingTask::kLora) {
+      memory.weights += 2 * parameters / sharding.weights;
+      return;
+    }
+    memory.weights += 2 * parameters / sharding.weights;
+    // Megatron accumulates in 32 bits beside the 16-bit weights; ZeRO 2 and 3 keep 16-bit shards.
+    const double gradient = plan_.zero >= 2 ? 2 : 4;
+    memory.gradients += gradient * parameters / sharding.gradients;
+    memory.optimizer += 12 * parameters / sharding.optimizer;
+  }
+
+  /// All activations of the one layer that is being recomputed.
+  [[nodiscard]] double working_set() const {
+    double most = 0;
+    for (std::size_t i = 0; i < work_.model->kinds.size(); ++i) {
+      most = std::max(most, kept_activations(work_, i, plan_, Recompute::kNone));
+    }
+    return most;
+  }
+
+  /// Two layers of whole parameters and one of whole gradients.
+  [[nodiscard]] double gathered_layers() const {
+    double most = 0;
+    for (const LayerWork& kind : work_.model->kinds) most = std::max(most, kind.parameters);
+    return most / plan_.tp * 2 * 3;
+  }
+
+  const JobWork& work_;
+  const ParallelPlan& plan_;
+};
+
+}  // namespace
+
+double kept_activations(const JobWork& work, std::size_t kind, const ParallelPlan& plan,
+                        Recompute recompute) {
+  const LayerWork& layer = work.model->kinds[kind];
+  const double tp = plan.tp;
+  const double tokens = plan.micro_batch * work.job->sequence.value() / plan.cp;
+  const double kept = plan.sequence_parallel == SequenceParallel::kOn ? tokens / tp : tokens;
+  const double hidden = work.model->hidden;
+  if (recompute == Recompute::kFull) return kElement * kept * hidden;
+  const bool unfused = work.job->attention == AttentionKernel::kUnfused;
+  // Inputs of both norms and of both first matrix products.
+  double bytes = kElement * 4 * kept * hidden;
+  bytes += kElement * tokens * (2 * layer.query_width + layer.key_value_width) / tp;
+  bytes += kElement * tokens * (layer.gates + 1) * layer.ffn_width / tp;
+  bytes += kElement * tokens * layer.scan_width / tp;
+  if (unfused) {
+    bytes += 2 * kMask * kept * hidden;
+    if (recompute == Recompute::kNone) {
+      // Softmax, its drop-out mask and the result.
+      bytes += (2 * kElement + kMask) * layer.heads * work.job->sequence.value() * tokens / tp;
+    }
+  }
+  const double visits = tokens / tp * layer.experts_active;
+  bytes += kElement * visits *
+           (2 * hidden * (layer.experts > 0 ? 1 : 0) + (layer.gates + 1) * layer.expert_ffn);
+  return bytes;
+}
+
+MemoryConstants memory_constants(const Calibration& calibration) {
+  return {.runtime = calibration.first_of({"memory.runtime"}),
+          .fragmentation = calibration.first_of({"memory.fragmentation"})};
+}
+
+TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
+                               const MemoryConstants& constants) {
+  const MemoryCounter counter(work, plan);
+  const ModelWork& model = *work.model;
+  const StageLayers stages = deal_layers(model.layers, plan.pp);
+  const double micro_batches =
+      std::max(1.0, work.job->global_batch / (double{1} * plan.dp * plan.micro_batch));
+  const double warm = std::min<double>(micro_batches, plan.pp);
+  const double interleaved =
+      plan.vpp > 1 ? 1 + (plan.pp - 1.0) / (double{1} * plan.pp * plan.vpp) : 1;
+  const double embedding = model.embedding / plan.tp;
+  const double head = (model.tied && plan.pp == 1 ? 0 : model.head) / plan.tp;
+  TrainingMemory first =
+      counter.stage(stages.first, warm * interleaved, embedding + (plan.pp == 1 ? head : 0));
+  TrainingMemory last = first;
+  if (plan.pp > 1) {
+    last = counter.stage(stages.last, plan.vpp > 1 ? interleaved : 1, head);
+  }
+  last.logits = counter.logits();
+  TrainingMemory worst = first.allocated() > last.allocated() ? first : last;
+  if (plan.pp > 2) {
+    const TrainingMemory second =
+        counter.stage(stages.most, std::min<double>(micro_batches, plan.pp - 1.0) * interleaved, 0);
+    if (second.allocated() > worst.allocated()) worst = second;
+  }
+  worst.runtime = constants.runtime + constants.fragmentation * worst.allocated();
+  return worst;
+}
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+// perf/training_step.hpp - seconds of one optimizer step of a training job under a parallel plan.
+//
+// A TrainingModel is resolved once for a job on a machine; evaluating a plan is then pure
+// arithmetic. Searches share the costs of one layer (BlockCosts) between all plans that differ only
+// in pipeline and data-parallel sizes. Immutable; may be shared between threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.hpp"
+#include "perf/breakdown.hpp"
+#include "perf/calibration.hpp"
+#include "perf/layer_cost.hpp"
+#include "perf/machine.hpp"
+#include "perf/training_memory.hpp"
+
+namespace orrery {
+
+/// What a micro-batch costs in an average layer and at the ends, under one (tp, cp, ep,
+/// micro-batch, recompute, sequence parallel) choice.
+struct BlockCosts {
+  LayerCost layer;  ///< mean over the layers of the model
+  EndsCost ends;
+  double kept_bytes = 0;  ///< activations a layer keeps of a micro-batch
+};
+
+struct StepCost {
+  Breakdown terms;
+  TrainingMemory memory;
+  double seconds = 0;  ///< sum of the terms
+};
+
+class TrainingModel {
+ public:
+  /// The job's model, the machine and the calibration are read now and not kept.
+  /// Errors: a model without layers.
+  [[nodiscard]] static Result<TrainingModel> make(const TrainingJob& job, const Machine& machine,
+                                                  const Calibration& calibration);
+
+  /// Whether the plan can run at all: divisibility of heads, layers, batch; product of the degrees.
+  /// Errors: ErrorKind::kInput, naming the field and the rule.
+  [[nodiscard]] Status check(const ParallelPlan& plan) const;
+
+  [[nodiscard]] BlockCosts block_costs(const ParallelPlan& plan) const;
+
+  /// Precondition: check(plan). `blocks` as block_costs(plan) gives. Cost: under a microsecond.
+  [[nodiscard]] Breakdown step_terms(const ParallelPlan& plan, const BlockCosts& blocks) const;
+  [[nodiscard]] TrainingMemory memory(const ParallelPlan& plan) const;
+
+  /// All of the above. Precondition: check(plan).
+  [[nodiscard]] StepCost evaluate(const ParallelPlan& plan) const;
+
+  [[nodiscard]] const TrainingJob& job() const { return job_; }
+  [[nodiscard]] const ModelWork& work() const { return work_; }
+  [[nodiscard]] double memory_limit() const { return memory_limit_; }
+  /// Operations of the model in one step, without recomputation, masked scores not counted.
+  [[nodiscard]] double model_flops() const { return model_flops_; }
+  /// model_flops over what all ranks could do in 16 bits in `seconds`.
+  [[nodiscard]] double utilisation(double seconds) const {
+    return model_flops_ / (seconds * peak_);
+  }
+
+ private:
+  TrainingModel() = default;
+  [[nodiscard]] JobWork job_work() const { return {&work_, &job_, attention_flops_}; }
+  /// Constants of the stack that runs the plan.
+  [[nodiscard]] const TrainingConstants& constants(const ParallelPlan& plan) const;
+
+  TrainingJob job_;
+  ModelWork work_;
+  std::vector<double> attention_flops_;
+  TrainingConstants stacked_;  ///< of plans that are not fully sharded
+  TrainingConstants sharded_;
+  MemoryConstants memory_constants_;
+  double memory_limit_ = 0;
+  double host_bandwidth_ = 0;
+  double model_flops_ = 0;
+  double peak_ = 0;  ///< 16-bit operations/s of all ranks
+  std::uint64_t ranks_ = 1;
+};
+
+}  // namespace orrery
