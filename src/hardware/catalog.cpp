@@ -138,7 +138,8 @@ Result<std::vector<std::string>> overlay_files(const std::string& directory) {
     }
   }
   if (failure) return input_error({}, fmt::format("{}: {}", directory, failure.message()));
-  if (files.empty() && !calibrated && !std::filesystem::is_directory(directory + "/models", failure)) {
+  const bool models = std::filesystem::is_directory(directory + "/models", failure);
+  if (files.empty() && !calibrated && !models) {
     return input_error({}, fmt::format("{}: no *.yaml file and no models/ in it", directory));
   }
   std::sort(files.begin(), files.end());

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include "base/assert.hpp"
 #include "base/nearest_name.hpp"
@@ -37,25 +35,10 @@ Status check_constant(const CalibrationConstant& c) {
                                           c.id, c.value, c.prior, c.low, c.high));
 }
 
-Result<std::vector<std::string>> overlay_files(const std::string& directory) {
-  std::vector<std::string> files;
-  std::error_code failure;
-  for (std::filesystem::directory_iterator at(directory, failure), end; at != end && !failure;
-       at.increment(failure)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with("calibration") && name.ends_with(".yaml")) {
-      files.push_back(at->path().string());
-    }
-  }
-  if (failure) return input_error({}, fmt::format("{}: {}", directory, failure.message()));
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 }  // namespace
 
 Result<Calibration> Calibration::load(std::span<const EmbeddedFile> sources,
-                                      const std::string& overlay_directory) {
+                                      std::span<const EmbeddedFile> overlays) {
   Calibration calibration;
   for (const EmbeddedFile& source : sources) {
     Result<Document> document = Document::parse(source.text, std::string(source.file));
@@ -64,11 +47,8 @@ Result<Calibration> Calibration::load(std::span<const EmbeddedFile> sources,
       return forward_error(added);
     }
   }
-  if (overlay_directory.empty()) return calibration;
-  Result<std::vector<std::string>> files = overlay_files(overlay_directory);
-  if (!files) return forward_error(files);
-  for (const std::string& file : *files) {
-    Result<Document> document = Document::load(file);
+  for (const EmbeddedFile& overlay : overlays) {
+    Result<Document> document = Document::parse(overlay.text, std::string(overlay.file));
     if (!document) return forward_error(document);
     if (Status added = calibration.add(*document, Layer::kOverlay); !added) {
       return forward_error(added);

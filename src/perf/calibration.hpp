@@ -82,11 +82,11 @@ void describe(Visitor& visitor, Self& h) {
 
 class Calibration {
  public:
-  /// `sources` (compiled in), then the calibration*.yaml of `overlay_directory` ("" for none).
+  /// `sources` (compiled in), then `overlays`, whose constants replace those of the same id.
   /// Errors: anything wrong in a file; an overlay's constant that does not exist; a value outside
   /// its bounds.
   [[nodiscard]] static Result<Calibration> load(std::span<const EmbeddedFile> sources,
-                                                const std::string& overlay_directory);
+                                                std::span<const EmbeddedFile> overlays);
 
   /// One a file, in the order read.
   [[nodiscard]] const std::vector<CalibrationHeader>& headers() const { return headers_; }
