@@ -136,6 +136,24 @@ double all_to_all_seconds(const Network& network, const Span& span, double bytes
   return longest + latency(network, span);
 }
 
+double dispatch_seconds(const Network& network, const Span& span, const Dispatch& dispatch) {
+  if (span.size <= 1) return 0;
+  double longest = 0;
+  double below = 1;
+  for (std::uint32_t i = 0; i < network.count; ++i) {
+    const double here = span.inside[i];
+    if (here > below) {
+      const Network::Level& level = network.levels[i];
+      const double units = span.size / below;
+      const double others = (units - 1) * (1 - math::pow(1 - 1 / units, dispatch.fanout));
+      const double axis = level.dimensions > 0 ? math::pow(here, 1.0 / level.dimensions) / 4 : 1;
+      longest = std::max(longest, dispatch.bytes * others * std::max(1.0, axis) / level.all_to_all);
+    }
+    below = here;
+  }
+  return longest + latency(network, span);
+}
+
 double point_to_point_seconds(const Network& network, double stride, double bytes) {
   for (std::uint32_t i = 0; i < network.count; ++i) {
     const Network::Level& level = network.levels[i];

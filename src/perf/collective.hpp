@@ -48,6 +48,15 @@ struct Span {
 [[nodiscard]] double all_reduce_seconds(const Network& network, const Span& span, double bytes);
 /// Every rank sends `bytes` in all, in equal parts to every rank of the group (itself included).
 [[nodiscard]] double all_to_all_seconds(const Network& network, const Span& span, double bytes);
+/// What a rank sends to the experts of others.
+struct Dispatch {
+  double bytes = 0;   ///< of all its tokens, once
+  double fanout = 1;  ///< experts each token visits
+};
+/// All-to-all of tokens to experts drawn evenly over the group. A token crosses to each unit of a
+/// level once, however many of its experts are there: u (1 - (1 - 1/u)^fanout) of u units.
+[[nodiscard]] double dispatch_seconds(const Network& network, const Span& span,
+                                      const Dispatch& dispatch);
 /// `bytes` to a rank `stride` away.
 [[nodiscard]] double point_to_point_seconds(const Network& network, double stride, double bytes);
 

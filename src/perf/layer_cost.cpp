@@ -57,10 +57,9 @@ class LayerCounter {
     add_attention();
     add_passes();
     if (layer_.scan_flops > 0) add_scan();
-    cost_.forward[Term::kLaunch] = constants_.layer_launch;
-    cost_.backward[Term::kLaunch] = constants_.layer_launch;
-    if (layer_.experts > 0) add_expert_overhead();
+    if (layer_.experts > 0) add_permutation();
     scale();
+    add_launch();
     add_recomputation();
     add_tensor_parallel();
     add_context_parallel();
@@ -119,14 +118,17 @@ class LayerCounter {
     const double flops = attention_flops_ * tokens_ / tp_;
     double forward = 0;
     double backward = 0;
-    const double fit = layer_.head_dim / (64 * std::ceil(layer_.head_dim / 64));
     if (work_.job->attention == AttentionKernel::kFlash) {
+      const double fit = layer_.head_dim / (128 * std::ceil(layer_.head_dim / 128));
       const double sequence = work_.job->sequence.value();
-      const double rate = constants_.flash_rate * math::pow(fit, constants_.head_misfit) *
-                          sequence / (sequence + constants_.flash_half);
+      const double window = static_cast<double>(layer_.group.window);
+      const double seen = window > 0 ? std::min(window, sequence) : sequence;
+      const double rate = constants_.flash_rate * math::pow(fit, constants_.flash_misfit) * seen /
+                          (seen + constants_.flash_half);
       forward = flops / rate;
       backward = 2.5 * flops / (rate * constants_.flash_backward);
     } else {
+      const double fit = layer_.head_dim / (64 * std::ceil(layer_.head_dim / 64));
       const double depth = layer_.head_dim * math::pow(fit, constants_.head_misfit);
       const double rate = constants_.wide_rate * depth / (depth + constants_.depth_half);
       const double scores = tokens_ * work_.job->sequence.value() * layer_.heads / tp_ * kWideBytes;
@@ -164,19 +166,39 @@ class LayerCounter {
     cost_.backward[Term::kAttention] += 2.5 * seconds;
   }
 
-  /// Routing, permuting tokens to experts and back, and the host's wait for the counts.
-  void add_expert_overhead() {
-    const double bytes = 4 * kWideBytes * expert_visits() * work_.model->hidden;
+  /// Permuting tokens to experts and back.
+  void add_permutation() {
+    const double bytes = 4 * kWideBytes * expert_visits() * dispatch_width();
     const double seconds = pass_seconds(constants_, constants_.permute_passes * bytes);
     cost_.forward[Term::kElementwise] += seconds;
     cost_.backward[Term::kElementwise] += seconds;
-    cost_.forward[Term::kLaunch] += constants_.expert_launch;
-    cost_.backward[Term::kLaunch] += constants_.expert_launch;
+  }
+
+  /// Width of what a token sends to an expert.
+  [[nodiscard]] double dispatch_width() const {
+    for (const Product& product : layer_.products) {
+      if (product.operand == Operand::kExpert) return product.k;
+    }
+    return work_.model->hidden;
   }
 
   void scale() {
     for (double& term : cost_.forward.seconds) term *= constants_.scale;
     for (double& term : cost_.backward.seconds) term *= constants_.scale;
+  }
+
+  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits. The
+  /// joint is smooth, because the kernels of a layer differ: a third-power mean of both.
+  void add_launch() {
+    double host = constants_.layer_launch;
+    if (layer_.experts > 0) {
+      host += constants_.expert_launch + constants_.local_expert_launch * layer_.experts / plan_.ep;
+    }
+    const auto waiting = [host](double device) {
+      return math::pow(device * device * device + host * host * host, 1.0 / 3) - device;
+    };
+    cost_.forward[Term::kLaunch] = waiting(cost_.forward.total());
+    cost_.backward[Term::kLaunch] = waiting(cost_.backward.total());
     cost_.compute_forward = cost_.forward.total();
     cost_.compute_backward = cost_.backward.total();
   }
@@ -186,7 +208,8 @@ class LayerCounter {
     if (plan_.recompute == Recompute::kSelective && unfused) {
       cost_.recomputed = cost_.forward[Term::kAttention];
     } else if (plan_.recompute == Recompute::kFull) {
-      cost_.recomputed = cost_.compute_forward;
+      cost_.recomputed =
+          cost_.compute_forward - plan_.recompute_kept * cost_.forward[Term::kMatmul];
     }
     cost_.compute_backward += cost_.recomputed;
   }
@@ -237,8 +260,8 @@ class LayerCounter {
   void add_expert_parallel() {
     if (plan_.ep <= 1) return;
     const Span span = span_of(constants_.network, plan_.ep, 1);
-    const double bytes = expert_visits() * work_.model->hidden * kWideBytes * constants_.imbalance;
-    const double one = all_to_all_seconds(constants_.network, span, bytes);
+    const double bytes = tokens_ / tp_ * dispatch_width() * kWideBytes * constants_.imbalance;
+    const double one = dispatch_seconds(constants_.network, span, {bytes, layer_.experts_active});
     const double again = plan_.recompute == Recompute::kFull ? 2 * one : 0;
     cost_.forward[Term::kExpertParallel] =
         exposed(2 * one, cost_.compute_forward, constants_.expert_overlap);

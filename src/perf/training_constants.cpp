@@ -1,7 +1,8 @@
 #include "perf/training_constants.hpp"
 
-#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 
 #include "base/field_writer.hpp"
 #include "base/math.hpp"
@@ -51,6 +52,11 @@ class Resolver {
     return calibration_.first_of(
         {name + "." + machine_.generation + "." + word, name + "." + word});
   }
+  /// "name.GENERATION.STACK", else "name.GENERATION", else "name".
+  [[nodiscard]] double by_generation_and_stack(const std::string& name) const {
+    const std::string generation = name + "." + machine_.generation;
+    return calibration_.first_of({generation + "." + stack_, generation, name});
+  }
   /// "name.STACK", else "name".
   [[nodiscard]] double by_stack(const std::string& name) const {
     return calibration_.first_of({name + "." + stack_, name});
@@ -82,11 +88,12 @@ void set_rates(const Resolver& resolve, const Machine& machine, const TrainingJo
   c.wave_weight = resolve.plain("matmul.wave");
   c.compute_units = machine.compute_units;
   c.memory_rate = machine.memory_bandwidth * resolve.by_generation("memory.fraction");
-  c.flash_rate = wide_peak * resolve.by_generation("attention.flash");
+  c.flash_rate = wide_peak * resolve.by_generation_and_stack("attention.flash");
   c.flash_backward = resolve.plain("attention.backward");
   c.flash_half = resolve.plain("attention.half");
   c.unfused_passes = resolve.plain("attention.unfused_passes");
   c.head_misfit = resolve.plain("attention.misfit");
+  c.flash_misfit = resolve.plain("attention.flash_misfit");
 }
 
 void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingConstants& c) {
@@ -94,6 +101,8 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   if (job.precision.execution == Execution::kEager) c.passes *= resolve.plain("passes.eager");
   c.layer_launch = resolve.by_stack("launch.layer");
   c.expert_launch = resolve.by_stack("launch.expert");
+  c.local_expert_launch = resolve.by_stack("launch.local_expert");
+  c.send_launch = resolve.by_stack("launch.send");
   c.permute_passes = resolve.by_stack("expert.passes");
   c.imbalance = resolve.plain("expert.imbalance");
   c.step_fixed = resolve.by_stack("launch.step");
@@ -108,9 +117,44 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   c.jitter = resolve.plain("jitter");
 }
 
+/// Releases the calibration has figures for, years since 2020, and their words in it.
+struct ReleaseKnot {
+  double years;
+  std::string_view word;
+};
+constexpr std::array<ReleaseKnot, 6> kReleases = {{{5 + 8 / 12.0, "25-09"},
+                                                   {5 + 10 / 12.0, "25-11"},
+                                                   {6 + 1 / 12.0, "26-02"},
+                                                   {6 + 3 / 12.0, "26-04"},
+                                                   {6 + 5 / 12.0, "26-06"},
+                                                   {6 + 7 / 12.0, "26-08"}}};
+
+/// A constant known at some releases, linear between them and constant outside.
+double at_release(const Calibration& calibration, const std::string& name, double years) {
+  const auto value = [&](std::size_t i) {
+    return calibration.first_of({name + "." + std::string(kReleases[i].word)});
+  };
+  if (years <= kReleases.front().years) return value(0);
+  for (std::size_t i = 1; i < kReleases.size(); ++i) {
+    if (years > kReleases[i].years) continue;
+    const double part =
+        (years - kReleases[i - 1].years) / (kReleases[i].years - kReleases[i - 1].years);
+    return (1 - part) * value(i - 1) + part * value(i);
+  }
+  return value(kReleases.size() - 1);
+}
+
+void set_release(const Calibration& calibration, double years, TrainingConstants& constants) {
+  constants.scale = at_release(calibration, "release.all", years);
+  const double experts = at_release(calibration, "release.experts", years);
+  constants.expert_launch *= experts;
+  constants.local_expert_launch *= experts;
+  constants.permute_passes *= experts;
+}
+
 }  // namespace
 
-TrainingStack stack_of(const Machine& machine, const ParallelPlan& plan) {
+TrainingStack stack_of(const Machine& machine, const TrainingJob& job, const ParallelPlan& plan) {
   const Accelerator& a = *machine.accelerator;
   switch (a.kind) {
     case AcceleratorKind::kTpu:
@@ -123,7 +167,9 @@ TrainingStack stack_of(const Machine& machine, const ParallelPlan& plan) {
   }
   if (a.vendor == "amd" || a.vendor == "AMD") return TrainingStack::kRocm;
   const bool sharded = plan.zero >= 2 && plan.tp == 1 && plan.pp == 1;
-  return sharded ? TrainingStack::kFsdp : TrainingStack::kMegatron;
+  if (sharded) return TrainingStack::kFsdp;
+  return job.attention == AttentionKernel::kUnfused ? TrainingStack::kMegatronClassic
+                                                    : TrainingStack::kMegatron;
 }
 
 TrainingConstants training_constants(const Machine& machine, const TrainingJob& job,
@@ -133,13 +179,7 @@ TrainingConstants training_constants(const Machine& machine, const TrainingJob& 
   set_rates(resolve, machine, job, constants);
   set_overheads(resolve, job, constants);
   constants.network = network_of(machine, calibration);
-  if (job.release) {
-    // Faster by a constant fraction a year, against the release the constants are for.
-    const double years = resolve.plain("release.reference") - *job.release;
-    constants.scale = math::exp(resolve.plain("release.yearly") * years);
-    constants.expert_launch *= math::exp(resolve.plain("release.expert_yearly") * years);
-    constants.permute_passes *= math::exp(resolve.plain("release.expert_yearly") * years);
-  }
+  if (job.release) set_release(calibration, *job.release, constants);
   return constants;
 }
 

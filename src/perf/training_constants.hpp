@@ -26,12 +26,15 @@ struct TrainingConstants {
   double flash_backward = 1;  ///< rate of the backward kernel over the forward one's
   double flash_half = 0;      ///< sequence at which the kernel reaches half its rate
   double unfused_passes = 0;  ///< over the scores
-  double head_misfit = 0;     ///< exponent of the filled part of 64-wide tiles
+  double head_misfit = 0;     ///< exponent of the filled part of a head's 64-wide tiles, unfused
+  double flash_misfit = 0;    ///< of its 128-wide tiles, flash
   // Passes over activations and fixed times.
-  double passes = 1;        ///< element-wise traffic over what formula 3 counts
-  double cast_passes = 0;   ///< over operands, to make them narrow
-  double layer_launch = 0;  ///< seconds of a layer's forward pass that no work explains
-  double expert_launch = 0;
+  double passes = 1;               ///< element-wise traffic over what formula 3 counts
+  double cast_passes = 0;          ///< over operands, to make them narrow
+  double layer_launch = 0;         ///< seconds the host needs to start a layer's forward pass
+  double expert_launch = 0;        ///< more of it with experts
+  double local_expert_launch = 0;  ///< and for each expert of the rank
+  double send_launch = 0;          ///< seconds to hand a micro-batch to the next stage
   double permute_passes = 0;
   double imbalance = 1;
   double step_fixed = 0;
@@ -50,8 +53,10 @@ struct TrainingConstants {
 };
 
 /// The usual stack of an accelerator and a plan: PyTorch FSDP for fully sharded plans without
-/// tensor or pipeline parallelism on GPUs, Megatron otherwise; the vendor's elsewhere.
-[[nodiscard]] TrainingStack stack_of(const Machine& machine, const ParallelPlan& plan);
+/// tensor or pipeline parallelism on GPUs, Megatron otherwise (its generation by the attention
+/// kernel); the vendor's elsewhere.
+[[nodiscard]] TrainingStack stack_of(const Machine& machine, const TrainingJob& job,
+                                     const ParallelPlan& plan);
 
 [[nodiscard]] TrainingConstants training_constants(const Machine& machine, const TrainingJob& job,
                                                    TrainingStack stack,

@@ -58,16 +58,18 @@ enum class AttentionKernel { kFlash, kUnfused };
 
 /// Software that runs a training job; its constants are in the calibration.
 enum class TrainingStack {
-  kMegatron,  ///< Megatron-LM, Megatron-DeepSpeed, NeMo, Megatron Bridge
-  kFsdp,      ///< PyTorch FSDP / DeepSpeed ZeRO-3 without tensor parallelism
-  kXla,       ///< JAX on TPU (MaxText)
-  kNeuron,    ///< Neuron SDK on Trainium
-  kRocm,      ///< PyTorch or Megatron on ROCm
-  kSynapse,   ///< SynapseAI on Gaudi
+  kMegatron,         ///< Megatron Core, NeMo, Megatron Bridge
+  kMegatronClassic,  ///< Megatron-LM and Megatron-DeepSpeed before flash attention
+  kFsdp,             ///< PyTorch FSDP / DeepSpeed ZeRO-3 without tensor parallelism
+  kXla,              ///< JAX on TPU (MaxText)
+  kNeuron,           ///< Neuron SDK on Trainium
+  kRocm,             ///< PyTorch or Megatron on ROCm
+  kSynapse,          ///< SynapseAI on Gaudi
 };
 
-inline std::array<EnumWord<TrainingStack>, 6> enum_words(TrainingStack) {
+inline std::array<EnumWord<TrainingStack>, 7> enum_words(TrainingStack) {
   return {{{"megatron", TrainingStack::kMegatron},
+           {"megatron-classic", TrainingStack::kMegatronClassic},
            {"fsdp", TrainingStack::kFsdp},
            {"xla", TrainingStack::kXla},
            {"neuron", TrainingStack::kNeuron},

@@ -8,6 +8,13 @@ namespace {
 constexpr double kElement = 2;  ///< bytes of an activation
 constexpr double kMask = 1;     ///< bytes of a drop-out mask's element
 
+/// Bytes of an operand kept for the backward pass.
+double operand_bytes(NumberFormat format) {
+  const bool narrow = format == NumberFormat::kFp8 || format == NumberFormat::kFp6 ||
+                      format == NumberFormat::kFp4 || format == NumberFormat::kInt8;
+  return narrow ? 1 : kElement;
+}
+
 /// How many ranks share one copy of a state.
 struct Sharding {
   double weights = 1;
@@ -44,7 +51,7 @@ class MemoryCounter {
       const double here = kind.layers * share;
       dense_parameters += here * (kind.parameters - kind.routed_parameters) / plan_.tp;
       routed_parameters += here * kind.routed_parameters / expert_ranks;
-      memory.activations += here * in_flight * kept_activations(work_, i, plan_, plan_.recompute);
+      memory.activations += here * in_flight * kept_of_layer(i, layers);
     }
     add_states(dense_parameters, dense, memory);
     add_states(routed_parameters, routed, memory);
@@ -78,6 +85,14 @@ class MemoryCounter {
     memory.optimizer += 12 * parameters / sharding.optimizer;
   }
 
+  /// Mean over the layers of a stage, of which only some may be recomputed.
+  [[nodiscard]] double kept_of_layer(std::size_t kind, double layers) const {
+    const double kept = kept_activations(work_, kind, plan_, plan_.recompute);
+    if (plan_.recompute != Recompute::kFull || plan_.recompute_layers == 0) return kept;
+    const double share = std::min(1.0, plan_.recompute_layers / std::max(1.0, layers));
+    return share * kept + (1 - share) * kept_activations(work_, kind, plan_, Recompute::kNone);
+  }
+
   /// All activations of the one layer that is being recomputed.
   [[nodiscard]] double working_set() const {
     double most = 0;
@@ -109,10 +124,12 @@ double kept_activations(const JobWork& work, std::size_t kind, const ParallelPla
   const double hidden = work.model->hidden;
   if (recompute == Recompute::kFull) return kElement * kept * hidden;
   const bool unfused = work.job->attention == AttentionKernel::kUnfused;
-  // Inputs of both norms and of both first matrix products.
-  double bytes = kElement * 4 * kept * hidden;
-  bytes += kElement * tokens * (2 * layer.query_width + layer.key_value_width) / tp;
-  bytes += kElement * tokens * (layer.gates + 1) * layer.ffn_width / tp;
+  // Inputs of both norms; of the products that follow them, in the format of those.
+  const double operand = operand_bytes(work.job->precision.format);
+  double bytes = (kElement + operand) * 2 * kept * hidden;
+  bytes +=
+      tokens * ((kElement + operand) * layer.query_width + kElement * layer.key_value_width) / tp;
+  bytes += tokens * (kElement * layer.gates + operand) * layer.ffn_width / tp;
   bytes += kElement * tokens * layer.scan_width / tp;
   if (unfused) {
     bytes += 2 * kMask * kept * hidden;
@@ -122,8 +139,11 @@ double kept_activations(const JobWork& work, std::size_t kind, const ParallelPla
     }
   }
   const double visits = tokens / tp * layer.experts_active;
-  bytes += kElement * visits *
-           (2 * hidden * (layer.experts > 0 ? 1 : 0) + (layer.gates + 1) * layer.expert_ffn);
+  // Permuted inputs, both products of the expert, and its results until they are weighed.
+  if (layer.experts > 0) {
+    bytes += visits * ((kElement + operand) * hidden +
+                       (kElement * layer.gates + operand) * layer.expert_ffn);
+  }
   return bytes;
 }
 

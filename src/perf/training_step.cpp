@@ -163,7 +163,8 @@ class StepCounter {
         kWideBytes * plan_.micro_batch * job_.sequence.value() / plan_.cp * model_.hidden;
     if (plan_.sequence_parallel == SequenceParallel::kOn) bytes /= plan_.tp;
     const double stride = static_cast<double>(plan_.ranks()) / plan_.pp;
-    const double one = point_to_point_seconds(constants_->network, stride, bytes);
+    const double one =
+        point_to_point_seconds(constants_->network, stride, bytes) + constants_->send_launch;
     const double steady = 2 * plan_.vpp * micro_batches_ * one;
     const double ramp = 2 * (plan_.pp - 1.0) * one;
     terms_[Term::kPipelineSend] = (1 - constants_->pipeline_overlap) * steady + ramp;
@@ -254,8 +255,8 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   model.attention_flops_ = orrery::job_work(model.work_, job).attention_flops;
   const ParallelPlan whole;
   const ParallelPlan sharded{.zero = 3};
-  const TrainingStack stacked_stack = job.stack.value_or(stack_of(machine, whole));
-  const TrainingStack sharded_stack = job.stack.value_or(stack_of(machine, sharded));
+  const TrainingStack stacked_stack = job.stack.value_or(stack_of(machine, job, whole));
+  const TrainingStack sharded_stack = job.stack.value_or(stack_of(machine, job, sharded));
   model.stacked_ = training_constants(machine, job, stacked_stack, calibration);
   model.sharded_ = training_constants(machine, job, sharded_stack, calibration);
   model.memory_constants_ = memory_constants(calibration);
@@ -286,8 +287,10 @@ Status TrainingModel::check(const ParallelPlan& plan) const {
       !fits) {
     return fits;
   }
-  if (plan.pp * plan.vpp > work_.layers) {
-    return input_error({}, fmt::format("{} layers are fewer than pp {} x vpp {} stages",
+  // Embedding and head may count as layers of their own.
+  if (plan.pp * plan.vpp > work_.layers + 2) {
+    return input_error({}, fmt::format("{} layers with embedding and head are fewer than pp {} x "
+                                       "vpp {} stages",
                                        work_.layers, plan.pp, plan.vpp));
   }
   if (plan.vpp > 1 && plan.pp == 1) {

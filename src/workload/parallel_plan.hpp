@@ -59,6 +59,8 @@ struct ParallelPlan {
   std::uint32_t micro_batch = 1;
   std::uint32_t shard = 0;  ///< ranks one copy of the state is sharded over (hybrid); 0: all of dp
   std::uint32_t recompute_layers = 0;  ///< kFull on so many layers of a rank; 0: on all
+  /// kFull: share of the matrix products, by operations, whose results are kept all the same.
+  double recompute_kept = 0;
   SequenceParallel sequence_parallel = SequenceParallel::kOff;
   Recompute recompute = Recompute::kNone;
   Offload offload = Offload::kNone;

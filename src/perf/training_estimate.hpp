@@ -1,0 +1,28 @@
+// perf/training_estimate.hpp - a published training run as a job, a machine and a plan with blanks.
+//
+// What a row does not say stays open here; the planner fills it (planner/run_estimate.hpp).
+#pragma once
+
+#include "base/error.hpp"
+#include "perf/machine.hpp"
+#include "perf/run_file.hpp"
+#include "perf/training_job.hpp"
+#include "workload/parallel_plan.hpp"
+
+namespace orrery {
+
+struct RunQuestion {
+  TrainingJob job;  ///< points to the run's model
+  Machine machine;
+  ParallelPlan plan;
+  bool layout_open = false;     ///< tp, pp, dp or the micro-batch are the planner's to choose
+  bool recompute_open = false;  ///< so is what is recomputed
+  bool batch_known = true;
+};
+
+/// Fully sharded plans of TPUs, which compile one program for a mesh, are complete without a
+/// micro-batch: there is no accumulation of gradients.
+/// Errors: those of machine_of; a batch that is unknown and cannot be guessed.
+[[nodiscard]] Result<RunQuestion> question_of(const TrainingRun& run, const Catalog& catalog);
+
+}  // namespace orrery
