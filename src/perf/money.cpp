@@ -1,0 +1,178 @@
+#include "perf/money.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/quantity_text.hpp"
+#include "perf/range_check.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr Seconds kYear = kHour * 8760.0;
+
+std::string_view word_of(PriceBasis basis) {
+  for (const auto& [word, value] : enum_words(basis)) {
+    if (value == basis) return word;
+  }
+  return "";
+}
+
+std::optional<DollarsPerSecond> listed_rent(const AcceleratorPrice& price, PriceBasis basis,
+                                            PriceLevel level) {
+  const auto rate = [](const std::optional<DollarsPerHour>& hourly) {
+    return hourly ? std::optional(DollarsPerSecond(*hourly)) : std::nullopt;
+  };
+  switch (basis) {
+    case PriceBasis::kSpot:
+      return rate(price.spot);
+    case PriceBasis::kHyperscaler:
+      return rate(price.hyperscaler);
+    case PriceBasis::kOwned:
+      return std::nullopt;
+    case PriceBasis::kOnDemand:
+      break;
+  }
+  switch (level) {
+    case PriceLevel::kLow:
+      return rate(price.on_demand_low);
+    case PriceLevel::kTypical:
+      return rate(price.on_demand);
+    case PriceLevel::kHigh:
+      return rate(price.on_demand_high);
+  }
+  return std::nullopt;
+}
+
+Result<AcceleratorCost> rented(const Catalog& catalog, const Accelerator& accelerator,
+                               const PriceOptions& options) {
+  std::optional<DollarsPerSecond> rent = options.rent;
+  const AcceleratorPrice* price = catalog.price(accelerator);
+  if (!rent && price != nullptr) rent = listed_rent(*price, options.basis, options.level);
+  if (!rent) {
+    return input_error({}, fmt::format("no {} price of {} ({}) is known; give dollars per hour of "
+                                       "one accelerator{}",
+                                       word_of(options.basis), accelerator.name, accelerator.id,
+                                       price != nullptr ? ", or choose another basis" : ""));
+  }
+  Status checked = check_range("rent of an accelerator", rent->value(), kNotNegative);
+  if (!checked) return forward_error(checked);
+  return AcceleratorCost{.hire = *rent, .energy = {}, .assumptions = {}};
+}
+
+Dollars at_level(const ServerCapex& capex, PriceLevel level) {
+  switch (level) {
+    case PriceLevel::kLow:
+      return capex.low;
+    case PriceLevel::kTypical:
+      return capex.typical;
+    case PriceLevel::kHigh:
+      return capex.high;
+  }
+  return capex.typical;
+}
+
+/// Price of one accelerator's share of a rack made of such nodes; none: no rack is priced.
+std::optional<Dollars> share_of_rack(const Catalog& catalog, const NodeType& node,
+                                     PriceLevel level) {
+  for (const SystemType& system : catalog.all<SystemType>()) {
+    const ServerCapex* capex = catalog.server_capex(system.id);
+    if (system.node != node.id || capex == nullptr || !system.rack_accelerators) continue;
+    return at_level(*capex, level) / *system.rack_accelerators;
+  }
+  return std::nullopt;
+}
+
+/// Price of the server, for one of its accelerators.
+Result<Dollars> server_share(const PriceSources& sources, const NodeType& node,
+                             const PriceOptions& options, std::vector<std::string>& assumptions) {
+  const double count = node.accelerators_per_node;
+  if (options.owned.node_price) return *options.owned.node_price / count;
+  if (const ServerCapex* capex = sources.catalog.server_capex(node.id); capex != nullptr) {
+    return at_level(*capex, options.level) / count;
+  }
+  const std::optional<Dollars> rack = share_of_rack(sources.catalog, node, options.level);
+  if (rack) return *rack;
+  const Accelerator& accelerator = *sources.catalog.find<Accelerator>(node.accelerator);
+  const AcceleratorPrice* price = sources.catalog.price(accelerator);
+  if (price == nullptr || !price->unit_capex) {
+    return input_error({}, fmt::format("no purchase price of {} or of {} ({}) is known; give "
+                                       "dollars for one node of {}",
+                                       node.id, accelerator.name, accelerator.id, count));
+  }
+  const double factor = sources.calibration.first_of({"money.server.factor"});
+  assumptions.push_back(fmt::format("price of {}: {:.3g} x its accelerators of {}", node.id, factor,
+                                    print(*price->unit_capex)));
+  return *price->unit_capex * factor;
+}
+
+Status check_ownership(const Ownership& owned, const Site& site) {
+  Status checked =
+      check_range("price of a node", owned.node_price.value_or(Dollars(0)).value(), kNotNegative);
+  if (checked) {
+    checked =
+        check_range("amortisation in years", owned.amortisation_years.value_or(1), {0.1, 100});
+  }
+  if (checked) checked = check_range("utilisation", owned.utilisation.value_or(1), {0.001, 1});
+  if (checked) {
+    checked = check_range("maintenance a year", owned.maintenance_per_year.value_or(0), kFraction);
+  }
+  if (checked) {
+    checked = check_range("watts of an accelerator with its share of the node", owned.power.value(),
+                          kPositive);
+  }
+  if (checked) checked = check_range("PUE", site.pue, {1, kFigureMax});
+  if (checked) {
+    checked = check_range("price of electricity", site.electricity.value(), kNotNegative);
+  }
+  return checked;
+}
+
+Result<AcceleratorCost> owned_cost(const PriceSources& sources, const NodeType& node,
+                                   const PriceOptions& options) {
+  const Ownership& owned = options.owned;
+  if (Status checked = check_ownership(owned, sources.site); !checked) {
+    return forward_error(checked);
+  }
+  AcceleratorCost cost;
+  Result<Dollars> server = server_share(sources, node, options, cost.assumptions);
+  if (!server) return forward_error(server);
+  const auto figure = [&](const std::optional<double>& given, std::string_view id) {
+    const double value = given.value_or(sources.calibration.first_of({id}));
+    if (!given) cost.assumptions.push_back(fmt::format("{}: {:.3g}", id, value));
+    return value;
+  };
+  const double years = figure(owned.amortisation_years, "money.amortisation.years");
+  const double utilisation = figure(owned.utilisation, "money.utilisation.fraction");
+  const double maintenance = figure(owned.maintenance_per_year, "money.maintenance.fraction");
+  const double beside = figure(std::nullopt, "money.network.fraction") +
+                        figure(std::nullopt, "money.storage.fraction");
+  cost.hire = *server * (1 + beside) * (1 / years + maintenance) / (kYear * utilisation);
+  cost.energy = owned.power * sources.site.pue * sources.site.electricity;
+  return cost;
+}
+
+}  // namespace
+
+Result<AcceleratorCost> accelerator_cost(const PriceSources& sources, const NodeType& node,
+                                         const PriceOptions& options) {
+  Result<const Accelerator*> accelerator = sources.catalog.require<Accelerator>(node.accelerator);
+  if (!accelerator) return forward_error(accelerator);
+  if (options.basis != PriceBasis::kOwned) return rented(sources.catalog, **accelerator, options);
+  if (options.rent) {
+    return input_error({}, fmt::format("a rent of {} and an owned {}: give one of the two",
+                                       print(*options.rent), node.id));
+  }
+  return owned_cost(sources, node, options);
+}
+
+Result<Dollars> cost_of(const AcceleratorCost& cost, double accelerators, Seconds time) {
+  Status checked = check_range("price", cost.total().value(), kNotNegative);
+  if (checked) checked = check_range("number of accelerators", accelerators, kNotNegative);
+  if (checked) checked = check_range("time", time.value(), kNotNegative);
+  if (!checked) return forward_error(checked);
+  return cost.total() * time * accelerators;
+}
+
+}  // namespace orrery
