@@ -161,7 +161,7 @@ class LayerCounter {
     const double flops = layer_.scan_flops * tokens_ / tp_;
     const double bytes = 4 * kWideBytes * layer_.scan_width * tokens_ / tp_;
     const double seconds =
-        flops / constants_.flash_rate + pass_seconds(constants_, constants_.passes * bytes);
+        flops / constants_.flash_rate + pass_seconds(constants_, constants_.scan_passes * bytes);
     cost_.forward[Term::kAttention] += seconds;
     cost_.backward[Term::kAttention] += 2.5 * seconds;
   }
@@ -187,18 +187,14 @@ class LayerCounter {
     for (double& term : cost_.backward.seconds) term *= constants_.scale;
   }
 
-  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits. The
-  /// joint is smooth, because the kernels of a layer differ: a third-power mean of both.
+  /// What the host and the gaps between kernels add to a layer's pass.
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
       host += constants_.expert_launch + constants_.local_expert_launch * layer_.experts / plan_.ep;
     }
-    const auto waiting = [host](double device) {
-      return math::pow(device * device * device + host * host * host, 1.0 / 3) - device;
-    };
-    cost_.forward[Term::kLaunch] = waiting(cost_.forward.total());
-    cost_.backward[Term::kLaunch] = waiting(cost_.backward.total());
+    cost_.forward[Term::kLaunch] = host;
+    cost_.backward[Term::kLaunch] = host;
     cost_.compute_forward = cost_.forward.total();
     cost_.compute_backward = cost_.backward.total();
   }

@@ -57,6 +57,10 @@ class Resolver {
     const std::string generation = name + "." + machine_.generation;
     return calibration_.first_of({generation + "." + stack_, generation, name});
   }
+  /// "name.GENERATION", else "name.STACK", else "name".
+  [[nodiscard]] double by_generation_or_stack(const std::string& name) const {
+    return calibration_.first_of({name + "." + machine_.generation, name + "." + stack_, name});
+  }
   /// "name.STACK", else "name".
   [[nodiscard]] double by_stack(const std::string& name) const {
     return calibration_.first_of({name + "." + stack_, name});
@@ -99,19 +103,24 @@ void set_rates(const Resolver& resolve, const Machine& machine, const TrainingJo
 void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingConstants& c) {
   c.passes = resolve.by_stack("passes");
   if (job.precision.execution == Execution::kEager) c.passes *= resolve.plain("passes.eager");
+  c.scan_passes = resolve.by_stack("scan.passes");
   c.layer_launch = resolve.by_stack("launch.layer");
   c.expert_launch = resolve.by_stack("launch.expert");
   c.local_expert_launch = resolve.by_stack("launch.local_expert");
+  if (job.precision.scaling == Scaling::kBlock) {
+    c.local_expert_launch *= resolve.plain("launch.local_expert.block");
+  }
   c.send_launch = resolve.by_stack("launch.send");
   c.permute_passes = resolve.by_stack("expert.passes");
   c.imbalance = resolve.plain("expert.imbalance");
   c.step_fixed = resolve.by_stack("launch.step");
-  c.tensor_overlap = resolve.by_generation("overlap.tensor");
+  c.tensor_overlap = resolve.by_generation_or_stack("overlap.tensor");
   c.shard_overlap = resolve.by_stack("overlap.shard");
   c.data_overlap = resolve.by_stack("overlap.data");
   c.expert_overlap = resolve.by_stack("overlap.expert");
   c.pipeline_overlap = resolve.by_stack("overlap.pipeline");
-  c.gradient_bytes = job.precision.format == NumberFormat::kFp16 ? 2 : 4;
+  c.gradient_bytes =
+      job.precision.format == NumberFormat::kFp16 ? 2 : resolve.by_stack("gradient.bytes");
   c.optimizer_passes = resolve.by_stack("optimizer.passes");
   c.lora_backward = resolve.plain("lora.backward");
   c.jitter = resolve.plain("jitter");
@@ -166,7 +175,8 @@ TrainingStack stack_of(const Machine& machine, const TrainingJob& job, const Par
       break;
   }
   if (a.vendor == "amd" || a.vendor == "AMD") return TrainingStack::kRocm;
-  const bool sharded = plan.zero >= 2 && plan.tp == 1 && plan.pp == 1;
+  // Releases are Megatron's, which has a fully sharded mode of its own.
+  const bool sharded = plan.zero >= 2 && plan.tp == 1 && plan.pp == 1 && !job.release;
   if (sharded) return TrainingStack::kFsdp;
   return job.attention == AttentionKernel::kUnfused ? TrainingStack::kMegatronClassic
                                                     : TrainingStack::kMegatron;

@@ -29,6 +29,7 @@ struct TrainingConstants {
   double head_misfit = 0;     ///< exponent of the filled part of a head's 64-wide tiles, unfused
   double flash_misfit = 0;    ///< of its 128-wide tiles, flash
   // Passes over activations and fixed times.
+  double scan_passes = 1;          ///< element-wise traffic of linear mixers, the same
   double passes = 1;               ///< element-wise traffic over what formula 3 counts
   double cast_passes = 0;          ///< over operands, to make them narrow
   double layer_launch = 0;         ///< seconds the host needs to start a layer's forward pass

@@ -161,7 +161,9 @@ class StepCounter {
     if (plan_.pp <= 1) return;
     double bytes =
         kWideBytes * plan_.micro_batch * job_.sequence.value() / plan_.cp * model_.hidden;
-    if (plan_.sequence_parallel == SequenceParallel::kOn) bytes /= plan_.tp;
+    // Tensor-parallel ranks hold the same activations: each sends its part, and the receivers
+    // gather it inside their domain (scatter-gather, Narayanan et al. 2021).
+    bytes /= plan_.tp;
     const double stride = static_cast<double>(plan_.ranks()) / plan_.pp;
     const double one =
         point_to_point_seconds(constants_->network, stride, bytes) + constants_->send_launch;
@@ -179,6 +181,8 @@ class StepCounter {
     double seconds = reduction(dense, replicas_, plan_.tp);
     if (routed_ > 0) seconds += reduction(stages.most * routed_, expert_replicas(), expert_ranks());
     double compute = stages.most * (blocks_.layer.compute_backward + blocks_.layer.compute_forward);
+    // With virtual stages, gradients of a chunk go out while the other chunks still work.
+    if (plan_.vpp > 1) compute *= std::min<double>(plan_.pp, micro_batches_);
     if (plan_.zero == 2) {
       // Sharded gradients are reduced after every micro-batch.
       seconds *= micro_batches_;
