@@ -278,14 +278,14 @@ class LayerCounter {
 
 }  // namespace
 
-JobWork job_work(const ModelWork& model, const TrainingJob& job) {
-  JobWork work{.model = &model, .job = &job};
+std::vector<double> attention_flops_of(const ModelWork& model, const TrainingJob& job) {
+  std::vector<double> flops;
   const MaskedScores masked =
       job.attention == AttentionKernel::kFlash ? MaskedScores::kSkipped : MaskedScores::kCounted;
   for (const LayerWork& layer : model.kinds) {
-    work.attention_flops.push_back(attention_flops_per_token(layer, job.sequence, masked));
+    flops.push_back(attention_flops_per_token(layer, job.sequence, masked));
   }
-  return work;
+  return flops;
 }
 
 LayerCost layer_cost(const JobWork& work, std::size_t kind, const ParallelPlan& plan,

@@ -5,6 +5,7 @@
 // for all pipeline and data-parallel sizes. Pure. Cost: about a microsecond a layer kind.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "perf/breakdown.hpp"
@@ -18,10 +19,13 @@ namespace orrery {
 struct JobWork {
   const ModelWork* model = nullptr;
   const TrainingJob* job = nullptr;
-  std::vector<double> attention_flops;  ///< of each kind, a token, forward, as its kernel counts
+  /// Of each kind, a token, forward, as its kernel counts.
+  std::span<const double> attention_flops;
 };
 
-[[nodiscard]] JobWork job_work(const ModelWork& model, const TrainingJob& job);
+/// What JobWork::attention_flops points to.
+[[nodiscard]] std::vector<double> attention_flops_of(const ModelWork& model,
+                                                     const TrainingJob& job);
 
 struct LayerCost {
   Breakdown forward;

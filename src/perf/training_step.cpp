@@ -256,7 +256,7 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   TrainingModel model;
   model.job_ = job;
   model.work_ = *std::move(work);
-  model.attention_flops_ = orrery::job_work(model.work_, job).attention_flops;
+  model.attention_flops_ = attention_flops_of(model.work_, job);
   const ParallelPlan whole;
   const ParallelPlan sharded{.zero = 3};
   const TrainingStack stacked_stack = job.stack.value_or(stack_of(machine, job, whole));

@@ -53,6 +53,7 @@ class TrainingModel {
 
   [[nodiscard]] const TrainingJob& job() const { return job_; }
   [[nodiscard]] const ModelWork& work() const { return work_; }
+  [[nodiscard]] std::uint64_t ranks() const { return ranks_; }
   [[nodiscard]] double memory_limit() const { return memory_limit_; }
   /// Operations of the model in one step, without recomputation, masked scores not counted.
   [[nodiscard]] double model_flops() const { return model_flops_; }

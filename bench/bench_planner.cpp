@@ -1,0 +1,127 @@
+// How long the planner takes to look at every plan of a job, and to find the best without.
+#include <string_view>
+
+#include "bench/figure.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "planner/search.hpp"
+#include "workload/builtin_models.hpp"
+#include "workload/model_catalog.hpp"
+
+namespace orrery {
+namespace {
+
+struct Setting {
+  std::string_view model;
+  std::string_view accelerator;
+  std::uint64_t accelerators = 0;
+  TrainingJob job;
+};
+
+struct Prepared {
+  TrainingModel model;
+  PlanSpace space;
+};
+
+struct Facts {
+  Catalog catalog = *Catalog::load(builtin_catalog(), "");
+  ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
+  Calibration calibration = *Calibration::load(builtin_calibration(), "");
+};
+
+Prepared prepare(const Facts& facts, const Setting& setting) {
+  const Accelerator* accelerator = *facts.catalog.require<Accelerator>(setting.accelerator);
+  const Machine machine = *machine_of(
+      facts.catalog, {.accelerator = accelerator, .accelerators = setting.accelerators});
+  TrainingJob job = setting.job;
+  job.model = &(*facts.models.require(setting.model))->model;
+  return {*TrainingModel::make(job, machine, facts.calibration), space_of(machine)};
+}
+
+struct Timed {
+  double seconds = 0;
+  SearchResult result;
+};
+
+Timed timed(const Prepared& prepared, Effort effort) {
+  Timed timed;
+  timed.seconds = seconds_of([&] {
+    timed.result = search(prepared.model, prepared.space, {.best = 5, .effort = effort});
+  });
+  return timed;
+}
+
+std::string counts(const SearchCounters& c) {
+  return fmt::format("{} layouts, {} too large, {} pruned, {} priced", c.enumerated,
+                     c.out_of_memory, c.pruned, c.evaluated);
+}
+
+void check_same(const SearchResult& a, const SearchResult& b) {
+  if (a.best.empty() || b.best.empty() || a.best.front().plan != b.best.front().plan) {
+    fmt::print(stderr, "bench_planner: pruned and exhaustive search differ\n");
+    std::exit(1);
+  }
+}
+
+/// Every dimension of the search that Calculon is published with, as far as a plan here has it: its
+/// variants of tensor communication and overlap are constants of the calibration.
+void bench_gpt3(const Facts& facts) {
+  Prepared prepared = prepare(
+      facts, {.model = "gpt-3-175b",
+              .accelerator = "a100-80g",
+              .accelerators = 1024,
+              .job = {.global_batch = 1536, .attention = AttentionKernel::kUnfused}});
+  prepared.space.tp_max = 96;
+  prepared.space.abilities.offload = {
+      {Offload::kNone, Offload::kOptimizer, Offload::kActivations, Offload::kBoth}};
+  prepared.space.recompute_layers = std::vector<std::uint32_t>{0};
+  prepared.space.vpp = Choice<std::uint32_t>();
+  const Timed all = timed(prepared, Effort::kExhaustive);
+  const Timed pruned = timed(prepared, Effort::kPruned);
+  check_same(all.result, pruned.result);
+  const std::string name = "GPT-3 175B on 1024 A100: ";
+  print_figure({.bench = "planner",
+                .name = name + "exhaustive, " + counts(all.result.counters),
+                .value = all.seconds,
+                .unit = "s",
+                .target = 60});
+  print_figure({.bench = "planner",
+                .name = name + "pruned, " + counts(pruned.result.counters),
+                .value = pruned.seconds,
+                .unit = "s",
+                .target = 2,
+                .peer = "exhaustive",
+                .peer_value = all.seconds});
+  const double each = all.seconds / static_cast<double>(all.result.counters.evaluated);
+  print_figure({.bench = "planner",
+                .name = name + "a layout that fits",
+                .value = each * 1e6,
+                .unit = "us",
+                .target = 5});
+}
+
+int run() {
+  const Facts facts;
+  bench_gpt3(facts);
+  const Prepared prepared =
+      prepare(facts, {.model = "llama-3.1-405b",
+                      .accelerator = "h100",
+                      .accelerators = 16384,
+                      .job = {.sequence = Tokens(8192), .global_batch = 2048}});
+  const Timed all = timed(prepared, Effort::kExhaustive);
+  const Timed pruned = timed(prepared, Effort::kPruned);
+  check_same(all.result, pruned.result);
+  print_figure({.bench = "planner",
+                .name = "Llama-3.1-405B on 16384 H100: " + counts(pruned.result.counters),
+                .value = pruned.seconds,
+                .unit = "s",
+                .target = 1,
+                .peer = "exhaustive",
+                .peer_value = all.seconds});
+  return 0;
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main() { return orrery::run(); }

@@ -1,0 +1,77 @@
+// planner/search.hpp - the best parallel plans of a training job on a machine.
+//
+// Plans that differ only in pipeline, data-parallel and state choices share the cost of one layer,
+// which is computed once. What does not fit the memory is rejected before anything is priced;
+// blocks are then visited in the order of a lower bound, until none can beat the plans found.
+// Pure and deterministic: equal scores are ordered by the fields of the plan.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planner/plan_space.hpp"
+
+namespace orrery {
+
+/// Complete plans by what became of them; `invalid` counts splits that a rule refused.
+struct SearchCounters {
+  std::uint64_t invalid = 0;
+  std::uint64_t enumerated = 0;  ///< the sum of the three below
+  std::uint64_t out_of_memory = 0;
+  std::uint64_t pruned = 0;  ///< not looked at: a bound said they cannot be among the best
+  std::uint64_t evaluated = 0;
+};
+
+enum class Effort { kPruned, kExhaustive };
+
+struct SearchOptions {
+  std::size_t best = 5;  ///< plans wanted
+  Effort effort = Effort::kPruned;
+  /// What is to be small. Empty: seconds of a step.
+  std::function<double(const ParallelPlan&, const StepCost&)> score;
+  /// The least score of anything that takes at least so many seconds. Precondition: no plan's score
+  /// is below it. Empty: the seconds, when `score` is empty; else nothing is pruned.
+  std::function<double(double seconds)> floor;
+  /// Called now and then.
+  std::function<void(const SearchCounters&)> progress;
+};
+
+struct RankedPlan {
+  ParallelPlan plan;
+  StepCost cost;
+  double score = 0;
+};
+
+/// The plan that comes closest to fitting when none does.
+struct NearestFit {
+  ParallelPlan plan;
+  TrainingMemory memory;
+};
+
+struct SearchResult {
+  std::vector<RankedPlan> best;  ///< ascending (score, plan)
+  /// Of the evaluated plans those that no other undercuts in both seconds and memory, ascending
+  /// seconds. Complete only after an exhaustive search.
+  std::vector<RankedPlan> frontier;
+  SearchCounters counters;
+  std::optional<NearestFit> nearest;   ///< set when plans exist but none fits the memory
+  std::optional<Error> first_refusal;  ///< set when no split obeys the rules
+};
+
+/// Order of plans with equal scores: field by field.
+[[nodiscard]] std::strong_ordering compare_plans(const ParallelPlan& a, const ParallelPlan& b);
+
+/// Seconds that no plan of `block` with `stages` can undercut: the fullest stage's layers for every
+/// micro-batch, all communication beyond the block's own hidden, no bubble.
+[[nodiscard]] double step_floor(const TrainingModel& model, const ParallelPlan& plan,
+                                const BlockCosts& block);
+
+/// Options.best 0 finds no plan. Cost: a few microseconds a block and under a microsecond a plan
+/// that fits.
+[[nodiscard]] SearchResult search(const TrainingModel& model, const PlanSpace& space,
+                                  const SearchOptions& options);
+
+}  // namespace orrery
