@@ -66,11 +66,11 @@ void check_same(const SearchResult& a, const SearchResult& b) {
 /// Every dimension of the search that Calculon is published with, as far as a plan here has it: its
 /// variants of tensor communication and overlap are constants of the calibration.
 void bench_gpt3(const Facts& facts) {
-  Prepared prepared = prepare(
-      facts, {.model = "gpt-3-175b",
-              .accelerator = "a100-80g",
-              .accelerators = 1024,
-              .job = {.global_batch = 1536, .attention = AttentionKernel::kUnfused}});
+  Prepared prepared =
+      prepare(facts, {.model = "gpt-3-175b",
+                      .accelerator = "a100-80g",
+                      .accelerators = 1024,
+                      .job = {.global_batch = 1536, .attention = AttentionKernel::kUnfused}});
   prepared.space.tp_max = 96;
   prepared.space.abilities.offload = {
       {Offload::kNone, Offload::kOptimizer, Offload::kActivations, Offload::kBoth}};

@@ -1,8 +1,8 @@
 // bench/fit.hpp - fits the constants of a calibration to measured rows: least squares of the
 // logarithm of predicted over measured, with priors, bounds and a loss that forgives outliers.
 //
-// Levenberg-Marquardt with a numerical Jacobian; Huber's loss by iterated weights. Linear algebra is
-// Eigen's. Cost: (constants + 1) evaluations of all rows an iteration.
+// Levenberg-Marquardt with a numerical Jacobian; Huber's loss by iterated weights. Linear algebra
+// is Eigen's. Cost: (constants + 1) evaluations of all rows an iteration.
 #pragma once
 
 #include <Eigen/Dense>
@@ -21,8 +21,8 @@ using Residuals = std::function<std::vector<double>(const Calibration&)>;
 
 struct FitOptions {
   int iterations = 30;
-  double noise = 0.04;  ///< standard deviation of a row that nothing explains
-  double huber = 2;     ///< residuals beyond so many of it count linearly
+  double noise = 0.04;          ///< standard deviation of a row that nothing explains
+  double huber = 2;             ///< residuals beyond so many of it count linearly
   std::vector<double> weights;  ///< of the rows; empty: 1
 };
 
@@ -137,8 +137,7 @@ class Fit {
       for (Eigen::Index k = 0; k < n; ++k) {
         const auto at = static_cast<std::size_t>(k);
         const CalibrationConstant& c = calibration_.constants()[free_[at]];
-        calibration_.set_value(free_[at],
-                               std::clamp(old[at] - move(k) * c.spread, c.low, c.high));
+        calibration_.set_value(free_[at], std::clamp(old[at] - move(k) * c.spread, c.low, c.high));
       }
       const double tried = cost_of(residuals_(calibration_));
       if (tried < cost) {

@@ -1,5 +1,5 @@
-// bench/measured_runs.hpp - what the rows of a run file measured, beside what a prediction may read:
-// source, fold and seconds a step. Only fitting and checking programs look at these.
+// bench/measured_runs.hpp - what the rows of a run file measured, beside what a prediction may
+// read: source, fold and seconds a step. Only fitting and checking programs look at these.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +18,9 @@ struct MeasuredRow {
   int fold = 0;
   bool complete = false;
   std::optional<double> step_seconds;
-  std::optional<double> tflops;        ///< an accelerator
+  std::optional<double> tflops;  ///< an accelerator
   std::string tflops_kind;
-  std::optional<double> tokens_s;      ///< an accelerator
+  std::optional<double> tokens_s;  ///< an accelerator
   std::optional<double> samples_s;
   std::optional<double> mfu;
   std::optional<double> allocated_gib;

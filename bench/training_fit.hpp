@@ -1,11 +1,14 @@
-// bench/training_fit.hpp - the rows of a training run file as questions with measured answers.
+// bench/training_fit.hpp - the rows of a training run file as questions with measured answers, and
+// the fit of the calibration to them.
 #pragma once
 
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/fit.hpp"
 #include "bench/measured_runs.hpp"
 #include "perf/run_file.hpp"
 #include "perf/training_estimate.hpp"
@@ -20,13 +23,21 @@ struct TrainingCase {
   double seconds = 0;  ///< measured, an optimizer step
 };
 
+/// Owns what the cases point to.
+struct TrainingCases {
+  std::unique_ptr<RunFile> file;
+  std::vector<MeasuredRow> rows;
+  std::vector<TrainingCase> cases;
+  std::vector<std::string> notes;  ///< rows without a case, and why
+};
+
 /// Seconds a step, stated or from a stated rate; none where neither is.
 inline std::optional<double> measured_seconds(const MeasuredRow& row, const RunQuestion& question) {
   const TrainingJob& job = question.job;
   if (row.step_seconds && (question.batch_known || !row.tokens_s)) return row.step_seconds;
   const double tokens = job.global_batch * job.sequence.value();
-  const double accelerators = static_cast<double>(question.machine.ranks) /
-                              question.machine.ranks_per_accelerator;
+  const double accelerators =
+      static_cast<double>(question.machine.ranks) / question.machine.ranks_per_accelerator;
   if (row.tokens_s) return tokens / (*row.tokens_s * accelerators);
   if (row.samples_s) return job.global_batch / *row.samples_s;
   const bool counted = row.tflops_kind.find("full") != std::string::npos ||
@@ -37,25 +48,74 @@ inline std::optional<double> measured_seconds(const MeasuredRow& row, const RunQ
   return std::nullopt;
 }
 
-/// What is recomputed where the row does not say: the least that fits: none, attention's scores, as
-/// few layers of a rank as it takes.
-inline void close_recompute(RunQuestion& question, const TrainingModel& model) {
-  if (!question.recompute_open) return;
-  const auto fits = [&] {
-    return model.memory(question.plan).total() <= model.memory_limit();
+/// Rows with a stated layout (or one the software's mesh implies) and a measured step.
+inline Result<TrainingCases> load_training_cases(const std::string& path, const Catalog& catalog,
+                                                 const ModelCatalog& models,
+                                                 const Calibration& calibration) {
+  Result<RunFile> file = RunFile::load(path, catalog, models);
+  if (!file) return forward_error(file);
+  TrainingCases result;
+  result.file = std::make_unique<RunFile>(*std::move(file));
+  result.rows = read_measured_rows(path);
+  for (std::size_t i = 0; i < result.rows.size(); ++i) {
+    const MeasuredRow& row = result.rows[i];
+    const auto* run = std::get_if<TrainingRun>(&result.file->runs[i]);
+    if (run == nullptr) {
+      if (const auto* bad = std::get_if<BadRow>(&result.file->runs[i])) {
+        result.notes.push_back(bad->error.text());
+      }
+      continue;
+    }
+    Result<RunQuestion> question = question_of(*run, catalog);
+    if (!question) {
+      result.notes.push_back(run->id + ": " + question.error().text());
+      continue;
+    }
+    const std::optional<double> seconds = measured_seconds(row, *question);
+    if (question->layout_open || !seconds || row.out_of_memory) continue;
+    const Result<TrainingModel> model =
+        TrainingModel::make(question->job, question->machine, calibration);
+    if (!model) {
+      result.notes.push_back(run->id + ": " + model.error().text());
+      continue;
+    }
+    close_recompute(*question, *model);
+    result.cases.push_back({run, &row, *question, *seconds});
+  }
+  return result;
+}
+
+inline Breakdown predict_terms(const TrainingCase& one, const Calibration& calibration) {
+  const Result<TrainingModel> model =
+      TrainingModel::make(one.question.job, one.question.machine, calibration);
+  return model->step_terms(one.question.plan, model->block_costs(one.question.plan));
+}
+
+/// Every fitted constant at its prior.
+inline void reset_to_priors(Calibration& calibration) {
+  for (std::size_t i = 0; i < calibration.constants().size(); ++i) {
+    calibration.set_value(i, calibration.constants()[i].prior);
+  }
+}
+
+/// Fits to the cases `used` accepts. Returns how many rows each constant moves.
+template <class Used>
+std::vector<std::int64_t> fit_training(Calibration& calibration, const TrainingCases& cases,
+                                       const Used& used) {
+  std::vector<const TrainingCase*> chosen;
+  for (const TrainingCase& one : cases.cases) {
+    if (used(one)) chosen.push_back(&one);
+  }
+  const Residuals residuals = [&](const Calibration& tried) {
+    std::vector<double> logs;
+    for (const TrainingCase* one : chosen) {
+      logs.push_back(std::log(predict_terms(*one, tried).total() / one->seconds));
+    }
+    return logs;
   };
-  question.plan.recompute_layers = 0;
-  for (const Recompute mode : {Recompute::kNone, Recompute::kSelective}) {
-    question.plan.recompute = mode;
-    if (fits()) return;
-  }
-  question.plan.recompute = Recompute::kFull;
-  const auto layers = static_cast<std::uint32_t>(model.work().layers / question.plan.pp);
-  for (std::uint32_t n = 1; n < layers; ++n) {
-    question.plan.recompute_layers = n;
-    if (fits()) return;
-  }
-  question.plan.recompute_layers = 0;
+  Fit fit(calibration, residuals, {});
+  fit.run();
+  return fit.rows_moved();
 }
 
 }  // namespace orrery

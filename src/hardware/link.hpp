@@ -14,14 +14,15 @@
 
 namespace orrery {
 
-enum class FabricKind { kInfiniband, kRoce, kSlingshot, kEfa, kEthernet };
+enum class FabricKind { kInfiniband, kRoce, kSlingshot, kEfa, kEthernet, kOmniPath };
 
-inline std::array<EnumWord<FabricKind>, 5> enum_words(FabricKind) {
+inline std::array<EnumWord<FabricKind>, 6> enum_words(FabricKind) {
   return {{{"infiniband", FabricKind::kInfiniband},
            {"roce", FabricKind::kRoce},
            {"slingshot", FabricKind::kSlingshot},
            {"efa", FabricKind::kEfa},
-           {"ethernet", FabricKind::kEthernet}}};
+           {"ethernet", FabricKind::kEthernet},
+           {"omni-path", FabricKind::kOmniPath}}};
 }
 
 /// How packets choose among equal paths; it decides what collisions cost.

@@ -115,7 +115,7 @@ class LayerCounter {
 
   void add_attention() {
     if (layer_.attended_width <= 0) return;
-    const double flops = attention_flops_ * tokens_ / tp_;
+    double flops = attention_flops_ * tokens_ / tp_;
     double forward = 0;
     double backward = 0;
     if (work_.job->attention == AttentionKernel::kFlash) {
@@ -125,6 +125,7 @@ class LayerCounter {
       const double seen = window > 0 ? std::min(window, sequence) : sequence;
       const double rate = constants_.flash_rate * math::pow(fit, constants_.flash_misfit) * seen /
                           (seen + constants_.flash_half);
+      if (layer_.sinks) flops *= constants_.sinks;
       forward = flops / rate;
       backward = 2.5 * flops / (rate * constants_.flash_backward);
     } else {
@@ -187,14 +188,19 @@ class LayerCounter {
     for (double& term : cost_.backward.seconds) term *= constants_.scale;
   }
 
-  /// What the host and the gaps between kernels add to a layer's pass.
+  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits.
+  /// Kernels of a layer differ in length, so the joint is smooth: a root mean square of both.
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
-      host += constants_.expert_launch + constants_.local_expert_launch * layer_.experts / plan_.ep;
+      host += constants_.expert_launch +
+              constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
     }
-    cost_.forward[Term::kLaunch] = host;
-    cost_.backward[Term::kLaunch] = host;
+    const auto waiting = [host](double device) {
+      return std::sqrt(device * device + host * host) - device;
+    };
+    cost_.forward[Term::kLaunch] = waiting(cost_.forward.total());
+    cost_.backward[Term::kLaunch] = waiting(cost_.backward.total());
     cost_.compute_forward = cost_.forward.total();
     cost_.compute_backward = cost_.backward.total();
   }

@@ -28,6 +28,8 @@ LinkClass link_of(FabricKind kind) {
       return LinkClass::kSlingshot;
     case FabricKind::kEfa:
       return LinkClass::kEfa;
+    case FabricKind::kOmniPath:
+      return LinkClass::kOmniPath;
     case FabricKind::kEthernet:
       return LinkClass::kEthernet;
   }

@@ -28,10 +28,11 @@ enum class LinkClass {
   kSlingshot,
   kEfa,
   kEthernet,
+  kOmniPath,
   kDataCenter,  ///< between slices or pods, through hosts
 };
 
-inline std::array<EnumWord<LinkClass>, 10> enum_words(LinkClass) {
+inline std::array<EnumWord<LinkClass>, 11> enum_words(LinkClass) {
   return {{{"switched", LinkClass::kSwitched},
            {"mesh", LinkClass::kMesh},
            {"pcie", LinkClass::kPcie},
@@ -41,6 +42,7 @@ inline std::array<EnumWord<LinkClass>, 10> enum_words(LinkClass) {
            {"slingshot", LinkClass::kSlingshot},
            {"efa", LinkClass::kEfa},
            {"ethernet", LinkClass::kEthernet},
+           {"omni-path", LinkClass::kOmniPath},
            {"data-center", LinkClass::kDataCenter}}};
 }
 

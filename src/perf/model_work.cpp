@@ -18,6 +18,7 @@ void add_attention(const Transformer& model, const Attention& attention, LayerWo
   const double keys = real(attention.kv_heads * attention.head_dim);
   work.heads = real(attention.heads);
   work.head_dim = real(attention.head_dim);
+  work.sinks = attention.sinks;
   work.query_width = queries;
   work.key_value_width = 2 * keys;
   const double gate = attention.output_gate ? queries : 0;
@@ -160,6 +161,7 @@ Result<ModelWork> work_of(const Model& model) {
   if (transformer != nullptr) {
     result.vocab = real(transformer->vocab);
     result.tied = transformer->tied;
+    result.prediction_layers = real(transformer->prediction_layers);
     result.head = result.vocab * result.hidden;
     result.embedding = count.embedding - (transformer->tied ? 0 : result.head);
   }

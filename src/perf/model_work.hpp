@@ -41,6 +41,7 @@ struct LayerWork {
   double key_value_width = 0;  ///< keys and values of one token, all heads, as attention sees them
   double heads = 0;
   double head_dim = 0;
+  bool sinks = false;         ///< learned scores beside those of the keys
   double attended_width = 0;  ///< query and value width: 2 operations a seen token
   double scan_flops = 0;      ///< operations a token beside products and attention
   double scan_width = 0;      ///< elements a token that linear mixers pass over
@@ -58,7 +59,9 @@ struct ModelWork {
   double head = 0;       ///< parameters of the output matrix (also when tied)
   bool tied = false;
   double layers = 0;
-  double parameters = 0;         ///< all
+  double prediction_layers =
+      0;                  ///< multi-token prediction: a layer and a head each, behind the last
+  double parameters = 0;  ///< all
   double active_parameters = 0;  ///< used for one token
   std::vector<LayerWork> kinds;
   bool token_model = true;

@@ -95,6 +95,7 @@ void set_rates(const Resolver& resolve, const Machine& machine, const TrainingJo
   c.flash_rate = wide_peak * resolve.by_generation_and_stack("attention.flash");
   c.flash_backward = resolve.plain("attention.backward");
   c.flash_half = resolve.plain("attention.half");
+  c.sinks = resolve.plain("attention.sinks");
   c.unfused_passes = resolve.plain("attention.unfused_passes");
   c.head_misfit = resolve.plain("attention.misfit");
   c.flash_misfit = resolve.plain("attention.flash_misfit");
@@ -156,6 +157,8 @@ double at_release(const Calibration& calibration, const std::string& name, doubl
 void set_release(const Calibration& calibration, double years, TrainingConstants& constants) {
   constants.scale = at_release(calibration, "release.all", years);
   const double experts = at_release(calibration, "release.experts", years);
+  constants.expert_rate_factor *=
+      math::pow(experts, -calibration.first_of({"release.experts.rate"}));
   constants.expert_launch *= experts;
   constants.local_expert_launch *= experts;
   constants.permute_passes *= experts;
@@ -189,7 +192,11 @@ TrainingConstants training_constants(const Machine& machine, const TrainingJob& 
   set_rates(resolve, machine, job, constants);
   set_overheads(resolve, job, constants);
   constants.network = network_of(machine, calibration);
-  if (job.release) set_release(calibration, *job.release, constants);
+  if (job.release) {
+    set_release(calibration, *job.release, constants);
+  } else {
+    constants.scale = resolve.by_generation("release.unknown");
+  }
   return constants;
 }
 

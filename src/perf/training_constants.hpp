@@ -24,6 +24,7 @@ struct TrainingConstants {
   // Attention, formula 3.
   double flash_rate = 0;
   double flash_backward = 1;  ///< rate of the backward kernel over the forward one's
+  double sinks = 1;           ///< time with learned sinks over that without
   double flash_half = 0;      ///< sequence at which the kernel reaches half its rate
   double unfused_passes = 0;  ///< over the scores
   double head_misfit = 0;     ///< exponent of the filled part of a head's 64-wide tiles, unfused

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <variant>
+
+#include "base/field_writer.hpp"
+#include "base/math.hpp"
 
 namespace orrery {
 namespace {
@@ -54,7 +58,7 @@ class QuestionBuilder {
     const std::optional<Watts> rating = run_.accelerator->tdp;
     if (!rating || *run_.power_limit >= *rating) return;
     const double share = std::max(0.05, (*run_.power_limit / *rating - 0.30) / 0.70);
-    const double clock = std::pow(share, 1 / 2.4);
+    const double clock = math::pow(share, 1 / 2.4);
     for (double& peak : question_.machine.peak) peak *= clock;
   }
 
@@ -130,6 +134,31 @@ class QuestionBuilder {
 };
 
 }  // namespace
+
+void close_recompute(RunQuestion& question, const TrainingModel& model) {
+  if (!question.recompute_open) return;
+  const auto fits = [&] { return model.memory(question.plan).total() <= model.memory_limit(); };
+  question.plan.recompute_layers = 0;
+  for (const Recompute mode : {Recompute::kNone, Recompute::kSelective}) {
+    question.plan.recompute = mode;
+    if (fits()) return;
+  }
+  question.plan.recompute = Recompute::kFull;
+  const auto layers = static_cast<std::uint32_t>(model.work().layers / question.plan.pp);
+  for (std::uint32_t n = 1; n < layers; ++n) {
+    question.plan.recompute_layers = n;
+    if (fits()) return;
+  }
+  question.plan.recompute_layers = 0;
+}
+
+std::string kind_of_question(const RunQuestion& question) {
+  const TrainingStack stack =
+      question.job.stack.value_or(stack_of(question.machine, question.job, question.plan));
+  const auto* transformer = std::get_if<Transformer>(&question.job.model->architecture);
+  const bool experts = transformer != nullptr && transformer->experts.has_value();
+  return "training." + std::string(word_of(stack)) + (experts ? ".experts" : ".dense");
+}
 
 Result<RunQuestion> question_of(const TrainingRun& run, const Catalog& catalog) {
   return QuestionBuilder(run, catalog).build();

@@ -7,6 +7,7 @@
 #include "perf/machine.hpp"
 #include "perf/run_file.hpp"
 #include "perf/training_job.hpp"
+#include "perf/training_step.hpp"
 #include "workload/parallel_plan.hpp"
 
 namespace orrery {
@@ -19,6 +20,14 @@ struct RunQuestion {
   bool recompute_open = false;  ///< so is what is recomputed
   bool batch_known = true;
 };
+
+/// What is recomputed where the row does not say: the least that fits: none, attention's scores, as
+/// few layers of a rank as it takes, all of them. Changes nothing else.
+void close_recompute(RunQuestion& question, const TrainingModel& model);
+
+/// The kind of question, as Calibration::residual_of knows it: the stack, and whether the model has
+/// experts ("training.megatron.experts").
+[[nodiscard]] std::string kind_of_question(const RunQuestion& question);
 
 /// Fully sharded plans of TPUs, which compile one program for a mesh, are complete without a
 /// micro-batch: there is no accumulation of gradients.

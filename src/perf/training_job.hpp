@@ -85,7 +85,7 @@ struct TrainingJob {
   TrainingTask task = TrainingTask::kPretrain;
   AttentionKernel attention = AttentionKernel::kFlash;
   std::optional<TrainingStack> stack;  ///< none: what is usual for accelerator and plan
-  /// Release of the stack in years since 2020 ("26.04" is 6.33); none: the calibration's default.
+  /// Release of the stack in years since 2020 ("26.04" is 6.25); none: the calibration's default.
   std::optional<double> release;
   double bytes_per_token = 4;  ///< of training data read from storage, see perf/input.hpp
 };

@@ -133,10 +133,13 @@ class StepCounter {
     layer_seconds_ = layer.total();
     const StageLayers stages = deal_layers(model_.layers, plan_.pp);
     const double first = stages.first * layer_seconds_ + blocks_.ends.embedding;
-    const double last = stages.last * layer_seconds_ + blocks_.ends.head;
+    // A prediction module is a layer and a head of its own.
+    const double head =
+        blocks_.ends.head + model_.prediction_layers * (blocks_.ends.head + layer_seconds_);
+    const double last = stages.last * layer_seconds_ + head;
     if (plan_.pp == 1) {
       terms_.add(layer, micro_batches_ * model_.layers);
-      terms_[Term::kEnds] = micro_batches_ * (blocks_.ends.embedding + blocks_.ends.head);
+      terms_[Term::kEnds] = micro_batches_ * (blocks_.ends.embedding + head);
       return;
     }
     const double middle = stages.most * layer_seconds_;
@@ -146,14 +149,14 @@ class StepCounter {
     double ends = 0;
     if (slowest == last) {
       layers = stages.last;
-      ends = blocks_.ends.head;
+      ends = head;
     } else if (slowest == first) {
       layers = stages.first;
       ends = blocks_.ends.embedding;
     }
     terms_.add(layer, micro_batches_ * layers);
     terms_[Term::kEnds] = micro_batches_ * ends;
-    const double all = model_.layers * layer_seconds_ + blocks_.ends.embedding + blocks_.ends.head;
+    const double all = model_.layers * layer_seconds_ + blocks_.ends.embedding + head;
     terms_[Term::kPipelineBubble] = (all - slowest) / plan_.vpp;
   }
 
