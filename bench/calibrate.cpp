@@ -2,8 +2,9 @@
 // and writes the file anew: values, priors, how many rows each moves, residuals by kind from
 // cross-validation.
 //
-//   calibrate RUNS [--out FILE] [--fold N | --source NAME] [--dump FILE]
+//   calibrate RUNS [--out FILE] [--fold N | --source NAME] [--dump FILE] [--as-is]
 //
+// --as-is predicts with the constants compiled in, without fitting.
 // With --fold or --source the rows of that fold or source are left out, and nothing is written but
 // the dump: a JSON line a row (id, held, error, terms).
 #include <fmt/format.h>
@@ -30,6 +31,7 @@ struct Arguments {
   std::string dump;
   std::string source;
   int fold = -1;
+  bool as_is = false;
 };
 
 Arguments read_arguments(int argc, char** argv) {
@@ -45,6 +47,8 @@ Arguments read_arguments(int argc, char** argv) {
       arguments.source = argv[++i];
     } else if (word == "--fold" && valued) {
       arguments.fold = std::atoi(argv[++i]);
+    } else if (word == "--as-is") {
+      arguments.as_is = true;
     } else {
       arguments.runs = word;
     }
@@ -109,6 +113,11 @@ void report(const Arguments& arguments, const TrainingCases& cases,
         line["terms"][std::string(kTermNames[t])] = terms.seconds[t] / one.seconds;
       }
     }
+    const TrainingMemory memory = predict_memory(one, calibration);
+    line["memory"] = {{"weights", memory.weights},         {"gradients", memory.gradients},
+                      {"optimizer", memory.optimizer},     {"activations", memory.activations},
+                      {"logits", memory.logits},           {"gathered", memory.gathered},
+                      {"allocated", memory.allocated()}};
     if (dump) dump << line.dump() << '\n';
   }
   print_errors(errors);
@@ -136,6 +145,7 @@ Status write_file(const std::string& path, const Calibration& calibration,
          "constants:\n";
   for (std::size_t i = 0; i < calibration.constants().size(); ++i) {
     const CalibrationConstant& c = calibration.constants()[i];
+    if (c.where.file != "catalog/calibration.yaml") continue;
     out << fmt::format(
         "- id: {}\n  value: {:.5g}\n  prior: {:.5g}\n  spread: {:.5g}\n  low: {:.5g}\n"
         "  high: {:.5g}\n  rows: {}\n  meaning: {}\n  source: {}\n",
@@ -181,8 +191,11 @@ Status run(const Arguments& arguments) {
       load_training_cases(arguments.runs, *catalog, *models, *calibration);
   if (!cases) return forward_error(cases);
   for (const std::string& note : cases->notes) fmt::print(stderr, "{}\n", note);
-  const std::vector<std::int64_t> rows = fit_training(
-      *calibration, *cases, [&](const TrainingCase& one) { return !left_out(arguments, one); });
+  std::vector<std::int64_t> rows;
+  if (!arguments.as_is) {
+    rows = fit_training(*calibration, *cases,
+                        [&](const TrainingCase& one) { return !left_out(arguments, one); });
+  }
   print_constants(*calibration, rows);
   report(arguments, *cases, *calibration);
   if (arguments.out.empty()) return {};

@@ -91,6 +91,12 @@ inline Breakdown predict_terms(const TrainingCase& one, const Calibration& calib
   return model->step_terms(one.question.plan, model->block_costs(one.question.plan));
 }
 
+inline TrainingMemory predict_memory(const TrainingCase& one, const Calibration& calibration) {
+  const Result<TrainingModel> model =
+      TrainingModel::make(one.question.job, one.question.machine, calibration);
+  return model->memory(one.question.plan);
+}
+
 /// Every fitted constant at its prior.
 inline void reset_to_priors(Calibration& calibration) {
   for (std::size_t i = 0; i < calibration.constants().size(); ++i) {
