@@ -18,13 +18,13 @@ struct TrainingMemory {
   double gradients = 0;
   double optimizer = 0;
   double activations = 0;
-  double logits = 0;
+  double transient = 0;  ///< logits and gradients in use, beside all kept activations
   double gathered = 0;  ///< parameters of layers in use, fully sharded plans
   double runtime = 0;   ///< context, communication buffers, fragmentation
 
   /// What the allocator hands out.
   [[nodiscard]] double allocated() const {
-    return weights + gradients + optimizer + activations + logits + gathered;
+    return weights + gradients + optimizer + activations + transient + gathered;
   }
   [[nodiscard]] double total() const { return allocated() + runtime; }
 };
