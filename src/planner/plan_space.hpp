@@ -106,6 +106,7 @@ struct PlanSpace {
   Choice<Recompute> recompute;
   Choice<Offload> offload;
   Choice<ContextExchange> context_exchange;
+  double recompute_kept = 0;  ///< never the planner's choice
   RuntimeAbilities abilities;
   std::uint32_t tp_max = 8;
 };

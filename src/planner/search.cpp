@@ -15,7 +15,7 @@ constexpr double kSlack = 1 - 1e-9;
 
 auto fields(const ParallelPlan& p) {
   return std::tie(p.tp, p.pp, p.vpp, p.dp, p.cp, p.ep, p.zero, p.micro_batch, p.shard,
-                  p.recompute_layers, p.sequence_parallel, p.recompute, p.offload,
+                  p.recompute_layers, p.recompute_kept, p.sequence_parallel, p.recompute, p.offload,
                   p.context_exchange);
 }
 
@@ -69,8 +69,11 @@ class Searcher {
  private:
   void add_blocks(const Split& split) {
     const BlockChoices choices = block_choices(model_, space_, split);
-    ParallelPlan plan{
-        .tp = split.tp, .cp = split.cp, .ep = split.ep, .micro_batch = split.micro_batch};
+    ParallelPlan plan{.tp = split.tp,
+                      .cp = split.cp,
+                      .ep = split.ep,
+                      .micro_batch = split.micro_batch,
+                      .recompute_kept = space_.recompute_kept};
     for (const SequenceParallel sequence_parallel : choices.sequence_parallel) {
       plan.sequence_parallel = sequence_parallel;
       for (const ContextExchange exchange : choices.context_exchange) {
@@ -80,6 +83,7 @@ class Searcher {
           for (const std::uint32_t layers : choices.recompute_layers) {
             plan.recompute_layers = layers;
             add_variants(split, plan);
+            if (recompute != Recompute::kFull) break;  // the number changes nothing
           }
         }
       }
@@ -227,14 +231,17 @@ class Searcher {
 }  // namespace
 
 std::strong_ordering compare_plans(const ParallelPlan& a, const ParallelPlan& b) {
-  return fields(a) <=> fields(b);
+  if (fields(a) == fields(b)) return std::strong_ordering::equal;
+  return fields(a) < fields(b) ? std::strong_ordering::less : std::strong_ordering::greater;
 }
 
 double step_floor(const TrainingModel& model, const ParallelPlan& plan, const BlockCosts& block) {
   const double micro_batches = model.job().global_batch / (double{1} * plan.dp * plan.micro_batch);
   const double layers = std::ceil(model.work().layers / plan.pp);
   double layer = block.layer.forward.total() + block.layer.backward.total();
-  if (plan.recompute_layers == 0) layer += block.layer.recomputed;
+  const double recomputed =
+      plan.recompute_layers > 0 ? std::min(1.0, plan.recompute_layers / layers) : 1;
+  layer += recomputed * block.layer.recomputed;
   const double ends = plan.pp == 1 ? block.ends.embedding + block.ends.head : 0;
   return micro_batches * (layers * layer + ends);
 }

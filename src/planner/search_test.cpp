@@ -20,7 +20,7 @@ const ModelCatalog& models() {
   return loaded;
 }
 const Calibration& calibration() {
-  static const Calibration loaded = *Calibration::load(builtin_calibration(), "");
+  static const Calibration loaded = *Calibration::load(builtin_calibration(), {});
   return loaded;
 }
 
