@@ -16,4 +16,6 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen
 void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 
+void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+
 }  // namespace orrery

@@ -69,7 +69,7 @@ class EstimatePrinter {
       return;
     }
     const ParallelPlan& plan = estimate->plan;
-    table_.add_row({run.id, run.model.name, run.accelerator->id, fmt::format("{}", run.count),
+    table_.add({run.id, run.model.name, run.accelerator->id, fmt::format("{}", run.count),
                     fmt::format("tp{} pp{} dp{}", plan.tp, plan.pp, plan.dp),
                     fmt::format("{:.4g}", estimate->cost.seconds),
                     fmt::format("{:.4g} to {:.4g}", estimate->seconds_low, estimate->seconds_high),
@@ -103,8 +103,16 @@ class EstimatePrinter {
 
   const CommandOptions& options_;
   Json array_ = Json::array();
-  TextTable table_{{"run", "model", "accelerator", "n", "layout", "step s", "80 % interval", "MFU",
-                    "GB", "fits"}};
+  TextTable table_{{{"run"},
+                    {"model"},
+                    {"accelerator"},
+                    {"n", Align::kRight},
+                    {"layout"},
+                    {"step s", Align::kRight},
+                    {"80 % interval"},
+                    {"MFU", Align::kRight},
+                    {"GB", Align::kRight},
+                    {"fits"}}};
   std::size_t errors_ = 0;
 };
 

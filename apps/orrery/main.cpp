@@ -116,6 +116,7 @@ int run(int argc, char** argv) {
   Action chosen;
   add_catalog_commands(app, options, chosen);
   add_fleet_commands(app, options, chosen);
+  add_estimate_commands(app, options, chosen);
   add_plan_commands(app, options, chosen);
   try {
     app.parse(argc, argv);

@@ -33,7 +33,8 @@ Sharding sharding_of(const ParallelPlan& plan, double replicas) {
 
 class MemoryCounter {
  public:
-  MemoryCounter(const JobWork& work, const ParallelPlan& plan) : work_(work), plan_(plan) {}
+  MemoryCounter(const JobWork& work, const ParallelPlan& plan, const MemoryConstants& constants)
+      : work_(work), plan_(plan), constants_(constants) {}
 
   /// Layers [begin, end) of the model, of which as many micro-batches as `in_flight` are kept, with
   /// `end_parameters` of embedding or head.
@@ -77,7 +78,7 @@ class MemoryCounter {
   [[nodiscard]] double head_transient() const {
     const double tokens = plan_.micro_batch * work_.job->sequence.value() / plan_.cp;
     const double weight = trained() && plan_.zero < 3 ? 4 * work_.model->head : 0;
-    return (2 * kElement * tokens * work_.model->vocab + weight) / plan_.tp;
+    return (constants_.logit_bytes * tokens * work_.model->vocab + weight) / plan_.tp;
   }
 
   /// The same in the backward pass of a layer: the gradient of its widest activation and that of
@@ -132,15 +133,16 @@ class MemoryCounter {
     return most;
   }
 
-  /// Two layers of whole parameters and one of whole gradients.
+  /// Whole parameters and gradients of the layers in use.
   [[nodiscard]] double gathered_layers() const {
     double most = 0;
     for (const LayerWork& kind : work_.model->kinds) most = std::max(most, kind.parameters);
-    return most / plan_.tp * 2 * 3;
+    return most / plan_.tp * kElement * constants_.gathered_layers;
   }
 
   const JobWork& work_;
   const ParallelPlan& plan_;
+  const MemoryConstants& constants_;
 };
 
 }  // namespace
@@ -177,14 +179,20 @@ double kept_activations(const JobWork& work, std::size_t kind, const ParallelPla
   return bytes;
 }
 
-MemoryConstants memory_constants(const Calibration& calibration) {
-  return {.runtime = calibration.first_of({"memory.runtime"}),
-          .fragmentation = calibration.first_of({"memory.fragmentation"})};
+MemoryConstants memory_constants(const Machine& machine, const Calibration& calibration) {
+  const bool xla = machine.accelerator->kind == AcceleratorKind::kTpu;
+  const auto value = [&](std::string_view special, std::string_view general) {
+    return xla ? calibration.first_of({special, general}) : calibration.first_of({general});
+  };
+  return {.runtime = value("memory.runtime.xla", "memory.runtime"),
+          .fragmentation = value("memory.fragmentation.xla", "memory.fragmentation"),
+          .logit_bytes = value("memory.logit.xla", "memory.logit"),
+          .gathered_layers = value("memory.gathered.xla", "memory.gathered")};
 }
 
 TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
                                const MemoryConstants& constants) {
-  const MemoryCounter counter(work, plan);
+  const MemoryCounter counter(work, plan, constants);
   const ModelWork& model = *work.model;
   const StageLayers stages = deal_layers(model.layers, plan.pp);
   const double micro_batches =
@@ -201,7 +209,7 @@ TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
                                         .in_flight = kept(plan.pp),
                                         .end_parameters = embedding + (plan.pp == 1 ? head : 0)});
   worst.transient = plan.pp == 1 ? std::max(counter.head_transient(), counter.layer_transient())
-                              : counter.layer_transient();
+                                 : counter.layer_transient();
   const auto consider = [&worst](TrainingMemory memory, double transient) {
     memory.transient = transient;
     if (memory.allocated() > worst.allocated()) worst = memory;

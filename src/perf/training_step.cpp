@@ -266,7 +266,7 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   const TrainingStack sharded_stack = job.stack.value_or(stack_of(machine, job, sharded));
   model.stacked_ = training_constants(machine, job, stacked_stack, calibration);
   model.sharded_ = training_constants(machine, job, sharded_stack, calibration);
-  model.memory_constants_ = memory_constants(calibration);
+  model.memory_constants_ = memory_constants(machine, calibration);
   model.memory_limit_ = machine.memory;
   model.host_bandwidth_ = machine.host_bandwidth;
   model.ranks_ = machine.ranks;

@@ -47,7 +47,7 @@ class Explainer {
             "help: {}",
             choice_.label, print_layout(nearest.plan), gibibytes(needed), gibibytes(m.weights),
             gibibytes(m.gradients), gibibytes(m.optimizer), gibibytes(m.activations),
-            gibibytes(m.logits + m.gathered + m.runtime), gibibytes(choice_.machine.memory),
+            gibibytes(m.transient + m.gathered + m.runtime), gibibytes(choice_.machine.memory),
             fmt::join(helps_, "; "))};
   }
 
