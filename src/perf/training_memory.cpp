@@ -111,7 +111,10 @@ class MemoryCounter {
     }
     memory.weights += 2 * parameters / sharding.weights;
     // Megatron accumulates in 32 bits beside the 16-bit weights; ZeRO 2 and 3 keep 16-bit shards.
-    const double gradient = plan_.zero >= 2 ? 2 : 4;
+    double gradient = plan_.zero >= 2 ? 2 : 4;
+    // DeepSpeed's bf16 optimizer of the BLOOM runs holds 16-bit gradients and their flat copy too.
+    const bool classic = work_.job->attention == AttentionKernel::kUnfused;
+    if (classic && work_.job->precision.format == NumberFormat::kBf16) gradient = 8;
     memory.gradients += gradient * parameters / sharding.gradients;
     memory.optimizer += 12 * parameters / sharding.optimizer;
   }
@@ -194,7 +197,9 @@ TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
                                const MemoryConstants& constants) {
   const MemoryCounter counter(work, plan, constants);
   const ModelWork& model = *work.model;
-  const StageLayers stages = deal_layers(model.layers, plan.pp);
+  StageLayers stages = deal_layers(model.layers, plan.pp);
+  // Stacks before flash attention did not thin the first stage for the embedding.
+  if (work.job->attention == AttentionKernel::kUnfused) stages.first = stages.most;
   const double micro_batches =
       std::max(1.0, work.job->global_batch / (double{1} * plan.dp * plan.micro_batch));
   const double interleaved =
