@@ -114,9 +114,9 @@ void report(const Arguments& arguments, const TrainingCases& cases,
       }
     }
     const TrainingMemory memory = predict_memory(one, calibration);
-    line["memory"] = {{"weights", memory.weights},         {"gradients", memory.gradients},
-                      {"optimizer", memory.optimizer},     {"activations", memory.activations},
-                      {"transient", memory.transient},           {"gathered", memory.gathered},
+    line["memory"] = {{"weights", memory.weights},      {"gradients", memory.gradients},
+                      {"optimizer", memory.optimizer},  {"activations", memory.activations},
+                      {"transient", memory.transient},  {"gathered", memory.gathered},
                       {"allocated", memory.allocated()}};
     if (dump) dump << line.dump() << '\n';
   }
