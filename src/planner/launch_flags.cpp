@@ -107,7 +107,10 @@ class MegatronFlags {
     flag("recompute-granularity", word_of(plan_.recompute));
     if (plan_.recompute != Recompute::kFull) return;
     flag("recompute-method", plan_.recompute_layers > 0 ? "block" : "uniform");
-    flag("recompute-num-layers", std::max(1u, plan_.recompute_layers));
+    // Megatron counts the layers of one virtual stage.
+    const std::uint32_t chunks = std::max(1u, plan_.vpp);
+    const std::uint32_t layers = (plan_.recompute_layers + chunks - 1) / chunks;
+    flag("recompute-num-layers", std::max(1u, layers));
   }
 
   Status add_precision() {
@@ -290,6 +293,7 @@ RuntimeAbilities abilities_of(Launcher launcher) {
       able.expert_max = 1;
       able.sequence_parallel = {SequenceParallel::kOff};
       able.recompute = {Recompute::kNone, Recompute::kFull};
+      able.recompute_extent = RecomputeExtent::kAll;
       break;
     case Launcher::kFsdp:
       able.name = "FSDP";
@@ -299,6 +303,7 @@ RuntimeAbilities abilities_of(Launcher launcher) {
       able.expert_max = 1;
       able.zero = {2, 3};
       able.recompute = {Recompute::kNone, Recompute::kFull};
+      able.recompute_extent = RecomputeExtent::kAll;
       break;
   }
   return able;

@@ -86,6 +86,10 @@ class SplitFinder {
       return std::move(found_);
     }
     const std::uint64_t ranks = model_.ranks();
+    if (Status divides = check_stated(); !divides) {
+      refuse({}, divides.error().message);
+      return std::move(found_);
+    }
     const RuntimeAbilities& able = space_.abilities;
     const std::uint64_t tp_max = std::min<std::uint64_t>(space_.tp_max, limit_of(able.tensor_max));
     for (const std::uint32_t tp : values(space_.tp, ranks, tp_max)) {
@@ -102,6 +106,21 @@ class SplitFinder {
   }
 
  private:
+  /// Stated sizes of which no product is the number of ranks.
+  [[nodiscard]] Status check_stated() const {
+    const std::array<std::pair<std::string_view, const Choice<std::uint32_t>*>, 4> sizes = {
+        {{"tp", &space_.tp}, {"pp", &space_.pp}, {"cp", &space_.cp}, {"dp", &space_.dp}}};
+    std::uint64_t product = 1;
+    std::string text;
+    for (const auto& [name, choice] : sizes) {
+      if (choice->values().size() != 1) continue;
+      product *= choice->values().front();
+      text += fmt::format("{}{} {}", text.empty() ? "" : " x ", name, choice->values().front());
+    }
+    if (rest(model_.ranks(), product) > 0) return {};
+    return input_error({}, fmt::format("{} does not divide {} ranks", text, model_.ranks()));
+  }
+
   void refuse(const ParallelPlan& plan, const std::string& rule) {
     ++found_.refused;
     if (found_.first_refusal) return;
@@ -267,8 +286,13 @@ BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space, c
   if (space.recompute.open() && flash && choices.recompute.size() > 1) {
     std::erase(choices.recompute, Recompute::kSelective);
   }
-  choices.recompute_layers = space.recompute_layers.open() ? std::vector<std::uint32_t>{0}
-                                                           : space.recompute_layers.values();
+  choices.recompute_layers = space.recompute_layers.values();
+  if (space.recompute_layers.open()) {
+    // Somebody who states "full" means all layers.
+    const bool part =
+        space.recompute.open() && space.abilities.recompute_extent == RecomputeExtent::kPart;
+    choices.recompute_layers = {part ? kFewestLayers : 0};
+  }
   choices.context_exchange = values(space.context_exchange, space.abilities.context_exchange);
   if (split.cp == 1) {
     choices.context_exchange = {ContextExchange::kRing};

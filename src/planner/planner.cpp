@@ -7,7 +7,9 @@
 
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
+#include "perf/training_estimate.hpp"
 #include "planner/infeasible.hpp"
+#include "planner/run_estimate.hpp"
 
 namespace orrery {
 namespace {
@@ -135,11 +137,12 @@ class Planner {
                        .step_tokens = question_.job.global_batch * sequence,
                        .step_flops = model.model_flops()};
     PlanOffer offer{.machine = machine, .plan = ranked.plan, .cost = ranked.cost};
-    const std::string& generation = question_.machines[machine].machine.generation;
-    const ResidualKind residual =
-        facts_.calibration.residual_of({"training." + generation, "training"});
-    offer.seconds_low = ranked.cost.seconds * residual.low;
-    offer.seconds_high = ranked.cost.seconds * residual.high;
+    const std::string kind = kind_of_question({.job = question_.job,
+                                               .machine = question_.machines[machine].machine,
+                                               .plan = ranked.plan});
+    const Interval interval = interval_of(facts_.calibration, kind, ranked.cost.seconds, 0);
+    offer.seconds_low = interval.low;
+    offer.seconds_high = interval.high;
     offer.mfu = model.utilisation(ranked.cost.seconds);
     offer.quote = quote_of(economics, ranked.cost, size);
     offer.score = score_of(offer);

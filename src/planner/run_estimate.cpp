@@ -67,8 +67,7 @@ Result<TrainingEstimate> estimate(const TrainingRun& run, const Catalog& catalog
                                   const Calibration& calibration) {
   Result<RunQuestion> question = question_of(run, catalog);
   if (!question) return forward_error(question);
-  Result<TrainingModel> model =
-      TrainingModel::make(question->job, question->machine, calibration);
+  Result<TrainingModel> model = TrainingModel::make(question->job, question->machine, calibration);
   if (!model) return forward_error(model);
   TrainingEstimate result{.warnings = run.warnings};
   if (!question->batch_known) {

@@ -81,7 +81,8 @@ class Searcher {
         for (const Recompute recompute : choices.recompute) {
           plan.recompute = recompute;
           for (const std::uint32_t layers : choices.recompute_layers) {
-            plan.recompute_layers = layers;
+            const bool whole = layers == kFewestLayers && recompute != Recompute::kFull;
+            plan.recompute_layers = whole ? 0 : layers;
             add_variants(split, plan);
             if (recompute != Recompute::kFull) break;  // the number changes nothing
           }
@@ -176,8 +177,27 @@ class Searcher {
     }
   }
 
-  void consider(const Block& block, const ParallelPlan& plan) {
+  /// The same plan with the least number of layers recomputed that fits; all when none does.
+  [[nodiscard]] ParallelPlan least_recomputed(ParallelPlan plan) const {
+    auto most = static_cast<std::uint32_t>(std::ceil(model_.work().layers / plan.pp));
+    std::uint32_t least = 1;
+    while (least < most) {
+      plan.recompute_layers = least + (most - least) / 2;
+      if (model_.memory(plan).total() <= model_.memory_limit()) {
+        most = plan.recompute_layers;
+      } else {
+        least = plan.recompute_layers + 1;
+      }
+    }
+    const bool all = least >= std::ceil(model_.work().layers / plan.pp);
+    plan.recompute_layers = all ? 0 : least;
+    return plan;
+  }
+
+  void consider(const Block& block, const ParallelPlan& stated) {
     ++result_.counters.enumerated;
+    const bool open = stated.recompute_layers == kFewestLayers;
+    const ParallelPlan plan = open ? least_recomputed(stated) : stated;
     RankedPlan candidate{.plan = plan, .cost = {.memory = model_.memory(plan)}};
     const double memory = candidate.cost.memory.total();
     if (memory > model_.memory_limit()) {
@@ -239,8 +259,9 @@ double step_floor(const TrainingModel& model, const ParallelPlan& plan, const Bl
   const double micro_batches = model.job().global_batch / (double{1} * plan.dp * plan.micro_batch);
   const double layers = std::ceil(model.work().layers / plan.pp);
   double layer = block.layer.forward.total() + block.layer.backward.total();
-  const double recomputed =
-      plan.recompute_layers > 0 ? std::min(1.0, plan.recompute_layers / layers) : 1;
+  const bool open = plan.recompute_layers == kFewestLayers;
+  const double counted = open ? 1 : plan.recompute_layers;
+  const double recomputed = counted > 0 ? std::min(1.0, counted / layers) : 1;
   layer += recomputed * block.layer.recomputed;
   const double ends = plan.pp == 1 ? block.ends.embedding + block.ends.head : 0;
   return micro_batches * (layers * layer + ends);

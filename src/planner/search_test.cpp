@@ -204,6 +204,22 @@ TEST(Search, OffloadingIsChosenOnlyWhenAskedFor) {
   EXPECT_EQ(asked.best.front().plan.offload, Offload::kOptimizer);
 }
 
+TEST(Search, AsFewLayersAreRecomputedAsFit) {
+  Prepared p = prepare({.model = "llama-3.1-70b", .accelerators = 32, .global_batch = 64});
+  p.space.tp = 8;
+  p.space.pp = 4;
+  p.space.micro_batch = 2;
+  p.space.abilities.recompute = {Recompute::kFull};
+  const SearchResult open = found(p, Effort::kPruned, 1);
+  std::vector<std::uint32_t> numbers = {0};
+  for (std::uint32_t n = 1; n < 20; ++n) numbers.push_back(n);
+  p.space.recompute_layers = numbers;
+  const SearchResult each = found(p, Effort::kExhaustive, 1);
+  ASSERT_FALSE(open.best.empty() || each.best.empty());
+  EXPECT_EQ(open.best.front().plan, each.best.front().plan);
+  EXPECT_GT(open.best.front().plan.recompute_layers, 0u);
+}
+
 TEST(Search, AScoreOfOnesOwnDecidesTheOrder) {
   const Prepared p = prepare({});
   const auto memory = [](const ParallelPlan&, const StepCost& cost) { return cost.memory.total(); };
