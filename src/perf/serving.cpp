@@ -168,7 +168,10 @@ ServingPrediction ServingModel::predict() const {
 }  // namespace
 
 ServingPrediction predict_serving(const ServingJob& job, const ServingConstants& constants) {
-  return ServingModel(job, constants).predict();
+  if (job.load.output <= constants.engine.answer) return ServingModel(job, constants).predict();
+  ServingJob shorter = job;
+  shorter.load.output = constants.engine.answer;
+  return ServingModel(shorter, constants).predict();
 }
 
 }  // namespace orrery

@@ -38,7 +38,8 @@ constexpr std::array<Field<DeviceConstants>, 3> kLinkFields{{
     {"link_sharing", &DeviceConstants::link_sharing},
 }};
 
-constexpr std::array<Field<EngineConstants>, 15> kEngineFields{{
+constexpr std::array<Field<EngineConstants>, 16> kEngineFields{{
+    {"answer", &EngineConstants::answer},
     {"first", &EngineConstants::first},
     {"together", &EngineConstants::together},
     {"compute", &EngineConstants::compute},

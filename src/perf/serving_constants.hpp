@@ -53,6 +53,7 @@ struct EngineConstants {
   double reserve = 1;        ///< part of the output a sequence reserves cache for
   double mixing = 1;         ///< 1: prompts ride with decode steps, 0: steps of their own
   double communication = 1;  ///< factor on collectives
+  double answer = 1e9;       ///< tokens after which answers end by themselves
   double latency_bound = 1;  ///< throughput kept where latency limits bind
 };
 
