@@ -71,14 +71,11 @@ KernelTime::KernelTime(const Accelerator& accelerator, const ServingConstants& c
 }
 
 double KernelTime::rate(NumberFormat weights, NumberFormat activations) const {
-  switch (std::max(width_of(weights), width_of(activations))) {
-    case 4:
-      return rate4_;
-    case 8:
-      return activations == NumberFormat::kInt8 ? rate8i_ : rate8_;
-    default:
-      return rate16_;
-  }
+  const int width = std::max(width_of(weights), width_of(activations));
+  if (width == 4) return rate4_;
+  const double eight = activations == NumberFormat::kInt8 ? rate8i_ : rate8_;
+  const double reached = width == 8 ? eight : rate16_;
+  return width_of(weights) < width ? reached / constants_.device.dequant : reached;
 }
 
 double KernelTime::blend(double compute, double memory) const {

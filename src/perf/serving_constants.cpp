@@ -14,7 +14,7 @@ namespace {
 template <class Constants>
 using Field = std::pair<std::string_view, double Constants::*>;
 
-constexpr std::array<Field<DeviceConstants>, 15> kDeviceFields{{
+constexpr std::array<Field<DeviceConstants>, 16> kDeviceFields{{
     {"matmul16", &DeviceConstants::matmul16},
     {"matmul8", &DeviceConstants::matmul8},
     {"matmul4", &DeviceConstants::matmul4},
@@ -26,6 +26,7 @@ constexpr std::array<Field<DeviceConstants>, 15> kDeviceFields{{
     {"attention_narrow", &DeviceConstants::attention_narrow},
     {"attention_decode", &DeviceConstants::attention_decode},
     {"attention_launch", &DeviceConstants::attention_launch},
+    {"dequant", &DeviceConstants::dequant},
     {"expert_fraction", &DeviceConstants::expert_fraction},
     {"expert_pad", &DeviceConstants::expert_pad},
     {"expert_stream", &DeviceConstants::expert_stream},

@@ -32,6 +32,7 @@ struct DeviceConstants {
   double link_latency = 0;      ///< seconds of a small all-reduce of two devices
   double link_fraction = 1;     ///< of the link bandwidth
   double link_sharing = 0;      ///< exponent by which a shared bus slows with its devices
+  double dequant = 1;           ///< factor on compute when weights are narrower than operands
   double expert_fraction = 1;   ///< of the matmul fraction, for grouped products
   double expert_pad = 0;        ///< rows wasted an expert
   double expert_stream = 1;     ///< of `stream`, for the experts' weights

@@ -11,7 +11,7 @@ namespace {
 using Warnings = std::vector<std::string>;
 
 // Weights of attention and dense layers. Checkpoints with 4-bit experts keep them in 16 bits when
-// only the experts' weights are narrow (MXFP4, INT4) or attention is latent.
+// only the experts' weights are narrow (MXFP4, INT4), and latent attention in 8.
 NumberFormat mixer_format(const ServingRun& run, const ServingJob& job) {
   const NumberFormat weights = job.formats.weights;
   bool experts = false;
@@ -23,7 +23,8 @@ NumberFormat mixer_format(const ServingRun& run, const ServingJob& job) {
   if (!experts || stored_bytes(weights) >= 1) return weights;
   const bool narrow_activations = stored_bytes(job.formats.activations) < 1;
   const bool experts_only = run.model.quantized_format == NumberFormat::kFp4;
-  return latent || experts_only || !narrow_activations ? NumberFormat::kBf16 : weights;
+  if (experts_only || !narrow_activations) return NumberFormat::kBf16;
+  return latent ? NumberFormat::kFp8 : weights;
 }
 
 void set_formats(const ServingRun& run, ServingJob& job, Warnings& warnings) {
@@ -50,6 +51,7 @@ ServingPlan plan_of(const ServingRun& run, const ServingJob& job) {
   };
   ServingPlan plan;
   plan.tp = std::max(1.0, stated(run.plan.tp) / run.ranks_per_accelerator);
+  plan.cores = run.ranks_per_accelerator;
   plan.pp = stated(run.plan.pp);
   plan.ep = has_experts(job) ? stated(run.plan.ep) : 1;
   plan.attention_dp = std::max(1.0, plan.ep / plan.tp);

@@ -3,6 +3,7 @@
 // A value. Invariant: every size is positive; the accelerator outlives the job.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,9 +22,15 @@ struct ServingPlan {
   double ep = 1;            ///< groups of devices the experts are dealt to
   double attention_dp = 1;  ///< groups with their own sequences that share the experts
   double replicas = 1;      ///< instances
+  double cores = 1;         ///< of a device, each a rank of its own
 
   /// Devices an expert is divided over.
   [[nodiscard]] double expert_tp() const { return tp * attention_dp / ep; }
+
+  /// Part of `kv_heads` on one device; a rank holds whole heads, some of them copies.
+  [[nodiscard]] double kv_part(double kv_heads) const {
+    return std::ceil(kv_heads / (tp * cores)) * cores / kv_heads;
+  }
 };
 
 struct ServingFormats {

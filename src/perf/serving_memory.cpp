@@ -54,12 +54,12 @@ double sequence_bytes(const ServingJob& job, double tokens) {
   double bytes = 0;
   for (const ServingLayer& layer : job.shape.kinds) {
     const ServingAttention& attention = layer.attention;
-    const double split = attention.latent ? 1 : std::min(job.plan.tp, attention.kv_heads);
+    const double part = attention.latent ? 1 : job.plan.kv_part(attention.kv_heads);
     const double kept = attention.window > 0 ? std::min(tokens, attention.window) : tokens;
     if (attention.heads > 0) {
       const double element = stored_bytes(job.formats.kv);
       bytes += layer.layers * kept *
-               (attention.kv_elements / split * element + attention.index_width);
+               (attention.kv_elements * part * element + attention.index_width);
     }
     bytes += layer.layers * attention.state_elements / job.plan.tp * 4;
   }

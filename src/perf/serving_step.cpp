@@ -64,8 +64,8 @@ StepTime ServingStep::time(const StepLoad& load) const {
     const double tokens = own.sequences + own.prompts;
     total.collective += hop * kernels_.all_to_all(tokens * job_.shape.hidden * kActivationBytes, 2);
   }
-  total.host += constants_.engine.step + constants_.engine.sequence * load.sequences +
-                constants_.engine.prompt * load.finished;
+  total.host += constants_.engine.step + constants_.engine.sequence * own.sequences +
+                constants_.engine.prompt * own.finished;
   return total;
 }
 
@@ -111,8 +111,8 @@ double ServingStep::attention_time(const ServingAttention& attention, const Step
          .bytes = state * (load.sequences + load.prompts / 64)});
   }
   if (attention.heads == 0) return time;
-  const double kv_split = attention.latent ? 1 : std::min(tp, attention.kv_heads);
-  const double kv_bytes = attention.kv_elements / kv_split * stored_bytes(job_.formats.kv);
+  const double part = attention.latent ? 1 : job_.plan.kv_part(attention.kv_heads);
+  const double kv_bytes = attention.kv_elements * part * stored_bytes(job_.formats.kv);
   const auto limited = [&](double tokens) {
     if (attention.window > 0) tokens = std::min(tokens, attention.window);
     return tokens;
