@@ -117,8 +117,8 @@ void print_errors(const std::string& title, const Errors& errors) {
   fmt::print("|---|---|---|---|---|---|---|\n");
   for (const auto& [name, logs] : errors) {
     const std::vector<double> sizes = absolute(logs);
-    const auto close = std::count_if(logs.begin(), logs.end(),
-                                     [](double e) { return std::abs(e) < std::log(2); });
+    const auto close =
+        std::count_if(logs.begin(), logs.end(), [](double e) { return std::abs(e) < std::log(2); });
     fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | {:+.1f} |\n", name, logs.size(),
                100 * quantile(sizes, 0.5), 100 * mean(sizes), 100 * quantile(sizes, 0.9),
                100 * static_cast<double>(close) / static_cast<double>(logs.size()),
@@ -174,17 +174,19 @@ std::vector<ResidualKind> residuals_by_fold(const Study& study) {
 void write_calibration(const std::string& path, const Study& study,
                        const std::vector<std::int64_t>& moved) {
   auto out = fmt::output_file(path);
-  out.print("# Constants of the serving model. Values and residuals are fitted; the rest is by hand.\n"
-            "apiVersion: orrery/v1\nkind: Calibration\nname: serving\ncalibration:\n"
-            "  version: 1\n  command: scripts/calibrate serving\n"
-            "  fitted_on: {} answers of complete published serving rows (folds 1 to 4) and measured\n"
-            "    kernels\nconstants:\n",
-            study.cases.size());
+  out.print(
+      "# Constants of the serving model. Values and residuals are fitted; the rest is by hand.\n"
+      "apiVersion: orrery/v1\nkind: Calibration\nname: serving\ncalibration:\n"
+      "  version: 1\n  command: scripts/calibrate_serving\n"
+      "  fitted_on: {} answers of complete published serving rows (folds 1 to 4) and measured\n"
+      "    kernels\nconstants:\n",
+      study.cases.size());
   for (std::size_t i = 0; i < study.calibration.constants().size(); ++i) {
     const CalibrationConstant& c = study.calibration.constants()[i];
-    out.print("- id: {}\n  value: {:.5g}\n  prior: {:.5g}\n  spread: {:.5g}\n  low: {:.5g}\n"
-              "  high: {:.5g}\n  rows: {}\n  meaning: '{}'\n  source: '{}'\n",
-              c.id, c.value, c.prior, c.spread, c.low, c.high, moved[i], c.meaning, c.source);
+    out.print(
+        "- id: {}\n  value: {:.5g}\n  prior: {:.5g}\n  spread: {:.5g}\n  low: {:.5g}\n"
+        "  high: {:.5g}\n  rows: {}\n  meaning: '{}'\n  source: '{}'\n",
+        c.id, c.value, c.prior, c.spread, c.low, c.high, moved[i], c.meaning, c.source);
   }
   out.print("residuals:\n");
   for (const ResidualKind& kind : study.calibration.residuals()) {

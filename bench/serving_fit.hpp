@@ -2,7 +2,8 @@
 // answers, and their residuals under a calibration.
 //
 // Only fitting and checking programs read what was measured. Residuals are kept and computed again
-// only where a constant they depend on has changed, so that a Jacobian costs a few evaluations a row.
+// only where a constant they depend on has changed, so that a Jacobian costs a few evaluations a
+// row.
 #pragma once
 
 #include <cmath>
@@ -50,10 +51,9 @@ inline std::vector<double> answer_errors(const ServingCase& item, const Calibrat
   std::vector<double> errors;
   if (item.run == nullptr) {
     const double group = item.job.plan.tp;
-    const ServingConstants constants =
-        serving_constants(calibration, {.accelerator = *item.job.accelerator,
-                                        .engine = item.job.engine,
-                                        .group = group});
+    const ServingConstants constants = serving_constants(
+        calibration,
+        {.accelerator = *item.job.accelerator, .engine = item.job.engine, .group = group});
     const KernelTime kernels(*item.job.accelerator, constants);
     return {std::log(item.kernel(kernels) / item.answers.front().value)};
   }

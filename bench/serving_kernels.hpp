@@ -1,10 +1,10 @@
 // bench/serving_kernels.hpp - the measured kernels of a serving run file as cases of a fit: matrix
 // products, attention and all-reduces by accelerator and size.
 //
-// Left out: block-scaled FP8 products (their times are those of a fallback kernel), all-reduces over
-// PCIe of more than two L40S (a host without peer access), attention with an 8-bit cache on GDDR
-// parts (a fallback too), and all but the fastest all-reduce of a size, which is the one an engine
-// picks.
+// Left out: block-scaled FP8 products (their times are those of a fallback kernel), all-reduces
+// over PCIe of more than two L40S (a host without peer access), attention with an 8-bit cache on
+// GDDR parts (a fallback too), and all but the fastest all-reduce of a size, which is the one an
+// engine picks.
 #pragma once
 
 #include <map>

@@ -101,9 +101,8 @@ double KernelTime::experts(const ExpertProducts& products) const {
   if (products.assignments <= 0) return 0;
   const DeviceConstants& device = constants_.device;
   const double rows = products.assignments + products.touched * device.expert_pad;
-  const double compute =
-      2 * rows * products.weights /
-      (rate(products.format, products.activations) * device.expert_fraction);
+  const double compute = 2 * rows * products.weights /
+                         (rate(products.format, products.activations) * device.expert_fraction);
   const double bytes = products.touched * products.weights * stored_bytes(products.format);
   return (products.matrices > 2 ? 2 : 1) * 2 * device.launch +
          blend(compute, bytes / (bandwidth_ * device.expert_stream));

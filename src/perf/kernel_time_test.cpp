@@ -11,9 +11,9 @@ namespace {
 
 KernelTime kernels_of(std::string_view name, double group = 8) {
   const std::vector<std::string> engine{"kernel", "any"};
-  return {part(name), serving_constants(builtin_constants(), {.accelerator = part(name),
-                                                              .engine = engine,
-                                                              .group = group})};
+  return {part(name),
+          serving_constants(builtin_constants(),
+                            {.accelerator = part(name), .engine = engine, .group = group})};
 }
 
 TEST(KernelTime, NoProductBeatsTheRoofline) {
@@ -37,7 +37,10 @@ TEST(KernelTime, MeasuredProductsAreMetWithinATenth) {
   // Published kernel latencies of 8192 x 8192 weights.
   const KernelTime h100 = kernels_of("H100");
   EXPECT_NEAR(h100.matmul({.m = 16, .n = 8192, .k = 8192}) / 46.4e-6, 1, 0.15);
-  const MatrixProduct fp8{.m = 8192, .n = 10240, .k = 8192, .weights = NumberFormat::kFp8,
+  const MatrixProduct fp8{.m = 8192,
+                          .n = 10240,
+                          .k = 8192,
+                          .weights = NumberFormat::kFp8,
                           .activations = NumberFormat::kFp8};
   EXPECT_NEAR(h100.matmul(fp8) / 997.6e-6, 1, 0.1);
 }

@@ -1,5 +1,5 @@
-// perf/serving_constants.hpp - the calibration's constants of one accelerator and one engine, looked
-// up once.
+// perf/serving_constants.hpp - the calibration's constants of one accelerator and one engine,
+// looked up once.
 //
 // Ids are "serving.<what>.<who>"; of an accelerator's names the most special one with a constant
 // counts: its architecture with "-gddr" where the memory is GDDR, the architecture, its stem before
@@ -18,25 +18,25 @@ namespace orrery {
 
 /// Fractions are of the catalog's peak figures.
 struct DeviceConstants {
-  double matmul16 = 1;          ///< of the 16-bit rate at large sizes
-  double matmul8 = 1;           ///< of the 8-bit rate
-  double matmul4 = 1;           ///< of the 4-bit rate
-  double matmul_ramp = 0;       ///< rows at which a product reaches half of that
-  double stream = 1;            ///< of the memory bandwidth, for weights
-  double launch = 0;            ///< seconds to start and drain a matrix product
+  double matmul16 = 1;           ///< of the 16-bit rate at large sizes
+  double matmul8 = 1;            ///< of the 8-bit rate
+  double matmul4 = 1;            ///< of the 4-bit rate
+  double matmul_ramp = 0;        ///< rows at which a product reaches half of that
+  double stream = 1;             ///< of the memory bandwidth, for weights
+  double launch = 0;             ///< seconds to start and drain a matrix product
   double attention_prefill = 1;  ///< of the 16-bit rate
-  double attention_ramp = 0;    ///< prompt tokens at which it reaches half of that
-  double attention_narrow = 1;  ///< speed-up with an 8-bit cache
-  double attention_decode = 1;  ///< of the memory bandwidth
-  double attention_launch = 0;  ///< seconds
-  double link_latency = 0;      ///< seconds of a small all-reduce of two devices
-  double link_fraction = 1;     ///< of the link bandwidth
-  double link_sharing = 0;      ///< exponent by which a shared bus slows with its devices
-  double dequant = 1;           ///< factor on compute when weights are narrower than operands
-  double expert_fraction = 1;   ///< of the matmul fraction, for grouped products
-  double expert_pad = 0;        ///< rows wasted an expert
-  double expert_stream = 1;     ///< of `stream`, for the experts' weights
-  double expert_skew = 0;       ///< relative excess load of the fullest expert rank
+  double attention_ramp = 0;     ///< prompt tokens at which it reaches half of that
+  double attention_narrow = 1;   ///< speed-up with an 8-bit cache
+  double attention_decode = 1;   ///< of the memory bandwidth
+  double attention_launch = 0;   ///< seconds
+  double link_latency = 0;       ///< seconds of a small all-reduce of two devices
+  double link_fraction = 1;      ///< of the link bandwidth
+  double link_sharing = 0;       ///< exponent by which a shared bus slows with its devices
+  double dequant = 1;            ///< factor on compute when weights are narrower than operands
+  double expert_fraction = 1;    ///< of the matmul fraction, for grouped products
+  double expert_pad = 0;         ///< rows wasted an expert
+  double expert_stream = 1;      ///< of `stream`, for the experts' weights
+  double expert_skew = 0;        ///< relative excess load of the fullest expert rank
 };
 
 struct EngineConstants {
@@ -61,7 +61,7 @@ struct EngineConstants {
 struct ServingConstants {
   DeviceConstants device;
   EngineConstants engine;
-  double blend = 2;  ///< exponent that joins compute and memory time
+  double blend = 2;                    ///< exponent that joins compute and memory time
   std::vector<std::size_t> positions;  ///< in the calibration, of everything looked up
 };
 

@@ -39,7 +39,8 @@ void tensorrt_llm(const std::string& name, const EngineText& text, EngineProfile
   profile.keys.emplace_back("tensorrt-llm");
 }
 
-// vLLM: the V1 engine is the default from 0.8. An unstated release behind a server is a current one.
+// vLLM: the V1 engine is the default from 0.8. An unstated release behind a server is a current
+// one.
 void vllm(const std::string& name, const EngineText& text, EngineProfile& profile) {
   std::optional<double> release = release_number(text.version);
   if (text.version.starts_with("MLPerf")) release = release_number(text.name);

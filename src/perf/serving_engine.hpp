@@ -19,9 +19,9 @@ struct EngineText {
 };
 
 struct EngineProfile {
-  std::vector<std::string> keys;  ///< of its constants, the most special first; ends in "any"
-  bool queued = true;             ///< a finished sequence makes room for the next
-  bool mlperf = false;            ///< under the MLPerf load generator
+  std::vector<std::string> keys;   ///< of its constants, the most special first; ends in "any"
+  bool queued = true;              ///< a finished sequence makes room for the next
+  bool mlperf = false;             ///< under the MLPerf load generator
   std::optional<double> requests;  ///< of its documented benchmark, all together
 };
 

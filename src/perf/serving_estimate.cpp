@@ -41,8 +41,8 @@ bool has_experts(const ServingJob& job) {
                      [](const ServingLayer& layer) { return layer.experts.count > 0; });
 }
 
-// Devices an instance takes are tp x pp x attention_dp; a layout that counts cores is divided by the
-// cores of a device. Experts dealt to more devices than attention is divided over are shared by
+// Devices an instance takes are tp x pp x attention_dp; a layout that counts cores is divided by
+// the cores of a device. Experts dealt to more devices than attention is divided over are shared by
 // groups with their own sequences.
 ServingPlan plan_of(const ServingRun& run, const ServingJob& job) {
   const auto count = static_cast<double>(run.count);
@@ -58,8 +58,7 @@ ServingPlan plan_of(const ServingRun& run, const ServingJob& job) {
   if (run.plan.attention_dp) plan.attention_dp = stated(run.plan.attention_dp);
   plan.attention_dp = std::clamp(plan.attention_dp, 1.0, std::max(1.0, count / plan.tp / plan.pp));
   plan.ep = std::min(plan.ep, plan.tp * plan.attention_dp);
-  plan.replicas =
-      std::max(1.0, std::floor(count / (plan.tp * plan.pp * plan.attention_dp) + 1e-9));
+  plan.replicas = std::max(1.0, std::floor(count / (plan.tp * plan.pp * plan.attention_dp) + 1e-9));
   return plan;
 }
 
@@ -81,7 +80,8 @@ void set_load(const ServingRun& run, const EngineProfile& profile, ServingJob& j
 constexpr double kRoomWanted = 8;
 
 // The fewest devices, a power of two, on which enough sequences fit.
-void choose_layout(const ServingRun& run, const Calibration& calibration, ServingEstimate& estimate) {
+void choose_layout(const ServingRun& run, const Calibration& calibration,
+                   ServingEstimate& estimate) {
   const auto count = static_cast<double>(run.count);
   ServingPlan& plan = estimate.job.plan;
   for (plan.tp = 1; plan.tp <= count; plan.tp *= 2) {
@@ -144,11 +144,10 @@ Result<ServingJob> serving_job_of(const ServingRun& run, Warnings& warnings) {
   if (!run.input_tokens) warnings.emplace_back("no prompt length: the answer's is assumed");
   set_formats(run, job, warnings);
   job.plan = plan_of(run, job);
-  const EngineProfile profile =
-      engine_profile({.name = run.engine_text,
-                      .version = run.version_text,
-                      .vendor = run.accelerator->vendor,
-                      .served = run.scenario == ServingRun::kServer});
+  const EngineProfile profile = engine_profile({.name = run.engine_text,
+                                                .version = run.version_text,
+                                                .vendor = run.accelerator->vendor,
+                                                .served = run.scenario == ServingRun::kServer});
   job.engine = profile.keys;
   set_load(run, profile, job);
   return job;

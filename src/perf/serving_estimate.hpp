@@ -24,14 +24,14 @@ struct ServingEstimate {
   ServingJob job;
   ServingPrediction prediction;
   ServingInterval throughput;
-  ServingInterval latency;             ///< of a token and of a whole request
+  ServingInterval latency;  ///< of a token and of a whole request
   ServingInterval first_token;
   std::vector<std::string> warnings;  ///< the run's, and what was assumed here
 };
 
-/// What the row leaves open is settled so: no layout: the fewest tensor-parallel devices, a power of
-/// two, on which eight sequences fit; no prompt length: the answer's; no cache format: 8 bits with
-/// 8-bit activations, else 16. Errors: a model that is no language model, no output length.
+/// What the row leaves open is settled so: no layout: the fewest tensor-parallel devices, a power
+/// of two, on which eight sequences fit; no prompt length: the answer's; no cache format: 8 bits
+/// with 8-bit activations, else 16. Errors: a model that is no language model, no output length.
 [[nodiscard]] Result<ServingEstimate> estimate_serving(const ServingRun& run,
                                                        const Calibration& calibration);
 

@@ -12,7 +12,8 @@ namespace {
 std::string row(const std::string& changes) {
   return R"({"id": "r", "model": "Llama-3.1-70B", "accel": "H100", "n": 8, "engine": "vLLM",
              "engine_version": "0.12", "input_tokens": 1000, "output_tokens": 500,
-             "scenario": "server", )" + changes + "}";
+             "scenario": "server", )" +
+         changes + "}";
 }
 
 const char* const kTp8 =
@@ -56,17 +57,18 @@ TEST(ServingEstimate, FurtherCopiesOfTheLayoutHaveTheirOwnRequests) {
 }
 
 TEST(ServingEstimate, ARowWithoutALayoutGetsTheFewestDevicesThatHoldTheModel) {
-  const ServingEstimate found = estimate(
-      row(R"("precision": {"weights": "bf16", "kv": null, "activations": "bf16"})"));
-  EXPECT_EQ(found.job.plan.tp, 4);
-  EXPECT_EQ(found.job.plan.replicas, 2);
+  const ServingEstimate found =
+      estimate(row(R"("precision": {"weights": "bf16", "kv": null, "activations": "bf16"})"));
+  EXPECT_EQ(found.job.plan.tp, 2);
+  EXPECT_EQ(found.job.plan.replicas, 4);
   EXPECT_FALSE(found.warnings.empty());
   EXPECT_LT(found.throughput.low, estimate(row(kTp8)).throughput.low);
 }
 
 TEST(ServingEstimate, CoresOfADeviceAreRanksOfALayout) {
   const ServingEstimate found = estimate(
-      R"({"id": "r", "model": "Llama-3-8B", "accel": "inf2", "n": 12, "engine": "Transformers NeuronX",
+      R"({"id": "r", "model": "Llama-3-8B", "accel": "inf2", "n": 12,
+          "engine": "Transformers NeuronX",
           "engine_version": "2.18", "par": {"tp": 24, "pp": 1, "ep": 1, "dp": 1}, "max_batch": 1,
           "precision": {"weights": "bf16", "kv": "bf16", "activations": "bf16"},
           "input_tokens": 128, "output_tokens": 3968, "scenario": "single"})");

@@ -15,8 +15,8 @@ double layer_weights(const ServingJob& job, const ServingLayer& layer) {
   double bytes = 0;
   for (const ServingMatrix& matrix : layer.matrices) {
     const double split = matrix.split == MatrixSplit::kReplicated ? 1 : job.plan.tp;
-    bytes += matrix.rows * matrix.columns / split *
-             (matrix.role == MatrixRole::kRouter ? 2 : mixers);
+    bytes +=
+        matrix.rows * matrix.columns / split * (matrix.role == MatrixRole::kRouter ? 2 : mixers);
   }
   const ServingExperts& experts = layer.experts;
   bytes += experts.count * experts.outer * experts.ffn * experts.matrices /
@@ -58,8 +58,8 @@ double sequence_bytes(const ServingJob& job, double tokens) {
     const double kept = attention.window > 0 ? std::min(tokens, attention.window) : tokens;
     if (attention.heads > 0) {
       const double element = stored_bytes(job.formats.kv);
-      bytes += layer.layers * kept *
-               (attention.kv_elements * part * element + attention.index_width);
+      bytes +=
+          layer.layers * kept * (attention.kv_elements * part * element + attention.index_width);
     }
     bytes += layer.layers * attention.state_elements / job.plan.tp * 4;
   }

@@ -23,8 +23,7 @@ struct ServingMemory {
   }
 };
 
-[[nodiscard]] ServingMemory serving_memory(const ServingJob& job,
-                                           const EngineConstants& engine);
+[[nodiscard]] ServingMemory serving_memory(const ServingJob& job, const EngineConstants& engine);
 
 /// Bytes on one device that a sequence of `tokens` occupies.
 [[nodiscard]] double sequence_bytes(const ServingJob& job, double tokens);

@@ -26,8 +26,7 @@ void add_attention(ServingLayer& layer, const Transformer& model, const Attentio
   const double keys = real(attention.kv_heads * attention.head_dim);
   const double query_copies = attention.output_gate ? 2 : 1;
   const double key_copies = attention.separate_value ? 2 : 1;
-  layer.matrices.push_back(
-      columns(real(model.hidden), queries * query_copies + keys * key_copies));
+  layer.matrices.push_back(columns(real(model.hidden), queries * query_copies + keys * key_copies));
   layer.matrices.push_back(summed(queries, real(model.hidden)));
   layer.attention.heads = real(attention.heads);
   layer.attention.kv_heads = real(attention.kv_heads);

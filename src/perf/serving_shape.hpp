@@ -31,15 +31,15 @@ struct ServingMatrix {
 
 /// What a token's attention does, all heads of one layer.
 struct ServingAttention {
-  double heads = 0;          ///< 0: the layer has none
-  double kv_heads = 0;       ///< key-value heads that can be divided over ranks
-  double prefill_width = 0;  ///< of queries and values: 2 operations a seen token
-  double decode_width = 0;   ///< the same in decode (latent attention: in the latent's space)
-  double kv_elements = 0;    ///< of one token
-  bool latent = false;       ///< keys and values are one latent that every rank holds
-  double window = 0;         ///< most earlier tokens seen and kept; 0: all
-  double seen_max = 0;       ///< most earlier tokens read (sparse attention keeps all); 0: all
-  double index_width = 0;    ///< elements an indexer reads for each earlier token
+  double heads = 0;           ///< 0: the layer has none
+  double kv_heads = 0;        ///< key-value heads that can be divided over ranks
+  double prefill_width = 0;   ///< of queries and values: 2 operations a seen token
+  double decode_width = 0;    ///< the same in decode (latent attention: in the latent's space)
+  double kv_elements = 0;     ///< of one token
+  bool latent = false;        ///< keys and values are one latent that every rank holds
+  double window = 0;          ///< most earlier tokens seen and kept; 0: all
+  double seen_max = 0;        ///< most earlier tokens read (sparse attention keeps all); 0: all
+  double index_width = 0;     ///< elements an indexer reads for each earlier token
   double state_elements = 0;  ///< recurrent state of a sequence, read and written each token
 };
 

@@ -30,7 +30,9 @@ TEST(ServingShape, TheMatricesOfEveryLanguageModelAreItsParametersButForVectors)
     ++models;
     const ParameterCount count = count_parameters(known.model);
     const double tables = shape->embedding_tables * shape->vocab * shape->hidden;
-    const double text = count.total - count.vision - tables;
+    const auto& text_part = std::get<Transformer>(known.model.architecture);
+    const double positions = static_cast<double>(text_part.learned_positions) * shape->hidden;
+    const double text = count.total - count.vision - tables - positions;
     EXPECT_NEAR(matrix_elements(*shape) / text, 1, 0.01) << known.model.name;
   }
   EXPECT_GT(models, 30);
@@ -56,8 +58,12 @@ TEST(ServingShape, LayersOfOneKindAreCountedTogether) {
 
 TEST(ServingShape, LatentAttentionKeepsOneLatentAToken) {
   Transformer model = small_dense(2);
-  model.latent = LatentAttention{.heads = 16, .kv_rank = 512, .query_rank = 1536,
-                                 .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
+  model.latent = LatentAttention{.heads = 16,
+                                 .kv_rank = 512,
+                                 .query_rank = 1536,
+                                 .nope_dim = 128,
+                                 .rope_dim = 64,
+                                 .value_dim = 128};
   for (Layer& layer : model.layers) layer.mixer = Mixer::kLatentAttention;
   const ServingAttention attention = serving_shape_of(model).kinds.front().attention;
   EXPECT_TRUE(attention.latent);

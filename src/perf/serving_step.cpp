@@ -54,9 +54,8 @@ StepTime ServingStep::time(const StepLoad& load) const {
   }
   const double heads = own.sequences + own.finished;
   if (heads > 0) {
-    total.matmul += kernels_.matmul({.m = heads,
-                                     .n = job_.shape.vocab / job_.plan.tp,
-                                     .k = job_.shape.hidden});
+    total.matmul +=
+        kernels_.matmul({.m = heads, .n = job_.shape.vocab / job_.plan.tp, .k = job_.shape.hidden});
     total.elementwise += kernels_.stream(heads * job_.shape.vocab * 4 * 3);
   }
   const double hop = job_.plan.pp - 1;
@@ -106,9 +105,8 @@ double ServingStep::attention_time(const ServingAttention& attention, const Step
   if (attention.state_elements > 0) {
     const double state = attention.state_elements / tp * 4 * 2;
     // A chunked scan passes its state once for 64 tokens of a prompt.
-    time += kernels_.attention(
-        {.operations = 6 * attention.state_elements / tp * load.prompts,
-         .bytes = state * (load.sequences + load.prompts / 64)});
+    time += kernels_.attention({.operations = 6 * attention.state_elements / tp * load.prompts,
+                                .bytes = state * (load.sequences + load.prompts / 64)});
   }
   if (attention.heads == 0) return time;
   const double part = attention.latent ? 1 : job_.plan.kv_part(attention.kv_heads);
@@ -124,18 +122,18 @@ double ServingStep::attention_time(const ServingAttention& attention, const Step
   if (load.sequences > 0) {
     const double seen = read(load.context);
     const double index = attention.index_width * limited(load.context);
-    time += kernels_.attention(
-        {.operations = 2 * attention.decode_width / tp * seen * load.sequences,
-         .bytes = (seen * kv_bytes + index) * load.sequences,
-         .kv = attention.latent ? NumberFormat::kBf16 : job_.formats.kv});
+    time +=
+        kernels_.attention({.operations = 2 * attention.decode_width / tp * seen * load.sequences,
+                            .bytes = (seen * kv_bytes + index) * load.sequences,
+                            .kv = attention.latent ? NumberFormat::kBf16 : job_.formats.kv});
   }
   if (load.prompts > 0) {
     const double seen = read(load.seen);
-    time += kernels_.attention(
-        {.operations = 2 * attention.prefill_width / tp * seen * load.prompts,
-         .bytes = kv_bytes * load.prompts,
-         .prompt = std::max(1.0, load.piece),
-         .kv = job_.formats.kv});
+    time +=
+        kernels_.attention({.operations = 2 * attention.prefill_width / tp * seen * load.prompts,
+                            .bytes = kv_bytes * load.prompts,
+                            .prompt = std::max(1.0, load.piece),
+                            .kv = job_.formats.kv});
   }
   return time;
 }
@@ -143,8 +141,7 @@ double ServingStep::attention_time(const ServingAttention& attention, const Step
 double ServingStep::experts_time(const ServingExperts& experts, double tokens) const {
   const double ep = job_.plan.ep;
   const double skew = 1 + constants_.device.expert_skew * (1 - 1 / ep);
-  const double weights =
-      experts.outer * experts.ffn * experts.matrices / job_.plan.expert_tp();
+  const double weights = experts.outer * experts.ffn * experts.matrices / job_.plan.expert_tp();
   ExpertProducts products{.assignments = tokens * experts.active / ep * skew,
                           .touched = experts_touched(experts, tokens) / ep,
                           .weights = weights,

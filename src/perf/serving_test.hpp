@@ -45,11 +45,10 @@ inline ServingJob serving_job(std::string_view accelerator, const Transformer& m
   ServingJob job;
   job.shape = serving_shape_of(model);
   job.accelerator = &part(accelerator);
-  job.engine = engine_profile({.name = "vLLM",
-                               .version = "0.12",
-                               .vendor = job.accelerator->vendor,
-                               .served = true})
-                   .keys;
+  job.engine =
+      engine_profile(
+          {.name = "vLLM", .version = "0.12", .vendor = job.accelerator->vendor, .served = true})
+          .keys;
   job.load.input = 1000;
   job.load.output = 500;
   job.load.concurrency = 32;
