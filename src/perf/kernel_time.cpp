@@ -111,7 +111,7 @@ double KernelTime::experts(const ExpertProducts& products) const {
 double KernelTime::attention(const AttentionWork& work) const {
   const DeviceConstants& device = constants_.device;
   double operations = rate16_ / device.matmul16 * device.attention_prefill;
-  if (width_of(work.kv) <= 8) operations *= device.attention_narrow;
+  if (width_of(work.kv) <= 8 && rate8_ > rate16_) operations *= device.attention_narrow;
   if (work.prompt > 0) operations *= work.prompt / (work.prompt + device.attention_ramp);
   const double bytes = work.bytes / (bandwidth_ / device.stream * device.attention_decode);
   return device.attention_launch + blend(work.operations / operations, bytes);

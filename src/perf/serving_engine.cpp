@@ -40,14 +40,15 @@ void tensorrt_llm(const std::string& name, const EngineText& text, EngineProfile
 }
 
 // vLLM: the V1 engine is the default from 0.8. An unstated release behind a server is a current
-// one.
+// one, and submitters to MLPerf run builds of their own with its kernels.
 void vllm(const std::string& name, const EngineText& text, EngineProfile& profile) {
   std::optional<double> release = release_number(text.version);
   if (text.version.starts_with("MLPerf")) release = release_number(text.name);
   if (has(name, "fork")) profile.keys.emplace_back("vllm-2023");
   if (has(name, "tpu")) profile.keys.emplace_back("vllm-tpu");
   const bool current = has(lower(text.version), "nightly") || (release && *release >= 0.08) ||
-                       (!release && text.served);
+                       (!release && text.served) || profile.mlperf;
+  if (!current && !release) profile.keys.emplace_back("vllm-unknown");
   profile.keys.emplace_back(current ? "vllm-1" : "vllm-0");
   profile.keys.emplace_back("vllm");
 }

@@ -24,6 +24,7 @@ TEST(ServingEngine, AReleaseSelectsTheGenerationOfTheEngine) {
   EXPECT_EQ(first_key("TensorRT-LLM (PyTorch backend)", "1.0"), "tensorrt-llm-1.0.nvidia");
   EXPECT_EQ(first_key("TensorRT-LLM (PyTorch backend)", "1.2"), "tensorrt-llm-1.1.nvidia");
   EXPECT_EQ(first_key("vLLM", "0.6.5"), "vllm-0.nvidia");
+  EXPECT_EQ(first_key("vLLM"), "vllm-unknown.nvidia");
   EXPECT_EQ(first_key("vLLM", "0.12.0"), "vllm-1.nvidia");
   EXPECT_EQ(first_key("vLLM", "nightly-5b8c30d6"), "vllm-1.nvidia");
   EXPECT_EQ(first_key("vLLM 0.10.0", "MLPerf v5.1"), "vllm-1.nvidia");

@@ -77,22 +77,41 @@ void set_load(const ServingRun& run, const EngineProfile& profile, ServingJob& j
   load.latency_bound = profile.mlperf && served;
 }
 
-constexpr double kRoomWanted = 8;
+// Layouts worth trying where the row leaves them open: tensor-parallel devices in powers of two,
+// and with experts also as many groups that share them.
+std::vector<ServingPlan> open_layouts(const ServingRun& run, const ServingJob& job) {
+  const auto count = static_cast<double>(run.count);
+  const double most = run.plan.tp ? job.plan.tp : count;
+  std::vector<ServingPlan> plans;
+  for (double width = run.plan.tp ? job.plan.tp : 1; width <= most; width *= 2) {
+    ServingPlan plan = job.plan;
+    plan.tp = width;
+    plan.replicas = std::max(1.0, std::floor(count / (plan.tp * plan.pp)));
+    plans.push_back(plan);
+    if (!has_experts(job) || width == 1) continue;
+    plan.ep = plan.attention_dp = width;
+    plan.tp = 1;
+    plans.push_back(plan);
+  }
+  return plans;
+}
 
-// The fewest devices, a power of two, on which enough sequences fit.
+// The layout of the highest throughput among those that fit; the widest when none does.
 void choose_layout(const ServingRun& run, const Calibration& calibration,
                    ServingEstimate& estimate) {
-  const auto count = static_cast<double>(run.count);
-  ServingPlan& plan = estimate.job.plan;
-  for (plan.tp = 1; plan.tp <= count; plan.tp *= 2) {
-    plan.replicas = std::floor(count / plan.tp);
-    const ServingConstants constants = constants_of(estimate.job, run, calibration);
-    if (serving_memory(estimate.job, constants.engine).sequences >= kRoomWanted) break;
+  TokensPerSecond best{-1};
+  ServingJob job = estimate.job;
+  for (const ServingPlan& plan : open_layouts(run, estimate.job)) {
+    job.plan = plan;
+    const ServingPrediction found = predict_serving(job, constants_of(job, run, calibration));
+    const TokensPerSecond worth = found.fits ? found.output_tokens : TokensPerSecond{0};
+    if (worth < best) continue;
+    best = worth;
+    estimate.job.plan = plan;
   }
-  if (plan.tp > count) plan.tp = count;
-  plan.replicas = std::max(1.0, std::floor(count / plan.tp));
-  estimate.warnings.push_back(
-      fmt::format("no layout stated: {} instances of {} devices", plan.replicas, plan.tp));
+  const ServingPlan& plan = estimate.job.plan;
+  estimate.warnings.push_back(fmt::format("layout not stated: {} x tp {} x attention groups {}",
+                                          plan.replicas, plan.tp, plan.attention_dp));
 }
 
 ServingInterval interval(const ResidualKind& kind, double widen) {
@@ -159,7 +178,8 @@ Result<ServingEstimate> estimate_serving(const ServingRun& run, const Calibratio
   Result<ServingJob> job = serving_job_of(run, estimate.warnings);
   if (!job) return forward_error(job);
   estimate.job = std::move(*job);
-  if (!run.plan.tp) choose_layout(run, calibration, estimate);
+  const bool open = !run.plan.tp || (has_experts(estimate.job) && !run.plan.ep);
+  if (open) choose_layout(run, calibration, estimate);
   const ServingConstants constants = constants_of(estimate.job, run, calibration);
   estimate.prediction = predict_serving(estimate.job, constants);
   set_intervals(run, calibration, estimate);

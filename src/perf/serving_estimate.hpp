@@ -2,7 +2,7 @@
 // intervals.
 //
 // Reads what ServingRun holds and nothing else. Pure.
-// Cost: one prediction; one for each tensor-parallel degree where the row states no layout.
+// Cost: one prediction; one for each layout tried where the row states none.
 #pragma once
 
 #include <string>
@@ -29,9 +29,10 @@ struct ServingEstimate {
   std::vector<std::string> warnings;  ///< the run's, and what was assumed here
 };
 
-/// What the row leaves open is settled so: no layout: the fewest tensor-parallel devices, a power
-/// of two, on which eight sequences fit; no prompt length: the answer's; no cache format: 8 bits
-/// with 8-bit activations, else 16. Errors: a model that is no language model, no output length.
+/// What the row leaves open is settled so: no layout: the one of the highest throughput among
+/// powers of two of tensor-parallel devices, or as many groups that share the experts; no prompt
+/// length: the answer's; no cache format: 8 bits with 8-bit activations, else 16. Errors: a model
+/// that is no language model, no output length.
 [[nodiscard]] Result<ServingEstimate> estimate_serving(const ServingRun& run,
                                                        const Calibration& calibration);
 
