@@ -178,7 +178,7 @@ void write_calibration(const std::string& path, const Study& study,
       "# Constants of the serving model. Values and residuals are fitted; the rest is by hand.\n"
       "apiVersion: orrery/v1\nkind: Calibration\nname: serving\ncalibration:\n"
       "  version: 1\n  command: scripts/calibrate_serving\n"
-      "  fitted_on: {} answers of complete published serving rows (folds 1 to 4) and measured\n"
+      "  fitted_on: {} cases, complete published serving rows (folds 1 to 4) and measured\n"
       "    kernels\nconstants:\n",
       study.cases.size());
   for (std::size_t i = 0; i < study.calibration.constants().size(); ++i) {

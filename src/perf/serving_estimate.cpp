@@ -81,9 +81,8 @@ void set_load(const ServingRun& run, const EngineProfile& profile, ServingJob& j
 // and with experts also as many groups that share them.
 std::vector<ServingPlan> open_layouts(const ServingRun& run, const ServingJob& job) {
   const auto count = static_cast<double>(run.count);
-  const double most = run.plan.tp ? job.plan.tp : count;
   std::vector<ServingPlan> plans;
-  for (double width = run.plan.tp ? job.plan.tp : 1; width <= most; width *= 2) {
+  for (double width = 1; width <= count; width *= 2) {
     ServingPlan plan = job.plan;
     plan.tp = width;
     plan.replicas = std::max(1.0, std::floor(count / (plan.tp * plan.pp)));
@@ -121,8 +120,9 @@ ServingInterval interval(const ResidualKind& kind, double widen) {
 // Residuals of the same kind of load; wider where the row left something open.
 void set_intervals(const ServingRun& run, const Calibration& calibration,
                    ServingEstimate& estimate) {
-  const bool guessed = !run.complete() || !run.warnings.empty();
-  const double widen = guessed ? 1.5 : 1;
+  // Measured on rows without prompt length or layout: their spread is that of the others to
+  // the 2.5.
+  const double widen = run.complete() ? 1 : 2.5;
   const bool served = run.scenario == ServingRun::kServer;
   const ResidualKind rate = calibration.residual_of(
       {served ? "serving.throughput.server" : "serving.throughput.offline", "serving.throughput"});
@@ -178,8 +178,7 @@ Result<ServingEstimate> estimate_serving(const ServingRun& run, const Calibratio
   Result<ServingJob> job = serving_job_of(run, estimate.warnings);
   if (!job) return forward_error(job);
   estimate.job = std::move(*job);
-  const bool open = !run.plan.tp || (has_experts(estimate.job) && !run.plan.ep);
-  if (open) choose_layout(run, calibration, estimate);
+  if (!run.plan.tp) choose_layout(run, calibration, estimate);
   const ServingConstants constants = constants_of(estimate.job, run, calibration);
   estimate.prediction = predict_serving(estimate.job, constants);
   set_intervals(run, calibration, estimate);
