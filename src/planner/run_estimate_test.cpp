@@ -106,7 +106,7 @@ TEST(RunEstimate, every_row_of_the_published_file_gets_a_prediction_or_a_reason)
   ASSERT_TRUE(file) << file.error().text();
   EXPECT_EQ(file->runs.size(), 728U);
   std::size_t predicted = 0;
-  for (const Run& run : file->runs) {
+  for (const orrery::Run& run : file->runs) {
     const auto* training = std::get_if<TrainingRun>(&run);
     if (training == nullptr) {
       EXPECT_FALSE(std::get<BadRow>(run).error.message.empty());
