@@ -87,6 +87,35 @@ void print_both(const std::string& name, const Prepared& prepared, double target
                 .target = 5});
 }
 
+/// A known plan priced on other devices, as a scheduler does for every candidate.
+void bench_reprice(const Facts& facts) {
+  const Prepared prepared =
+      prepare(facts, {.model = "llama-3.1-405b",
+                      .accelerator = "h100",
+                      .accelerators = 16384,
+                      .job = {.sequence = Tokens{8192}, .global_batch = 2048}});
+  const ParallelPlan plan{.tp = 8,
+                          .pp = 16,
+                          .vpp = 8,
+                          .dp = 128,
+                          .zero = 1,
+                          .sequence_parallel = SequenceParallel::kOn};
+  constexpr int kTimes = 100'000;
+  double sum = 0;
+  const double seconds = seconds_of([&] {
+    for (int i = 0; i < kTimes; ++i) {
+      const Placement placement{.domain_ranks = 8, .scale_out_quality = 1 - 1e-6 * i};
+      sum += prepared.model.reprice(plan, placement).total();
+    }
+  });
+  print_figure({.bench = "planner",
+                .name = fmt::format("a known plan priced on other devices (mean step {:.2f} s)",
+                                    sum / kTimes),
+                .value = seconds / kTimes * 1e6,
+                .unit = "us",
+                .target = 2});
+}
+
 std::vector<std::uint32_t> numbers(std::uint32_t from, std::uint32_t to) {
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = from; i <= to; ++i) all.push_back(i);
@@ -123,6 +152,7 @@ int run() {
                       .accelerators = 16384,
                       .job = {.sequence = Tokens(8192), .global_batch = 2048}});
   print_both("Llama-3.1-405B on 16384 H100", prepared, 1);
+  bench_reprice(facts);
   return 0;
 }
 

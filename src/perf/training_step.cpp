@@ -319,9 +319,21 @@ const TrainingConstants& TrainingModel::constants(const ParallelPlan& plan) cons
 }
 
 BlockCosts TrainingModel::block_costs(const ParallelPlan& plan) const {
+  return block_costs_with(plan, constants(plan));
+}
+
+Breakdown TrainingModel::reprice(const ParallelPlan& plan, const Placement& placement) const {
+  TrainingConstants here = constants(plan);
+  here.network = network_at(here.network, placement);
+  const BlockCosts blocks = block_costs_with(plan, here);
+  return StepCounter(job_, work_, plan, blocks).count(here, host_bandwidth_);
+}
+
+BlockCosts TrainingModel::block_costs_with(const ParallelPlan& plan,
+                                           const TrainingConstants& constants) const {
   const JobWork work = job_work();
-  BlockCosts blocks{.layer = mean_layer(work, plan, constants(plan)),
-                    .ends = ends_cost(work, plan, constants(plan))};
+  BlockCosts blocks{.layer = mean_layer(work, plan, constants),
+                    .ends = ends_cost(work, plan, constants)};
   for (std::size_t i = 0; i < work_.kinds.size(); ++i) {
     blocks.kept_bytes +=
         kept_activations(work, i, plan, plan.recompute) * work_.kinds[i].layers / work_.layers;
