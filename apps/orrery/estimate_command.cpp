@@ -70,12 +70,12 @@ class EstimatePrinter {
     }
     const ParallelPlan& plan = estimate->plan;
     table_.add({run.id, run.model.name, run.accelerator->id, fmt::format("{}", run.count),
-                    fmt::format("tp{} pp{} dp{}", plan.tp, plan.pp, plan.dp),
-                    fmt::format("{:.4g}", estimate->cost.seconds),
-                    fmt::format("{:.4g} to {:.4g}", estimate->seconds_low, estimate->seconds_high),
-                    fmt::format("{:.3f}", estimate->mfu),
-                    fmt::format("{:.1f}", estimate->cost.memory.total() / 1e9),
-                    estimate->fits ? "yes" : "no"});
+                fmt::format("tp{} pp{} dp{}", plan.tp, plan.pp, plan.dp),
+                fmt::format("{:.4g}", estimate->cost.seconds),
+                fmt::format("{:.4g} to {:.4g}", estimate->seconds_low, estimate->seconds_high),
+                fmt::format("{:.3f}", estimate->mfu),
+                fmt::format("{:.1f}", estimate->cost.memory.total() / 1e9),
+                estimate->fits ? "yes" : "no"});
   }
 
   void add_error(const std::string& id, const Error& error) {

@@ -118,6 +118,7 @@ int run(int argc, char** argv) {
   add_fleet_commands(app, options, chosen);
   add_estimate_commands(app, options, chosen);
   add_plan_commands(app, options, chosen);
+  add_compare_commands(app, options, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

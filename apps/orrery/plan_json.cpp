@@ -47,7 +47,7 @@ Json breakdown_json(const Breakdown& terms) {
 Json memory_json(const TrainingMemory& memory) {
   return {{"weights", memory.weights},     {"gradients", memory.gradients},
           {"optimizer", memory.optimizer}, {"activations", memory.activations},
-          {"logits", memory.transient},    {"gathered", memory.gathered},
+          {"transient", memory.transient}, {"gathered", memory.gathered},
           {"runtime", memory.runtime}};
 }
 

@@ -115,6 +115,9 @@ Result<RuntimeAbilities> load_runtime(const std::string& path) {
     return input_error(document->root().position(),
                        "expected apiVersion orrery/v1 and kind Runtime");
   }
+  if (Status checked = check_abilities(file.abilities); !checked) {
+    return input_error({.file = path}, checked.error().message);
+  }
   return file.abilities;
 }
 

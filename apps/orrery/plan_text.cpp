@@ -63,7 +63,7 @@ std::string memory_text(const TrainingMemory& m) {
   const auto gib = [](double bytes) { return fmt::format("{:.1f}", bytes / kGibibyte); };
   return fmt::format(
       "Memory of the fullest rank, GiB: weights {}, gradients {}, optimizer {}, activations {}, "
-      "logits {}, gathered {}, runtime {}; in all {}.\n",
+      "transient {}, gathered {}, runtime {}; in all {}.\n",
       gib(m.weights), gib(m.gradients), gib(m.optimizer), gib(m.activations), gib(m.transient),
       gib(m.gathered), gib(m.runtime), gib(m.total()));
 }

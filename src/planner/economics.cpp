@@ -108,7 +108,8 @@ class EconomicsBuilder {
     result_.reliability = known(reliability_of(**profile, {*storage, units}, parameters));
     if (!result_.reliability.value) return {};
     result_.assumptions.push_back(fmt::format(
-        "failures as {}: {:.3g} in 1000 node-days; checkpoints behind the training to {:.0f} x {}",
+        "failures as {}: {:.3g} in 1000 node-days; checkpoints, which training waits for, to "
+        "{:.0f} x {}",
         (*profile)->id, (*profile)->failures_per_1000_node_days, units, (*storage)->id));
     return {};
   }
@@ -149,15 +150,11 @@ class EconomicsBuilder {
     Result<Bytes> bytes =
         checkpoint_bytes(facts_.calibration, parameters, CheckpointContent::kFull);
     if (!bytes) return forward_error(bytes);
-    CheckpointTransfer transfer{.bytes = *bytes,
-                                .accelerators = result_.accelerators,
-                                .write = *write * options_.storage_speed,
-                                .read = *read * options_.storage_speed};
-    if (machine_.host_bandwidth > 0) {
-      transfer.device_to_host =
-          BytesPerSecond(machine_.host_bandwidth * machine_.ranks_per_accelerator);
-      transfer.mode = CheckpointMode::kBehind;
-    }
+    // Training waits for the whole write: what every stack can do, so no plan is flattered.
+    const CheckpointTransfer transfer{.bytes = *bytes,
+                                      .accelerators = result_.accelerators,
+                                      .write = *write * options_.storage_speed,
+                                      .read = *read * options_.storage_speed};
     return checkpoint_times(transfer);
   }
 

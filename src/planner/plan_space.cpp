@@ -241,6 +241,31 @@ class SplitFinder {
 
 }  // namespace
 
+Status check_abilities(const RuntimeAbilities& able) {
+  const std::array<std::pair<std::string_view, std::optional<std::uint32_t>>, 5> limits = {
+      {{"tensor_max", able.tensor_max},
+       {"pipeline_max", able.pipeline_max},
+       {"chunks_max", able.chunks_max},
+       {"context_max", able.context_max},
+       {"expert_max", able.expert_max}}};
+  for (const auto& [key, limit] : limits) {
+    if (limit == 0u) return input_error({}, fmt::format("{}: expected 1 or more", key));
+  }
+  const std::array<std::pair<std::string_view, std::size_t>, 5> lists = {
+      {{"zero", able.zero.size()},
+       {"sequence_parallel", able.sequence_parallel.size()},
+       {"recompute", able.recompute.size()},
+       {"offload", able.offload ? able.offload->size() : 1},
+       {"context_exchange", able.context_exchange.size()}}};
+  for (const auto& [key, size] : lists) {
+    if (size == 0) return input_error({}, fmt::format("{}: expected at least one value", key));
+  }
+  for (const std::uint32_t stage : able.zero) {
+    if (stage > 3) return input_error({}, fmt::format("zero: {}: expected 0 to 3", stage));
+  }
+  return {};
+}
+
 Status check_declared(const PlanSpace& space) {
   const RuntimeAbilities& able = space.abilities;
   const std::array<Status, 10> checks = {

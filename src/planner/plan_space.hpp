@@ -53,7 +53,7 @@ struct RuntimeAbilities {
 
 template <class Visitor, SameStruct<RuntimeAbilities> Self>
 void describe(Visitor& visitor, Self& r) {
-  visitor.optional("name", r.name);
+  visitor.required("name", r.name);
   visitor.optional("tensor_max", r.tensor_max);
   visitor.optional("pipeline_max", r.pipeline_max);
   visitor.optional("chunks_max", r.chunks_max);
@@ -67,6 +67,9 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("offload", r.offload);
   visitor.optional("context_exchange", r.context_exchange);
 }
+
+/// Errors (ErrorKind::kInput): an empty list, a limit of 0, a ZeRO stage there is not.
+[[nodiscard]] Status check_abilities(const RuntimeAbilities& abilities);
 
 /// Values one dimension may take. None stated: the planner's choice.
 template <class T>

@@ -193,6 +193,18 @@ TEST(Search, WhatTheRuntimeDoesNotDeclareCannotBeAskedFor) {
   EXPECT_EQ(result.first_refusal->message, "mine: zero 3 is not declared");
 }
 
+TEST(Search, AbilitiesThatAllowNothingAreRefused) {
+  RuntimeAbilities able;
+  EXPECT_TRUE(check_abilities(able));
+  able.zero = {0, 4};
+  EXPECT_EQ(check_abilities(able).error().message, "zero: 4: expected 0 to 3");
+  able.zero = {};
+  EXPECT_EQ(check_abilities(able).error().message, "zero: expected at least one value");
+  able.zero = {1};
+  able.tensor_max = 0;
+  EXPECT_EQ(check_abilities(able).error().message, "tensor_max: expected 1 or more");
+}
+
 TEST(Search, OffloadingIsChosenOnlyWhenAskedFor) {
   Prepared p = prepare({});
   for (const RankedPlan& ranked : found(p, Effort::kPruned).best) {
