@@ -23,8 +23,8 @@ struct RankMap {
 /// Ranks of a plan onto exactly plan.ranks() distinct devices. A tensor-parallel group never leaves
 /// its scale-up domain; inside a domain groups take devices in ascending order, so that equal
 /// positions of different nodes, which are the ends of data-parallel rings, share a rail. Domains
-/// follow each other in topology order, so context and data-parallel neighbours are as near as can be.
-/// Rejection (kNever): the wrong number of devices, one twice, or a domain whose devices are no
+/// follow each other in topology order, so context and data-parallel neighbours are as near as can
+/// be. Rejection (kNever): the wrong number of devices, one twice, or a domain whose devices are no
 /// multiple of tp; `blocking` names those domains' first nodes. Ties by ascending DeviceId.
 /// O(n log n).
 [[nodiscard]] tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,

@@ -302,8 +302,11 @@ Splits splits_of(const TrainingModel& model, const PlanSpace& space) {
 BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space, const Split& split) {
   BlockChoices choices;
   choices.sequence_parallel = values(space.sequence_parallel, space.abilities.sequence_parallel);
-  if (split.tp == 1 && space.sequence_parallel.open()) {
-    choices.sequence_parallel = {SequenceParallel::kOff};
+  if (space.sequence_parallel.open()) {
+    // Megatron Core's advice: with tensor parallelism always, where the runtime can.
+    const auto& able = space.abilities.sequence_parallel;
+    const bool on = split.tp > 1 && std::count(able.begin(), able.end(), SequenceParallel::kOn) > 0;
+    choices.sequence_parallel = {on ? SequenceParallel::kOn : SequenceParallel::kOff};
   }
   choices.recompute = values(space.recompute, space.abilities.recompute);
   // Flash attention keeps no scores, so there is nothing for selective recomputation to drop.

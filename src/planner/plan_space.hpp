@@ -101,7 +101,7 @@ class Choice {
 ///   micro_batch divisors of a replica's batch
 ///   zero       2 and 3 only without pipeline stages (DeepSpeed and FSDP refuse them together)
 ///   shard      all replicas; with zero 3 also one scale-up domain
-///   sequence_parallel only with tp; recompute: selective only where it differs from none
+///   sequence_parallel on exactly with tp; recompute: selective only where it differs from none
 ///   recompute_layers  as few of a rank's layers as fit the memory; all where recompute is stated
 struct PlanSpace {
   Choice<std::uint32_t> tp;
@@ -123,7 +123,7 @@ struct PlanSpace {
   std::uint32_t tp_max = 8;
 };
 
-inline constexpr double kContextTokensMin = 2048;
+inline constexpr double kContextTokensMin = 4096;
 
 /// Everything, with tp up to the machine's scale-up domain.
 [[nodiscard]] PlanSpace space_of(const Machine& machine);
