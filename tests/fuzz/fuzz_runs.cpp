@@ -1,12 +1,14 @@
 // tests/fuzz/fuzz_runs.cpp - any text as a file of published runs; every row becomes a run whose
-// model can be counted, or an error that says where and why.
+// model can be counted and whose prediction is finite, or an error that says where and why.
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include "base/assert.hpp"
 #include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
 #include "perf/run_file.hpp"
+#include "planner/run_estimate.hpp"
 #include "workload/builtin_models.hpp"
 
 namespace orrery {
@@ -33,9 +35,28 @@ void check_run(const AnyRun& run) {
                 "a whole layout covers the accelerators");
 }
 
+const Calibration& constants() {
+  static const Result<Calibration> kCalibration = Calibration::load(builtin_calibration(), {});
+  ORRERY_ASSERT(kCalibration, "the built-in calibration loads");
+  return *kCalibration;
+}
+
+void check_estimate(const TrainingRun& run) {
+  const Result<TrainingEstimate> one = estimate(run, builtin_catalogs().hardware, constants());
+  if (!one) {
+    ORRERY_ASSERT(!one.error().message.empty(), "a refusal says why");
+    return;
+  }
+  ORRERY_ASSERT(std::isfinite(one->cost.seconds) && one->cost.seconds > 0, "a step takes time");
+  ORRERY_ASSERT(std::isfinite(one->cost.memory.total()), "memory is finite");
+  ORRERY_ASSERT(one->seconds_low <= one->cost.seconds && one->cost.seconds <= one->seconds_high,
+                "a prediction lies in its interval");
+}
+
 void check_row(const Run& row) {
   if (const auto* training = std::get_if<TrainingRun>(&row)) {
     check_run(*training);
+    check_estimate(*training);
     ORRERY_ASSERT(training->sequence > Tokens(0), "a training run has a sequence");
   } else if (const auto* serving = std::get_if<ServingRun>(&row)) {
     check_run(*serving);
