@@ -112,14 +112,10 @@ std::vector<std::int64_t> fit_training(Calibration& calibration, const TrainingC
   for (const TrainingCase& one : cases.cases) {
     if (used(one)) chosen.push_back(&one);
   }
-  const Residuals residuals = [&](const Calibration& tried) {
-    std::vector<double> logs;
-    for (const TrainingCase* one : chosen) {
-      logs.push_back(std::log(predict_terms(*one, tried).total() / one->seconds));
-    }
-    return logs;
+  const auto residual = [&](const Calibration& tried, std::size_t row) {
+    return std::log(predict_terms(*chosen[row], tried).total() / chosen[row]->seconds);
   };
-  Fit fit(calibration, residuals, {});
+  Fit fit(calibration, {chosen.size(), residual}, {});
   fit.run();
   return fit.rows_moved();
 }
