@@ -108,9 +108,9 @@ Json line_of(const Prediction& prediction) {
       line["terms"][std::string(kTermNames[t])] = prediction.terms.seconds[t] / one.seconds;
     }
   }
-  line["memory"] = {{"weights", memory.weights},     {"gradients", memory.gradients},
-                    {"optimizer", memory.optimizer}, {"activations", memory.activations},
-                    {"logits", memory.logits},       {"gathered", memory.gathered},
+  line["memory"] = {{"weights", memory.weights},      {"gradients", memory.gradients},
+                    {"optimizer", memory.optimizer},  {"activations", memory.activations},
+                    {"logits", memory.logits},        {"gathered", memory.gathered},
                     {"allocated", memory.allocated()}};
   return line;
 }

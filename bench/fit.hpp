@@ -135,8 +135,7 @@ class Fit {
       calibration_.set_value(free_[at], value);
       for (const std::size_t r : reach_[at]) {
         const double moved = rows_.residual(calibration_, r) - base[r];
-        jacobian(static_cast<Eigen::Index>(r), k) =
-            scale[r] * moved / (value - c.value) * c.spread;
+        jacobian(static_cast<Eigen::Index>(r), k) = scale[r] * moved / (value - c.value) * c.spread;
       }
       calibration_.set_value(free_[at], c.value);
     }

@@ -167,10 +167,14 @@ class LayerCounter {
     cost_.backward[Term::kAttention] += 2.5 * seconds;
   }
 
-  /// Permuting tokens to experts and back.
+  /// Permuting tokens to experts and back; biases and what follows them in kernels of their own.
   void add_permutation() {
     const double bytes = 4 * kWideBytes * expert_visits() * dispatch_width();
-    const double seconds = pass_seconds(constants_, constants_.permute_passes * bytes);
+    double seconds = pass_seconds(constants_, constants_.permute_passes * bytes);
+    if (layer_.expert_biases) {
+      const double inner = kWideBytes * expert_visits() * (layer_.gates + 1) * layer_.expert_ffn;
+      seconds += pass_seconds(constants_, constants_.biased_passes * inner);
+    }
     cost_.forward[Term::kElementwise] += seconds;
     cost_.backward[Term::kElementwise] += seconds;
   }
@@ -193,8 +197,7 @@ class LayerCounter {
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
-      host += constants_.expert_launch +
-              constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
+      host += constants_.expert_launch + constants_.local_expert_launch * layer_.experts / plan_.ep;
     }
     const auto waiting = [host](double device) {
       return std::sqrt(device * device + host * host) - device;
@@ -309,8 +312,7 @@ EndsCost ends_cost(const JobWork& work, const ParallelPlan& plan,
   const ProductSize size{.m = tokens, .n = vocab, .k = hidden};
   const double product = product_seconds(constants, size, constants.wide_rate, 2);
   const double products = work.job->task == TrainingTask::kLora ? 2 : 3;
-  // The loss reads and writes the logits in 16 and in 32 bits, forward and backward.
-  const double loss = pass_seconds(constants, tokens * vocab * (2 + 4 + 4 + 2));
+  const double loss = pass_seconds(constants, tokens * vocab * constants.loss_bytes);
   cost.head = constants.scale * (products * product + loss);
   cost.embedding = constants.scale * pass_seconds(constants, 3 * 2 * tokens * hidden);
   return cost;

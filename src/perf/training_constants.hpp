@@ -32,12 +32,14 @@ struct TrainingConstants {
   // Passes over activations and fixed times.
   double scan_passes = 1;          ///< element-wise traffic of linear mixers, the same
   double passes = 1;               ///< element-wise traffic over what formula 3 counts
+  double loss_bytes = 0;           ///< read and written for each logit
   double cast_passes = 0;          ///< over operands, to make them narrow
   double layer_launch = 0;         ///< seconds the host needs to start a layer's forward pass
   double expert_launch = 0;        ///< more of it with experts
   double local_expert_launch = 0;  ///< and for each expert of the rank
   double send_launch = 0;          ///< seconds to hand a micro-batch to the next stage
   double permute_passes = 0;
+  double biased_passes = 0;  ///< over the inner width of experts with biases
   double imbalance = 1;
   double step_fixed = 0;
   // Parts of communication that run beside computation.
