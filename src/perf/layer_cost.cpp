@@ -197,7 +197,8 @@ class LayerCounter {
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
-      host += constants_.expert_launch + constants_.local_expert_launch * layer_.experts / plan_.ep;
+      host += constants_.expert_launch +
+              constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
     }
     const auto waiting = [host](double device) {
       return std::sqrt(device * device + host * host) - device;
@@ -266,7 +267,8 @@ class LayerCounter {
     if (plan_.ep <= 1) return;
     const Span span = span_of(constants_.network, plan_.ep, 1);
     const double bytes = tokens_ / tp_ * dispatch_width() * kWideBytes * constants_.imbalance;
-    const double one = dispatch_seconds(constants_.network, span, {bytes, layer_.experts_active});
+    const double one = dispatch_seconds(
+        constants_.network, span, {bytes, layer_.experts_active, constants_.dispatch_merging});
     const double again = plan_.recompute == Recompute::kFull ? 2 * one : 0;
     cost_.forward[Term::kExpertParallel] =
         exposed(2 * one, cost_.compute_forward, constants_.expert_overlap);

@@ -115,6 +115,7 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   c.permute_passes = resolve.by_stack("expert.passes");
   c.biased_passes = resolve.by_stack("expert.biased");
   c.loss_bytes = resolve.by_stack("loss.bytes");
+  c.dispatch_merging = resolve.by_generation("expert.merging");
   c.imbalance = resolve.plain("expert.imbalance");
   c.step_fixed = resolve.by_stack("launch.step");
   c.tensor_overlap = resolve.by_generation_or_stack("overlap.tensor");
@@ -124,6 +125,7 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   c.pipeline_overlap = resolve.by_stack("overlap.pipeline");
   c.gradient_bytes =
       job.precision.format == NumberFormat::kFp16 ? 2 : resolve.by_stack("gradient.bytes");
+  c.accumulated_bytes = resolve.by_stack("accumulate.bytes");
   c.optimizer_passes = resolve.by_stack("optimizer.passes");
   c.lora_backward = resolve.plain("lora.backward");
   c.jitter = resolve.plain("jitter");

@@ -41,6 +41,7 @@ struct TrainingConstants {
   double permute_passes = 0;
   double biased_passes = 0;  ///< over the inner width of experts with biases
   double imbalance = 1;
+  double dispatch_merging = 1;  ///< part of the copies of a token to one node that are sent once
   double step_fixed = 0;
   // Parts of communication that run beside computation.
   double tensor_overlap = 0;
@@ -50,6 +51,7 @@ struct TrainingConstants {
   double pipeline_overlap = 0;
   double gradient_bytes = 4;
   double optimizer_passes = 1;
+  double accumulated_bytes = 0;  ///< moved for each parameter to add up gradients of micro-batches
   double lora_backward = 1;
   double jitter = 0;  ///< relative spread of a rank's step
   double scale = 1;   ///< all computation; the release of the stack

@@ -110,6 +110,10 @@ class StepCounter {
     layer.add(blocks_.layer.backward, 1);
     layer[Term::kRecompute] += recomputed_share_ * blocks_.layer.recomputed;
     if (plan_.zero >= 3) layer[Term::kShard] += shard_seconds();
+    if (trained() && plan_.zero < 2 && micro_batches_ > 1) {
+      layer[Term::kElementwise] +=
+          pass_seconds(*constants_, constants_->accumulated_bytes * (dense_ + routed_));
+    }
     return layer;
   }
 
