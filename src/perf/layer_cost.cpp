@@ -131,7 +131,9 @@ class LayerCounter {
     } else {
       const double fit = layer_.head_dim / (64 * std::ceil(layer_.head_dim / 64));
       const double depth = layer_.head_dim * math::pow(fit, constants_.head_misfit);
-      const double rate = constants_.wide_rate * depth / (depth + constants_.depth_half);
+      double rate = constants_.wide_rate * depth / (depth + constants_.depth_half);
+      // Matrix units want rows that start at multiples of 16 bytes.
+      if (std::fmod(layer_.head_dim * kWideBytes, 16) != 0) rate /= constants_.misaligned;
       const double scores = tokens_ * work_.job->sequence.value() * layer_.heads / tp_ * kWideBytes;
       const double softmax = pass_seconds(constants_, constants_.unfused_passes * scores);
       forward = flops / rate + softmax;
@@ -197,8 +199,7 @@ class LayerCounter {
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
-      host += constants_.expert_launch +
-              constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
+      host += constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
     }
     const auto waiting = [host](double device) {
       return std::sqrt(device * device + host * host) - device;

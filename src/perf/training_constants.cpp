@@ -97,6 +97,7 @@ void set_rates(const Resolver& resolve, const Machine& machine, const TrainingJo
   c.flash_half = resolve.by_stack("attention.half");
   c.sinks = resolve.plain("attention.sinks");
   c.unfused_passes = resolve.plain("attention.unfused_passes");
+  c.misaligned = resolve.plain("attention.misaligned");
   c.head_misfit = resolve.plain("attention.misfit");
   c.flash_misfit = resolve.plain("attention.flash_misfit");
 }
@@ -106,7 +107,6 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   if (job.precision.execution == Execution::kEager) c.passes *= resolve.plain("passes.eager");
   c.scan_passes = resolve.by_stack("scan.passes");
   c.layer_launch = resolve.by_stack("launch.layer");
-  c.expert_launch = resolve.by_stack("launch.expert");
   c.local_expert_launch = resolve.by_stack("launch.local_expert");
   if (job.precision.scaling == Scaling::kBlock) {
     c.local_expert_launch = resolve.plain("launch.local_expert.block");
@@ -163,7 +163,6 @@ void set_release(const Calibration& calibration, const TrainingJob& job,
   constants.scale = at_release(calibration, "release.all", *job.release);
   if (job.precision.scaling != Scaling::kBlock) return;
   const double experts = at_release(calibration, "release.experts", *job.release);
-  constants.expert_launch *= experts;
   constants.local_expert_launch *= experts;
   constants.permute_passes *= experts;
   constants.biased_passes *= experts;
