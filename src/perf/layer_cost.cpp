@@ -199,7 +199,7 @@ class LayerCounter {
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
-      host += constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
+      host += constants_.local_expert_launch * math::pow(layer_.experts / plan_.ep, 0.75);
     }
     const auto waiting = [host](double device) {
       return std::sqrt(device * device + host * host) - device;
