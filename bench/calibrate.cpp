@@ -2,9 +2,10 @@
 // and writes the file anew: values, priors, how many rows each moves, residuals by kind from
 // cross-validation.
 //
-//   calibrate RUNS [--out FILE] [--leave fold|source] [--dump FILE] [--as-is]
+//   calibrate RUNS [--out FILE] [--leave fold|source] [--dump FILE] [--as-is] [--check FILE]
 //
 // --as-is predicts with the constants compiled in, without fitting.
+// --check predicts the rows of one more file, which no fit uses.
 // With --leave, one fit for each fold or source without its rows: the errors are those of the rows
 // a fit did not see, and no calibration is written. The dump is a JSON line a row (id, error,
 // terms).
@@ -31,6 +32,7 @@ struct Arguments {
   std::string runs;
   std::string out;
   std::string dump;
+  std::string check;
   std::string leave;  ///< "fold", "source" or nothing
   bool as_is = false;
 };
@@ -44,6 +46,8 @@ Arguments read_arguments(int argc, char** argv) {
       arguments.out = argv[++i];
     } else if (word == "--dump" && valued) {
       arguments.dump = argv[++i];
+    } else if (word == "--check" && valued) {
+      arguments.check = argv[++i];
     } else if (word == "--leave" && valued) {
       arguments.leave = argv[++i];
     } else if (word == "--as-is") {
@@ -226,6 +230,15 @@ Status run(const Arguments& arguments) {
   std::vector<Prediction> predictions;
   for (const TrainingCase& one : cases->cases) predictions.push_back(predict(one, *calibration));
   report(arguments, predictions);
+  if (!arguments.check.empty()) {
+    Result<TrainingCases> checked =
+        load_training_cases(arguments.check, *catalog, *models, *calibration);
+    if (!checked) return forward_error(checked);
+    predictions.clear();
+    for (const TrainingCase& one : checked->cases)
+      predictions.push_back(predict(one, *calibration));
+    report(arguments, predictions);
+  }
   if (arguments.out.empty()) return {};
   calibration->set_residuals(
       residual_kinds(ratios_of(cross_validate(*calibration, *cases, "fold"))));

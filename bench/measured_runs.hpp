@@ -35,10 +35,9 @@ inline std::optional<double> number_in(const nlohmann::json& object, const char*
   return at->get<double>();
 }
 
-/// In file order. Precondition: `path` is a run file of the published form.
-inline std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
-  std::ifstream file(path);
-  const nlohmann::json document = nlohmann::json::parse(file);
+/// In file order. Precondition: `text` is a run file of the published form.
+inline std::vector<MeasuredRow> read_measured_rows(const std::string& text) {
+  const nlohmann::json document = nlohmann::json::parse(text);
   std::vector<MeasuredRow> rows;
   for (const nlohmann::json& row : document.at("rows")) {
     const nlohmann::json& result = row.at("result");

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 
 #include "bench/fit.hpp"
 #include "bench/measured_runs.hpp"
+#include "bench/single_node_csv.hpp"
 #include "perf/run_file.hpp"
 #include "perf/training_estimate.hpp"
 #include "perf/training_step.hpp"
@@ -49,14 +52,20 @@ inline std::optional<double> measured_seconds(const MeasuredRow& row, const RunQ
 }
 
 /// Rows with a stated layout (or one the software's mesh implies) and a measured step.
+/// A path that ends in ".csv" is read as bench/single_node_csv.hpp says.
 inline Result<TrainingCases> load_training_cases(const std::string& path, const Catalog& catalog,
                                                  const ModelCatalog& models,
                                                  const Calibration& calibration) {
-  Result<RunFile> file = RunFile::load(path, catalog, models);
+  std::ifstream stream(path);
+  if (!stream) return environment_error(path + ": cannot be read");
+  const std::string text = path.ends_with(".csv")
+                               ? run_file_of_csv(stream)
+                               : std::string(std::istreambuf_iterator<char>(stream), {});
+  Result<RunFile> file = RunFile::parse(text, path, {catalog, models});
   if (!file) return forward_error(file);
   TrainingCases result;
   result.file = std::make_unique<RunFile>(*std::move(file));
-  result.rows = read_measured_rows(path);
+  result.rows = read_measured_rows(text);
   for (std::size_t i = 0; i < result.rows.size(); ++i) {
     const MeasuredRow& row = result.rows[i];
     const auto* run = std::get_if<TrainingRun>(&result.file->runs[i]);
