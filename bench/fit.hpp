@@ -25,7 +25,7 @@ struct FitRows {
 };
 
 struct FitOptions {
-  int iterations = 30;
+  int iterations = 80;
   double noise = 0.04;          ///< standard deviation of a row that nothing explains
   double huber = 2;             ///< residuals beyond so many of it count linearly
   std::vector<double> weights;  ///< of the rows; empty: 1
@@ -46,7 +46,7 @@ class Fit {
     for (int i = 0; i < options_.iterations; ++i) {
       const double before = cost;
       if (!step(cost, damping)) break;
-      if (before - cost < 1e-4 * before) break;
+      if (before - cost < 1e-5 * before) break;
     }
     return cost;
   }

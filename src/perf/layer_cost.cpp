@@ -194,15 +194,19 @@ class LayerCounter {
     for (double& term : cost_.backward.seconds) term *= constants_.scale;
   }
 
-  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits.
-  /// Kernels of a layer differ in length, so the joint is smooth: a root mean square of both.
+  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits. The
+  /// joint is smooth, and wider with experts, whose kernels differ more in length.
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
       host += constants_.local_expert_launch * math::pow(layer_.experts / plan_.ep, 0.75);
     }
-    const auto waiting = [host](double device) {
-      return std::sqrt(device * device + host * host) - device;
+    const bool wide = layer_.experts > 0;
+    const auto waiting = [host, wide](double device) {
+      const double squares = device * device + host * host;
+      if (wide) return std::sqrt(squares) - device;
+      const double cross = device * host;
+      return std::sqrt(std::sqrt(squares * squares - 2 * cross * cross)) - device;
     };
     cost_.forward[Term::kLaunch] = waiting(cost_.forward.total());
     cost_.backward[Term::kLaunch] = waiting(cost_.backward.total());

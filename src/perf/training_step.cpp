@@ -175,8 +175,11 @@ class StepCounter {
     // gather it inside their domain (scatter-gather, Narayanan et al. 2021).
     bytes /= plan_.tp;
     const double stride = static_cast<double>(plan_.ranks()) / plan_.pp;
-    const double one =
-        point_to_point_seconds(constants_->network, stride, bytes) + constants_->send_launch;
+    double one = point_to_point_seconds(constants_->network, stride, bytes);
+    // Between nodes the host takes part; inside one, the devices copy by themselves.
+    if (stride >= static_cast<double>(constants_->network.levels[0].size)) {
+      one += constants_->send_launch;
+    }
     const double steady = 2 * plan_.vpp * micro_batches_ * one;
     const double ramp = 2 * (plan_.pp - 1.0) * one;
     terms_[Term::kPipelineSend] = (1 - constants_->pipeline_overlap) * steady + ramp;
