@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -113,6 +114,21 @@ inline void reset_to_priors(Calibration& calibration) {
   }
 }
 
+/// Rows of one source err together, so many of them say less than as many sources of one: a row
+/// weighs with the fourth root of how many its source has. The mean is 1.
+inline std::vector<double> source_weights(const std::vector<const TrainingCase*>& cases) {
+  std::map<std::string, double> rows;
+  for (const TrainingCase* one : cases) ++rows[one->measured->source];
+  std::vector<double> weights;
+  double sum = 0;
+  for (const TrainingCase* one : cases) {
+    weights.push_back(std::pow(rows[one->measured->source], -0.25));
+    sum += weights.back();
+  }
+  for (double& weight : weights) weight *= static_cast<double>(cases.size()) / sum;
+  return weights;
+}
+
 /// Fits to the cases `used` accepts. Returns how many rows each constant moves.
 template <class Used>
 std::vector<std::int64_t> fit_training(Calibration& calibration, const TrainingCases& cases,
@@ -124,7 +140,7 @@ std::vector<std::int64_t> fit_training(Calibration& calibration, const TrainingC
   const auto residual = [&](const Calibration& tried, std::size_t row) {
     return std::log(predict_terms(*chosen[row], tried).total() / chosen[row]->seconds);
   };
-  Fit fit(calibration, {chosen.size(), residual}, {});
+  Fit fit(calibration, {chosen.size(), residual}, {.weights = source_weights(chosen)});
   fit.run();
   return fit.rows_moved();
 }
