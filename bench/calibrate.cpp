@@ -114,7 +114,7 @@ Json line_of(const Prediction& prediction) {
   }
   line["memory"] = {{"weights", memory.weights},      {"gradients", memory.gradients},
                     {"optimizer", memory.optimizer},  {"activations", memory.activations},
-                    {"logits", memory.logits},        {"gathered", memory.gathered},
+                    {"transient", memory.transient},  {"gathered", memory.gathered},
                     {"allocated", memory.allocated()}};
   return line;
 }

@@ -2,8 +2,7 @@
 // logarithm of predicted over measured, with priors, bounds and a loss that forgives outliers.
 //
 // Levenberg-Marquardt with a numerical Jacobian; Huber's loss by iterated weights. Linear algebra
-// is Eigen's. Cost of an iteration: an evaluation of every row, and one for each constant of the
-// rows it can move.
+// is Eigen's. Cost: (constants + 1) evaluations of all rows an iteration.
 #pragma once
 
 #include <Eigen/Dense>
@@ -17,15 +16,12 @@
 
 namespace orrery {
 
-/// Rows to fit to.
-struct FitRows {
-  std::size_t count = 0;
-  /// log(predicted / measured) of a row; finite.
-  std::function<double(const Calibration&, std::size_t row)> residual;
-};
+/// log(predicted / measured) of every row, in a fixed order; finite.
+using Residuals = std::function<std::vector<double>(const Calibration&)>;
 
 struct FitOptions {
-  int iterations = 80;
+  int iterations = 30;
+  double tolerance = 1e-4;      ///< relative gain of an iteration below which the fit ends
   double noise = 0.04;          ///< standard deviation of a row that nothing explains
   double huber = 2;             ///< residuals beyond so many of it count linearly
   std::vector<double> weights;  ///< of the rows; empty: 1
@@ -33,20 +29,20 @@ struct FitOptions {
 
 class Fit {
  public:
-  /// Fits the constants with a spread.
-  Fit(Calibration& calibration, FitRows rows, FitOptions options)
-      : calibration_(calibration), rows_(std::move(rows)), options_(std::move(options)) {}
+  /// Fits the constants with a spread whose id `takes` accepts.
+  Fit(Calibration& calibration, const Residuals& residuals, FitOptions options)
+      : calibration_(calibration), residuals_(residuals), options_(std::move(options)) {}
 
   /// Returns the cost reached. Only constants that move a row are changed; `rows_moved` tells how
   /// many each moves, by position in Calibration::constants().
   double run() {
     choose_constants();
-    double cost = cost_of(residuals());
+    double cost = cost_of(residuals_(calibration_));
     double damping = 1e-3;
     for (int i = 0; i < options_.iterations; ++i) {
       const double before = cost;
       if (!step(cost, damping)) break;
-      if (before - cost < 1e-5 * before) break;
+      if (before - cost < options_.tolerance * before) break;
     }
     return cost;
   }
@@ -54,42 +50,20 @@ class Fit {
   [[nodiscard]] const std::vector<std::int64_t>& rows_moved() const { return rows_moved_; }
 
  private:
-  [[nodiscard]] std::vector<double> residuals() const {
-    std::vector<double> result(rows_.count);
-    for (std::size_t r = 0; r < rows_.count; ++r) result[r] = rows_.residual(calibration_, r);
-    return result;
-  }
-
   void choose_constants() {
-    const std::vector<double> base = residuals();
+    const std::vector<double> base = residuals_(calibration_);
     rows_moved_.assign(calibration_.constants().size(), 0);
     for (std::size_t i = 0; i < calibration_.constants().size(); ++i) {
       const CalibrationConstant c = calibration_.constants()[i];
       if (c.spread <= 0) continue;
-      std::vector<std::size_t> moved = moved_by(i, base);
-      rows_moved_[i] = static_cast<std::int64_t>(moved.size());
-      if (moved.empty()) continue;
-      free_.push_back(i);
-      reach_.push_back(std::move(moved));
-    }
-  }
-
-  /// Rows that a nudge of a constant or its going to a bound moves.
-  std::vector<std::size_t> moved_by(std::size_t constant, const std::vector<double>& base) {
-    const CalibrationConstant c = calibration_.constants()[constant];
-    std::vector<bool> moves(base.size());
-    for (const double value : {nudged(c), c.low, c.high}) {
-      calibration_.set_value(constant, value);
+      calibration_.set_value(i, nudged(c));
+      const std::vector<double> moved = residuals_(calibration_);
+      calibration_.set_value(i, c.value);
       for (std::size_t r = 0; r < base.size(); ++r) {
-        if (!moves[r]) moves[r] = std::abs(rows_.residual(calibration_, r) - base[r]) > 1e-5;
+        if (std::abs(moved[r] - base[r]) > 1e-5) ++rows_moved_[i];
       }
+      if (rows_moved_[i] > 0) free_.push_back(i);
     }
-    calibration_.set_value(constant, c.value);
-    std::vector<std::size_t> rows;
-    for (std::size_t r = 0; r < base.size(); ++r) {
-      if (moves[r]) rows.push_back(r);
-    }
-    return rows;
   }
 
   static double nudged(const CalibrationConstant& c) {
@@ -117,28 +91,31 @@ class Fit {
 
   bool step(double& cost, double& damping) {
     const auto n = static_cast<Eigen::Index>(free_.size());
-    const std::vector<double> base = residuals();
+    const std::vector<double> base = residuals_(calibration_);
     const auto m = static_cast<Eigen::Index>(base.size());
-    Eigen::MatrixXd jacobian = Eigen::MatrixXd::Zero(m, n);
+    Eigen::MatrixXd jacobian(m, n);
     Eigen::VectorXd error(m);
-    std::vector<double> scale;
-    for (std::size_t r = 0; r < base.size(); ++r) {
-      const double z = std::abs(base[r]) / options_.noise;
-      scale.push_back(std::sqrt(weight(r) * (z <= options_.huber ? 1 : options_.huber / z)) /
-                      options_.noise);
-      error(static_cast<Eigen::Index>(r)) = scale[r] * base[r];
+    for (Eigen::Index r = 0; r < m; ++r) {
+      const double z = std::abs(base[static_cast<std::size_t>(r)]) / options_.noise;
+      const double root = std::sqrt(weight(static_cast<std::size_t>(r)) *
+                                    (z <= options_.huber ? 1 : options_.huber / z)) /
+                          options_.noise;
+      error(r) = root * base[static_cast<std::size_t>(r)];
+      scale_.push_back(root);
     }
     for (Eigen::Index k = 0; k < n; ++k) {
-      const auto at = static_cast<std::size_t>(k);
-      const CalibrationConstant c = calibration_.constants()[free_[at]];
-      const double value = nudged(c);
-      calibration_.set_value(free_[at], value);
-      for (const std::size_t r : reach_[at]) {
-        const double moved = rows_.residual(calibration_, r) - base[r];
-        jacobian(static_cast<Eigen::Index>(r), k) = scale[r] * moved / (value - c.value) * c.spread;
+      const std::size_t i = free_[static_cast<std::size_t>(k)];
+      const CalibrationConstant c = calibration_.constants()[i];
+      const double at = nudged(c);
+      calibration_.set_value(i, at);
+      const std::vector<double> moved = residuals_(calibration_);
+      calibration_.set_value(i, c.value);
+      for (Eigen::Index r = 0; r < m; ++r) {
+        const auto row = static_cast<std::size_t>(r);
+        jacobian(r, k) = scale_[row] * (moved[row] - base[row]) / (at - c.value) * c.spread;
       }
-      calibration_.set_value(free_[at], c.value);
     }
+    scale_.clear();
     return improve(jacobian, error, cost, damping);
   }
 
@@ -163,7 +140,7 @@ class Fit {
         const CalibrationConstant& c = calibration_.constants()[free_[at]];
         calibration_.set_value(free_[at], std::clamp(old[at] - move(k) * c.spread, c.low, c.high));
       }
-      const double tried = cost_of(residuals());
+      const double tried = cost_of(residuals_(calibration_));
       if (tried < cost) {
         cost = tried;
         damping = std::max(1e-6, damping / 5);
@@ -176,11 +153,11 @@ class Fit {
   }
 
   Calibration& calibration_;
-  FitRows rows_;
+  const Residuals& residuals_;
   FitOptions options_;
   std::vector<std::size_t> free_;
-  std::vector<std::vector<std::size_t>> reach_;  ///< rows each of them can move
   std::vector<std::int64_t> rows_moved_;
+  std::vector<double> scale_;
 };
 
 }  // namespace orrery

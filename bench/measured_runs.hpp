@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ inline std::optional<double> number_in(const nlohmann::json& object, const char*
 }
 
 /// In file order. Precondition: `text` is a run file of the published form.
-inline std::vector<MeasuredRow> read_measured_rows(const std::string& text) {
+inline std::vector<MeasuredRow> measured_rows_of(const std::string& text) {
   const nlohmann::json document = nlohmann::json::parse(text);
   std::vector<MeasuredRow> rows;
   for (const nlohmann::json& row : document.at("rows")) {
@@ -57,6 +58,12 @@ inline std::vector<MeasuredRow> read_measured_rows(const std::string& text) {
     rows.push_back(std::move(measured));
   }
   return rows;
+}
+
+/// The same from a file.
+inline std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
+  std::ifstream file(path);
+  return measured_rows_of(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 }  // namespace orrery

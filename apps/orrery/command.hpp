@@ -14,5 +14,9 @@ using Action = std::function<Status()>;
 
 void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+void add_compare_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+
+void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/field_writer.hpp"
 #include "hardware/catalog.hpp"
+#include "perf/calibration.hpp"
 #include "workload/model_catalog.hpp"
 
 namespace orrery {
@@ -21,6 +22,7 @@ struct CommandOptions {
 /// The catalog compiled in, overlaid with --catalog.
 [[nodiscard]] Result<Catalog> load_catalog(const CommandOptions& options);
 [[nodiscard]] Result<ModelCatalog> load_models(const CommandOptions& options);
+[[nodiscard]] Result<Calibration> load_calibration(const CommandOptions& options);
 
 /// To standard output. A failed write is noticed once, at the end: main() then exits with 1.
 void print_text(const std::string& text);

@@ -1,19 +1,13 @@
 // orrery fleet generate | import | validate | show
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/fleet_text.hpp"
+#include "apps/orrery/output_file.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/generate.hpp"
 #include "fleet/slurm_import.hpp"
@@ -96,46 +90,6 @@ Status validate(const CommandOptions& options, const FleetRequest& request) {
   return {};
 }
 
-Status write_failed(const std::string& path) {
-  return environment_error(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
-}
-
-Status write_all(int file, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return write_failed(path);
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
-// A regular file is replaced as a whole, by way of a file beside it, so that nobody ever sees half
-// a picture; a link is followed; anything else (a pipe, a device) is written to as it is.
-Status write_picture(const std::string& path, const std::string& picture) {
-  std::error_code failed;
-  const std::filesystem::file_status at = std::filesystem::status(path, failed);
-  if (std::filesystem::exists(at) && !std::filesystem::is_regular_file(at)) {
-    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (file < 0) return write_failed(path);
-    Status written = write_all(file, picture, path);
-    if (::close(file) != 0 && written) return write_failed(path);
-    return written;
-  }
-  const std::filesystem::path target = std::filesystem::exists(at)
-                                           ? std::filesystem::canonical(path, failed)
-                                           : std::filesystem::path(path);
-  std::string temporary = target.string() + ".XXXXXX";
-  const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (file < 0) return write_failed(path);
-  Status written = write_all(file, picture, path);
-  if (::fchmod(file, 0644) != 0 && written) written = write_failed(path);
-  if (::close(file) != 0 && written) written = write_failed(path);
-  if (written && std::rename(temporary.c_str(), target.c_str()) != 0) written = write_failed(path);
-  if (!written) std::remove(temporary.c_str());
-  return written;
-}
-
 Status check_picture_path(const FleetRequest& request) {
   if (!request.svg) return {};
   if (request.svg->empty() || *request.svg == "-") {
@@ -154,7 +108,7 @@ Status show(const CommandOptions& options, const FleetRequest& request) {
   if (!built) return forward_error(built);
   const FleetSummary summary = summarize(*built->topology);
   if (request.svg) {
-    Status written = write_picture(*request.svg, draw_svg(*built->topology, summary));
+    Status written = write_output_file(*request.svg, draw_svg(*built->topology, summary));
     if (!written) return written;
   }
   if (options.output == OutputFormat::kJson) {

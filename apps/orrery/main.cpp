@@ -1,9 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "apps/orrery/command.hpp"
+#include "base/document.hpp"
 #include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
 
 namespace orrery {
@@ -14,6 +18,44 @@ Result<Catalog> load_catalog(const CommandOptions& options) {
 
 Result<ModelCatalog> load_models(const CommandOptions& options) {
   return ModelCatalog::load(builtin_models(), options.catalog_directory);
+}
+
+namespace {
+
+/// The calibration*.yaml of a directory, in name order.
+Result<std::vector<std::string>> calibration_files(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator at(directory, failure), end; at != end && !failure;
+       at.increment(failure)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with("calibration") && name.ends_with(".yaml")) {
+      files.push_back(at->path().string());
+    }
+  }
+  if (failure) return input_error({}, fmt::format("{}: {}", directory, failure.message()));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+Result<Calibration> load_calibration(const CommandOptions& options) {
+  std::vector<std::string> files;
+  if (!options.catalog_directory.empty()) {
+    Result<std::vector<std::string>> found = calibration_files(options.catalog_directory);
+    if (!found) return forward_error(found);
+    files = *std::move(found);
+  }
+  std::vector<std::string> texts(files.size());
+  std::vector<EmbeddedFile> overlays;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Result<std::string> text = read_file(files[i], Document::kSizeMax);
+    if (!text) return forward_error(text);
+    texts[i] = *std::move(text);
+    overlays.push_back({.file = files[i], .text = texts[i]});
+  }
+  return Calibration::load(builtin_calibration(), overlays);
 }
 
 void print_text(const std::string& text) {
@@ -74,6 +116,9 @@ int run(int argc, char** argv) {
   Action chosen;
   add_catalog_commands(app, options, chosen);
   add_fleet_commands(app, options, chosen);
+  add_estimate_commands(app, options, chosen);
+  add_plan_commands(app, options, chosen);
+  add_compare_commands(app, options, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -14,8 +14,8 @@
 
 namespace orrery {
 
-/// Rank r = ((d * pp + p) * cp + c) * tp + t runs on devices[r]: tensor-parallel neighbours lie
-/// next to each other, then context, pipeline and data parallel ones.
+/// Rank r = ((p * dp + d) * cp + c) * tp + t runs on devices[r]: tensor-parallel neighbours lie
+/// next to each other, then context, data and pipeline parallel ones, as in Megatron Core.
 struct RankMap {
   std::vector<DeviceId> devices;
 };
@@ -23,8 +23,8 @@ struct RankMap {
 /// Ranks of a plan onto exactly plan.ranks() distinct devices. A tensor-parallel group never leaves
 /// its scale-up domain; inside a domain groups take devices in ascending order, so that equal
 /// positions of different nodes, which are the ends of data-parallel rings, share a rail. Domains
-/// follow each other in topology order, so context and pipeline neighbours are as near as can be.
-/// Rejection (kNever): the wrong number of devices, one twice, or a domain whose devices are no
+/// follow each other in topology order, so context and data-parallel neighbours are as near as can
+/// be. Rejection (kNever): the wrong number of devices, one twice, or a domain whose devices are no
 /// multiple of tp; `blocking` names those domains' first nodes. Ties by ascending DeviceId.
 /// O(n log n).
 [[nodiscard]] tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,

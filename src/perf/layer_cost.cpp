@@ -203,10 +203,9 @@ class LayerCounter {
     }
     const bool wide = layer_.experts > 0;
     const auto waiting = [host, wide](double device) {
-      const double squares = device * device + host * host;
-      if (wide) return std::sqrt(squares) - device;
-      const double cross = device * host;
-      return std::sqrt(std::sqrt(squares * squares - 2 * cross * cross)) - device;
+      const double a = device * device;
+      const double b = host * host;
+      return (wide ? std::sqrt(a + b) : std::sqrt(std::sqrt(a * a + b * b))) - device;
     };
     cost_.forward[Term::kLaunch] = waiting(cost_.forward.total());
     cost_.backward[Term::kLaunch] = waiting(cost_.backward.total());

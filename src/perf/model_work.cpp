@@ -130,6 +130,17 @@ void add_block(const LayerGroup& group, double hidden, LayerWork& work) {
   work.ffn_width = 4 * hidden;
 }
 
+/// Where the layers of each kind stand; kinds of other families than transformers do not mix.
+void set_order(const Transformer* transformer, ModelWork& work) {
+  for (LayerWork& kind : work.kinds) {
+    kind.before.push_back(0);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(work.layers); ++i) {
+      const bool own = transformer == nullptr || transformer->layers[i] == kind.group.kind;
+      kind.before.push_back(kind.before.back() + (own ? 1 : 0));
+    }
+  }
+}
+
 double hidden_of(const Model& model) {
   if (const auto* vit = std::get_if<VisionTransformer>(&model.architecture)) {
     return real(vit->hidden);
@@ -179,9 +190,14 @@ Result<ModelWork> work_of(const Model& model) {
     } else {
       add_block(group, result.hidden, work);
     }
+    for (const Product& product : work.products) {
+      if (product.operand == Operand::kExpert) continue;
+      work.largest_weight = std::max(work.largest_weight, product.n * product.k);
+    }
     result.layers += work.layers;
     result.kinds.push_back(std::move(work));
   }
+  set_order(transformer, result);
   return result;
 }
 

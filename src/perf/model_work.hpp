@@ -36,6 +36,7 @@ struct LayerWork {
   double layers = 0;
   std::vector<Product> products;
   double parameters = 0;
+  double largest_weight = 0;     ///< elements of the largest matrix that is not an expert's
   double routed_parameters = 0;  ///< of them, in routed experts
   double query_width = 0;        ///< queries of all heads
   double key_value_width = 0;  ///< keys and values of one token, all heads, as attention sees them
@@ -51,6 +52,8 @@ struct LayerWork {
   double experts = 0;
   double experts_active = 0;
   double gates = 1;  ///< 2: gated feed-forward
+  /// Layers of this kind before the i-th of the model, i from 0 to their number.
+  std::vector<double> before;
 };
 
 struct ModelWork {

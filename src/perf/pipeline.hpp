@@ -32,8 +32,9 @@ struct StageShape {
 
 /// Seconds of `micro_batches` through stages whose forward and backward of one micro-batch together
 /// take `stage_seconds`, one-forward-one-backward with `chunks` virtual stages a rank: the slowest
-/// stage works on every micro-batch, the others once on the critical path. Exact for equal stages:
-/// (m + (p - 1) / v) t (Narayanan et al. 2021). O(stages).
+/// stage works on every micro-batch, the others once on the critical path. Exact for equal stages,
+/// (m + (p - 1) / v) t (Narayanan et al. 2021), and where the last stage is the slowest; else an
+/// upper bound, because stages behind the slowest catch up. O(stages).
 [[nodiscard]] double pipeline_seconds(std::span<const double> stage_seconds, double micro_batches,
                                       double chunks);
 

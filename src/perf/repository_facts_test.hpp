@@ -20,7 +20,7 @@ inline const Catalog& builtin_facts() {
 }
 
 inline const Calibration& builtin_constants() {
-  static const Result<Calibration> kCalibration = Calibration::load(builtin_calibration(), "");
+  static const Result<Calibration> kCalibration = Calibration::load(builtin_calibration(), {});
   EXPECT_TRUE(kCalibration) << (kCalibration ? "" : kCalibration.error().text());
   return *kCalibration;
 }

@@ -58,6 +58,7 @@ void take_placement(Placement placement, AnyRun& run) {
   run.count = placement.count;
   run.plan = placement.plan.plan;
   run.ranks_per_accelerator = placement.plan.ranks_per_accelerator;
+  if constexpr (requires { run.copies; }) run.copies = placement.plan.copies;
   append(run.warnings, std::move(placement.accelerator.warnings));
   append(run.warnings, std::move(placement.plan.warnings));
 }

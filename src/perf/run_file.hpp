@@ -81,6 +81,7 @@ struct ServingRun {
   std::optional<Watts> power_limit;
   std::uint64_t count = 0;
   std::uint32_t ranks_per_accelerator = 1;
+  std::uint32_t copies = 1;  ///< of the stated layout, that fill the accelerators
   StatedPlan
       plan;  ///< dp is that of the row, or, where it leaves devices over, of the replicas too
   std::string engine;                    ///< family, see ServingEngine

@@ -156,6 +156,7 @@ class PlanReader {
   void take_replicas(std::uint64_t replicas) {
     text_.warnings.push_back(fmt::format(
         "the layout covers one in {} of the accelerators; as many replicas are taken", replicas));
+    text_.copies = static_cast<std::uint32_t>(replicas);
     const std::uint64_t ranks = replicas * or_one(text_.plan.dp);
     if (const auto dp = whole_count(static_cast<double>(ranks))) text_.plan.dp = dp;
   }

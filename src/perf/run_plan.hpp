@@ -23,6 +23,7 @@ struct RunDevices {
 struct PlanText {
   StatedPlan plan;
   std::uint32_t ranks_per_accelerator = 1;
+  std::uint32_t copies = 1;  ///< of the layout as `par` gives it, that fill the devices
   std::vector<std::string> warnings;
 };
 

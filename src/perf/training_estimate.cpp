@@ -103,6 +103,8 @@ class QuestionBuilder {
     ParallelPlan& plan = question_.plan;
     const double ranks = static_cast<double>(question_.machine.ranks);
     plan.zero = 3;
+    // The compiler shards activations over the tensor axis between its products too.
+    if (plan.tp > 1) plan.sequence_parallel = SequenceParallel::kOn;
     double replicas = ranks / (plan.tp * plan.pp * plan.cp);
     if (run_.plan.dp) replicas = *run_.plan.dp;
     if (!run_.plan.dp && question_.job.global_batch < replicas) {
@@ -152,6 +154,12 @@ void close_recompute(RunQuestion& question, const TrainingModel& model) {
     if (fits()) return;
   }
   question.plan.recompute_layers = 0;
+  // TPU programs may keep layer inputs, then the optimizer's state, in host memory.
+  if (question.machine.accelerator->kind != AcceleratorKind::kTpu || fits()) return;
+  for (const Offload offload : {Offload::kActivations, Offload::kBoth}) {
+    question.plan.offload = offload;
+    if (fits()) return;
+  }
 }
 
 std::string kind_of_question(const RunQuestion& question) {

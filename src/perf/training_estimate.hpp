@@ -22,7 +22,7 @@ struct RunQuestion {
 };
 
 /// What is recomputed where the row does not say: the least that fits: none, attention's scores, as
-/// few layers of a rank as it takes, all of them. Changes nothing else.
+/// few layers of a rank as it takes, all of them; on TPUs then what rests in host memory.
 void close_recompute(RunQuestion& question, const TrainingModel& model);
 
 /// The kind of question, as Calibration::residual_of knows it: the stack, and whether the model has

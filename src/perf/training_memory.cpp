@@ -33,25 +33,32 @@ Sharding sharding_of(const ParallelPlan& plan, double replicas) {
 
 class MemoryCounter {
  public:
-  MemoryCounter(const JobWork& work, const ParallelPlan& plan) : work_(work), plan_(plan) {}
+  MemoryCounter(const JobWork& work, const ParallelPlan& plan, const MemoryConstants& constants)
+      : work_(work), plan_(plan), constants_(constants) {}
 
-  /// A stage with `layers` layers, `in_flight` micro-batches of them, and `end_parameters` of
-  /// embedding or head.
-  [[nodiscard]] TrainingMemory stage(double layers, double in_flight, double end_parameters) const {
+  /// Layers [begin, end) of the model, of which as many micro-batches as `in_flight` are kept, with
+  /// `end_parameters` of embedding or head.
+  struct Stage {
+    double begin = 0;
+    double end = 0;
+    double in_flight = 1;
+    double end_parameters = 0;
+  };
+
+  [[nodiscard]] TrainingMemory stage(const Stage& stage) const {
     TrainingMemory memory;
     const double replicas = double{1} * plan_.dp * plan_.cp;
     const Sharding dense = sharding_of(plan_, replicas);
     const double expert_ranks = plan_.ep > 1 ? plan_.ep : plan_.tp;
     const Sharding routed = sharding_of(plan_, std::max(1.0, replicas * plan_.tp / expert_ranks));
-    const double share = work_.model->layers > 0 ? layers / work_.model->layers : 0;
-    double dense_parameters = end_parameters;
+    double dense_parameters = stage.end_parameters;
     double routed_parameters = 0;
     for (std::size_t i = 0; i < work_.model->kinds.size(); ++i) {
       const LayerWork& kind = work_.model->kinds[i];
-      const double here = kind.layers * share;
+      const double here = layers_of(kind, stage);
       dense_parameters += here * (kind.parameters - kind.routed_parameters) / plan_.tp;
       routed_parameters += here * kind.routed_parameters / expert_ranks;
-      memory.activations += here * in_flight * kept_of_layer(i, layers);
+      memory.activations += here * stage.in_flight * kept_of_layer(i, stage.end - stage.begin);
     }
     add_states(dense_parameters, dense, memory);
     add_states(routed_parameters, routed, memory);
@@ -66,13 +73,37 @@ class MemoryCounter {
     return memory;
   }
 
-  /// Logits of a micro-batch in 16 and 32 bits with their gradient, on the ranks of the head.
-  [[nodiscard]] double logits() const {
+  /// Beside all kept activations, where the backward pass begins: logits of a micro-batch and their
+  /// gradient in 16 bits, the head's weight gradient in 32 bits before it is added up.
+  [[nodiscard]] double head_transient() const {
     const double tokens = plan_.micro_batch * work_.job->sequence.value() / plan_.cp;
-    return tokens * work_.model->vocab / plan_.tp * (2 + 4);
+    const double weight = trained() && plan_.zero < 3 ? 4 * work_.model->head : 0;
+    return (constants_.logit_bytes * tokens * work_.model->vocab + weight) / plan_.tp;
+  }
+
+  /// The same in the backward pass of a layer: the gradient of its widest activation and that of
+  /// its largest weight.
+  [[nodiscard]] double layer_transient() const {
+    const double tokens = plan_.micro_batch * work_.job->sequence.value() / plan_.cp;
+    double most = 0;
+    for (const LayerWork& kind : work_.model->kinds) {
+      const double width = std::max(kind.gates * kind.ffn_width, 2 * kind.query_width);
+      const double weight = trained() && plan_.zero < 3 ? 4 * kind.largest_weight : 0;
+      most = std::max(most, (kElement * tokens * width + weight) / plan_.tp);
+    }
+    return most;
   }
 
  private:
+  [[nodiscard]] bool trained() const { return work_.job->task != TrainingTask::kLora; }
+
+  /// With virtual stages a rank's layers are spread over the model: the mean mix of kinds.
+  [[nodiscard]] double layers_of(const LayerWork& kind, const Stage& stage) const {
+    if (plan_.vpp > 1) return kind.layers * (stage.end - stage.begin) / work_.model->layers;
+    return kind.before[static_cast<std::size_t>(stage.end)] -
+           kind.before[static_cast<std::size_t>(stage.begin)];
+  }
+
   void add_states(double parameters, const Sharding& sharding, TrainingMemory& memory) const {
     if (work_.job->task == TrainingTask::kLora) {
       memory.weights += 2 * parameters / sharding.weights;
@@ -80,7 +111,10 @@ class MemoryCounter {
     }
     memory.weights += 2 * parameters / sharding.weights;
     // Megatron accumulates in 32 bits beside the 16-bit weights; ZeRO 2 and 3 keep 16-bit shards.
-    const double gradient = plan_.zero >= 2 ? 2 : 4;
+    double gradient = plan_.zero >= 2 ? 2 : 4;
+    // DeepSpeed's bf16 optimizer of the BLOOM runs holds 16-bit gradients and their flat copy too.
+    const bool classic = work_.job->attention == AttentionKernel::kUnfused;
+    if (classic && work_.job->precision.format == NumberFormat::kBf16) gradient = 8;
     memory.gradients += gradient * parameters / sharding.gradients;
     memory.optimizer += 12 * parameters / sharding.optimizer;
   }
@@ -102,15 +136,16 @@ class MemoryCounter {
     return most;
   }
 
-  /// Two layers of whole parameters and one of whole gradients.
+  /// Whole parameters and gradients of the layers in use.
   [[nodiscard]] double gathered_layers() const {
     double most = 0;
     for (const LayerWork& kind : work_.model->kinds) most = std::max(most, kind.parameters);
-    return most / plan_.tp * 2 * 3;
+    return most / plan_.tp * kElement * constants_.gathered_layers;
   }
 
   const JobWork& work_;
   const ParallelPlan& plan_;
+  const MemoryConstants& constants_;
 };
 
 }  // namespace
@@ -147,35 +182,55 @@ double kept_activations(const JobWork& work, std::size_t kind, const ParallelPla
   return bytes;
 }
 
-MemoryConstants memory_constants(const Calibration& calibration) {
-  return {.runtime = calibration.first_of({"memory.runtime"}),
-          .fragmentation = calibration.first_of({"memory.fragmentation"})};
+MemoryConstants memory_constants(const Machine& machine, const Calibration& calibration) {
+  const bool xla = machine.accelerator->kind == AcceleratorKind::kTpu;
+  const auto value = [&](std::string_view special, std::string_view general) {
+    return xla ? calibration.first_of({special, general}) : calibration.first_of({general});
+  };
+  return {.runtime = value("memory.runtime.xla", "memory.runtime"),
+          .fragmentation = value("memory.fragmentation.xla", "memory.fragmentation"),
+          .logit_bytes = value("memory.logit.xla", "memory.logit"),
+          .gathered_layers = value("memory.gathered.xla", "memory.gathered")};
 }
 
 TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
                                const MemoryConstants& constants) {
-  const MemoryCounter counter(work, plan);
+  const MemoryCounter counter(work, plan, constants);
   const ModelWork& model = *work.model;
-  const StageLayers stages = deal_layers(model.layers, plan.pp);
+  StageLayers stages = deal_layers(model.layers, plan.pp);
+  // Stacks before flash attention did not thin the first stage for the embedding.
+  if (work.job->attention == AttentionKernel::kUnfused) stages.first = stages.most;
   const double micro_batches =
       std::max(1.0, work.job->global_batch / (double{1} * plan.dp * plan.micro_batch));
-  const double warm = std::min<double>(micro_batches, plan.pp);
   const double interleaved =
       plan.vpp > 1 ? 1 + (plan.pp - 1.0) / (double{1} * plan.pp * plan.vpp) : 1;
   const double embedding = model.embedding / plan.tp;
   const double head = (model.tied && plan.pp == 1 ? 0 : model.head) / plan.tp;
-  TrainingMemory first =
-      counter.stage(stages.first, warm * interleaved, embedding + (plan.pp == 1 ? head : 0));
-  TrainingMemory last = first;
+  const auto kept = [&](double stages_behind) {
+    return std::min(micro_batches, stages_behind) * interleaved;
+  };
+  TrainingMemory worst = counter.stage({.begin = 0,
+                                        .end = stages.first,
+                                        .in_flight = kept(plan.pp),
+                                        .end_parameters = embedding + (plan.pp == 1 ? head : 0)});
+  worst.transient = plan.pp == 1 ? std::max(counter.head_transient(), counter.layer_transient())
+                                 : counter.layer_transient();
+  const auto consider = [&worst](TrainingMemory memory, double transient) {
+    memory.transient = transient;
+    if (memory.allocated() > worst.allocated()) worst = memory;
+  };
   if (plan.pp > 1) {
-    last = counter.stage(stages.last, plan.vpp > 1 ? interleaved : 1, head);
+    consider(counter.stage({.begin = model.layers - stages.last,
+                            .end = model.layers,
+                            .in_flight = plan.vpp > 1 ? interleaved : 1,
+                            .end_parameters = head}),
+             std::max(counter.head_transient(), counter.layer_transient()));
   }
-  last.logits = counter.logits();
-  TrainingMemory worst = first.allocated() > last.allocated() ? first : last;
   if (plan.pp > 2) {
-    const TrainingMemory second =
-        counter.stage(stages.most, std::min<double>(micro_batches, plan.pp - 1.0) * interleaved, 0);
-    if (second.allocated() > worst.allocated()) worst = second;
+    consider(counter.stage({.begin = stages.first,
+                            .end = std::min(model.layers, stages.first + stages.most),
+                            .in_flight = kept(plan.pp - 1.0)}),
+             counter.layer_transient());
   }
   worst.runtime = constants.runtime + constants.fragmentation * worst.allocated();
   return worst;

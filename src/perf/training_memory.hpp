@@ -18,13 +18,13 @@ struct TrainingMemory {
   double gradients = 0;
   double optimizer = 0;
   double activations = 0;
-  double logits = 0;
-  double gathered = 0;  ///< parameters of layers in use, fully sharded plans
-  double runtime = 0;   ///< context, communication buffers, fragmentation
+  double transient = 0;  ///< logits and gradients in use, beside all kept activations
+  double gathered = 0;   ///< parameters of layers in use, fully sharded plans
+  double runtime = 0;    ///< context, communication buffers, fragmentation
 
   /// What the allocator hands out.
   [[nodiscard]] double allocated() const {
-    return weights + gradients + optimizer + activations + logits + gathered;
+    return weights + gradients + optimizer + activations + transient + gathered;
   }
   [[nodiscard]] double total() const { return allocated() + runtime; }
 };
@@ -36,8 +36,12 @@ struct TrainingMemory {
 struct MemoryConstants {
   double runtime = 2e9;         ///< bytes of driver context and communication buffers
   double fragmentation = 0.05;  ///< of what the allocator hands out
+  double logit_bytes = 4;       ///< of a logit and its gradient
+  double gathered_layers = 3;   ///< whole layers' parameters and gradients in use, fully sharded
 };
-[[nodiscard]] MemoryConstants memory_constants(const Calibration& calibration);
+/// Of the software of the accelerator: XLA plans memory ahead and fuses the loss.
+[[nodiscard]] MemoryConstants memory_constants(const Machine& machine,
+                                               const Calibration& calibration);
 
 /// Of the fullest of the first and last stage (the others hold less).
 [[nodiscard]] TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,

@@ -279,7 +279,7 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   const TrainingStack sharded_stack = job.stack.value_or(stack_of(machine, job, sharded));
   model.stacked_ = training_constants(machine, job, stacked_stack, calibration);
   model.sharded_ = training_constants(machine, job, sharded_stack, calibration);
-  model.memory_constants_ = memory_constants(calibration);
+  model.memory_constants_ = memory_constants(machine, calibration);
   model.memory_limit_ = machine.memory;
   model.host_bandwidth_ = machine.host_bandwidth;
   model.ranks_ = machine.ranks;
@@ -332,9 +332,21 @@ const TrainingConstants& TrainingModel::constants(const ParallelPlan& plan) cons
 }
 
 BlockCosts TrainingModel::block_costs(const ParallelPlan& plan) const {
+  return block_costs_with(plan, constants(plan));
+}
+
+Breakdown TrainingModel::reprice(const ParallelPlan& plan, const Placement& placement) const {
+  TrainingConstants here = constants(plan);
+  here.network = network_at(here.network, placement);
+  const BlockCosts blocks = block_costs_with(plan, here);
+  return StepCounter(job_, work_, plan, blocks).count(here, host_bandwidth_);
+}
+
+BlockCosts TrainingModel::block_costs_with(const ParallelPlan& plan,
+                                           const TrainingConstants& constants) const {
   const JobWork work = job_work();
-  BlockCosts blocks{.layer = mean_layer(work, plan, constants(plan)),
-                    .ends = ends_cost(work, plan, constants(plan))};
+  BlockCosts blocks{.layer = mean_layer(work, plan, constants),
+                    .ends = ends_cost(work, plan, constants)};
   for (std::size_t i = 0; i < work_.kinds.size(); ++i) {
     blocks.kept_bytes +=
         kept_activations(work, i, plan, plan.recompute) * work_.kinds[i].layers / work_.layers;

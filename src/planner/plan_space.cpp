@@ -86,6 +86,10 @@ class SplitFinder {
       return std::move(found_);
     }
     const std::uint64_t ranks = model_.ranks();
+    if (Status divides = check_stated(); !divides) {
+      refuse({}, divides.error().message);
+      return std::move(found_);
+    }
     const RuntimeAbilities& able = space_.abilities;
     const std::uint64_t tp_max = std::min<std::uint64_t>(space_.tp_max, limit_of(able.tensor_max));
     for (const std::uint32_t tp : values(space_.tp, ranks, tp_max)) {
@@ -102,6 +106,21 @@ class SplitFinder {
   }
 
  private:
+  /// Stated sizes of which no product is the number of ranks.
+  [[nodiscard]] Status check_stated() const {
+    const std::array<std::pair<std::string_view, const Choice<std::uint32_t>*>, 4> sizes = {
+        {{"tp", &space_.tp}, {"pp", &space_.pp}, {"cp", &space_.cp}, {"dp", &space_.dp}}};
+    std::uint64_t product = 1;
+    std::string text;
+    for (const auto& [name, choice] : sizes) {
+      if (choice->values().size() != 1) continue;
+      product *= choice->values().front();
+      text += fmt::format("{}{} {}", text.empty() ? "" : " x ", name, choice->values().front());
+    }
+    if (rest(model_.ranks(), product) > 0) return {};
+    return input_error({}, fmt::format("{} does not divide {} ranks", text, model_.ranks()));
+  }
+
   void refuse(const ParallelPlan& plan, const std::string& rule) {
     ++found_.refused;
     if (found_.first_refusal) return;
@@ -222,6 +241,31 @@ class SplitFinder {
 
 }  // namespace
 
+Status check_abilities(const RuntimeAbilities& able) {
+  const std::array<std::pair<std::string_view, std::optional<std::uint32_t>>, 5> limits = {
+      {{"tensor_max", able.tensor_max},
+       {"pipeline_max", able.pipeline_max},
+       {"chunks_max", able.chunks_max},
+       {"context_max", able.context_max},
+       {"expert_max", able.expert_max}}};
+  for (const auto& [key, limit] : limits) {
+    if (limit == 0u) return input_error({}, fmt::format("{}: expected 1 or more", key));
+  }
+  const std::array<std::pair<std::string_view, std::size_t>, 5> lists = {
+      {{"zero", able.zero.size()},
+       {"sequence_parallel", able.sequence_parallel.size()},
+       {"recompute", able.recompute.size()},
+       {"offload", able.offload ? able.offload->size() : 1},
+       {"context_exchange", able.context_exchange.size()}}};
+  for (const auto& [key, size] : lists) {
+    if (size == 0) return input_error({}, fmt::format("{}: expected at least one value", key));
+  }
+  for (const std::uint32_t stage : able.zero) {
+    if (stage > 3) return input_error({}, fmt::format("zero: {}: expected 0 to 3", stage));
+  }
+  return {};
+}
+
 Status check_declared(const PlanSpace& space) {
   const RuntimeAbilities& able = space.abilities;
   const std::array<Status, 10> checks = {
@@ -258,8 +302,11 @@ Splits splits_of(const TrainingModel& model, const PlanSpace& space) {
 BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space, const Split& split) {
   BlockChoices choices;
   choices.sequence_parallel = values(space.sequence_parallel, space.abilities.sequence_parallel);
-  if (split.tp == 1 && space.sequence_parallel.open()) {
-    choices.sequence_parallel = {SequenceParallel::kOff};
+  if (space.sequence_parallel.open()) {
+    // Megatron Core's advice: with tensor parallelism always, where the runtime can.
+    const auto& able = space.abilities.sequence_parallel;
+    const bool on = split.tp > 1 && std::count(able.begin(), able.end(), SequenceParallel::kOn) > 0;
+    choices.sequence_parallel = {on ? SequenceParallel::kOn : SequenceParallel::kOff};
   }
   choices.recompute = values(space.recompute, space.abilities.recompute);
   // Flash attention keeps no scores, so there is nothing for selective recomputation to drop.
@@ -267,8 +314,13 @@ BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space, c
   if (space.recompute.open() && flash && choices.recompute.size() > 1) {
     std::erase(choices.recompute, Recompute::kSelective);
   }
-  choices.recompute_layers = space.recompute_layers.open() ? std::vector<std::uint32_t>{0}
-                                                           : space.recompute_layers.values();
+  choices.recompute_layers = space.recompute_layers.values();
+  if (space.recompute_layers.open()) {
+    // Somebody who states "full" means all layers.
+    const bool part =
+        space.recompute.open() && space.abilities.recompute_extent == RecomputeExtent::kPart;
+    choices.recompute_layers = {part ? kFewestLayers : 0};
+  }
   choices.context_exchange = values(space.context_exchange, space.abilities.context_exchange);
   if (split.cp == 1) {
     choices.context_exchange = {ContextExchange::kRing};

@@ -25,6 +25,13 @@ inline std::array<EnumWord<Stages>, 2> enum_words(Stages) {
   return {{{"even", Stages::kEven}, {"uneven", Stages::kUneven}}};
 }
 
+/// Whether full recomputation may stop after some of a rank's layers.
+enum class RecomputeExtent { kAll, kPart };
+
+inline std::array<EnumWord<RecomputeExtent>, 2> enum_words(RecomputeExtent) {
+  return {{{"all", RecomputeExtent::kAll}, {"part", RecomputeExtent::kPart}}};
+}
+
 /// What a training program declares it can do. The default can do everything; but the planner
 /// offloads only where that is declared, or asked for.
 struct RuntimeAbilities {
@@ -38,6 +45,7 @@ struct RuntimeAbilities {
   std::vector<std::uint32_t> zero = {0, 1, 2, 3};
   std::vector<SequenceParallel> sequence_parallel = {SequenceParallel::kOff, SequenceParallel::kOn};
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+  RecomputeExtent recompute_extent = RecomputeExtent::kPart;
   std::optional<std::vector<Offload>> offload;
   std::vector<ContextExchange> context_exchange = {ContextExchange::kRing,
                                                    ContextExchange::kAllToAll};
@@ -45,7 +53,7 @@ struct RuntimeAbilities {
 
 template <class Visitor, SameStruct<RuntimeAbilities> Self>
 void describe(Visitor& visitor, Self& r) {
-  visitor.optional("name", r.name);
+  visitor.required("name", r.name);
   visitor.optional("tensor_max", r.tensor_max);
   visitor.optional("pipeline_max", r.pipeline_max);
   visitor.optional("chunks_max", r.chunks_max);
@@ -55,9 +63,13 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("zero", r.zero);
   visitor.optional("sequence_parallel", r.sequence_parallel);
   visitor.optional("recompute", r.recompute);
+  visitor.optional("recompute_extent", r.recompute_extent);
   visitor.optional("offload", r.offload);
   visitor.optional("context_exchange", r.context_exchange);
 }
+
+/// Errors (ErrorKind::kInput): an empty list, a limit of 0, a ZeRO stage there is not.
+[[nodiscard]] Status check_abilities(const RuntimeAbilities& abilities);
 
 /// Values one dimension may take. None stated: the planner's choice.
 template <class T>
@@ -89,8 +101,8 @@ class Choice {
 ///   micro_batch divisors of a replica's batch
 ///   zero       2 and 3 only without pipeline stages (DeepSpeed and FSDP refuse them together)
 ///   shard      all replicas; with zero 3 also one scale-up domain
-///   sequence_parallel only with tp; recompute: selective only where it differs from none
-///   recompute_layers  all
+///   sequence_parallel on exactly with tp; recompute: selective only where it differs from none
+///   recompute_layers  as few of a rank's layers as fit the memory; all where recompute is stated
 struct PlanSpace {
   Choice<std::uint32_t> tp;
   Choice<std::uint32_t> pp;
@@ -106,11 +118,12 @@ struct PlanSpace {
   Choice<Recompute> recompute;
   Choice<Offload> offload;
   Choice<ContextExchange> context_exchange;
+  double recompute_kept = 0;  ///< never the planner's choice
   RuntimeAbilities abilities;
   std::uint32_t tp_max = 8;
 };
 
-inline constexpr double kContextTokensMin = 2048;
+inline constexpr double kContextTokensMin = 4096;
 
 /// Everything, with tp up to the machine's scale-up domain.
 [[nodiscard]] PlanSpace space_of(const Machine& machine);
@@ -142,11 +155,14 @@ struct Splits {
 
 [[nodiscard]] Splits splits_of(const TrainingModel& model, const PlanSpace& space);
 
+/// Stands in a block's plan for "as few layers as fit", which only a whole plan can tell.
+inline constexpr std::uint32_t kFewestLayers = 0xffffffff;
+
 /// What the planner chooses for a block of a split, and for the plans of one block.
 struct BlockChoices {
   std::vector<SequenceParallel> sequence_parallel;
   std::vector<Recompute> recompute;
-  std::vector<std::uint32_t> recompute_layers;
+  std::vector<std::uint32_t> recompute_layers;  ///< or kFewestLayers
   std::vector<ContextExchange> context_exchange;
 };
 [[nodiscard]] BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space,

@@ -15,7 +15,7 @@ constexpr double kSlack = 1 - 1e-9;
 
 auto fields(const ParallelPlan& p) {
   return std::tie(p.tp, p.pp, p.vpp, p.dp, p.cp, p.ep, p.zero, p.micro_batch, p.shard,
-                  p.recompute_layers, p.sequence_parallel, p.recompute, p.offload,
+                  p.recompute_layers, p.recompute_kept, p.sequence_parallel, p.recompute, p.offload,
                   p.context_exchange);
 }
 
@@ -69,8 +69,11 @@ class Searcher {
  private:
   void add_blocks(const Split& split) {
     const BlockChoices choices = block_choices(model_, space_, split);
-    ParallelPlan plan{
-        .tp = split.tp, .cp = split.cp, .ep = split.ep, .micro_batch = split.micro_batch};
+    ParallelPlan plan{.tp = split.tp,
+                      .cp = split.cp,
+                      .ep = split.ep,
+                      .micro_batch = split.micro_batch,
+                      .recompute_kept = space_.recompute_kept};
     for (const SequenceParallel sequence_parallel : choices.sequence_parallel) {
       plan.sequence_parallel = sequence_parallel;
       for (const ContextExchange exchange : choices.context_exchange) {
@@ -78,8 +81,10 @@ class Searcher {
         for (const Recompute recompute : choices.recompute) {
           plan.recompute = recompute;
           for (const std::uint32_t layers : choices.recompute_layers) {
-            plan.recompute_layers = layers;
+            const bool whole = layers == kFewestLayers && recompute != Recompute::kFull;
+            plan.recompute_layers = whole ? 0 : layers;
             add_variants(split, plan);
+            if (recompute != Recompute::kFull) break;  // the number changes nothing
           }
         }
       }
@@ -172,8 +177,27 @@ class Searcher {
     }
   }
 
-  void consider(const Block& block, const ParallelPlan& plan) {
+  /// The same plan with the least number of layers recomputed that fits; all when none does.
+  [[nodiscard]] ParallelPlan least_recomputed(ParallelPlan plan) const {
+    auto most = static_cast<std::uint32_t>(std::ceil(model_.work().layers / plan.pp));
+    std::uint32_t least = 1;
+    while (least < most) {
+      plan.recompute_layers = least + (most - least) / 2;
+      if (model_.memory(plan).total() <= model_.memory_limit()) {
+        most = plan.recompute_layers;
+      } else {
+        least = plan.recompute_layers + 1;
+      }
+    }
+    const bool all = least >= std::ceil(model_.work().layers / plan.pp);
+    plan.recompute_layers = all ? 0 : least;
+    return plan;
+  }
+
+  void consider(const Block& block, const ParallelPlan& stated) {
     ++result_.counters.enumerated;
+    const bool open = stated.recompute_layers == kFewestLayers;
+    const ParallelPlan plan = open ? least_recomputed(stated) : stated;
     RankedPlan candidate{.plan = plan, .cost = {.memory = model_.memory(plan)}};
     const double memory = candidate.cost.memory.total();
     if (memory > model_.memory_limit()) {
@@ -227,14 +251,18 @@ class Searcher {
 }  // namespace
 
 std::strong_ordering compare_plans(const ParallelPlan& a, const ParallelPlan& b) {
-  return fields(a) <=> fields(b);
+  if (fields(a) == fields(b)) return std::strong_ordering::equal;
+  return fields(a) < fields(b) ? std::strong_ordering::less : std::strong_ordering::greater;
 }
 
 double step_floor(const TrainingModel& model, const ParallelPlan& plan, const BlockCosts& block) {
   const double micro_batches = model.job().global_batch / (double{1} * plan.dp * plan.micro_batch);
   const double layers = std::ceil(model.work().layers / plan.pp);
   double layer = block.layer.forward.total() + block.layer.backward.total();
-  if (plan.recompute_layers == 0) layer += block.layer.recomputed;
+  const bool open = plan.recompute_layers == kFewestLayers;
+  const double counted = open ? 1 : plan.recompute_layers;
+  const double recomputed = counted > 0 ? std::min(1.0, counted / layers) : 1;
+  layer += recomputed * block.layer.recomputed;
   const double ends = plan.pp == 1 ? block.ends.embedding + block.ends.head : 0;
   return micro_batches * (layers * layer + ends);
 }

@@ -20,7 +20,7 @@ const ModelCatalog& models() {
   return loaded;
 }
 const Calibration& calibration() {
-  static const Calibration loaded = *Calibration::load(builtin_calibration(), "");
+  static const Calibration loaded = *Calibration::load(builtin_calibration(), {});
   return loaded;
 }
 
@@ -193,6 +193,18 @@ TEST(Search, WhatTheRuntimeDoesNotDeclareCannotBeAskedFor) {
   EXPECT_EQ(result.first_refusal->message, "mine: zero 3 is not declared");
 }
 
+TEST(Search, AbilitiesThatAllowNothingAreRefused) {
+  RuntimeAbilities able;
+  EXPECT_TRUE(check_abilities(able));
+  able.zero = {0, 4};
+  EXPECT_EQ(check_abilities(able).error().message, "zero: 4: expected 0 to 3");
+  able.zero = {};
+  EXPECT_EQ(check_abilities(able).error().message, "zero: expected at least one value");
+  able.zero = {1};
+  able.tensor_max = 0;
+  EXPECT_EQ(check_abilities(able).error().message, "tensor_max: expected 1 or more");
+}
+
 TEST(Search, OffloadingIsChosenOnlyWhenAskedFor) {
   Prepared p = prepare({});
   for (const RankedPlan& ranked : found(p, Effort::kPruned).best) {
@@ -202,6 +214,22 @@ TEST(Search, OffloadingIsChosenOnlyWhenAskedFor) {
   const SearchResult asked = found(p, Effort::kPruned);
   ASSERT_FALSE(asked.best.empty());
   EXPECT_EQ(asked.best.front().plan.offload, Offload::kOptimizer);
+}
+
+TEST(Search, AsFewLayersAreRecomputedAsFit) {
+  Prepared p = prepare({.model = "llama-3.1-70b", .accelerators = 32, .global_batch = 64});
+  p.space.tp = 8;
+  p.space.pp = 4;
+  p.space.micro_batch = 2;
+  p.space.abilities.recompute = {Recompute::kFull};
+  const SearchResult open = found(p, Effort::kPruned, 1);
+  std::vector<std::uint32_t> numbers = {0};
+  for (std::uint32_t n = 1; n < 20; ++n) numbers.push_back(n);
+  p.space.recompute_layers = numbers;
+  const SearchResult each = found(p, Effort::kExhaustive, 1);
+  ASSERT_FALSE(open.best.empty() || each.best.empty());
+  EXPECT_EQ(open.best.front().plan, each.best.front().plan);
+  EXPECT_GT(open.best.front().plan.recompute_layers, 0u);
 }
 
 TEST(Search, AScoreOfOnesOwnDecidesTheOrder) {

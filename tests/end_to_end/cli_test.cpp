@@ -249,4 +249,186 @@ TEST_F(Cli, CountsTheParametersOfAModel) {
   EXPECT_EQ(own["parameters"]["total"], 124439808);
 }
 
+const std::string kSmallPlan = "plan --model llama-3.1-8b --accelerators h100:64 ";
+
+TEST_F(Cli, PlansAsJsonWithTermsThatSumToTheStep) {
+  const Outcome run = orrery(kSmallPlan + "-o json --top 3");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  const auto answer = nlohmann::json::parse(run.out);
+  ASSERT_EQ(answer["plans"].size(), 3u);
+  EXPECT_FALSE(answer["pareto"].empty());
+  EXPECT_FALSE(answer["assumptions"].empty());
+  for (const auto& plan : answer["plans"]) {
+    for (const char* key : {"tp", "pp", "vpp", "dp", "cp", "ep", "zero", "micro_batch"}) {
+      EXPECT_TRUE(plan[key].is_number_unsigned()) << key;
+    }
+    double sum = 0;
+    for (const auto& [term, seconds] : plan["breakdown"].items()) sum += seconds.get<double>();
+    const double step = plan["step_s"];
+    EXPECT_NEAR(sum, step, 1e-9 * step);
+    EXPECT_LE(plan["step_s_low"], step);
+    EXPECT_GE(plan["step_s_high"], step);
+    for (const char* key : {"mfu", "memory_bytes", "cost_usd", "energy_j", "j_per_flop"}) {
+      EXPECT_GT(plan[key].get<double>(), 0) << key;
+    }
+    EXPECT_TRUE(plan["recompute"].is_string());
+    EXPECT_EQ(plan["tp"].get<int>() * plan["pp"].get<int>() * plan["dp"].get<int>() *
+                  plan["cp"].get<int>(),
+              64);
+  }
+}
+
+TEST_F(Cli, ThePublishedLayoutOfLlamaIsPricedNearItsMeasuredUtilisation) {
+  const Outcome run = orrery(
+      "plan --model llama-3.1-405b --accelerators h100:16384 --seq 8192 --global-batch 2048 "
+      "--precision bf16 --layout tp=8,pp=16,dp=128 -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const double mfu = nlohmann::json::parse(run.out)["plans"][0]["mfu"];
+  EXPECT_GT(mfu, 0.30);
+  EXPECT_LT(mfu, 0.55);
+}
+
+TEST_F(Cli, APlanForPeopleExplainsEveryTermAndTheRunnerUp) {
+  const Outcome run = orrery(kSmallPlan);
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* part : {"The first, term by term", "matrix products of the layers",
+                           "Why the second lost", "Goodput", "Assumptions", "--seq 8192"}) {
+    EXPECT_NE(run.out.find(part), std::string::npos) << part;
+  }
+}
+
+TEST_F(Cli, PrunedAndExhaustivePlansAreTheSame) {
+  const std::string job =
+      "plan --model mixtral-8x7b --accelerators h100:32 --global-batch 64 -o json ";
+  const auto pruned = nlohmann::json::parse(orrery(job).out);
+  const auto all = nlohmann::json::parse(orrery(job + "--exhaustive").out);
+  EXPECT_EQ(pruned["plans"], all["plans"]);
+  EXPECT_EQ(all["counters"]["pruned"], 0);
+}
+
+TEST_F(Cli, WrongQuestionsToThePlannerNameTheOptionAndTheRule) {
+  const auto refused = [&](const std::string& arguments, const std::string& text) {
+    const Outcome run = orrery("plan --model llama-3.1-8b " + arguments);
+    EXPECT_EQ(run.code, 2) << arguments;
+    EXPECT_EQ(run.out, "") << arguments;
+    EXPECT_NE(run.err.find(text), std::string::npos) << arguments << ": " << run.err;
+  };
+  refused("", "--accelerators TYPE:N or --fleet");
+  refused("--accelerators h10O:8", "did you mean \"h100\"?");
+  refused("--accelerators h100", "expected TYPE:N");
+  refused("--accelerators h100:0", "expected a count");
+  refused("--accelerators h100:-8", "expected a count");
+  refused("--accelerators h100:12", "the nearest are 8 and 16");
+  refused("--accelerators h100:64 --layout tp=3", "tp 3 does not divide 64 ranks");
+  refused("--accelerators h100:48 --layout tp=3", "attention heads 32");
+  refused("--accelerators h100:64 --layout tp=8,dp=100", "does not divide 64 ranks");
+  refused("--accelerators h100:64 --layout tp=8,pp=8,dp=8", "does not divide 64 ranks");
+  refused("--accelerators h100:64 --layout dp=64,mbs=3", "global batch");
+  refused("--accelerators h100:64 --layout pq=8", "did you mean");
+  refused("--accelerators h100:64 --seq 0", "--seq");
+  refused("--accelerators h100:64 --global-batch -3", "--global-batch");
+  refused("--accelerators h100:64 --global-batch nan", "--global-batch");
+  refused("--accelerators h100:64 --precision bf61", "did you mean \"bf16\"?");
+  refused("--accelerators h100:64 --objective speed", "--objective");
+  refused("--accelerators h100:64 --budget 10", "time-under-budget");
+  refused("--accelerators h100:64 --tokens 15X", "--tokens");
+  EXPECT_EQ(orrery("plan --model lama-3.1-8b --accelerators h100:8").code, 2);
+  const std::string config = write("config.json", R"({"architectures": ["Oracle"]})");
+  EXPECT_EQ(orrery("plan --model " + config + " --accelerators h100:8").code, 2);
+}
+
+TEST_F(Cli, AModelTooLargeExitsWithOneAndSaysWhatWouldHelp) {
+  const Outcome run = orrery("plan --model llama-3.1-405b --accelerators h100:8 -o json");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_NE(run.err.find("out of memory"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("What would help"), std::string::npos) << run.err;
+}
+
+TEST_F(Cli, ARuntimeThatDeclaresLittleGetsSuchPlans) {
+  const std::string runtime = write("runtime.yaml",
+                                    "apiVersion: orrery/v1\nkind: Runtime\nname: mine\n"
+                                    "tensor_max: 1\npipeline_max: 1\ncontext_max: 1\nzero: [3]\n");
+  const Outcome run = orrery(kSmallPlan + "--runtime " + runtime + " -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const auto& plan : nlohmann::json::parse(run.out)["plans"]) {
+    EXPECT_EQ(plan["zero"], 3);
+    EXPECT_EQ(plan["dp"], 64);
+  }
+  const Outcome wrong = orrery(kSmallPlan + "--layout tp=2 --runtime " + runtime);
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("mine: tp 2"), std::string::npos) << wrong.err;
+}
+
+TEST_F(Cli, AWholeFleetIsSearchedForTheCheapestPlan) {
+  const Outcome run = orrery("plan --model llama-3.1-8b --objective cost -o json --fleet " +
+                             std::string(ORRERY_SOURCE_DIR) + "/examples/fleets/scarce-mixed.yaml");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto answer = nlohmann::json::parse(run.out);
+  for (const auto& other : answer["pareto"]) {
+    EXPECT_LE(answer["plans"][0]["cost_usd"], other["cost_usd"]);
+  }
+}
+
+TEST_F(Cli, TheReportIsOnePageThatNeedsNothingElse) {
+  const Outcome run = orrery(kSmallPlan + "--html " + path("plan.html"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::string page = slurp(path("plan.html"));
+  EXPECT_NE(page.find("class=\"bar\""), std::string::npos);
+  EXPECT_NE(page.find("title=\"matmul: "), std::string::npos);
+  for (const char* outside : {"http://", "https://", "<script", "src=", "url("}) {
+    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
+  }
+}
+
+TEST_F(Cli, EmitsThePlanForThreeLaunchers) {
+  const Outcome megatron = orrery(kSmallPlan + "--emit megatron");
+  EXPECT_EQ(megatron.code, 0) << megatron.err;
+  EXPECT_NE(megatron.out.find("--tensor-model-parallel-size"), std::string::npos);
+  const Outcome deepspeed = orrery(kSmallPlan + "--emit deepspeed");
+  ASSERT_EQ(deepspeed.code, 0) << deepspeed.err;
+  EXPECT_EQ(nlohmann::json::parse(deepspeed.out)["train_batch_size"], 512);
+  const Outcome fsdp = orrery(kSmallPlan + "--emit fsdp");
+  ASSERT_EQ(fsdp.code, 0) << fsdp.err;
+  EXPECT_NE(fsdp.out.find("distributed_type: FSDP"), std::string::npos);
+  EXPECT_EQ(orrery(kSmallPlan + "--emit fsdp --layout tp=2").code, 1);
+  EXPECT_EQ(orrery(kSmallPlan + "--emit slurm").code, 2);
+}
+
+TEST_F(Cli, SensitivitiesNameEveryFigure) {
+  const Outcome run = orrery(kSmallPlan + "--sensitivity -o json --top 1");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto changes = nlohmann::json::parse(run.out)["sensitivity"];
+  EXPECT_EQ(changes.size(), 10u);
+  EXPECT_EQ(changes[0]["figure"], "peak");
+  EXPECT_LT(changes[0]["plus_1_percent"]["step"], 0);
+  EXPECT_GT(changes[0]["minus_1_percent"]["step"], 0);
+}
+
+TEST_F(Cli, ComparesTypesForOneWorkload) {
+  const std::string job = "compare --model llama-3.1-8b --accelerators h100:64,mi300x:64";
+  const Outcome run = orrery(job + " -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto rows = nlohmann::json::parse(run.out)["rows"];
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) EXPECT_GT(row["plan"]["step_s"], 0);
+  EXPECT_NE(orrery(job).out.find("mi300x:64 against h100:64"), std::string::npos);
+  EXPECT_EQ(orrery("compare --model llama-3.1-8b --accelerators h100:64").code, 2);
+}
+
+TEST_F(Cli, SetsMeasuredBenchmarkRowsBesidePredictedOnes) {
+  const std::string runs =
+      " --runs " + std::string(ORRERY_SOURCE_DIR) + "/data/runs/training_runs.json";
+  const Outcome run = orrery("compare --benchmark mlperf:gpt3 -o json" + runs);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto answer = nlohmann::json::parse(run.out);
+  EXPECT_EQ(answer["rows"].size(), 17u);
+  EXPECT_GE(answer["compared"], 15);
+  EXPECT_LT(answer["mape"], 0.25);
+  const Outcome unknown = orrery("compare --benchmark mlperf:chess" + runs);
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("mlperf:gpt3, mlperf:lora"), std::string::npos) << unknown.err;
+}
+
 }  // namespace

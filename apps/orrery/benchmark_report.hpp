@@ -1,0 +1,20 @@
+// apps/orrery/benchmark_report.hpp - published measurements of a benchmark beside what the cost
+// model predicts for the same runs.
+#pragma once
+
+#include <string>
+
+#include "apps/orrery/context.hpp"
+
+namespace orrery {
+
+struct BenchmarkQuestion {
+  std::string name;  ///< "mlperf:gpt3"
+  std::string runs;  ///< a run file, with the measurements in it
+};
+
+/// Errors: no such file; no row of the benchmark in it, with the benchmarks there are.
+[[nodiscard]] Status report_benchmark(const CommandOptions& options,
+                                      const BenchmarkQuestion& question);
+
+}  // namespace orrery

@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "apps/orrery/command.hpp"
+#include "base/assert.hpp"
+#include "base/quantity_text.hpp"
+#include "base/text_table.hpp"
+#include "planner/run_estimate.hpp"
+
+namespace orrery {
+namespace {
+
+Json breakdown_json(const Breakdown& terms) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kTerms; ++i) {
+    if (terms.seconds[i] != 0) json[std::string(kTermNames[i])] = terms.seconds[i];
+  }
+  return json;
+}
+
+Json plan_json(const ParallelPlan& plan) {
+  Json json;
+  json["tp"] = plan.tp;
+  json["pp"] = plan.pp;
+  json["vpp"] = plan.vpp;
+  json["dp"] = plan.dp;
+  json["cp"] = plan.cp;
+  json["ep"] = plan.ep;
+  json["zero"] = plan.zero;
+  json["micro_batch"] = plan.micro_batch;
+  json["recompute"] = word_of(plan.recompute);
+  return json;
+}
+
+Json error_json(const std::string& id, const Error& error) {
+  Json json;
+  json["id"] = id;
+  json["error"] = error.text();
+  return json;
+}
+
+Json estimate_json(const TrainingRun& run, const TrainingEstimate& estimate) {
+  ORRERY_ASSERT(std::isfinite(estimate.cost.seconds), "the cost model returns finite seconds");
+  Json json;
+  json["id"] = run.id;
+  json["step_s"] = estimate.cost.seconds;
+  json["step_s_low"] = estimate.seconds_low;
+  json["step_s_high"] = estimate.seconds_high;
+  json["mfu"] = estimate.mfu;
+  json["tflops"] = estimate.flops / 1e12;
+  json["memory_bytes"] = estimate.cost.memory.total();
+  json["fits"] = estimate.fits;
+  json["plan"] = plan_json(estimate.plan);
+  json["breakdown"] = breakdown_json(estimate.cost.terms);
+  json["warnings"] = estimate.warnings;
+  return json;
+}
+
+/// Rows of one kind, as they are printed.
+class EstimatePrinter {
+ public:
+  explicit EstimatePrinter(const CommandOptions& options) : options_(options) {}
+
+  void add(const TrainingRun& run, const Result<TrainingEstimate>& estimate) {
+    if (!estimate) return add_error(run.id, estimate.error());
+    if (json()) {
+      array_.push_back(estimate_json(run, *estimate));
+      return;
+    }
+    const ParallelPlan& plan = estimate->plan;
+    table_.add({run.id, run.model.name, run.accelerator->id, fmt::format("{}", run.count),
+                fmt::format("tp{} pp{} dp{}", plan.tp, plan.pp, plan.dp),
+                fmt::format("{:.4g}", estimate->cost.seconds),
+                fmt::format("{:.4g} to {:.4g}", estimate->seconds_low, estimate->seconds_high),
+                fmt::format("{:.3f}", estimate->mfu),
+                fmt::format("{:.1f}", estimate->cost.memory.total() / 1e9),
+                estimate->fits ? "yes" : "no"});
+  }
+
+  void add_error(const std::string& id, const Error& error) {
+    ++errors_;
+    if (json()) {
+      array_.push_back(error_json(id, error));
+    } else {
+      print_message(fmt::format("{}: {}\n", id, error.text()));
+    }
+  }
+
+  void finish() {
+    if (json()) {
+      print_json(array_);
+      return;
+    }
+    print_text(table_.text());
+    if (errors_ > 0) {
+      print_message(fmt::format("{} rows without a prediction; the reasons are above\n", errors_));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool json() const { return options_.output == OutputFormat::kJson; }
+
+  const CommandOptions& options_;
+  Json array_ = Json::array();
+  TextTable table_{{{"run"},
+                    {"model"},
+                    {"accelerator"},
+                    {"n", Align::kRight},
+                    {"layout"},
+                    {"step s", Align::kRight},
+                    {"80 % interval"},
+                    {"MFU", Align::kRight},
+                    {"GB", Align::kRight},
+                    {"fits"}}};
+  std::size_t errors_ = 0;
+};
+
+Status run_estimate(const CommandOptions& options, const std::string& path) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  Result<ModelCatalog> models = load_models(options);
+  if (!models) return forward_error(models);
+  Result<Calibration> calibration = load_calibration(options);
+  if (!calibration) return forward_error(calibration);
+  Result<RunFile> file = RunFile::load(path, *catalog, *models);
+  if (!file) return forward_error(file);
+  EstimatePrinter printer(options);
+  for (const Run& run : file->runs) {
+    if (const auto* bad = std::get_if<BadRow>(&run)) {
+      printer.add_error(bad->id, bad->error);
+    } else if (const auto* training = std::get_if<TrainingRun>(&run)) {
+      printer.add(*training, estimate(*training, *catalog, *calibration));
+    }
+  }
+  printer.finish();
+  return {};
+}
+
+}  // namespace
+
+void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+  CLI::App* command = app.add_subcommand(
+      "estimate", "predict the step time of each run in a file of measured or planned runs");
+  auto path = std::make_shared<std::string>();
+  command->add_option("--runs", *path, "run file (YAML or JSON), - for standard input")
+      ->type_name("FILE")
+      ->required();
+  command->callback([&options, &chosen, path] {
+    chosen = [&options, path] { return run_estimate(options, *path); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// apps/orrery/plan_html.hpp - plans as one page that needs nothing else: no script, no other file.
+#pragma once
+
+#include <string>
+
+#include "apps/orrery/plan_request.hpp"
+
+namespace orrery {
+
+/// A table of the plans, and each step as a bar of its terms, all bars to one scale.
+[[nodiscard]] std::string answer_html(const PlanAnswer& answer, const PlanRequest& request);
+
+}  // namespace orrery

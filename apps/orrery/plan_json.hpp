@@ -1,0 +1,17 @@
+// apps/orrery/plan_json.hpp - plans for programs.
+#pragma once
+
+#include "apps/orrery/plan_request.hpp"
+#include "planner/sensitivity.hpp"
+
+namespace orrery {
+
+/// One plan with its figures; dollars, joules and what follows from them null where not published.
+[[nodiscard]] Json offer_json(const PlanOffer& offer, const MachineChoice& machine, Tokens run);
+
+/// {plans, pareto, assumptions, counters, refused}.
+[[nodiscard]] Json answer_json(const PlanAnswer& answer, const PlanRequest& request);
+
+[[nodiscard]] Json sensitivity_json(const std::vector<Sensitivity>& sensitivities);
+
+}  // namespace orrery

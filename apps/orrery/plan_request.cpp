@@ -1,0 +1,357 @@
+#include "apps/orrery/plan_request.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "base/nearest_name.hpp"
+#include "base/quantity_text.hpp"
+#include "fleet/builder.hpp"
+#include "planner/fleet_machines.hpp"
+#include "planner/layout_text.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr double kMebi = 1 << 20;
+constexpr double kLargeModel = 100e9;
+constexpr double kSequenceDefault = 8192;
+constexpr double kSequenceMax = 1e8;
+constexpr double kBatchMax = 1e9;
+constexpr std::uint64_t kAcceleratorsMax = 1u << 24;
+
+tl::unexpected<Error> wrong(std::string_view option, const std::string& what) {
+  return input_error({}, fmt::format("--{}: {}", option, what));
+}
+
+template <WordedEnum T>
+Result<T> word_option(std::string_view option, std::string_view text) {
+  std::vector<std::string_view> words;
+  std::string list;
+  for (const auto& entry : enum_words(T{})) {
+    if (entry.word == text) return entry.value;
+    words.push_back(entry.word);
+    list += (list.empty() ? "" : ", ") + std::string(entry.word);
+  }
+  return wrong(option,
+               fmt::format("\"{}\" is none of {}{}", text, list, did_you_mean(text, words)));
+}
+
+/// A quantity, or a bare number in base units.
+template <class Q>
+Result<Q> quantity_option(std::string_view option, const std::string& text) {
+  double number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size()) {
+    if (std::isfinite(number) && number > 0) return Q(number);
+    return wrong(option, fmt::format("{}: expected more than 0", text));
+  }
+  Result<Q> quantity = parse<Q>(text);
+  if (!quantity) return wrong(option, quantity.error().message);
+  if (quantity->value() <= 0) return wrong(option, fmt::format("{}: expected more than 0", text));
+  return quantity;
+}
+
+Result<Tokens> token_option(const std::string& text) {
+  const bool named = text.find("tok") != std::string::npos;
+  const bool bare = text.find_first_not_of("0123456789.e+") == std::string::npos;
+  return quantity_option<Tokens>("tokens", named || bare ? text : text + " tokens");
+}
+
+struct PrecisionWord {
+  std::string_view word;
+  TrainingPrecision precision;
+};
+
+constexpr std::array<PrecisionWord, 12> kPrecisions = {{
+    {"bf16", {.format = NumberFormat::kBf16}},
+    {"fp16", {.format = NumberFormat::kFp16}},
+    {"tf32", {.format = NumberFormat::kTf32}},
+    {"fp32", {.format = NumberFormat::kFp32}},
+    {"fp8", {.format = NumberFormat::kFp8, .scaling = Scaling::kTensor}},
+    {"fp8-row", {.format = NumberFormat::kFp8, .scaling = Scaling::kRow}},
+    {"fp8-block", {.format = NumberFormat::kFp8, .scaling = Scaling::kBlock}},
+    {"mxfp8", {.format = NumberFormat::kFp8, .scaling = Scaling::kBlock}},
+    {"fp4", {.format = NumberFormat::kFp4, .scaling = Scaling::kBlock}},
+    {"nvfp4", {.format = NumberFormat::kFp4, .scaling = Scaling::kBlock}},
+    {"mxfp4", {.format = NumberFormat::kFp4, .scaling = Scaling::kBlock}},
+    {"int8", {.format = NumberFormat::kInt8, .scaling = Scaling::kRow}},
+}};
+
+Result<TrainingPrecision> precision_option(const std::string& text) {
+  const std::string lower = lower_case(text);
+  std::vector<std::string_view> words;
+  for (const PrecisionWord& entry : kPrecisions) {
+    if (entry.word == lower) return entry.precision;
+    words.push_back(entry.word);
+  }
+  return wrong(
+      "precision",
+      fmt::format("\"{}\" is not known{}; bf16, fp8, mxfp8 and nvfp4 are among those known", text,
+                  did_you_mean(text, words)));
+}
+
+struct RuntimeFile {
+  std::string api_version;
+  std::string kind;
+  RuntimeAbilities abilities;
+};
+
+template <class Visitor, SameStruct<RuntimeFile> Self>
+void describe(Visitor& visitor, Self& file) {
+  visitor.required("apiVersion", file.api_version);
+  visitor.required("kind", file.kind);
+  describe(visitor, file.abilities);
+}
+
+Result<RuntimeAbilities> load_runtime(const std::string& path) {
+  Result<Document> document = Document::load(path);
+  if (!document) return forward_error(document);
+  RuntimeFile file;
+  if (Status read = read_struct(document->root(), file, {}); !read) return forward_error(read);
+  if (file.api_version != "orrery/v1" || file.kind != "Runtime") {
+    return input_error(document->root().position(),
+                       "expected apiVersion orrery/v1 and kind Runtime");
+  }
+  if (Status checked = check_abilities(file.abilities); !checked) {
+    return input_error({.file = path}, checked.error().message);
+  }
+  return file.abilities;
+}
+
+class RequestBuilder {
+ public:
+  RequestBuilder(const CommandOptions& options, const PlanOptions& plan)
+      : options_(options), plan_(plan) {}
+
+  Result<PlanRequest> build() {
+    Status done = load();
+    if (done) done = set_words();
+    if (done) done = set_machines();
+    if (done) done = set_job();
+    if (!done) return forward_error(done);
+    return std::move(request_);
+  }
+
+ private:
+  Status load() {
+    Result<Catalog> catalog = load_catalog(options_);
+    if (!catalog) return forward_error(catalog);
+    request_.catalog = std::make_unique<Catalog>(*std::move(catalog));
+    Result<Calibration> calibration = load_calibration(options_);
+    if (!calibration) return forward_error(calibration);
+    request_.calibration = std::make_unique<Calibration>(*std::move(calibration));
+    Result<ModelCatalog> models = load_models(options_);
+    if (!models) return forward_error(models);
+    Result<Model> model = load_model(plan_.model, *models);
+    if (!model) return forward_error(model);
+    request_.model = std::make_unique<Model>(*std::move(model));
+    return {};
+  }
+
+  Status set_words() {
+    PlanQuestion& q = request_.question;
+    Result<Objective> objective = word_option<Objective>("objective", plan_.objective);
+    if (!objective) return forward_error(objective);
+    q.objective = *objective;
+    Result<TrainingPrecision> precision = precision_option(plan_.precision);
+    if (!precision) return forward_error(precision);
+    q.job.precision = *precision;
+    Result<TrainingTask> task = word_option<TrainingTask>("task", plan_.task);
+    if (!task) return forward_error(task);
+    q.job.task = *task;
+    if (plan_.attention != "flash" && plan_.attention != "unfused") {
+      return wrong("attention", "\"" + plan_.attention + "\" is neither flash nor unfused");
+    }
+    q.job.attention =
+        plan_.attention == "flash" ? AttentionKernel::kFlash : AttentionKernel::kUnfused;
+    q.best = plan_.top;
+    q.effort = plan_.effort;
+    if (!plan_.layout.empty()) {
+      if (Status read = read_layout(plan_.layout, q.space); !read) return read;
+    }
+    if (!plan_.runtime.empty()) {
+      Result<RuntimeAbilities> abilities = load_runtime(plan_.runtime);
+      if (!abilities) return forward_error(abilities);
+      q.space.abilities = *std::move(abilities);
+    }
+    return set_quantities();
+  }
+
+  Status set_quantities() {
+    PlanQuestion& q = request_.question;
+    if (!plan_.tokens.empty()) {
+      Result<Tokens> tokens = token_option(plan_.tokens);
+      if (!tokens) return forward_error(tokens);
+      q.tokens = *tokens;
+    }
+    if (!plan_.budget.empty()) {
+      Result<Dollars> budget = quantity_option<Dollars>("budget", plan_.budget);
+      if (!budget) return forward_error(budget);
+      q.budget = *budget;
+    }
+    if (q.budget.has_value() != (q.objective == Objective::kTimeUnderBudget)) {
+      return wrong("budget", "goes with --objective time-under-budget, and the other way round");
+    }
+    if (!plan_.price.empty()) {
+      Result<PriceBasis> basis = word_option<PriceBasis>("price", plan_.price);
+      if (!basis) return forward_error(basis);
+      economics_.basis = *basis;
+    }
+    if (!plan_.region.empty()) economics_.site.region = plan_.region;
+    if (!plan_.storage.empty()) economics_.storage = plan_.storage;
+    if (!plan_.power_cap.empty()) {
+      Result<Watts> cap = quantity_option<Watts>("power-cap", plan_.power_cap);
+      if (!cap) return forward_error(cap);
+      economics_.power.cap = *cap;
+    }
+    return {};
+  }
+
+  Status set_machines() {
+    if (plan_.accelerators.empty() == plan_.fleet.empty()) {
+      return input_error({}, "give either --accelerators TYPE:N or --fleet FILE");
+    }
+    return plan_.fleet.empty() ? add_types() : add_fleet();
+  }
+
+  Status add_types() {
+    const std::string& list = plan_.accelerators;
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(',', begin), list.size());
+      if (Status added = add_type(list.substr(begin, end - begin)); !added) return added;
+      begin = end + 1;
+    }
+    return {};
+  }
+
+  Status add_type(const std::string& text) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string::npos) {
+      return wrong("accelerators", fmt::format("\"{}\": expected TYPE:N, such as h100:64", text));
+    }
+    const std::string number = text.substr(colon + 1);
+    std::uint64_t count = 0;
+    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), count);
+    if (failed != std::errc() || end != number.data() + number.size() || count == 0 ||
+        count > kAcceleratorsMax) {
+      return wrong("accelerators",
+                   fmt::format("\"{}\": expected a count from 1 to {}", text, kAcceleratorsMax));
+    }
+    Result<const Accelerator*> accelerator =
+        request_.catalog->require<Accelerator>(text.substr(0, colon));
+    if (!accelerator) return wrong("accelerators", accelerator.error().message);
+    const auto per_node = static_cast<std::uint64_t>(
+        std::max(1, request_.catalog->default_node(**accelerator).accelerators_per_node));
+    if (count > per_node && count % per_node != 0) {
+      return wrong(
+          "accelerators",
+          fmt::format("{}: {} fills no whole nodes of {}; the nearest are {} and {}", text, count,
+                      per_node, count / per_node * per_node, (count / per_node + 1) * per_node));
+    }
+    const MachineRequest request{.accelerator = *accelerator, .accelerators = count};
+    Result<Machine> machine = machine_of(*request_.catalog, request);
+    if (!machine) return forward_error(machine);
+    request_.question.machines.push_back({.label = text,
+                                          .machine = *std::move(machine),
+                                          .request = request,
+                                          .economics = economics_});
+    return {};
+  }
+
+  Status add_fleet() {
+    Result<FleetSpec> spec = load_fleet_spec(plan_.fleet);
+    if (!spec) return forward_error(spec);
+    Result<Topology> topology = build_topology(*spec, *request_.catalog);
+    if (!topology) return forward_error(topology);
+    request_.topology = std::make_unique<Topology>(*std::move(topology));
+    FleetMachines machines = machines_of(*request_.topology, economics_);
+    for (const std::string& why : machines.skipped) {
+      request_.assumptions.push_back("left out: " + why);
+    }
+    if (machines.choices.empty()) {
+      return infeasible(fmt::format("{}: the fleet has no accelerators to plan for", plan_.fleet));
+    }
+    request_.question.machines = std::move(machines.choices);
+    return {};
+  }
+
+  Status set_job() {
+    TrainingJob& job = request_.question.job;
+    job.model = request_.model.get();
+    const auto* transformer = std::get_if<Transformer>(&request_.model->architecture);
+    const double longest =
+        transformer != nullptr ? static_cast<double>(transformer->positions_max) : 0;
+    if (!plan_.sequence && transformer == nullptr) {
+      return wrong("seq", "needed for a model that is no language model: tokens of one sample");
+    }
+    const double sequence = plan_.sequence.value_or(
+        longest > 0 ? std::min(kSequenceDefault, longest) : kSequenceDefault);
+    if (Status whole = check_whole("seq", sequence, kSequenceMax); !whole) return whole;
+    job.sequence = Tokens(sequence);
+    if (longest > 0 && sequence > longest) {
+      request_.assumptions.push_back(fmt::format(
+          "sequences of {}, longer than the {} the model was made for", sequence, longest));
+    }
+    job.global_batch = plan_.global_batch.value_or(default_batch(sequence));
+    if (Status whole = check_whole("global-batch", job.global_batch, kBatchMax); !whole) {
+      return whole;
+    }
+    note_defaults(sequence);
+    return {};
+  }
+
+  static Status check_whole(std::string_view option, double value, double limit) {
+    if (value >= 1 && value <= limit && std::floor(value) == value) return {};
+    return wrong(option, fmt::format("{}: expected a whole number from 1 to {:.0f}", value, limit));
+  }
+
+  /// 16 Mi tokens above 100 B parameters, 4 Mi below; a number of sequences that the odd part of
+  /// the accelerators divides, so that replicas get equal shares.
+  [[nodiscard]] double default_batch(double sequence) const {
+    const bool large = count_parameters(*request_.model).total > kLargeModel;
+    const double sequences = std::max(1.0, std::round((large ? 16 : 4) * kMebi / sequence));
+    std::uint64_t odd = 1;
+    for (const MachineChoice& choice : request_.question.machines) {
+      const std::uint64_t ranks = choice.machine.ranks;
+      const std::uint64_t joint = std::lcm(odd, ranks >> std::countr_zero(ranks));
+      if (static_cast<double>(joint) <= sequences) odd = joint;
+    }
+    auto unit = static_cast<double>(odd);
+    if (odd == 1) return sequences;
+    while (unit * 32 <= sequences) unit *= 2;
+    return std::round(sequences / unit) * unit;
+  }
+
+  void note_defaults(double sequence) {
+    const TrainingJob& job = request_.question.job;
+    if (!plan_.sequence) request_.assumptions.push_back(fmt::format("--seq {}", sequence));
+    if (!plan_.global_batch) {
+      request_.assumptions.push_back(fmt::format("--global-batch {}", job.global_batch));
+    }
+    for (const MachineChoice& choice : request_.question.machines) {
+      const Machine& machine = choice.machine;
+      const bool narrow = job.precision.format != NumberFormat::kFp16;
+      if (!narrow || machine.peak_of(job.precision.format) > 0) continue;
+      const std::string text = fmt::format("{} has no rate for {}: counted in 16 bits",
+                                           machine.accelerator->id, word_of(job.precision.format));
+      auto& all = request_.assumptions;
+      if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
+    }
+  }
+
+  const CommandOptions& options_;
+  const PlanOptions& plan_;
+  EconomicsOptions economics_;
+  PlanRequest request_;
+};
+
+}  // namespace
+
+Result<PlanRequest> plan_request(const CommandOptions& options, const PlanOptions& plan) {
+  return RequestBuilder(options, plan).build();
+}
+
+}  // namespace orrery

@@ -1,0 +1,55 @@
+// apps/orrery/plan_request.hpp - what the verbs `plan` and `compare` were asked, as a question to
+// the planner.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/orrery/context.hpp"
+#include "fleet/topology.hpp"
+#include "planner/planner.hpp"
+
+namespace orrery {
+
+/// The options as typed; empty: not given.
+struct PlanOptions {
+  std::string model;
+  std::string accelerators;  ///< "h100:64,mi300x:64"
+  std::string fleet;         ///< file of a fleet spec
+  std::optional<double> sequence;
+  std::optional<double> global_batch;
+  std::string precision = "bf16";
+  std::string task = "pretrain";
+  std::string attention = "flash";
+  std::string objective = "time";
+  std::string budget;
+  std::string tokens;
+  std::string layout;
+  std::string runtime;  ///< file of what the training program can do
+  std::string price;
+  std::string region;
+  std::string power_cap;
+  std::string storage;
+  std::size_t top = 5;
+  Effort effort = Effort::kPruned;
+};
+
+/// A question and everything it points to.
+struct PlanRequest {
+  std::unique_ptr<Catalog> catalog;
+  std::unique_ptr<Calibration> calibration;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Topology> topology;
+  PlanQuestion question;
+  std::vector<std::string> assumptions;
+
+  [[nodiscard]] PlannerFacts facts() const { return {*catalog, *calibration}; }
+};
+
+/// Errors: anything wrong in an option or a file, naming the option.
+[[nodiscard]] Result<PlanRequest> plan_request(const CommandOptions& options,
+                                               const PlanOptions& plan);
+
+}  // namespace orrery

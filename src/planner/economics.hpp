@@ -1,0 +1,102 @@
+// planner/economics.hpp - dollars, joules, carbon and expected goodput of a plan on a machine.
+//
+// Economics is resolved once a machine; quoting a plan is then a few multiplications. A figure that
+// nobody published (a price, a TDP) is left out and its reason kept, never guessed; what had to be
+// assumed is listed. Values, pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "perf/goodput.hpp"
+#include "perf/money.hpp"
+#include "perf/power.hpp"
+#include "perf/training_step.hpp"
+
+namespace orrery {
+
+/// Tables every question is answered from; both must outlive it.
+struct PlannerFacts {
+  const Catalog& catalog;
+  const Calibration& calibration;
+};
+
+/// What the operator knows better than the catalog; everything may stay empty.
+struct EconomicsOptions {
+  std::optional<PriceBasis> basis;  ///< none: on demand, else what else the catalog has
+  PriceOptions price;
+  double price_factor = 1;
+  PowerOptions power;
+  SiteOptions site;
+  std::optional<std::string> failures;  ///< id of a FailureProfile
+  std::optional<std::string> storage;   ///< id of a StorageSystem
+  std::optional<double> storage_units;
+  double storage_speed = 1;  ///< on the rates of the storage system
+};
+
+/// A figure, or why there is none.
+template <class T>
+struct Known {
+  std::optional<T> value;
+  std::string missing;
+};
+
+struct Reliability {
+  Seconds mean_time_to_failure;
+  CheckpointTimes checkpoint;
+  Seconds detect;
+  Seconds restart;
+};
+
+struct Economics {
+  double accelerators = 1;
+  double nodes = 1;
+  Known<PowerModel> power;
+  Known<AcceleratorCost> price;
+  Known<Site> site;
+  Known<Reliability> reliability;
+  bool owned = false;  ///< electricity is paid beside the hire
+  std::vector<std::string> assumptions;
+};
+
+/// Errors: an unknown failure profile or storage system, a figure out of range.
+[[nodiscard]] Result<Economics> economics_of(const PlannerFacts& facts, const Machine& machine,
+                                             const ModelWork& model,
+                                             const EconomicsOptions& options);
+
+/// A power cap slows the clock: rates of the machine as the cap leaves them.
+/// Errors: a cap the accelerator cannot hold; an accelerator without a published TDP.
+[[nodiscard]] Status apply_power_cap(const PlannerFacts& facts, const PowerOptions& options,
+                                     Machine& machine);
+
+/// What one run is long and a step does.
+struct RunSize {
+  double tokens = 0;       ///< of the whole run
+  double step_tokens = 1;  ///< of one step
+  double step_flops = 1;   ///< of the model
+};
+
+struct PlanQuote {
+  std::optional<Dollars> step_cost;
+  std::optional<Joules> step_energy;  ///< at the nodes' inlets
+  std::optional<Watts> power;         ///< of all accelerators with their nodes
+  std::optional<JoulesPerFlop> joules_per_flop;
+  std::optional<double> tokens_per_second_watt;
+  double tokens_per_second = 0;
+  std::optional<Goodput> goodput;
+  // The whole run, with its failures where goodput is known.
+  Seconds run_time;
+  double run_steps = 0;
+  std::optional<Dollars> run_cost;
+  std::optional<Energy> run_energy;
+};
+
+[[nodiscard]] PlanQuote quote_of(const Economics& economics, const StepCost& cost,
+                                 const RunSize& size);
+
+/// Joules at the nodes' inlets of a step; of anything that takes so long, at least floor_of_energy.
+[[nodiscard]] std::optional<Joules> step_energy(const Economics& economics, const StepCost& cost);
+[[nodiscard]] Joules floor_of_energy(const Economics& economics, double seconds);
+
+}  // namespace orrery

@@ -1,0 +1,163 @@
+#include "planner/fleet_machines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace orrery {
+namespace {
+
+/// Nodes of one type at one site, and the network between them.
+struct NodePool {
+  const NodeGroup* group = nullptr;
+  const SiteFacts* site = nullptr;
+  const FabricInstance* fabric = nullptr;
+  std::uint64_t nodes = 0;
+  std::uint64_t unit_nodes = 0;  ///< under one leaf of the fabric
+  std::uint64_t pod_nodes = 0;   ///< under one set of spines
+};
+
+/// Nodes of the fabric within `tier` of its node 0.
+std::uint64_t near_first(const Fabric& fabric, NetworkTier tier) {
+  std::uint64_t count = 0;
+  for (std::uint32_t i = 0; i < fabric.node_count(); ++i) {
+    if (fabric.tier_between(0, i) <= tier) ++count;
+  }
+  return count;
+}
+
+/// Powers of two nodes, powers of two whole scale-up domains, and all.
+std::vector<std::uint64_t> sizes_of(const NodePool& pool) {
+  std::vector<std::uint64_t> sizes = {pool.nodes};
+  for (const std::uint64_t first : {std::uint64_t{1}, std::uint64_t{pool.group->scale_up_nodes}}) {
+    for (std::uint64_t n = first; n < pool.nodes; n *= 2) sizes.push_back(n);
+  }
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+std::vector<NodePool> pools_of(const Topology& topology) {
+  // By site, node type and scale-up domain, in the order of the fleet.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, NodePool> pools;
+  for (std::uint32_t i = 0; i < topology.node_count(); ++i) {
+    const NodeId node(i);
+    const NodeGroup& group = topology.group(node);
+    if (group.devices == 0) continue;
+    const DomainId site = topology.ancestor(topology.place(node).rack, Level::kSite);
+    NodePool& pool = pools[{site.value(), group.node_type.value(), group.scale_up_devices}];
+    pool.group = &group;
+    ++pool.nodes;
+    if (pool.site != nullptr) continue;
+    for (const SiteFacts& facts : topology.sites()) {
+      if (facts.domain == site) pool.site = &facts;
+    }
+    for (const FabricInstance& fabric : topology.fabrics()) {
+      if (fabric.site != site || pool.fabric != nullptr) continue;
+      if (std::find(fabric.nodes.begin(), fabric.nodes.end(), node) != fabric.nodes.end()) {
+        pool.fabric = &fabric;
+      }
+    }
+  }
+  std::vector<NodePool> list;
+  for (auto& [key, pool] : pools) {
+    if (pool.fabric != nullptr) {
+      pool.unit_nodes = near_first(pool.fabric->graph, NetworkTier::kLeaf);
+      pool.pod_nodes = near_first(pool.fabric->graph, NetworkTier::kSpine);
+    }
+    list.push_back(pool);
+  }
+  return list;
+}
+
+std::string extent(const NodePool& pool, std::uint64_t nodes) {
+  if (nodes <= pool.group->scale_up_nodes) return nodes == 1 ? "one node" : "one scale-up domain";
+  if (pool.fabric == nullptr) return "no fabric";
+  if (nodes <= pool.unit_nodes) return "under one leaf";
+  return nodes <= pool.pod_nodes ? "one pod of the fabric" : "across pods";
+}
+
+EconomicsOptions site_economics(const NodePool& pool, const EconomicsOptions& stated) {
+  EconomicsOptions options = stated;
+  const SiteFacts& site = *pool.site;
+  if (!options.site.region) options.site.region = site.spec.region;
+  if (!options.site.pue && !options.site.cooling) options.site.pue = site.pue;
+  if (!options.site.carbon) options.site.carbon = site.carbon;
+  if (!options.site.electricity) options.site.electricity = site.electricity;
+  options.price_factor *= site.spec.price_factor.value_or(1);
+  if (!options.storage && !site.spec.storage.empty()) {
+    options.storage = site.spec.storage.front().system;
+    options.storage_units = site.spec.storage.front().units;
+  }
+  return options;
+}
+
+Result<MachineChoice> machine_of_pool(const Topology& topology, const NodePool& pool,
+                                      std::uint64_t nodes, const EconomicsOptions& economics) {
+  const NodeGroup& group = *pool.group;
+  const NodeType& node = topology.node_type(group);
+  const std::uint64_t accelerators = nodes * group.devices;
+  MachineRequest request{.accelerator = &topology.accelerator(group.type),
+                         .accelerators = accelerators,
+                         .node_accelerators = group.devices,
+                         .scale_up_domain = group.scale_up_devices};
+  if (node.compute_bandwidth > BytesPerSecond(0)) request.node_bandwidth = node.compute_bandwidth;
+  if (pool.fabric != nullptr) request.fabric = pool.fabric->type;
+  if (group.torus) {
+    request.slice_accelerators = std::min<std::uint64_t>(accelerators, group.scale_up_devices);
+  }
+  Result<Machine> machine = machine_of(topology.catalog(), request);
+  if (!machine) return forward_error(machine);
+  machine->node = &node;
+  if (pool.fabric != nullptr) {
+    machine->tiers.back().routing = pool.fabric->routing;
+    const Fabric& graph = pool.fabric->graph;
+    const std::uint64_t each = group.devices;
+    oversubscribe(*machine, pool.unit_nodes * each, graph.oversubscription(0));
+    oversubscribe(
+        *machine, pool.pod_nodes * each,
+        std::max(1.0, graph.oversubscription(0)) * std::max(1.0, graph.oversubscription(1)));
+  }
+  const std::string site = topology.short_name(pool.site->domain);
+  return MachineChoice{
+      .label = fmt::format("{}:{} ({} x {} at {}, {})", request.accelerator->id, accelerators,
+                           nodes, node.id, site, extent(pool, nodes)),
+      .machine = *std::move(machine),
+      .request = {},
+      .economics = site_economics(pool, economics)};
+}
+
+}  // namespace
+
+void oversubscribe(Machine& machine, std::uint64_t unit, double oversubscription) {
+  if (oversubscription <= 1 || machine.tiers.empty() || unit >= machine.ranks) return;
+  Tier& last = machine.tiers.back();
+  const std::uint64_t below =
+      machine.tiers.size() > 1 ? machine.tiers[machine.tiers.size() - 2].size : 1;
+  const Tier inside = last;
+  last.quality = 1 / oversubscription;
+  if (unit <= below || machine.tiers.size() >= kTiersMax) return;
+  machine.tiers.insert(machine.tiers.end() - 1, inside);
+  machine.tiers[machine.tiers.size() - 2].size = unit;
+}
+
+FleetMachines machines_of(const Topology& topology, const EconomicsOptions& economics) {
+  FleetMachines machines;
+  for (const NodePool& pool : pools_of(topology)) {
+    for (const std::uint64_t nodes : sizes_of(pool)) {
+      if (nodes > pool.group->scale_up_nodes && pool.fabric == nullptr) continue;
+      Result<MachineChoice> choice = machine_of_pool(topology, pool, nodes, economics);
+      if (choice) {
+        machines.choices.push_back(*std::move(choice));
+        continue;
+      }
+      const std::string& why = choice.error().message;
+      auto& skipped = machines.skipped;
+      if (std::find(skipped.begin(), skipped.end(), why) == skipped.end()) skipped.push_back(why);
+    }
+  }
+  return machines;
+}
+
+}  // namespace orrery

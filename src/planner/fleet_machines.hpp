@@ -1,0 +1,31 @@
+// planner/fleet_machines.hpp - the machines that can be cut out of a fleet: each node type of each
+// site, in whole nodes, powers of two and all of them.
+//
+// A machine is the canonical piece of its size: its nodes fill scale-up domains, then units under
+// one leaf, then pods, so that it spans as few tiers as its size allows. What is busy or broken
+// now is the scheduler's affair.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "fleet/topology.hpp"
+#include "planner/planner.hpp"
+
+namespace orrery {
+
+struct FleetMachines {
+  std::vector<MachineChoice> choices;  ///< by site, node type and size
+  std::vector<std::string> skipped;    ///< node types no machine can be made of, and why
+};
+
+/// `economics` is what the user stated; each site's own figures stand where nothing was. The
+/// topology and its catalog must outlive the machines. O(nodes).
+[[nodiscard]] FleetMachines machines_of(const Topology& topology,
+                                        const EconomicsOptions& economics);
+
+/// Splits the last tier where the tree above units of `unit` ranks (then pods) carries less than
+/// the NICs below: `oversubscription` to 1.
+void oversubscribe(Machine& machine, std::uint64_t unit, double oversubscription);
+
+}  // namespace orrery

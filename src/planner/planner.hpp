@@ -1,0 +1,97 @@
+// planner/planner.hpp - how to split a training job, and on which of several machines: ranked plans
+// with their price, joules and interval, or why there is none.
+//
+// Joins search (planner/search.hpp) and economics (planner/economics.hpp) over every machine in
+// question. Pure and deterministic; the facts and the question's model must outlive the answer.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/economics.hpp"
+#include "planner/search.hpp"
+
+namespace orrery {
+
+enum class Objective {
+  kTime,
+  kCost,
+  kEnergy,
+  kTimeUnderBudget,  ///< the fastest whose whole run costs no more than the budget
+};
+
+inline std::array<EnumWord<Objective>, 4> enum_words(Objective) {
+  return {{{"time", Objective::kTime},
+           {"cost", Objective::kCost},
+           {"energy", Objective::kEnergy},
+           {"time-under-budget", Objective::kTimeUnderBudget}}};
+}
+
+/// One machine the job might run on.
+struct MachineChoice {
+  std::string label;
+  Machine machine;
+  std::optional<MachineRequest> request;  ///< that it was made from; lets more of it be tried
+  EconomicsOptions economics;
+};
+
+struct PlanQuestion {
+  TrainingJob job;
+  std::vector<MachineChoice> machines;
+  PlanSpace space;  ///< tp_max is each machine's own
+  Objective objective = Objective::kTime;
+  std::optional<Dollars> budget;  ///< of the whole run
+  std::optional<Tokens> tokens;   ///< of the whole run; none: 20 a parameter
+  std::size_t best = 5;
+  Effort effort = Effort::kPruned;
+  std::function<void(const SearchCounters&)> progress;  ///< counts of all machines so far
+};
+
+struct PlanOffer {
+  std::size_t machine = 0;  ///< position in PlanQuestion::machines
+  ParallelPlan plan;
+  StepCost cost;
+  double seconds_low = 0;   ///< 10th percentile of the prediction
+  double seconds_high = 0;  ///< 90th
+  double mfu = 0;
+  PlanQuote quote;
+  double score = 0;  ///< seconds, dollars or joules of a step, by the objective
+};
+
+/// Why a machine has no plan.
+struct MachineRefusal {
+  std::size_t machine = 0;
+  Error why;
+};
+
+struct PlanAnswer {
+  std::vector<PlanOffer> plans;  ///< best first
+  /// Of all plans found those that no other beats in step time, dollars and joules at once.
+  std::vector<PlanOffer> pareto;
+  std::vector<MachineRefusal> refused;
+  SearchCounters counters;
+  Tokens tokens;  ///< of the run
+  std::vector<std::string> assumptions;
+};
+
+/// Errors: no machine has a plan, with the binding limit and the smallest changes that help (one
+/// machine) or each machine's reason; a budget nothing meets; an objective whose figure is not
+/// published.
+[[nodiscard]] Result<PlanAnswer> plan(const PlannerFacts& facts, const PlanQuestion& question);
+
+/// Tokens a parameter of a run that nobody gave a length (Hoffmann et al. 2022).
+inline constexpr double kTokensPerParameter = 20;
+
+/// Where one term of two steps differs.
+struct TermDifference {
+  Term term = Term::kMatmul;
+  double seconds = 0;  ///< by which the other's is longer
+};
+
+/// Terms by how much they add to or take from the difference of two steps, largest first.
+[[nodiscard]] std::vector<TermDifference> differences(const Breakdown& one, const Breakdown& other);
+
+}  // namespace orrery

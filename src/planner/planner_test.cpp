@@ -1,0 +1,185 @@
+#include "planner/planner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "planner/layout_text.hpp"
+#include "workload/builtin_models.hpp"
+#include "workload/model_catalog.hpp"
+
+namespace orrery {
+namespace {
+
+const Catalog& catalog() {
+  static const Catalog loaded = *Catalog::load(builtin_catalog(), "");
+  return loaded;
+}
+const Calibration& calibration() {
+  static const Calibration loaded = *Calibration::load(builtin_calibration(), {});
+  return loaded;
+}
+const Model& model(std::string_view name) {
+  static const ModelCatalog loaded = *ModelCatalog::load(builtin_models(), "");
+  return (*loaded.require(name))->model;
+}
+const PlannerFacts& facts() {
+  static const PlannerFacts all{catalog(), calibration()};
+  return all;
+}
+
+MachineChoice machine(std::string_view type, std::uint64_t accelerators) {
+  const MachineRequest request{.accelerator = *catalog().require<Accelerator>(type),
+                               .accelerators = accelerators};
+  return {.label = std::string(type) + ":" + std::to_string(accelerators),
+          .machine = *machine_of(catalog(), request),
+          .request = request,
+          .economics = {}};
+}
+
+PlanQuestion question(std::string_view name, std::vector<MachineChoice> machines) {
+  PlanQuestion q;
+  q.job = {.model = &model(name), .sequence = Tokens(8192), .global_batch = 128};
+  q.machines = std::move(machines);
+  return q;
+}
+
+TEST(Planner, TermsSumToTheStepAndTheIntervalHoldsIt) {
+  const auto answer = plan(facts(), question("llama-3.1-8b", {machine("h100", 64)}));
+  ASSERT_TRUE(answer) << answer.error().text();
+  ASSERT_EQ(answer->plans.size(), 5u);
+  for (const PlanOffer& offer : answer->plans) {
+    EXPECT_NEAR(offer.cost.terms.total(), offer.cost.seconds, 1e-12 * offer.cost.seconds);
+    EXPECT_LE(offer.seconds_low, offer.cost.seconds);
+    EXPECT_GE(offer.seconds_high, offer.cost.seconds);
+    EXPECT_GT(offer.mfu, 0.05);
+    EXPECT_LT(offer.mfu, 0.9);
+  }
+}
+
+TEST(Planner, MoneyAndEnergyFollowTime) {
+  const auto answer = plan(facts(), question("llama-3.1-8b", {machine("h100", 64)}));
+  ASSERT_TRUE(answer);
+  const PlanOffer& best = answer->plans.front();
+  ASSERT_TRUE(best.quote.step_cost && best.quote.step_energy && best.quote.goodput);
+  const double hourly = best.quote.step_cost->value() / best.cost.seconds * 3600 / 64;
+  EXPECT_GT(hourly, 0.5);
+  EXPECT_LT(hourly, 20);
+  const double watts = best.quote.step_energy->value() / best.cost.seconds / 64;
+  EXPECT_GT(watts, 300);
+  EXPECT_LT(watts, 1500);
+  EXPECT_NEAR(best.quote.power->value(), watts * 64, 1e-6 * watts * 64);
+  EXPECT_GT(best.quote.goodput->effective, 0.9);
+  EXPECT_LE(best.quote.goodput->effective, 1);
+  const double run = best.quote.run_steps * best.cost.seconds / best.quote.goodput->effective;
+  EXPECT_NEAR(best.quote.run_time.value(), run, 1e-9 * run);
+}
+
+TEST(Planner, TheObjectiveDecidesAmongMachines) {
+  PlanQuestion q = question("llama-3.1-8b", {machine("h100", 8), machine("h100", 64)});
+  const auto fastest = plan(facts(), q);
+  ASSERT_TRUE(fastest);
+  EXPECT_EQ(fastest->plans.front().machine, 1u);
+  q.objective = Objective::kCost;
+  const auto cheapest = plan(facts(), q);
+  ASSERT_TRUE(cheapest);
+  EXPECT_LE(*cheapest->plans.front().quote.step_cost, *fastest->plans.front().quote.step_cost);
+  q.objective = Objective::kEnergy;
+  const auto leanest = plan(facts(), q);
+  ASSERT_TRUE(leanest);
+  EXPECT_LE(*leanest->plans.front().quote.step_energy, *fastest->plans.front().quote.step_energy);
+}
+
+TEST(Planner, NoParetoPlanBeatsAnotherInEverything) {
+  PlanQuestion q = question("llama-3.1-8b", {machine("h100", 8), machine("h100", 64),
+                                             machine("a100-80g", 64), machine("mi300x", 32)});
+  const auto answer = plan(facts(), q);
+  ASSERT_TRUE(answer);
+  ASSERT_GE(answer->pareto.size(), 2u);
+  for (std::size_t i = 1; i < answer->pareto.size(); ++i) {
+    const PlanOffer& a = answer->pareto[i - 1];
+    const PlanOffer& b = answer->pareto[i];
+    EXPECT_LE(a.cost.seconds, b.cost.seconds);
+    EXPECT_TRUE(*b.quote.step_cost <= *a.quote.step_cost ||
+                *b.quote.step_energy <= *a.quote.step_energy);
+  }
+}
+
+TEST(Planner, ABudgetIsKeptOrRefusedWithTheCheapestRun) {
+  PlanQuestion q = question("llama-3.1-8b", {machine("h100", 8), machine("h100", 64)});
+  q.objective = Objective::kTimeUnderBudget;
+  q.tokens = Tokens(1e12);
+  q.budget = Dollars(1e9);
+  const auto rich = plan(facts(), q);
+  ASSERT_TRUE(rich);
+  EXPECT_EQ(rich->plans.front().machine, 1u);
+  q.budget = Dollars(10);
+  const auto poor = plan(facts(), q);
+  ASSERT_FALSE(poor);
+  EXPECT_EQ(poor.error().kind, ErrorKind::kInfeasible);
+  EXPECT_NE(poor.error().message.find("cheapest run costs"), std::string::npos);
+}
+
+TEST(Planner, OutOfMemoryNamesTheLimitAndWhatWouldHelp) {
+  const auto answer = plan(facts(), question("llama-3.1-405b", {machine("h100", 8)}));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::kInfeasible);
+  const std::string& text = answer.error().message;
+  EXPECT_NE(text.find("out of memory"), std::string::npos) << text;
+  EXPECT_NE(text.find("accelerators (tp="), std::string::npos) << text;
+  EXPECT_NE(text.find("GiB of memory an accelerator"), std::string::npos) << text;
+}
+
+TEST(Planner, WhatItSaysWouldHelpHelps) {
+  PlanQuestion q = question("llama-3.1-70b", {machine("h100", 64)});
+  ASSERT_TRUE(read_layout("tp=1,pp=1,zero=0", q.space));
+  const auto answer = plan(facts(), q);
+  ASSERT_FALSE(answer);
+  const std::string& text = answer.error().message;
+  const std::string marker = "another layout, such as ";
+  const std::size_t at = text.find(marker);
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::size_t begin = at + marker.size();
+  PlanSpace other;
+  ASSERT_TRUE(read_layout(text.substr(begin, text.find(';', begin) - begin), other));
+  q.space = other;
+  EXPECT_TRUE(plan(facts(), q));
+}
+
+TEST(Planner, AnImpossibleSplitIsWrongInputThatNamesTheRule) {
+  PlanQuestion q = question("llama-3.1-8b", {machine("h100", 48)});
+  ASSERT_TRUE(read_layout("tp=3", q.space));
+  const auto answer = plan(facts(), q);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().kind, ErrorKind::kInput);
+  EXPECT_NE(answer.error().message.find("heads"), std::string::npos) << answer.error().message;
+}
+
+TEST(Planner, APowerCapTradesTimeForEnergy) {
+  PlanQuestion q = question("llama-3.1-8b", {machine("h100", 64)});
+  const auto free = plan(facts(), q);
+  q.machines[0].economics.power.cap = Watts(450);
+  const auto capped = plan(facts(), q);
+  ASSERT_TRUE(free && capped);
+  EXPECT_GT(capped->plans.front().cost.seconds, free->plans.front().cost.seconds);
+  EXPECT_LT(*capped->plans.front().quote.power, *free->plans.front().quote.power);
+}
+
+TEST(Planner, DifferencesAddUpToTheDifferenceOfTheSteps) {
+  const auto answer = plan(facts(), question("llama-3.1-70b", {machine("h100", 64)}));
+  ASSERT_TRUE(answer);
+  const Breakdown& one = answer->plans[0].cost.terms;
+  const Breakdown& two = answer->plans[1].cost.terms;
+  const auto found = differences(one, two);
+  double sum = 0;
+  for (const TermDifference& each : found) sum += each.seconds;
+  EXPECT_NEAR(sum, two.total() - one.total(), 1e-9);
+  for (std::size_t i = 1; i < found.size(); ++i) {
+    EXPECT_GE(std::abs(found[i - 1].seconds), std::abs(found[i].seconds));
+  }
+}
+
+}  // namespace
+}  // namespace orrery
