@@ -128,6 +128,8 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
   verb.add_option("--region", plan.region, "of the catalog's carbon and electricity tables");
   verb.add_option("--power-cap", plan.power_cap, "of each accelerator, such as \"500 W\"");
   verb.add_option("--storage", plan.storage, "that checkpoints go to, a catalog id");
+  verb.add_option("--input-rate", plan.input_rate,
+                  "at which training data is read, such as \"40 GB/s\"; none: it is always there");
   verb.add_option("--top", plan.top, "plans to list")->check(CLI::Range(1, 10'000));
   verb.add_flag_callback(
       "--exhaustive", [&plan] { plan.effort = Effort::kExhaustive; }, "look at every layout");

@@ -9,6 +9,7 @@
 #include "base/nearest_name.hpp"
 #include "base/quantity_text.hpp"
 #include "fleet/builder.hpp"
+#include "perf/input.hpp"
 #include "planner/fleet_machines.hpp"
 #include "planner/layout_text.hpp"
 
@@ -300,6 +301,18 @@ class RequestBuilder {
       return whole;
     }
     note_defaults(sequence);
+    return set_input();
+  }
+
+  Status set_input() {
+    if (plan_.input_rate.empty()) return {};
+    Result<BytesPerSecond> rate = quantity_option<BytesPerSecond>("input-rate", plan_.input_rate);
+    if (!rate) return forward_error(rate);
+    TrainingJob& job = request_.question.job;
+    const Result<InputStall> reading =
+        input_stall({.storage = *rate}, {.bytes = input_bytes(job), .hidden = Seconds(0)});
+    if (!reading) return wrong("input-rate", reading.error().message);
+    job.input_seconds = reading->reading.value();
     return {};
   }
 

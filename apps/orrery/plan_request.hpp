@@ -32,6 +32,7 @@ struct PlanOptions {
   std::string region;
   std::string power_cap;
   std::string storage;
+  std::string input_rate;
   std::size_t top = 5;
   Effort effort = Effort::kPruned;
 };

@@ -110,7 +110,8 @@ double reduce_scatter_seconds(const Network& network, const Span& span, double b
 double all_reduce_seconds(const Network& network, const Span& span, double bytes) {
   if (span.size <= 1) return 0;
   const bool inside = span.inside[0] >= span.size;
-  const double factor = inside ? network.levels[0].reduction_factor : 2;
+  const Network::Level& widest = network.levels[inside ? 0 : network.count - 1];
+  const double factor = widest.reduction_factor;
   return factor * transfer(network, span, bytes) + 2 * latency(network, span);
 }
 

@@ -1,4 +1,5 @@
 #include "perf/kernel_time.hpp"
+#include "base/math.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -84,7 +85,7 @@ double KernelTime::blend(double compute, double memory) const {
   const double larger = std::max(c, m);
   if (larger == 0) return 0;
   const double p = constants_.blend;
-  return larger * std::pow(1 + std::pow(std::min(c, m) / larger, p), 1 / p);
+  return larger * math::pow(1 + math::pow(std::min(c, m) / larger, p), 1 / p);
 }
 
 double KernelTime::matmul(const MatrixProduct& product) const {
@@ -128,7 +129,7 @@ double KernelTime::link_bandwidth(double devices) const {
   if (link_class(accelerator_, devices) == "pcie") {
     const auto& host = accelerator_.host.bandwidth_per_direction;
     const double bus = host ? host->value() : 16e9;
-    return bus * device.link_fraction * std::pow(2 / devices, device.link_sharing);
+    return bus * device.link_fraction * math::pow(2 / devices, device.link_sharing);
   }
   double links = up.bandwidth_per_direction->value();
   if (up.topology == "full-mesh" && up.domain_max && *up.domain_max > 1) {

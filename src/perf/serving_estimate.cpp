@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/math.hpp"
 #include "perf/serving_engine.hpp"
 
 namespace orrery {
@@ -114,7 +115,7 @@ void choose_layout(const ServingRun& run, const Calibration& calibration,
 }
 
 ServingInterval interval(const ResidualKind& kind, double widen) {
-  return {.low = std::pow(kind.low, widen), .high = std::pow(kind.high, widen)};
+  return {.low = math::pow(kind.low, widen), .high = math::pow(kind.high, widen)};
 }
 
 // Residuals of the same kind of load; wider where the row left something open.
@@ -145,7 +146,7 @@ ServingConstants constants_of(const ServingJob& job, const ServingRun& run,
   if (!run.power_limit || !rated || *run.power_limit >= *rated) return constants;
   // Power at clock f is 0.30 + 0.70 f^2.4 of the rated one.
   const double power = std::max(0.31, *run.power_limit / *rated);
-  constants.engine.compute /= std::pow((power - 0.30) / 0.70, 1 / 2.4);
+  constants.engine.compute /= math::pow((power - 0.30) / 0.70, 1 / 2.4);
   return constants;
 }
 

@@ -1,4 +1,5 @@
 #include "perf/serving_step.hpp"
+#include "base/math.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +35,7 @@ StepTime operator*(double factor, const StepTime& time) {
 }
 
 double experts_touched(const ServingExperts& experts, double tokens) {
-  return experts.count * (1 - std::pow(1 - experts.active / experts.count, tokens));
+  return experts.count * (1 - math::pow(1 - experts.active / experts.count, tokens));
 }
 
 ServingStep::ServingStep(const ServingJob& job, const ServingConstants& constants)

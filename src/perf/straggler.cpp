@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/math.hpp"
-#include "perf/range_check.hpp"
 
 namespace orrery {
 namespace {
@@ -36,14 +35,6 @@ double expected_max_of_normals(double n) {
   const auto below = static_cast<std::size_t>(at);
   const double part = at - static_cast<double>(below);
   return kExpectedMax[below] + part * (kExpectedMax[below + 1] - kExpectedMax[below]);
-}
-
-Result<Seconds> straggler_wait(Seconds mean, double jitter, double n) {
-  Status checked = check_range("mean time of a rank", mean.value(), kNotNegative);
-  if (checked) checked = check_range("jitter over the mean", jitter, {0, 10});
-  if (checked) checked = check_range("ranks", n, {1, kFigureMax});
-  if (!checked) return forward_error(checked);
-  return mean * jitter * expected_max_of_normals(n);
 }
 
 }  // namespace orrery

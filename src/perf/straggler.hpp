@@ -18,8 +18,4 @@ namespace orrery {
 /// <= 1e30.
 [[nodiscard]] double expected_max_of_normals(double n);
 
-/// How far the last of n ranks exceeds the mean of `mean`, `jitter` being the standard deviation
-/// over the mean. Errors: n below 1, a negative or non-finite figure.
-[[nodiscard]] Result<Seconds> straggler_wait(Seconds mean, double jitter, double n);
-
 }  // namespace orrery

@@ -47,19 +47,5 @@ TEST(Straggler, GrowsStrictlyAndStaysBelowTheBoundOfTheMaximum) {
   }
 }
 
-TEST(Straggler, WaitScalesWithMeanAndJitter) {
-  const Result<Seconds> wait = straggler_wait(Seconds(10), 0.02, 16384);
-  ASSERT_TRUE(wait) << wait.error().text();
-  EXPECT_NEAR(wait->value(), 10 * 0.02 * 3.97135, 1e-4);
-  EXPECT_EQ(straggler_wait(Seconds(10), 0.02, 1)->value(), 0);
-  EXPECT_EQ(straggler_wait(Seconds(10), 0, 4096)->value(), 0);
-}
-
-TEST(Straggler, RefusesWhatIsNoRankNorTime) {
-  EXPECT_FALSE(straggler_wait(Seconds(10), 0.02, 0));
-  EXPECT_FALSE(straggler_wait(Seconds(-1), 0.02, 8));
-  EXPECT_FALSE(straggler_wait(Seconds(1), std::numeric_limits<double>::quiet_NaN(), 8));
-}
-
 }  // namespace
 }  // namespace orrery

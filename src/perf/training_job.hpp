@@ -88,6 +88,9 @@ struct TrainingJob {
   /// Release of the stack in years since 2020 ("26.04" is 6.25); none: the calibration's default.
   std::optional<double> release;
   double bytes_per_token = 4;  ///< of training data read from storage, see perf/input.hpp
+  /// Seconds in which the data of one step arrive (input_stall's `reading`); read ahead behind the
+  /// step before, so only what exceeds the step is waited for.
+  double input_seconds = 0;
 };
 
 }  // namespace orrery

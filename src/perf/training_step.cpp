@@ -9,6 +9,7 @@
 #include "perf/collective.hpp"
 #include "perf/kernel.hpp"
 #include "perf/pipeline.hpp"
+#include "perf/straggler.hpp"
 
 namespace orrery {
 namespace {
@@ -50,7 +51,7 @@ class StepCounter {
         replicas_(double{1} * plan.dp * plan.cp),
         micro_batches_(job.global_batch / (double{1} * plan.dp * plan.micro_batch)) {}
 
-  Breakdown count(const TrainingConstants& constants, double host_bandwidth) {
+  Breakdown count(const TrainingConstants& constants, const StepSurroundings& surroundings) {
     constants_ = &constants;
     count_parameters();
     set_recomputed_share();
@@ -59,11 +60,10 @@ class StepCounter {
     add_sends();
     if (trained() && plan_.zero < 3) add_data_parallel();
     add_optimizer();
-    add_offload(host_bandwidth);
+    add_offload(surroundings.host_bandwidth);
     terms_[Term::kLaunch] += constants.step_fixed;
-    const double ranks = static_cast<double>(plan_.ranks());
-    // Largest of `ranks` normal variables, asymptotically sqrt(2 ln n) deviations.
-    terms_[Term::kStraggler] = constants.jitter * std::sqrt(2 * math::log(ranks)) * terms_.total();
+    terms_[Term::kStraggler] = constants.jitter * surroundings.last_rank * terms_.total();
+    terms_[Term::kInput] = std::max(0.0, job_.input_seconds - terms_.total());
     return terms_;
   }
 
@@ -281,7 +281,8 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   model.sharded_ = training_constants(machine, job, sharded_stack, calibration);
   model.memory_constants_ = memory_constants(machine, calibration);
   model.memory_limit_ = machine.memory;
-  model.host_bandwidth_ = machine.host_bandwidth;
+  model.surroundings_ = {.host_bandwidth = machine.host_bandwidth,
+                         .last_rank = expected_max_of_normals(static_cast<double>(machine.ranks))};
   model.ranks_ = machine.ranks;
   model.peak_ = machine.peak_of(NumberFormat::kBf16) * static_cast<double>(machine.ranks);
   const double per_sequence = forward_flops(*job.model, job.sequence).value() *
@@ -339,7 +340,7 @@ Breakdown TrainingModel::reprice(const ParallelPlan& plan, const Placement& plac
   TrainingConstants here = constants(plan);
   here.network = network_at(here.network, placement);
   const BlockCosts blocks = block_costs_with(plan, here);
-  return StepCounter(job_, work_, plan, blocks).count(here, host_bandwidth_);
+  return StepCounter(job_, work_, plan, blocks).count(here, surroundings_);
 }
 
 BlockCosts TrainingModel::block_costs_with(const ParallelPlan& plan,
@@ -355,7 +356,7 @@ BlockCosts TrainingModel::block_costs_with(const ParallelPlan& plan,
 }
 
 Breakdown TrainingModel::step_terms(const ParallelPlan& plan, const BlockCosts& blocks) const {
-  return StepCounter(job_, work_, plan, blocks).count(constants(plan), host_bandwidth_);
+  return StepCounter(job_, work_, plan, blocks).count(constants(plan), surroundings_);
 }
 
 TrainingMemory TrainingModel::memory(const ParallelPlan& plan) const {

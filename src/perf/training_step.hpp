@@ -32,6 +32,12 @@ struct StepCost {
   double seconds = 0;  ///< sum of the terms
 };
 
+/// What a step meets beside its own work.
+struct StepSurroundings {
+  double host_bandwidth = 0;  ///< bytes/s between a rank and its host, one direction
+  double last_rank = 0;       ///< deviations by which the last of all ranks is later than the mean
+};
+
 class TrainingModel {
  public:
   /// The job's model, the machine and the calibration are read now and not kept.
@@ -82,7 +88,7 @@ class TrainingModel {
   TrainingConstants sharded_;
   MemoryConstants memory_constants_;
   double memory_limit_ = 0;
-  double host_bandwidth_ = 0;
+  StepSurroundings surroundings_;
   double model_flops_ = 0;
   double peak_ = 0;  ///< 16-bit operations/s of all ranks
   std::uint64_t ranks_ = 1;

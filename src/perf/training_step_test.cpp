@@ -123,9 +123,9 @@ TEST(TrainingMemory, is_that_of_korthikanti_et_al) {
     // The published figure is of the layers alone.
     const double embedding = model.work().embedding / point.plan.tp;
     const double head = point.plan.pp == 1 && !model.work().tied ? model.work().head : 0;
-    const double states = (less.weights + less.gradients + less.optimizer -
-                           18 * (embedding + head / point.plan.tp)) /
-                          kGibibyte;
+    const double states =
+        (less.weights + less.gradients + less.optimizer - 18 * (embedding + head / point.plan.tp)) /
+        kGibibyte;
     EXPECT_NEAR(states / point.states, 1, 0.03) << point.model;
   }
 }
@@ -217,6 +217,19 @@ TEST(TrainingStep, recomputation_costs_time_and_saves_memory) {
   EXPECT_LT(some.seconds, again.seconds);
   EXPECT_GT(kept.memory.total(), some.memory.total());
   EXPECT_GT(some.memory.total(), again.memory.total());
+}
+
+TEST(TrainingStep, waits_for_data_that_arrive_later_than_the_step_before_ends) {
+  TrainingJob job{
+      .model = &model_named("llama-3.1-8b"), .sequence = Tokens{8192}, .global_batch = 64};
+  const Machine machine = machine_named("h100", 8);
+  const ParallelPlan plan{.dp = 8, .zero = 1};
+  const StepCost fed = training(job, machine).evaluate(plan);
+  EXPECT_EQ(fed.terms[Term::kInput], 0);
+  job.input_seconds = fed.seconds + 3;
+  const StepCost hungry = training(job, machine).evaluate(plan);
+  EXPECT_NEAR(hungry.terms[Term::kInput], 3, 1e-9);
+  EXPECT_NEAR(hungry.seconds, job.input_seconds, 1e-9);
 }
 
 TEST(TrainingStep, refuses_impossible_splits_and_names_the_rule) {

@@ -112,6 +112,7 @@ Result<MachineChoice> machine_of_pool(const Topology& topology, const NodePool& 
   machine->node = &node;
   if (pool.fabric != nullptr) {
     machine->tiers.back().routing = pool.fabric->routing;
+    machine->tiers.back().in_network_reduction = pool.fabric->in_network_reduction;
     const Fabric& graph = pool.fabric->graph;
     const std::uint64_t each = group.devices;
     oversubscribe(*machine, pool.unit_nodes * each, graph.oversubscription(0));
