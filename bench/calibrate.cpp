@@ -2,11 +2,13 @@
 // and writes the file anew: values, priors, how many rows each moves, residuals by kind from
 // cross-validation.
 //
-//   calibrate RUNS [--out FILE] [--fold N | --source NAME] [--dump FILE] [--as-is]
+//   calibrate RUNS [--out FILE] [--leave fold|source] [--dump FILE] [--as-is] [--check FILE]
 //
 // --as-is predicts with the constants compiled in, without fitting.
-// With --fold or --source the rows of that fold or source are left out, and nothing is written but
-// the dump: a JSON line a row (id, held, error, terms).
+// --check predicts the rows of one more file, which no fit uses.
+// With --leave, one fit for each fold or source without its rows: the errors are those of the rows
+// a fit did not see, and no calibration is written. The dump is a JSON line a row (id, error,
+// terms).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "base/field_writer.hpp"
 #include "bench/residual_kinds.hpp"
@@ -29,8 +32,8 @@ struct Arguments {
   std::string runs;
   std::string out;
   std::string dump;
-  std::string source;
-  int fold = -1;
+  std::string check;
+  std::string leave;  ///< "fold", "source" or nothing
   bool as_is = false;
 };
 
@@ -43,10 +46,10 @@ Arguments read_arguments(int argc, char** argv) {
       arguments.out = argv[++i];
     } else if (word == "--dump" && valued) {
       arguments.dump = argv[++i];
-    } else if (word == "--source" && valued) {
-      arguments.source = argv[++i];
-    } else if (word == "--fold" && valued) {
-      arguments.fold = std::atoi(argv[++i]);
+    } else if (word == "--check" && valued) {
+      arguments.check = argv[++i];
+    } else if (word == "--leave" && valued) {
+      arguments.leave = argv[++i];
     } else if (word == "--as-is") {
       arguments.as_is = true;
     } else {
@@ -54,10 +57,6 @@ Arguments read_arguments(int argc, char** argv) {
     }
   }
   return arguments;
-}
-
-bool left_out(const Arguments& arguments, const TrainingCase& one) {
-  return one.measured->fold == arguments.fold || one.measured->source == arguments.source;
 }
 
 void print_constants(const Calibration& calibration, const std::vector<std::int64_t>& rows) {
@@ -87,38 +86,52 @@ void print_errors(const std::map<std::string, std::vector<double>>& errors) {
   }
 }
 
-void report(const Arguments& arguments, const TrainingCases& cases,
-            const Calibration& calibration) {
+/// A case and what was predicted for it.
+struct Prediction {
+  const TrainingCase* one = nullptr;
+  Breakdown terms;
+  TrainingMemory memory;
+
+  [[nodiscard]] double error() const { return terms.total() / one->seconds - 1; }
+};
+
+Prediction predict(const TrainingCase& one, const Calibration& calibration) {
+  return {&one, predict_terms(one, calibration), predict_memory(one, calibration)};
+}
+
+Json line_of(const Prediction& prediction) {
+  const TrainingCase& one = *prediction.one;
+  const TrainingMemory& memory = prediction.memory;
+  Json line;
+  line["id"] = one.run->id;
+  line["error"] = prediction.error();
+  line["measured"] = one.seconds;
+  line["recompute"] = word_of(one.question.plan.recompute);
+  for (std::size_t t = 0; t < kTerms; ++t) {
+    if (prediction.terms.seconds[t] > 0) {
+      line["terms"][std::string(kTermNames[t])] = prediction.terms.seconds[t] / one.seconds;
+    }
+  }
+  line["memory"] = {{"weights", memory.weights},      {"gradients", memory.gradients},
+                    {"optimizer", memory.optimizer},  {"activations", memory.activations},
+                    {"transient", memory.transient},  {"gathered", memory.gathered},
+                    {"allocated", memory.allocated()}};
+  return line;
+}
+
+void report(const Arguments& arguments, const std::vector<Prediction>& predictions) {
   std::map<std::string, std::vector<double>> errors;
   std::ofstream dump;
   if (!arguments.dump.empty()) dump.open(arguments.dump);
-  const bool holding = arguments.fold >= 0 || !arguments.source.empty();
-  for (const TrainingCase& one : cases.cases) {
-    const Breakdown terms = predict_terms(one, calibration);
-    const double error = terms.total() / one.seconds - 1;
-    const bool held = holding && left_out(arguments, one);
-    if (held || !holding) {
-      errors["all"].push_back(error);
-      if (one.measured->complete) errors["complete"].push_back(error);
-      errors[one.measured->source + " " + one.run->accelerator->id].push_back(error);
-    }
-    Json line;
-    line["id"] = one.run->id;
-    line["held"] = held;
-    line["error"] = error;
-    line["measured"] = one.seconds;
-    line["recompute"] = word_of(one.question.plan.recompute);
-    for (std::size_t t = 0; t < kTerms; ++t) {
-      if (terms.seconds[t] > 0) {
-        line["terms"][std::string(kTermNames[t])] = terms.seconds[t] / one.seconds;
-      }
-    }
-    const TrainingMemory memory = predict_memory(one, calibration);
-    line["memory"] = {{"weights", memory.weights},      {"gradients", memory.gradients},
-                      {"optimizer", memory.optimizer},  {"activations", memory.activations},
-                      {"transient", memory.transient},  {"gathered", memory.gathered},
-                      {"allocated", memory.allocated()}};
-    if (dump) dump << line.dump() << '\n';
+  for (const Prediction& prediction : predictions) {
+    const MeasuredRow& row = *prediction.one->measured;
+    const double error = prediction.error();
+    errors["all"].push_back(error);
+    if (row.complete) errors["complete"].push_back(error);
+    errors[kind_of_question(prediction.one->question)].push_back(error);
+    errors[row.source].push_back(error);
+    errors[row.source + " " + prediction.one->run->accelerator->id].push_back(error);
+    if (dump) dump << line_of(prediction).dump() << '\n';
   }
   print_errors(errors);
 }
@@ -161,21 +174,34 @@ Status write_file(const std::string& path, const Calibration& calibration,
   return environment_error(path + ": writing failed");
 }
 
-/// Fits once for each fold without it; every row's measured over predicted from the fit that did
+/// The part of the rows a case belongs to, that is left out together.
+std::string part_of(const TrainingCase& one, const std::string& leave) {
+  return leave == "source" ? one.measured->source : fmt::to_string(one.measured->fold);
+}
+
+/// Fits from the priors once for each part without it; every row's prediction by the fit that did
 /// not see it.
-std::vector<KindedRatio> cross_validate(const Calibration& start, const TrainingCases& cases) {
-  std::vector<KindedRatio> ratios;
-  for (int fold = 0; fold < 5; ++fold) {
-    const auto held = [fold](const TrainingCase& one) { return one.measured->fold == fold; };
-    if (std::none_of(cases.cases.begin(), cases.cases.end(), held)) continue;
+std::vector<Prediction> cross_validate(const Calibration& start, const TrainingCases& cases,
+                                       const std::string& leave) {
+  std::set<std::string> parts;
+  for (const TrainingCase& one : cases.cases) parts.insert(part_of(one, leave));
+  std::vector<Prediction> predictions;
+  for (const std::string& part : parts) {
+    const auto held = [&](const TrainingCase& one) { return part_of(one, leave) == part; };
     Calibration calibration = start;
     reset_to_priors(calibration);
     fit_training(calibration, cases, [&](const TrainingCase& one) { return !held(one); });
     for (const TrainingCase& one : cases.cases) {
-      if (!held(one)) continue;
-      const double predicted = predict_terms(one, calibration).total();
-      ratios.push_back({kind_of_question(one.question), one.seconds / predicted});
+      if (held(one)) predictions.push_back(predict(one, calibration));
     }
+  }
+  return predictions;
+}
+
+std::vector<KindedRatio> ratios_of(const std::vector<Prediction>& predictions) {
+  std::vector<KindedRatio> ratios;
+  for (const Prediction& one : predictions) {
+    ratios.push_back({kind_of_question(one.one->question), 1 / (1 + one.error())});
   }
   return ratios;
 }
@@ -191,15 +217,31 @@ Status run(const Arguments& arguments) {
       load_training_cases(arguments.runs, *catalog, *models, *calibration);
   if (!cases) return forward_error(cases);
   for (const std::string& note : cases->notes) fmt::print(stderr, "{}\n", note);
+  if (!arguments.leave.empty()) {
+    report(arguments, cross_validate(*calibration, *cases, arguments.leave));
+    return {};
+  }
   std::vector<std::int64_t> rows;
   if (!arguments.as_is) {
-    rows = fit_training(*calibration, *cases,
-                        [&](const TrainingCase& one) { return !left_out(arguments, one); });
+    reset_to_priors(*calibration);
+    rows = fit_training(*calibration, *cases, [](const TrainingCase&) { return true; });
   }
   print_constants(*calibration, rows);
-  report(arguments, *cases, *calibration);
+  std::vector<Prediction> predictions;
+  for (const TrainingCase& one : cases->cases) predictions.push_back(predict(one, *calibration));
+  report(arguments, predictions);
+  if (!arguments.check.empty()) {
+    Result<TrainingCases> checked =
+        load_training_cases(arguments.check, *catalog, *models, *calibration);
+    if (!checked) return forward_error(checked);
+    predictions.clear();
+    for (const TrainingCase& one : checked->cases)
+      predictions.push_back(predict(one, *calibration));
+    report(arguments, predictions);
+  }
   if (arguments.out.empty()) return {};
-  calibration->set_residuals(residual_kinds(cross_validate(*calibration, *cases)));
+  calibration->set_residuals(
+      residual_kinds(ratios_of(cross_validate(*calibration, *cases, "fold"))));
   return write_file(arguments.out, *calibration, rows);
 }
 

@@ -21,6 +21,7 @@ using Residuals = std::function<std::vector<double>(const Calibration&)>;
 
 struct FitOptions {
   int iterations = 30;
+  double tolerance = 1e-4;      ///< relative gain of an iteration below which the fit ends
   double noise = 0.04;          ///< standard deviation of a row that nothing explains
   double huber = 2;             ///< residuals beyond so many of it count linearly
   std::vector<double> weights;  ///< of the rows; empty: 1
@@ -41,7 +42,7 @@ class Fit {
     for (int i = 0; i < options_.iterations; ++i) {
       const double before = cost;
       if (!step(cost, damping)) break;
-      if (before - cost < 1e-4 * before) break;
+      if (before - cost < options_.tolerance * before) break;
     }
     return cost;
   }

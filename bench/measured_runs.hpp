@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -35,10 +36,9 @@ inline std::optional<double> number_in(const nlohmann::json& object, const char*
   return at->get<double>();
 }
 
-/// In file order. Precondition: `path` is a run file of the published form.
-inline std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
-  std::ifstream file(path);
-  const nlohmann::json document = nlohmann::json::parse(file);
+/// In file order. Precondition: `text` is a run file of the published form.
+inline std::vector<MeasuredRow> measured_rows_of(const std::string& text) {
+  const nlohmann::json document = nlohmann::json::parse(text);
   std::vector<MeasuredRow> rows;
   for (const nlohmann::json& row : document.at("rows")) {
     const nlohmann::json& result = row.at("result");
@@ -58,6 +58,12 @@ inline std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
     rows.push_back(std::move(measured));
   }
   return rows;
+}
+
+/// The same from a file.
+inline std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
+  std::ifstream file(path);
+  return measured_rows_of(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 }  // namespace orrery

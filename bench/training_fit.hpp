@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +13,7 @@
 
 #include "bench/fit.hpp"
 #include "bench/measured_runs.hpp"
+#include "bench/single_node_csv.hpp"
 #include "perf/run_file.hpp"
 #include "perf/training_estimate.hpp"
 #include "perf/training_step.hpp"
@@ -49,14 +53,20 @@ inline std::optional<double> measured_seconds(const MeasuredRow& row, const RunQ
 }
 
 /// Rows with a stated layout (or one the software's mesh implies) and a measured step.
+/// A path that ends in ".csv" is read as bench/single_node_csv.hpp says.
 inline Result<TrainingCases> load_training_cases(const std::string& path, const Catalog& catalog,
                                                  const ModelCatalog& models,
                                                  const Calibration& calibration) {
-  Result<RunFile> file = RunFile::load(path, catalog, models);
+  std::ifstream stream(path);
+  if (!stream) return environment_error(path + ": cannot be read");
+  const std::string text = path.ends_with(".csv")
+                               ? run_file_of_csv(stream)
+                               : std::string(std::istreambuf_iterator<char>(stream), {});
+  Result<RunFile> file = RunFile::parse(text, path, {catalog, models});
   if (!file) return forward_error(file);
   TrainingCases result;
   result.file = std::make_unique<RunFile>(*std::move(file));
-  result.rows = read_measured_rows(path);
+  result.rows = measured_rows_of(text);
   for (std::size_t i = 0; i < result.rows.size(); ++i) {
     const MeasuredRow& row = result.rows[i];
     const auto* run = std::get_if<TrainingRun>(&result.file->runs[i]);
@@ -104,6 +114,87 @@ inline void reset_to_priors(Calibration& calibration) {
   }
 }
 
+/// Rows of one source err together, so many of them say less than as many sources of one: a row
+/// weighs with the fourth root of how many its source has. The mean is 1.
+inline std::vector<double> source_weights(const std::vector<const TrainingCase*>& cases) {
+  std::map<std::string, double> rows;
+  for (const TrainingCase* one : cases) ++rows[one->measured->source];
+  std::vector<double> weights;
+  double sum = 0;
+  for (const TrainingCase* one : cases) {
+    weights.push_back(std::pow(rows[one->measured->source], -0.25));
+    sum += weights.back();
+  }
+  for (double& weight : weights) weight *= static_cast<double>(cases.size()) / sum;
+  return weights;
+}
+
+/// Residuals of cases. A change of one constant computes only those it can move again: the ones
+/// that a step of its spread, or going to one of its bounds, moved at the start.
+class TrainingResiduals {
+ public:
+  TrainingResiduals(std::vector<const TrainingCase*> cases, Calibration start)
+      : cases_(std::move(cases)), kept_calibration_(std::move(start)) {
+    kept_ = all(kept_calibration_);
+    for (std::size_t i = 0; i < kept_calibration_.constants().size(); ++i) {
+      reach_.push_back(reach_of(i));
+    }
+  }
+
+  std::vector<double> operator()(const Calibration& tried) {
+    std::vector<std::size_t> changed;
+    for (std::size_t i = 0; i < reach_.size(); ++i) {
+      const double kept = kept_calibration_.constants()[i].value;
+      if (tried.constants()[i].value != kept) changed.push_back(i);
+    }
+    if (changed.size() > 1) {
+      kept_ = all(tried);
+      kept_calibration_ = tried;
+      return kept_;
+    }
+    std::vector<double> now = kept_;
+    for (const std::size_t constant : changed) {
+      for (const std::size_t row : reach_[constant]) now[row] = residual(tried, row);
+    }
+    return now;
+  }
+
+ private:
+  [[nodiscard]] double residual(const Calibration& tried, std::size_t row) const {
+    return std::log(predict_terms(*cases_[row], tried).total() / cases_[row]->seconds);
+  }
+
+  [[nodiscard]] std::vector<double> all(const Calibration& tried) const {
+    std::vector<double> residuals(cases_.size());
+    for (std::size_t r = 0; r < cases_.size(); ++r) residuals[r] = residual(tried, r);
+    return residuals;
+  }
+
+  std::vector<std::size_t> reach_of(std::size_t constant) {
+    const CalibrationConstant c = kept_calibration_.constants()[constant];
+    std::vector<bool> moves(cases_.size());
+    if (c.spread > 0) {
+      for (const double value : {c.value + 0.02 * c.spread, c.low, c.high}) {
+        kept_calibration_.set_value(constant, value);
+        for (std::size_t r = 0; r < cases_.size(); ++r) {
+          if (!moves[r]) moves[r] = std::abs(residual(kept_calibration_, r) - kept_[r]) > 1e-5;
+        }
+      }
+      kept_calibration_.set_value(constant, c.value);
+    }
+    std::vector<std::size_t> rows;
+    for (std::size_t r = 0; r < cases_.size(); ++r) {
+      if (moves[r]) rows.push_back(r);
+    }
+    return rows;
+  }
+
+  std::vector<const TrainingCase*> cases_;
+  Calibration kept_calibration_;
+  std::vector<double> kept_;
+  std::vector<std::vector<std::size_t>> reach_;
+};
+
 /// Fits to the cases `used` accepts. Returns how many rows each constant moves.
 template <class Used>
 std::vector<std::int64_t> fit_training(Calibration& calibration, const TrainingCases& cases,
@@ -112,14 +203,9 @@ std::vector<std::int64_t> fit_training(Calibration& calibration, const TrainingC
   for (const TrainingCase& one : cases.cases) {
     if (used(one)) chosen.push_back(&one);
   }
-  const Residuals residuals = [&](const Calibration& tried) {
-    std::vector<double> logs;
-    for (const TrainingCase* one : chosen) {
-      logs.push_back(std::log(predict_terms(*one, tried).total() / one->seconds));
-    }
-    return logs;
-  };
-  Fit fit(calibration, residuals, {});
+  const Residuals residuals = TrainingResiduals(chosen, calibration);
+  Fit fit(calibration, residuals,
+          {.iterations = 80, .tolerance = 1e-5, .weights = source_weights(chosen)});
   fit.run();
   return fit.rows_moved();
 }

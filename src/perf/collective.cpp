@@ -146,7 +146,9 @@ double dispatch_seconds(const Network& network, const Span& span, const Dispatch
     if (here > below) {
       const Network::Level& level = network.levels[i];
       const double units = span.size / below;
-      const double others = (units - 1) * (1 - math::pow(1 - 1 / units, dispatch.fanout));
+      const double merged = (units - 1) * (1 - math::pow(1 - 1 / units, dispatch.fanout));
+      const double single = (units - 1) / units * dispatch.fanout;
+      const double others = single - dispatch.merging * (single - merged);
       const double axis = level.dimensions > 0 ? math::pow(here, 1.0 / level.dimensions) / 4 : 1;
       longest = std::max(longest, dispatch.bytes * others * std::max(1.0, axis) / level.all_to_all);
     }

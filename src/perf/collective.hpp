@@ -50,11 +50,13 @@ struct Span {
 [[nodiscard]] double all_to_all_seconds(const Network& network, const Span& span, double bytes);
 /// What a rank sends to the experts of others.
 struct Dispatch {
-  double bytes = 0;   ///< of all its tokens, once
-  double fanout = 1;  ///< experts each token visits
+  double bytes = 0;    ///< of all its tokens, once
+  double fanout = 1;   ///< experts each token visits
+  double merging = 1;  ///< part of the copies to one unit that are sent only once
 };
-/// All-to-all of tokens to experts drawn evenly over the group. A token crosses to each unit of a
-/// level once, however many of its experts are there: u (1 - (1 - 1/u)^fanout) of u units.
+/// All-to-all of tokens to experts drawn evenly over the group. Merged, a token crosses to each
+/// unit of a level once, however many of its experts are there: u (1 - (1 - 1/u)^fanout) of u
+/// units.
 [[nodiscard]] double dispatch_seconds(const Network& network, const Span& span,
                                       const Dispatch& dispatch);
 /// `bytes` to a rank `stride` away.

@@ -50,6 +50,16 @@ TEST(Collective, sums_in_the_switch_halve_the_traffic_of_an_all_reduce) {
   EXPECT_DOUBLE_EQ(all_reduce_seconds(network, span, 8e9), ring / 2);
 }
 
+TEST(Collective, copies_of_a_token_that_are_not_merged_all_cross) {
+  const Network network = two_levels();
+  const Span span = span_of(network, 16, 1);
+  // Half of the experts of a token are in the other of two domains.
+  EXPECT_DOUBLE_EQ(dispatch_seconds(network, span, {.bytes = 1e9, .fanout = 8, .merging = 0}),
+                   8 * 0.5 * 1e9 / 10e9);
+  const double one = dispatch_seconds(network, span, {.bytes = 1e9, .fanout = 1, .merging = 1});
+  EXPECT_DOUBLE_EQ(dispatch_seconds(network, span, {.bytes = 1e9, .fanout = 1, .merging = 0}), one);
+}
+
 TEST(Collective, a_token_crosses_to_a_domain_once_however_many_of_its_experts_are_there) {
   const Network network = two_levels();
   const Span span = span_of(network, 16, 1);

@@ -131,7 +131,9 @@ class LayerCounter {
     } else {
       const double fit = layer_.head_dim / (64 * std::ceil(layer_.head_dim / 64));
       const double depth = layer_.head_dim * math::pow(fit, constants_.head_misfit);
-      const double rate = constants_.wide_rate * depth / (depth + constants_.depth_half);
+      double rate = constants_.wide_rate * depth / (depth + constants_.depth_half);
+      // Matrix units want rows that start at multiples of 16 bytes.
+      if (std::fmod(layer_.head_dim * kWideBytes, 16) != 0) rate /= constants_.misaligned;
       const double scores = tokens_ * work_.job->sequence.value() * layer_.heads / tp_ * kWideBytes;
       const double softmax = pass_seconds(constants_, constants_.unfused_passes * scores);
       forward = flops / rate + softmax;
@@ -167,10 +169,14 @@ class LayerCounter {
     cost_.backward[Term::kAttention] += 2.5 * seconds;
   }
 
-  /// Permuting tokens to experts and back.
+  /// Permuting tokens to experts and back; biases and what follows them in kernels of their own.
   void add_permutation() {
     const double bytes = 4 * kWideBytes * expert_visits() * dispatch_width();
-    const double seconds = pass_seconds(constants_, constants_.permute_passes * bytes);
+    double seconds = pass_seconds(constants_, constants_.permute_passes * bytes);
+    if (layer_.expert_biases) {
+      const double inner = kWideBytes * expert_visits() * (layer_.gates + 1) * layer_.expert_ffn;
+      seconds += pass_seconds(constants_, constants_.biased_passes * inner);
+    }
     cost_.forward[Term::kElementwise] += seconds;
     cost_.backward[Term::kElementwise] += seconds;
   }
@@ -188,16 +194,18 @@ class LayerCounter {
     for (double& term : cost_.backward.seconds) term *= constants_.scale;
   }
 
-  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits.
-  /// Kernels of a layer differ in length, so the joint is smooth: a root mean square of both.
+  /// The host starts kernels ahead of the device; where it cannot keep up, the device waits. The
+  /// joint is smooth, and wider with experts, whose kernels differ more in length.
   void add_launch() {
     double host = constants_.layer_launch;
     if (layer_.experts > 0) {
-      host += constants_.expert_launch +
-              constants_.local_expert_launch * std::sqrt(layer_.experts / plan_.ep);
+      host += constants_.local_expert_launch * math::pow(layer_.experts / plan_.ep, 0.75);
     }
-    const auto waiting = [host](double device) {
-      return std::sqrt(device * device + host * host) - device;
+    const bool wide = layer_.experts > 0;
+    const auto waiting = [host, wide](double device) {
+      const double a = device * device;
+      const double b = host * host;
+      return (wide ? std::sqrt(a + b) : std::sqrt(std::sqrt(a * a + b * b))) - device;
     };
     cost_.forward[Term::kLaunch] = waiting(cost_.forward.total());
     cost_.backward[Term::kLaunch] = waiting(cost_.backward.total());
@@ -263,7 +271,8 @@ class LayerCounter {
     if (plan_.ep <= 1) return;
     const Span span = span_of(constants_.network, plan_.ep, 1);
     const double bytes = tokens_ / tp_ * dispatch_width() * kWideBytes * constants_.imbalance;
-    const double one = dispatch_seconds(constants_.network, span, {bytes, layer_.experts_active});
+    const double one = dispatch_seconds(
+        constants_.network, span, {bytes, layer_.experts_active, constants_.dispatch_merging});
     const double again = plan_.recompute == Recompute::kFull ? 2 * one : 0;
     cost_.forward[Term::kExpertParallel] =
         exposed(2 * one, cost_.compute_forward, constants_.expert_overlap);
@@ -309,8 +318,7 @@ EndsCost ends_cost(const JobWork& work, const ParallelPlan& plan,
   const ProductSize size{.m = tokens, .n = vocab, .k = hidden};
   const double product = product_seconds(constants, size, constants.wide_rate, 2);
   const double products = work.job->task == TrainingTask::kLora ? 2 : 3;
-  // The loss reads and writes the logits in 16 and in 32 bits, forward and backward.
-  const double loss = pass_seconds(constants, tokens * vocab * (2 + 4 + 4 + 2));
+  const double loss = pass_seconds(constants, tokens * vocab * constants.loss_bytes);
   cost.head = constants.scale * (products * product + loss);
   cost.embedding = constants.scale * pass_seconds(constants, 3 * 2 * tokens * hidden);
   return cost;

@@ -98,6 +98,7 @@ void add_experts(const Transformer& model, LayerWork& work) {
   work.experts = real(experts.count);
   work.experts_active = real(experts.active);
   work.expert_ffn = real(experts.ffn);
+  work.expert_biases = model.mlp_bias;
   work.products.push_back({.n = work.experts, .k = h, .cut = Cut::kReplicated, .narrow = false});
   if (outer != h) {
     work.products.push_back({.n = outer, .k = h, .cut = Cut::kReplicated});

@@ -48,6 +48,7 @@ struct LayerWork {
   double scan_width = 0;      ///< elements a token that linear mixers pass over
   double ffn_width = 0;       ///< inner width of the dense and shared parts together, as cut by tp
   double expert_ffn = 0;
+  bool expert_biases = false;
   double experts = 0;
   double experts_active = 0;
   double gates = 1;  ///< 2: gated feed-forward

@@ -16,6 +16,18 @@ StageLayers deal_layers(double layers, std::uint32_t stages) {
   return {.most = most, .first = first, .last = last};
 }
 
+StageLayers deal_layers(double layers, const StageShape& shape) {
+  if (shape.stages == 1) return deal_layers(layers, 1);
+  const double chunks = double{1} * shape.stages * shape.chunks;
+  const double each = std::ceil(layers / chunks);
+  const double spare = each * chunks - layers;
+  const double most = each * shape.chunks;
+  double last = std::ceil(spare / 2);
+  if (spare > 2) last = std::min({spare, each, std::ceil(shape.tail)});
+  const double first = std::min(std::floor(spare / 2), spare - last);
+  return {.most = most, .first = std::max(0.0, most - first), .last = std::max(0.0, most - last)};
+}
+
 double pipeline_seconds(std::span<const double> stage_seconds, double micro_batches,
                         double chunks) {
   double slowest = 0;

@@ -19,6 +19,17 @@ struct StageLayers {
 /// last and the first stage in turn (Llama 3: 126 layers on 16 stages are 7 + 14 x 8 + 7).
 [[nodiscard]] StageLayers deal_layers(double layers, std::uint32_t stages);
 
+struct StageShape {
+  std::uint32_t stages = 1;
+  std::uint32_t chunks = 1;  ///< virtual stages of each
+  double tail = 0;           ///< what the last stage has to do beside layers, in layers
+};
+
+/// The same with virtual stages, and as layouts are written by hand: where more than a layer at
+/// either end is to spare, the last stage gives as many as its tail takes (DeepSeek-V3: 61 layers
+/// on 16 stages are 15 x 4 + 1 with the prediction module and two heads).
+[[nodiscard]] StageLayers deal_layers(double layers, const StageShape& shape);
+
 /// Seconds of `micro_batches` through stages whose forward and backward of one micro-batch together
 /// take `stage_seconds`, one-forward-one-backward with `chunks` virtual stages a rank: the slowest
 /// stage works on every micro-batch, the others once on the critical path. Exact for equal stages,

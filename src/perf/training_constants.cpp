@@ -94,9 +94,10 @@ void set_rates(const Resolver& resolve, const Machine& machine, const TrainingJo
   c.memory_rate = machine.memory_bandwidth * resolve.by_generation("memory.fraction");
   c.flash_rate = wide_peak * resolve.by_generation_and_stack("attention.flash");
   c.flash_backward = resolve.plain("attention.backward");
-  c.flash_half = resolve.plain("attention.half");
+  c.flash_half = resolve.by_stack("attention.half");
   c.sinks = resolve.plain("attention.sinks");
   c.unfused_passes = resolve.plain("attention.unfused_passes");
+  c.misaligned = resolve.plain("attention.misaligned");
   c.head_misfit = resolve.plain("attention.misfit");
   c.flash_misfit = resolve.plain("attention.flash_misfit");
 }
@@ -106,13 +107,15 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   if (job.precision.execution == Execution::kEager) c.passes *= resolve.plain("passes.eager");
   c.scan_passes = resolve.by_stack("scan.passes");
   c.layer_launch = resolve.by_stack("launch.layer");
-  c.expert_launch = resolve.by_stack("launch.expert");
   c.local_expert_launch = resolve.by_stack("launch.local_expert");
   if (job.precision.scaling == Scaling::kBlock) {
-    c.local_expert_launch *= resolve.plain("launch.local_expert.block");
+    c.local_expert_launch = resolve.plain("launch.local_expert.block");
   }
   c.send_launch = resolve.by_stack("launch.send");
   c.permute_passes = resolve.by_stack("expert.passes");
+  c.biased_passes = resolve.by_stack("expert.biased");
+  c.loss_bytes = resolve.by_stack("loss.bytes");
+  c.dispatch_merging = resolve.by_generation("expert.merging");
   c.imbalance = resolve.plain("expert.imbalance");
   c.step_fixed = resolve.by_stack("launch.step");
   c.tensor_overlap = resolve.by_generation_or_stack("overlap.tensor");
@@ -122,6 +125,7 @@ void set_overheads(const Resolver& resolve, const TrainingJob& job, TrainingCons
   c.pipeline_overlap = resolve.by_stack("overlap.pipeline");
   c.gradient_bytes =
       job.precision.format == NumberFormat::kFp16 ? 2 : resolve.by_stack("gradient.bytes");
+  c.accumulated_bytes = resolve.by_stack("accumulate.bytes");
   c.optimizer_passes = resolve.by_stack("optimizer.passes");
   c.lora_backward = resolve.plain("lora.backward");
   c.jitter = resolve.plain("jitter");
@@ -132,12 +136,10 @@ struct ReleaseKnot {
   double years;
   std::string_view word;
 };
-constexpr std::array<ReleaseKnot, 6> kReleases = {{{5 + 8 / 12.0, "25-09"},
-                                                   {5 + 10 / 12.0, "25-11"},
+constexpr std::array<ReleaseKnot, 4> kReleases = {{{5 + 8 / 12.0, "25-09"},
                                                    {6 + 1 / 12.0, "26-02"},
                                                    {6 + 3 / 12.0, "26-04"},
-                                                   {6 + 5 / 12.0, "26-06"},
-                                                   {6 + 7 / 12.0, "26-08"}}};
+                                                   {6 + 5 / 12.0, "26-06"}}};
 
 /// A constant known at some releases, linear between them and constant outside.
 double at_release(const Calibration& calibration, const std::string& name, double years) {
@@ -154,14 +156,16 @@ double at_release(const Calibration& calibration, const std::string& name, doubl
   return value(kReleases.size() - 1);
 }
 
-void set_release(const Calibration& calibration, double years, TrainingConstants& constants) {
-  constants.scale = at_release(calibration, "release.all", years);
-  const double experts = at_release(calibration, "release.experts", years);
-  constants.expert_rate_factor *=
-      math::pow(experts, -calibration.first_of({"release.experts.rate"}));
-  constants.expert_launch *= experts;
+/// Later releases fuse the quantisation of block-scaled operands into the grouped products and
+/// start them from graphs: less of what experts cost beside products and exchange.
+void set_release(const Calibration& calibration, const TrainingJob& job,
+                 TrainingConstants& constants) {
+  constants.scale = at_release(calibration, "release.all", *job.release);
+  if (job.precision.scaling != Scaling::kBlock) return;
+  const double experts = at_release(calibration, "release.experts", *job.release);
   constants.local_expert_launch *= experts;
   constants.permute_passes *= experts;
+  constants.biased_passes *= experts;
 }
 
 }  // namespace
@@ -193,7 +197,7 @@ TrainingConstants training_constants(const Machine& machine, const TrainingJob& 
   set_overheads(resolve, job, constants);
   constants.network = network_of(machine, calibration);
   if (job.release) {
-    set_release(calibration, *job.release, constants);
+    set_release(calibration, job, constants);
   } else {
     constants.scale = resolve.by_generation("release.unknown");
   }

@@ -27,18 +27,21 @@ struct TrainingConstants {
   double sinks = 1;           ///< time with learned sinks over that without
   double flash_half = 0;      ///< sequence at which the kernel reaches half its rate
   double unfused_passes = 0;  ///< over the scores
+  double misaligned = 1;      ///< time of unfused attention over that with aligned rows
   double head_misfit = 0;     ///< exponent of the filled part of a head's 64-wide tiles, unfused
   double flash_misfit = 0;    ///< of its 128-wide tiles, flash
   // Passes over activations and fixed times.
   double scan_passes = 1;          ///< element-wise traffic of linear mixers, the same
   double passes = 1;               ///< element-wise traffic over what formula 3 counts
+  double loss_bytes = 0;           ///< read and written for each logit
   double cast_passes = 0;          ///< over operands, to make them narrow
   double layer_launch = 0;         ///< seconds the host needs to start a layer's forward pass
-  double expert_launch = 0;        ///< more of it with experts
-  double local_expert_launch = 0;  ///< and for each expert of the rank
+  double local_expert_launch = 0;  ///< more of it for the square root of the rank's experts
   double send_launch = 0;          ///< seconds to hand a micro-batch to the next stage
   double permute_passes = 0;
+  double biased_passes = 0;  ///< over the inner width of experts with biases
   double imbalance = 1;
+  double dispatch_merging = 1;  ///< part of the copies of a token to one node that are sent once
   double step_fixed = 0;
   // Parts of communication that run beside computation.
   double tensor_overlap = 0;
@@ -48,6 +51,7 @@ struct TrainingConstants {
   double pipeline_overlap = 0;
   double gradient_bytes = 4;
   double optimizer_passes = 1;
+  double accumulated_bytes = 0;  ///< moved for each parameter to add up gradients of micro-batches
   double lora_backward = 1;
   double jitter = 0;  ///< relative spread of a rank's step
   double scale = 1;   ///< all computation; the release of the stack

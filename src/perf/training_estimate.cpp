@@ -145,6 +145,8 @@ void close_recompute(RunQuestion& question, const TrainingModel& model) {
     question.plan.recompute = mode;
     if (fits()) return;
   }
+  // Recipes of releases recompute single cheap operators instead of layers.
+  if (question.job.release) return;
   question.plan.recompute = Recompute::kFull;
   const auto layers = static_cast<std::uint32_t>(model.work().layers / question.plan.pp);
   for (std::uint32_t n = 1; n < layers; ++n) {

@@ -55,6 +55,7 @@ class StepCounter {
     constants_ = &constants;
     count_parameters();
     set_recomputed_share();
+    deal();
     add_pipeline();
     add_sends();
     if (trained() && plan_.zero < 3) add_data_parallel();
@@ -95,12 +96,24 @@ class StepCounter {
     }
   }
 
+  /// Layers to stages. A prediction module is a layer and a head of its own.
+  void deal() {
+    layer_ = layer_terms();
+    layer_seconds_ = layer_.total();
+    head_ = blocks_.ends.head + model_.prediction_layers * (blocks_.ends.head + layer_seconds_);
+    stages_ = deal_layers(model_.layers, {plan_.pp, plan_.vpp, head_ / layer_seconds_});
+  }
+
   /// A micro-batch in one layer, both passes, fully sharded parameters gathered.
   [[nodiscard]] Breakdown layer_terms() const {
     Breakdown layer = blocks_.layer.forward;
     layer.add(blocks_.layer.backward, 1);
     layer[Term::kRecompute] += recomputed_share_ * blocks_.layer.recomputed;
     if (plan_.zero >= 3) layer[Term::kShard] += shard_seconds();
+    if (trained() && plan_.zero < 2 && micro_batches_ > 1) {
+      layer[Term::kElementwise] +=
+          pass_seconds(*constants_, constants_->accumulated_bytes * (dense_ + routed_));
+    }
     return layer;
   }
 
@@ -129,34 +142,28 @@ class StepCounter {
   }
 
   void add_pipeline() {
-    const Breakdown layer = layer_terms();
-    layer_seconds_ = layer.total();
-    const StageLayers stages = deal_layers(model_.layers, plan_.pp);
-    const double first = stages.first * layer_seconds_ + blocks_.ends.embedding;
-    // A prediction module is a layer and a head of its own.
-    const double head =
-        blocks_.ends.head + model_.prediction_layers * (blocks_.ends.head + layer_seconds_);
-    const double last = stages.last * layer_seconds_ + head;
+    const double first = stages_.first * layer_seconds_ + blocks_.ends.embedding;
+    const double last = stages_.last * layer_seconds_ + head_;
     if (plan_.pp == 1) {
-      terms_.add(layer, micro_batches_ * model_.layers);
-      terms_[Term::kEnds] = micro_batches_ * (blocks_.ends.embedding + head);
+      terms_.add(layer_, micro_batches_ * model_.layers);
+      terms_[Term::kEnds] = micro_batches_ * (blocks_.ends.embedding + head_);
       return;
     }
-    const double middle = stages.most * layer_seconds_;
+    const double middle = stages_.most * layer_seconds_;
     const double slowest = std::max({first, last, plan_.pp > 2 ? middle : 0});
     // The slowest stage's own work on every micro-batch; the rest of the critical path is bubble.
-    double layers = stages.most;
+    double layers = stages_.most;
     double ends = 0;
     if (slowest == last) {
-      layers = stages.last;
-      ends = head;
+      layers = stages_.last;
+      ends = head_;
     } else if (slowest == first) {
-      layers = stages.first;
+      layers = stages_.first;
       ends = blocks_.ends.embedding;
     }
-    terms_.add(layer, micro_batches_ * layers);
+    terms_.add(layer_, micro_batches_ * layers);
     terms_[Term::kEnds] = micro_batches_ * ends;
-    const double all = model_.layers * layer_seconds_ + blocks_.ends.embedding + head;
+    const double all = model_.layers * layer_seconds_ + blocks_.ends.embedding + head_;
     terms_[Term::kPipelineBubble] = (all - slowest) / plan_.vpp;
   }
 
@@ -168,8 +175,11 @@ class StepCounter {
     // gather it inside their domain (scatter-gather, Narayanan et al. 2021).
     bytes /= plan_.tp;
     const double stride = static_cast<double>(plan_.ranks()) / plan_.pp;
-    const double one =
-        point_to_point_seconds(constants_->network, stride, bytes) + constants_->send_launch;
+    double one = point_to_point_seconds(constants_->network, stride, bytes);
+    // Between nodes the host takes part; inside one, the devices copy by themselves.
+    if (stride >= static_cast<double>(constants_->network.levels[0].size)) {
+      one += constants_->send_launch;
+    }
     const double steady = 2 * plan_.vpp * micro_batches_ * one;
     const double ramp = 2 * (plan_.pp - 1.0) * one;
     terms_[Term::kPipelineSend] = (1 - constants_->pipeline_overlap) * steady + ramp;
@@ -178,12 +188,13 @@ class StepCounter {
   /// Reduction of the gradients of the fullest stage, and gathering the updated parameters where
   /// the optimizer's state is sharded; beside the last micro-batch's computation.
   void add_data_parallel() {
-    const StageLayers stages = deal_layers(model_.layers, plan_.pp);
     const double ends = std::max(model_.embedding, model_.head) / plan_.tp;
-    const double dense = stages.most * dense_ + ends;
+    const double dense = stages_.most * dense_ + ends;
     double seconds = reduction(dense, replicas_, plan_.tp);
-    if (routed_ > 0) seconds += reduction(stages.most * routed_, expert_replicas(), expert_ranks());
-    double compute = stages.most * (blocks_.layer.compute_backward + blocks_.layer.compute_forward);
+    if (routed_ > 0)
+      seconds += reduction(stages_.most * routed_, expert_replicas(), expert_ranks());
+    double compute =
+        stages_.most * (blocks_.layer.compute_backward + blocks_.layer.compute_forward);
     // With virtual stages, gradients of a chunk go out while the other chunks still work.
     if (plan_.vpp > 1) compute *= std::min<double>(plan_.pp, micro_batches_);
     if (plan_.zero == 2) {
@@ -204,11 +215,10 @@ class StepCounter {
 
   void add_optimizer() {
     if (!trained()) return;
-    const StageLayers stages = deal_layers(model_.layers, plan_.pp);
     const double ends = std::max(model_.embedding, model_.head) / plan_.tp;
     const double sharded = plan_.zero >= 1 ? shard_ranks() : 1;
     const double routed_sharded = plan_.zero >= 1 ? expert_replicas() : 1;
-    held_ = (stages.most * dense_ + ends) / sharded + stages.most * routed_ / routed_sharded;
+    held_ = (stages_.most * dense_ + ends) / sharded + stages_.most * routed_ / routed_sharded;
     terms_[Term::kOptimizer] =
         pass_seconds(*constants_, constants_->optimizer_passes * kOptimizerBytes * held_);
   }
@@ -239,7 +249,10 @@ class StepCounter {
   double dense_ = 0;   ///< parameters of a mean layer on this rank, without routed experts
   double routed_ = 0;  ///< in routed experts
   double held_ = 0;    ///< parameters whose optimizer state this rank holds
+  Breakdown layer_;
   double layer_seconds_ = 0;
+  double head_ = 0;  ///< seconds of a micro-batch on the last stage beside its layers
+  StageLayers stages_;
   double recomputed_share_ = 1;
   Breakdown terms_;
 };
