@@ -288,7 +288,7 @@ void print_memory(const TrainingCases& cases, const Calibration& calibration) {
   for (const TrainingCase& one : cases.cases) {
     const Result<TrainingModel> model =
         TrainingModel::make(one.question.job, one.question.machine, calibration);
-    const TrainingMemory memory = model->memory(one.question.plan);
+    const TrainingMemory memory = memory_of(one.question, *model);
     ++ran;
     if (memory.total() > model->memory_limit()) ++alarms;
     if (!one.measured->allocated_gib) continue;

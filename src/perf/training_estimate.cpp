@@ -162,6 +162,15 @@ void close_recompute(RunQuestion& question, const TrainingModel& model) {
   }
 }
 
+TrainingMemory memory_of(const RunQuestion& question, const TrainingModel& model) {
+  const TrainingMemory memory = model.memory(question.plan);
+  if (!question.recompute_open || memory.total() <= model.memory_limit()) return memory;
+  RunQuestion roomier = question;
+  roomier.job.release.reset();
+  close_recompute(roomier, model);
+  return model.memory(roomier.plan);
+}
+
 std::string kind_of_question(const RunQuestion& question) {
   const TrainingStack stack =
       question.job.stack.value_or(stack_of(question.machine, question.job, question.plan));

@@ -89,6 +89,7 @@ Result<TrainingEstimate> estimate(const TrainingRun& run, const Catalog& catalog
   }
   result.plan = question->plan;
   result.cost = model->evaluate(question->plan);
+  result.cost.memory = memory_of(*question, *model);
   result.mfu = model->utilisation(result.cost.seconds);
   result.flops = model->model_flops() / (result.cost.seconds * static_cast<double>(run.count));
   result.fits = result.cost.memory.total() <= model->memory_limit();
