@@ -25,9 +25,9 @@ struct RunQuestion {
 /// few layers of a rank as it takes, all of them; on TPUs then what rests in host memory.
 void close_recompute(RunQuestion& question, const TrainingModel& model);
 
-/// Memory of the question's plan; where what is recomputed is open and the plan does not fit, of the
-/// one that recomputes as few layers as it takes (single operators, which recipes drop first, are
-/// not told apart).
+/// Memory of the question's plan; where what is recomputed is open and the plan does not fit, of
+/// the one that recomputes as few layers as it takes (single operators, which recipes drop first,
+/// are not told apart).
 [[nodiscard]] TrainingMemory memory_of(const RunQuestion& question, const TrainingModel& model);
 
 /// The kind of question, as Calibration::residual_of knows it: the stack, and whether the model has
