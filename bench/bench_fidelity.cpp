@@ -280,6 +280,51 @@ void print_ranking(const std::vector<Held>& held) {
                 .target = 0.2});
 }
 
+/// Throughput an accelerator, relative to the smallest system of the same model and layout, of the
+/// same source: how many points of it the prediction is off.
+void print_scaling(const std::vector<Held>& held) {
+  std::map<std::string, std::vector<const Held*>> groups;
+  for (const Held& row : held) {
+    const ParallelPlan& plan = row.one->question.plan;
+    const auto& m = row.one->measured->row.at("model");
+    groups[fmt::format("{} {} {} {} {} {}", row.one->measured->source, m.at("name").dump(),
+                       row.one->run->accelerator->id, row.one->run->sequence.value(), plan.tp,
+                       row.one->measured->row.at("mbs").dump())]
+        .push_back(&row);
+  }
+  double sum = 0;
+  double worst = 0;
+  double points = 0;
+  for (auto& [name, rows] : groups) {
+    const auto size = [](const Held* row) { return row->one->question.machine.ranks; };
+    std::sort(rows.begin(), rows.end(),
+              [&](const Held* a, const Held* b) { return size(a) < size(b); });
+    if (size(rows.back()) < 4 * size(rows.front())) continue;
+    const auto rate = [&](const Held* row, double seconds) {
+      return row->one->question.job.global_batch / seconds / static_cast<double>(size(row));
+    };
+    const Held* first = rows.front();
+    for (const Held* row : rows) {
+      if (size(row) == size(first)) continue;
+      const double measured = rate(row, row->one->seconds) / rate(first, first->one->seconds);
+      const double predicted = rate(row, row->predicted) / rate(first, first->predicted);
+      sum += std::abs(predicted - measured);
+      worst = std::max(worst, std::abs(predicted - measured));
+      ++points;
+    }
+  }
+  if (points == 0) return;
+  fmt::print(stderr,
+             "Scaling: efficiency off by {:.1f} points on average, {:.1f} at worst ({} "
+             "points, same layout on 4 times as many accelerators or more)\n",
+             100 * sum / points, 100 * worst, points);
+  print_figure({.bench = "fidelity",
+                .name = "scaling, efficiency off by",
+                .value = 100 * sum / points,
+                .unit = "points",
+                .target = 3});
+}
+
 void print_memory(const TrainingCases& cases, const Calibration& calibration) {
   double sum = 0;
   double rows = 0;
@@ -348,6 +393,7 @@ Status run() {
   print_table(shown, inside);
   print_figures(complete, inside);
   print_ranking(by_fold);
+  print_scaling(by_fold);
   print_memory(*cases, *calibration);
   const std::string path = ORRERY_SOURCE_DIR "/build/bench/fidelity.svg";
   std::ofstream(path) << fidelity_svg(
