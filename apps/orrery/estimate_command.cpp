@@ -3,10 +3,13 @@
 #include <cmath>
 
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/serving_json.hpp"
 #include "base/assert.hpp"
 #include "base/quantity_text.hpp"
 #include "base/text_table.hpp"
 #include "planner/run_estimate.hpp"
+#include "planner/serving_capacity.hpp"
+#include "planner/serving_space.hpp"
 
 namespace orrery {
 namespace {
@@ -57,7 +60,7 @@ Json estimate_json(const TrainingRun& run, const TrainingEstimate& estimate) {
   return json;
 }
 
-/// Rows of one kind, as they are printed.
+/// Rows as they are printed: all in one JSON array, or a table for each kind.
 class EstimatePrinter {
  public:
   explicit EstimatePrinter(const CommandOptions& options) : options_(options) {}
@@ -78,6 +81,31 @@ class EstimatePrinter {
                 estimate->fits ? "yes" : "no"});
   }
 
+  void add(const ServingRun& run, const Result<ServingEstimate>& estimate) {
+    if (!estimate) return add_error(run.id, estimate.error());
+    const ServingPrediction& predicted = estimate->prediction;
+    if (!is_finite(predicted)) {
+      return add_error(run.id,
+                       {.message = fmt::format("the catalog's rates of {} give no prediction",
+                                               run.accelerator->id),
+                        .where = run.where});
+    }
+    if (json()) {
+      array_.push_back(serving_estimate_json(run.id, *estimate));
+      return;
+    }
+    const ServingPlan& plan = estimate->job.plan;
+    const double tokens = predicted.output_tokens.value();
+    const ServingInterval& around = estimate->throughput;
+    services_.add(
+        {run.id, run.model.name, run.accelerator->id, fmt::format("{}", run.count),
+         fmt::format("{} x {}", plan.replicas, print_layout(plan)), fmt::format("{:.4g}", tokens),
+         fmt::format("{:.4g} to {:.4g}", tokens * around.low, tokens * around.high),
+         fmt::format("{:.3g}", predicted.ttft.value()),
+         fmt::format("{:.3g}", predicted.tpot.value()), fmt::format("{:.4g}", predicted.batch),
+         fmt::format("{:.1f}", bytes_used(predicted, plan) / 1e9), predicted.fits ? "yes" : "no"});
+  }
+
   void add_error(const std::string& id, const Error& error) {
     ++errors_;
     if (json()) {
@@ -92,7 +120,9 @@ class EstimatePrinter {
       print_json(array_);
       return;
     }
-    print_text(table_.text());
+    if (!table_.empty() || services_.empty()) print_text(table_.text());
+    if (!table_.empty() && !services_.empty()) print_text("\n");
+    if (!services_.empty()) print_text(services_.text());
     if (errors_ > 0) {
       print_message(fmt::format("{} rows without a prediction; the reasons are above\n", errors_));
     }
@@ -113,6 +143,18 @@ class EstimatePrinter {
                     {"MFU", Align::kRight},
                     {"GB", Align::kRight},
                     {"fits"}}};
+  TextTable services_{{{"run"},
+                       {"model"},
+                       {"accelerator"},
+                       {"n", Align::kRight},
+                       {"layout"},
+                       {"output tokens/s", Align::kRight},
+                       {"80 % interval"},
+                       {"TTFT s", Align::kRight},
+                       {"TPOT s", Align::kRight},
+                       {"batch", Align::kRight},
+                       {"GB", Align::kRight},
+                       {"fits"}}};
   std::size_t errors_ = 0;
 };
 
@@ -131,6 +173,8 @@ Status run_estimate(const CommandOptions& options, const std::string& path) {
       printer.add_error(bad->id, bad->error);
     } else if (const auto* training = std::get_if<TrainingRun>(&run)) {
       printer.add(*training, estimate(*training, *catalog, *calibration));
+    } else if (const auto* serving = std::get_if<ServingRun>(&run)) {
+      printer.add(*serving, estimate_serving(*serving, *calibration));
     }
   }
   printer.finish();
@@ -141,7 +185,7 @@ Status run_estimate(const CommandOptions& options, const std::string& path) {
 
 void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
   CLI::App* command = app.add_subcommand(
-      "estimate", "predict the step time of each run in a file of measured or planned runs");
+      "estimate", "predict each training or serving run in a file of measured or planned runs");
   auto path = std::make_shared<std::string>();
   command->add_option("--runs", *path, "run file (YAML or JSON), - for standard input")
       ->type_name("FILE")

@@ -10,6 +10,7 @@
 #include "apps/orrery/plan_json.hpp"
 #include "apps/orrery/plan_options.hpp"
 #include "apps/orrery/plan_text.hpp"
+#include "apps/orrery/serve_command.hpp"
 #include "base/quantity_text.hpp"
 #include "base/real_clock.hpp"
 #include "planner/launch_flags.hpp"
@@ -24,6 +25,7 @@ struct PlanCall {
   std::string html;
   std::optional<Launcher> emit;
   Sensitive sensitivity = Sensitive::kNo;
+  ServeChoice serve;
 };
 
 /// Counts on a terminal's last line, after the first second and then a few times a second.
@@ -138,7 +140,7 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
 void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
   auto call = std::make_shared<PlanCall>();
   CLI::App* verb = app.add_subcommand(
-      "plan", "how to split a model's training over accelerators, and what it costs");
+      "plan", "how to train (or --serve) a model on accelerators, and what it costs");
   add_plan_options(*verb, call->options);
   verb->add_flag_callback(
       "--sensitivity", [call] { call->sensitivity = Sensitive::kYes; },
@@ -153,8 +155,16 @@ void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
           },
           "print the best plan as flags of megatron, or configuration of deepspeed or fsdp")
       ->check(CLI::IsMember({"megatron", "deepspeed", "fsdp"}));
-  verb->callback([&options, &chosen, call] {
-    chosen = [&options, call] { return run_plan(options, *call); };
+  add_serve_options(*verb, call->serve);
+  verb->callback([&options, &chosen, call, verb] {
+    ServeOptions& serve = call->serve.options;
+    // The defaults of the options that training has too are not those of serving.
+    if (verb->count("--precision") > 0) serve.precision = call->options.precision;
+    if (verb->count("--objective") > 0) serve.objective = call->options.objective;
+    chosen = [&options, call] {
+      if (call->serve.wanted == Serving::kNo) return run_plan(options, *call);
+      return run_serve(options, {call->options, call->serve.options});
+    };
   });
 }
 

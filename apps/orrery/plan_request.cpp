@@ -6,8 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/nearest_name.hpp"
-#include "base/quantity_text.hpp"
+#include "apps/orrery/option_text.hpp"
 #include "fleet/builder.hpp"
 #include "perf/input.hpp"
 #include "planner/fleet_machines.hpp"
@@ -22,38 +21,6 @@ constexpr double kSequenceDefault = 8192;
 constexpr double kSequenceMax = 1e8;
 constexpr double kBatchMax = 1e9;
 constexpr std::uint64_t kAcceleratorsMax = 1u << 24;
-
-tl::unexpected<Error> wrong(std::string_view option, const std::string& what) {
-  return input_error({}, fmt::format("--{}: {}", option, what));
-}
-
-template <WordedEnum T>
-Result<T> word_option(std::string_view option, std::string_view text) {
-  std::vector<std::string_view> words;
-  std::string list;
-  for (const auto& entry : enum_words(T{})) {
-    if (entry.word == text) return entry.value;
-    words.push_back(entry.word);
-    list += (list.empty() ? "" : ", ") + std::string(entry.word);
-  }
-  return wrong(option,
-               fmt::format("\"{}\" is none of {}{}", text, list, did_you_mean(text, words)));
-}
-
-/// A quantity, or a bare number in base units.
-template <class Q>
-Result<Q> quantity_option(std::string_view option, const std::string& text) {
-  double number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size()) {
-    if (std::isfinite(number) && number > 0) return Q(number);
-    return wrong(option, fmt::format("{}: expected more than 0", text));
-  }
-  Result<Q> quantity = parse<Q>(text);
-  if (!quantity) return wrong(option, quantity.error().message);
-  if (quantity->value() <= 0) return wrong(option, fmt::format("{}: expected more than 0", text));
-  return quantity;
-}
 
 Result<Tokens> token_option(const std::string& text) {
   const bool named = text.find("tok") != std::string::npos;
@@ -196,18 +163,9 @@ class RequestBuilder {
     if (q.budget.has_value() != (q.objective == Objective::kTimeUnderBudget)) {
       return wrong("budget", "goes with --objective time-under-budget, and the other way round");
     }
-    if (!plan_.price.empty()) {
-      Result<PriceBasis> basis = word_option<PriceBasis>("price", plan_.price);
-      if (!basis) return forward_error(basis);
-      economics_.basis = *basis;
-    }
-    if (!plan_.region.empty()) economics_.site.region = plan_.region;
-    if (!plan_.storage.empty()) economics_.storage = plan_.storage;
-    if (!plan_.power_cap.empty()) {
-      Result<Watts> cap = quantity_option<Watts>("power-cap", plan_.power_cap);
-      if (!cap) return forward_error(cap);
-      economics_.power.cap = *cap;
-    }
+    Result<EconomicsOptions> economics = economics_option(plan_);
+    if (!economics) return forward_error(economics);
+    economics_ = *std::move(economics);
     return {};
   }
 
@@ -362,6 +320,23 @@ class RequestBuilder {
 };
 
 }  // namespace
+
+Result<EconomicsOptions> economics_option(const PlanOptions& plan) {
+  EconomicsOptions economics;
+  if (!plan.price.empty()) {
+    Result<PriceBasis> basis = word_option<PriceBasis>("price", plan.price);
+    if (!basis) return forward_error(basis);
+    economics.basis = *basis;
+  }
+  if (!plan.region.empty()) economics.site.region = plan.region;
+  if (!plan.storage.empty()) economics.storage = plan.storage;
+  if (!plan.power_cap.empty()) {
+    Result<Watts> cap = quantity_option<Watts>("power-cap", plan.power_cap);
+    if (!cap) return forward_error(cap);
+    economics.power.cap = *cap;
+  }
+  return economics;
+}
 
 Result<PlanRequest> plan_request(const CommandOptions& options, const PlanOptions& plan) {
   return RequestBuilder(options, plan).build();

@@ -37,6 +37,9 @@ struct PlanOptions {
   Effort effort = Effort::kPruned;
 };
 
+/// Price, region, storage and power cap as the options have them.
+[[nodiscard]] Result<EconomicsOptions> economics_option(const PlanOptions& plan);
+
 /// A question and everything it points to.
 struct PlanRequest {
   std::unique_ptr<Catalog> catalog;

@@ -46,6 +46,18 @@ class EconomicsBuilder {
       : facts_(facts), machine_(machine), options_(options) {}
 
   Result<Economics> build(double parameters) {
+    if (Status set = set_running(); !set) return forward_error(set);
+    if (Status set = set_reliability(parameters); !set) return forward_error(set);
+    return std::move(result_);
+  }
+
+  Result<Economics> build_running() {
+    if (Status set = set_running(); !set) return forward_error(set);
+    return std::move(result_);
+  }
+
+ private:
+  Status set_running() {
     const double per_node = std::max(1, machine_.node->accelerators_per_node);
     result_.accelerators =
         static_cast<double>(machine_.ranks) / std::max(1u, machine_.ranks_per_accelerator);
@@ -57,11 +69,9 @@ class EconomicsBuilder {
     if (!result_.site.value) return input_error({}, result_.site.missing);
     note(result_.site.value->assumptions);
     set_price();
-    if (Status set = set_reliability(parameters); !set) return forward_error(set);
-    return std::move(result_);
+    return {};
   }
 
- private:
   void note(const std::vector<std::string>& assumptions) {
     result_.assumptions.insert(result_.assumptions.end(), assumptions.begin(), assumptions.end());
   }
@@ -208,6 +218,16 @@ std::optional<Goodput> goodput_in(const Economics& economics, Seconds step) {
 Result<Economics> economics_of(const PlannerFacts& facts, const Machine& machine,
                                const ModelWork& model, const EconomicsOptions& options) {
   return EconomicsBuilder(facts, machine, options).build(model.parameters);
+}
+
+Result<Economics> running_costs_of(const PlannerFacts& facts, const NodeType& node,
+                                   const EconomicsOptions& options) {
+  Result<const Accelerator*> accelerator = facts.catalog.require<Accelerator>(node.accelerator);
+  if (!accelerator) return forward_error(accelerator);
+  Machine one;
+  one.accelerator = *accelerator;
+  one.node = &node;
+  return EconomicsBuilder(facts, one, options).build_running();
 }
 
 Status apply_power_cap(const PlannerFacts& facts, const PowerOptions& options, Machine& machine) {

@@ -65,6 +65,10 @@ struct Economics {
                                              const ModelWork& model,
                                              const EconomicsOptions& options);
 
+/// Of one accelerator of `node`, with its power, price and site alone.
+[[nodiscard]] Result<Economics> running_costs_of(const PlannerFacts& facts, const NodeType& node,
+                                                 const EconomicsOptions& options);
+
 /// A power cap slows the clock: rates of the machine as the cap leaves them.
 /// Errors: a cap the accelerator cannot hold; an accelerator without a published TDP.
 [[nodiscard]] Status apply_power_cap(const PlannerFacts& facts, const PowerOptions& options,

@@ -143,6 +143,25 @@ void oversubscribe(Machine& machine, std::uint64_t unit, double oversubscription
   machine.tiers[machine.tiers.size() - 2].size = unit;
 }
 
+std::vector<FleetPool> fleet_pools(const Topology& topology, const EconomicsOptions& economics) {
+  std::vector<FleetPool> all;
+  for (const NodePool& pool : pools_of(topology)) {
+    const NodeGroup& group = *pool.group;
+    const NodeType& node = topology.node_type(group);
+    const Accelerator& accelerator = topology.accelerator(group.type);
+    const std::uint64_t accelerators = pool.nodes * group.devices;
+    all.push_back(
+        {.label = fmt::format("{}:{} ({} x {} at {})", accelerator.id, accelerators, pool.nodes,
+                              node.id, topology.short_name(pool.site->domain)),
+         .accelerator = &accelerator,
+         .node = &node,
+         .accelerators = accelerators,
+         .domain = std::max<std::uint32_t>(group.scale_up_devices, group.devices),
+         .economics = site_economics(pool, economics)});
+  }
+  return all;
+}
+
 FleetMachines machines_of(const Topology& topology, const EconomicsOptions& economics) {
   FleetMachines machines;
   for (const NodePool& pool : pools_of(topology)) {

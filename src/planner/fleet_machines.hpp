@@ -6,6 +6,7 @@
 // now is the scheduler's affair.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,19 @@ struct FleetMachines {
   std::vector<MachineChoice> choices;  ///< by site, node type and size
   std::vector<std::string> skipped;    ///< node types no machine can be made of, and why
 };
+
+/// All nodes of one type at one site.
+struct FleetPool {
+  std::string label;
+  const Accelerator* accelerator = nullptr;
+  const NodeType* node = nullptr;
+  std::uint64_t accelerators = 0;
+  std::uint32_t domain = 1;  ///< accelerators of a scale-up domain, or of a node where more
+  EconomicsOptions economics;
+};
+/// By site and node type; `economics` as below. They point into the topology and its catalog.
+[[nodiscard]] std::vector<FleetPool> fleet_pools(const Topology& topology,
+                                                 const EconomicsOptions& economics);
 
 /// `economics` is what the user stated; each site's own figures stand where nothing was. The
 /// topology and its catalog must outlive the machines. O(nodes).

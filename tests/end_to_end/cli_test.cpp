@@ -431,4 +431,109 @@ TEST_F(Cli, SetsMeasuredBenchmarkRowsBesidePredictedOnes) {
   EXPECT_NE(unknown.err.find("mlperf:gpt3, mlperf:lora"), std::string::npos) << unknown.err;
 }
 
+constexpr const char* kServices = R"({"rows": [
+  {"id": "chat", "model": {"name": "Llama-3.1-8B"}, "accel": "H100", "n": 1,
+   "par": {"tp": 1, "pp": 1}, "engine": "vllm", "precision": "fp8", "input_tokens": 1000,
+   "output_tokens": 500, "concurrency": 64, "scenario": "server"},
+  {"id": "endless", "model": {"name": "Llama-3.1-8B"}, "accel": "H100", "n": 1,
+   "engine": "vllm", "input_tokens": 1000}]})";
+
+TEST_F(Cli, EstimatesServicesWithIntervalsAndSaysWhyARowHasNone) {
+  const Outcome run = orrery("estimate --runs " + write("runs.json", kServices) + " -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto rows = nlohmann::json::parse(run.out);
+  ASSERT_EQ(rows.size(), 2u);
+  for (const std::string name :
+       {"tokens_s_total", "output_tokens_s", "requests_s", "ttft_s", "tpot_s", "e2e_s"}) {
+    const double value = rows[0].at(name);
+    EXPECT_GT(value, 0) << name;
+    EXPECT_LE(rows[0].at(name + "_low"), value) << name;
+    EXPECT_GE(rows[0].at(name + "_high"), value) << name;
+  }
+  double sum = 0;
+  for (const auto& [term, seconds] : rows[0]["breakdown"].items()) sum += seconds.get<double>();
+  EXPECT_NEAR(sum * 500, rows[0]["e2e_s"].get<double>(), 1e-6);
+  EXPECT_EQ(rows[0]["batch"], 64);
+  EXPECT_EQ(rows[0]["fits"], true);
+  EXPECT_GT(rows[0]["memory_bytes"], 8e9);
+  EXPECT_TRUE(rows[0]["warnings"].is_array());
+  EXPECT_EQ(rows[1].size(), 2u);
+  EXPECT_NE(rows[1]["error"].get<std::string>().find("output_tokens"), std::string::npos);
+  const Outcome text = orrery("estimate --runs " + path("runs.json"));
+  EXPECT_NE(text.out.find("output tokens/s"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("step s"), std::string::npos) << text.out;
+}
+
+constexpr const char* kServe =
+    "plan --serve --model llama-3.1-70b --input-tokens 1000 --output-tokens 500 ";
+
+TEST_F(Cli, PlansAServiceWithinItsLimits) {
+  const Outcome run = orrery(std::string(kServe) +
+                             "--accelerators h100,b200:8 --rate 10 --ttft 1 --tpot '40 ms' "
+                             "--top 3 -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  ASSERT_EQ(json["plans"].size(), 3u);
+  double before = 0;
+  for (const auto& plan : json["plans"]) {
+    EXPECT_LE(plan["ttft_s"], 1);
+    EXPECT_LE(plan["tpot_s"], 0.04);
+    EXPECT_NEAR(plan["requests_s"].get<double>(), 10, 0.01);
+    EXPECT_GE(plan["usd_per_million_output_tokens"], before);
+    before = plan["usd_per_million_output_tokens"];
+    double sum = 0;
+    for (const auto& [term, seconds] : plan["breakdown"].items()) {
+      EXPECT_TRUE(json["terms"].contains(term)) << term;
+      sum += seconds.get<double>();
+    }
+    EXPECT_NEAR(sum, plan["token_s"].get<double>(), 1e-12);
+    EXPECT_EQ(plan["accelerators"],
+              plan["replicas"].get<int>() * plan["replica_accelerators"].get<int>());
+  }
+  EXPECT_EQ(json["by_accelerator"].size(), 2u);
+  for (const std::string by : {"cost", "energy", "rack"}) {
+    EXPECT_TRUE(json["best_by"][by].is_object()) << by;
+  }
+  EXPECT_FALSE(json["assumptions"].empty());
+}
+
+TEST_F(Cli, AServiceForPeopleNamesWhatBindsAndEveryTerm) {
+  const Outcome run = orrery(std::string(kServe) + "--accelerators h100:8 --tpot 0.04");
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const char* part : {"$/M tokens", "tokens/s/W", "matmul", "collective", "what binds: --tpot",
+                           "Memory of a device", "Assumptions"}) {
+    EXPECT_NE(run.out.find(part), std::string::npos) << part << "\n" << run.out;
+  }
+}
+
+TEST_F(Cli, AnImpossibleServiceSaysWhichLimitBindsAndWhatHelps) {
+  const Outcome run = orrery(std::string(kServe) + "--accelerators h100:8 --rate 1000");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_NE(run.err.find("--rate 1000 binds"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("What would help"), std::string::npos) << run.err;
+}
+
+TEST_F(Cli, WrongQuestionsAboutServicesNameTheOption) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--accelerators h1000", "--accelerators"},
+      {"--accelerators h100:0", "--accelerators"},
+      {"--accelerators h100 --rate 0", "rate"},
+      {"--accelerators h100 --ttft 5kg", "--ttft"},
+      {"--accelerators h100 --engine vlm", "did you mean"},
+      {"--accelerators h100 --precision fp9", "--precision"},
+      {"--accelerators h100 --objective time", "--objective"},
+      {"--accelerators h100 --seq 4096", "--seq"},
+      {"", "--accelerators"},
+  };
+  for (const auto& [arguments, named] : cases) {
+    const Outcome run = orrery(kServe + arguments);
+    EXPECT_EQ(run.code, 2) << arguments << ": " << run.err;
+    EXPECT_EQ(run.out, "") << arguments;
+    EXPECT_NE(run.err.find(named), std::string::npos) << arguments << ": " << run.err;
+  }
+  EXPECT_EQ(orrery("plan --model llama-3.1-8b --accelerators h100:8 --rate 5").code, 2);
+  EXPECT_EQ(orrery("plan --serve --model llama-3.1-8b --accelerators h100").code, 2);
+}
+
 }  // namespace

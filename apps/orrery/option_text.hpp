@@ -1,0 +1,53 @@
+// apps/orrery/option_text.hpp - values of options as people type them, and errors that name the
+// option.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/field_reader.hpp"
+#include "base/nearest_name.hpp"
+#include "base/quantity_text.hpp"
+
+namespace orrery {
+
+[[nodiscard]] inline tl::unexpected<Error> wrong(std::string_view option, const std::string& what) {
+  return input_error({}, fmt::format("--{}: {}", option, what));
+}
+
+/// One of the words of an enumeration.
+template <WordedEnum T>
+[[nodiscard]] Result<T> word_option(std::string_view option, std::string_view text) {
+  std::vector<std::string_view> words;
+  std::string list;
+  for (const auto& entry : enum_words(T{})) {
+    if (entry.word == text) return entry.value;
+    words.push_back(entry.word);
+    list += (list.empty() ? "" : ", ") + std::string(entry.word);
+  }
+  return wrong(option,
+               fmt::format("\"{}\" is none of {}{}", text, list, did_you_mean(text, words)));
+}
+
+/// A quantity, or a bare number in base units.
+template <class Q>
+[[nodiscard]] Result<Q> quantity_option(std::string_view option, const std::string& text) {
+  double number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed == std::errc() && end == text.data() + text.size()) {
+    if (std::isfinite(number) && number > 0) return Q(number);
+    return wrong(option, fmt::format("{}: expected more than 0", text));
+  }
+  Result<Q> quantity = parse<Q>(text);
+  if (!quantity) return wrong(option, quantity.error().message);
+  if (quantity->value() <= 0) return wrong(option, fmt::format("{}: expected more than 0", text));
+  return quantity;
+}
+
+}  // namespace orrery

@@ -1,0 +1,49 @@
+#include "apps/orrery/serve_command.hpp"
+
+#include "apps/orrery/serve_report.hpp"
+
+namespace orrery {
+namespace {
+
+/// Of training alone.
+constexpr std::array<const char*, 14> kNotServed = {
+    "--seq",        "--global-batch", "--task",    "--attention",  "--budget",
+    "--tokens",     "--layout",       "--runtime", "--storage",    "--exhaustive",
+    "--input-rate", "--emit",         "--html",    "--sensitivity"};
+
+}  // namespace
+
+void add_serve_options(CLI::App& verb, ServeChoice& serve) {
+  ServeOptions& options = serve.options;
+  CLI::Option* flag = verb.add_flag_callback(
+      "--serve", [&serve] { serve.wanted = Serving::kYes; },
+      "plan an inference service; --objective cost, energy or rack; --accelerators TYPE[:N],.. or "
+      "any");
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    verb.add_option(name, value, text)->needs(flag);
+  };
+  add("--input-tokens", options.input_tokens, "with --serve: tokens of a prompt");
+  add("--output-tokens", options.output_tokens, "with --serve: tokens generated for it");
+  add("--rate", options.rate, "with --serve: requests a second");
+  add("--ttft", options.ttft, "with --serve: limit on the mean time to the first token");
+  add("--tpot", options.tpot, "with --serve: limit on the mean time of a following token");
+  add("--engine", options.engine, "with --serve: vllm, tensorrt-llm:1.1, sglang, ...");
+  for (const char* name : kNotServed) {
+    if (CLI::Option* other = verb.get_option_no_throw(name)) flag->excludes(other);
+  }
+}
+
+Status run_serve(const CommandOptions& options, const ServeCall& call) {
+  Result<ServeRequest> request = serve_request(options, call);
+  if (!request) return forward_error(request);
+  Result<ServingAnswer> answer = plan_serving(request->facts(), request->question);
+  if (!answer) return forward_error(answer);
+  if (options.output == OutputFormat::kJson) {
+    print_json(serving_answer_json(*answer, *request));
+  } else {
+    print_text(serving_answer_text(*answer, *request));
+  }
+  return {};
+}
+
+}  // namespace orrery

@@ -1,0 +1,24 @@
+// apps/orrery/serve_command.hpp - `plan --serve`: its options beside those of training, and its
+// run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "apps/orrery/serve_request.hpp"
+
+namespace orrery {
+
+enum class Serving { kNo, kYes };
+
+struct ServeChoice {
+  Serving wanted = Serving::kNo;
+  ServeOptions options;
+};
+
+/// Adds --serve and what goes with it, and sets what does not go with it apart. Precondition: the
+/// other options of `verb` are there.
+void add_serve_options(CLI::App& verb, ServeChoice& serve);
+
+[[nodiscard]] Status run_serve(const CommandOptions& options, const ServeCall& call);
+
+}  // namespace orrery
