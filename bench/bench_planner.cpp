@@ -148,6 +148,8 @@ void bench_gpt3(const Facts& facts) {
                       .accelerators = 1024,
                       .job = {.global_batch = 1536, .attention = AttentionKernel::kUnfused}});
   prepared.space.tp_max = 96;
+  prepared.space.sequence_parallel =
+      std::vector<SequenceParallel>{SequenceParallel::kOff, SequenceParallel::kOn};
   prepared.space.cp = 1;
   prepared.space.abilities.offload = {
       {Offload::kNone, Offload::kOptimizer, Offload::kActivations, Offload::kBoth}};

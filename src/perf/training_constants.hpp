@@ -36,7 +36,7 @@ struct TrainingConstants {
   double loss_bytes = 0;           ///< read and written for each logit
   double cast_passes = 0;          ///< over operands, to make them narrow
   double layer_launch = 0;         ///< seconds the host needs to start a layer's forward pass
-  double local_expert_launch = 0;  ///< more of it for the square root of the rank's experts
+  double local_expert_launch = 0;  ///< more of it for the rank's experts to the power 3/4
   double send_launch = 0;          ///< seconds to hand a micro-batch to the next stage
   double permute_passes = 0;
   double biased_passes = 0;  ///< over the inner width of experts with biases
