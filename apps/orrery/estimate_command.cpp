@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/plan_json.hpp"
 #include "apps/orrery/serving_json.hpp"
 #include "base/assert.hpp"
 #include "base/quantity_text.hpp"
@@ -13,28 +14,6 @@
 
 namespace orrery {
 namespace {
-
-Json breakdown_json(const Breakdown& terms) {
-  Json json = Json::object();
-  for (std::size_t i = 0; i < kTerms; ++i) {
-    if (terms.seconds[i] != 0) json[std::string(kTermNames[i])] = terms.seconds[i];
-  }
-  return json;
-}
-
-Json plan_json(const ParallelPlan& plan) {
-  Json json;
-  json["tp"] = plan.tp;
-  json["pp"] = plan.pp;
-  json["vpp"] = plan.vpp;
-  json["dp"] = plan.dp;
-  json["cp"] = plan.cp;
-  json["ep"] = plan.ep;
-  json["zero"] = plan.zero;
-  json["micro_batch"] = plan.micro_batch;
-  json["recompute"] = word_of(plan.recompute);
-  return json;
-}
 
 Json error_json(const std::string& id, const Error& error) {
   Json json;
@@ -54,7 +33,7 @@ Json estimate_json(const TrainingRun& run, const TrainingEstimate& estimate) {
   json["tflops"] = estimate.flops / 1e12;
   json["memory_bytes"] = estimate.cost.memory.total();
   json["fits"] = estimate.fits;
-  json["plan"] = plan_json(estimate.plan);
+  json["plan"] = layout_json(estimate.plan);
   json["breakdown"] = breakdown_json(estimate.cost.terms);
   json["warnings"] = estimate.warnings;
   return json;

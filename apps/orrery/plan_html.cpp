@@ -19,9 +19,11 @@ constexpr std::array<std::string_view, kTerms> kColours = {
 
 constexpr std::string_view kStyle =
     "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;"
-    "color:#1c1c1c}table{border-collapse:collapse;width:100%}th,td{padding:.3em .7em;"
+    "color:#1c1c1c}table{border-collapse:collapse;width:100%}th,td{padding:.3em "
+    ".7em;white-space:nowrap;"
     "text-align:right;border-bottom:1px solid #ddd}th:nth-child(-n+3),td:nth-child(-n+3)"
     "{text-align:left}code{font-size:.9em}.bar{display:flex;height:1.6em;margin:.2em 0 .9em}"
+    "td code{white-space:normal;overflow-wrap:anywhere}"
     ".bar span{display:block;min-width:0}.key{columns:3;list-style:none;padding:0}"
     ".key i{display:inline-block;width:1em;height:1em;margin-right:.5em;vertical-align:-.1em}";
 

@@ -6,6 +6,12 @@
 
 namespace orrery {
 
+/// Every dimension of a plan.
+[[nodiscard]] Json layout_json(const ParallelPlan& plan);
+
+/// Seconds by term; the terms sum to the step.
+[[nodiscard]] Json breakdown_json(const Breakdown& terms);
+
 /// One plan with its figures; dollars, joules and what follows from them null where not published.
 [[nodiscard]] Json offer_json(const PlanOffer& offer, const MachineChoice& machine, Tokens run);
 
