@@ -14,6 +14,7 @@
 #include "base/quantity_text.hpp"
 #include "base/real_clock.hpp"
 #include "planner/launch_flags.hpp"
+#include "planner/layout_text.hpp"
 
 namespace orrery {
 namespace {
@@ -63,12 +64,18 @@ Result<PlanAnswer> answer_of(PlanRequest& request) {
   return answer;
 }
 
-Status emit(const PlanRequest& request, const PlanAnswer& answer, Launcher launcher) {
+Status emit(OutputFormat format, const PlanRequest& request, const PlanAnswer& answer,
+            Launcher launcher) {
   const PlanOffer& best = answer.plans.front();
   const Machine& machine = request.question.machines[best.machine].machine;
   Result<std::string> text = launch_text({request.question.job, best.plan, machine}, launcher);
   if (!text) return forward_error(text);
-  print_text(*text);
+  if (format == OutputFormat::kJson) {
+    print_json(
+        {{"launcher", word_of(launcher)}, {"layout", print_layout(best.plan)}, {"text", *text}});
+  } else {
+    print_text(*text);
+  }
   return {};
 }
 
@@ -105,7 +112,7 @@ Status run_plan(const CommandOptions& options, const PlanCall& call) {
       return done;
     }
   }
-  if (call.emit) return emit(*request, *answer, *call.emit);
+  if (call.emit) return emit(options.output, *request, *answer, *call.emit);
   return report(options, call, *request, *answer);
 }
 

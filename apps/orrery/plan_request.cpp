@@ -115,6 +115,12 @@ class RequestBuilder {
     if (!models) return forward_error(models);
     Result<Model> model = load_model(plan_.model, *models);
     if (!model) return forward_error(model);
+    if (!model->known_type) {
+      return wrong("model",
+                   fmt::format("{}: model_type \"{}\" is of no known architecture; one that "
+                               "follows Llama may say \"llama\"",
+                               plan_.model, model->type));
+    }
     request_.model = std::make_unique<Model>(*std::move(model));
     return {};
   }
@@ -243,11 +249,13 @@ class RequestBuilder {
     const auto* transformer = std::get_if<Transformer>(&request_.model->architecture);
     const double longest =
         transformer != nullptr ? static_cast<double>(transformer->positions_max) : 0;
-    if (!plan_.sequence && transformer == nullptr) {
-      return wrong("seq", "needed for a model that is no language model: tokens of one sample");
+    const double sample = sample_tokens(*request_.model);
+    if (plan_.sequence && sample > 0 && *plan_.sequence != sample) {
+      return wrong("seq",
+                   fmt::format("a sample of {} has {} tokens", request_.model->name, sample));
     }
-    const double sequence = plan_.sequence.value_or(
-        longest > 0 ? std::min(kSequenceDefault, longest) : kSequenceDefault);
+    const double usual = longest > 0 ? std::min(kSequenceDefault, longest) : kSequenceDefault;
+    const double sequence = plan_.sequence.value_or(sample > 0 ? sample : usual);
     if (Status whole = check_whole("seq", sequence, kSequenceMax); !whole) return whole;
     job.sequence = Tokens(sequence);
     if (longest > 0 && sequence > longest) {

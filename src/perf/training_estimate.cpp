@@ -1,5 +1,7 @@
 #include "perf/training_estimate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,6 +23,10 @@ class QuestionBuilder {
   QuestionBuilder(const TrainingRun& run, const Catalog& catalog) : run_(run), catalog_(catalog) {}
 
   Result<RunQuestion> build() {
+    if (run_.micro_batch && std::floor(*run_.micro_batch) != *run_.micro_batch) {
+      return input_error(run_.where, fmt::format("mbs {}: expected a whole number of sequences",
+                                                 *run_.micro_batch));
+    }
     Result<Machine> machine = machine_of(catalog_, machine_request());
     if (!machine) return forward_error(machine);
     question_.machine = *std::move(machine);

@@ -271,8 +271,10 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   if (!work) return forward_error(work);
   TrainingModel model;
   model.job_ = job;
+  // A sample of an image or video model has the tokens it has.
+  if (!work->token_model) model.job_.sequence = Tokens(sample_tokens(*job.model));
   model.work_ = *std::move(work);
-  model.attention_flops_ = attention_flops_of(model.work_, job);
+  model.attention_flops_ = attention_flops_of(model.work_, model.job_);
   const ParallelPlan whole;
   const ParallelPlan sharded{.zero = 3};
   const TrainingStack stacked_stack = job.stack.value_or(stack_of(machine, job, whole));
@@ -284,7 +286,13 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   model.surroundings_ = {.host_bandwidth = machine.host_bandwidth,
                          .last_rank = expected_max_of_normals(static_cast<double>(machine.ranks))};
   model.ranks_ = machine.ranks;
-  model.peak_ = machine.peak_of(NumberFormat::kBf16) * static_cast<double>(machine.ranks);
+  // The datasheet's, whatever a power cap leaves of it.
+  const Accelerator& accelerator = *machine.accelerator;
+  const std::optional<FlopsPerSecond> wide = accelerator.rate(
+      accelerator.rate(NumberFormat::kBf16) ? NumberFormat::kBf16 : NumberFormat::kFp16);
+  model.peak_ =
+      wide ? wide->value() * static_cast<double>(machine.ranks) / machine.ranks_per_accelerator
+           : machine.peak_of(NumberFormat::kBf16) * static_cast<double>(machine.ranks);
   const double per_sequence = forward_flops(*job.model, job.sequence).value() *
                               (model.work_.token_model ? job.sequence.value() : 1);
   const double passes = job.task == TrainingTask::kLora ? 2 : 3;
@@ -316,6 +324,10 @@ Status TrainingModel::check(const ParallelPlan& plan) const {
   }
   if (plan.vpp > 1 && plan.pp == 1) {
     return input_error({}, fmt::format("vpp {} needs pp above 1", plan.vpp));
+  }
+  const auto routes = [](const LayerWork& kind) { return kind.experts > 0; };
+  if (plan.ep > 1 && std::none_of(work_.kinds.begin(), work_.kinds.end(), routes)) {
+    return input_error({}, fmt::format("ep {}: the model has no experts", plan.ep));
   }
   for (const LayerWork& kind : work_.kinds) {
     if (kind.experts <= 0) continue;

@@ -244,7 +244,20 @@ TEST(TrainingStep, refuses_impossible_splits_and_names_the_rule) {
   EXPECT_NE(reason({.tp = 64}).find("no multiple of tp 64"), std::string::npos);
   EXPECT_NE(reason({.pp = 64}).find("fewer than pp 64"), std::string::npos);
   EXPECT_NE(reason({.tp = 8, .dp = 8}).find("global batch 100"), std::string::npos);
+  EXPECT_NE(reason({.dp = 64, .ep = 8}).find("no experts"), std::string::npos);
   EXPECT_NE(reason({.vpp = 2, .dp = 64}).find("vpp 2 needs pp"), std::string::npos);
+}
+
+TEST(TrainingStep, an_image_models_sample_has_its_own_tokens_whatever_sequence_is_asked_for) {
+  TrainingJob job{.model = &model_named("vit-h-14"), .sequence = Tokens{64}, .global_batch = 4096};
+  const TrainingModel short_one = training(job, machine_named("h100", 8));
+  job.sequence = Tokens{4096};
+  const TrainingModel long_one = training(job, machine_named("h100", 8));
+  const ParallelPlan plan{.dp = 8, .zero = 1, .micro_batch = 32};
+  const double seconds = short_one.evaluate(plan).seconds;
+  EXPECT_EQ(seconds, long_one.evaluate(plan).seconds);
+  EXPECT_GT(short_one.utilisation(seconds), 0.1);
+  EXPECT_LT(short_one.utilisation(seconds), 0.9);
 }
 
 TEST(TrainingStep, a_model_without_layers_is_refused) {

@@ -424,20 +424,6 @@ ParameterCount count(const RecommendationModel& model) {
   return result;
 }
 
-// Tokens of one sample; 0 for models that work on sequences or have no tokens.
-double sample_tokens(const Architecture& architecture) {
-  if (const auto* vit = std::get_if<VisionTransformer>(&architecture)) {
-    return patches(vit->image, vit->patch) + 1;
-  }
-  if (const auto* dit = std::get_if<DiffusionTransformer>(&architecture)) {
-    return patches(dit->input, dit->patch);
-  }
-  if (const auto* video = std::get_if<VideoDiffusionTransformer>(&architecture)) {
-    return real(video->tokens);
-  }
-  return 0;
-}
-
 double end_flops(const Transformer& model) { return 2 * real(model.vocab) * real(model.hidden); }
 
 double end_flops(const VisionTransformer& model) {
@@ -517,6 +503,20 @@ std::string name_of(const Layer& layer) {
   return name.append(mlp);
 }
 
+double sample_tokens(const Model& model) {
+  const Architecture& architecture = model.architecture;
+  if (const auto* vit = std::get_if<VisionTransformer>(&architecture)) {
+    return patches(vit->image, vit->patch) + 1;
+  }
+  if (const auto* dit = std::get_if<DiffusionTransformer>(&architecture)) {
+    return patches(dit->input, dit->patch);
+  }
+  if (const auto* video = std::get_if<VideoDiffusionTransformer>(&architecture)) {
+    return real(video->tokens);
+  }
+  return 0;
+}
+
 ModelFamily family_of(const Model& model) {
   struct Visitor {
     ModelFamily operator()(const Transformer&) const { return ModelFamily::kTransformer; }
@@ -543,7 +543,7 @@ ForwardFlops forward_flops_parts(const Model& model, Tokens sequence, MaskedScor
   ForwardFlops flops;
   flops.ends =
       Flops(std::visit([](const auto& shape) { return end_flops(shape); }, model.architecture));
-  const double tokens = sample_tokens(model.architecture);
+  const double tokens = sample_tokens(model);
   const Tokens seen = tokens > 0 ? Tokens(tokens) : sequence;
   for (const LayerGroup& group : count_parameters(model).groups) {
     flops.layers += real(group.layers) * layer_forward_flops(group, seen, masked);

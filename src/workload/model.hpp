@@ -227,12 +227,17 @@ struct Model {
   std::optional<NumberFormat> weight_format;
   /// Format of the quantised matrices (quantization_config); the rest keep weight_format.
   std::optional<NumberFormat> quantized_format;
+  /// Whether `type` is one whose rules are known; else it is counted with Llama's.
+  bool known_type = true;
   /// What the configuration left open and how it was settled, one sentence each.
   std::vector<std::string> assumptions;
   SourcePosition where;
 };
 
 [[nodiscard]] ModelFamily family_of(const Model& model);
+
+/// Tokens of one sample; 0 for models that work on sequences or have no tokens.
+[[nodiscard]] double sample_tokens(const Model& model);
 
 /// Layers of one kind, and what one of them holds and does. Per-token figures of a family that
 /// works on samples hold for one of the sample's tokens.

@@ -148,6 +148,7 @@ void read_language_model(ConfigKeys& keys, Model& model) {
   }
   const ModelRules* rules = find_model_rules(keys.type());
   if (rules == nullptr) {
+    model.known_type = false;
     model.assumptions.push_back(
         fmt::format("model_type \"{}\" is not known; it is counted with the rules of llama",
                     printable(keys.type(), 60)));
