@@ -5,7 +5,7 @@
 // is Eigen's. Cost: (constants + 1) evaluations of all rows an iteration.
 #pragma once
 
-#include <Eigen/Dense>
+#include <eigen3/Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
