@@ -5,10 +5,10 @@
 // is Eigen's. Cost: (constants + 1) evaluations of all rows an iteration.
 #pragma once
 
-#include <eigen3/Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <eigen3/Eigen/Dense>
 #include <functional>
 #include <vector>
 
