@@ -352,7 +352,8 @@ TEST_F(Cli, ARuntimeThatDeclaresLittleGetsSuchPlans) {
                                     "tensor_max: 1\npipeline_max: 1\ncontext_max: 1\nzero: [3]\n");
   const Outcome run = orrery(kSmallPlan + "--runtime " + runtime + " -o json");
   ASSERT_EQ(run.code, 0) << run.err;
-  for (const auto& plan : nlohmann::json::parse(run.out)["plans"]) {
+  const nlohmann::json answer = nlohmann::json::parse(run.out);
+  for (const auto& plan : answer["plans"]) {
     EXPECT_EQ(plan["zero"], 3);
     EXPECT_EQ(plan["dp"], 64);
   }
