@@ -105,23 +105,11 @@ class RequestBuilder {
 
  private:
   Status load() {
-    Result<Catalog> catalog = load_catalog(options_);
-    if (!catalog) return forward_error(catalog);
-    request_.catalog = std::make_unique<Catalog>(*std::move(catalog));
-    Result<Calibration> calibration = load_calibration(options_);
-    if (!calibration) return forward_error(calibration);
-    request_.calibration = std::make_unique<Calibration>(*std::move(calibration));
-    Result<ModelCatalog> models = load_models(options_);
-    if (!models) return forward_error(models);
-    Result<Model> model = load_model(plan_.model, *models);
-    if (!model) return forward_error(model);
-    if (!model->known_type) {
-      return wrong("model",
-                   fmt::format("{}: model_type \"{}\" is of no known architecture; one that "
-                               "follows Llama may say \"llama\"",
-                               plan_.model, model->type));
-    }
-    request_.model = std::make_unique<Model>(*std::move(model));
+    Result<QuestionFacts> facts = load_facts(options_, plan_.model);
+    if (!facts) return forward_error(facts);
+    request_.catalog = std::move(facts->catalog);
+    request_.calibration = std::move(facts->calibration);
+    request_.model = std::move(facts->model);
     return {};
   }
 
@@ -328,6 +316,25 @@ class RequestBuilder {
 };
 
 }  // namespace
+
+Result<QuestionFacts> load_facts(const CommandOptions& options, const std::string& model) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  Result<Calibration> calibration = load_calibration(options);
+  if (!calibration) return forward_error(calibration);
+  Result<ModelCatalog> models = load_models(options);
+  if (!models) return forward_error(models);
+  Result<Model> loaded = load_model(model, *models);
+  if (!loaded) return forward_error(loaded);
+  if (!loaded->known_type) {
+    return wrong("model", fmt::format("{}: model_type \"{}\" is of no known architecture; one that "
+                                      "follows Llama may say \"llama\"",
+                                      model, loaded->type));
+  }
+  return QuestionFacts{.catalog = std::make_unique<Catalog>(*std::move(catalog)),
+                       .calibration = std::make_unique<Calibration>(*std::move(calibration)),
+                       .model = std::make_unique<Model>(*std::move(loaded))};
+}
 
 Result<EconomicsOptions> economics_option(const PlanOptions& plan) {
   EconomicsOptions economics;

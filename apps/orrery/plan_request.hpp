@@ -37,6 +37,17 @@ struct PlanOptions {
   Effort effort = Effort::kPruned;
 };
 
+/// The catalog, the constants and the model a question is about, at addresses that stay.
+struct QuestionFacts {
+  std::unique_ptr<Catalog> catalog;
+  std::unique_ptr<Calibration> calibration;
+  std::unique_ptr<Model> model;
+};
+
+/// Errors: those of the files; an unknown model; a config.json of no known architecture.
+[[nodiscard]] Result<QuestionFacts> load_facts(const CommandOptions& options,
+                                               const std::string& model);
+
 /// Price, region, storage and power cap as the options have them.
 [[nodiscard]] Result<EconomicsOptions> economics_option(const PlanOptions& plan);
 

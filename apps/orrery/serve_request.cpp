@@ -45,17 +45,11 @@ class RequestBuilder {
 
  private:
   Status load() {
-    Result<Catalog> catalog = load_catalog(options_);
-    if (!catalog) return forward_error(catalog);
-    request_.catalog = std::make_unique<Catalog>(*std::move(catalog));
-    Result<Calibration> calibration = load_calibration(options_);
-    if (!calibration) return forward_error(calibration);
-    request_.calibration = std::make_unique<Calibration>(*std::move(calibration));
-    Result<ModelCatalog> models = load_models(options_);
-    if (!models) return forward_error(models);
-    Result<Model> model = load_model(plan_.model, *models);
-    if (!model) return forward_error(model);
-    request_.model = std::make_unique<Model>(*std::move(model));
+    Result<QuestionFacts> facts = load_facts(options_, plan_.model);
+    if (!facts) return forward_error(facts);
+    request_.catalog = std::move(facts->catalog);
+    request_.calibration = std::move(facts->calibration);
+    request_.model = std::move(facts->model);
     request_.question.model = request_.model.get();
     return {};
   }

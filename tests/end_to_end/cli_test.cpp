@@ -346,6 +346,22 @@ TEST_F(Cli, AModelTooLargeExitsWithOneAndSaysWhatWouldHelp) {
   EXPECT_NE(run.err.find("What would help"), std::string::npos) << run.err;
 }
 
+TEST_F(Cli, AConfigurationOfNoKnownArchitectureIsRefusedForTrainingAndServing) {
+  const std::string config =
+      write("config.json",
+            R"({"model_type": "foobar", "hidden_size": 4096, "num_hidden_layers": 32,
+                "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336,
+                "vocab_size": 32000})");
+  for (const std::string& asked :
+       {"plan --accelerators h100:8 --model " + config,
+        "plan --serve --accelerators h100:8 --input-tokens 100 --output-tokens 100 --model " +
+            config}) {
+    const Outcome run = orrery(asked);
+    EXPECT_EQ(run.code, 2) << run.out;
+    EXPECT_NE(run.err.find("foobar"), std::string::npos) << run.err;
+  }
+}
+
 TEST_F(Cli, ARuntimeThatDeclaresLittleGetsSuchPlans) {
   const std::string runtime = write("runtime.yaml",
                                     "apiVersion: orrery/v1\nkind: Runtime\nname: mine\n"
