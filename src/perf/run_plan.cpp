@@ -68,7 +68,14 @@ class PlanReader {
     // "see recipe" is an unknown, "8" a mistake.
     const bool prose =
         value.kind() == NodeKind::kScalar && value.quoted() && !number_prefix(value.text());
-    if (prose) return {};
+    if (prose) {
+      // A mesh axis that only the recipe names is usual; a degree that is no number is not.
+      if (!key.key.starts_with("fsdp")) {
+        text_.warnings.push_back(fmt::format("the layout's \"{}\" is \"{}\", taken as unknown",
+                                             key.key, printable(value.text(), 40)));
+      }
+      return {};
+    }
     if (key.key == "fsdp" && (value.text() == "true" || value.text() == "false")) {
       if (value.text() == "true" && !value.quoted()) text_.plan.zero = 3;
       return {};

@@ -100,5 +100,12 @@ TEST(RunPlan, WarnsOfUnknownKeys) {
   EXPECT_EQ(text->warnings.size(), 2U);
 }
 
+TEST(RunPlan, WarnsOfADegreeThatIsNoNumberButNotOfAMeshThatOnlyTheRecipeNames) {
+  const Result<PlanText> text = read(R"({"ep":"abc","cp":"zz","fsdp":"see recipe"})", 8);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->plan.ep, std::nullopt);
+  EXPECT_EQ(text->warnings.size(), 2U);
+}
+
 }  // namespace
 }  // namespace orrery

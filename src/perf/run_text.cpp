@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "base/utf8.hpp"
@@ -354,6 +355,13 @@ TrainingPrecision read_precision_text(std::string_view text, Warnings& warnings)
 
 StatedRecompute read_recompute_text(std::string_view text, Warnings& warnings) {
   StatedRecompute stated;
+  double number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool numeric = failed == std::errc() && end == text.data() + text.size();
+  if (numeric && !(number >= 0 && std::floor(number) == number)) {
+    warnings.push_back(fmt::format("the recomputation {} is no number of layers", text));
+    return stated;
+  }
   std::vector<std::string> words = split_words(text);
   const std::string spaced = join_words(words, 0, words.size());
   if (const RematPolicy* policy = find_policy(spaced); policy != nullptr) {

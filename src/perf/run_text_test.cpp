@@ -104,6 +104,11 @@ TEST(RunText, WarnsOfUnknownRecomputation) {
   EXPECT_EQ(warnings.size(), 1U);
   EXPECT_EQ(read_recompute_text("full telepathic", warnings).mode, Recompute::kFull);
   EXPECT_EQ(warnings.size(), 2U);
+  for (const std::string_view number : {"-1", "1.5", "1e999", "nan"}) {
+    warnings.clear();
+    EXPECT_EQ(read_recompute_text(number, warnings).mode, std::nullopt) << number;
+    EXPECT_EQ(warnings.size(), 1U) << number;
+  }
 }
 
 TEST(RunText, DatesReleasesInYearsSince2020) {
