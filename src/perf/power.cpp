@@ -53,8 +53,11 @@ Status set_accelerator(PowerModel& model, const Accelerator& accelerator,
 Status set_cap(PowerModel& model, const Accelerator& accelerator, const PowerOptions& options) {
   model.cap = options.cap.value_or(
       std::min(accelerator.default_power_limit.value_or(model.tdp), model.tdp));
-  const Watts least =
-      std::min(std::max(accelerator.power_cap_min.value_or(model.idle), model.idle), model.tdp);
+  // Below a tenth of the clock the curve is all static power and says nothing.
+  constexpr double kClockMin = 0.1;
+  const Watts curve_end = model.tdp * power_at_clock(model.curve, kClockMin);
+  const Watts allowed = std::max(accelerator.power_cap_min.value_or(model.idle), model.idle);
+  const Watts least = std::min(std::max(allowed, curve_end), model.tdp);
   if (model.cap > model.tdp || model.cap < least) {
     return input_error({}, fmt::format("power cap {} of {}: expected {} to {}", print(model.cap),
                                        accelerator.id, print(least), print(model.tdp)));
