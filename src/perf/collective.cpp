@@ -116,25 +116,7 @@ double all_reduce_seconds(const Network& network, const Span& span, double bytes
 }
 
 double all_to_all_seconds(const Network& network, const Span& span, double bytes) {
-  if (span.size <= 1) return 0;
-  double longest = 0;
-  double below = 1;
-  for (std::uint32_t i = 0; i < network.count; ++i) {
-    const double here = span.inside[i];
-    if (here > below) {
-      const Network::Level& level = network.levels[i];
-      const double outside = bytes * (1 - below / span.size);
-      double seconds = outside / level.all_to_all;
-      if (level.dimensions > 0) {
-        // A torus forwards: a quarter of an axis' length is the mean distance, over two directions.
-        const double axis = math::pow(here, 1.0 / level.dimensions);
-        seconds = outside / (level.all_to_all * span.bandwidth_share) * std::max(1.0, axis / 4);
-      }
-      longest = std::max(longest, seconds);
-    }
-    below = here;
-  }
-  return longest + latency(network, span);
+  return dispatch_seconds(network, span, {.bytes = bytes, .fanout = 1});
 }
 
 double dispatch_seconds(const Network& network, const Span& span, const Dispatch& dispatch) {
@@ -149,8 +131,13 @@ double dispatch_seconds(const Network& network, const Span& span, const Dispatch
       const double merged = (units - 1) * (1 - math::pow(1 - 1 / units, dispatch.fanout));
       const double single = (units - 1) / units * dispatch.fanout;
       const double others = single - dispatch.merging * (single - merged);
-      const double axis = level.dimensions > 0 ? math::pow(here, 1.0 / level.dimensions) / 4 : 1;
-      longest = std::max(longest, dispatch.bytes * others * std::max(1.0, axis) / level.all_to_all);
+      double seconds = dispatch.bytes * others / level.all_to_all;
+      if (level.dimensions > 0) {
+        // A torus forwards: a quarter of an axis' length is the mean distance, over two directions.
+        const double axis = math::pow(here, 1.0 / level.dimensions);
+        seconds *= std::max(1.0, axis / 4) / span.bandwidth_share;
+      }
+      longest = std::max(longest, seconds);
     }
     below = here;
   }
