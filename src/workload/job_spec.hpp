@@ -1,0 +1,330 @@
+// workload/job_spec.hpp - work as a person asks for it (kind: Train, FineTune, Serve or Batch),
+// before anything is known of the fleet it will run on.
+//
+// Read from YAML by read_job_spec, which checks whatever can be checked without a fleet;
+// scheduler/request.hpp resolves it against one. Every struct remembers where it stands.
+// docs/formats.md describes the keys.
+// Invariant of a spec that was read: every count is positive, ranges are ordered, a role asks for
+// accelerators or names a model, and no two constraints contradict each other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/field_reader.hpp"
+#include "base/quantity.hpp"
+#include "base/time.hpp"
+
+namespace orrery {
+
+enum class JobKind : std::uint8_t { kTrain, kFineTune, kServe, kBatch };
+
+inline std::array<EnumWord<JobKind>, 4> enum_words(JobKind) {
+  return {{{"Train", JobKind::kTrain},
+           {"FineTune", JobKind::kFineTune},
+           {"Serve", JobKind::kServe},
+           {"Batch", JobKind::kBatch}}};
+}
+
+/// Parts of a fleet a gang can be kept inside of, or spread over; from narrow to wide.
+enum class TopologyLevel : std::uint8_t {
+  kNode,
+  kScaleUp,  ///< NVLink-class domain, torus
+  kLeaf,     ///< nodes under one leaf switch, or one leaf of each rail
+  kRack,
+  kGroup,  ///< nodes under one set of spines; a dragonfly group
+  kPod,
+  kHall,
+  kSite,
+  kFleet,
+};
+
+inline std::array<EnumWord<TopologyLevel>, 9> enum_words(TopologyLevel) {
+  return {{{"node", TopologyLevel::kNode},
+           {"scale-up", TopologyLevel::kScaleUp},
+           {"leaf", TopologyLevel::kLeaf},
+           {"rack", TopologyLevel::kRack},
+           {"group", TopologyLevel::kGroup},
+           {"pod", TopologyLevel::kPod},
+           {"hall", TopologyLevel::kHall},
+           {"site", TopologyLevel::kSite},
+           {"fleet", TopologyLevel::kFleet}}};
+}
+
+/// At most `most` accelerators of a gang (spread within) or gangs of a role inside one `level`.
+struct SpreadSpec {
+  TopologyLevel level = TopologyLevel::kRack;
+  std::uint32_t most = 1;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<SpreadSpec> Self>
+void describe(Visitor& visitor, Self& s) {
+  visitor.required("level", s.level);
+  visitor.optional("most", s.most);
+}
+
+struct TopologySpec {
+  std::optional<TopologyLevel> required;   ///< a gang never leaves one of these
+  std::optional<TopologyLevel> preferred;  ///< and stays inside one of these where it can
+  /// Nodes of a gang come in runs of so many inside one scale-up domain: 16 of an NVL72's 18.
+  std::optional<std::uint32_t> segment;
+  std::optional<SpreadSpec> spread;  ///< of the role's gangs
+  /// Nobody else on its nodes (node), in its scale-up domains (scale-up), racks (rack).
+  std::optional<TopologyLevel> exclusive;
+  bool rails_aligned = false;        ///< the same device positions on every node
+  std::vector<std::uint32_t> slice;  ///< of a torus, in accelerators a side: [4, 4, 8]
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<TopologySpec> Self>
+void describe(Visitor& visitor, Self& t) {
+  visitor.optional("required", t.required);
+  visitor.optional("preferred", t.preferred);
+  visitor.optional("segment", t.segment);
+  visitor.optional("spread", t.spread);
+  visitor.optional("exclusive", t.exclusive);
+  visitor.optional("rails_aligned", t.rails_aligned);
+  visitor.optional("slice", t.slice);
+}
+
+/// What a rank needs of its node beside its accelerator. Zero: nothing.
+struct HostSpec {
+  double cpu = 0;  ///< cores
+  Bytes memory;
+  Bytes cxl;
+  Bytes disk;
+};
+
+template <class Visitor, SameStruct<HostSpec> Self>
+void describe(Visitor& visitor, Self& h) {
+  visitor.optional("cpu", h.cpu);
+  visitor.optional("memory", h.memory);
+  visitor.optional("cxl", h.cxl);
+  visitor.optional("disk", h.disk);
+}
+
+/// What is to be done, for the planner to find out how: training when `tokens` or `steps` say how
+/// much, serving when `rate` says how often.
+struct WorkSpec {
+  std::string model;  ///< of the model catalog
+  std::optional<std::uint64_t> sequence;
+  std::optional<double> global_batch;  ///< sequences a step
+  std::string precision = "bf16";
+  std::optional<Tokens> tokens;  ///< of the whole run
+  std::optional<std::uint64_t> steps;
+  std::optional<double> rate;  ///< requests a second
+  std::optional<double> input_tokens;
+  std::optional<double> output_tokens;
+  std::optional<Seconds> ttft;
+  std::optional<Seconds> tpot;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<WorkSpec> Self>
+void describe(Visitor& visitor, Self& w) {
+  visitor.required("model", w.model);
+  visitor.optional("sequence", w.sequence);
+  visitor.optional("global_batch", w.global_batch);
+  visitor.optional("precision", w.precision);
+  visitor.optional("tokens", w.tokens);
+  visitor.optional("steps", w.steps);
+  visitor.optional("rate", w.rate);
+  visitor.optional("input_tokens", w.input_tokens);
+  visitor.optional("output_tokens", w.output_tokens);
+  visitor.optional("ttft", w.ttft);
+  visitor.optional("tpot", w.tpot);
+}
+
+/// How fast the role's own work is on a type, over the estimate's type; for work without a model.
+struct TypeSpeed {
+  std::string type;
+  double speed = 1;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<TypeSpeed> Self>
+void describe(Visitor& visitor, Self& s) {
+  visitor.required("type", s.type);
+  visitor.optional("speed", s.speed);
+}
+
+struct RoleSpec {
+  std::string name = "main";
+  std::uint32_t replicas = 1;                     ///< gangs
+  std::optional<std::uint32_t> accelerators;      ///< of a gang; its ranks
+  std::optional<std::uint32_t> accelerators_min;  ///< elastic between these
+  std::optional<std::uint32_t> accelerators_max;
+  /// Ranks that share a node; none: whole nodes, or one node where the gang is smaller.
+  std::optional<std::uint32_t> node_accelerators;
+  std::vector<TypeSpeed> types;  ///< allowed; empty: every type that runs its software
+  std::optional<double> share;   ///< of one accelerator, in (0, 1); none: whole ones
+  std::optional<WorkSpec> work;
+  TopologySpec topology;
+  HostSpec host;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<RoleSpec> Self>
+void describe(Visitor& visitor, Self& r) {
+  visitor.optional("name", r.name);
+  visitor.optional("replicas", r.replicas);
+  visitor.optional("accelerators", r.accelerators);
+  visitor.optional("accelerators_min", r.accelerators_min);
+  visitor.optional("accelerators_max", r.accelerators_max);
+  visitor.optional("node_accelerators", r.node_accelerators);
+  visitor.optional("types", r.types);
+  visitor.optional("share", r.share);
+  visitor.optional("work", r.work);
+  visitor.optional("topology", r.topology);
+  visitor.optional("host", r.host);
+}
+
+/// What is to be small where a choice is left.
+enum class JobGoal : std::uint8_t { kTime, kCost, kEnergy };
+
+inline std::array<EnumWord<JobGoal>, 3> enum_words(JobGoal) {
+  return {{{"time", JobGoal::kTime}, {"cost", JobGoal::kCost}, {"energy", JobGoal::kEnergy}}};
+}
+
+/// Where the job's data lie: warm at this site, to be copied anywhere else.
+struct DataSpec {
+  std::string site;
+  Bytes size;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<DataSpec> Self>
+void describe(Visitor& visitor, Self& d) {
+  visitor.required("site", d.site);
+  visitor.required("size", d.size);
+}
+
+struct SoftwareSpec {
+  std::string framework;  ///< of the catalog's software stacks; empty: any
+  std::string image;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<SoftwareSpec> Self>
+void describe(Visitor& visitor, Self& s) {
+  visitor.optional("framework", s.framework);
+  visitor.optional("image", s.image);
+}
+
+struct CheckpointSpec {
+  std::optional<Seconds> interval;  ///< none: the one of most goodput
+  std::optional<Seconds> cost;      ///< of one, in which training stands
+  std::optional<Seconds> restart;   ///< from a checkpoint, apart from the lost work
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<CheckpointSpec> Self>
+void describe(Visitor& visitor, Self& c) {
+  visitor.optional("interval", c.interval);
+  visitor.optional("cost", c.cost);
+  visitor.optional("restart", c.restart);
+}
+
+/// When a gang whose node is lost may start elsewhere.
+enum class RestartPolicy : std::uint8_t {
+  kWhenSafe,    ///< once the old ranks are known to be gone
+  kAtOnce,      ///< its effects are fenced
+  kAfterLease,  ///< the keeper ends it when its lease runs out
+  kNever,
+};
+
+inline std::array<EnumWord<RestartPolicy>, 4> enum_words(RestartPolicy) {
+  return {{{"when-safe", RestartPolicy::kWhenSafe},
+           {"at-once", RestartPolicy::kAtOnce},
+           {"after-lease", RestartPolicy::kAfterLease},
+           {"never", RestartPolicy::kNever}}};
+}
+
+struct RestartSpec {
+  RestartPolicy policy = RestartPolicy::kWhenSafe;
+  std::uint32_t max = 3;  ///< ends by the program's own fault
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<RestartSpec> Self>
+void describe(Visitor& visitor, Self& r) {
+  visitor.optional("policy", r.policy);
+  visitor.optional("max", r.max);
+}
+
+/// `count` like jobs, of which at most `parallel` run at a time.
+struct ArraySpec {
+  std::uint32_t count = 1;
+  std::optional<std::uint32_t> parallel;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<ArraySpec> Self>
+void describe(Visitor& visitor, Self& a) {
+  visitor.required("count", a.count);
+  visitor.optional("parallel", a.parallel);
+}
+
+struct JobSpec {
+  std::string api_version = "orrery/v1";
+  JobKind kind = JobKind::kBatch;
+  std::string name;
+  std::string tenant = "default";   ///< path in the tree of tenants: "research/vision"
+  std::int32_t priority = 0;        ///< -1000 to 1000
+  std::optional<bool> preemptible;  ///< none: Batch and FineTune are
+  std::vector<RoleSpec> roles;
+  JobGoal goal = JobGoal::kTime;
+  std::optional<Instant> deadline;
+  std::optional<Dollars> budget;
+  std::optional<Seconds> time_limit;  ///< after which it is ended
+  std::optional<Seconds> estimate;    ///< of its run time, on what it asks for
+  std::vector<DataSpec> data;
+  SoftwareSpec software;
+  std::vector<std::string> residency;       ///< labels of sites it may run at; empty: all
+  std::vector<std::string> export_classes;  ///< of accelerators it may run on; empty: all
+  CheckpointSpec checkpoint;
+  RestartSpec restart;
+  std::vector<std::string> after;  ///< names of jobs that must have finished
+  std::optional<ArraySpec> array;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<JobSpec> Self>
+void describe(Visitor& visitor, Self& j) {
+  visitor.required("apiVersion", j.api_version);
+  visitor.required("kind", j.kind);
+  visitor.required("name", j.name);
+  visitor.optional("tenant", j.tenant);
+  visitor.optional("priority", j.priority);
+  visitor.optional("preemptible", j.preemptible);
+  visitor.required("roles", j.roles);
+  visitor.optional("goal", j.goal);
+  visitor.optional("deadline", j.deadline);
+  visitor.optional("budget", j.budget);
+  visitor.optional("time_limit", j.time_limit);
+  visitor.optional("estimate", j.estimate);
+  visitor.optional("data", j.data);
+  visitor.optional("software", j.software);
+  visitor.optional("residency", j.residency);
+  visitor.optional("export_classes", j.export_classes);
+  visitor.optional("checkpoint", j.checkpoint);
+  visitor.optional("restart", j.restart);
+  visitor.optional("after", j.after);
+  visitor.optional("array", j.array);
+}
+
+/// One job a document. Errors with file:line:column and the field: what a person can get wrong
+/// without a fleet (see the invariant above). Names of types, models, sites are checked by whoever
+/// knows them.
+[[nodiscard]] Result<JobSpec> read_job_spec(const Document& document);
+[[nodiscard]] Result<JobSpec> load_job_spec(const std::string& path);
+
+/// YAML that read_job_spec reads back to the same spec; defaults are left out.
+[[nodiscard]] std::string write_job_spec(const JobSpec& spec);
+
+}  // namespace orrery
