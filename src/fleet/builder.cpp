@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/quantity_text.hpp"
 #include "fleet/host_list.hpp"
 #include "fleet/scale_up_domain.hpp"
+#include "fleet/state.hpp"
 
 namespace orrery {
 namespace {
@@ -362,9 +364,17 @@ void TopologyBuilder::place_scale_up_domains() {
   }
 }
 
-// Which types each domain holds, and how many devices of each: the layout of the free counts.
+// Which types each domain holds, how many devices of each, and how long a row of counts is.
 void TopologyBuilder::count_types() {
   const std::size_t types = topology_.types_.size();
+  topology_.node_devices_max_.assign(types, 0);
+  for (const NodeGroup& group : topology_.groups_) {
+    std::uint32_t& most = topology_.node_devices_max_[group.type.value()];
+    most = std::max<std::uint32_t>(most, group.devices);
+    const std::uint32_t cells = CountRow::size(most);
+    topology_.count_row_bits_ =
+        std::max(topology_.count_row_bits_, static_cast<std::uint32_t>(std::bit_width(cells - 1)));
+  }
   std::vector<std::uint32_t> devices(types);
   for (Domain& domain : topology_.domains_) {
     std::fill(devices.begin(), devices.end(), 0);
@@ -372,7 +382,7 @@ void TopologyBuilder::count_types() {
       const NodeGroup& group = topology_.group(NodeId(domain.first_node.value() + i));
       devices[group.type.value()] += group.devices;
     }
-    domain.first_count = topology_.count_slots();
+    domain.first_type = static_cast<std::uint32_t>(topology_.domain_types_.size());
     for (std::size_t t = 0; t < types; ++t) {
       if (devices[t] == 0) continue;
       ++domain.types;

@@ -69,20 +69,31 @@ class Generations {
 template <class T, std::size_t kPageItems>
 class CowArray {
  public:
+  static constexpr std::size_t kItemsPerPage = kPageItems;
+
   struct Page {
     std::uint64_t born = 0;
-    std::array<T, kPageItems> items{};
+    alignas(64) std::array<T, kPageItems> items{};  ///< a cache line begins with an item
   };
 
+  using Directory = std::shared_ptr<const std::vector<const Page*>>;
+
   explicit CowArray(std::size_t size) : size_(size) {
-    const std::size_t pages = (size + kPageItems - 1) / kPageItems;
-    for (std::size_t i = 0; i < pages; ++i) directory_.push_back(&arena_.emplace_back());
+    for (std::size_t i = 0; i < page_count(size); ++i) directory_.push_back(&arena_.emplace_back());
+  }
+
+  [[nodiscard]] static std::size_t page_count(std::size_t size) {
+    return (size + kPageItems - 1) / kPageItems;
   }
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] const Page* const* directory() const { return directory_.data(); }
-  [[nodiscard]] std::vector<const Page*> pages() const {
-    return {directory_.begin(), directory_.end()};
+  /// The directory as it is now, for a snapshot. O(pages), or 1 when no page was replaced since.
+  [[nodiscard]] Directory pages() {
+    if (!published_)
+      published_ =
+          std::make_shared<const std::vector<const Page*>>(directory_.begin(), directory_.end());
+    return published_;
   }
 
   [[nodiscard]] static const T& item(const Page* const* directory, std::size_t index) {
@@ -101,6 +112,7 @@ class CowArray {
       copy->born = generations.current();
       retired_.push_back({page, generations.current()});
       page = copy;
+      published_.reset();
     }
     return page->items[index % kPageItems];
   }
@@ -130,8 +142,49 @@ class CowArray {
   std::size_t size_;
   std::deque<Page> arena_;  ///< never moves what it holds
   std::vector<Page*> directory_;
+  Directory published_;  ///< null when it no longer equals directory_
   std::vector<Retired> retired_;
   std::vector<Page*> unused_;
+};
+
+/// A CowArray as it would be after some edits: a directory of its own over the pages of a base, and
+/// copies of the pages edited. The base must outlive it, stay where it is and not change between
+/// a reset and the next. Cost: 8 bytes a page, a page copy for each page edited first.
+template <class Array>
+class CowOverlay {
+ public:
+  using Page = typename Array::Page;
+
+  /// Shows the base again, of `size` items; pages copied before are kept for reuse. O(pages).
+  void reset(const Page* const* base, std::size_t size) {
+    const std::size_t pages = Array::page_count(size);
+    directory_.assign(base, base + pages);
+    for (const std::size_t page : edited_) own_[page] = nullptr;
+    edited_.clear();
+    own_.resize(pages);
+  }
+
+  [[nodiscard]] const Page* const* directory() const { return directory_.data(); }
+
+  [[nodiscard]] auto& edit(std::size_t index) {
+    const std::size_t at = index / Array::kItemsPerPage;
+    if (own_[at] == nullptr) adopt(at);
+    return own_[at]->items[index % Array::kItemsPerPage];
+  }
+
+ private:
+  void adopt(std::size_t page) {
+    if (edited_.size() == arena_.size()) arena_.emplace_back();
+    own_[page] = &arena_[edited_.size()];
+    edited_.push_back(page);
+    own_[page]->items = directory_[page]->items;
+    directory_[page] = own_[page];
+  }
+
+  std::vector<const Page*> directory_;
+  std::vector<Page*> own_;           ///< by page; null while the base's is shown
+  std::vector<std::size_t> edited_;  ///< page i of the arena replaces page edited_[i]
+  std::deque<Page> arena_;           ///< never moves what it holds
 };
 
 }  // namespace orrery

@@ -1,47 +1,45 @@
 #include "fleet/fleet.hpp"
 
-#include <cmath>
-
-#include "base/assert.hpp"
-
 namespace orrery {
 
 Fleet::Fleet(Topology topology)
     : topology_(std::make_shared<const Topology>(std::move(topology))),
       state_(std::make_shared<FleetState>(FleetState{NodeStates(topology_->node_count()),
-                                                     FreeCounts(topology_->count_slots()),
+                                                     FreeCounts(topology_->count_cells()),
                                                      LinkStates(topology_->link_count())})) {
   for (std::uint32_t i = 0; i < topology_->node_count(); ++i) {
-    const std::uint16_t devices = topology_->group(NodeId(i)).devices;
-    set_node(NodeId(i), {~std::uint64_t{0} >> (64 - devices), NodeHealth::kReady});
+    const NodeId node(i);
+    for_each_count_row(*topology_, node, [&](std::uint32_t cell) {
+      ++state_->counts.edit(cell + CountRow::kNodesWith, generations_);
+    });
+    set_free(node, ~std::uint64_t{0} >> (64 - topology_->group(node).devices));
   }
 }
 
-void Fleet::set_node(NodeId id, NodeState state) {
-  ORRERY_ASSERT((state.free_mask >> 1 >> (topology_->group(id).devices - 1)) == 0,
-                "free devices are the node's own");
+void Fleet::set_node(NodeId id, const NodeState& state) {
+  check_state(*topology_, id, state);
   NodeState& node = state_->nodes.edit(id.value(), generations_);
-  for_each_count_change(*topology_, {id, node, state},
-                        [&](std::uint32_t slot, std::int32_t devices, std::int32_t nodes) {
-                          FreeCount& count = state_->counts.edit(slot, generations_);
-                          count.devices += static_cast<std::uint32_t>(devices);
-                          count.nodes += static_cast<std::uint32_t>(nodes);
-                        });
+  move_counts(*topology_, {id, node.available(), state.available()},
+              [&](std::uint32_t cell) -> std::uint32_t& {
+                return state_->counts.edit(cell, generations_);
+              });
   node = state;
 }
 
 void Fleet::set_health(NodeId id, NodeHealth health) {
-  set_node(id, {state_->nodes[id.value()].free_mask, health});
+  NodeState state = state_->nodes[id.value()];
+  state.health = health;
+  set_node(id, state);
 }
 
 void Fleet::set_free(NodeId id, std::uint64_t free_mask) {
-  set_node(id, {free_mask, state_->nodes[id.value()].health});
+  NodeState state = state_->nodes[id.value()];
+  state.free_mask = free_mask;
+  set_node(id, state);
 }
 
 void Fleet::set_link(LinkId id, LinkState state) {
-  ORRERY_ASSERT(
-      state.health >= 0 && state.health <= 1 && state.load >= 0 && std::isfinite(state.load),
-      "a link's health and load are fractions");
+  check_state(state);
   state_->links.edit(id.value(), generations_) = state;
 }
 

@@ -19,7 +19,7 @@ namespace orrery {
 class FleetSnapshot {
  public:
   [[nodiscard]] FleetView view() const {
-    return {*topology_, {nodes_.data(), counts_.data(), links_.data()}};
+    return {*topology_, {nodes_->data(), counts_->data(), links_->data()}};
   }
   /// Grows by one with every snapshot of a fleet.
   [[nodiscard]] std::uint64_t version() const { return *lease_; }
@@ -29,9 +29,9 @@ class FleetSnapshot {
   std::shared_ptr<const Topology> topology_;
   std::shared_ptr<const FleetState> state_;  ///< keeps the pages
   Generations::Lease lease_;
-  std::vector<const NodeStates::Page*> nodes_;
-  std::vector<const FreeCounts::Page*> counts_;
-  std::vector<const LinkStates::Page*> links_;
+  NodeStates::Directory nodes_;
+  FreeCounts::Directory counts_;
+  LinkStates::Directory links_;
 };
 
 class Fleet {
@@ -48,7 +48,7 @@ class Fleet {
 
   /// Puts a node in a state and moves the counts of its domains. Precondition: no free device
   /// beyond the node's. O(levels x types of a domain); after a publish also a page copy each.
-  void set_node(NodeId id, NodeState state);
+  void set_node(NodeId id, const NodeState& state);
   void set_health(NodeId id, NodeHealth health);
   void set_free(NodeId id, std::uint64_t free_mask);
 

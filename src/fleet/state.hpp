@@ -57,6 +57,21 @@ struct FreeCount {
   friend bool operator==(const FreeCount&, const FreeCount&) = default;
 };
 
+/// The counts of one type in one domain are a row of cells: available devices, nodes with every
+/// device available, then for k = 0, 1, .. the nodes with exactly k available devices. All rows are
+/// as long as the longest rounded up to a power of two, so that a row lies in one page, and of
+/// nodes with eight devices in one cache line. Topology::count_row says where a row begins.
+struct CountRow {
+  static constexpr std::uint32_t kDevices = 0;
+  static constexpr std::uint32_t kWholeNodes = 1;
+  static constexpr std::uint32_t kNodesWith = 2;
+
+  /// Cells of a row, of a type of which no node has more than `devices`.
+  [[nodiscard]] static constexpr std::uint32_t size(std::uint32_t devices) {
+    return kNodesWith + devices + 1;
+  }
+};
+
 struct LinkState {
   float health = 1;  ///< fraction of its bandwidth that is there
   float load = 0;    ///< fraction of its bandwidth in use
@@ -67,7 +82,7 @@ struct LinkState {
 // Pages of 2 KiB for what changes often (1 KiB makes the directory, 4 KiB the copies too
 // large); links change rarely and are many.
 using NodeStates = CowArray<NodeState, 128>;
-using FreeCounts = CowArray<FreeCount, 256>;
+using FreeCounts = CowArray<std::uint32_t, 512>;
 using LinkStates = CowArray<LinkState, 2048>;
 
 struct FleetState {

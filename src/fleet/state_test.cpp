@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
-
 #include <mutex>
 #include <set>
 #include <thread>
@@ -29,11 +29,58 @@ FreeCount counted(const FleetView& view, DomainId domain, FleetTypeId type) {
   return count;
 }
 
+/// At k: nodes with k available devices, by counting nodes.
+std::vector<std::uint32_t> counted_by_available(const FleetView& view, DomainId domain,
+                                                FleetTypeId type) {
+  const Topology& topology = view.topology();
+  const Domain& d = topology.domain(domain);
+  std::vector<std::uint32_t> nodes(topology.node_devices_max(type) + 1);
+  bool any = false;
+  for (std::uint32_t i = 0; i < d.nodes; ++i) {
+    const NodeId node(d.first_node.value() + i);
+    if (topology.group(node).type != type) continue;
+    ++nodes[view.node(node).available()];
+    any = true;
+  }
+  return any ? nodes : std::vector<std::uint32_t>();
+}
+
+void expect_counts_right(const FleetView& view, DomainId domain, FleetTypeId type) {
+  EXPECT_EQ(view.free(domain, type), counted(view, domain, type));
+  const auto nodes = view.nodes_by_available(domain, type);
+  const auto expected = counted_by_available(view, domain, type);
+  EXPECT_EQ(std::vector(nodes.begin(), nodes.end()), expected);
+  for (const std::uint32_t unit : {1U, 2U, 3U, 4U, 8U, 9U}) {
+    std::uint32_t units = 0;
+    for (std::uint32_t k = 0; k < expected.size(); ++k) units += expected[k] * (k / unit);
+    EXPECT_EQ(view.units(domain, type, unit), units) << "of " << unit;
+  }
+}
+
 void expect_counts_right(const FleetView& view) {
   const Topology& topology = view.topology();
   for (std::uint32_t d = 0; d < topology.domains().size(); ++d) {
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
-      EXPECT_EQ(view.free(DomainId(d), FleetTypeId(t)), counted(view, DomainId(d), FleetTypeId(t)));
+      expect_counts_right(view, DomainId(d), FleetTypeId(t));
+    }
+  }
+}
+
+/// Two views of one topology show the same.
+void expect_same(const FleetView& a, const FleetView& b) {
+  const Topology& topology = a.topology();
+  for (std::uint32_t i = 0; i < topology.node_count(); ++i) {
+    EXPECT_EQ(a.node(NodeId(i)), b.node(NodeId(i))) << "node " << i;
+  }
+  for (std::uint32_t i = 0; i < topology.link_count(); ++i) {
+    EXPECT_EQ(a.link(LinkId(i)), b.link(LinkId(i))) << "link " << i;
+  }
+  for (std::uint32_t d = 0; d < topology.domains().size(); ++d) {
+    for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+      const auto nodes_a = a.nodes_by_available(DomainId(d), FleetTypeId(t));
+      const auto nodes_b = b.nodes_by_available(DomainId(d), FleetTypeId(t));
+      EXPECT_TRUE(std::ranges::equal(nodes_a, nodes_b)) << "domain " << d << " type " << t;
+      EXPECT_EQ(a.free(DomainId(d), FleetTypeId(t)), b.free(DomainId(d), FleetTypeId(t)));
     }
   }
 }
@@ -70,6 +117,52 @@ TEST(Fleet, OnlyReadyNodesCountAsFree) {
   EXPECT_EQ(fleet.view().free(Topology::root(), type), (FreeCount{82, 10}));
   fleet.set_health(NodeId(0), NodeHealth::kReady);
   EXPECT_EQ(fleet.view().free(Topology::root(), type), (FreeCount{90, 11}));
+}
+
+TEST(Fleet, CountsNodesByAvailableDevices) {
+  Fleet fleet = mixed_fleet();
+  const FleetTypeId type = *fleet.topology().find_type("h100");
+  const DomainId rack = fleet.topology().place(NodeId(0)).rack;
+  fleet.set_free(NodeId(0), 0b1101'1010);
+  EXPECT_EQ(fleet.view().nodes_with(rack, type, 5), 1u);
+  EXPECT_EQ(fleet.view().nodes_with(rack, type, 8), 1u);
+  EXPECT_EQ(fleet.view().nodes_with(rack, type, 9), 0u);
+  EXPECT_EQ(fleet.view().units(rack, type, 1), 13u);
+  EXPECT_EQ(fleet.view().units(rack, type, 4), 3u);
+  EXPECT_EQ(fleet.view().units(rack, type, 8), 1u);
+  fleet.set_health(NodeId(0), NodeHealth::kDraining);
+  EXPECT_EQ(fleet.view().nodes_with(rack, type, 0), 1u);
+  EXPECT_EQ(fleet.view().units(rack, type, 4), 2u);
+  const FleetTypeId elsewhere = *fleet.topology().find_type("nvidia-l4");
+  EXPECT_EQ(fleet.view().units(rack, elsewhere, 1), 0u);
+  EXPECT_TRUE(fleet.view().nodes_by_available(rack, elsewhere).empty());
+}
+
+/// The catalog with a node of eight L4 beside the one of four.
+const Catalog& catalog_with_eight_l4() {
+  static const Catalog kCatalog = [] {
+    std::vector<EmbeddedFile> files(builtin_catalog().begin(), builtin_catalog().end());
+    files.push_back({"more.yaml",
+                     "apiVersion: orrery/v1\nkind: Catalog\nname: more\nnodes:\n"
+                     "- {id: l4-8, like: l4-4, accelerators_per_node: 8}\n"});
+    return *Catalog::load(files, "");
+  }();
+  return kCatalog;
+}
+
+TEST(Fleet, CountsNodesOfOneTypeAndTwoSizes) {
+  Fleet fleet(*build_topology(
+      *spec_of(one_hall(
+          "    - racks:\n      - nodes: [{type: l4-4, count: 2}, {type: l4-8, count: 3}]\n")),
+      catalog_with_eight_l4()));
+  const FleetTypeId type = *fleet.topology().find_type("nvidia-l4");
+  EXPECT_EQ(fleet.topology().node_devices_max(type), 8u);
+  EXPECT_EQ(fleet.view().free(Topology::root(), type), (FreeCount{32, 5}));
+  EXPECT_EQ(fleet.view().nodes_with(Topology::root(), type, 4), 2u);
+  fleet.set_free(NodeId(0), 0b11);
+  fleet.set_free(NodeId(4), 0b1111);
+  EXPECT_EQ(fleet.view().free(Topology::root(), type), (FreeCount{26, 3}));
+  expect_counts_right(fleet.view());
 }
 
 TEST(Fleet, FreeCountsAlwaysEqualCountingTheNodes) {
@@ -150,6 +243,87 @@ TEST(FleetOverlay, SupposesWithoutTouchingTheFleet) {
   EXPECT_EQ(fleet.view().free(Topology::root(), type), (FreeCount{88, 11}));
   EXPECT_EQ(fleet.view().node(NodeId(1)).free_mask, 0xffu);
   expect_counts_right(on_top.view());
+}
+
+// Two networks' worth of links beside the nodes of two kinds.
+Fleet networked_fleet() {
+  return Fleet(built(one_hall(
+      "    - count: 20\n      racks:\n      - count: 4\n        cooling: in-row-or-dense-air\n    "
+      "    nodes: [{type: dgx-h100, count: 4}]\n",
+      "  fabrics: [{type: ib-ndr, topology: fat-tree}]\n")));
+}
+
+// Every edit goes to a fleet of its own and to one of a pile of overlays, the topmost at that time.
+TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    Rng rng(seed);
+    Fleet base = networked_fleet();
+    Fleet edited = networked_fleet();
+    std::vector<std::unique_ptr<FleetOverlay>> pile;
+    pile.push_back(std::make_unique<FleetOverlay>(base.view()));
+    for (int step = 0; step < 400; ++step) {
+      if (rng.below(100) == 0) {
+        pile.push_back(std::make_unique<FleetOverlay>(pile.back()->view()));
+      }
+      const NodeId node(static_cast<std::uint32_t>(rng.below(base.topology().node_count())));
+      const NodeState state = random_state(base.topology(), node, rng);
+      const LinkId link(static_cast<std::uint32_t>(rng.below(base.topology().link_count())));
+      const LinkState link_state{1, static_cast<float>(rng.below(8)) / 8};
+      edited.set_node(node, state);
+      pile.back()->set_node(node, state);
+      edited.set_link(link, link_state);
+      pile.back()->set_link(link, link_state);
+    }
+    expect_same(pile.back()->view(), edited.view());
+    expect_counts_right(pile.back()->view());
+    expect_same(base.view(), networked_fleet().view());
+  }
+}
+
+TEST(FleetOverlay, ResetGivesTheBaseAgain) {
+  Rng rng(4);
+  Fleet fleet = networked_fleet();
+  FleetOverlay supposed(fleet.view());
+  for (int pass = 0; pass < 5; ++pass) {
+    for (int step = 0; step < 20; ++step) {
+      const NodeId node(static_cast<std::uint32_t>(rng.below(fleet.topology().node_count())));
+      supposed.set_node(node, random_state(fleet.topology(), node, rng));
+      fleet.set_node(node, random_state(fleet.topology(), node, rng));
+    }
+    supposed.set_link(LinkId(static_cast<std::uint32_t>(pass)), {0.5F, 0});
+    const auto snapshot = fleet.publish();
+    supposed.reset(fleet.view());
+    expect_same(supposed.view(), fleet.view());
+  }
+}
+
+TEST(FleetOverlay, MovesToAnotherFleet) {
+  const Fleet large = networked_fleet();
+  const Fleet small = mixed_fleet();
+  FleetOverlay supposed(large.view());
+  supposed.set_node(NodeId(319), {});
+  supposed.reset(small.view());
+  expect_same(supposed.view(), small.view());
+  supposed.set_node(NodeId(0), {});
+  supposed.reset(large.view());
+  expect_same(supposed.view(), large.view());
+}
+
+TEST(CowOverlay, UsesItsPagesAgain) {
+  CowArray<int, 4> array(64);
+  Generations generations;
+  array.edit(5, generations) = 7;
+  CowOverlay<CowArray<int, 4>> overlay;
+  std::set<const void*> pages;
+  for (int i = 0; i < 100; ++i) {
+    overlay.reset(array.directory(), array.size());
+    EXPECT_EQ(overlay.directory()[1], array.directory()[1]);
+    overlay.edit(static_cast<std::size_t>(i % 64)) += 1;
+    overlay.edit(5) += i;
+    pages.insert(overlay.directory()[1]);
+  }
+  EXPECT_LE(pages.size(), 2u);
+  EXPECT_EQ(array[5], 7);
 }
 
 TEST(FleetThreads, ReadSnapshotsWhileTheFleetChanges) {

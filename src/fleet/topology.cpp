@@ -53,13 +53,13 @@ std::optional<FleetTypeId> Topology::find_type(std::string_view name) const {
 
 std::span<const FleetTypeId> Topology::types_of(DomainId id) const {
   const Domain& d = domain(id);
-  return std::span(domain_types_).subspan(d.first_count, d.types);
+  return std::span(domain_types_).subspan(d.first_type, d.types);
 }
 
 std::uint32_t Topology::device_count(DomainId id, FleetTypeId type) const {
   const auto types = types_of(id);
   for (std::size_t i = 0; i < types.size(); ++i) {
-    if (types[i] == type) return domain_devices_[domain(id).first_count + i];
+    if (types[i] == type) return domain_devices_[domain(id).first_type + i];
   }
   return 0;
 }

@@ -43,7 +43,7 @@ struct Domain {
   std::uint32_t children = 0;
   NodeId first_node;
   std::uint32_t nodes = 0;
-  std::uint32_t first_count = 0;  ///< its slice of the free counts and of types_of
+  std::uint32_t first_type = 0;  ///< its slice of types_of
 };
 
 /// Nodes made by one entry of the spec: one type, one set of rules.
@@ -163,8 +163,26 @@ class Topology {
   [[nodiscard]] std::optional<FleetTypeId> find_type(std::string_view name) const;
   /// Types a domain holds, ascending; its free counts stand in the same order.
   [[nodiscard]] std::span<const FleetTypeId> types_of(DomainId id) const;
-  [[nodiscard]] std::uint32_t count_slots() const {
-    return static_cast<std::uint32_t>(domain_types_.size());
+  /// Devices of the largest node of a type.
+  [[nodiscard]] std::uint32_t node_devices_max(FleetTypeId type) const {
+    return node_devices_max_[type.value()];
+  }
+  /// Where the row of a type's counts in a domain begins (fleet/state.hpp); none where the domain
+  /// has no such device. O(types of the domain).
+  [[nodiscard]] std::optional<std::uint32_t> count_row(DomainId id, FleetTypeId type) const {
+    const Domain& of = domain(id);
+    for (std::uint32_t i = of.first_type; i < of.first_type + of.types; ++i) {
+      if (domain_types_[i] == type) return i << count_row_bits_;
+    }
+    return std::nullopt;
+  }
+  /// The row of the first of its types.
+  [[nodiscard]] std::uint32_t first_count_row(DomainId id) const {
+    return domain(id).first_type << count_row_bits_;
+  }
+  /// Cells of all rows of counts.
+  [[nodiscard]] std::uint32_t count_cells() const {
+    return static_cast<std::uint32_t>(domain_types_.size()) << count_row_bits_;
   }
   /// Devices of a type in a domain, free or not. O(types of the domain).
   [[nodiscard]] std::uint32_t device_count(DomainId id, FleetTypeId type) const;
@@ -196,6 +214,7 @@ class Topology {
   std::vector<AcceleratorTypeId> types_;
   std::vector<FleetTypeId> domain_types_;
   std::vector<std::uint32_t> domain_devices_;
+  std::vector<std::uint32_t> node_devices_max_;  ///< by type
   std::vector<PowerDomain> power_;
   std::vector<PowerDomainId> rack_power_;  ///< by rack, from the first rack's domain on
   DomainId first_rack_;
@@ -203,6 +222,7 @@ class Topology {
   std::vector<SiteFacts> sites_;
   std::vector<WanSpec> wan_;
   std::uint32_t device_count_ = 0;
+  std::uint32_t count_row_bits_ = 0;  ///< a row has two to the power of it cells
   std::uint32_t link_count_ = 0;
 };
 

@@ -1,43 +1,77 @@
 #include "fleet/view.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/assert.hpp"
 
 namespace orrery {
 
-const NodeState& FleetView::node(NodeId id) const {
-  if (overlay_ != nullptr) {
-    const auto found = overlay_->nodes_.find(id);
-    return found != overlay_->nodes_.end() ? found->second : overlay_->base_.node(id);
-  }
-  return NodeStates::item(pages_.nodes, id.value());
-}
-
 FreeCount FleetView::free(DomainId domain, FleetTypeId type) const {
-  const auto types = topology_->types_of(domain);
-  for (std::uint32_t i = 0; i < types.size(); ++i) {
-    if (types[i] != type) continue;
-    const std::uint32_t slot = topology_->domain(domain).first_count + i;
-    if (overlay_ == nullptr) return FreeCounts::item(pages_.counts, slot);
-    FreeCount count = overlay_->base_.free(domain, type);
-    if (const auto delta = overlay_->counts_.find(slot); delta != overlay_->counts_.end()) {
-      count.devices += static_cast<std::uint32_t>(delta->second.devices);
-      count.nodes += static_cast<std::uint32_t>(delta->second.nodes);
-    }
-    return count;
-  }
-  return {};
+  const auto cell = topology_->count_row(domain, type);
+  if (!cell) return {};
+  const std::uint32_t* row = &FreeCounts::item(pages_.counts, *cell);
+  return {row[CountRow::kDevices], row[CountRow::kWholeNodes]};
 }
 
-void FleetOverlay::set_node(NodeId id, NodeState state) {
-  ORRERY_ASSERT((state.free_mask >> 1 >> (base_.topology().group(id).devices - 1)) == 0,
+std::span<const std::uint32_t> FleetView::nodes_by_available(DomainId domain,
+                                                             FleetTypeId type) const {
+  const auto cell = topology_->count_row(domain, type);
+  if (!cell) return {};
+  return {&FreeCounts::item(pages_.counts, *cell + CountRow::kNodesWith),
+          topology_->node_devices_max(type) + 1};
+}
+
+std::uint32_t FleetView::nodes_with(DomainId domain, FleetTypeId type, std::uint32_t k) const {
+  const auto nodes = nodes_by_available(domain, type);
+  return k < nodes.size() ? nodes[k] : 0;
+}
+
+std::uint32_t FleetView::units(DomainId domain, FleetTypeId type, std::uint32_t unit) const {
+  ORRERY_ASSERT(unit >= 1, "a unit has a device");
+  if (unit == 1) return free(domain, type).devices;
+  const auto nodes = nodes_by_available(domain, type);
+  std::uint32_t units = 0;
+  std::uint32_t in_one = 0;  // units of a node with the k's of a multiple of the unit
+  for (std::size_t first = unit; first < nodes.size(); first += unit) {
+    ++in_one;
+    const std::size_t end = std::min(first + unit, nodes.size());
+    for (std::size_t k = first; k < end; ++k) units += nodes[k] * in_one;
+  }
+  return units;
+}
+
+FleetOverlay::FleetOverlay(FleetView base) : topology_(&base.topology()) { reset(base); }
+
+void FleetOverlay::reset(FleetView base) {
+  topology_ = &base.topology();
+  nodes_.reset(base.pages().nodes, topology_->node_count());
+  counts_.reset(base.pages().counts, topology_->count_cells());
+  links_.reset(base.pages().links, topology_->link_count());
+}
+
+void FleetOverlay::set_node(NodeId id, const NodeState& state) {
+  check_state(*topology_, id, state);
+  NodeState& node = nodes_.edit(id.value());
+  move_counts(*topology_, {id, node.available(), state.available()},
+              [&](std::uint32_t cell) -> std::uint32_t& { return counts_.edit(cell); });
+  node = state;
+}
+
+void FleetOverlay::set_link(LinkId id, LinkState state) {
+  check_state(state);
+  links_.edit(id.value()) = state;
+}
+
+void check_state(const Topology& topology, NodeId id, const NodeState& state) {
+  ORRERY_ASSERT((state.free_mask >> 1 >> (topology.group(id).devices - 1)) == 0,
                 "free devices are the node's own");
-  const NodeState before = view().node(id);
-  for_each_count_change(base_.topology(), {id, before, state},
-                        [&](std::uint32_t slot, std::int32_t devices, std::int32_t nodes) {
-                          counts_[slot].devices += devices;
-                          counts_[slot].nodes += nodes;
-                        });
-  nodes_[id] = state;
+}
+
+void check_state(LinkState state) {
+  ORRERY_ASSERT(
+      state.health >= 0 && state.health <= 1 && state.load >= 0 && std::isfinite(state.load),
+      "a link's health and load are fractions");
 }
 
 }  // namespace orrery
