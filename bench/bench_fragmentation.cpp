@@ -5,7 +5,10 @@
 // Ten draws of arrivals; no departures, no migration; a pod that fits nowhere is lost. The figure
 // is GPUs in use over capacity when the arrived pods ask for as many GPUs as there are. All rules
 // see the same arrivals and the same order of nodes.
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 #include <string_view>
 
 #include "bench/figure.hpp"
@@ -23,11 +26,15 @@ struct Contender {
   std::string_view name;
   std::optional<ShareRule> rule;  ///< none: at random
   std::optional<double> published;
+  std::size_t known = 0;  ///< pods of another draw that make the distribution; 0: the whole list
 };
-constexpr std::array<Contender, 4> kContenders = {{{"random", std::nullopt, 86.3},
-                                                   {"best fit", ShareRule::kBestFit, 92.9},
-                                                   {"FGD", ShareRule::kFragmentation, 95.2},
-                                                   {"worth", ShareRule::kWorth, std::nullopt}}};
+constexpr std::array<Contender, 5> kContenders = {
+    {{"random", std::nullopt, 86.3},
+     {"best fit", ShareRule::kBestFit, 92.9},
+     {"FGD", ShareRule::kFragmentation, 95.2},
+     {"worth", ShareRule::kWorth, std::nullopt},
+     {"worth, knowing 500 pods of another draw", ShareRule::kWorth, std::nullopt, 500}}};
+constexpr std::uint64_t kOtherDraw = 1000;  // added to a seed: a draw nobody plays
 
 /// Any node that fits, any of its devices that fit.
 std::optional<ShareChoice> random_choice(const ShareFit& fit, const ShareRequest& pod, Rng& rng) {
@@ -49,6 +56,13 @@ std::optional<ShareChoice> random_choice(const ShareFit& fit, const ShareRequest
   return ShareChoice{.node = ShareNodeId::at(chosen), .devices = devices};
 }
 
+TypicalRequests typical_for(const OpenbTrace& trace, const Contender& contender,
+                            std::uint64_t seed) {
+  if (contender.known == 0) return TypicalRequests::make(trace.pods);
+  const std::vector<ShareRequest> other = draw_arrivals(trace, seed + kOtherDraw);
+  return TypicalRequests::make(std::span(other).first(contender.known));
+}
+
 struct Outcome {
   double allocated = 0;  ///< per cent of the capacity, mean over the draws
   double lost_without_gpu = 0;
@@ -60,7 +74,7 @@ Outcome play(const OpenbTrace& trace, const Contender& contender, std::uint64_t 
   std::vector<ShareNode> nodes = trace.nodes;
   shuffle(nodes, Rng::stream(seed, "openb nodes"));
   const std::vector<ShareRequest> arrivals = draw_arrivals(trace, seed);
-  ShareFit fit(contender.rule.value_or(ShareRule::kWorth), TypicalRequests::make(trace.pods),
+  ShareFit fit(contender.rule.value_or(ShareRule::kWorth), typical_for(trace, contender, seed),
                std::move(nodes));
   Rng rng = Rng::stream(seed, "openb choice");
   std::int64_t arrived = 0;
@@ -85,15 +99,59 @@ Outcome play(const OpenbTrace& trace, const Contender& contender, std::uint64_t 
   return outcome;
 }
 
-Outcome mean_outcome(const OpenbTrace& trace, const Contender& contender) {
+Outcome mean_outcome(const OpenbTrace& trace, const Contender& contender,
+                     std::span<const std::uint64_t> seeds) {
   Outcome mean;
-  for (const std::uint64_t seed : kSeeds) {
+  const auto draws = static_cast<double>(seeds.size());
+  for (const std::uint64_t seed : seeds) {
     const Outcome outcome = play(trace, contender, seed);
-    mean.allocated += outcome.allocated / kSeeds.size();
-    mean.lost_without_gpu += outcome.lost_without_gpu / kSeeds.size();
-    mean.decision_us += outcome.decision_us / kSeeds.size();
+    mean.allocated += outcome.allocated / draws;
+    mean.lost_without_gpu += outcome.lost_without_gpu / draws;
+    mean.decision_us += outcome.decision_us / draws;
   }
   return mean;
+}
+
+double once(const ShareRequest& /*pod*/) { return 1; }
+ShareRequest same(ShareRequest pod, Rng& /*rng*/) { return pod; }
+
+/// Whether the worth rule is good, or only good at this trace.
+constexpr OpenbMix kMixes[] = {
+    {"no pods without GPU", [](const ShareRequest& p) { return p.asks_device() ? 1.0 : 0.0; },
+     same},
+    {"pods without GPU twice as often",
+     [](const ShareRequest& p) { return p.asks_device() ? 1.0 : 2.0; }, same},
+    {"several GPUs 12 times as often",
+     [](const ShareRequest& p) { return p.devices > 1 ? 12.0 : 1.0; }, same},
+    {"parts only", [](const ShareRequest& p) { return p.is_part() ? 1.0 : 0.0; }, same},
+    {"no 810 parts", [](const ShareRequest& p) { return p.thousandths == 810 ? 0.0 : 1.0; }, same},
+    {"half the CPU and memory", once,
+     [](ShareRequest p, Rng&) {
+       p.cpu /= 2;
+       p.memory /= 2;
+       return p;
+     }},
+    {"1.3 times the CPU", once,
+     [](ShareRequest p, Rng&) {
+       p.cpu = std::min<std::int64_t>(p.cpu * 13 / 10, 88'000);
+       return p;
+     }},
+    {"parts of 50 to 900 alike", once, [](ShareRequest p, Rng& rng) {
+       if (p.is_part()) p.thousandths = 50 + 50 * static_cast<int>(rng.below(18));
+       return p;
+     }}};
+
+/// The rule against FGD, each on the mix's own draws.
+void print_mix(const OpenbTrace& trace, const OpenbMix& mix) {
+  const OpenbTrace made = mixed(trace, mix);
+  const auto seeds = std::span(kSeeds).first(3);
+  const double fgd = mean_outcome(made, {"", ShareRule::kFragmentation, {}}, seeds).allocated;
+  print_figure({.bench = "fragmentation",
+                .name = fmt::format("openb with {}: worth", mix.name),
+                .value = mean_outcome(made, {"", ShareRule::kWorth, {}}, seeds).allocated,
+                .unit = "%",
+                .peer = "FGD",
+                .peer_value = fgd});
 }
 
 void print_contender(const Contender& contender, const Outcome& outcome,
@@ -132,10 +190,11 @@ int run(const std::string& folder) {
   }
   std::optional<double> fgd;
   for (const Contender& contender : kContenders) {
-    const Outcome outcome = mean_outcome(*trace, contender);
+    const Outcome outcome = mean_outcome(*trace, contender, kSeeds);
     print_contender(contender, outcome, fgd);
     if (contender.rule == ShareRule::kFragmentation) fgd = outcome.allocated;
   }
+  for (const OpenbMix& mix : kMixes) print_mix(*trace, mix);
   return 0;
 }
 

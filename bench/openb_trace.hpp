@@ -6,11 +6,13 @@
 // compressed with gzip. The files are not part of this repository.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -95,6 +97,33 @@ inline std::vector<ShareRequest> draw_arrivals(const OpenbTrace& trace, std::uin
     if (asked * 10 > trace.capacity * 13) return arrivals;
     arrivals.push_back(pod);
   }
+}
+
+/// A workload made of the trace's: pods more or less often, or changed.
+struct OpenbMix {
+  std::string_view name;
+  double (*weight)(const ShareRequest& pod);
+  ShareRequest (*change)(ShareRequest pod, Rng& rng);
+};
+
+/// As many pods as ask for the GPUs the trace's pods ask for, drawn by the weights of the mix.
+inline OpenbTrace mixed(OpenbTrace trace, const OpenbMix& mix) {
+  double weight_max = 0;
+  std::int64_t asked = 0;
+  for (const ShareRequest& pod : trace.pods) {
+    weight_max = std::max(weight_max, mix.weight(pod));
+    asked += thousandths_of(pod);
+  }
+  Rng rng = Rng::stream(1, mix.name);
+  std::vector<ShareRequest> pods;
+  while (asked > 0) {
+    const ShareRequest& pod = trace.pods[rng.below(trace.pods.size())];
+    if (rng.uniform() * weight_max >= mix.weight(pod)) continue;
+    pods.push_back(mix.change(pod, rng));
+    asked -= thousandths_of(pods.back());
+  }
+  trace.pods = std::move(pods);
+  return trace;
 }
 
 }  // namespace orrery
