@@ -12,7 +12,7 @@ constexpr ShareRule kRules[] = {ShareRule::kBestFit, ShareRule::kFragmentation, 
 struct Free {
   std::int64_t cpu = 0;
   std::int64_t memory = 1'000'000;
-  std::vector<int> devices;
+  std::vector<int> devices = {};
 };
 
 ShareNode node_of(const Free& free) {
