@@ -1,0 +1,59 @@
+// scheduler/typical_requests.hpp - what is asked for, as a distribution of requests.
+//
+// Made from past requests; share_fit.hpp judges with it what a node is still good for. Immutable.
+// Nothing in it knows which request comes next. Cost of make(): that of sorting, and part_prices().
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "scheduler/part_prices.hpp"
+#include "scheduler/share_request.hpp"
+
+namespace orrery {
+
+class TypicalRequests {
+ public:
+  /// One kind of request as FGD sees it: memory does not count.
+  struct Common {
+    std::int64_t cpu = 0;
+    int devices = 0;
+    int thousandths = 0;
+    std::uint32_t types = 0;
+    double frequency = 0;  ///< sums to 1 over common()
+
+    auto operator<=>(const Common&) const = default;
+  };
+
+  /// What a kind of request needs beside the devices it pays for.
+  struct Host {
+    double cpu_per_worth = 0;     ///< thousandths of a core for each device's worth
+    double memory_per_worth = 0;  ///< MiB
+    std::uint32_t types = 0;
+    double share = 0;  ///< of all worth that is asked for; sums to 1 over hosts()
+  };
+
+  /// `requests` are a sample, each counted once. May be empty.
+  [[nodiscard]] static TypicalRequests make(std::span<const ShareRequest> requests);
+
+  /// The most frequent kinds that together are at least 95 % of all, most frequent first, requests
+  /// without devices among them.
+  [[nodiscard]] std::span<const Common> common() const { return common_; }
+
+  /// All kinds that ask for devices, merged where they need the same.
+  [[nodiscard]] std::span<const Host> hosts() const { return hosts_; }
+
+  /// Worth of a device with so many thousandths free, in whole devices: half by the prices of
+  /// part_prices.hpp, half by the amount. A price alone is indifferent between all perfect
+  /// packings.
+  [[nodiscard]] double worth(int thousandths) const {
+    return worth_[static_cast<std::size_t>(thousandths)];
+  }
+
+ private:
+  std::vector<Common> common_;
+  std::vector<Host> hosts_;
+  PartPrices worth_{};
+};
+
+}  // namespace orrery
