@@ -7,54 +7,80 @@
 namespace orrery {
 namespace {
 
-// First device of the scale-up domain a device is in: domains inside a node are runs of its
-// devices.
-DeviceId scale_up_start(const Topology& topology, DeviceId device) {
-  const NodeId node = topology.node_of(device);
-  const NodeGroup& group = topology.group(node);
-  const NodePlace& place = topology.place(node);
-  if (place.scale_up_first != node || group.scale_up_devices > group.devices || group.torus) {
-    return topology.place(place.scale_up_first).first_device;
+tl::unexpected<Rejection> refuse(std::string reason, std::vector<std::string> blocking = {}) {
+  return tl::unexpected(Rejection{RejectionKind::kNever, std::move(blocking), std::move(reason)});
+}
+
+std::uint64_t count_devices(std::span<const NodeDevices> gang) {
+  std::uint64_t count = 0;
+  for (const NodeDevices& part : gang) {
+    count += static_cast<std::uint64_t>(std::popcount(part.devices));
   }
-  const std::uint32_t position = device.value() - place.first_device.value();
-  return DeviceId(place.first_device.value() +
-                  position / group.scale_up_devices * group.scale_up_devices);
+  return count;
 }
 
 }  // namespace
 
-tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,
-                                           std::span<const DeviceId> devices,
-                                           const FleetView& view) {
-  const auto refuse = [](std::string reason, std::vector<std::string> blocking = {}) {
-    return tl::unexpected(Rejection{RejectionKind::kNever, std::move(blocking), std::move(reason)});
-  };
-  if (devices.size() != plan.ranks()) {
-    return refuse(
-        fmt::format("the plan has {} ranks, there are {} devices", plan.ranks(), devices.size()));
+std::vector<NodeDevices> nodes_of(std::span<const DeviceId> devices, const Topology& topology) {
+  std::vector<NodeDevices> gang;
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;  // devices of the last node found
+  for (const DeviceId device : devices) {
+    if (device.value() >= end) {
+      const NodeId node = topology.node_of(device);
+      first = topology.place(node).first_device.value();
+      end = first + topology.group(node).devices;
+      gang.push_back({node, 0});
+    }
+    gang.back().devices |= std::uint64_t{1} << (device.value() - first);
   }
-  RankMap map{{devices.begin(), devices.end()}};
-  std::sort(map.devices.begin(), map.devices.end());
-  if (std::adjacent_find(map.devices.begin(), map.devices.end()) != map.devices.end()) {
-    return refuse("a device stands twice");
+  return gang;
+}
+
+tl::expected<void, Rejection> check_ranks(const ParallelPlan& plan,
+                                          std::span<const NodeDevices> gang,
+                                          const Topology& topology) {
+  if (const std::uint64_t count = count_devices(gang); count != plan.ranks()) {
+    return refuse(fmt::format("the plan has {} ranks, there are {} devices", plan.ranks(), count));
   }
   std::vector<std::string> blocking;
-  const Topology& topology = view.topology();
-  for (std::size_t first = 0; first < map.devices.size();) {
-    const DeviceId start = scale_up_start(topology, map.devices[first]);
-    std::size_t end = first;
-    while (end < map.devices.size() && scale_up_start(topology, map.devices[end]) == start) ++end;
-    if ((end - first) % plan.tp != 0) {
-      blocking.push_back(topology.node_name(topology.node_of(map.devices[first])));
-    }
-    first = end;
+  for_each_domain_share(gang, topology, [&](NodeId node, std::uint32_t devices) {
+    if (devices % plan.tp == 0) return;
+    std::string name = topology.node_name(node);
+    if (blocking.empty() || blocking.back() != name) blocking.push_back(std::move(name));
+  });
+  if (blocking.empty()) return {};
+  return refuse(
+      fmt::format("a tensor-parallel group of {} would leave its scale-up domain", plan.tp),
+      std::move(blocking));
+}
+
+tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,
+                                           std::span<const NodeDevices> gang,
+                                           const Topology& topology) {
+  if (auto checked = check_ranks(plan, gang, topology); !checked) {
+    return tl::unexpected(std::move(checked.error()));
   }
-  if (!blocking.empty()) {
-    return refuse(
-        fmt::format("a tensor-parallel group of {} would leave its scale-up domain", plan.tp),
-        std::move(blocking));
+  RankMap map;
+  map.devices.reserve(plan.ranks());
+  for (const NodeDevices& part : gang) {
+    const std::uint32_t first = topology.place(part.node).first_device.value();
+    for (std::uint64_t left = part.devices; left != 0; left &= left - 1) {
+      map.devices.emplace_back(first + static_cast<std::uint32_t>(std::countr_zero(left)));
+    }
   }
   return map;
+}
+
+tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,
+                                           std::span<const DeviceId> devices,
+                                           const Topology& topology) {
+  std::vector<DeviceId> sorted(devices.begin(), devices.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    return refuse("a device stands twice");
+  }
+  return map_ranks(plan, nodes_of(sorted, topology), topology);
 }
 
 }  // namespace orrery

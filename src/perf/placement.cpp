@@ -1,7 +1,7 @@
 #include "perf/placement.hpp"
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <vector>
 
 namespace orrery {
@@ -14,109 +14,133 @@ double left_of(const LinkState& state) {
   return std::max(0.0, static_cast<double>(state.health) * (1 - static_cast<double>(state.load)));
 }
 
-/// Devices of the gang by the first device of their scale-up domain.
-double fewest_in_a_domain(const RankMap& map, const Topology& topology) {
-  std::map<std::uint32_t, std::uint32_t> domains;
-  for (const DeviceId device : map.devices) {
-    const NodeId node = topology.node_of(device);
-    const NodeGroup& group = topology.group(node);
-    const NodePlace& place = topology.place(node);
-    const bool several_nodes = group.scale_up_devices > group.devices || group.torus.has_value();
-    const std::uint32_t first =
-        several_nodes
-            ? topology.place(place.scale_up_first).first_device.value()
-            : place.first_device.value() + (device.value() - place.first_device.value()) /
-                                               group.scale_up_devices * group.scale_up_devices;
-    ++domains[first];
-  }
-  std::uint32_t fewest = domains.empty() ? 0 : domains.begin()->second;
-  for (const auto& [first, count] : domains) fewest = std::min(fewest, count);
-  return fewest;
-}
-
-/// One fabric's part of the gang.
+/// One fabric's part of the gang. Nodes are added in ascending order.
 class FabricFootprint {
  public:
   FabricFootprint(const FabricInstance& fabric, const FleetView& view)
-      : fabric_(fabric), view_(view) {}
+      : fabric_(fabric), graph_(fabric.graph), view_(view) {
+    slots_.fill(kNoSlot);
+  }
 
   void add(std::uint32_t node) {
-    const std::uint32_t ports = fabric_.graph.ports_per_node();
+    const std::uint32_t ports = graph_.ports_per_node();
     double left = 0;
     for (std::uint32_t port = 0; port < ports; ++port) {
       const FabricPort at{node, port};
-      left += left_of(state(fabric_.graph.link_of_port(at)));
-      ++ports_below_[fabric_.graph.leaf_of(at).value()];
+      left += left_of(state(graph_.link_of_port(at)));
+      count_port(graph_.leaf_of(at), port % slots_.size());
     }
     if (ports > 0) quality_ = std::min(quality_, left / ports);
-    if (!nodes_.empty()) {
-      tier_ = std::max(tier_, fabric_.graph.tier_between(nodes_.front(), node));
-    }
-    nodes_.push_back(node);
+    if (nodes_ == 0) first_ = node;
+    tier_ = std::max(tier_, graph_.tier_between(first_, node));
+    ++nodes_;
   }
 
+  [[nodiscard]] std::size_t nodes() const { return nodes_; }
   [[nodiscard]] NetworkTier tier() const { return tier_; }
 
-  [[nodiscard]] double quality() const {
-    double quality = quality_;
-    if (tier_ >= NetworkTier::kSpine) {
-      for (const auto& [leaf, ports] : ports_below_) {
-        quality = std::min(quality, uplink_share(SwitchIndex(leaf), ports));
-      }
-    }
-    return std::clamp(quality, kQualityMin, 1.0);
+  [[nodiscard]] double quality() {
+    if (tier_ >= NetworkTier::kSpine) add_uplinks();
+    return std::clamp(quality_, kQualityMin, 1.0);
   }
 
  private:
+  static constexpr std::size_t kNoSlot = ~std::size_t{0};
+  static constexpr std::size_t kSlots = 16;
+
+  struct Leaf {
+    SwitchIndex index;
+    std::uint32_t ports = 0;  ///< of the gang below it
+  };
+
   [[nodiscard]] const LinkState& state(FabricLinkId link) const {
     return view_.link(LinkId(fabric_.first_link + link.value()));
   }
 
-  /// What the uplinks of a leaf carry over what the gang's ports below can send.
-  [[nodiscard]] double uplink_share(SwitchIndex leaf, std::uint32_t ports) const {
-    const Fabric::Uplinks up = fabric_.graph.uplinks(leaf);
+  /// Neighbouring nodes have equal ports under one leaf: a counter a port seldom changes its leaf.
+  void count_port(SwitchIndex leaf, std::size_t slot) {
+    std::size_t& at = slots_[slot];
+    if (at == kNoSlot || leaves_[at].index != leaf) {
+      at = leaves_.size();
+      leaves_.push_back({leaf, 0});
+    }
+    ++leaves_[at].ports;
+  }
+
+  void add_uplinks() {
+    const auto before = [](const Leaf& a, const Leaf& b) { return a.index < b.index; };
+    if (!std::is_sorted(leaves_.begin(), leaves_.end(), before)) {
+      std::sort(leaves_.begin(), leaves_.end(), before);
+    }
+    for (std::size_t i = 0; i < leaves_.size();) {
+      Leaf leaf = leaves_[i];
+      for (++i; i < leaves_.size() && leaves_[i].index == leaf.index; ++i) {
+        leaf.ports += leaves_[i].ports;
+      }
+      quality_ = std::min(quality_, uplink_share(leaf));
+    }
+  }
+
+  /// What the uplinks of a leaf carry over what the gang's ports below can send; or a part of it
+  /// that binds no more than what is known already.
+  [[nodiscard]] double uplink_share(const Leaf& leaf) const {
+    const Fabric::Uplinks up = graph_.uplinks(leaf.index);
     if (up.uppers.empty()) return 1;
+    const double sent = leaf.ports * graph_.port_bandwidth().value();
     double carried = 0;
-    for (std::size_t i = 0; i < up.uppers.size(); ++i) {
+    double share = 0;
+    for (std::size_t i = 0; i < up.uppers.size() && share < quality_; ++i) {
       const FabricLinkId link(up.first.value() + static_cast<std::uint32_t>(i));
       carried += up.cables[i] * left_of(state(link));
+      share = carried * graph_.cable_bandwidth().value() / sent;
     }
-    const double sent = ports * fabric_.graph.port_bandwidth().value();
-    return carried * fabric_.graph.cable_bandwidth().value() / sent;
+    return share;
   }
 
   const FabricInstance& fabric_;
+  const Fabric& graph_;
   const FleetView& view_;
-  std::vector<std::uint32_t> nodes_;
-  std::map<std::uint32_t, std::uint32_t> ports_below_;  ///< by leaf
+  std::vector<Leaf> leaves_;               ///< one may stand several times
+  std::array<std::size_t, kSlots> slots_;  ///< of leaves_, by port
+  std::size_t nodes_ = 0;
+  std::uint32_t first_ = 0;
   NetworkTier tier_ = NetworkTier::kNode;
   double quality_ = 1;
 };
 
+/// Devices of the gang in the scale-up domain that holds fewest.
+std::uint32_t fewest_in_a_domain(std::span<const NodeDevices> gang, const Topology& topology) {
+  std::uint32_t fewest = 0;
+  for_each_domain_share(gang, topology, [&](NodeId, std::uint32_t devices) {
+    fewest = fewest == 0 ? devices : std::min(fewest, devices);
+  });
+  return fewest;
+}
+
 }  // namespace
 
-Placement placement_of(const RankMap& map, const FleetView& view) {
+Placement placement_of(std::span<const NodeDevices> gang, const FleetView& view) {
   const Topology& topology = view.topology();
-  Placement placement{.domain_ranks = fewest_in_a_domain(map, topology),
+  Placement placement{.domain_ranks = static_cast<double>(fewest_in_a_domain(gang, topology)),
                       .tier = NetworkTier::kNode};
-  std::vector<NodeId> nodes;
-  for (const DeviceId device : map.devices) nodes.push_back(topology.node_of(device));
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  if (nodes.size() <= 1) return placement;
-  std::size_t found = 0;
+  if (gang.size() <= 1) return placement;
+  bool joined = false;
   for (const FabricInstance& fabric : topology.fabrics()) {
+    const auto& nodes = fabric.nodes;
+    if (nodes.back() < gang.front().node || gang.back().node < nodes.front()) continue;
     FabricFootprint footprint(fabric, view);
-    for (const NodeId node : nodes) {
-      const auto at = std::lower_bound(fabric.nodes.begin(), fabric.nodes.end(), node);
-      if (at == fabric.nodes.end() || *at != node) continue;
-      footprint.add(static_cast<std::uint32_t>(at - fabric.nodes.begin()));
-      ++found;
+    auto at = nodes.begin();
+    for (const NodeDevices& part : gang) {
+      // Nodes that follow each other in the gang mostly do so in the fabric.
+      if (at != nodes.end() && *at < part.node) at = std::lower_bound(at, nodes.end(), part.node);
+      if (at == nodes.end()) break;
+      if (*at == part.node) footprint.add(static_cast<std::uint32_t>(at++ - nodes.begin()));
     }
+    joined = joined || footprint.nodes() == gang.size();
     placement.tier = std::max(placement.tier, footprint.tier());
     placement.scale_out_quality = std::min(placement.scale_out_quality, footprint.quality());
   }
-  if (found < nodes.size()) placement.tier = NetworkTier::kNone;
+  if (!joined) placement.tier = NetworkTier::kNone;
   return placement;
 }
 

@@ -2,8 +2,8 @@
 // on it: how many share a scale-up domain, how far apart their nodes are, what is left of the links
 // between them.
 //
-// Computed once a placement from a rank map and a view; pricing a plan on it is then as cheap as on
-// the canonical machine (TrainingModel::reprice). A value.
+// Computed once a placement from the devices of a gang and a view; pricing a plan on it is then as
+// cheap as on the canonical machine (TrainingModel::reprice). A value.
 #pragma once
 
 #include "fleet/fabric.hpp"
@@ -14,16 +14,19 @@
 namespace orrery {
 
 struct Placement {
-  double domain_ranks = 0;  ///< of the gang, in the scale-up domain that holds fewest; 0: unknown
-  NetworkTier tier = NetworkTier::kLeaf;  ///< highest part of the scale-out network between nodes
+  /// Of the gang, in the scale-up domain (the node, where no links join its devices) that holds
+  /// fewest; 0: unknown.
+  double domain_ranks = 0;
+  /// Highest part of the scale-out network between its nodes; kNone: no fabric joins them all.
+  NetworkTier tier = NetworkTier::kLeaf;
   /// Part of a NIC's bandwidth that reaches the other nodes: the worst of the gang's port links
   /// (health x (1 - load)) and of the uplinks of its leaves, shared by the gang's ports below them.
   double scale_out_quality = 1;
 };
 
-/// Cost: O(devices log devices + uplinks of the leaves used). Precondition: the map's devices are
-/// of the view's fleet.
-[[nodiscard]] Placement placement_of(const RankMap& map, const FleetView& view);
+/// Precondition: the gang as in fleet/rank_map.hpp, of the view's fleet. Cost: O(ports of its nodes
+/// + uplinks of the leaves used); no allocation within one node.
+[[nodiscard]] Placement placement_of(std::span<const NodeDevices> gang, const FleetView& view);
 
 /// The network as the ranks of the placement see it.
 [[nodiscard]] Network network_at(const Network& canonical, const Placement& placement);
