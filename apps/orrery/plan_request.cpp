@@ -3,62 +3,23 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
-#include <numeric>
 
 #include "apps/orrery/option_text.hpp"
 #include "fleet/builder.hpp"
 #include "perf/input.hpp"
 #include "planner/fleet_machines.hpp"
+#include "planner/job_defaults.hpp"
 #include "planner/layout_text.hpp"
 
 namespace orrery {
 namespace {
 
-constexpr double kMebi = 1 << 20;
-constexpr double kLargeModel = 100e9;
-constexpr double kSequenceDefault = 8192;
-constexpr double kSequenceMax = 1e8;
-constexpr double kBatchMax = 1e9;
 constexpr std::uint64_t kAcceleratorsMax = 1u << 24;
 
 Result<Tokens> token_option(const std::string& text) {
   const bool named = text.find("tok") != std::string::npos;
   const bool bare = text.find_first_not_of("0123456789.e+") == std::string::npos;
   return quantity_option<Tokens>("tokens", named || bare ? text : text + " tokens");
-}
-
-struct PrecisionWord {
-  std::string_view word;
-  TrainingPrecision precision;
-};
-
-constexpr std::array<PrecisionWord, 12> kPrecisions = {{
-    {"bf16", {.format = NumberFormat::kBf16}},
-    {"fp16", {.format = NumberFormat::kFp16}},
-    {"tf32", {.format = NumberFormat::kTf32}},
-    {"fp32", {.format = NumberFormat::kFp32}},
-    {"fp8", {.format = NumberFormat::kFp8, .scaling = Scaling::kTensor}},
-    {"fp8-row", {.format = NumberFormat::kFp8, .scaling = Scaling::kRow}},
-    {"fp8-block", {.format = NumberFormat::kFp8, .scaling = Scaling::kBlock}},
-    {"mxfp8", {.format = NumberFormat::kFp8, .scaling = Scaling::kBlock}},
-    {"fp4", {.format = NumberFormat::kFp4, .scaling = Scaling::kBlock}},
-    {"nvfp4", {.format = NumberFormat::kFp4, .scaling = Scaling::kBlock}},
-    {"mxfp4", {.format = NumberFormat::kFp4, .scaling = Scaling::kBlock}},
-    {"int8", {.format = NumberFormat::kInt8, .scaling = Scaling::kRow}},
-}};
-
-Result<TrainingPrecision> precision_option(const std::string& text) {
-  const std::string lower = lower_case(text);
-  std::vector<std::string_view> words;
-  for (const PrecisionWord& entry : kPrecisions) {
-    if (entry.word == lower) return entry.precision;
-    words.push_back(entry.word);
-  }
-  return wrong(
-      "precision",
-      fmt::format("\"{}\" is not known{}; bf16, fp8, mxfp8 and nvfp4 are among those known", text,
-                  did_you_mean(text, words)));
 }
 
 struct RuntimeFile {
@@ -118,8 +79,8 @@ class RequestBuilder {
     Result<Objective> objective = word_option<Objective>("objective", plan_.objective);
     if (!objective) return forward_error(objective);
     q.objective = *objective;
-    Result<TrainingPrecision> precision = precision_option(plan_.precision);
-    if (!precision) return forward_error(precision);
+    Result<TrainingPrecision> precision = precision_named(plan_.precision);
+    if (!precision) return wrong("precision", precision.error().message);
     q.job.precision = *precision;
     Result<TrainingTask> task = word_option<TrainingTask>("task", plan_.task);
     if (!task) return forward_error(task);
@@ -234,27 +195,25 @@ class RequestBuilder {
   Status set_job() {
     TrainingJob& job = request_.question.job;
     job.model = request_.model.get();
+    Result<double> sequence = sequence_of(*request_.model, plan_.sequence);
+    if (!sequence) return wrong("seq", sequence.error().message);
+    job.sequence = Tokens(*sequence);
     const auto* transformer = std::get_if<Transformer>(&request_.model->architecture);
     const double longest =
         transformer != nullptr ? static_cast<double>(transformer->positions_max) : 0;
-    const double sample = sample_tokens(*request_.model);
-    if (plan_.sequence && sample > 0 && *plan_.sequence != sample) {
-      return wrong("seq",
-                   fmt::format("a sample of {} has {} tokens", request_.model->name, sample));
-    }
-    const double usual = longest > 0 ? std::min(kSequenceDefault, longest) : kSequenceDefault;
-    const double sequence = plan_.sequence.value_or(sample > 0 ? sample : usual);
-    if (Status whole = check_whole("seq", sequence, kSequenceMax); !whole) return whole;
-    job.sequence = Tokens(sequence);
-    if (longest > 0 && sequence > longest) {
+    if (longest > 0 && *sequence > longest) {
       request_.assumptions.push_back(fmt::format(
-          "sequences of {}, longer than the {} the model was made for", sequence, longest));
+          "sequences of {}, longer than the {} the model was made for", *sequence, longest));
     }
-    job.global_batch = plan_.global_batch.value_or(default_batch(sequence));
-    if (Status whole = check_whole("global-batch", job.global_batch, kBatchMax); !whole) {
-      return whole;
+    std::vector<std::uint64_t> ranks;
+    for (const MachineChoice& choice : request_.question.machines) {
+      ranks.push_back(choice.machine.ranks);
     }
-    note_defaults(sequence);
+    Result<double> batch = batch_of(
+        *request_.model, {.stated = plan_.global_batch, .sequence = *sequence, .ranks = ranks});
+    if (!batch) return wrong("global-batch", batch.error().message);
+    job.global_batch = *batch;
+    note_defaults(*sequence);
     return set_input();
   }
 
@@ -268,28 +227,6 @@ class RequestBuilder {
     if (!reading) return wrong("input-rate", reading.error().message);
     job.input_seconds = reading->reading.value();
     return {};
-  }
-
-  static Status check_whole(std::string_view option, double value, double limit) {
-    if (value >= 1 && value <= limit && std::floor(value) == value) return {};
-    return wrong(option, fmt::format("{}: expected a whole number from 1 to {:.0f}", value, limit));
-  }
-
-  /// 16 Mi tokens above 100 B parameters, 4 Mi below; a number of sequences that the odd part of
-  /// the accelerators divides, so that replicas get equal shares.
-  [[nodiscard]] double default_batch(double sequence) const {
-    const bool large = count_parameters(*request_.model).total > kLargeModel;
-    const double sequences = std::max(1.0, std::round((large ? 16 : 4) * kMebi / sequence));
-    std::uint64_t odd = 1;
-    for (const MachineChoice& choice : request_.question.machines) {
-      const std::uint64_t ranks = choice.machine.ranks;
-      const std::uint64_t joint = std::lcm(odd, ranks >> std::countr_zero(ranks));
-      if (static_cast<double>(joint) <= sequences) odd = joint;
-    }
-    auto unit = static_cast<double>(odd);
-    if (odd == 1) return sequences;
-    while (unit * 32 <= sequences) unit *= 2;
-    return std::round(sequences / unit) * unit;
   }
 
   void note_defaults(double sequence) {
