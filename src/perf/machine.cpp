@@ -105,7 +105,9 @@ class MachineBuilder {
     if (joined) add_scale_up(a, domain);
     if (per_node > (joined ? domain : 1)) add_host_tier(a, per_node);
     const std::uint64_t reached = machine_.tiers.empty() ? 1 : machine_.tiers.back().size;
-    if (reached < machine_.ranks || machine_.tiers.empty()) add_scale_out(a, per_node);
+    if (reached < machine_.ranks || machine_.tiers.empty() || request_.scale_out) {
+      add_scale_out(a, per_node);
+    }
   }
 
   void add_scale_up(const Accelerator& a, std::uint64_t domain) {

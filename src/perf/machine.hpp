@@ -90,6 +90,7 @@ struct MachineRequest {
   const ScaleOutFabric* fabric = nullptr;
   std::optional<std::uint64_t> slice_accelerators;  ///< of one torus slice
   std::optional<std::uint32_t> scale_up_domain;
+  bool scale_out = false;  ///< with the network between nodes even where all fit inside one
 };
 
 /// Nodes of the accelerator's default type in their default fabric, changed as asked.

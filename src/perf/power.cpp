@@ -207,11 +207,15 @@ Result<DevicePower> power_at(const PowerModel& model, const PowerLoad& load) {
   return DevicePower{.accelerator = accelerator, .rest = std::max(rest, Watts(0))};
 }
 
-Result<double> capped_throughput(const PowerModel& model, const PowerLoad& load) {
-  if (Status checked = check_load(load); !checked) return forward_error(checked);
+double clock_bound_of(const PowerModel& model, const PowerLoad& load) {
   const double bound =
       load.compute_share * model.compute_clock_bound + load.memory_share * model.memory_clock_bound;
-  return relative_throughput(std::min(bound, 1.0), model.clock);
+  return std::min(bound, 1.0);
+}
+
+Result<double> capped_throughput(const PowerModel& model, const PowerLoad& load) {
+  if (Status checked = check_load(load); !checked) return forward_error(checked);
+  return relative_throughput(clock_bound_of(model, load), model.clock);
 }
 
 Result<Energy> energy_of(const PowerDraw& draw, const Site& site) {

@@ -102,6 +102,9 @@ struct DevicePower {
 /// off peaks and leaves troughs (Patel et al., ASPLOS 2024). Errors: shares that are no shares.
 [[nodiscard]] Result<DevicePower> power_at(const PowerModel& model, const PowerLoad& load);
 
+/// The part of the time that stretches with the clock, for relative_throughput.
+[[nodiscard]] double clock_bound_of(const PowerModel& model, const PowerLoad& load);
+
 /// Throughput at the model's cap over that uncapped, for a load whose shares are the uncapped ones.
 [[nodiscard]] Result<double> capped_throughput(const PowerModel& model, const PowerLoad& load);
 

@@ -214,5 +214,14 @@ TEST(Power, AKilowattForAnHourIsAKilowattHourTimesPue) {
   EXPECT_FALSE(energy_of({.each = Watts(1), .time = Seconds(INFINITY)}, site));
 }
 
+TEST(Power, ClockBoundTimeIsComputingAndPartOfReading) {
+  const PowerModel model{.compute_clock_bound = 1, .memory_clock_bound = 0.5};
+  EXPECT_EQ(clock_bound_of(model, {.compute_share = 0.5,
+                                   .memory_share = 0.25,
+                                   .network_share = 0.125,
+                                   .idle_share = 0.125}),
+            0.625);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -176,7 +176,7 @@ class EconomicsBuilder {
 
 std::optional<Watts> draw_of(const Economics& economics, const StepCost& cost) {
   if (!economics.power.value) return std::nullopt;
-  const Result<PowerLoad> load = power_load(phases_of(cost.terms));
+  const std::optional<PowerLoad> load = power_load_of(cost);
   if (!load) return std::nullopt;
   const Result<DevicePower> power = power_at(*economics.power.value, *load);
   if (!power) return std::nullopt;
@@ -266,6 +266,11 @@ PlanQuote quote_of(const Economics& economics, const StepCost& cost, const RunSi
   quote.run_energy = energy_in(economics, each, quote.run_time);
   quote.run_cost = price_of(economics, quote.run_time, quote.run_energy);
   return quote;
+}
+
+std::optional<PowerLoad> power_load_of(const StepCost& cost) {
+  const Result<PowerLoad> load = power_load(phases_of(cost.terms));
+  return load ? std::optional(*load) : std::nullopt;
 }
 
 std::optional<Joules> step_energy(const Economics& economics, const StepCost& cost) {

@@ -99,6 +99,10 @@ struct PlanQuote {
 [[nodiscard]] PlanQuote quote_of(const Economics& economics, const StepCost& cost,
                                  const RunSize& size);
 
+/// How the time of a step divides: at every moment a device computes, reads memory, waits on a
+/// collective or idles. None: a step that takes no time.
+[[nodiscard]] std::optional<PowerLoad> power_load_of(const StepCost& cost);
+
 /// Joules at the nodes' inlets of a step; of anything that takes so long, at least floor_of_energy.
 [[nodiscard]] std::optional<Joules> step_energy(const Economics& economics, const StepCost& cost);
 [[nodiscard]] Joules floor_of_energy(const Economics& economics, double seconds);

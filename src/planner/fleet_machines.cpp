@@ -93,40 +93,60 @@ EconomicsOptions site_economics(const NodePool& pool, const EconomicsOptions& st
   return options;
 }
 
-Result<MachineChoice> machine_of_pool(const Topology& topology, const NodePool& pool,
-                                      std::uint64_t nodes, const EconomicsOptions& economics) {
+/// Nodes of a pool, or as many accelerators of each.
+struct PoolPart {
+  std::uint64_t nodes = 1;
+  std::uint32_t devices = 1;  ///< of each node
+};
+
+MachineRequest request_of(const Topology& topology, const NodePool& pool, const PoolPart& part) {
   const NodeGroup& group = *pool.group;
   const NodeType& node = topology.node_type(group);
-  const std::uint64_t accelerators = nodes * group.devices;
+  const std::uint64_t accelerators = part.nodes * part.devices;
+  const bool several_nodes = group.scale_up_devices > group.devices || group.torus;
   MachineRequest request{.accelerator = &topology.accelerator(group.type),
                          .accelerators = accelerators,
-                         .node_accelerators = group.devices,
-                         .scale_up_domain = group.scale_up_devices};
-  if (node.compute_bandwidth > BytesPerSecond(0)) request.node_bandwidth = node.compute_bandwidth;
+                         .node_accelerators = part.devices,
+                         .scale_up_domain = several_nodes
+                                                ? group.scale_up_devices
+                                                : std::min(group.scale_up_devices, part.devices)};
+  if (node.compute_bandwidth > BytesPerSecond(0)) {
+    request.node_bandwidth = node.compute_bandwidth * part.devices / group.devices;
+  }
   if (pool.fabric != nullptr) request.fabric = pool.fabric->type;
   if (group.torus) {
     request.slice_accelerators = std::min<std::uint64_t>(accelerators, group.scale_up_devices);
   }
+  request.scale_out = pool.fabric != nullptr;
+  return request;
+}
+
+Result<MachineChoice> machine_of_pool(const Topology& topology, const NodePool& pool,
+                                      const PoolPart& part, const EconomicsOptions& economics) {
+  const NodeType& node = topology.node_type(*pool.group);
+  const MachineRequest request = request_of(topology, pool, part);
   Result<Machine> machine = machine_of(topology.catalog(), request);
   if (!machine) return forward_error(machine);
   machine->node = &node;
   if (pool.fabric != nullptr) {
+    const std::size_t tiers = machine->tiers.size();
+    const bool used = tiers < 2 || machine->tiers[tiers - 2].size < machine->ranks;
     machine->tiers.back().routing = pool.fabric->routing;
-    machine->tiers.back().in_network_reduction = pool.fabric->in_network_reduction;
+    machine->tiers.back().in_network_reduction = used && pool.fabric->in_network_reduction;
     const Fabric& graph = pool.fabric->graph;
-    const std::uint64_t each = group.devices;
+    const std::uint64_t each = part.devices;
     oversubscribe(*machine, pool.unit_nodes * each, graph.oversubscription(0));
     oversubscribe(
         *machine, pool.pod_nodes * each,
         std::max(1.0, graph.oversubscription(0)) * std::max(1.0, graph.oversubscription(1)));
   }
   const std::string site = topology.short_name(pool.site->domain);
-  return MachineChoice{
-      .label = fmt::format("{}:{} ({} x {} at {}, {})", request.accelerator->id, accelerators,
-                           nodes, node.id, site, extent(pool, nodes)),
-      .machine = *std::move(machine),
-      .request = {},
-      .economics = site_economics(pool, economics)};
+  return MachineChoice{.label = fmt::format("{}:{} ({} x {} at {}, {})", request.accelerator->id,
+                                            request.accelerators, part.nodes, node.id, site,
+                                            extent(pool, part.nodes)),
+                       .machine = *std::move(machine),
+                       .request = {},
+                       .economics = site_economics(pool, economics)};
 }
 
 }  // namespace
@@ -153,6 +173,8 @@ std::vector<FleetPool> fleet_pools(const Topology& topology, const EconomicsOpti
     all.push_back(
         {.label = fmt::format("{}:{} ({} x {} at {})", accelerator.id, accelerators, pool.nodes,
                               node.id, topology.short_name(pool.site->domain)),
+         .type = group.type,
+         .site = pool.site->domain,
          .accelerator = &accelerator,
          .node = &node,
          .accelerators = accelerators,
@@ -162,12 +184,44 @@ std::vector<FleetPool> fleet_pools(const Topology& topology, const EconomicsOpti
   return all;
 }
 
+Result<MachineChoice> machine_with(const Topology& topology, const FleetPiece& piece,
+                                   const EconomicsOptions& economics) {
+  std::uint64_t most = 0;
+  const std::vector<NodePool> pools = pools_of(topology);
+  const NodePool* largest = nullptr;
+  for (const NodePool& pool : pools) {
+    const std::uint64_t here = pool.nodes * pool.group->devices;
+    if (pool.group->type != piece.type || here <= most) continue;
+    most = here;
+    largest = &pool;
+  }
+  const std::string& id = topology.accelerator(piece.type).id;
+  if (piece.accelerators == 0 || piece.accelerators > most) {
+    return infeasible(fmt::format("{}:{}: the most in like nodes of one site are {}", id,
+                                  piece.accelerators, most));
+  }
+  std::uint64_t devices = std::min<std::uint64_t>(largest->group->devices, piece.accelerators);
+  while (piece.accelerators % devices != 0) --devices;
+  const std::uint64_t nodes = piece.accelerators / devices;
+  if (nodes > largest->nodes) {
+    return infeasible(fmt::format("{}:{}: in equal parts of {} they need {} nodes, {} are there",
+                                  id, piece.accelerators, devices, nodes, largest->nodes));
+  }
+  if (nodes > largest->group->scale_up_nodes && largest->fabric == nullptr) {
+    return infeasible(
+        fmt::format("{}:{}: no network joins {} nodes", id, piece.accelerators, nodes));
+  }
+  return machine_of_pool(topology, *largest, {nodes, static_cast<std::uint32_t>(devices)},
+                         economics);
+}
+
 FleetMachines machines_of(const Topology& topology, const EconomicsOptions& economics) {
   FleetMachines machines;
   for (const NodePool& pool : pools_of(topology)) {
     for (const std::uint64_t nodes : sizes_of(pool)) {
       if (nodes > pool.group->scale_up_nodes && pool.fabric == nullptr) continue;
-      Result<MachineChoice> choice = machine_of_pool(topology, pool, nodes, economics);
+      Result<MachineChoice> choice =
+          machine_of_pool(topology, pool, {nodes, pool.group->devices}, economics);
       if (choice) {
         machines.choices.push_back(*std::move(choice));
         continue;

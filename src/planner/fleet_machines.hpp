@@ -23,6 +23,8 @@ struct FleetMachines {
 /// All nodes of one type at one site.
 struct FleetPool {
   std::string label;
+  FleetTypeId type;
+  DomainId site;
   const Accelerator* accelerator = nullptr;
   const NodeType* node = nullptr;
   std::uint64_t accelerators = 0;
@@ -37,6 +39,16 @@ struct FleetPool {
 /// topology and its catalog must outlive the machines. O(nodes).
 [[nodiscard]] FleetMachines machines_of(const Topology& topology,
                                         const EconomicsOptions& economics);
+
+/// So many accelerators of one type, equal numbers in as few nodes as can be, of the largest pool
+/// of that type (ties: the first), with the network between its nodes even where they fit inside
+/// one. Errors: kInfeasible, no pool has so many.
+struct FleetPiece {
+  FleetTypeId type;
+  std::uint64_t accelerators = 1;
+};
+[[nodiscard]] Result<MachineChoice> machine_with(const Topology& topology, const FleetPiece& piece,
+                                                 const EconomicsOptions& economics);
 
 /// Splits the last tier where the tree above units of `unit` ranks (then pods) carries less than
 /// the NICs below: `oversubscription` to 1.

@@ -101,6 +101,46 @@ TEST(FleetMachines, CountWholeScaleUpDomainsToo) {
   }
 }
 
+TEST(FleetMachines, APieceTakesEqualPartsOfAsFewNodesAsCanBe) {
+  const Topology topology = fleet(small_fleet("2"));
+  const FleetTypeId type = *topology.find_type("h100");
+  const auto piece = [&](std::uint64_t accelerators) {
+    Result<MachineChoice> choice = machine_with(topology, {type, accelerators}, {});
+    EXPECT_TRUE(choice) << (choice ? "" : choice.error().text());
+    return choice ? choice->machine : Machine{};
+  };
+  EXPECT_EQ(piece(4).tiers.front().size, 4u);
+  EXPECT_EQ(piece(12).tiers.front().size, 6u) << "two nodes of six";
+  EXPECT_EQ(piece(12).ranks, 12u);
+  EXPECT_EQ(piece(11).tiers.front().link, LinkClass::kInfiniband)
+      << "eleven nodes of one, beside no link";
+  EXPECT_NEAR(piece(96).tiers.back().quality, 0.5, 1e-9);
+  EXPECT_EQ(piece(16).tiers.back().bandwidth, piece(12).tiers.back().bandwidth)
+      << "an accelerator has its own part of the node's NICs";
+}
+
+TEST(FleetMachines, APieceOfOneNodeKnowsTheNetworkItDoesNotNeed) {
+  const Topology topology = fleet(small_fleet("1"));
+  const Result<MachineChoice> one = machine_with(topology, {*topology.find_type("h100"), 8}, {});
+  ASSERT_TRUE(one);
+  ASSERT_EQ(one->machine.tiers.size(), 2u);
+  EXPECT_EQ(one->machine.tiers[0].link, LinkClass::kSwitched);
+  EXPECT_TRUE(one->machine.tiers[0].in_network_reduction);
+  EXPECT_EQ(one->machine.tiers[1].link, LinkClass::kInfiniband);
+}
+
+TEST(FleetMachines, APieceIsOfTheLargestPoolOfItsType) {
+  const Topology topology = example("two-regions.yaml");
+  const FleetTypeId type = *topology.find_type("h100");
+  const Result<MachineChoice> small = machine_with(topology, {type, 64}, {});
+  ASSERT_TRUE(small);
+  EXPECT_NE(small->label.find("at ashburn"), std::string::npos) << small->label;
+  const Result<MachineChoice> both = machine_with(topology, {type, 768}, {});
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().kind, ErrorKind::kInfeasible);
+  EXPECT_NE(both.error().message.find("are 512"), std::string::npos) << both.error().message;
+}
+
 TEST(FleetMachines, TiersGrowStrictlyInEveryExample) {
   for (const char* name : {"gb200-nvl72-8racks.yaml", "inferentia2-farm.yaml", "laptop.yaml",
                            "meta-24k-h100.yaml", "mi300x-512.yaml", "scarce-mixed.yaml",

@@ -19,6 +19,7 @@ struct LatencyLimits {
 
   [[nodiscard]] bool ttft_met(const ServingPrediction& p) const { return !ttft || p.ttft <= *ttft; }
   [[nodiscard]] bool tpot_met(const ServingPrediction& p) const { return !tpot || p.tpot <= *tpot; }
+  friend bool operator==(const LatencyLimits&, const LatencyLimits&) = default;
   [[nodiscard]] bool met(const ServingPrediction& p) const { return ttft_met(p) && tpot_met(p); }
 };
 

@@ -89,8 +89,9 @@ ServingQuote quote_of(const Economics& economics, const std::optional<RackSize>&
   const double tokens = work.prediction.output_tokens.value() * work.instances;
   const double total = work.prediction.tokens_total.value() * work.instances;
   ServingQuote quote;
+  quote.load = serving_power_load(work);
   if (economics.power.value) {
-    const Result<DevicePower> power = power_at(*economics.power.value, serving_power_load(work));
+    const Result<DevicePower> power = power_at(*economics.power.value, quote.load);
     if (power) quote.power = power->total() * accelerators;
   }
   if (quote.power) quote.tokens_per_joule = tokens / quote.power->value();

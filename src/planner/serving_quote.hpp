@@ -36,6 +36,7 @@ struct ServingWork {
 
 /// Of all instances. Tokens are generated ones unless said otherwise.
 struct ServingQuote {
+  PowerLoad load;  ///< how the time of a device divides
   std::optional<DollarsPerSecond> price;
   std::optional<double> dollars_per_million;
   std::optional<double> dollars_per_million_total;  ///< read and generated
