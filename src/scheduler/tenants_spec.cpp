@@ -145,6 +145,8 @@ Result<std::vector<TenantPlace>> place_tenants(const TenantsSpec& spec) {
     for (const auto& [parent, entries] : below) {
       for (const std::size_t entry : entries) loose.push_back({paths[entry], 0, entry});
     }
+    std::sort(loose.begin(), loose.end(),
+              [](const TenantPlace& a, const TenantPlace& b) { return a.entry < b.entry; });
     return loose_error(spec, places, loose);
   }
   return places;
