@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/quantity_text.hpp"
 #include "fleet/host_list.hpp"
@@ -16,6 +17,21 @@ namespace {
 // Pods and racks of a group are numbered from 1; a group of one has no number.
 std::uint32_t ordinal_of(int index, int count) {
   return count == 1 ? 0 : static_cast<std::uint32_t>(index) + 1;
+}
+
+// Whole units of an amount; what is below one or not published counts for nothing.
+std::uint32_t units_of(const std::optional<Bytes>& amount, Bytes unit) {
+  constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
+  return amount ? static_cast<std::uint32_t>(std::clamp(*amount / unit, 0.0, kMost)) : 0;
+}
+
+HostResources host_of(const NodeType& type) {
+  constexpr Bytes kMebibyte(1 << 20);
+  constexpr Bytes kGibibyte(1 << 30);
+  return {.cpu = static_cast<std::uint32_t>(type.cpu_cores.value_or(0)) * 1000,
+          .memory = units_of(type.host_memory, kMebibyte),
+          .cxl = units_of(type.cxl_memory, kGibibyte),
+          .disk = units_of(type.local_nvme, kGibibyte)};
 }
 
 }  // namespace
@@ -149,6 +165,7 @@ Result<std::uint32_t> TopologyBuilder::add_group(const NodeGroupSpec& spec, cons
   group.node_type = NodeTypeId::at(catalog_.index_of(**type));
   group.type = type_id(**type);
   group.devices = static_cast<std::uint16_t>((*type)->accelerators_per_node);
+  group.host = host_of(**type);
   Status status = set_power(spec, **type, group);
   if (status) status = set_scale_up(rack, pod, **type, group);
   const auto expected = static_cast<std::uint64_t>(spec.count) *

@@ -4,9 +4,9 @@ namespace orrery {
 
 Fleet::Fleet(Topology topology)
     : topology_(std::make_shared<const Topology>(std::move(topology))),
-      state_(std::make_shared<FleetState>(FleetState{NodeStates(topology_->node_count()),
-                                                     FreeCounts(topology_->count_cells()),
-                                                     LinkStates(topology_->link_count())})) {
+      state_(std::make_shared<FleetState>(FleetState{
+          NodeStates(topology_->node_count()), FreeCounts(topology_->count_cells()),
+          LinkStates(topology_->link_count()), DeviceShares(topology_->device_count())})) {
   for (std::uint32_t i = 0; i < topology_->node_count(); ++i) {
     const NodeId node(i);
     for_each_count_row(*topology_, node, [&](std::uint32_t cell) {
@@ -43,17 +43,24 @@ void Fleet::set_link(LinkId id, LinkState state) {
   state_->links.edit(id.value(), generations_) = state;
 }
 
+void Fleet::set_shared(DeviceId id, std::uint16_t thousandths) {
+  check_shared(thousandths);
+  state_->shares.edit(id.value(), generations_) = thousandths;
+}
+
 std::shared_ptr<const FleetSnapshot> Fleet::publish() {
   generations_.collect();
   state_->nodes.collect(generations_);
   state_->counts.collect(generations_);
   state_->links.collect(generations_);
+  state_->shares.collect(generations_);
   auto snapshot = std::make_shared<FleetSnapshot>();
   snapshot->topology_ = topology_;
   snapshot->state_ = state_;
   snapshot->nodes_ = state_->nodes.pages();
   snapshot->counts_ = state_->counts.pages();
   snapshot->links_ = state_->links.pages();
+  snapshot->shares_ = state_->shares.pages();
   snapshot->lease_ = generations_.publish();
   return snapshot;
 }

@@ -19,7 +19,7 @@ namespace orrery {
 class FleetSnapshot {
  public:
   [[nodiscard]] FleetView view() const {
-    return {*topology_, {nodes_->data(), counts_->data(), links_->data()}};
+    return {*topology_, {nodes_->data(), counts_->data(), links_->data(), shares_->data()}};
   }
   /// Grows by one with every snapshot of a fleet.
   [[nodiscard]] std::uint64_t version() const { return *lease_; }
@@ -32,6 +32,7 @@ class FleetSnapshot {
   NodeStates::Directory nodes_;
   FreeCounts::Directory counts_;
   LinkStates::Directory links_;
+  DeviceShares::Directory shares_;
 };
 
 class Fleet {
@@ -43,7 +44,8 @@ class Fleet {
   /// Shows every later edit too.
   [[nodiscard]] FleetView view() const {
     return {*topology_,
-            {state_->nodes.directory(), state_->counts.directory(), state_->links.directory()}};
+            {state_->nodes.directory(), state_->counts.directory(), state_->links.directory(),
+             state_->shares.directory()}};
   }
 
   /// Puts a node in a state and moves the counts of its domains. Precondition: no free device
@@ -54,6 +56,10 @@ class Fleet {
 
   /// Precondition: health and load are finite, health in [0, 1], load at least 0.
   void set_link(LinkId id, LinkState state);
+
+  /// Says how much of a device jobs use together. Precondition: at most kShareMax; a caller that
+  /// gives a share also takes the device out of its node's free mask.
+  void set_shared(DeviceId id, std::uint16_t thousandths);
 
   /// The present state for other threads. O(pages), without copying a page.
   [[nodiscard]] std::shared_ptr<const FleetSnapshot> publish();

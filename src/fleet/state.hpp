@@ -1,5 +1,5 @@
-// fleet/state.hpp - what changes in a fleet: health and free devices of nodes, state of links, and
-// the free counts that follow from them.
+// fleet/state.hpp - what changes in a fleet: health, free devices and host resources of nodes,
+// shares of devices, state of links, and the free counts that follow from them.
 //
 // The arrays live in a FleetState, edited by the one Fleet that owns it (fleet/fleet.hpp) and read
 // through FleetView (fleet/view.hpp).
@@ -40,6 +40,10 @@ inline std::array<EnumWord<NodeHealth>, 8> enum_words(NodeHealth) {
 struct NodeState {
   std::uint64_t free_mask = 0;  ///< bit i: device i of the node is not in use
   NodeHealth health = NodeHealth::kReady;
+  std::uint32_t used_cpu = 0;     ///< thousandths of a core
+  std::uint32_t used_memory = 0;  ///< MiB
+  std::uint32_t used_cxl = 0;     ///< GiB
+  std::uint32_t used_disk = 0;    ///< GiB
 
   /// Devices work may be given: none unless the node is ready.
   [[nodiscard]] std::uint32_t available() const {
@@ -80,15 +84,21 @@ struct LinkState {
 };
 
 // Pages of 2 KiB for what changes often (1 KiB makes the directory, 4 KiB the copies too
-// large); links change rarely and are many.
-using NodeStates = CowArray<NodeState, 128>;
+// large); links and shares change rarely and are many.
+using NodeStates = CowArray<NodeState, 64>;
 using FreeCounts = CowArray<std::uint32_t, 512>;
 using LinkStates = CowArray<LinkState, 2048>;
+/// Of each device, thousandths in use by jobs that share it: 0 when it is free or taken whole,
+/// above 1000 when it is oversubscribed. A shared device is not free: its bit of the free mask is
+/// clear.
+using DeviceShares = CowArray<std::uint16_t, 2048>;
+inline constexpr std::uint16_t kShareMax = 2000;
 
 struct FleetState {
   NodeStates nodes;
   FreeCounts counts;
   LinkStates links;
+  DeviceShares shares;
 };
 
 }  // namespace orrery

@@ -75,6 +75,9 @@ void expect_same(const FleetView& a, const FleetView& b) {
   for (std::uint32_t i = 0; i < topology.link_count(); ++i) {
     EXPECT_EQ(a.link(LinkId(i)), b.link(LinkId(i))) << "link " << i;
   }
+  for (std::uint32_t i = 0; i < topology.device_count(); ++i) {
+    EXPECT_EQ(a.shared(DeviceId(i)), b.shared(DeviceId(i))) << "device " << i;
+  }
   for (std::uint32_t d = 0; d < topology.domains().size(); ++d) {
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
       const auto nodes_a = a.nodes_by_available(DomainId(d), FleetTypeId(t));
@@ -98,6 +101,8 @@ NodeState random_state(const Topology& topology, NodeId node, Rng& rng) {
   NodeState state;
   state.free_mask = rng.below(3) == 0 ? all : rng.next_u64() & all;
   state.health = rng.below(2) == 0 ? NodeHealth::kReady : words[rng.below(words.size())].value;
+  state.used_cpu = static_cast<std::uint32_t>(rng.below(100'000));
+  state.used_memory = static_cast<std::uint32_t>(rng.below(1 << 20));
   return state;
 }
 
@@ -218,6 +223,52 @@ TEST(Fleet, ASnapshotOutlivesItsFleet) {
   EXPECT_EQ(snapshot->view().topology().name(), "test");
 }
 
+TEST(Fleet, ANodeKeepsItsHostResourcesWhenHealthOrDevicesChange) {
+  Fleet fleet = mixed_fleet();
+  NodeState state = fleet.view().node(NodeId(2));
+  state.used_cpu = 12'500;
+  state.used_memory = 4096;
+  state.used_cxl = 3;
+  state.used_disk = 9;
+  fleet.set_node(NodeId(2), state);
+  fleet.set_free(NodeId(2), 0b11);
+  fleet.set_health(NodeId(2), NodeHealth::kDraining);
+  state.free_mask = 0b11;
+  state.health = NodeHealth::kDraining;
+  EXPECT_EQ(fleet.view().node(NodeId(2)), state);
+}
+
+TEST(Fleet, GroupsSayWhatTheirHostsHave) {
+  const Topology topology =
+      built(one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+                     "dgx-h100}, {type: "
+                     "l4-4}]\n"));
+  // Two Xeon 8480C of 56 cores, 2 TiB and 30.72 TB; the L4 server's processor is not named.
+  EXPECT_EQ(topology.group(NodeId(0)).host,
+            (HostResources{.cpu = 112'000, .memory = 2'097'152, .cxl = 0, .disk = 28'610}));
+  EXPECT_EQ(topology.group(NodeId(1)).host,
+            (HostResources{.cpu = 0, .memory = 524'288, .cxl = 0, .disk = 7'171}));
+}
+
+TEST(Fleet, SharedDevicesAreKeptApartFromFreeOnes) {
+  Fleet fleet = mixed_fleet();
+  const auto before = fleet.publish();
+  fleet.set_free(NodeId(1), 0xfe);
+  const DeviceId device = fleet.topology().place(NodeId(1)).first_device;
+  fleet.set_shared(device, 1500);
+  EXPECT_EQ(fleet.view().shared(device), 1500);
+  EXPECT_EQ(fleet.view().shared(DeviceId(device.value() + 1)), 0);
+  EXPECT_EQ(before->view().shared(device), 0);
+  EXPECT_EQ(fleet.publish()->view().shared(device), 1500);
+
+  FleetOverlay supposed(fleet.view());
+  supposed.set_shared(device, 250);
+  EXPECT_EQ(supposed.view().shared(device), 250);
+  EXPECT_EQ(fleet.view().shared(device), 1500);
+  supposed.reset(fleet.view());
+  EXPECT_EQ(supposed.view().shared(device), 1500);
+}
+
 TEST(Fleet, LinksKeepHealthAndLoad) {
   Fleet fleet(built(one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 2}]}]\n",
                              "  fabrics: [{type: ib-ndr, topology: fat-tree}]\n")));
@@ -273,6 +324,9 @@ TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
       pile.back()->set_node(node, state);
       edited.set_link(link, link_state);
       pile.back()->set_link(link, link_state);
+      const DeviceId device(static_cast<std::uint32_t>(rng.below(base.topology().device_count())));
+      edited.set_shared(device, static_cast<std::uint16_t>(step));
+      pile.back()->set_shared(device, static_cast<std::uint16_t>(step));
     }
     expect_same(pile.back()->view(), edited.view());
     expect_counts_right(pile.back()->view());

@@ -46,11 +46,22 @@ struct Domain {
   std::uint32_t first_type = 0;  ///< its slice of types_of
 };
 
+/// What a host has for jobs beside its accelerators. 0: not published, so it binds nothing.
+struct HostResources {
+  std::uint32_t cpu = 0;     ///< thousandths of a core
+  std::uint32_t memory = 0;  ///< MiB
+  std::uint32_t cxl = 0;     ///< GiB
+  std::uint32_t disk = 0;    ///< GiB
+
+  friend bool operator==(const HostResources&, const HostResources&) = default;
+};
+
 /// Nodes made by one entry of the spec: one type, one set of rules.
 struct NodeGroup {
   NodeTypeId node_type;
   FleetTypeId type;
   std::uint16_t devices = 0;         ///< accelerators a node
+  HostResources host;                ///< of a node
   std::uint32_t scale_up_nodes = 1;  ///< nodes of one scale-up domain; 1: inside the node
   std::uint32_t scale_up_devices = 1;
   std::optional<TorusSpec> torus;

@@ -48,6 +48,7 @@ void FleetOverlay::reset(FleetView base) {
   nodes_.reset(base.pages().nodes, topology_->node_count());
   counts_.reset(base.pages().counts, topology_->count_cells());
   links_.reset(base.pages().links, topology_->link_count());
+  shares_.reset(base.pages().shares, topology_->device_count());
 }
 
 void FleetOverlay::set_node(NodeId id, const NodeState& state) {
@@ -63,6 +64,11 @@ void FleetOverlay::set_link(LinkId id, LinkState state) {
   links_.edit(id.value()) = state;
 }
 
+void FleetOverlay::set_shared(DeviceId id, std::uint16_t thousandths) {
+  check_shared(thousandths);
+  shares_.edit(id.value()) = thousandths;
+}
+
 void check_state(const Topology& topology, NodeId id, const NodeState& state) {
   ORRERY_ASSERT((state.free_mask >> 1 >> (topology.group(id).devices - 1)) == 0,
                 "free devices are the node's own");
@@ -72,6 +78,10 @@ void check_state(LinkState state) {
   ORRERY_ASSERT(
       state.health >= 0 && state.health <= 1 && state.load >= 0 && std::isfinite(state.load),
       "a link's health and load are fractions");
+}
+
+void check_shared(std::uint16_t thousandths) {
+  ORRERY_ASSERT(thousandths <= kShareMax, "a device is shared up to twice");
 }
 
 }  // namespace orrery

@@ -20,6 +20,7 @@ class FleetView {
     const NodeStates::Page* const* nodes;
     const FreeCounts::Page* const* counts;
     const LinkStates::Page* const* links;
+    const DeviceShares::Page* const* shares;
   };
 
   FleetView(const Topology& topology, Pages pages) : topology_(&topology), pages_(pages) {}
@@ -31,6 +32,10 @@ class FleetView {
   }
   [[nodiscard]] const LinkState& link(LinkId id) const {
     return LinkStates::item(pages_.links, id.value());
+  }
+  /// Thousandths of a device in use by jobs that share it; see DeviceShares.
+  [[nodiscard]] std::uint16_t shared(DeviceId id) const {
+    return DeviceShares::item(pages_.shares, id.value());
   }
   /// Free counts of a type in a domain; zero where the domain has none. O(types of the domain).
   [[nodiscard]] FreeCount free(DomainId domain, FleetTypeId type) const;
@@ -67,11 +72,13 @@ class FleetOverlay {
   /// As those of Fleet (fleet/fleet.hpp), with the same preconditions.
   void set_node(NodeId id, const NodeState& state);
   void set_link(LinkId id, LinkState state);
+  void set_shared(DeviceId id, std::uint16_t thousandths);
 
   /// The base with the supposed changes, also those to come; valid until reset, as long as this
   /// overlay and its base.
   [[nodiscard]] FleetView view() const {
-    return {*topology_, {nodes_.directory(), counts_.directory(), links_.directory()}};
+    return {*topology_,
+            {nodes_.directory(), counts_.directory(), links_.directory(), shares_.directory()}};
   }
 
  private:
@@ -79,6 +86,7 @@ class FleetOverlay {
   CowOverlay<NodeStates> nodes_;
   CowOverlay<FreeCounts> counts_;
   CowOverlay<LinkStates> links_;
+  CowOverlay<DeviceShares> shares_;
 };
 
 /// Available devices of a node before and after an edit.
@@ -118,5 +126,6 @@ void move_counts(const Topology& topology, AvailableChange change, Edit&& edit) 
 /// The preconditions of an edit hold: our bug otherwise.
 void check_state(const Topology& topology, NodeId id, const NodeState& state);
 void check_state(LinkState state);
+void check_shared(std::uint16_t thousandths);
 
 }  // namespace orrery

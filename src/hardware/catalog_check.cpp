@@ -109,11 +109,15 @@ Status CatalogChecker::check_accelerators() {
 
 Status CatalogChecker::check_nodes() {
   constexpr int kAcceleratorsMax = 64;  // a node's free accelerators are one 64-bit mask
+  constexpr int kCoresMax = 1 << 16;    // thousandths of a core are counted in 32 bits
   for (NodeType& node : rows<NodeType>()) {
     Status status = resolve<Accelerator>(node.accelerator, node.where);
     if (status) {
       status = check_count(node.accelerators_per_node, kAcceleratorsMax, "accelerators_per_node",
                            node.where);
+    }
+    if (status && node.cpu_cores) {
+      status = check_count(*node.cpu_cores, kCoresMax, "cpu_cores", node.where);
     }
     if (!status) return status;
     const Accelerator& accelerator = *catalog_.find<Accelerator>(node.accelerator);

@@ -355,6 +355,7 @@ TEST(CatalogOverlay, RefusesCountsThatNoMachineHas) {
                      "5:3: accelerators_per_node is 0, expected 1 to 64"));
   EXPECT_TRUE(begins(refusal(node + "accelerators_per_node: 65\n"),
                      "5:3: accelerators_per_node is 65, expected 1 to 64"));
+  EXPECT_TRUE(begins(refusal(node + "cpu_cores: 0\n"), "5:3: cpu_cores is 0, expected 1 to 65536"));
   EXPECT_TRUE(begins(refusal(node + "compute_nics: -8\n"), "5:3: compute_nics is -8, expected 0"));
   EXPECT_TRUE(begins(refusal(node + "scaleup_domain_accelerators: 4096\n"),
                      "5:3: scaleup_domain_accelerators is 4096, expected 1 to "));

@@ -35,7 +35,9 @@ struct NodeType {
   int accelerators_per_node = 0;
   int scale_up_domain_accelerators = 1;
   std::optional<std::string> cpu;
+  std::optional<int> cpu_cores;  ///< physical, of all sockets
   std::optional<Bytes> host_memory;
+  std::optional<Bytes> cxl_memory;  ///< beside host_memory
   std::optional<Bytes> local_nvme;
   int compute_nics = 0;
   BitsPerSecond compute_nic_rate;
@@ -61,7 +63,9 @@ void describe(Visitor& visitor, Self& n) {
   visitor.required("accelerators_per_node", n.accelerators_per_node);
   visitor.required("scaleup_domain_accelerators", n.scale_up_domain_accelerators);
   visitor.optional("cpu", n.cpu);
+  visitor.optional("cpu_cores", n.cpu_cores);
   visitor.optional("host_dram_bytes", n.host_memory);
+  visitor.optional("cxl_memory_bytes", n.cxl_memory);
   visitor.optional("local_nvme_bytes", n.local_nvme);
   visitor.required("compute_nics", n.compute_nics);
   visitor.required("compute_nic_bits_per_s", n.compute_nic_rate);
