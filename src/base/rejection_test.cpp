@@ -22,7 +22,7 @@ TEST(Rejection, HasAWordForEveryKind) {
   std::set<std::string_view> words;
   for (const RejectionKind kind :
        {RejectionKind::kBusy, RejectionKind::kNever, RejectionKind::kQuota, RejectionKind::kPower,
-        RejectionKind::kMemory, RejectionKind::kStack}) {
+        RejectionKind::kMemory, RejectionKind::kStack, RejectionKind::kLater}) {
     words.insert(name_of(kind));
   }
   EXPECT_EQ(words,

@@ -1,0 +1,71 @@
+// scheduler/decision.hpp - what a pass decides, and what it keeps of those it cannot help.
+//
+// Values; control checks them against the present state and turns them into events.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "scheduler/price.hpp"
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+/// A waiting job starts, all gangs at once.
+struct StartJob {
+  JobId job;
+  std::vector<PlacedGang> gangs;
+  std::vector<GangTerms> terms;      ///< of each gang
+  std::optional<Duration> expected;  ///< run time; none: until it is stopped
+  Duration delay;                    ///< of the start, so that the power draw does not jump
+  std::optional<Price> price;        ///< none under policies that do not price
+};
+
+/// A running job gives back its devices and waits again.
+struct PreemptJob {
+  JobId job;
+  JobId in_favour_of;
+  double lost_device_seconds = 0;
+};
+
+/// An elastic job goes on with other devices (a new epoch), or any job on others of the same number
+/// (a migration: checkpoint, move, restart).
+struct ResizeJob {
+  JobId job;
+  std::vector<PlacedGang> gangs;
+  std::vector<GangTerms> terms;  ///< of each gang
+  std::optional<JobId> in_favour_of;
+  double gained_device_seconds = 0;  ///< expected, over the horizon
+  double cost_device_seconds = 0;    ///< checkpoint, restart, lost work
+};
+
+/// A running job goes on at another clock.
+struct SetClock {
+  JobId job;
+  double clock = 1;
+};
+
+/// A plan is missing in the table.
+struct WantPlan {
+  PlanKey key;
+};
+
+using Decision = std::variant<StartJob, PreemptJob, ResizeJob, SetClock, WantPlan>;
+
+/// Why a job still waits.
+struct StillWaits {
+  JobId job;
+  Refusal refusal;
+};
+
+struct PassResult {
+  std::vector<Decision> decisions;  ///< in the order they were taken
+  std::vector<StillWaits> waiting;
+  std::vector<Reservation> reservations;
+  std::uint64_t candidates = 0;  ///< priced
+  std::uint64_t placements = 0;  ///< tried
+};
+
+}  // namespace orrery

@@ -1,0 +1,46 @@
+#include "scheduler/gang_power.hpp"
+
+#include <bit>
+
+namespace orrery {
+namespace {
+
+std::vector<NodeShare> shares_of(const PlacedGang& gang) {
+  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
+  std::vector<NodeShare> nodes;
+  nodes.reserve(gang.allocation.ranks.size());
+  for (const NodeDevices& at : gang.allocation.ranks) {
+    nodes.push_back({at.node, std::popcount(at.devices) * share});
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::vector<NodeDraw> draws_of_gang(const PowerTree& tree, const PlacedGang& gang, Watts each) {
+  return draws_of(tree, shares_of(gang), each);
+}
+
+std::optional<PowerShortfall> settle_power(const PowerQuestion& question, const PlacedGang& gang,
+                                           GangTerms& terms) {
+  const std::vector<NodeShare> nodes = shares_of(gang);
+  const PowerTree& tree = question.budget.tree();
+  std::optional<PowerShortfall> shortfall =
+      question.budget.check(question.caps, draws_of(tree, nodes, terms.draw));
+  if (!shortfall || question.model == nullptr) return shortfall;
+  const PowerLoad load{.compute_share = question.clock_bound,
+                       .network_share = 1 - question.clock_bound};
+  const Result<std::vector<ClockStep>> ladder = clock_ladder(*question.model, load);
+  if (!ladder) return shortfall;
+  const auto step = clock_for(question.budget, question.caps, {.nodes = nodes, .ladder = *ladder});
+  if (!step) return step.error();
+  const ClockStep& taken = (*ladder)[*step];
+  terms.clock = taken.clock;
+  terms.draw = taken.each;
+  if (terms.length) {
+    terms.length = Duration::from_seconds(terms.length->count_seconds() / taken.throughput);
+  }
+  return std::nullopt;
+}
+
+}  // namespace orrery

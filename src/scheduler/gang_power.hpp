@@ -1,0 +1,31 @@
+// scheduler/gang_power.hpp - what a placed gang adds to the planned power, and the clock at which
+// it may run.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/gang_terms.hpp"
+#include "scheduler/placed_gang.hpp"
+#include "scheduler/power_budget.hpp"
+#include "scheduler/power_clock.hpp"
+
+namespace orrery {
+
+/// Beyond the idle draw of its nodes, while each device draws `each`. O(nodes).
+[[nodiscard]] std::vector<NodeDraw> draws_of_gang(const PowerTree& tree, const PlacedGang& gang,
+                                                  Watts each);
+
+/// What there is, and what may be slowed down.
+struct PowerQuestion {
+  const PowerBudget& budget;
+  const PowerCaps& caps;
+  const PowerModel* model = nullptr;  ///< of the gang's devices; none: their clock is fixed
+  double clock_bound = 1;             ///< part of the work that stretches with the clock
+};
+
+/// Leaves the terms as they are where the gang fits under every cap, lowers its clock (and so
+/// lengthens it) until it does, or says what is missing at the lowest. O(nodes x depth).
+[[nodiscard]] std::optional<PowerShortfall> settle_power(const PowerQuestion& question,
+                                                         const PlacedGang& gang, GangTerms& terms);
+
+}  // namespace orrery

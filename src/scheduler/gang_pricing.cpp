@@ -1,0 +1,317 @@
+#include "scheduler/gang_pricing.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "perf/placement.hpp"
+#include "scheduler/gang_power.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+namespace {
+
+/// Millionths of a dollar; what does not fit is the most there is.
+std::int64_t micro(double dollars) {
+  constexpr double kMost = 9e18;
+  return static_cast<std::int64_t>(std::llround(std::clamp(dollars * 1e6, -kMost, kMost)));
+}
+
+DomainId site_of(const Topology& topology, NodeId node) {
+  return topology.ancestor(topology.place(node).rack, Level::kSite);
+}
+
+/// What is known of the type's costs anywhere in the fleet.
+const DeviceCosts* any_costs(const PriceContext& context, FleetTypeId type) {
+  if (context.situation.costs == nullptr) return nullptr;
+  for (const SiteFacts& site : context.view.topology().sites()) {
+    if (const DeviceCosts* costs = context.situation.costs->find(type, site.domain)) return costs;
+  }
+  return nullptr;
+}
+
+/// Dollars a device-second. A type without a published price counts as a dollar an hour, so that
+/// its time weighs something against its alternatives.
+double hire_of(const DeviceCosts* costs) {
+  constexpr double kUnpublished = 1.0 / 3600;
+  return costs != nullptr && costs->hire ? costs->hire->value() : kUnpublished;
+}
+
+/// Dollars a second of the job's own time: the hire of its first options.
+double owners_rate(const PriceContext& context, const JobRequest& job) {
+  double rate = 0;
+  for (const RoleRequest& role : job.roles) {
+    const GangRequest& gang = role.options.front().gang;
+    rate +=
+        role.gangs * gang.devices * (gang.share / 1000.0) * hire_of(any_costs(context, gang.type));
+  }
+  return rate;
+}
+
+double unknown_run(const PriceContext& context) { return context.policy.unknown_run.value(); }
+
+/// Part of a job on devices of one type at one site.
+struct Use {
+  double devices = 1;
+  double seconds = 0;
+  Watts draw;  ///< of each
+};
+
+/// Adds up the price of one gang.
+class Sum {
+ public:
+  Sum(const PriceContext& context, const WaitingJob& job)
+      : context_(context), job_(job), weights_(context.policy.weights) {}
+
+  void add_use(const DeviceCosts* costs, const Use& use) {
+    const double held = use.devices * use.seconds;
+    add(PriceTerm::kHire, weights_.hire * held * hire_of(costs));
+    if (costs == nullptr) return;
+    const double joules = held * use.draw.value() * costs->pue;
+    if (costs->owned) {
+      add(PriceTerm::kEnergy, weights_.energy * joules * electricity(*costs));
+    }
+    add(PriceTerm::kCarbon, weights_.carbon_tonne * joules * carbon(*costs) * 1e-6);
+  }
+
+  /// The owner's time until the job is done.
+  void add_time(double seconds) {
+    const double rate = owners_rate(context_, *job_.request);
+    add(PriceTerm::kTime, time_weight() * rate * seconds);
+    if (!job_.request->deadline) return;
+    const Duration left = *job_.request->deadline - context_.situation.now;
+    const double late = seconds - left.count_seconds();
+    if (late > 0) add(PriceTerm::kLateness, weights_.lateness * rate * late);
+  }
+
+  /// Data that lie elsewhere: egress, and everybody waiting for them.
+  void add_data(const PlacedGang& gang, double hire) {
+    const Topology& topology = context_.view.topology();
+    const DomainId here = site_of(topology, gang.allocation.ranks.front().node);
+    const double rate =
+        gang.allocation.devices() * hire + time_weight() * owners_rate(context_, *job_.request);
+    for (const DataRequest& data : job_.request->data) {
+      const SiteFacts& from = topology.sites()[data.site];
+      if (from.domain == here) continue;
+      const auto [seconds, dollars] = transfer(from, topology.short_name(here), data.size);
+      add(PriceTerm::kData, weights_.data * (dollars + seconds * rate));
+    }
+  }
+
+  /// A failure costs half an interval between checkpoints and a restart, on all devices.
+  void add_failure(const PlacedGang& gang, double seconds, double hire) {
+    const Situation& s = context_.situation;
+    double rate = 0;
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      rate += s.node_risk.empty() ? 1.0 : static_cast<double>(s.node_risk[at.node.value()]);
+    }
+    const JobRequest& job = *job_.request;
+    const bool writes = job.checkpoint_interval != Duration::max();
+    const double between = writes ? job.checkpoint_interval.count_seconds() : seconds;
+    const double each = between / 2 + job.restart.count_seconds();
+    const double failures = rate * s.failures_per_node_second * seconds;
+    add(PriceTerm::kFailure, weights_.failure * failures * each * gang.allocation.devices() * hire);
+  }
+
+  void add_stranded(const PlacedGang& gang, double hire) {
+    add(PriceTerm::kFragmentation, weights_.fragmentation * hire * context_.policy.horizon.value() *
+                                       stranded_devices(context_.view, gang.allocation.ranks));
+  }
+
+  /// The part of the tightest limit's room that the gang takes.
+  void add_headroom(const PlacedGang& gang, const Use& use, double hire) {
+    const Situation& s = context_.situation;
+    if (s.power == nullptr || use.draw <= Watts()) return;
+    double taken = 0;
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      const DomainId rack = context_.view.topology().place(at.node).rack;
+      const Watts room = watts_of(s.power->headroom(*s.caps, rack).free);
+      const double devices = std::popcount(at.devices);
+      taken = std::max(taken, room > Watts() ? use.draw * devices / room : 1.0);
+    }
+    add(PriceTerm::kHeadroom,
+        weights_.headroom * std::min(taken, 1.0) * use.devices * use.seconds * hire);
+  }
+
+  [[nodiscard]] const Price& price() const { return price_; }
+
+ private:
+  struct Transfer {
+    double seconds;
+    double dollars;
+  };
+
+  void add(PriceTerm term, double dollars) { price_[term] += micro(dollars); }
+
+  [[nodiscard]] double time_weight() const {
+    return job_.request->goal == JobGoal::kTime ? weights_.time
+                                                : weights_.time * weights_.time_cost_goal;
+  }
+  /// A series of the situation, where there is one, goes before a site's constant.
+  [[nodiscard]] double electricity(const DeviceCosts& costs) const {
+    return mean_or(context_.situation.electricity, costs.electricity).value();
+  }
+  [[nodiscard]] double carbon(const DeviceCosts& costs) const {
+    return mean_or(context_.situation.carbon, costs.carbon).value();
+  }
+  template <class Q>
+  [[nodiscard]] Q mean_or(const StepSeries<Q>* series, Q constant) const {
+    const Instant now = context_.situation.now;
+    const Duration horizon = Duration::from_seconds(context_.policy.horizon.value());
+    return series != nullptr ? series->mean(now, now + horizon) : constant;
+  }
+
+  [[nodiscard]] Transfer transfer(const SiteFacts& from, const std::string& to, Bytes size) const {
+    constexpr double kUnlinked = 86'400;  // nothing joins the sites: a day for the disks' journey
+    for (const WanSpec& wan : context_.view.topology().wan()) {
+      const bool joins = (wan.from == from.spec.name && wan.to == to) ||
+                         (wan.to == from.spec.name && wan.from == to);
+      if (!joins) continue;
+      const double egress = wan.egress ? size.value() * wan.egress->value() : 0;
+      return {(size / wan.bandwidth).value(), egress};
+    }
+    return {kUnlinked, 0};
+  }
+
+  const PriceContext& context_;
+  const WaitingJob& job_;
+  const PriceWeights& weights_;
+  Price price_;
+};
+
+const DeviceCosts* costs_at(const PriceContext& context, FleetTypeId type, NodeId node) {
+  if (context.situation.costs == nullptr) return nullptr;
+  return context.situation.costs->find(type, site_of(context.view.topology(), node));
+}
+
+Watts draw_of(const PlannedWork* plan, const DeviceCosts* costs) {
+  if (plan != nullptr && plan->power) return plan->power->total();
+  if (costs != nullptr && costs->training()) return *costs->training();
+  return {};
+}
+
+std::optional<Duration> left_of(const WaitingJob& job, std::optional<Duration> whole) {
+  if (!whole) return whole;
+  const double restart = job.done > 0 ? job.request->restart.count_seconds() : 0;
+  return Duration::from_seconds(whole->count_seconds() * (1 - job.done) + restart);
+}
+
+std::optional<GangTerms> by_best_plan(const PriceContext& context, const WaitingJob& job,
+                                      const PlacedGang& gang, std::span<const PlannedWork> plans) {
+  const RoleRequest& role = job.request->roles[gang.role];
+  const GangOption& option = role.options[gang.option];
+  const std::span<const NodeDevices> ranks = gang.allocation.ranks;
+  const Placement placement = placement_of(ranks, context.view);
+  std::optional<GangTerms> best;
+  double fastest = 0;
+  for (std::uint32_t i = 0; i < plans.size(); ++i) {
+    const PlannedTraining* training = plans[i].training();
+    if (training != nullptr && !check_ranks(training->plan, ranks, context.view.topology())) {
+      continue;
+    }
+    const std::optional<Repriced> here = reprice(plans[i], placement);
+    if (!here || (best && here->step_seconds >= fastest)) continue;
+    fastest = here->step_seconds;
+    best = GangTerms{.ratio = here->ratio, .plan = i};
+    best->length =
+        left_of(job, whole_run_time(*job.request, role, option, {&plans[i], here->ratio}));
+  }
+  return best;
+}
+
+double stranded(double free, double all) { return free * (1 - free / all); }
+
+}  // namespace
+
+tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context, const WaitingJob& job,
+                                          const PlacedGang& gang) {
+  const GangOption& option = job.request->roles[gang.role].options[gang.option];
+  const DeviceCosts* costs =
+      costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
+  const PlanTable* plans = context.situation.plans;
+  const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
+  GangTerms terms;
+  double clock_bound = 1;
+  if (entry != nullptr) {
+    if (!*entry) {
+      return tl::unexpected(Refusal{entry->error().kind, TopologyLevel::kFleet, 0});
+    }
+    const std::optional<GangTerms> planned = by_best_plan(context, job, gang, entry->value());
+    if (!planned) return tl::unexpected(Refusal{RejectionKind::kNever, TopologyLevel::kFleet, 0});
+    terms = *planned;
+    clock_bound = entry->value()[terms.plan].clock_bound;
+    terms.draw = draw_of(&entry->value()[terms.plan], costs);
+  } else {
+    const RoleRequest& role = job.request->roles[gang.role];
+    terms.length = left_of(job, whole_run_time(*job.request, role, option, {}));
+    terms.draw = draw_of(nullptr, costs);
+  }
+  if (context.power == nullptr) return terms;
+  const PowerModel* model = costs != nullptr && costs->power ? &*costs->power : nullptr;
+  const PowerQuestion question{*context.power, *context.situation.caps, model, clock_bound};
+  if (settle_power(question, gang, terms)) {
+    return tl::unexpected(
+        Refusal{RejectionKind::kPower, TopologyLevel::kFleet, gang.allocation.devices()});
+  }
+  return terms;
+}
+
+Price ideal_price(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
+  const RoleRequest& role = job.request->roles[ideal.role];
+  const GangOption& option = role.options[ideal.option];
+  const PlanTable* plans = context.situation.plans;
+  const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
+  const PlannedWork* plan = entry != nullptr && *entry ? &entry->value().front() : nullptr;
+  const DeviceCosts* costs = any_costs(context, option.gang.type);
+  const std::optional<Duration> left =
+      left_of(job, whole_run_time(*job.request, role, option, {plan, 1}));
+  const double seconds = left ? left->count_seconds() : unknown_run(context);
+  Sum sum(context, job);
+  sum.add_use(costs, {static_cast<double>(option.gang.devices), seconds, draw_of(plan, costs)});
+  sum.add_time(seconds + ideal.wait.count_seconds());
+  return sum.price();
+}
+
+Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+               const GangTerms& terms) {
+  const GangOption& option = job.request->roles[gang.role].options[gang.option];
+  const DeviceCosts* costs =
+      costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
+  const double hire = hire_of(costs);
+  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
+  const double seconds = terms.length ? terms.length->count_seconds() : unknown_run(context);
+  const Use use{gang.allocation.devices() * share, seconds, terms.draw};
+  Sum sum(context, job);
+  sum.add_use(costs, use);
+  sum.add_time(seconds);
+  if (!job.request->data.empty()) sum.add_data(gang, hire);
+  if (context.situation.failures_per_node_second > 0) sum.add_failure(gang, seconds, hire);
+  sum.add_stranded(gang, hire);
+  sum.add_headroom(gang, use, hire);
+  return sum.price();
+}
+
+double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang) {
+  constexpr double kRackShare = 0.25;
+  const Topology& topology = view.topology();
+  double sum = 0;
+  for (std::size_t i = 0; i < gang.size();) {
+    const NodeGroup& group = topology.group(gang[i].node);
+    const DomainId rack = topology.place(gang[i].node).rack;
+    const double rack_free = view.free(rack, group.type).devices;
+    const double rack_all = topology.device_count(rack, group.type);
+    double taken = 0;
+    for (; i < gang.size() && topology.place(gang[i].node).rack == rack; ++i) {
+      const double all = topology.group(gang[i].node).devices;
+      const double free = view.node(gang[i].node).available();
+      const double devices = std::min<double>(std::popcount(gang[i].devices), free);
+      sum += stranded(free - devices, all) - stranded(free, all);
+      taken += devices;
+    }
+    const double left = std::max(rack_free - taken, 0.0);
+    sum += kRackShare * (stranded(left, rack_all) - stranded(rack_free, rack_all));
+  }
+  return sum;
+}
+
+}  // namespace orrery

@@ -1,0 +1,50 @@
+// scheduler/gang_pricing.hpp - how a gang would fare where it is placed, and what that costs.
+//
+// The price of a placement is a sum of ten terms (scheduler/price.hpp); docs/scheduling.md has the
+// formula of each. Pure. Cost: about a microsecond a node of the gang.
+#pragma once
+
+#include <optional>
+
+#include "scheduler/gang_terms.hpp"
+#include "scheduler/policy.hpp"
+#include "scheduler/price.hpp"
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+/// What a price rests on. `view` is the fleet before the gang is placed.
+struct PriceContext {
+  const Situation& situation;
+  const Policy& policy;
+  FleetView view;
+  const PowerBudget* power = nullptr;  ///< planned so far; none: power is not limited
+};
+
+/// By the best plan that can run on these devices, at the highest clock that the power limits
+/// allow. Refusal: the option has plans and none of them can run here (kNever), or the lowest clock
+/// draws too much (kPower).
+[[nodiscard]] tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context,
+                                                        const WaitingJob& job,
+                                                        const PlacedGang& gang);
+
+/// A gang that starts on its canonical piece, after a wait.
+struct IdealGang {
+  std::uint32_t role = 0;
+  std::uint32_t option = 0;
+  Duration wait;
+};
+
+/// What it would cost: hire, energy, carbon, time and lateness alone.
+[[nodiscard]] Price ideal_price(const PriceContext& context, const WaitingJob& job,
+                                const IdealGang& ideal);
+
+[[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
+                             const PlacedGang& gang, const GangTerms& terms);
+
+/// Devices that a gang leaves stranded, less those it frees from that: a node with f of its d
+/// devices free strands f (1 - f/d) of them, a rack a quarter of the same. `view` is before the
+/// gang.
+[[nodiscard]] double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang);
+
+}  // namespace orrery

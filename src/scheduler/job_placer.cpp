@@ -1,0 +1,115 @@
+#include "scheduler/job_placer.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace orrery {
+
+std::uint32_t gangs_of(const JobRequest& job) {
+  std::uint32_t gangs = 0;
+  for (const RoleRequest& role : job.roles) gangs += role.gangs;
+  return gangs;
+}
+
+std::vector<std::uint32_t> JobPlacer::order_of(const JobRequest& job) {
+  std::vector<std::uint32_t> order(job.roles.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return job.roles[a].devices_max > job.roles[b].devices_max;
+  });
+  return order;
+}
+
+std::vector<NodeRange> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
+                                         std::uint32_t index, std::span<const PlacedGang> placed) {
+  std::vector<NodeRange> full;
+  if (!role.spread) return full;
+  std::map<std::uint32_t, std::pair<NodeRange, std::uint32_t>> gangs;  // by first node
+  for (const PlacedGang& gang : placed) {
+    if (gang.role != index) continue;
+    NodeId last;
+    for (const NodeDevices& entry : gang.allocation.ranks) {
+      NodeRange range{entry.node, 1};
+      if (role.spread->level != TopologyLevel::kNode) {
+        range = tree[tree.around(entry.node, role.spread->level)].nodes;
+      }
+      if (last == range.first) continue;
+      last = range.first;
+      auto& [place, count] = gangs[range.first.value()];
+      place = range;
+      ++count;
+    }
+  }
+  for (const auto& [first, entry] : gangs) {
+    if (entry.second >= role.spread->most) full.push_back(entry.first);
+  }
+  return full;
+}
+
+// Devices of a type that the job's gangs have so far.
+std::uint32_t JobPlacer::held(const Next& next, FleetTypeId type) {
+  std::uint32_t devices = 0;
+  for (const PlacedGang& gang : next.placed) {
+    const GangRequest& request = next.job->roles[gang.role].options[gang.option].gang;
+    if (request.type == type) devices += request.devices;
+  }
+  return devices;
+}
+
+JobPlacer::GangOrRefusal JobPlacer::place_gang(const FleetView& view, const Next& next,
+                                               const JobPlaceRules& rules) {
+  const RoleRequest& role = next.job->roles[next.role];
+  std::optional<Refusal> closest;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangRequest& gang = role.options[i].gang;
+    if (rules.may_take && !rules.may_take(gang.type, held(next, gang.type) + gang.devices)) {
+      if (!closest) closest = Refusal{RejectionKind::kQuota, TopologyLevel::kFleet, gang.devices};
+      continue;
+    }
+    AllocationOrRefusal placed = placer_.place(view, gang, next.options);
+    if (placed) return PlacedGang{next.role, i, *std::move(placed), gang.host};
+    const bool closer = !closest || closest->kind == RejectionKind::kQuota ||
+                        placed.error().missing < closest->missing;
+    if (closer) closest = placed.error();
+  }
+  return tl::unexpected(closest.value_or(Refusal{RejectionKind::kNever, TopologyLevel::kFleet, 0}));
+}
+
+JobPlacer::GangOrRefusal JobPlacer::place_near(const FleetView& view, Next next, NodeId anchor,
+                                               const JobPlaceRules& rules) {
+  const PlaceTree& tree = placer_.tree();
+  GangOrRefusal found = tl::unexpected(Refusal{});
+  for (PlaceId at = tree.around(anchor); at.valid(); at = tree[at].parent) {
+    next.options.within = at;
+    found = place_gang(view, next, rules);
+    if (found) break;
+  }
+  return found;
+}
+
+GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
+                                const JobPlaceRules& rules) {
+  std::vector<PlacedGang> placed;
+  trial_.begin(view, gangs_of(job));
+  for (const std::uint32_t index : order_of(job)) {
+    const RoleRequest& role = job.roles[index];
+    for (std::uint32_t g = 0; g < role.gangs; ++g) {
+      const std::vector<NodeRange> avoid = avoided_by_spread(placer_.tree(), role, index, placed);
+      Next next{&job, index, placed, {}};
+      next.options.fit = rules.fit;
+      next.options.share_max = rules.share_max;
+      next.options.avoid = avoid;
+      const bool near = !placed.empty() && placed.front().role != index;
+      GangOrRefusal gang = near ? place_near(trial_.view(), next,
+                                             placed.front().allocation.ranks.front().node, rules)
+                                : place_gang(trial_.view(), next, rules);
+      if (!gang) return tl::unexpected(gang.error());
+      placed.push_back(*std::move(gang));
+      trial_.add(placed.back());
+    }
+  }
+  return placed;
+}
+
+}  // namespace orrery

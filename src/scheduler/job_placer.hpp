@@ -1,0 +1,69 @@
+// scheduler/job_placer.hpp - places a job: all gangs of all its roles, or none.
+//
+// The role with the largest gangs is placed first; the others go as near to it as they fit, level
+// by level. Gangs of one role keep the distance its `spread` asks for. Pure in its inputs; keeps
+// scratch memory. One thread.
+#pragma once
+
+#include <functional>
+
+#include "scheduler/placed_gang.hpp"
+#include "scheduler/placer.hpp"
+#include "scheduler/request.hpp"
+#include "scheduler/trial.hpp"
+
+namespace orrery {
+
+struct JobPlaceRules {
+  NodeFit fit = NodeFit::kBest;
+  std::uint16_t share_max = kWholeDevice;
+  /// Whether the job may have so many devices of the type in all; empty: any number.
+  std::function<bool(FleetTypeId, std::uint32_t)> may_take;
+};
+
+using GangsOrRefusal = tl::expected<std::vector<PlacedGang>, Refusal>;
+
+/// Of all its roles.
+[[nodiscard]] std::uint32_t gangs_of(const JobRequest& job);
+
+/// Where gangs of role `index` may not go any more, given those placed.
+[[nodiscard]] std::vector<NodeRange> avoided_by_spread(const PlaceTree& tree,
+                                                       const RoleRequest& role, std::uint32_t index,
+                                                       std::span<const PlacedGang> placed);
+
+class JobPlacer {
+ public:
+  explicit JobPlacer(const PlaceTree& tree) : placer_(tree) {}
+
+  [[nodiscard]] Placer& placer() { return placer_; }
+
+  /// Every gang by the first of its role's options that fits. The refusal is that of the option
+  /// that came closest.
+  [[nodiscard]] GangsOrRefusal place(const FleetView& view, const JobRequest& job,
+                                     const JobPlaceRules& rules);
+
+  /// Roles in the order in which they are placed.
+  [[nodiscard]] static std::vector<std::uint32_t> order_of(const JobRequest& job);
+
+ private:
+  using GangOrRefusal = tl::expected<PlacedGang, Refusal>;
+
+  /// The gang to place now.
+  struct Next {
+    const JobRequest* job;
+    std::uint32_t role;
+    std::span<const PlacedGang> placed;  ///< of the job, so far
+    PlaceOptions options;
+  };
+
+  [[nodiscard]] static std::uint32_t held(const Next& next, FleetTypeId type);
+  [[nodiscard]] GangOrRefusal place_gang(const FleetView& view, const Next& next,
+                                         const JobPlaceRules& rules);
+  [[nodiscard]] GangOrRefusal place_near(const FleetView& view, Next next, NodeId anchor,
+                                         const JobPlaceRules& rules);
+
+  Placer placer_;
+  Trial trial_;
+};
+
+}  // namespace orrery

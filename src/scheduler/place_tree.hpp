@@ -1,0 +1,72 @@
+// scheduler/place_tree.hpp - every part of a fleet that a gang may be kept inside of, as one tree.
+//
+// Merges the domains of the topology with scale-up domains, leaf units and network groups. All are
+// runs of nodes; those that coincide become one place with several names, and a run that would
+// cross another (a leaf under parts of two racks) is left out: nothing can be kept inside both.
+// Built once a topology, immutable. Invariant: children cover their parent's nodes in order,
+// without overlap, or there are none; parents come before children.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "fleet/topology.hpp"
+#include "scheduler/gang.hpp"
+
+namespace orrery {
+
+using PlaceId = Id<struct PlaceTag>;
+
+struct Place {
+  static constexpr std::uint8_t kAboveSites = 0xff;
+
+  NodeRange nodes;
+  DomainId domain;  ///< whose free counts are kept; none for a run that is no domain
+  PlaceId parent;
+  PlaceId first_child;  ///< children are contiguous
+  std::uint32_t children = 0;
+  std::uint16_t levels = 0;         ///< bit l: it is a TopologyLevel l
+  std::uint8_t site = kAboveSites;  ///< ordinal of its site
+
+  [[nodiscard]] bool is(TopologyLevel level) const {
+    return (levels >> static_cast<unsigned>(level) & 1) != 0;
+  }
+};
+
+class PlaceTree {
+ public:
+  /// The topology must outlive the tree. O(nodes + places log places).
+  explicit PlaceTree(const Topology& topology);
+
+  [[nodiscard]] const Topology& topology() const { return *topology_; }
+  [[nodiscard]] static PlaceId root() { return PlaceId(0); }
+  [[nodiscard]] std::span<const Place> places() const { return places_; }
+  [[nodiscard]] const Place& operator[](PlaceId id) const { return places_[id.value()]; }
+  [[nodiscard]] std::span<const Place> children(const Place& place) const {
+    return std::span(places_).subspan(place.children == 0 ? 0 : place.first_child.value(),
+                                      place.children);
+  }
+  [[nodiscard]] PlaceId id_of(const Place& place) const {
+    return PlaceId::at(static_cast<std::size_t>(&place - places_.data()));
+  }
+  /// The narrowest place around a node.
+  [[nodiscard]] PlaceId around(NodeId node) const;
+  /// The narrowest place of a level around a node; the root when there is none.
+  [[nodiscard]] PlaceId around(NodeId node, TopologyLevel level) const;
+  /// Whether any place is of the level.
+  [[nodiscard]] bool has(TopologyLevel level) const {
+    return (levels_ >> static_cast<unsigned>(level) & 1) != 0;
+  }
+  /// Narrowest level by which the place is known: "rack".
+  [[nodiscard]] static TopologyLevel level_of(const Place& place);
+  /// "east/hall-1/su-2/rack-3", or the names of the run's first and last node.
+  [[nodiscard]] std::string name(PlaceId id) const;
+
+ private:
+  const Topology* topology_;
+  std::vector<Place> places_;
+  std::vector<PlaceId> around_;  ///< by node
+  std::uint16_t levels_ = 0;
+};
+
+}  // namespace orrery

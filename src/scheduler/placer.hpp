@@ -1,0 +1,131 @@
+// scheduler/placer.hpp - chooses devices for one gang, or says what blocks it.
+//
+// Hierarchical best fit: the narrowest part of the fleet that holds the whole gang; of equal ones
+// the one with fewest free devices; inside it as few children as can be, the last of them the
+// tightest. Free counts of domains answer in O(levels) whether a gang fits at all; what they do not
+// count (CPU, memory, segments, rails, exclusive nodes) is counted node by node only where the
+// counts alone misled, or where the request names it.
+//
+// Pure in its inputs: a Placer keeps only scratch memory. One thread. Ties by ascending id.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/error.hpp"
+#include "fleet/view.hpp"
+#include "scheduler/gang.hpp"
+#include "scheduler/place_tree.hpp"
+
+namespace orrery {
+
+enum class NodeFit : std::uint8_t {
+  kFirst,  ///< nodes in their order
+  kBest,
+};
+
+inline std::array<EnumWord<NodeFit>, 2> enum_words(NodeFit) {
+  return {{{"first", NodeFit::kFirst}, {"best", NodeFit::kBest}}};
+}
+
+struct PlaceOptions {
+  NodeFit fit = NodeFit::kBest;
+  PlaceId within = PlaceTree::root();
+  std::span<const NodeRange> avoid;        ///< where other gangs of the role already are
+  std::size_t most = 1;                    ///< offers wanted
+  std::uint16_t share_max = kWholeDevice;  ///< thousandths of a device that may be given out
+};
+
+using AllocationOrRefusal = tl::expected<Allocation, Refusal>;
+
+class Placer {
+ public:
+  /// The tree must outlive the placer.
+  explicit Placer(const PlaceTree& tree);
+
+  [[nodiscard]] const PlaceTree& tree() const { return *tree_; }
+
+  /// Precondition: the view is of the tree's topology. O(places + devices), or O(nodes + devices)
+  /// for requests the free counts do not answer.
+  [[nodiscard]] AllocationOrRefusal place(const FleetView& view, const GangRequest& request,
+                                          const PlaceOptions& options = {});
+
+  /// Up to `options.most` different allocations, the one of place() first. Empty: refused.
+  [[nodiscard]] std::vector<Allocation> offers(const FleetView& view, const GangRequest& request,
+                                               const PlaceOptions& options);
+
+  /// Why place() would refuse. Precondition: it does.
+  [[nodiscard]] Refusal refusal_of(const FleetView& view, const GangRequest& request,
+                                   std::span<const NodeRange> avoid);
+
+ private:
+  /// A place that holds the gang while none inside it does.
+  struct Holder {
+    PlaceId place;
+    NodeId node;  ///< when one node is enough
+    std::uint32_t rank = 0;
+    std::uint32_t free = 0;
+  };
+  /// What a node may give: units, and devices left over.
+  struct NodeRoom {
+    NodeId node;
+    std::uint32_t units = 0;
+    std::uint32_t left = 0;
+  };
+  struct Job {
+    const FleetView* view = nullptr;
+    const GangRequest* request = nullptr;
+    const PlaceOptions* options = nullptr;
+    std::uint32_t units = 0;  ///< of request.node_devices
+    std::uint32_t rest = 0;   ///< devices of the last, smaller unit
+    std::uint64_t rails = 0;  ///< device positions every node must have free; 0: any
+    TopologyLevel required = TopologyLevel::kFleet;
+  };
+
+  enum class Counting { kIndexed, kExact };
+
+  void begin(const Job& job, Counting counting);
+  [[nodiscard]] bool allowed(const Place& place) const;
+  [[nodiscard]] std::uint32_t units_in(PlaceId id);
+  [[nodiscard]] std::uint32_t count_units(const Place& place);
+  [[nodiscard]] std::uint32_t free_in(const Place& place) const;
+  [[nodiscard]] std::uint32_t node_units(NodeId node) const;
+  [[nodiscard]] std::uint32_t host_units(NodeId node) const;
+  [[nodiscard]] bool node_holds(NodeId node) const;
+  [[nodiscard]] bool avoided(NodeId node) const;
+
+  void find_holders();
+  bool find_holders_in(PlaceId id, bool inside);
+  void find_nodes();
+  void find_nodes_exactly();
+  [[nodiscard]] NodeId tightest_node(DomainId from, std::uint32_t available) const;
+  [[nodiscard]] NodeId first_node(DomainId from) const;
+  [[nodiscard]] Refusal refusal();
+
+  [[nodiscard]] bool fill(const Holder& holder, Allocation& out);
+  [[nodiscard]] bool take_from(PlaceId id, std::uint32_t units, Allocation& out);
+  [[nodiscard]] bool take_nodes(const Place& place, std::uint32_t units, Allocation& out);
+  [[nodiscard]] bool take_rest(const Place& place, Allocation& out);
+  [[nodiscard]] std::uint64_t pick(NodeId node, std::uint64_t taken, std::uint32_t count) const;
+  void hold_idle(Allocation& out) const;
+  [[nodiscard]] std::vector<Allocation> attempt(Counting counting);
+  [[nodiscard]] std::vector<Allocation> offers_on_rails();
+
+  const PlaceTree* tree_;
+  std::vector<std::uint8_t> rank_;  ///< by TopologyLevel: 0 the narrowest of this fleet
+  Job job_;
+  Counting counting_ = Counting::kIndexed;
+  std::uint32_t call_ = 0;
+  std::vector<std::uint32_t> counted_;  ///< by place, valid where stamp_ is call_
+  std::vector<std::uint32_t> stamp_;
+  std::vector<Holder> holders_;
+  std::vector<NodeRoom> room_;
+};
+
+/// Shares of an accelerator: the fullest device that still has room, else a free one where fewest
+/// are. O(nodes).
+[[nodiscard]] AllocationOrRefusal place_share(const PlaceTree& tree, const FleetView& view,
+                                              const GangRequest& request,
+                                              const PlaceOptions& options);
+
+}  // namespace orrery

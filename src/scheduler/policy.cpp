@@ -1,0 +1,167 @@
+#include "scheduler/policy.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/document.hpp"
+#include "base/nearest_name.hpp"
+
+namespace orrery {
+namespace {
+
+struct NamedPolicy {
+  std::string_view name;
+  QueueOrder order;
+  Blocked blocked;
+  PreemptionRule preemption;
+};
+
+// The rest of `capacity` and `hardware-aware` is set in built_in().
+constexpr std::array<NamedPolicy, 10> kPolicies{{
+    {"fifo", QueueOrder::kSubmitted, Blocked::kStops, PreemptionRule::kNone},
+    {"sjf", QueueOrder::kShortest, Blocked::kSkipped, PreemptionRule::kNone},
+    {"srtf", QueueOrder::kRemaining, Blocked::kSkipped, PreemptionRule::kByOrder},
+    {"srsf", QueueOrder::kRemainingService, Blocked::kSkipped, PreemptionRule::kByOrder},
+    {"las", QueueOrder::kAttained, Blocked::kSkipped, PreemptionRule::kByOrder},
+    {"tiresias", QueueOrder::kAttainedQueues, Blocked::kSkipped, PreemptionRule::kByOrder},
+    {"easy", QueueOrder::kPriority, Blocked::kReservesOne, PreemptionRule::kNone},
+    {"conservative", QueueOrder::kPriority, Blocked::kReserves, PreemptionRule::kNone},
+    {"capacity", QueueOrder::kFair, Blocked::kSkipped, PreemptionRule::kEntitled},
+    {"hardware-aware", QueueOrder::kFair, Blocked::kReserves, PreemptionRule::kEntitled},
+}};
+
+std::optional<Policy> built_in(std::string_view name) {
+  for (const NamedPolicy& row : kPolicies) {
+    if (row.name != name) continue;
+    Policy policy;
+    policy.name = std::string(name);
+    policy.order = row.order;
+    policy.blocked = row.blocked;
+    policy.preemption = row.preemption;
+    if (row.order == QueueOrder::kFair) policy.quotas = Quotas::kHeld;
+    if (row.preemption == PreemptionRule::kByOrder) policy.min_run = Seconds{0};
+    if (name == "hardware-aware") policy.choice = OptionChoice::kCheapest;
+    return policy;
+  }
+  return std::nullopt;
+}
+
+Status check_weights(const Policy& policy) {
+  const PriceWeights& w = policy.weights;
+  const std::array<std::pair<std::string_view, double>, 11> all{
+      {{"hire", w.hire},
+       {"energy", w.energy},
+       {"carbon_tonne", w.carbon_tonne},
+       {"time", w.time},
+       {"time_cost_goal", w.time_cost_goal},
+       {"fragmentation", w.fragmentation},
+       {"lost_work", w.lost_work},
+       {"data", w.data},
+       {"failure", w.failure},
+       {"lateness", w.lateness},
+       {"headroom", w.headroom}}};
+  for (const auto& [name, value] : all) {
+    if (value < 0 || !std::isfinite(value)) {
+      return input_error(
+          policy.where,
+          fmt::format("weights.{}: expected a number of at least 0, found {}", name, value));
+    }
+  }
+  return {};
+}
+
+Status check(const Policy& policy) {
+  const auto wrong = [&](std::string_view key, std::string_view expected) {
+    return input_error(policy.where, fmt::format("{}: expected {}", key, expected));
+  };
+  if (policy.kind != "Policy") return wrong("kind", "Policy");
+  if (policy.api_version != "orrery/v1") return wrong("apiVersion", "orrery/v1");
+  if (policy.oversubscription < 1 || policy.oversubscription > 2) {
+    return wrong("oversubscription", "1 to 2");
+  }
+  if (policy.offers < 1 || policy.offers > 16) return wrong("offers", "1 to 16");
+  if (policy.budget < 1) return wrong("budget", "at least 1");
+  for (const auto& [key, value] : {std::pair{"min_run", policy.min_run},
+                                   {"plan_wait", policy.plan_wait},
+                                   {"horizon", policy.horizon},
+                                   {"patience", policy.patience},
+                                   {"unknown_run", policy.unknown_run}}) {
+    if (value < Seconds{0}) return wrong(key, "a time of at least 0 s");
+  }
+  for (std::size_t i = 0; i < policy.queue_limits.size(); ++i) {
+    const double before = i == 0 ? 0 : policy.queue_limits[i - 1];
+    if (policy.queue_limits[i] <= before) return wrong("queue_limits", "rising numbers above 0");
+  }
+  return check_weights(policy);
+}
+
+/// `text` patches a policy.
+Status patch(Policy& policy, const DocumentNode& node) {
+  FieldReader::Options options;
+  options.mode = FieldReader::Options::Mode::kPatch;
+  if (Status status = read_struct(node, policy, options); !status) return status;
+  return check(policy);
+}
+
+/// "a=1,b=x" as a mapping; blocking=true is blocked: stops.
+std::string yaml_of(std::string_view options) {
+  std::string yaml;
+  while (!options.empty()) {
+    const std::size_t comma = std::min(options.find(','), options.size());
+    const std::string_view pair = options.substr(0, comma);
+    options.remove_prefix(std::min(comma + 1, options.size()));
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    std::string_view key = pair.substr(0, equals);
+    std::string_view value = equals < pair.size() ? pair.substr(equals + 1) : "";
+    if (key == "blocking") {
+      key = "blocked";
+      value = value == "true" ? "stops" : value == "false" ? "skipped" : value;
+    }
+    yaml += fmt::format("{}: {}\n", key, value);
+  }
+  return yaml;
+}
+
+}  // namespace
+
+std::vector<std::string_view> policy_names() {
+  std::vector<std::string_view> names;
+  for (const NamedPolicy& row : kPolicies) names.push_back(row.name);
+  return names;
+}
+
+Result<Policy> policy_named(std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string_view name = text.substr(0, colon);
+  std::optional<Policy> policy = built_in(name);
+  if (!policy) {
+    const std::vector<std::string_view> names = policy_names();
+    return input_error({}, fmt::format("unknown policy \"{}\"{}", name, did_you_mean(name, names)));
+  }
+  if (colon == text.size()) return *std::move(policy);
+  Result<Document> options = Document::parse(yaml_of(text.substr(colon + 1)), "policy options");
+  if (!options) return forward_error(options);
+  if (Status status = patch(*policy, options->root()); !status) return forward_error(status);
+  return *std::move(policy);
+}
+
+Result<Policy> read_policy(const Document& document) {
+  Policy named;
+  FieldReader::Options options;
+  options.mode = FieldReader::Options::Mode::kPatch;
+  named.api_version.clear();
+  named.kind.clear();
+  named.name.clear();
+  if (Status status = read_struct(document.root(), named, options); !status) {
+    return forward_error(status);
+  }
+  if (named.kind.empty() || named.api_version.empty() || named.name.empty()) {
+    return input_error(named.where, "a policy begins with apiVersion, kind and name");
+  }
+  Policy policy = built_in(named.name).value_or(*built_in("hardware-aware"));
+  if (Status status = patch(policy, document.root()); !status) return forward_error(status);
+  return policy;
+}
+
+}  // namespace orrery

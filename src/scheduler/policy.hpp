@@ -1,0 +1,181 @@
+// scheduler/policy.hpp - how the scheduler decides: one set of rules, of which every named policy
+// is a choice.
+//
+// Made by policy_named from a name with options ("fifo:blocking=true,node_fit=best") or read from a
+// file (kind: Policy). A value. docs/scheduling.md describes the rules and the weights.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/field_reader.hpp"
+#include "base/quantity.hpp"
+#include "scheduler/placer.hpp"
+
+namespace orrery {
+
+/// Who goes first.
+enum class QueueOrder : std::uint8_t {
+  kSubmitted,
+  kPriority,          ///< then submitted
+  kShortest,          ///< SJF: estimated run time
+  kRemaining,         ///< SRTF: estimated run time that is left
+  kRemainingService,  ///< SRSF: times devices
+  kAttained,          ///< LAS: fewest device-seconds had so far
+  kAttainedQueues,    ///< Tiresias: by the queue of device-seconds had, then submitted
+  kFair,              ///< tenants by share; inside one Serve first, by priority, then submitted
+};
+
+inline std::array<EnumWord<QueueOrder>, 8> enum_words(QueueOrder) {
+  return {{{"submitted", QueueOrder::kSubmitted},
+           {"priority", QueueOrder::kPriority},
+           {"shortest", QueueOrder::kShortest},
+           {"remaining", QueueOrder::kRemaining},
+           {"remaining-service", QueueOrder::kRemainingService},
+           {"attained", QueueOrder::kAttained},
+           {"attained-queues", QueueOrder::kAttainedQueues},
+           {"fair", QueueOrder::kFair}}};
+}
+
+/// What a job that cannot start does to those behind it.
+enum class Blocked : std::uint8_t {
+  kStops,        ///< nobody passes it
+  kSkipped,      ///< everybody may
+  kReservesOne,  ///< EASY: the first gets a slot that nobody may delay
+  kReserves,     ///< conservative: everybody gets one
+};
+
+inline std::array<EnumWord<Blocked>, 4> enum_words(Blocked) {
+  return {{{"stops", Blocked::kStops},
+           {"skipped", Blocked::kSkipped},
+           {"reserves-one", Blocked::kReservesOne},
+           {"reserves", Blocked::kReserves}}};
+}
+
+/// Who may take devices from whom.
+enum class PreemptionRule : std::uint8_t {
+  kNone,
+  kByOrder,   ///< whoever comes first in the order
+  kEntitled,  ///< guarantees, then priorities: only what raises the potential
+};
+
+inline std::array<EnumWord<PreemptionRule>, 3> enum_words(PreemptionRule) {
+  return {{{"none", PreemptionRule::kNone},
+           {"by-order", PreemptionRule::kByOrder},
+           {"entitled", PreemptionRule::kEntitled}}};
+}
+
+/// Which of the ways a job could start is taken.
+enum class OptionChoice : std::uint8_t {
+  kFirst,     ///< the first that fits
+  kCheapest,  ///< by scheduler/price.hpp
+};
+
+inline std::array<EnumWord<OptionChoice>, 2> enum_words(OptionChoice) {
+  return {{{"first", OptionChoice::kFirst}, {"cheapest", OptionChoice::kCheapest}}};
+}
+
+/// Whether guarantees and limits of tenants hold.
+enum class Quotas : std::uint8_t { kIgnored, kHeld };
+
+inline std::array<EnumWord<Quotas>, 2> enum_words(Quotas) {
+  return {{{"ignored", Quotas::kIgnored}, {"held", Quotas::kHeld}}};
+}
+
+/// What the parts of a price weigh, in dollars a dollar unless said otherwise.
+struct PriceWeights {
+  double hire = 1;            ///< what the devices cost while the job runs
+  double energy = 1;          ///< electricity, where it is paid beside the hire
+  double carbon_tonne = 100;  ///< dollars a tonne of CO2
+  /// A job's time until it is done, x what its devices cost to hire on demand; by goal below.
+  double time = 1;
+  double time_cost_goal = 0.1;  ///< the same for jobs whose goal is cost or energy
+  double fragmentation = 1;     ///< devices a placement leaves stranded, x hire x the horizon
+  double lost_work = 1;         ///< of victims, x hire
+  double data = 1;              ///< copying to a cold site: egress and the time it takes
+  double failure = 1;           ///< expected lost work and restarts
+  double lateness = 5;          ///< seconds beyond the deadline, x hire
+  double headroom = 0.05;       ///< of the share of the tightest power limit that it takes
+};
+
+template <class Visitor, SameStruct<PriceWeights> Self>
+void describe(Visitor& visitor, Self& w) {
+  visitor.optional("hire", w.hire);
+  visitor.optional("energy", w.energy);
+  visitor.optional("carbon_tonne", w.carbon_tonne);
+  visitor.optional("time", w.time);
+  visitor.optional("time_cost_goal", w.time_cost_goal);
+  visitor.optional("fragmentation", w.fragmentation);
+  visitor.optional("lost_work", w.lost_work);
+  visitor.optional("data", w.data);
+  visitor.optional("failure", w.failure);
+  visitor.optional("lateness", w.lateness);
+  visitor.optional("headroom", w.headroom);
+}
+
+struct Policy {
+  std::string api_version = "orrery/v1";
+  std::string kind = "Policy";
+  std::string name = "fifo";
+  QueueOrder order = QueueOrder::kSubmitted;
+  Blocked blocked = Blocked::kStops;
+  NodeFit node_fit = NodeFit::kBest;
+  OptionChoice choice = OptionChoice::kFirst;
+  PreemptionRule preemption = PreemptionRule::kNone;
+  Quotas quotas = Quotas::kIgnored;
+  Seconds min_run{600};                ///< no second preemption or move within it
+  Seconds plan_wait{2};                ///< for a plan, before a job is placed without one
+  Seconds horizon{3600};               ///< over which stranded devices cost
+  Seconds patience{6 * 3600};          ///< for which a job may wait for better hardware by choice
+  Seconds unknown_run{3600};           ///< assumed of a job without an estimate
+  double oversubscription = 1;         ///< of a device, by preemptible shares
+  std::uint32_t offers = 3;            ///< placements priced an option
+  std::uint32_t budget = 100'000;      ///< candidates an incremental pass prices
+  std::uint32_t reserve_devices = 16;  ///< gangs from this size on get a reservation
+  /// kAttainedQueues: device-seconds at which a job falls to the next queue.
+  std::vector<double> queue_limits{3600.0 * 8};
+  PriceWeights weights;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<Policy> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.required("apiVersion", p.api_version);
+  visitor.required("kind", p.kind);
+  visitor.required("name", p.name);
+  visitor.optional("order", p.order);
+  visitor.optional("blocked", p.blocked);
+  visitor.optional("node_fit", p.node_fit);
+  visitor.optional("choice", p.choice);
+  visitor.optional("preemption", p.preemption);
+  visitor.optional("quotas", p.quotas);
+  visitor.optional("min_run", p.min_run);
+  visitor.optional("plan_wait", p.plan_wait);
+  visitor.optional("horizon", p.horizon);
+  visitor.optional("patience", p.patience);
+  visitor.optional("unknown_run", p.unknown_run);
+  visitor.optional("oversubscription", p.oversubscription);
+  visitor.optional("offers", p.offers);
+  visitor.optional("budget", p.budget);
+  visitor.optional("reserve_devices", p.reserve_devices);
+  visitor.optional("queue_limits", p.queue_limits);
+  visitor.optional("weights", p.weights);
+}
+
+/// Names of the built-in policies: fifo, sjf, srtf, srsf, las, tiresias, easy, conservative,
+/// capacity, hardware-aware.
+[[nodiscard]] std::vector<std::string_view> policy_names();
+
+/// "NAME[:key=value,..]", where a key is one of a policy file's, or `blocking` (true: blocked is
+/// `stops`, false: `skipped`). Errors: an unknown name, key or word, with the nearest.
+[[nodiscard]] Result<Policy> policy_named(std::string_view text);
+
+/// A policy file; what it does not say is as in the built-in policy of its `name`, else as in
+/// hardware-aware. Errors with file:line:column.
+[[nodiscard]] Result<Policy> read_policy(const Document& document);
+
+}  // namespace orrery

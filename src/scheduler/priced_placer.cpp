@@ -1,0 +1,180 @@
+#include "scheduler/priced_placer.hpp"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed, FleetTypeId type) {
+  std::uint32_t devices = 0;
+  for (const PlacedGang& gang : placed) {
+    const GangRequest& request = job.roles[gang.role].options[gang.option].gang;
+    if (request.type == type) devices += request.devices;
+  }
+  return devices;
+}
+
+}  // namespace
+
+void PricedPlacer::begin() {
+  for (auto& list : freed_) list.clear();
+}
+
+// A gang whose plan is not there yet waits for it a while, and then starts without.
+bool PricedPlacer::planned(const PriceContext& context, const Next& next, const GangOption& option,
+                           Refusal& closest) {
+  if (!option.plan || context.situation.plans == nullptr) return true;
+  const PlanEntry* entry = context.situation.plans->find(*option.plan);
+  if (entry != nullptr && *entry) return true;
+  if (entry != nullptr) {
+    closest = {entry->error().kind, TopologyLevel::kFleet, 0};
+    return false;
+  }
+  missing_.push_back(*option.plan);
+  const Duration waited = context.situation.now - next.job->submitted;
+  const Duration wait = Duration::from_seconds(context.policy.plan_wait.value());
+  if (waited >= wait) return true;
+  closest = {RejectionKind::kLater, TopologyLevel::kFleet, 0};
+  return false;
+}
+
+std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, const Next& next,
+                                                  std::uint32_t option,
+                                                  const JobPlaceRules& rules) {
+  const RoleRequest& role = next.job->request->roles[next.role];
+  const GangRequest& gang = role.options[option].gang;
+  PlaceOptions options;
+  options.fit = rules.fit;
+  options.share_max = rules.share_max;
+  options.avoid = next.avoid;
+  options.most = context.policy.offers;
+  std::vector<Allocation> offers = placer_.offers(context.view, gang, options);
+  if (offers.empty()) return placer_.refusal_of(context.view, gang, next.avoid);
+  std::optional<Refusal> refused;
+  for (Allocation& offer : offers) {
+    Candidate candidate{{next.role, option, std::move(offer), gang.host}, {}, {}};
+    const auto terms = terms_of(context, *next.job, candidate.gang);
+    if (!terms) {
+      refused = terms.error();
+      continue;
+    }
+    candidate.terms = *terms;
+    candidate.price = price_of(context, *next.job, candidate.gang, *terms);
+    candidates_.push_back(std::move(candidate));
+  }
+  return refused;
+}
+
+tl::expected<Candidate, Refusal> PricedPlacer::place_gang(const PriceContext& context,
+                                                          const Next& next,
+                                                          const JobPlaceRules& rules) {
+  const RoleRequest& role = next.job->request->roles[next.role];
+  candidates_.clear();
+  Refusal closest{RejectionKind::kNever, TopologyLevel::kFleet, 0};
+  bool first = true;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangOption& option = role.options[i];
+    const GangRequest& gang = option.gang;
+    const std::uint32_t wanted = held_of(*next.job->request, next.placed, gang.type) + gang.devices;
+    if (rules.may_take && !rules.may_take(gang.type, wanted)) {
+      if (first) closest = {RejectionKind::kQuota, TopologyLevel::kFleet, gang.devices};
+      continue;
+    }
+    if (!planned(context, next, option, closest)) continue;
+    const std::optional<Refusal> refusal = price_offers(context, next, i, rules);
+    if (!refusal) continue;
+    const bool closer =
+        first || closest.kind != RejectionKind::kBusy || refusal->missing < closest.missing;
+    if (closer) closest = *refusal;
+    first = false;
+  }
+  if (candidates_.empty()) return tl::unexpected(closest);
+  const auto best = std::min_element(
+      candidates_.begin(), candidates_.end(),
+      [](const Candidate& a, const Candidate& b) { return a.price.total() < b.price.total(); });
+  if (cheaper_later(context, next, *best)) {
+    return tl::unexpected(Refusal{RejectionKind::kLater, TopologyLevel::kFleet, 0});
+  }
+  return *best;
+}
+
+std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
+                                               const GangRequest& gang) {
+  const Situation& s = context.situation;
+  const std::uint32_t free = context.view.free(Topology::root(), gang.type).devices;
+  if (free >= gang.devices) return Duration();
+  if (freed_.size() <= gang.type.value()) freed_.resize(gang.type.value() + 1);
+  std::vector<Freed>& list = freed_[gang.type.value()];
+  if (list.empty()) {
+    for (const RunningJob& job : s.running) {
+      for (const PlacedGang& placed : job.gangs) {
+        const GangRequest& request = job.request->roles[placed.role].options[placed.option].gang;
+        if (request.type == gang.type) list.push_back({job.expected_end, request.devices});
+      }
+    }
+    std::sort(list.begin(), list.end(), [](const Freed& a, const Freed& b) { return a.at < b.at; });
+    for (std::size_t i = 1; i < list.size(); ++i) list[i].devices += list[i - 1].devices;
+  }
+  const auto enough = std::partition_point(list.begin(), list.end(), [&](const Freed& freed) {
+    return free + freed.devices < gang.devices;
+  });
+  if (enough == list.end() || enough->at == Instant::max()) return std::nullopt;
+  return std::max(Duration(), enough->at - s.now);
+}
+
+// A job is patient only so long, so that wrong estimates cannot keep it waiting for ever.
+bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
+                                 const Candidate& now) {
+  const Situation& s = context.situation;
+  const JobRequest& job = *next.job->request;
+  const RoleRequest& role = job.roles[next.role];
+  if (role.options.size() < 2 || job.kind == JobKind::kServe) return false;
+  if (s.now - next.job->submitted > Duration::from_seconds(context.policy.patience.value())) {
+    return false;
+  }
+  Price present;
+  for (const PriceTerm term : {PriceTerm::kHire, PriceTerm::kEnergy, PriceTerm::kCarbon,
+                               PriceTerm::kTime, PriceTerm::kLateness}) {
+    present[term] = now.price[term];
+  }
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangOption& option = role.options[i];
+    if (option.gang.type == role.options[now.gang.option].gang.type) continue;
+    const std::optional<Duration> wait = wait_for(context, option.gang);
+    if (!wait || *wait == Duration()) continue;
+    const Price later = ideal_price(context, *next.job, {next.role, i, *wait});
+    if (later.total() < present.total()) return true;
+  }
+  return false;
+}
+
+PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& context,
+                                    const JobPlaceRules& rules) {
+  PricedJob priced;
+  priced.length = Duration();
+  missing_.clear();
+  PriceContext here = context;
+  trial_.begin(context.view, gangs_of(*job.request));
+  for (const std::uint32_t index : JobPlacer::order_of(*job.request)) {
+    const RoleRequest& role = job.request->roles[index];
+    for (std::uint32_t g = 0; g < role.gangs; ++g) {
+      const std::vector<NodeRange> avoid =
+          avoided_by_spread(placer_.tree(), role, index, priced.gangs);
+      here.view = trial_.view();
+      auto best = place_gang(here, {&job, index, priced.gangs, avoid}, rules);
+      if (!best) return tl::unexpected(best.error());
+      for (std::size_t t = 0; t < kPriceTerms; ++t) {
+        priced.price.micro_dollars[t] += best->price.micro_dollars[t];
+      }
+      const std::optional<Duration>& length = best->terms.length;
+      priced.length =
+          priced.length && length ? std::optional(std::max(*priced.length, *length)) : std::nullopt;
+      priced.gangs.push_back(std::move(best->gang));
+      priced.terms.push_back(best->terms);
+      trial_.add(priced.gangs.back());
+    }
+  }
+  return priced;
+}
+
+}  // namespace orrery

@@ -1,0 +1,80 @@
+// scheduler/priced_placer.hpp - places a job where it costs least: of every type it may use, every
+// size it may have and several placements of each.
+//
+// Roles and gangs are placed one after the other, each at its own least price given those before;
+// a job may rather wait for better hardware, when that is cheaper by the time the hardware is
+// expected. Pure in its inputs; keeps scratch memory. One thread. Ties: first option, best fit.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/gang_pricing.hpp"
+#include "scheduler/job_placer.hpp"
+
+namespace orrery {
+
+struct PricedJob {
+  std::vector<PlacedGang> gangs;
+  std::vector<GangTerms> terms;  ///< of each gang
+  Price price;
+  std::optional<Duration> length;
+};
+
+using PricedOrRefusal = tl::expected<PricedJob, Refusal>;
+
+/// One way to start a gang, with its price.
+struct Candidate {
+  PlacedGang gang;
+  GangTerms terms;
+  Price price;
+};
+
+class PricedPlacer {
+ public:
+  explicit PricedPlacer(const PlaceTree& tree) : placer_(tree) {}
+
+  /// Forgets what it counted of running jobs; before the first job of a pass.
+  void begin();
+
+  [[nodiscard]] PricedOrRefusal place(const WaitingJob& job, const PriceContext& context,
+                                      const JobPlaceRules& rules);
+
+  /// Every candidate of the last gang that was placed, in the order they were tried.
+  [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Plans that were asked for and are not in the table.
+  [[nodiscard]] const std::vector<PlanKey>& missing() const { return missing_; }
+
+ private:
+  struct Next {
+    const WaitingJob* job;
+    std::uint32_t role;
+    std::span<const PlacedGang> placed;
+    std::span<const NodeRange> avoid;
+  };
+  /// Devices of a type that come free, by when.
+  struct Freed {
+    Instant at;
+    std::uint32_t devices;  ///< in all until then
+  };
+
+  [[nodiscard]] tl::expected<Candidate, Refusal> place_gang(const PriceContext& context,
+                                                            const Next& next,
+                                                            const JobPlaceRules& rules);
+  /// The last refusal, where an offer was refused or there was none.
+  std::optional<Refusal> price_offers(const PriceContext& context, const Next& next,
+                                      std::uint32_t option, const JobPlaceRules& rules);
+  [[nodiscard]] bool planned(const PriceContext& context, const Next& next,
+                             const GangOption& option, Refusal& closest);
+  [[nodiscard]] bool cheaper_later(const PriceContext& context, const Next& next,
+                                   const Candidate& now);
+  [[nodiscard]] std::optional<Duration> wait_for(const PriceContext& context,
+                                                 const GangRequest& gang);
+
+  Placer placer_;
+  Trial trial_;
+  std::vector<Candidate> candidates_;
+  std::vector<PlanKey> missing_;
+  std::vector<std::vector<Freed>> freed_;  ///< by type; empty: not counted yet
+};
+
+}  // namespace orrery

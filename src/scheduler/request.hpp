@@ -1,0 +1,72 @@
+// scheduler/request.hpp - a job as the scheduler sees it: its spec, resolved against a fleet.
+//
+// Names have become ids, wishes have become the options a gang may start with: which accelerators,
+// how many. Made once when a job is submitted (resolve_job), then immutable.
+// Invariant: every role has at least one option; options of a role are in the order of preference
+// of the spec, larger sizes first.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "scheduler/gang.hpp"
+#include "scheduler/plan_table.hpp"
+#include "scheduler/tenant_tree.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+
+/// Jobs that ask for the same thing: what one cannot have, none of them can.
+using ClassId = Id<struct ClassTag>;
+
+/// One way a gang may start.
+struct GangOption {
+  GangRequest gang;
+  double speed = 1;  ///< of the role's work here, over the one its estimate is for
+  std::optional<PlanKey> plan;
+
+  friend bool operator==(const GangOption&, const GangOption&) = default;
+};
+
+struct RoleRequest {
+  std::string name;
+  std::uint32_t gangs = 1;
+  std::vector<GangOption> options;
+  std::uint32_t devices_min = 1;  ///< of a gang; less than the most: elastic
+  std::uint32_t devices_max = 1;
+  std::optional<SpreadSpec> spread;
+  std::optional<WorkId> work;
+  std::optional<double> steps;  ///< of training, in all
+
+  [[nodiscard]] bool elastic() const { return devices_min < devices_max; }
+};
+
+/// Data the job reads: warm at one site.
+struct DataRequest {
+  std::uint8_t site = 0;  ///< ordinal
+  Bytes size;
+};
+
+struct JobRequest {
+  std::string name;
+  JobKind kind = JobKind::kBatch;
+  TenantId tenant;
+  std::int32_t priority = 0;
+  bool preemptible = false;
+  std::vector<RoleRequest> roles;
+  JobGoal goal = JobGoal::kTime;
+  std::optional<Instant> deadline;
+  std::optional<Dollars> budget;
+  std::optional<Duration> time_limit;
+  std::optional<Duration> estimate;  ///< of the run time of the first option
+  std::vector<DataRequest> data;
+  Duration checkpoint_interval = Duration::max();  ///< max: it writes none
+  Duration checkpoint_cost;
+  Duration restart;  ///< from a checkpoint, without the lost work
+  ClassId class_id;  ///< set by ClassTable
+};
+
+}  // namespace orrery

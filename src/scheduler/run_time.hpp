@@ -1,0 +1,33 @@
+// scheduler/run_time.hpp - how long a job is expected to run where it is placed.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "scheduler/placed_gang.hpp"
+#include "scheduler/policy.hpp"
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+/// A plan, and its step on the devices in question over that on its canonical piece.
+struct PlanHere {
+  const PlannedWork* plan = nullptr;
+  double ratio = 1;
+};
+
+/// Of a whole job by one of a role's options: steps x step where the work has a plan, else the
+/// estimate over the option's speed, else the time limit. None: a service, which runs until it is
+/// told to stop, or a job of which nothing is known. Never more than the time limit.
+[[nodiscard]] std::optional<Duration> whole_run_time(const JobRequest& job, const RoleRequest& role,
+                                                     const GangOption& option,
+                                                     const PlanHere& here);
+
+/// What of it is left, for the order of a queue: of the role that takes longest by its first
+/// option; `unknown` where nothing is known.
+[[nodiscard]] Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unknown);
+
+/// Devices of all gangs by their first options.
+[[nodiscard]] std::uint32_t devices_wanted(const JobRequest& job);
+
+}  // namespace orrery

@@ -1,0 +1,89 @@
+// scheduler/situation.hpp - everything one decision rests on: the fleet, who runs, who waits, who
+// may take how much, at one instant.
+//
+// A bundle of views; what it points to is control's state (or a test's) and outlives the pass.
+// Invariant: devices of running jobs are taken in the fleet's view; a job either runs or waits.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "fleet/view.hpp"
+#include "scheduler/fleet_costs.hpp"
+#include "scheduler/gang_terms.hpp"
+#include "scheduler/placed_gang.hpp"
+#include "scheduler/power_budget.hpp"
+#include "scheduler/request.hpp"
+#include "scheduler/step_series.hpp"
+#include "scheduler/tenant_usage.hpp"
+
+namespace orrery {
+
+using JobId = Id<struct JobTag>;
+
+/// A job that wants to start. 48 bytes.
+struct WaitingJob {
+  JobId id;
+  const JobRequest* request = nullptr;
+  Instant submitted;
+  double done = 0;      ///< part of its work that is finished
+  double attained = 0;  ///< device-seconds it has had
+};
+
+struct RunningJob {
+  JobId id;
+  const JobRequest* request = nullptr;
+  Instant submitted;
+  Instant started;  ///< of this attempt
+  Instant expected_end;
+  Duration at_risk;  ///< work since its last checkpoint, lost if it is stopped now
+  double done = 0;
+  double attained = 0;
+  std::vector<PlacedGang> gangs;
+  std::vector<GangTerms> terms;  ///< of each gang
+  bool stopping = false;         ///< its devices come free soon
+
+  [[nodiscard]] std::uint32_t devices() const {
+    std::uint32_t sum = 0;
+    for (const PlacedGang& gang : gangs) sum += gang.allocation.devices();
+    return sum;
+  }
+};
+
+/// What counts up whenever something a refusal may rest on gets better: a refusal noted under the
+/// same counts still holds.
+struct Changes {
+  std::uint64_t freed = 0;  ///< devices given back, nodes ready again, limits or caps raised
+  std::uint64_t plans = 0;  ///< entries of the plan table
+};
+
+/// A slot kept for a job that cannot start yet: at once when the devices are free, in the order of
+/// the slots, and nobody else may be on them then.
+struct Reservation {
+  JobId job;
+  Instant start;
+  std::vector<PlacedGang> gangs;
+};
+
+struct Situation {
+  Instant now;
+  FleetView fleet;
+  std::span<const WaitingJob> waiting;
+  std::span<const RunningJob> running;
+  const TenantTree* tenants = nullptr;
+  const TenantUsage* usage = nullptr;
+  const PowerBudget* power = nullptr;  ///< none: power is not limited
+  const PowerCaps* caps = nullptr;     ///< with `power`
+  const PlanTable* plans = nullptr;
+  const FleetCosts* costs = nullptr;
+  const StepSeries<DollarsPerJoule>* electricity =
+      nullptr;                                           ///< dollars a joule; none: the sites' own
+  const StepSeries<GramsCo2PerJoule>* carbon = nullptr;  ///< grams a joule; none: the sites' own
+  /// By node, its rate of failures over the usual; empty: all alike.
+  std::span<const float> node_risk;
+  double failures_per_node_second = 0;    ///< usual
+  std::span<const Reservation> reserved;  ///< slots of earlier passes
+  Changes changes;
+};
+
+}  // namespace orrery
