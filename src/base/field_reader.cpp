@@ -121,6 +121,14 @@ Status read_leaf(const DocumentNode& node, std::string& out) {
 }
 Status read_leaf(const DocumentNode& node, bool& out) { return keep(read_truth(node), out); }
 Status read_leaf(const DocumentNode& node, double& out) { return keep(read_number(node), out); }
+Status read_leaf(const DocumentNode& node, Instant& out) {
+  Result<std::string> text = read_string(node);
+  if (!text) return forward_error(text);
+  const Result<Instant> read = Instant::parse(*text);
+  if (!read) return input_error(node.position(), read.error().message);
+  out = *read;
+  return {};
+}
 Status read_leaf(const DocumentNode& node, std::span<const std::string_view> words,
                  std::size_t& out) {
   return keep(read_word(node, words), out);
@@ -128,11 +136,8 @@ Status read_leaf(const DocumentNode& node, std::span<const std::string_view> wor
 
 }  // namespace detail
 
-FieldReader::FieldReader(const DocumentNode& mapping, Options options)
-    : mapping_(mapping),
-      options_(options),
-      entries_(mapping.entries()),
-      used_(entries_.size(), false) {}
+FieldReader::FieldReader(const DocumentNode& node, Options options)
+    : node_(node), options_(options), entries_(node.entries()), used_(entries_.size(), false) {}
 
 const DocumentNode* FieldReader::find_even_null(std::string_view key) {
   known_.push_back(key);
@@ -151,7 +156,7 @@ const DocumentNode* FieldReader::find(std::string_view key) {
 
 void FieldReader::missing(std::string_view key) {
   if (options_.mode == Options::Mode::kPatch) return;
-  fail(input_error(mapping_.position(), fmt::format("the key \"{}\" is missing", key)));
+  fail(input_error(node_.position(), fmt::format("the key \"{}\" is missing", key)));
 }
 
 void FieldReader::fail(Status status) {
@@ -159,6 +164,9 @@ void FieldReader::fail(Status status) {
 }
 
 Status FieldReader::finish() {
+  if (node_.kind() != NodeKind::kMapping && !(sole_ && node_.kind() == NodeKind::kScalar)) {
+    return unexpected_node(node_, sole_ ? "text or a mapping" : "a mapping");
+  }
   // An unknown key explains a missing one, so it is told first.
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (used_[i]) continue;

@@ -11,7 +11,8 @@
 // The reader reports the first thing wrong with its position: a missing key, an unknown key (with
 // the nearest known one), a wrong type, a quantity without unit or of the wrong one, a number out
 // of range. A struct may have a member `SourcePosition where`, which is set to the mapping's
-// position.
+// position. A struct that says `visitor.sole("type", s.type)` may be written as that value alone:
+// `h100` is `{type: h100}`.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,7 @@
 
 #include "base/document.hpp"
 #include "base/quantity_text.hpp"
+#include "base/time.hpp"
 
 namespace orrery {
 
@@ -71,7 +73,7 @@ concept WordedEnum = std::is_enum_v<T> && requires { enum_words(T{}); };
 [[nodiscard]] Result<std::size_t> read_word(const DocumentNode& node,
                                             std::span<const std::string_view> words);
 
-/// Reads one mapping, key by key; finish() after the last.
+/// Reads one mapping, key by key; finish() after the last, which also refuses what is none.
 class FieldReader {
  public:
   /// `patch`: required keys may be absent and then keep what the struct already holds.
@@ -80,7 +82,7 @@ class FieldReader {
     enum class Mode { kWhole, kPatch } mode = Mode::kWhole;
   };
 
-  FieldReader(const DocumentNode& mapping, Options options);
+  FieldReader(const DocumentNode& node, Options options);
 
   template <class T>
   void required(std::string_view key, T& out) {
@@ -89,6 +91,17 @@ class FieldReader {
       missing(key);
     } else {
       store(*value, out);
+    }
+  }
+
+  /// A required key whose value may stand for the whole mapping. At most one a struct.
+  template <class T>
+  void sole(std::string_view key, T& out) {
+    sole_ = true;
+    if (node_.kind() == NodeKind::kScalar) {
+      store(node_, out);
+    } else {
+      required(key, out);
     }
   }
 
@@ -132,11 +145,12 @@ class FieldReader {
   const DocumentNode* find_even_null(std::string_view key);
   void missing(std::string_view key);
 
-  DocumentNode mapping_;
+  DocumentNode node_;
   Options options_;
   std::vector<DocumentNode::Entry> entries_;
   std::vector<bool> used_;
   std::vector<std::string_view> known_;
+  bool sole_ = false;  ///< a scalar will do
   Status status_;
 };
 
@@ -178,6 +192,7 @@ struct IntegerSlot {
 [[nodiscard]] Status read_leaf(const DocumentNode& node, std::string& out);
 [[nodiscard]] Status read_leaf(const DocumentNode& node, bool& out);
 [[nodiscard]] Status read_leaf(const DocumentNode& node, double& out);
+[[nodiscard]] Status read_leaf(const DocumentNode& node, Instant& out);
 [[nodiscard]] Status read_leaf(const DocumentNode& node, std::span<const std::string_view> words,
                                std::size_t& out);
 
@@ -188,7 +203,6 @@ template <class T>
 
 template <Describable T>
 [[nodiscard]] Status read_struct(const DocumentNode& node, T& out, FieldReader::Options options) {
-  if (node.kind() != NodeKind::kMapping) return unexpected_node(node, "a mapping");
   FieldReader reader(node, options);
   if constexpr (requires { out.where; }) out.where = node.position();
   describe(reader, out);
@@ -254,7 +268,7 @@ Status read_value(const DocumentNode& node, T& out, FieldReader::Options options
     if (status) out.quantity = Q(value);
     return status;
   } else if constexpr (std::same_as<T, std::string> || std::same_as<T, bool> ||
-                       std::same_as<T, double>) {
+                       std::same_as<T, double> || std::same_as<T, Instant>) {
     return detail::read_leaf(node, out);
   } else if constexpr (std::integral<T>) {
     constexpr auto kHigh = static_cast<std::int64_t>(

@@ -26,6 +26,18 @@ void describe(Visitor& visitor, Self& slot) {
   visitor.optional("label", slot.label);
 }
 
+struct Type {
+  std::string name;
+  double speed = 1;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<Type> Self>
+void describe(Visitor& visitor, Self& type) {
+  visitor.sole("name", type.name);
+  visitor.optional("speed", type.speed);
+}
+
 struct Shelf {
   std::string name;
   int slots = 0;
@@ -40,6 +52,9 @@ struct Shelf {
   std::vector<std::vector<int>> shapes;
   std::vector<std::pair<std::string, Bytes>> sizes;
   std::uint8_t small = 0;
+  std::optional<bool> locked;
+  std::optional<Instant> built;
+  std::vector<Type> types;
   SourcePosition where;
 };
 
@@ -58,6 +73,9 @@ void describe(Visitor& visitor, Self& shelf) {
   visitor.optional("shapes", shelf.shapes);
   visitor.optional("sizes", shelf.sizes);
   visitor.optional("small", shelf.small);
+  visitor.optional("locked", shelf.locked);
+  visitor.optional("built", shelf.built);
+  visitor.optional("types", shelf.types);
   visitor.elsewhere("extra");
 }
 
@@ -246,6 +264,39 @@ TEST(FieldReader, WantsWholeItemsInAPatchedList) {
   const Status status = read_into(shelf, "list: [{label: y}]\n", kPatch);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().text(), "s.yaml:1:8: the key \"width\" is missing");
+}
+
+TEST(FieldReader, TellsAnAbsentTruthFromAFalseOne) {
+  EXPECT_FALSE(read("{name: x}").locked.has_value());
+  EXPECT_EQ(read("{name: x, locked: false}").locked, false);
+  EXPECT_TRUE(begins(refusal("{name: x, locked: no}"), "s.yaml:1:19: expected true or false"));
+}
+
+TEST(FieldReader, ReadsAPointInTimeQuotedOrNot) {
+  for (const char* text : {"2026-12-01T00:00:00Z", "\"2026-12-01T00:00:00Z\""}) {
+    EXPECT_EQ(read(std::string("{name: x, built: ") + text + "}").built->text(),
+              "2026-12-01T00:00:00Z");
+  }
+  EXPECT_TRUE(begins(refusal("{name: x, built: tomorrow}"),
+                     "s.yaml:1:18: \"tomorrow\" is not a time; expected a time such as"));
+  EXPECT_TRUE(begins(refusal("{name: x, built: [1]}"), "s.yaml:1:18: expected text"));
+}
+
+TEST(FieldReader, TakesASoleFieldForItsMapping) {
+  const Shelf shelf = read("name: x\ntypes: [h100, {name: a100, speed: 0.5}]\n");
+  ASSERT_EQ(shelf.types.size(), 2u);
+  EXPECT_EQ(shelf.types[0].name, "h100");
+  EXPECT_EQ(shelf.types[0].speed, 1);
+  EXPECT_EQ(shelf.types[0].where.text(), "s.yaml:2:9");
+  EXPECT_EQ(shelf.types[1].name, "a100");
+  EXPECT_EQ(shelf.types[1].speed, 0.5);
+}
+
+TEST(FieldReader, SaysThatASoleFieldOrItsMappingWasExpected) {
+  EXPECT_EQ(refusal("{name: x, types: [[h100]]}"),
+            "s.yaml:1:19: expected text or a mapping, found a list");
+  EXPECT_EQ(refusal("{name: x, types: [{speed: 1}]}"), "s.yaml:1:19: the key \"name\" is missing");
+  EXPECT_EQ(refusal("{name: x, door: left}"), "s.yaml:1:17: expected a mapping, found \"left\"");
 }
 
 TEST(FieldReader, KeepsAFailureItIsTold) {

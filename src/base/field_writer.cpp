@@ -19,7 +19,7 @@ void JsonSink::open_mapping() { open_.push_back({Json::object(), ""}); }
 
 void JsonSink::open_list() { open_.push_back({Json::array(), ""}); }
 
-void JsonSink::field(std::string_view key, Presence) { open_.back().key = key; }
+void JsonSink::field(std::string_view key) { open_.back().key = key; }
 
 void JsonSink::close() {
   Json value = std::move(open_.back().value);
@@ -62,7 +62,7 @@ void RowSink::close_list() {
   if (!list.joined.empty()) rows_.push_back({list.path, list.joined});
 }
 
-void RowSink::field(std::string_view key, Presence) { key_ = key; }
+void RowSink::field(std::string_view key) { key_ = key; }
 
 void RowSink::integer(std::int64_t value) { put(fmt::format("{}", value)); }
 

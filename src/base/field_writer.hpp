@@ -1,5 +1,5 @@
 // base/field_writer.hpp - writes the structs of base/field_reader.hpp back: as JSON for programs,
-// as "key  value with unit" rows for people.
+// as "key  value with unit" rows for people; base/yaml_writer.hpp as the YAML they were read from.
 //
 // A FieldWriter walks a described value and tells a FieldSink what it meets, event by event; what
 // becomes of it is the sink's affair. The walk is a template and small, the sinks are not
@@ -28,17 +28,17 @@ template <WordedEnum T>
   return "";
 }
 
-/// Whether a field must be there (as a present optional must), may be there, or may be and says
-/// nothing (an empty optional, list or text, the first enumerator, false).
-enum class Presence { kRequired, kOptional, kEmpty };
-
 /// What a described value is, in order.
 class FieldSink {
  public:
   virtual ~FieldSink() = default;
   virtual void open_mapping() = 0;
   /// The next value is that of this key.
-  virtual void field(std::string_view key, Presence presence) = 0;
+  virtual void field(std::string_view key) = 0;
+  /// The same, of a key whose value may stand for the whole mapping.
+  virtual void sole_field(std::string_view key) { field(key); }
+  /// Behind the last field. True: those that may be left out follow as they are in a new struct.
+  virtual bool open_defaults() { return false; }
   virtual void close_mapping() = 0;
   virtual void open_list() = 0;
   virtual void close_list() = 0;
@@ -70,30 +70,42 @@ class FieldWriter {
 
   template <class T>
   void required(std::string_view key, const T& value) {
-    sink_.field(key, Presence::kRequired);
+    sink_.field(key);
     write_value(sink_, value);
   }
   template <class T>
   void optional(std::string_view key, const T& value) {
-    sink_.field(key, presence_of(value));
+    sink_.field(key);
+    write_value(sink_, value);
+  }
+  template <class T>
+  void sole(std::string_view key, const T& value) {
+    sink_.sole_field(key);
     write_value(sink_, value);
   }
   void elsewhere(std::string_view) {}
 
  private:
-  template <class T>
-  static Presence presence_of(const T& value) {
-    bool empty = false;
-    if constexpr (detail::IsOptional<T>::value) {
-      return value.has_value() ? Presence::kRequired : Presence::kEmpty;
-    } else if constexpr (requires { value.empty(); }) {
-      empty = value.empty();
-    } else if constexpr (WordedEnum<T> || std::same_as<T, bool>) {
-      empty = value == T{};
-    }
-    return empty ? Presence::kEmpty : Presence::kOptional;
-  }
+  FieldSink& sink_;
+};
 
+/// The visitor of a new struct: only what may be left out.
+class DefaultsWriter {
+ public:
+  explicit DefaultsWriter(FieldSink& sink) : sink_(sink) {}
+
+  template <class T>
+  void required(std::string_view, const T&) {}
+  template <class T>
+  void sole(std::string_view, const T&) {}
+  template <class T>
+  void optional(std::string_view key, const T& value) {
+    sink_.field(key);
+    write_value(sink_, value);
+  }
+  void elsewhere(std::string_view) {}
+
+ private:
   FieldSink& sink_;
 };
 
@@ -104,7 +116,7 @@ void write_value(FieldSink& sink, const T& value) {
   } else if constexpr (detail::IsPairs<T>::value) {
     sink.open_mapping();
     for (const auto& [key, item] : value) {
-      sink.field(key, Presence::kRequired);
+      sink.field(key);
       write_value(sink, item);
     }
     sink.close_mapping();
@@ -121,6 +133,8 @@ void write_value(FieldSink& sink, const T& value) {
     sink.text(word_of(value));
   } else if constexpr (std::same_as<T, std::string>) {
     sink.text(value);
+  } else if constexpr (std::same_as<T, Instant>) {
+    sink.text(value.text());
   } else if constexpr (std::same_as<T, bool>) {
     sink.truth(value);
   } else if constexpr (std::integral<T>) {
@@ -131,6 +145,11 @@ void write_value(FieldSink& sink, const T& value) {
     sink.open_mapping();
     FieldWriter writer(sink);
     describe(writer, value);
+    if (sink.open_defaults()) {
+      const T fresh{};
+      DefaultsWriter defaults(sink);
+      describe(defaults, fresh);
+    }
     sink.close_mapping();
   }
 }
@@ -142,7 +161,7 @@ void write_value(FieldSink& sink, const T& value) {
 class JsonSink : public FieldSink {
  public:
   void open_mapping() override;
-  void field(std::string_view key, Presence presence) override;
+  void field(std::string_view key) override;
   void close_mapping() override { close(); }
   void open_list() override;
   void close_list() override { close(); }
@@ -188,7 +207,7 @@ struct FieldRow {
 class RowSink final : public FieldSink {
  public:
   void open_mapping() override;
-  void field(std::string_view key, Presence presence) override;
+  void field(std::string_view key) override;
   void close_mapping() override;
   void open_list() override;
   void close_list() override;

@@ -265,6 +265,18 @@ std::string print_quantity(double value, const QuantityKind& kind) {
   return fmt::format("{} {}{}", number, scale.prefix, unit.symbol);
 }
 
+// Four digits where they are the value, else one digit less than a double has: the rounding of
+// the unit's factor stays invisible.
+std::string print_exact(double value, const QuantityKind& kind) {
+  std::string shown = print_quantity(value, kind);
+  const Result<double> back = parse_quantity(shown, kind);
+  if (back && std::abs(*back - value) <= 1e-12 * std::abs(value)) return shown;
+  const UnitSymbol& unit = kind.units.front();
+  const std::string number = fmt::format("{:.15g}", value / unit.factor);
+  if (unit.symbol.starts_with('$')) return fmt::format("${}{}", number, unit.symbol.substr(1));
+  return fmt::format("{} {}", number, unit.symbol);
+}
+
 std::string print_count(double count) {
   std::string plain = fmt::format("{:.0f}", count);
   for (std::ptrdiff_t at = static_cast<std::ptrdiff_t>(plain.size()) - 3;

@@ -43,6 +43,10 @@ struct QuantityKind {
 
 [[nodiscard]] std::string print_quantity(double value, const QuantityKind& kind);
 
+/// With as many digits as it takes to read the value back, but for the last bits of the division
+/// by the unit.
+[[nodiscard]] std::string print_exact(double value, const QuantityKind& kind);
+
 template <class Q>
 const QuantityKind& kind_of();
 template <>

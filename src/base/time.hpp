@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
+
+#include "base/error.hpp"
 
 namespace orrery {
 
@@ -82,6 +85,10 @@ class Instant {
 
   /// "2026-01-31T23:59:59.123456789Z" (proleptic Gregorian, UTC; no fraction when it is zero).
   [[nodiscard]] std::string text() const;
+
+  /// The inverse of text(): RFC 3339 with Z or an offset ("+02:00"), the fraction of up to 9 digits
+  /// optional. Errors (without position): another form, no such date, outside 1677 to 2262.
+  [[nodiscard]] static Result<Instant> parse(std::string_view text);
 
  private:
   constexpr explicit Instant(Duration since_epoch) : since_epoch_(since_epoch) {}

@@ -126,5 +126,68 @@ TEST(Instant, CountsBackwardsBeforeTheEpoch) {
   EXPECT_EQ(Instant::from_ns(kMin).text(), "1677-09-21T00:12:43.145224192Z");
 }
 
+Instant parsed(std::string_view text) {
+  const Result<Instant> read = Instant::parse(text);
+  EXPECT_TRUE(read) << read.error().text();
+  return read ? *read : Instant::max();
+}
+
+std::string refusal(std::string_view text) {
+  const Result<Instant> read = Instant::parse(text);
+  return read ? "accepted" : read.error().message;
+}
+
+TEST(Instant, IsReadFromItsText) {
+  Rng rng = Rng::stream(2, "time");
+  for (int i = 0; i < 20'000; ++i) {
+    const auto t = Instant::from_ns(static_cast<std::int64_t>(rng.next_u64()) >> rng.below(64));
+    ASSERT_EQ(parsed(t.text()), t) << t.text();
+  }
+  for (const Instant t : {Instant(), Instant::max(), Instant::from_ns(kMin)}) {
+    EXPECT_EQ(parsed(t.text()), t) << t.text();
+  }
+}
+
+TEST(Instant, IsReadWithAnOffsetAndAFractionOfUpToNineDigits) {
+  EXPECT_EQ(parsed("2026-12-01T02:00:00+02:00"), parsed("2026-12-01T00:00:00Z"));
+  EXPECT_EQ(parsed("2026-11-30T18:30:00-05:30"), parsed("2026-12-01T00:00:00Z"));
+  EXPECT_EQ(parsed("1970-01-01T00:00:00.5Z").ns(), 500'000'000);
+  EXPECT_EQ(parsed("1970-01-01T00:00:00.000000001Z").ns(), 1);
+  EXPECT_EQ(parsed("1969-12-31T23:59:59.250Z").ns(), -750'000'000);
+}
+
+TEST(Instant, IsNotReadFromAnotherForm) {
+  for (const char* text :
+       {"", "Z", "2026-12-01", "2026-12-01T00:00:00", "2026-12-01 00:00:00Z",
+        "2026-12-01T00:00:00z", "26-12-01T00:00:00Z", "2026-12-01T00:00:00.Z", "+026-12-01T00:00Z",
+        "2026-12-01T00:00:00.1234567891Z", "2026-12-01T00:00:00+0200", "2026-12-01T00:00:00Z ",
+        "2026-12-01T00:00:00ZZ", "2026-12-01T00:00:00+02:00Z", "-2026-12-01T00:00:00Z"}) {
+    EXPECT_NE(refusal(text).find("is not a time; expected a time such as \"2026-12-01T00:00:00Z\""),
+              std::string::npos)
+        << text << ": " << refusal(text);
+  }
+}
+
+TEST(Instant, IsNotReadFromADayOrAnHourThatIsNone) {
+  EXPECT_EQ(parsed("2028-02-29T00:00:00Z").text(), "2028-02-29T00:00:00Z");
+  for (const char* text : {"2026-02-29T00:00:00Z", "2100-02-29T00:00:00Z", "2026-04-31T00:00:00Z",
+                           "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
+                           "2026-01-99T00:00:00Z"}) {
+    EXPECT_NE(refusal(text).find("a day that no calendar has"), std::string::npos) << text;
+  }
+  for (const char* text : {"2026-12-01T24:00:00Z", "2026-12-01T00:60:00Z", "2026-12-01T00:00:60Z",
+                           "2026-12-01T00:00:00+24:00", "2026-12-01T00:00:00-01:60"}) {
+    EXPECT_NE(refusal(text).find("that no clock has"), std::string::npos) << text;
+  }
+}
+
+TEST(Instant, IsNotReadFromBeyondItsRange) {
+  for (const char* text : {"1677-09-21T00:12:43.145224191Z", "2262-04-11T23:47:16.854775808Z",
+                           "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z"}) {
+    EXPECT_NE(refusal(text).find("is before 1677-09-21 or after 2262-04-11"), std::string::npos)
+        << text << ": " << refusal(text);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

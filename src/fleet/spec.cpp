@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <map>
 
 #include "base/field_writer.hpp"
+#include "base/name_check.hpp"
 #include "base/quantity_text.hpp"
-#include "base/utf8.hpp"
 
 namespace orrery {
 
@@ -117,34 +115,6 @@ Status check_site(const SiteSpec& site) {
   for (const StorageSpec& storage : site.storage) {
     Status counted = check_count(storage.units, "units", storage.where);
     if (!counted) return counted;
-  }
-  return {};
-}
-
-// Names are joined to paths with '/', and stand in file names and host lists.
-Status check_name(const std::string& name, const SourcePosition& where) {
-  constexpr std::size_t kLongest = 64;
-  const auto allowed = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
-  };
-  if (!name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), allowed)) {
-    return {};
-  }
-  return input_error(where, fmt::format("\"{}\" is not a name: expected 1 to {} letters, digits, "
-                                        "'-', '_' or '.'",
-                                        printable(name, 60), kLongest));
-}
-
-template <class T, class Name>
-Status check_unique(const std::vector<T>& items, Name&& name, std::string_view what) {
-  std::map<std::string_view, const T*> seen;
-  for (const T& item : items) {
-    if (Status named = check_name(name(item), item.where); !named) return named;
-    const auto [first, added] = seen.emplace(name(item), &item);
-    if (!added) {
-      return input_error(item.where, fmt::format("a second {} named \"{}\", the first is at {}",
-                                                 what, name(item), first->second->where.text()));
-    }
   }
   return {};
 }

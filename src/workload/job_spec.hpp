@@ -55,7 +55,7 @@ inline std::array<EnumWord<TopologyLevel>, 9> enum_words(TopologyLevel) {
            {"fleet", TopologyLevel::kFleet}}};
 }
 
-/// At most `most` accelerators of a gang (spread within) or gangs of a role inside one `level`.
+/// At most `most` gangs of the role inside one `level`.
 struct SpreadSpec {
   TopologyLevel level = TopologyLevel::kRack;
   std::uint32_t most = 1;
@@ -149,7 +149,7 @@ struct TypeSpeed {
 
 template <class Visitor, SameStruct<TypeSpeed> Self>
 void describe(Visitor& visitor, Self& s) {
-  visitor.required("type", s.type);
+  visitor.sole("type", s.type);
   visitor.optional("speed", s.speed);
 }
 
@@ -318,11 +318,14 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("array", j.array);
 }
 
-/// One job a document. Errors with file:line:column and the field: what a person can get wrong
-/// without a fleet (see the invariant above). Names of types, models, sites are checked by whoever
-/// knows them.
+/// One job a document; its `kind` is a JobKind. Errors with file:line:column and the field: what a
+/// person can get wrong without a fleet (see the invariant above). Names of types, models, sites
+/// are checked by whoever knows them.
 [[nodiscard]] Result<JobSpec> read_job_spec(const Document& document);
 [[nodiscard]] Result<JobSpec> load_job_spec(const std::string& path);
+
+/// What becomes wrong as time passes: a deadline that is not after `now`.
+[[nodiscard]] Status check_at(const JobSpec& spec, Instant now);
 
 /// YAML that read_job_spec reads back to the same spec; defaults are left out.
 [[nodiscard]] std::string write_job_spec(const JobSpec& spec);

@@ -1,0 +1,170 @@
+// scheduler/cluster_test.hpp - a fleet with its queue, for tests of passes: submits, decides,
+// carries decisions out and lets jobs end.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <string>
+
+#include "fleet/fleet.hpp"
+#include "fleet/fleet_test.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/taking.hpp"
+
+namespace orrery {
+
+/// Two pods of two racks of four DGX H100, or any other fleet.
+class TestCluster {
+ public:
+  explicit TestCluster(const std::string& fleet = small_h100(), const std::string& tenants = "")
+      : fleet_(built(fleet)),
+        tree_(fleet_.topology()),
+        scheduler_(tree_),
+        tenants_(tenants_of(tenants, fleet_.topology())),
+        usage_(tenants_) {}
+
+  [[nodiscard]] Fleet& fleet() { return fleet_; }
+  [[nodiscard]] const PlaceTree& tree() const { return tree_; }
+  [[nodiscard]] TenantUsage& usage() { return usage_; }
+  [[nodiscard]] const TenantTree& tenants() const { return tenants_; }
+  [[nodiscard]] Scheduler& scheduler() { return scheduler_; }
+  [[nodiscard]] Instant now() const { return now_; }
+
+  /// A job of one gang of whole devices.
+  [[nodiscard]] JobRequest job(std::uint32_t devices,
+                               Duration estimate = Duration::hours(1)) const {
+    JobRequest request;
+    request.tenant = tenants_.find("default").value_or(TenantId(0));
+    request.estimate = estimate;
+    RoleRequest role;
+    role.devices_min = role.devices_max = devices;
+    role.options.push_back({gang(devices), 1, std::nullopt});
+    request.roles.push_back(role);
+    return request;
+  }
+  [[nodiscard]] GangRequest gang(std::uint32_t devices, const std::string& type = "h100") const {
+    GangRequest gang;
+    gang.type = *fleet_.topology().find_type(type);
+    gang.devices = devices;
+    gang.node_devices = std::min(devices, fleet_.topology().node_devices_max(gang.type));
+    return gang;
+  }
+
+  JobId submit(JobRequest request) {
+    const JobId id = JobId::at(requests_.size());
+    requests_.push_back(std::move(request));
+    waiting_.push_back({id, &requests_.back(), now_, 0, 0});
+    return id;
+  }
+
+  [[nodiscard]] Situation situation() const {
+    Situation s{.now = now_, .fleet = fleet_.view()};
+    s.waiting = waiting_;
+    s.running = running_;
+    s.tenants = &tenants_;
+    s.usage = &usage_;
+    s.reserved = reserved_;
+    s.changes = changes_;
+    return s;
+  }
+
+  /// Decides and carries it out; victims leave at once.
+  PassResult pass(const std::string& policy, PassKind kind = PassKind::kIncremental) {
+    const Result<Policy> rules = policy_named(policy);
+    EXPECT_TRUE(rules) << (rules ? "" : rules.error().text());
+    PassResult result = scheduler_.decide(situation(), *rules, kind);
+    for (const Decision& decision : result.decisions) {
+      if (const auto* start = std::get_if<StartJob>(&decision)) carry_out(*start);
+      if (const auto* preempt = std::get_if<PreemptJob>(&decision)) stop(preempt->job);
+    }
+    reserved_ = result.reservations;
+    return result;
+  }
+
+  void wait(Duration time) { now_ = now_ + time; }
+  /// It is done.
+  void finish(JobId id) { (void)take_out(id); }
+  /// It waits again.
+  void stop(JobId id) {
+    const RunningJob job = take_out(id);
+    waiting_.push_back({id, job.request, job.submitted, job.done, job.attained});
+  }
+
+  [[nodiscard]] bool runs(JobId id) const { return find(id) != nullptr; }
+  [[nodiscard]] const RunningJob* find(JobId id) const {
+    for (const RunningJob& job : running_) {
+      if (job.id == id) return &job;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] const std::vector<RunningJob>& running() const { return running_; }
+  [[nodiscard]] std::vector<RunningJob>& running() { return running_; }
+
+ private:
+  void carry_out(const StartJob& start) {
+    const auto at = std::find_if(waiting_.begin(), waiting_.end(),
+                                 [&](const WaitingJob& job) { return job.id == start.job; });
+    ASSERT_NE(at, waiting_.end());
+    for (const PlacedGang& gang : start.gangs) take(fleet_, gang.allocation, gang.host);
+    RunningJob job{.id = start.job, .request = at->request, .submitted = at->submitted};
+    job.started = now_;
+    job.expected_end = start.expected ? now_ + *start.expected : Instant::max();
+    job.gangs = start.gangs;
+    job.terms = start.terms;
+    count(job, 1);
+    running_.push_back(std::move(job));
+    waiting_.erase(at);
+  }
+
+  RunningJob take_out(JobId id) {
+    const auto at = std::find_if(running_.begin(), running_.end(),
+                                 [&](const RunningJob& job) { return job.id == id; });
+    EXPECT_NE(at, running_.end());
+    RunningJob job = *at;
+    running_.erase(at);
+    give_back(fleet_, std::span<const PlacedGang>(job.gangs));
+    count(job, -1);
+    ++changes_.freed;
+    return job;
+  }
+
+  void count(const RunningJob& job, std::int64_t sign) {
+    for (const PlacedGang& placed : job.gangs) {
+      const GangRequest& request = job.request->roles[placed.role].options[placed.option].gang;
+      usage_.apply({job.request->tenant, request.type, rank_of(*job.request),
+                    sign * static_cast<std::int64_t>(request.devices)});
+    }
+  }
+
+  static TenantTree tenants_of(const std::string& yaml, const Topology& topology) {
+    TenantsSpec spec;
+    if (!yaml.empty()) {
+      const Result<Document> document = Document::parse(
+          "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n" + yaml, "tenants.yaml");
+      EXPECT_TRUE(document);
+      const Result<TenantsSpec> read = read_tenants_spec(*document);
+      EXPECT_TRUE(read) << (read ? "" : read.error().text());
+      spec = *read;
+    }
+    const Result<TenantTree> tree = build_tenant_tree(spec, topology);
+    EXPECT_TRUE(tree) << (tree ? "" : tree.error().text());
+    return *tree;
+  }
+
+  Fleet fleet_;
+  PlaceTree tree_;
+  Scheduler scheduler_;
+  TenantTree tenants_;
+  TenantUsage usage_;
+  std::deque<JobRequest> requests_;
+  std::vector<WaitingJob> waiting_;
+  std::vector<RunningJob> running_;
+  std::vector<Reservation> reserved_;
+  Changes changes_;
+  Instant now_;
+};
+
+}  // namespace orrery

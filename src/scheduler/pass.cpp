@@ -1,0 +1,248 @@
+#include "scheduler/pass.hpp"
+
+#include <algorithm>
+
+#include "scheduler/fair_order.hpp"
+#include "scheduler/gang_power.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+
+PassMemory::PassMemory(const PlaceTree& tree) : placer_(tree), priced_(tree) {}
+
+Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
+    : s_(situation), policy_(policy), m_(memory) {
+  ++m_.pass_;
+  if (m_.now_) {
+    m_.now_->reset(s_.fleet);
+  } else {
+    m_.now_.emplace(s_.fleet);
+    m_.reserved_.emplace(s_.fleet);
+  }
+  m_.reserved_->reset(s_.fleet);
+  stopped_.assign(s_.running.size(), 0);
+  m_.priced_.begin();
+  if (s_.power != nullptr) power_ = *s_.power;
+}
+
+PassResult Pass::run(PassKind kind) {
+  kind_ = kind;
+  start_reserved();
+  if (policy_.preemption == PreemptionRule::kByOrder) {
+    run_by_order();
+  } else if (policy_.order == QueueOrder::kFair) {
+    run_fair();
+  } else {
+    run_in_order();
+  }
+  return std::move(result_);
+}
+
+void Pass::run_in_order() {
+  for (const std::uint32_t at : in_order(s_.waiting, policy_, s_.plans)) {
+    if (consider(s_.waiting[at]) == Queue::kStops) return;
+  }
+}
+
+// Services first, then everything else; inside each the tenants in turn, and of a tenant the
+// highest rank, then who was submitted first.
+void Pass::run_fair() {
+  std::vector<std::uint32_t> order = in_order(s_.waiting, policy_, s_.plans);
+  const auto others = std::stable_partition(order.begin(), order.end(), [&](std::uint32_t at) {
+    return s_.waiting[at].request->kind == JobKind::kServe;
+  });
+  const std::span<const std::uint32_t> all(order);
+  const auto services = static_cast<std::size_t>(others - order.begin());
+  const Queue queue = run_fair_over(all.first(services));
+  if (queue == Queue::kGoesOn) run_fair_over(all.subspan(services));
+}
+
+Pass::Queue Pass::run_fair_over(std::span<const std::uint32_t> order) {
+  if (order.empty()) return Queue::kGoesOn;
+  const TenantTree& tree = usage().tree();
+  std::vector<std::vector<std::uint32_t>> queues(tree.size());
+  std::vector<Waiting> wanted;
+  for (const std::uint32_t at : order) {
+    const JobRequest& request = *s_.waiting[at].request;
+    auto& queue = queues[request.tenant.value()];
+    if (queue.empty()) {
+      wanted.push_back({request.tenant, request.roles.front().options.front().gang.type});
+    }
+    queue.push_back(at);
+  }
+  FairOrder fair(edit_usage(), capacity(), wanted);
+  std::vector<std::uint32_t> next(queues.size());
+  while (const std::optional<TenantId> tenant = fair.next()) {
+    auto& at = next[tenant->value()];
+    const std::vector<std::uint32_t>& queue = queues[tenant->value()];
+    changed_.clear();
+    if (consider(s_.waiting[queue[at++]]) == Queue::kStops) return Queue::kStops;
+    for (const TenantId changed : changed_) fair.usage_changed(changed);
+    if (at == queue.size()) fair.exhausted(*tenant);
+  }
+  return Queue::kGoesOn;
+}
+
+std::vector<std::int64_t> Pass::capacity() const {
+  const Topology& topology = s_.fleet.topology();
+  std::vector<std::int64_t> devices(topology.type_count());
+  for (std::uint32_t t = 0; t < devices.size(); ++t) {
+    devices[t] = topology.device_count(Topology::root(), FleetTypeId(t));
+  }
+  return devices;
+}
+
+Pass::Queue Pass::consider(const WaitingJob& job) {
+  if (std::binary_search(held_.begin(), held_.end(), job.id)) return Queue::kGoesOn;
+  Refusal refusal;
+  if (const Refusal* known = remembered(job)) {
+    refusal = *known;
+  } else if (result_.candidates >= policy_.budget && kind_ == PassKind::kIncremental) {
+    refusal = {RejectionKind::kBusy, TopologyLevel::kFleet, 0};
+  } else {
+    FoundOrRefusal found = find(job);
+    if (found) {
+      start(job, *std::move(found));
+      return Queue::kGoesOn;
+    }
+    refusal = found.error();
+    remember(job, refusal);
+    if (policy_.preemption == PreemptionRule::kEntitled && preempt_for(job, refusal)) {
+      return Queue::kGoesOn;
+    }
+  }
+  wait(job, refusal);
+  return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
+}
+
+const Refusal* Pass::remembered(const WaitingJob& job) const {
+  const ClassId id = job.request->class_id;
+  if (!id.valid() || id.value() >= m_.classes_.size()) return nullptr;
+  const PassMemory::Refused& refused = m_.classes_[id.value()];
+  if (refused.pass == 0) return nullptr;
+  const bool holds = refused.pass == m_.pass_ ||
+                     (refused.freed == s_.changes.freed && refused.plans == s_.changes.plans);
+  return holds ? &refused.refusal : nullptr;
+}
+
+// A quota refuses a tenant, not a class; and with priorities or guarantees one job of a class may
+// be given room that another is not, which is asked anew each time.
+void Pass::remember(const WaitingJob& job, const Refusal& refusal) {
+  const ClassId id = job.request->class_id;
+  if (!id.valid() || refusal.kind != RejectionKind::kBusy) return;
+  if (id.value() >= m_.classes_.size()) m_.classes_.resize(id.value() + 1);
+  m_.classes_[id.value()] = {refusal, s_.changes.freed, s_.changes.plans, m_.pass_};
+}
+
+void Pass::wait(const WaitingJob& job, const Refusal& refusal) {
+  result_.waiting.push_back({job.id, refusal});
+}
+
+Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
+  if (!m_.reserved_->any()) return find_in(m_.now_->view(), job);
+  FoundOrRefusal beside = find_in(m_.reserved_->shadow(), job);
+  if (beside) return beside;
+  FoundOrRefusal before = find_in(m_.now_->view(), job);
+  if (before && !m_.reserved_->delays(before->gangs, end_of(*before), job.id)) return before;
+  return tl::unexpected(before ? beside.error() : before.error());
+}
+
+Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job) {
+  ++result_.placements;
+  FoundOrRefusal found =
+      policy_.choice == OptionChoice::kCheapest ? by_price(view, job) : by_fit(view, job);
+  if (!found || !power_ || found->gangs.size() == 1) return found;
+  // Each gang was weighed alone.
+  if (!power_holds(*found)) {
+    return tl::unexpected(Refusal{RejectionKind::kPower, TopologyLevel::kFleet, 0});
+  }
+  return found;
+}
+
+JobPlaceRules Pass::rules_for(const WaitingJob& job) {
+  JobPlaceRules rules;
+  rules.fit = policy_.node_fit;
+  if (job.request->preemptible) {
+    rules.share_max = static_cast<std::uint16_t>(policy_.oversubscription * kWholeDevice);
+  }
+  if (policy_.quotas == Quotas::kHeld) {
+    rules.may_take = [this, tenant = job.request->tenant](FleetTypeId type, std::uint32_t devices) {
+      return usage().room(tenant, type).devices >= devices;
+    };
+  }
+  return rules;
+}
+
+Pass::FoundOrRefusal Pass::by_fit(const FleetView& view, const WaitingJob& job) {
+  GangsOrRefusal gangs = m_.placer_.place(view, *job.request, rules_for(job));
+  if (!gangs) return tl::unexpected(gangs.error());
+  return with_terms(view, job, *std::move(gangs));
+}
+
+Pass::FoundOrRefusal Pass::with_terms(const FleetView& view, const WaitingJob& job,
+                                      std::vector<PlacedGang> gangs) const {
+  Found found{std::move(gangs), {}, std::nullopt, Duration()};
+  const PriceContext context = context_of(view);
+  for (const PlacedGang& gang : found.gangs) {
+    const auto terms = terms_of(context, job, gang);
+    if (!terms) return tl::unexpected(terms.error());
+    found.terms.push_back(*terms);
+    found.length = found.length && terms->length
+                       ? std::optional(std::max(*found.length, *terms->length))
+                       : std::nullopt;
+  }
+  return found;
+}
+
+PriceContext Pass::context_of(const FleetView& view) const {
+  return {s_, policy_, view, power_ ? &*power_ : nullptr};
+}
+
+Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
+  PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job));
+  result_.candidates += m_.priced_.candidates().size();
+  for (const PlanKey& key : m_.priced_.missing()) result_.decisions.push_back(WantPlan{key});
+  if (!priced) return tl::unexpected(priced.error());
+  return Found{std::move(priced->gangs), std::move(priced->terms), priced->price, priced->length};
+}
+
+bool Pass::power_holds(const Found& found) const {
+  PowerBudget budget = *power_;
+  for (std::size_t i = 0; i < found.gangs.size(); ++i) {
+    const auto draws = draws_of_gang(budget.tree(), found.gangs[i], found.terms[i].draw);
+    if (budget.try_add(*s_.caps, draws)) return false;
+  }
+  return true;
+}
+
+Instant Pass::end_of(const Found& found) const {
+  return found.length ? s_.now + *found.length : Instant::max();
+}
+
+void Pass::start(const WaitingJob& job, Found found) {
+  take(*m_.now_, std::span<const PlacedGang>(found.gangs));
+  if (m_.reserved_->any()) m_.reserved_->cover(found.gangs);
+  for (std::size_t i = 0; i < found.gangs.size(); ++i) {
+    const PlacedGang& gang = found.gangs[i];
+    const GangRequest& request = job.request->roles[gang.role].options[gang.option].gang;
+    apply({job.request->tenant, request.type, rank_of(*job.request),
+           static_cast<std::int64_t>(request.devices)});
+    if (power_) power_->add(draws_of_gang(power_->tree(), gang, found.terms[i].draw));
+  }
+  result_.decisions.emplace_back(StartJob{job.id, std::move(found.gangs), std::move(found.terms),
+                                          found.length, Duration(), found.price});
+}
+
+void Pass::apply(const UsageChange& change) {
+  if (s_.usage == nullptr) return;
+  edit_usage().apply(change);
+  changed_.push_back(change.tenant);
+}
+
+TenantUsage& Pass::edit_usage() {
+  if (!usage_) usage_ = *s_.usage;
+  return *usage_;
+}
+
+}  // namespace orrery

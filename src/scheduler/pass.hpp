@@ -1,0 +1,122 @@
+// scheduler/pass.hpp - one pass of the scheduler over a situation.
+//
+// Made by Scheduler::decide, used once. What it starts is entered into a hypothesis about the fleet
+// (an overlay), so that later decisions of the pass see earlier ones.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "scheduler/job_placer.hpp"
+#include "scheduler/preemption.hpp"
+#include "scheduler/priced_placer.hpp"
+#include "scheduler/reserved.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace orrery {
+
+/// Scratch memory of passes, and refusals of earlier ones that still hold.
+class PassMemory {
+ public:
+  explicit PassMemory(const PlaceTree& tree);
+
+  void forget() { classes_.clear(); }
+
+ private:
+  friend class Pass;
+
+  /// A class that could not start.
+  struct Refused {
+    Refusal refusal;
+    std::uint64_t freed = 0;  ///< Changes under which that was
+    std::uint64_t plans = 0;
+    std::uint32_t pass = 0;  ///< the pass that saw it; 0: none
+  };
+
+  JobPlacer placer_;
+  PricedPlacer priced_;
+  std::optional<FleetOverlay> now_;
+  std::optional<Reserved> reserved_;
+  std::vector<Refused> classes_;  ///< by ClassId
+  std::uint32_t pass_ = 0;
+};
+
+class Pass {
+ public:
+  Pass(const Situation& situation, const Policy& policy, PassMemory& memory);
+
+  [[nodiscard]] PassResult run(PassKind kind);
+
+ private:
+  /// How a waiting job can start.
+  struct Found {
+    std::vector<PlacedGang> gangs;
+    std::vector<GangTerms> terms;  ///< of each gang
+    std::optional<Price> price;
+    std::optional<Duration> length;  ///< expected; none: until it is stopped
+  };
+  using FoundOrRefusal = tl::expected<Found, Refusal>;
+
+  /// What becomes of those behind a job.
+  enum class Queue { kGoesOn, kStops };
+
+  void run_in_order();
+  void run_fair();
+  Queue run_fair_over(std::span<const std::uint32_t> order);
+  [[nodiscard]] std::vector<std::int64_t> capacity() const;
+  void run_by_order();
+  void start_reserved();
+  [[nodiscard]] bool start_in(const WaitingJob& job, const Reservation& slot);
+  void hold(JobId job);
+
+  [[nodiscard]] Queue consider(const WaitingJob& job);
+  [[nodiscard]] FoundOrRefusal find(const WaitingJob& job);
+  [[nodiscard]] FoundOrRefusal find_in(const FleetView& view, const WaitingJob& job);
+  [[nodiscard]] FoundOrRefusal by_price(const FleetView& view, const WaitingJob& job);
+  [[nodiscard]] FoundOrRefusal by_fit(const FleetView& view, const WaitingJob& job);
+  [[nodiscard]] FoundOrRefusal with_terms(const FleetView& view, const WaitingJob& job,
+                                          std::vector<PlacedGang> gangs) const;
+  [[nodiscard]] bool power_holds(const Found& found) const;
+  [[nodiscard]] PriceContext context_of(const FleetView& view) const;
+  [[nodiscard]] const Refusal* remembered(const WaitingJob& job) const;
+  void remember(const WaitingJob& job, const Refusal& refusal);
+  void start(const WaitingJob& job, Found found);
+  void wait(const WaitingJob& job, const Refusal& refusal);
+  /// Who may yield to a job: positions among the running.
+  using MayYield = std::function<bool(std::uint32_t)>;
+  /// What ending a running job costs, in device-milliseconds or any other unit.
+  using CostOf = std::function<std::int64_t(std::uint32_t)>;
+
+  [[nodiscard]] bool preempt_for(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost);
+  [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running) const;
+  [[nodiscard]] std::optional<std::uint32_t> object(const WaitingJob& job,
+                                                    const PreemptionPlan& plan) const;
+  [[nodiscard]] std::vector<UsageChange> changes_of(const WaitingJob& job,
+                                                    const PreemptionPlan& plan) const;
+  void yield(const WaitingJob& job, PreemptionPlan plan);
+  [[nodiscard]] double lost_device_seconds(const RunningJob& job) const;
+
+  [[nodiscard]] JobPlaceRules rules_for(const WaitingJob& job);
+  [[nodiscard]] Instant end_of(const Found& found) const;
+  [[nodiscard]] const TenantUsage& usage() const { return usage_ ? *usage_ : *s_.usage; }
+  [[nodiscard]] TenantUsage& edit_usage();
+  void apply(const UsageChange& change);
+
+  const Situation& s_;
+  const Policy& policy_;
+  PassMemory& m_;
+  PassKind kind_ = PassKind::kIncremental;
+  std::optional<TenantUsage> usage_;  ///< a copy, once something started
+  std::optional<PowerBudget> power_;
+  std::vector<TenantId> changed_;        ///< whose usage the job in hand changed
+  std::vector<char> stopped_;            ///< by running job: preempted in this pass
+  std::vector<JobId> held_;              ///< jobs that have a slot, ascending
+  std::vector<std::uint32_t> yielding_;  ///< running job, by victim of the plan being made
+  std::uint32_t preemptions_ = 0;        ///< tried in vain
+  PassResult result_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,86 @@
+// Slots of a pass: those of earlier passes, and new ones for jobs that cannot start yet.
+#include <algorithm>
+#include <map>
+
+#include "scheduler/pass.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+namespace {
+
+using Masks = std::map<NodeId, std::uint64_t>;
+
+Masks devices_of_stopping(std::span<const RunningJob> running) {
+  Masks masks;
+  for (const RunningJob& job : running) {
+    if (!job.stopping) continue;
+    for (const PlacedGang& gang : job.gangs) {
+      for (const auto* list : {&gang.allocation.ranks, &gang.allocation.idle}) {
+        for (const NodeDevices& at : *list) masks[at.node] |= at.devices;
+      }
+    }
+  }
+  return masks;
+}
+
+/// What is between a job and its slot.
+enum class SlotState { kFree, kLeaving, kBroken };
+
+SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& leaving) {
+  SlotState state = SlotState::kFree;
+  for (const PlacedGang& gang : slot.gangs) {
+    for (const auto* list : {&gang.allocation.ranks, &gang.allocation.idle}) {
+      for (const NodeDevices& at : *list) {
+        const NodeState& node = view.node(at.node);
+        if (node.health != NodeHealth::kReady) return SlotState::kBroken;
+        const std::uint64_t busy = at.devices & ~node.free_mask;
+        if (busy == 0) continue;
+        const auto found = leaving.find(at.node);
+        const std::uint64_t soon = found == leaving.end() ? 0 : found->second;
+        if ((busy & ~soon) != 0) return SlotState::kBroken;
+        state = SlotState::kLeaving;
+      }
+    }
+  }
+  return state;
+}
+
+}  // namespace
+
+// Slots whose time has come are for their jobs alone: started where all devices are free, kept
+// while somebody is still leaving them, given up when anything else is in the way. Later slots are
+// found anew by a full pass.
+void Pass::start_reserved() {
+  if (s_.reserved.empty()) return;
+  std::map<JobId, std::uint32_t> waiting;
+  for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) waiting.emplace(s_.waiting[i].id, i);
+  const Masks leaving = devices_of_stopping(s_.running);
+  for (const Reservation& slot : s_.reserved) {
+    const auto found = waiting.find(slot.job);
+    if (found == waiting.end()) continue;
+    const bool due = slot.start <= s_.now;
+    if (!due && kind_ == PassKind::kFull) continue;
+    const SlotState state = due ? state_of(slot, m_.now_->view(), leaving) : SlotState::kLeaving;
+    if (state == SlotState::kBroken) continue;
+    if (state == SlotState::kFree && start_in(s_.waiting[found->second], slot)) {
+      hold(slot.job);
+      continue;
+    }
+    m_.reserved_->add(slot);
+    result_.reservations.push_back(slot);
+    if (!due) continue;
+    hold(slot.job);
+    wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
+  }
+}
+
+bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
+  FoundOrRefusal found = with_terms(m_.now_->view(), job, slot.gangs);
+  if (found) start(job, *std::move(found));
+  return found.has_value();
+}
+
+void Pass::hold(JobId job) { held_.insert(std::lower_bound(held_.begin(), held_.end(), job), job); }
+
+}  // namespace orrery

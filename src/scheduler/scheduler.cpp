@@ -1,0 +1,16 @@
+#include "scheduler/scheduler.hpp"
+
+#include "scheduler/pass.hpp"
+
+namespace orrery {
+
+Scheduler::Scheduler(const PlaceTree& tree) : memory_(std::make_unique<PassMemory>(tree)) {}
+Scheduler::~Scheduler() = default;
+
+PassResult Scheduler::decide(const Situation& situation, const Policy& policy, PassKind kind) {
+  return Pass(situation, policy, *memory_).run(kind);
+}
+
+void Scheduler::forget() { memory_->forget(); }
+
+}  // namespace orrery
