@@ -70,7 +70,11 @@ TEST(Scheduler, HardwareAwareTakesWhatCostsLeastForTheJob) {
   GangOption slower{cluster.gang(8, "a100-80g"), 0.4, std::nullopt};
   request.roles[0].options.push_back(slower);
   const JobId first = cluster.submit(request);
-  cluster.pass("hardware-aware");
+  const PassResult result = cluster.pass("hardware-aware");
+  for (const StillWaits& w : result.waiting) {
+    ADD_FAILURE() << name_of(w.refusal.kind) << " " << static_cast<int>(w.refusal.level) << " "
+                  << w.refusal.missing;
+  }
   ASSERT_TRUE(cluster.runs(first));
   EXPECT_EQ(cluster.find(first)->gangs[0].option, 0u);
 }

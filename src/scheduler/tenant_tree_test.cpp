@@ -185,5 +185,29 @@ TEST(TenantTree, AllowsAllOfTheFleetToBeGuaranteed) {
   EXPECT_EQ(tree.guarantee(tenant(tree, "b"), kAllTypes), 64);
 }
 
+TEST(TenantTree, OfTheExampleFitsTheFleetItIsFor) {
+  const std::string examples = std::string(ORRERY_SOURCE_DIR) + "/examples";
+  Result<FleetSpec> fleet = load_fleet_spec(examples + "/fleets/scarce-mixed.yaml");
+  ASSERT_TRUE(fleet) << fleet.error().text();
+  const Result<Topology> topology = build_topology(*fleet, test_catalog());
+  ASSERT_TRUE(topology) << topology.error().text();
+  Result<TenantsSpec> spec = load_tenants_spec(examples + "/tenants/lab.yaml");
+  ASSERT_TRUE(spec) << spec.error().text();
+  const Result<TenantTree> tree = build_tenant_tree(*spec, *topology);
+  ASSERT_TRUE(tree) << tree.error().text();
+  std::int64_t promised = 0;
+  for (std::uint32_t i = 0; i < tree->children(TenantTree::root()); ++i) {
+    const TenantId id(tree->first_child(TenantTree::root()).value() + i);
+    const std::optional<std::int64_t> in_all = tree->guarantee(id, kAllTypes);
+    if (in_all) promised += *in_all;
+    for (std::uint32_t t = 0; !in_all && t < tree->type_count(); ++t) {
+      promised += tree->guarantee(id, FleetTypeId(t)).value_or(0);
+    }
+  }
+  EXPECT_EQ(topology->device_count(), 152u);
+  EXPECT_EQ(promised, 136);
+  EXPECT_EQ(tree->limit(tenant(*tree, "serving"), kAllTypes), 48);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,7 +1,8 @@
 // scheduler/tenant_usage.hpp - what tenants hold now and held lately, and what they may take.
 //
-// A value: the control core keeps one, a pass edits its copy. The tree must outlive it. What a
-// tenant holds counts for every tenant above it too, up to the root.
+// A value that belongs to whoever holds it; the tree must outlive it. A copy allocates once a
+// tenant that holds something, so a pass applies a hypothesis and takes it back rather than
+// copying. What a tenant holds counts for every tenant above it too, up to the root.
 //
 // Past usage is a mean of the devices held, in which a moment counts half as much for every half
 // life that it lies back; times half_life / ln 2 it is decayed usage in device-seconds.
