@@ -79,6 +79,7 @@ class TestCluster {
     for (const Decision& decision : result.decisions) {
       if (const auto* start = std::get_if<StartJob>(&decision)) carry_out(*start);
       if (const auto* preempt = std::get_if<PreemptJob>(&decision)) stop(preempt->job);
+      if (const auto* resize = std::get_if<ResizeJob>(&decision)) carry_out(*resize);
     }
     reserved_ = result.reservations;
     return result;
@@ -119,6 +120,18 @@ class TestCluster {
     waiting_.erase(at);
   }
 
+  void carry_out(const ResizeJob& resize) {
+    RunningJob job = take_out(resize.job);
+    job.gangs = resize.gangs;
+    job.terms = resize.terms;
+    const std::optional<Duration>& left = resize.terms.front().length;
+    job.expected_end = left ? now_ + *left : Instant::max();
+    job.started = now_;
+    for (const PlacedGang& gang : job.gangs) take(fleet_, gang.allocation, gang.host);
+    count(job, 1);
+    running_.push_back(std::move(job));
+  }
+
   RunningJob take_out(JobId id) {
     const auto at = std::find_if(running_.begin(), running_.end(),
                                  [&](const RunningJob& job) { return job.id == id; });
@@ -140,16 +153,13 @@ class TestCluster {
   }
 
   static TenantTree tenants_of(const std::string& yaml, const Topology& topology) {
-    TenantsSpec spec;
-    if (!yaml.empty()) {
-      const Result<Document> document = Document::parse(
-          "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n" + yaml, "tenants.yaml");
-      EXPECT_TRUE(document);
-      const Result<TenantsSpec> read = read_tenants_spec(*document);
-      EXPECT_TRUE(read) << (read ? "" : read.error().text());
-      spec = *read;
-    }
-    const Result<TenantTree> tree = build_tenant_tree(spec, topology);
+    if (yaml.empty()) return default_tenant_tree(topology);
+    const Result<Document> document = Document::parse(
+        "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n" + yaml, "tenants.yaml");
+    EXPECT_TRUE(document);
+    const Result<TenantsSpec> spec = read_tenants_spec(*document);
+    EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
+    const Result<TenantTree> tree = build_tenant_tree(*spec, topology);
     EXPECT_TRUE(tree) << (tree ? "" : tree.error().text());
     return *tree;
   }

@@ -29,6 +29,7 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
 PassResult Pass::run(PassKind kind) {
   kind_ = kind;
   start_reserved();
+  if (makes_reservations()) open_timeline();
   if (policy_.preemption == PreemptionRule::kByOrder) {
     run_by_order();
   } else if (policy_.order == QueueOrder::kFair) {
@@ -36,6 +37,7 @@ PassResult Pass::run(PassKind kind) {
   } else {
     run_in_order();
   }
+  if (kind == PassKind::kFull) grow_elastic();
   return std::move(result_);
 }
 
@@ -101,18 +103,20 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
   } else if (result_.candidates >= policy_.budget && kind_ == PassKind::kIncremental) {
     refusal = {RejectionKind::kBusy, TopologyLevel::kFleet, 0};
   } else {
+    in_the_way_ = false;
     FoundOrRefusal found = find(job);
     if (found) {
       start(job, *std::move(found));
       return Queue::kGoesOn;
     }
     refusal = found.error();
-    remember(job, refusal);
+    if (!in_the_way_) remember(job, refusal);
     if (policy_.preemption == PreemptionRule::kEntitled && preempt_for(job, refusal)) {
       return Queue::kGoesOn;
     }
   }
   wait(job, refusal);
+  reserve(job, refusal);
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
 }
 
@@ -137,6 +141,7 @@ void Pass::remember(const WaitingJob& job, const Refusal& refusal) {
 
 void Pass::wait(const WaitingJob& job, const Refusal& refusal) {
   result_.waiting.push_back({job.id, refusal});
+  if (refusal.kind == RejectionKind::kBusy) blocked_.push_back(job.request);
 }
 
 Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
@@ -144,8 +149,11 @@ Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   FoundOrRefusal beside = find_in(m_.reserved_->shadow(), job);
   if (beside) return beside;
   FoundOrRefusal before = find_in(m_.now_->view(), job);
-  if (before && !m_.reserved_->delays(before->gangs, end_of(*before), job.id)) return before;
-  return tl::unexpected(before ? beside.error() : before.error());
+  if (!before) return before;
+  if (!m_.reserved_->delays(before->gangs, end_of(*before), job.id)) return before;
+  // That depends on lengths and on the clock: the next job of the class may have more luck.
+  in_the_way_ = true;
+  return beside;
 }
 
 Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job) {
@@ -223,6 +231,9 @@ Instant Pass::end_of(const Found& found) const {
 void Pass::start(const WaitingJob& job, Found found) {
   take(*m_.now_, std::span<const PlacedGang>(found.gangs));
   if (m_.reserved_->any()) m_.reserved_->cover(found.gangs);
+  if (timeline_open_) {
+    m_.timeline_.reserve({s_.now, found.gangs}, found.length.value_or(Duration::max()));
+  }
   for (std::size_t i = 0; i < found.gangs.size(); ++i) {
     const PlacedGang& gang = found.gangs[i];
     const GangRequest& request = job.request->roles[gang.role].options[gang.option].gang;

@@ -14,6 +14,7 @@
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/reserved.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/timeline.hpp"
 
 namespace orrery {
 
@@ -39,6 +40,7 @@ class PassMemory {
   PricedPlacer priced_;
   std::optional<FleetOverlay> now_;
   std::optional<Reserved> reserved_;
+  Timeline timeline_;
   std::vector<Refused> classes_;  ///< by ClassId
   std::uint32_t pass_ = 0;
 };
@@ -70,6 +72,15 @@ class Pass {
   void start_reserved();
   [[nodiscard]] bool start_in(const WaitingJob& job, const Reservation& slot);
   void hold(JobId job);
+  [[nodiscard]] bool makes_reservations() const;
+  void open_timeline();
+  void reserve(const WaitingJob& job, const Refusal& refusal);
+  void grow_elastic();
+  void grow(const RunningJob& job, const RoleRequest& role);
+  /// What it goes on with; nothing when it has to stop.
+  std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of, FleetOverlay& after);
+  void keep(const Reservation& slot);
+  void keep_from_others(const PlacedGang& gang);
 
   [[nodiscard]] Queue consider(const WaitingJob& job);
   [[nodiscard]] FoundOrRefusal find(const WaitingJob& job);
@@ -111,11 +122,15 @@ class Pass {
   PassKind kind_ = PassKind::kIncremental;
   std::optional<TenantUsage> usage_;  ///< a copy, once something started
   std::optional<PowerBudget> power_;
-  std::vector<TenantId> changed_;        ///< whose usage the job in hand changed
-  std::vector<char> stopped_;            ///< by running job: preempted in this pass
-  std::vector<JobId> held_;              ///< jobs that have a slot, ascending
-  std::vector<std::uint32_t> yielding_;  ///< running job, by victim of the plan being made
-  std::uint32_t preemptions_ = 0;        ///< tried in vain
+  std::vector<TenantId> changed_;           ///< whose usage the job in hand changed
+  std::vector<char> stopped_;               ///< by running job: preempted in this pass
+  std::vector<const JobRequest*> blocked_;  ///< of the jobs that wait, in that order
+  std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
+  std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made
+  std::uint32_t preemptions_ = 0;           ///< tried in vain
+  bool in_the_way_ = false;  ///< the job in hand was refused because of somebody's slot
+  bool timeline_open_ = false;
+  bool reserved_one_ = false;
   PassResult result_;
 };
 

@@ -124,14 +124,28 @@ std::optional<std::uint32_t> Pass::object(const WaitingJob& job, const Preemptio
 // The devices are kept for the job until all of its victims have left.
 void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
   for (const UsageChange& change : changes_of(job, plan)) apply(change);
+  Reservation slot{job.id, s_.now, std::move(plan.gangs)};
+  keep(slot);
+  FleetOverlay after(m_.now_->view());
+  for (const Yield& one : plan.yields) {
+    give_back(after, std::span<const PlacedGang>(s_.running[yielding_[one.victim]].gangs));
+  }
+  take(after, std::span<const PlacedGang>(slot.gangs));
+  std::vector<PlacedGang> kept;
   for (const Yield& one : plan.yields) {
     const std::uint32_t i = yielding_[one.victim];
     stopped_[i] = 1;
+    if (std::optional<PlacedGang> smaller = shrink(s_.running[i], job.id, after)) {
+      kept.push_back(*std::move(smaller));
+      continue;
+    }
     result_.decisions.emplace_back(
         PreemptJob{s_.running[i].id, job.id, lost_device_seconds(s_.running[i])});
   }
-  Reservation slot{job.id, s_.now, std::move(plan.gangs)};
-  m_.reserved_->add(slot);
+  m_.reserved_->cover(kept);
+  kept.insert(kept.end(), slot.gangs.begin(), slot.gangs.end());
+  for (const PlacedGang& gang : kept) keep_from_others(gang);
+  if (timeline_open_) m_.timeline_.reserve({s_.now, slot.gangs}, Duration::max());
   result_.reservations.push_back(std::move(slot));
   hold(job.id);
 }

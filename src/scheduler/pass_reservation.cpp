@@ -60,14 +60,14 @@ void Pass::start_reserved() {
     const auto found = waiting.find(slot.job);
     if (found == waiting.end()) continue;
     const bool due = slot.start <= s_.now;
-    if (!due && kind_ == PassKind::kFull) continue;
+    if (!due && makes_reservations()) continue;
     const SlotState state = due ? state_of(slot, m_.now_->view(), leaving) : SlotState::kLeaving;
     if (state == SlotState::kBroken) continue;
     if (state == SlotState::kFree && start_in(s_.waiting[found->second], slot)) {
       hold(slot.job);
       continue;
     }
-    m_.reserved_->add(slot);
+    keep(slot);
     result_.reservations.push_back(slot);
     if (!due) continue;
     hold(slot.job);

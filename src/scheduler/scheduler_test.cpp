@@ -1,9 +1,36 @@
 #include "scheduler/scheduler.hpp"
 
+#include <fmt/format.h>
+
+#include "base/rng.hpp"
 #include "scheduler/cluster_test.hpp"
 
 namespace orrery {
 namespace {
+
+/// Decisions and refusals as text.
+std::string shown(const PassResult& result) {
+  std::string text;
+  for (const Decision& decision : result.decisions) {
+    if (const auto* start = std::get_if<StartJob>(&decision)) {
+      text += fmt::format("start {}", start->job.value());
+      for (const PlacedGang& gang : start->gangs) {
+        for (const NodeDevices& at : gang.allocation.ranks) {
+          text += fmt::format(" {}:{:x}", at.node.value(), at.devices);
+        }
+      }
+    } else if (const auto* preempt = std::get_if<PreemptJob>(&decision)) {
+      text += fmt::format("preempt {}", preempt->job.value());
+    } else if (const auto* resize = std::get_if<ResizeJob>(&decision)) {
+      text += fmt::format("resize {}", resize->job.value());
+    }
+    text += "\n";
+  }
+  for (const StillWaits& waits : result.waiting) {
+    text += fmt::format("{} waits: {}\n", waits.job.value(), name_of(waits.refusal.kind));
+  }
+  return text;
+}
 
 TEST(Scheduler, StartsAJobOnOneNodeAndKeepsItWhole) {
   TestCluster cluster;
@@ -67,7 +94,7 @@ TEST(Scheduler, HardwareAwareTakesWhatCostsLeastForTheJob) {
                "dgx-h100, count: 2}, "
                "{type: dgx-a100-80g, count: 2}]\n"));
   JobRequest request = cluster.job(8);
-  GangOption slower{cluster.gang(8, "a100-80g"), 0.4, std::nullopt};
+  GangOption slower{cluster.gang(8, "nvidia-a100-sxm4-80g"), 0.4, std::nullopt};
   request.roles[0].options.push_back(slower);
   const JobId first = cluster.submit(request);
   const PassResult result = cluster.pass("hardware-aware");
@@ -77,6 +104,71 @@ TEST(Scheduler, HardwareAwareTakesWhatCostsLeastForTheJob) {
   }
   ASSERT_TRUE(cluster.runs(first));
   EXPECT_EQ(cluster.find(first)->gangs[0].option, 0u);
+}
+
+TEST(Scheduler, EasyLetsShortJobsPassTheFirstInTheQueueButNeverDelaysIt) {
+  TestCluster cluster;
+  cluster.submit(cluster.job(96, Duration::hours(2)));
+  cluster.pass("easy");
+  const JobId first = cluster.submit(cluster.job(64, Duration::hours(1)));
+  const JobId longer = cluster.submit(cluster.job(32, Duration::hours(3)));
+  const JobId shorter = cluster.submit(cluster.job(32, Duration::hours(1)));
+  const PassResult result = cluster.pass("easy");
+  ASSERT_EQ(result.reservations.size(), 1u);
+  EXPECT_EQ(result.reservations[0].job, first);
+  EXPECT_EQ((result.reservations[0].start - cluster.now()).count_seconds(), 7200);
+  // Four nodes are free and the slot needs four of the others as well as none of these: the longer
+  // one fits beside the slot, the shorter has no place left.
+  EXPECT_TRUE(cluster.runs(longer));
+  EXPECT_FALSE(cluster.runs(shorter));
+}
+
+TEST(Scheduler, AVictimThatIsElasticGoesOnWithLess) {
+  TestCluster cluster(small_h100(), "- {name: a}\n- {name: b, guarantee: {h100: 64}}\n");
+  JobRequest elastic = cluster.job(128, Duration::hours(8));
+  elastic.tenant = *cluster.tenants().find("a");
+  elastic.preemptible = true;
+  elastic.roles[0].devices_min = 32;
+  for (const std::uint32_t devices : {64u, 32u}) {
+    elastic.roles[0].options.push_back({cluster.gang(devices), devices / 128.0, std::nullopt});
+  }
+  const JobId large = cluster.submit(elastic);
+  cluster.pass("capacity");
+  ASSERT_TRUE(cluster.runs(large));
+  cluster.wait(Duration::hours(1));
+  JobRequest owner = cluster.job(64);
+  owner.tenant = *cluster.tenants().find("b");
+  const JobId claimed = cluster.submit(owner);
+  for (int i = 0; i < 4; ++i) cluster.pass("capacity");
+  EXPECT_TRUE(cluster.runs(claimed));
+  ASSERT_TRUE(cluster.runs(large));
+  EXPECT_EQ(cluster.find(large)->devices(), 64u);
+  cluster.finish(claimed);
+  cluster.wait(Duration::hours(1));
+  cluster.pass("capacity", PassKind::kFull);
+  EXPECT_EQ(cluster.find(large)->devices(), 128u);
+}
+
+TEST(Scheduler, TheMemoOfRefusalsNeverChangesAnAnswer) {
+  for (const char* policy : {"fifo:blocking=false", "easy", "conservative", "hardware-aware"}) {
+    TestCluster cluster;
+    Rng rng(11);
+    for (int step = 0; step < 60; ++step) {
+      JobRequest job = cluster.job(static_cast<std::uint32_t>(1 + rng.below(40)),
+                                   Duration::minutes(static_cast<std::int64_t>(5 + rng.below(90))));
+      job.class_id = ClassId(job.roles[0].devices_max);
+      cluster.submit(job);
+      if (!cluster.running().empty() && rng.below(2) == 0) {
+        cluster.finish(cluster.running()[rng.below(cluster.running().size())].id);
+      }
+      cluster.wait(Duration::minutes(1));
+      const PassKind kind = rng.below(4) == 0 ? PassKind::kFull : PassKind::kIncremental;
+      Scheduler fresh(cluster.tree());
+      const Policy rules = *policy_named(policy);
+      const std::string expected = shown(fresh.decide(cluster.situation(), rules, kind));
+      EXPECT_EQ(shown(cluster.pass(policy, kind)), expected) << policy << " step " << step;
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,161 @@
+// Slots for jobs that cannot start yet, and room for elastic ones that can grow.
+#include <algorithm>
+
+#include "scheduler/pass.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+
+bool Pass::makes_reservations() const {
+  switch (policy_.blocked) {
+    case Blocked::kStops:
+    case Blocked::kSkipped:
+      return false;
+    case Blocked::kReservesOne:
+      return true;
+    case Blocked::kReserves:
+      return kind_ == PassKind::kFull;
+  }
+  return false;
+}
+
+void Pass::open_timeline() {
+  std::vector<Ending> endings;
+  for (const RunningJob& job : s_.running) {
+    for (const PlacedGang& gang : job.gangs) {
+      endings.push_back({&gang.allocation, gang.host, job.expected_end});
+    }
+  }
+  m_.timeline_.open(s_.fleet, s_.now, endings);
+  timeline_open_ = true;
+  for (const Reservation& slot : result_.reservations) {
+    m_.timeline_.reserve({s_.now, slot.gangs}, Duration::max());
+  }
+}
+
+// The first of the queue, or every gang that is large: small ones find room without.
+void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
+  if (!timeline_open_ || refusal.kind != RejectionKind::kBusy) return;
+  const bool one = policy_.blocked == Blocked::kReservesOne;
+  if (one ? reserved_one_ : devices_wanted(*job.request) < policy_.reserve_devices) return;
+  reserved_one_ = true;
+  const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
+  const Duration length = time_left(job, s_.plans, unknown);
+  const Timeline::Attempt attempt =
+      [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+    GangsOrRefusal gangs = m_.placer_.place(view, *job.request, {.fit = policy_.node_fit});
+    if (!gangs) return std::nullopt;
+    return *std::move(gangs);
+  };
+  std::optional<Slot> slot = m_.timeline_.earliest(attempt, {length, job.request->class_id});
+  if (!slot) return;
+  m_.timeline_.reserve(*slot, length);
+  Reservation kept{job.id, slot->start, std::move(slot->gangs)};
+  keep(kept);
+  result_.reservations.push_back(std::move(kept));
+}
+
+// Devices nobody waits for go to elastic jobs that are done sooner with them, restart included.
+void Pass::grow_elastic() {
+  std::vector<char> wanted(s_.fleet.topology().type_count());
+  for (const JobRequest* request : blocked_) {
+    for (const RoleRequest& role : request->roles) {
+      for (const GangOption& option : role.options) wanted[option.gang.type.value()] = 1;
+    }
+  }
+  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    const RunningJob& job = s_.running[i];
+    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+                     s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
+    if (!may) continue;
+    const RoleRequest& role = job.request->roles[job.gangs[0].role];
+    const GangRequest& has = role.options[job.gangs[0].option].gang;
+    if (role.elastic() && has.devices < role.devices_max && wanted[has.type.value()] == 0) {
+      grow(job, role);
+    }
+  }
+}
+
+void Pass::grow(const RunningJob& job, const RoleRequest& role) {
+  const PlacedGang& old = job.gangs.front();
+  const GangRequest& has = role.options[old.option].gang;
+  const WaitingJob left = as_waiting(job);
+  give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
+  std::optional<Found> best;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangRequest& gang = role.options[i].gang;
+    if (gang.type != has.type || gang.devices <= has.devices) continue;
+    const std::uint32_t more = gang.devices - has.devices;
+    if (policy_.quotas == Quotas::kHeld &&
+        usage().room(job.request->tenant, gang.type).devices < more) {
+      continue;
+    }
+    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
+    if (!placed) continue;
+    FoundOrRefusal found =
+        with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
+    if (!found || !found->length || s_.now + *found->length >= job.expected_end) continue;
+    if (!best || *found->length < *best->length) best = *std::move(found);
+  }
+  if (!best) {
+    take(*m_.now_, std::span<const PlacedGang>(job.gangs));
+    return;
+  }
+  take(*m_.now_, std::span<const PlacedGang>(best->gangs));
+  const GangRequest& gets = role.options[best->gangs.front().option].gang;
+  apply({job.request->tenant, gets.type, rank_of(*job.request),
+         static_cast<std::int64_t>(gets.devices) - static_cast<std::int64_t>(has.devices)});
+  const double gained = (job.expected_end - (s_.now + *best->length)).count_seconds();
+  result_.decisions.emplace_back(ResizeJob{job.id, std::move(best->gangs), std::move(best->terms),
+                                           std::nullopt, gained * has.devices,
+                                           job.request->restart.count_seconds() * gets.devices});
+}
+
+// A victim that can go on with less does so at once, on what is left of its devices or elsewhere.
+std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of,
+                                       FleetOverlay& after) {
+  if (job.gangs.size() != 1) return std::nullopt;
+  const PlacedGang& old = job.gangs.front();
+  const RoleRequest& role = job.request->roles[old.role];
+  const GangRequest& has = role.options[old.option].gang;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangRequest& gang = role.options[i].gang;
+    if (gang.type != has.type || gang.devices >= has.devices) continue;
+    AllocationOrRefusal placed = m_.placer_.placer().place(after.view(), gang);
+    if (!placed) continue;
+    FoundOrRefusal found = with_terms(after.view(), as_waiting(job),
+                                      {PlacedGang{old.role, i, *std::move(placed), gang.host}});
+    if (!found) continue;
+    take(after, std::span<const PlacedGang>(found->gangs));
+    apply({job.request->tenant, gang.type, rank_of(*job.request),
+           static_cast<std::int64_t>(gang.devices)});
+    PlacedGang smaller = found->gangs.front();
+    result_.decisions.emplace_back(ResizeJob{job.id, std::move(found->gangs),
+                                             std::move(found->terms), in_favour_of, 0,
+                                             job.request->restart.count_seconds() * gang.devices});
+    return smaller;
+  }
+  return std::nullopt;
+}
+
+// The shadow begins without what was started before there was a reason to have one.
+void Pass::keep(const Reservation& slot) {
+  if (!m_.reserved_->any()) {
+    for (const Decision& decision : result_.decisions) {
+      if (const auto* start = std::get_if<StartJob>(&decision)) m_.reserved_->cover(start->gangs);
+    }
+  }
+  m_.reserved_->add(slot);
+}
+
+// Whatever of it is free now is nobody else's in this pass.
+void Pass::keep_from_others(const PlacedGang& gang) {
+  for (const NodeDevices& at : gang.allocation.ranks) {
+    NodeState state = m_.now_->view().node(at.node);
+    state.free_mask &= ~at.devices;
+    m_.now_->set_node(at.node, state);
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,294 @@
+#include "scheduler/timeline.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+namespace {
+
+/// Calls see(device, position in the node) for each device of a mask.
+template <class See>
+void for_each_device(const Topology& topology, const NodeDevices& at, See&& see) {
+  const std::uint32_t first = topology.place(at.node).first_device.value();
+  for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
+    const auto position = static_cast<std::uint32_t>(std::countr_zero(left));
+    see(DeviceId(first + position), position);
+  }
+}
+
+bool host_fits(const HostResources& host, const NodeState& state, const HostNeeds& each,
+               std::uint32_t ranks) {
+  const auto fits = [&](std::uint32_t need, std::uint32_t all, std::uint32_t used) {
+    return need == 0 || all == 0 || std::uint64_t{need} * ranks + used <= all;
+  };
+  return fits(each.cpu, host.cpu, state.used_cpu) &&
+         fits(each.memory, host.memory, state.used_memory) &&
+         fits(each.cxl, host.cxl, state.used_cxl) && fits(each.disk, host.disk, state.used_disk);
+}
+
+bool device_fits(const FleetView& view, const NodeDevices& at, std::uint16_t share) {
+  if ((at.devices & ~view.node(at.node).free_mask) == 0) return true;
+  if (share == kWholeDevice) return false;
+  const std::uint16_t used = view.shared(detail::shared_device(view.topology(), at));
+  return used != 0 && used + share <= kWholeDevice;
+}
+
+bool gang_fits(const FleetView& view, const PlacedGang& gang) {
+  for (const NodeDevices& at : gang.allocation.ranks) {
+    const auto ranks = static_cast<std::uint32_t>(std::popcount(at.devices));
+    const HostResources& host = view.topology().group(at.node).host;
+    if (!device_fits(view, at, gang.allocation.share) ||
+        !host_fits(host, view.node(at.node), gang.host, ranks)) {
+      return false;
+    }
+  }
+  return std::all_of(gang.allocation.idle.begin(), gang.allocation.idle.end(),
+                     [&](const NodeDevices& at) { return device_fits(view, at, kWholeDevice); });
+}
+
+}  // namespace
+
+Timeline::Timeline(std::uint32_t slices_max) : slices_max_(slices_max) {
+  ORRERY_ASSERT(slices_max >= 2 && slices_max <= 256, "now and later, in a few slices");
+}
+
+void Timeline::open(FleetView fleet, Instant now, std::span<const Ending> running) {
+  ++pass_;
+  now_ = fleet;
+  endings_.clear();
+  const Instant soon = now + Duration::seconds(1);
+  for (Ending ending : running) {
+    if (ending.end == Instant::max()) continue;
+    if (ending.end <= now) ending.end = soon;
+    endings_.push_back(ending);
+  }
+  std::stable_sort(endings_.begin(), endings_.end(),
+                   [](const Ending& a, const Ending& b) { return a.end < b.end; });
+  cut(now);
+  built_ = 0;
+  windows_used_ = 0;
+  window_at_.assign(begins_.size() * begins_.size(), kNone);
+  holds_.clear();
+  entries_.clear();
+  first_entry_.assign(fleet.topology().node_count(), kNone);
+  last_start_.assign(begins_.size(), 0);
+  failed_.clear();
+}
+
+// Slice q of n begins at the end that (q / n)^2 of all distinct ends do not exceed.
+void Timeline::cut(Instant now) {
+  begins_.assign(1, now);
+  std::vector<Instant> ends;
+  for (const Ending& ending : endings_) {
+    if (ends.empty() || ends.back() != ending.end) ends.push_back(ending.end);
+  }
+  const std::uint64_t later = slices_max_ - 1;
+  if (ends.size() <= later) {
+    begins_.insert(begins_.end(), ends.begin(), ends.end());
+  } else {
+    std::uint64_t taken = 0;
+    for (std::uint64_t q = 1; q <= later; ++q) {
+      taken = std::max(taken + 1, ends.size() * q * q / (later * later));
+      begins_.push_back(ends[taken - 1]);
+    }
+  }
+  ended_.clear();
+  for (const Instant begin : begins_) {
+    const auto over = std::upper_bound(endings_.begin(), endings_.end(), begin,
+                                       [](Instant at, const Ending& e) { return at < e.end; });
+    ended_.push_back(static_cast<std::uint32_t>(over - endings_.begin()));
+  }
+}
+
+std::uint32_t Timeline::slice_of(Instant begin) const {
+  const auto at = std::lower_bound(begins_.begin(), begins_.end(), begin);
+  ORRERY_ASSERT(at != begins_.end() && *at == begin, "a slot begins with a slice");
+  return static_cast<std::uint32_t>(at - begins_.begin());
+}
+
+std::uint32_t Timeline::last_before(Instant end, std::uint32_t from) const {
+  const auto at = std::lower_bound(begins_.begin() + from + 1, begins_.end(), end);
+  return static_cast<std::uint32_t>(at - begins_.begin()) - 1;
+}
+
+FleetView Timeline::unreserved(std::uint32_t slice) {
+  for (; built_ <= slice; ++built_) {
+    const FleetView before = built_ == 0 ? *now_ : slices_[built_ - 1].view();
+    if (slices_.size() == built_) {
+      slices_.emplace_back(before);
+    } else {
+      slices_[built_].reset(before);
+    }
+    for (std::uint32_t i = built_ == 0 ? 0 : ended_[built_ - 1]; i < ended_[built_]; ++i) {
+      give_back(slices_[built_], *endings_[i].allocation, endings_[i].host);
+    }
+  }
+  return slices_[slice].view();
+}
+
+// Where no reservation begins after the slice `last`, a longer window is the same.
+FleetView Timeline::window(Stretch slices) {
+  if (holds_.empty()) return unreserved(slices.first);
+  slices.last = std::max(slices.first, last_start_[slices.last]);
+  const FleetView base = unreserved(slices.first);
+  std::uint32_t& at = window_at_[slices.first * begins_.size() + slices.last];
+  if (at == kNone) {
+    at = windows_used_++;
+    if (windows_.size() == at) {
+      windows_.emplace_back(base);
+    } else {
+      windows_[at].fleet.reset(base);
+    }
+    windows_[at].slices = slices;
+    windows_[at].entered = 0;
+  }
+  Window& window = windows_[at];
+  for (; window.entered < holds_.size(); ++window.entered) {
+    const Hold& hold = holds_[window.entered];
+    if (hold.slices.meets(slices)) enter(hold, window);
+  }
+  return window.fleet.view();
+}
+
+void Timeline::enter(const Hold& hold, Window& window) {
+  for (std::uint32_t i = hold.first_entry; i < hold.end_entry; ++i) {
+    const Entry& entry = entries_[i];
+    const NodeState before = window.fleet.view().node(entry.at.node);
+    hold.share < kWholeDevice ? hide_share(entry, window) : hide_whole(entry, window);
+    NodeState state = before;
+    state.free_mask &= ~entry.at.devices;
+    if (hold.host.any()) raise_host_use(window.slices, entry.at.node, state);
+    if (state != before) window.fleet.set_node(entry.at.node, state);
+  }
+}
+
+// A device of which nothing is free and nothing shared is somebody's own: nobody is put beside him.
+void Timeline::hide_share(const Entry& entry, Window& window) {
+  const FleetView view = window.fleet.view();
+  const DeviceId device = detail::shared_device(view.topology(), entry.at);
+  const bool own = (view.node(entry.at.node).free_mask & entry.at.devices) == 0;
+  if (own && view.shared(device) == 0) return;
+  std::uint32_t most = 0;
+  for_each_peak(window.slices, entry.at.node, [&](std::uint32_t slice) {
+    std::uint32_t used = unreserved(slice).shared(device);
+    for_each_entry(entry.at.node, slice, [&](const Entry& other, const Hold& of) {
+      if (of.share < kWholeDevice && other.at.devices == entry.at.devices) used += of.share;
+    });
+    most = std::max(most, used);
+  });
+  window.fleet.set_shared(device,
+                          static_cast<std::uint16_t>(std::min<std::uint32_t>(most, kShareMax)));
+}
+
+void Timeline::hide_whole(const Entry& entry, Window& window) {
+  const FleetView view = window.fleet.view();
+  const NodeDevices busy{entry.at.node, entry.at.devices & ~view.node(entry.at.node).free_mask};
+  for_each_device(view.topology(), busy, [&](DeviceId device, std::uint32_t) {
+    if (view.shared(device) != 0) window.fleet.set_shared(device, 0);
+  });
+}
+
+void Timeline::raise_host_use(const Stretch& slices, NodeId node, NodeState& state) {
+  for_each_peak(slices, node, [&](std::uint32_t slice) {
+    NodeState used = unreserved(slice).node(node);
+    for_each_entry(node, slice, [&](const Entry& entry, const Hold& of) {
+      detail::move_host(used, of.host, static_cast<std::uint32_t>(std::popcount(entry.at.devices)));
+    });
+    state.used_cpu = std::max(state.used_cpu, used.used_cpu);
+    state.used_memory = std::max(state.used_memory, used.used_memory);
+    state.used_cxl = std::max(state.used_cxl, used.used_cxl);
+    state.used_disk = std::max(state.used_disk, used.used_disk);
+  });
+}
+
+// Running gangs only give back, so use rises where a reservation begins, or was there at first.
+template <class See>
+void Timeline::for_each_peak(const Stretch& slices, NodeId node, See&& see) const {
+  see(slices.first);
+  for (std::uint32_t i = first_entry_[node.value()]; i != kNone; i = entries_[i].next) {
+    const std::uint32_t begin = holds_[entries_[i].hold].slices.first;
+    if (begin > slices.first && begin <= slices.last) see(begin);
+  }
+}
+
+template <class See>
+void Timeline::for_each_entry(NodeId node, std::uint32_t slice, See&& see) const {
+  for (std::uint32_t i = first_entry_[node.value()]; i != kNone; i = entries_[i].next) {
+    const Hold& hold = holds_[entries_[i].hold];
+    if (hold.slices.meets({slice, slice})) see(entries_[i], hold);
+  }
+}
+
+std::uint32_t Timeline::add_row(const Attempt& attempt) {
+  const auto count = static_cast<std::uint32_t>(begins_.size());
+  std::uint32_t first = 0;
+  for (std::uint32_t end = count; first < end;) {
+    const std::uint32_t middle = first + (end - first) / 2;
+    attempt(unreserved(middle)) ? end = middle : first = middle + 1;
+  }
+  const auto row = static_cast<std::uint32_t>(failed_.size());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    failed_.push_back(static_cast<std::uint16_t>(i < first ? i : count));
+  }
+  return row;
+}
+
+std::uint16_t* Timeline::row_of(const Attempt& attempt, ClassId id) {
+  if (!id.valid()) return &failed_[add_row(attempt)];
+  if (id.value() >= classes_.size()) classes_.resize(id.value() + 1);
+  ClassRow& known = classes_[id.value()];
+  if (known.pass != pass_) known = {pass_, add_row(attempt)};
+  return &failed_[known.row];
+}
+
+std::optional<Slot> Timeline::earliest(const Attempt& attempt, const SlotWish& wish) {
+  std::uint16_t* failed = row_of(attempt, wish.class_id);
+  for (std::uint32_t i = 0; i < begins_.size(); ++i) {
+    const std::uint32_t last = last_before(begins_[i] + wish.length, i);
+    if (last >= failed[i]) continue;
+    if (auto gangs = attempt(window({i, last}))) return Slot{begins_[i], *std::move(gangs)};
+    failed[i] = static_cast<std::uint16_t>(last);
+  }
+  return std::nullopt;
+}
+
+void Timeline::hold(const Hold& like, std::span<const NodeDevices> nodes) {
+  if (nodes.empty()) return;
+  const auto id = static_cast<std::uint32_t>(holds_.size());
+  holds_.push_back(like);
+  holds_.back().first_entry = static_cast<std::uint32_t>(entries_.size());
+  for (const NodeDevices& at : nodes) {
+    std::uint32_t& first = first_entry_[at.node.value()];
+    entries_.push_back({at, id, first});
+    first = static_cast<std::uint32_t>(entries_.size() - 1);
+  }
+  holds_.back().end_entry = static_cast<std::uint32_t>(entries_.size());
+}
+
+void Timeline::reserve(const Slot& slot, Duration length) {
+  const std::uint32_t first = slice_of(slot.start);
+  const Stretch slices{first, last_before(slot.start + length, first)};
+  for (const PlacedGang& gang : slot.gangs) {
+    hold({.slices = slices, .host = gang.host, .share = gang.allocation.share},
+         gang.allocation.ranks);
+    hold({.slices = slices}, gang.allocation.idle);
+  }
+  for (std::size_t i = first; i < last_start_.size(); ++i) {
+    last_start_[i] = std::max(last_start_[i], first);
+  }
+}
+
+FleetView Timeline::shadow(Instant until) { return window({0, last_before(until, 0)}); }
+
+bool Timeline::delays(std::span<const PlacedGang> gangs, Instant until) {
+  trial_.begin(shadow(until), static_cast<std::uint32_t>(gangs.size()));
+  for (const PlacedGang& gang : gangs) {
+    if (!gang_fits(trial_.view(), gang)) return true;
+    trial_.add(gang);
+  }
+  return false;
+}
+
+}  // namespace orrery

@@ -1,0 +1,171 @@
+// scheduler/timeline.hpp - where and when a job that cannot start now can: free devices of the
+// future, as far as the ends of running jobs and earlier reservations tell.
+//
+// Time is cut into slices: the first begins now, each later one where a running gang is expected to
+// end, more of them in the near future than in the far. A gang's devices are free from the first
+// slice that begins at its end or later. Slices are overlays, each on the one before, and never
+// edited again. A reservation is entered into no slice: a *window* is the overlay of a slice that
+// lacks what reservations hold in any slice from that one to a last one, so it shows just the
+// devices a job may have that starts there and ends then. Slices and windows are built when
+// somebody looks, and their memory is used again by the next pass.
+//
+// Belongs to one pass at a time; one thread. Memory: slices^2 / 2 overlays at most, a page of each
+// for what differs.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/time.hpp"
+#include "fleet/view.hpp"
+#include "scheduler/placed_gang.hpp"
+#include "scheduler/request.hpp"
+#include "scheduler/trial.hpp"
+
+namespace orrery {
+
+/// A running gang that gives its devices back.
+struct Ending {
+  const Allocation* allocation = nullptr;
+  HostNeeds host;  ///< of one rank
+  Instant end;     ///< expected; max: never
+};
+
+/// When and where a job can start.
+struct Slot {
+  Instant start;
+  std::vector<PlacedGang> gangs;
+};
+
+struct SlotWish {
+  Duration length;
+  ClassId class_id;  ///< jobs that any attempt places alike; invalid: like no other
+};
+
+class Timeline {
+ public:
+  static constexpr std::uint32_t kSlices = 24;
+
+  /// Places a job in a view, or finds no place. It must place where more is free whatever it places
+  /// where less is.
+  using Attempt = std::function<std::optional<std::vector<PlacedGang>>(const FleetView&)>;
+
+  explicit Timeline(std::uint32_t slices_max = kSlices);
+
+  /// Begins anew. `fleet` must stay as it is, and the allocations valid, while the timeline is
+  /// used; what starts meanwhile is reserved from `now` on. An end that is not after `now` counts
+  /// as a second from it. O(n log n + nodes).
+  void open(FleetView fleet, Instant now, std::span<const Ending> running);
+
+  /// When each slice begins, ascending.
+  [[nodiscard]] std::span<const Instant> slices() const { return begins_; }
+
+  /// The first slice at whose beginning the job can start without disturbing a reservation, and its
+  /// devices there. The first ask of a class costs O(log slices) attempts to learn from when on the
+  /// fleet could hold it at all, then one for each slice; a window that failed a class is not tried
+  /// again.
+  [[nodiscard]] std::optional<Slot> earliest(const Attempt& attempt, const SlotWish& wish);
+
+  /// Keeps the slot's devices from its start for `length`; devices that somebody else has by then
+  /// stay his. Precondition: the start is that of a slice. O(nodes of the gangs).
+  void reserve(const Slot& slot, Duration length);
+
+  /// The fleet now without devices that are reserved before `until`: what is placed here and ends
+  /// by then delays nobody. Valid until the next call that is not const. Cost: what was reserved
+  /// since the last look.
+  [[nodiscard]] FleetView shadow(Instant until);
+
+  /// Whether a job that starts now with these gangs and ends at `until` would take what a
+  /// reservation needs before. O(nodes of the gangs), and what shadow(until) costs.
+  [[nodiscard]] bool delays(std::span<const PlacedGang> gangs, Instant until);
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  /// Slices `first` to `last`, both included.
+  struct Stretch {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+
+    [[nodiscard]] bool meets(const Stretch& other) const {
+      return first <= other.last && other.first <= last;
+    }
+  };
+
+  /// Devices of some nodes that are reserved alike.
+  struct Hold {
+    Stretch slices;
+    HostNeeds host;
+    std::uint16_t share = kWholeDevice;
+    std::uint32_t first_entry = 0;
+    std::uint32_t end_entry = 0;
+  };
+  struct Entry {
+    NodeDevices at;
+    std::uint32_t hold = 0;
+    std::uint32_t next = kNone;  ///< on the same node
+  };
+  struct Window {
+    explicit Window(FleetView base) : fleet(base) {}
+
+    FleetOverlay fleet;
+    Stretch slices;
+    std::uint32_t entered = 0;  ///< of holds_
+  };
+  struct ClassRow {
+    std::uint32_t pass = 0;  ///< of which the row is
+    std::uint32_t row = 0;
+  };
+
+  void cut(Instant now);
+  [[nodiscard]] std::uint32_t slice_of(Instant begin) const;
+  /// The last slice that begins before `end`, `from` at least.
+  [[nodiscard]] std::uint32_t last_before(Instant end, std::uint32_t from) const;
+
+  /// A slice without reservations.
+  [[nodiscard]] FleetView unreserved(std::uint32_t slice);
+  [[nodiscard]] FleetView window(Stretch slices);
+  void enter(const Hold& hold, Window& window);
+  void hide_share(const Entry& entry, Window& window);
+  void hide_whole(const Entry& entry, Window& window);
+  void raise_host_use(const Stretch& slices, NodeId node, NodeState& state);
+  void hold(const Hold& like, std::span<const NodeDevices> nodes);
+
+  /// Calls see(slice) for the slices of a stretch in which use of a node may be highest.
+  template <class See>
+  void for_each_peak(const Stretch& slices, NodeId node, See&& see) const;
+  /// Calls see(entry, hold) for what is reserved on a node in a slice.
+  template <class See>
+  void for_each_entry(NodeId node, std::uint32_t slice, See&& see) const;
+
+  [[nodiscard]] std::uint16_t* row_of(const Attempt& attempt, ClassId id);
+  [[nodiscard]] std::uint32_t add_row(const Attempt& attempt);
+
+  std::uint32_t slices_max_;
+  std::uint32_t pass_ = 0;
+  std::optional<FleetView> now_;
+  std::vector<Ending> endings_;       ///< by end; those that never end left out
+  std::vector<Instant> begins_;       ///< by slice
+  std::vector<std::uint32_t> ended_;  ///< by slice: of endings_, so many are over
+
+  std::deque<FleetOverlay> slices_;  ///< by slice
+  std::uint32_t built_ = 0;          ///< of slices_, in this pass
+  std::deque<Window> windows_;
+  std::uint32_t windows_used_ = 0;        ///< in this pass
+  std::vector<std::uint32_t> window_at_;  ///< by first and last slice
+
+  std::vector<Hold> holds_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> first_entry_;  ///< by node
+  std::vector<std::uint32_t> last_start_;   ///< by slice: where a hold last began, up to here
+
+  std::vector<ClassRow> classes_;
+  /// By row and slice: a window from this slice to that one, and so any longer one, is too small.
+  std::vector<std::uint16_t> failed_;
+  Trial trial_;
+};
+
+}  // namespace orrery
