@@ -72,7 +72,12 @@ double devices_of(const Allocation& allocation) {
 class Search {
  public:
   Search(const FleetView& view, std::span<const Victim> victims, const PreemptionAsk& ask)
-      : view_(view), victims_(victims), ask_(ask), prefix_(view), trial_(view) {
+      : view_(view),
+        victims_(victims),
+        ask_(ask),
+        cost_max_(ask.cost_max),
+        prefix_(view),
+        trial_(view) {
     for (std::uint32_t v = 0; v < victims.size(); ++v) add_units(v);
     std::sort(units_.begin(), units_.end(), cheaper);
   }
@@ -103,14 +108,20 @@ class Search {
   bool grow();
   template <class Out>
   void strike(Out&& out);
-  [[nodiscard]] std::vector<Unit> touched() const;
-  [[nodiscard]] PreemptionPlan refine();
+  /// The part of a prefix that matters to the job where it is placed.
+  struct Touched {
+    std::vector<Unit> units;
+    std::int64_t cost = 0;  ///< of those that hold devices the job takes
+  };
+  [[nodiscard]] Touched touched() const;
+  [[nodiscard]] std::optional<PreemptionPlan> refine();
   void leave_out(std::vector<Unit>& kept);
   [[nodiscard]] PreemptionPlan plan_of(std::vector<Unit> kept) const;
 
   const FleetView& view_;
   std::span<const Victim> victims_;
   const PreemptionAsk& ask_;
+  std::int64_t cost_max_;  ///< what a plan may cost to be better than the best so far
   std::uint32_t tries_ = kPreemptionTries;
   std::vector<Unit> units_;  ///< that may still be taken, cheapest first
   std::size_t failed_ = 0;   ///< with the first so many gone, the job does not fit
@@ -199,29 +210,32 @@ void Search::strike(Out&& out) {
 
 /// Of the prefix, what holds something on the nodes the job is placed on; of a job whose rest does,
 /// everything.
-std::vector<Unit> Search::touched() const {
-  std::vector<bool> wanted(view_.topology().node_count());
+Search::Touched Search::touched() const {
+  std::vector<std::uint64_t> wanted(view_.topology().node_count());
   for (const PlacedGang& gang : gangs_) {
-    for (const NodeDevices& entry : gang.allocation.ranks) wanted[entry.node.value()] = true;
-    for (const NodeDevices& entry : gang.allocation.idle) wanted[entry.node.value()] = true;
+    for (const NodeDevices& at : gang.allocation.ranks) wanted[at.node.value()] |= at.devices;
+    for (const NodeDevices& at : gang.allocation.idle) wanted[at.node.value()] |= at.devices;
   }
-  const auto touches = [&](const Unit& unit) {
-    bool any = false;
-    for_each_piece(victims_[unit.victim], unit.part, [&](const Allocation& held, const HostNeeds&) {
-      for (const NodeDevices& entry : held.ranks) any = any || wanted[entry.node.value()];
-      for (const NodeDevices& entry : held.idle) any = any || wanted[entry.node.value()];
-    });
-    return any;
-  };
+  Touched touched;
   std::vector<bool> whole(victims_.size());
-  std::vector<Unit> kept;
   for (std::size_t i = length_; i-- > 0;) {
     const Unit& unit = units_[i];
-    if (!whole[unit.victim] && !touches(unit)) continue;
+    bool near = whole[unit.victim];
+    bool in_the_way = false;
+    const auto look = [&](const NodeDevices& at) {
+      near = near || wanted[at.node.value()] != 0;
+      in_the_way = in_the_way || (wanted[at.node.value()] & at.devices) != 0;
+    };
+    for_each_piece(victims_[unit.victim], unit.part, [&](const Allocation& held, const HostNeeds&) {
+      std::for_each(held.ranks.begin(), held.ranks.end(), look);
+      std::for_each(held.idle.begin(), held.idle.end(), look);
+    });
+    if (!near) continue;
+    if (in_the_way && !whole[unit.victim]) touched.cost += unit.cost;
     whole[unit.victim] = whole[unit.victim] || unit.rest();
-    kept.push_back(unit);
+    touched.units.push_back(unit);
   }
-  return kept;
+  return touched;
 }
 
 /// Puts back, dearest first, each unit without which the job fits all the same.
@@ -245,17 +259,22 @@ void Search::leave_out(std::vector<Unit>& kept) {
   });
 }
 
-/// The plan the present prefix leads to.
-PreemptionPlan Search::refine() {
-  std::vector<Unit> kept = touched();
+/// The plan the present prefix leads to, if it can cost `cost_max_`.
+std::optional<PreemptionPlan> Search::refine() {
+  Touched kept = touched();
+  if (kept.cost > cost_max_) return std::nullopt;
   trial_.reset(view_);
-  for (const Unit& unit : kept) remove(trial_, unit);
+  for (const Unit& unit : kept.units) remove(trial_, unit);
   if (std::optional<std::vector<PlacedGang>> gangs = place(trial_.view())) {
     gangs_ = *std::move(gangs);
-    leave_out(kept);
-    return plan_of(std::move(kept));
+    leave_out(kept.units);
+  } else {
+    const auto first = units_.begin();
+    kept.units.assign(first, first + static_cast<std::ptrdiff_t>(length_));
   }
-  return plan_of({units_.begin(), units_.begin() + static_cast<std::ptrdiff_t>(length_)});
+  PreemptionPlan plan = plan_of(std::move(kept.units));
+  if (plan.cost > cost_max_) return std::nullopt;
+  return plan;
 }
 
 PreemptionPlan Search::plan_of(std::vector<Unit> kept) const {
@@ -277,22 +296,20 @@ PreemptionPlan Search::plan_of(std::vector<Unit> kept) const {
 
 std::optional<PreemptionPlan> Search::run() {
   if (fits_with(0)) return PreemptionPlan{.gangs = gangs_};
-  std::int64_t cost_max = ask_.cost_max;
   std::optional<PreemptionPlan> best;
-  strike([&](const Unit& unit) { return unit.cost > cost_max; });
+  strike([&](const Unit& unit) { return unit.cost > cost_max_; });
   while (grow()) {
     const Unit last = units_[length_ - 1];
-    PreemptionPlan plan = refine();
-    if (const std::optional<std::uint32_t> spared = ask_.object(plan)) {
-      strike([&](const Unit& unit) { return unit.victim == *spared; });
-      continue;
-    }
-    if (plan.cost <= cost_max) {
-      cost_max = plan.cost - 1;
+    if (std::optional<PreemptionPlan> plan = refine()) {
+      if (const std::optional<std::uint32_t> spared = ask_.object(*plan)) {
+        strike([&](const Unit& unit) { return unit.victim == *spared; });
+        continue;
+      }
+      cost_max_ = plan->cost - 1;
       best = std::move(plan);
     }
     strike([&](const Unit& unit) {
-      return unit.cost > cost_max || (unit.victim == last.victim && unit.part == last.part);
+      return unit.cost > cost_max_ || (unit.victim == last.victim && unit.part == last.part);
     });
   }
   return best;

@@ -65,8 +65,8 @@ struct PreemptionAsk {
   /// A victim of the plan that must not be in it; nothing when the plan may be carried out. A
   /// victim named once is left alone from then on.
   std::function<std::optional<std::uint32_t>(const PreemptionPlan&)> object;
-  std::uint32_t devices =
-      1;  ///< of the job: a larger victim is worth no more than one of this size
+  /// Of the job: a larger victim is worth no more than one of this size.
+  std::uint32_t devices = 1;
   std::int64_t cost_max = std::numeric_limits<std::int64_t>::max();
 };
 
@@ -79,6 +79,6 @@ struct PreemptionAsk {
                                                             std::span<const Victim> victims,
                                                             const PreemptionAsk& ask);
 
-inline constexpr std::uint32_t kPreemptionTries = 256;
+inline constexpr std::uint32_t kPreemptionTries = 512;
 
 }  // namespace orrery
