@@ -186,28 +186,56 @@ std::vector<NodeDevices> random_gang(const Topology& topology, Rng& rng) {
   return gang;
 }
 
+Result<Topology> example(const std::string& name) {
+  const Result<FleetSpec> spec =
+      load_fleet_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/fleets/" + name + ".yaml");
+  EXPECT_TRUE(spec) << name;
+  return build_topology(*spec, builtin_facts());
+}
+
+/// 48 DGX H100 on a network of this kind.
+Result<Topology> network_of_kind(const std::string& kind) {
+  const Result<Document> document = Document::parse(
+      "apiVersion: orrery/v1\nkind: Fleet\nname: test\nsites:\n- name: site\n  halls:\n"
+      "  - name: hall\n    pods:\n    - racks: [{count: 12, cooling: in-row-or-dense-air, "
+      "nodes: [{type: dgx-h100, count: 4}]}]\n  fabrics:\n  - {name: f, type: ib-ndr, "
+      "topology: " +
+          kind + "}\n",
+      "fleet.yaml");
+  const Result<FleetSpec> spec = read_fleet_spec(*document);
+  EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
+  return build_topology(*spec, builtin_facts());
+}
+
+void expect_like_reference(Topology topology, const std::string& name) {
+  Fleet fleet(std::move(topology));
+  Rng rng(11);
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      fleet.set_link(LinkId(static_cast<std::uint32_t>(rng.below(fleet.topology().link_count()))),
+                     {.health = static_cast<float>(rng.below(4)) / 3,
+                      .load = static_cast<float>(rng.below(4)) / 4});
+    }
+    const std::vector<NodeDevices> gang = random_gang(fleet.topology(), rng);
+    const Placement fast = placement_of(gang, fleet.view());
+    const Placement slow = reference_placement(gang, fleet.view());
+    EXPECT_EQ(fast.domain_ranks, slow.domain_ranks) << name << " round " << round;
+    EXPECT_EQ(fast.tier, slow.tier) << name << " round " << round;
+    EXPECT_EQ(fast.scale_out_quality, slow.scale_out_quality) << name << " round " << round;
+  }
+}
+
 TEST(Placement, is_what_looking_every_device_up_gives) {
   for (const char* name : {"superpod-h100", "gb200-nvl72-8racks", "two-regions", "mi300x-512"}) {
-    const Result<FleetSpec> spec =
-        load_fleet_spec(std::string(ORRERY_SOURCE_DIR) + "/examples/fleets/" + name + ".yaml");
-    ASSERT_TRUE(spec) << name;
-    Result<Topology> topology = build_topology(*spec, builtin_facts());
-    ASSERT_TRUE(topology) << name;
-    Fleet fleet(*std::move(topology));
-    Rng rng(11);
-    for (int round = 0; round < 60; ++round) {
-      for (int i = 0; i < 20; ++i) {
-        fleet.set_link(LinkId(static_cast<std::uint32_t>(rng.below(fleet.topology().link_count()))),
-                       {.health = static_cast<float>(rng.below(4)) / 3,
-                        .load = static_cast<float>(rng.below(4)) / 4});
-      }
-      const std::vector<NodeDevices> gang = random_gang(fleet.topology(), rng);
-      const Placement fast = placement_of(gang, fleet.view());
-      const Placement slow = reference_placement(gang, fleet.view());
-      EXPECT_EQ(fast.domain_ranks, slow.domain_ranks) << name << " round " << round;
-      EXPECT_EQ(fast.tier, slow.tier) << name << " round " << round;
-      EXPECT_EQ(fast.scale_out_quality, slow.scale_out_quality) << name << " round " << round;
-    }
+    Result<Topology> topology = example(name);
+    ASSERT_TRUE(topology) << topology.error().text();
+    expect_like_reference(*std::move(topology), name);
+  }
+  for (const char* kind : {"fat-tree, unit_nodes: 4, leaf_oversubscription: 2", "dragonfly",
+                           "dragonfly+", "rail-only-fat-tree, unit_nodes: 16"}) {
+    Result<Topology> topology = network_of_kind(kind);
+    ASSERT_TRUE(topology) << topology.error().text();
+    expect_like_reference(*std::move(topology), kind);
   }
 }
 
