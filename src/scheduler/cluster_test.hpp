@@ -101,6 +101,7 @@ class TestCluster {
     }
     return nullptr;
   }
+  [[nodiscard]] const JobRequest& request(JobId id) const { return requests_[id.value()]; }
   [[nodiscard]] const std::vector<RunningJob>& running() const { return running_; }
   [[nodiscard]] std::vector<RunningJob>& running() { return running_; }
 

@@ -26,7 +26,7 @@ struct StartJob {
 /// A running job gives back its devices and waits again.
 struct PreemptJob {
   JobId job;
-  JobId in_favour_of;
+  JobId in_favour_of;  ///< none: a power limit
   double lost_device_seconds = 0;
 };
 
@@ -41,10 +41,11 @@ struct ResizeJob {
   double cost_device_seconds = 0;    ///< checkpoint, restart, lost work
 };
 
-/// A running job goes on at another clock.
+/// A gang of a running job goes on at another clock.
 struct SetClock {
   JobId job;
-  double clock = 1;
+  std::uint32_t gang = 0;  ///< position among the job's
+  GangTerms terms;         ///< with the clock and the draw
 };
 
 /// A plan is missing in the table.

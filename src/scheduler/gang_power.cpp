@@ -5,6 +5,12 @@
 namespace orrery {
 namespace {
 
+PowerLoad load_of(double clock_bound) {
+  return {.compute_share = clock_bound, .network_share = 1 - clock_bound};
+}
+
+}  // namespace
+
 std::vector<NodeShare> shares_of(const PlacedGang& gang) {
   const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
   std::vector<NodeShare> nodes;
@@ -15,7 +21,22 @@ std::vector<NodeShare> shares_of(const PlacedGang& gang) {
   return nodes;
 }
 
-}  // namespace
+std::vector<ClockStep> ladder_of(const Situation& situation, const JobRequest& job,
+                                 const PlacedGang& gang) {
+  if (situation.costs == nullptr) return {};
+  const GangOption& option = job.roles[gang.role].options[gang.option];
+  const Topology& topology = situation.fleet.topology();
+  const DomainId rack = topology.place(gang.allocation.ranks.front().node).rack;
+  const DeviceCosts* costs =
+      situation.costs->find(option.gang.type, topology.ancestor(rack, Level::kSite));
+  if (costs == nullptr || !costs->power) return {};
+  const PlanEntry* entry =
+      situation.plans != nullptr && option.plan ? situation.plans->find(*option.plan) : nullptr;
+  const double bound = entry != nullptr && *entry ? entry->value().front().clock_bound : 1;
+  Result<std::vector<ClockStep>> ladder = clock_ladder(*costs->power, load_of(bound));
+  if (!ladder) return {};
+  return *std::move(ladder);
+}
 
 std::vector<NodeDraw> draws_of_gang(const PowerTree& tree, const PlacedGang& gang, Watts each) {
   return draws_of(tree, shares_of(gang), each);
@@ -28,9 +49,8 @@ std::optional<PowerShortfall> settle_power(const PowerQuestion& question, const 
   std::optional<PowerShortfall> shortfall =
       question.budget.check(question.caps, draws_of(tree, nodes, terms.draw));
   if (!shortfall || question.model == nullptr) return shortfall;
-  const PowerLoad load{.compute_share = question.clock_bound,
-                       .network_share = 1 - question.clock_bound};
-  const Result<std::vector<ClockStep>> ladder = clock_ladder(*question.model, load);
+  const Result<std::vector<ClockStep>> ladder =
+      clock_ladder(*question.model, load_of(question.clock_bound));
   if (!ladder) return shortfall;
   const auto step = clock_for(question.budget, question.caps, {.nodes = nodes, .ladder = *ladder});
   if (!step) return step.error();

@@ -8,8 +8,16 @@
 #include "scheduler/placed_gang.hpp"
 #include "scheduler/power_budget.hpp"
 #include "scheduler/power_clock.hpp"
+#include "scheduler/situation.hpp"
 
 namespace orrery {
+
+/// Devices of a gang by node, shares as fractions.
+[[nodiscard]] std::vector<NodeShare> shares_of(const PlacedGang& gang);
+
+/// Clocks a placed gang can run at, by its plan and what is known of its devices; none: unknown.
+[[nodiscard]] std::vector<ClockStep> ladder_of(const Situation& situation, const JobRequest& job,
+                                               const PlacedGang& gang);
 
 /// Beyond the idle draw of its nodes, while each device draws `each`. O(nodes).
 [[nodiscard]] std::vector<NodeDraw> draws_of_gang(const PowerTree& tree, const PlacedGang& gang,

@@ -28,6 +28,7 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
 
 PassResult Pass::run(PassKind kind) {
   kind_ = kind;
+  relieve_power();
   start_reserved();
   if (makes_reservations()) open_timeline();
   if (policy_.preemption == PreemptionRule::kByOrder) {
@@ -37,7 +38,12 @@ PassResult Pass::run(PassKind kind) {
   } else {
     run_in_order();
   }
-  if (kind == PassKind::kFull) grow_elastic();
+  if (kind == PassKind::kFull) {
+    raise_clocks();
+    grow_elastic();
+    if (policy_.choice == OptionChoice::kCheapest) move_jobs();
+  }
+  stagger_starts();
   return std::move(result_);
 }
 

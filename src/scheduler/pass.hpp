@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "scheduler/job_placer.hpp"
+#include "scheduler/power_clock.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/reserved.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/start_ramp.hpp"
 #include "scheduler/timeline.hpp"
 
 namespace orrery {
@@ -75,6 +77,12 @@ class Pass {
   [[nodiscard]] bool makes_reservations() const;
   void open_timeline();
   void reserve(const WaitingJob& job, const Refusal& refusal);
+  void relieve_power();
+  void raise_clocks();
+  void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step);
+  void stagger_starts();
+  void move_jobs();
+  [[nodiscard]] bool move(std::uint32_t running);
   void grow_elastic();
   void grow(const RunningJob& job, const RoleRequest& role);
   /// What it goes on with; nothing when it has to stop.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -132,6 +133,7 @@ struct Policy {
   Seconds horizon{3600};               ///< over which stranded devices cost
   Seconds patience{6 * 3600};          ///< for which a job may wait for better hardware by choice
   Seconds unknown_run{3600};           ///< assumed of a job without an estimate
+  std::optional<Watts> start_ramp;     ///< by which starts may raise the draw in a second
   double oversubscription = 1;         ///< of a device, by preemptible shares
   std::uint32_t offers = 3;            ///< placements priced an option
   std::uint32_t budget = 100'000;      ///< candidates an incremental pass prices
@@ -158,6 +160,7 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("horizon", p.horizon);
   visitor.optional("patience", p.patience);
   visitor.optional("unknown_run", p.unknown_run);
+  visitor.optional("start_ramp", p.start_ramp);
   visitor.optional("oversubscription", p.oversubscription);
   visitor.optional("offers", p.offers);
   visitor.optional("budget", p.budget);

@@ -1,0 +1,253 @@
+// What holds after every pass, whatever the fleet, the queue and the policy.
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include "base/rng.hpp"
+#include "scheduler/cluster_test.hpp"
+#include "scheduler/gang_pricing.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kTenants =
+    "- {name: a, guarantee: {h100: 48}, limit: {h100: 96}}\n"
+    "- {name: b, guarantee: {h100: 32}, weight: 2}\n- {name: c}\n";
+
+JobRequest random_job(const TestCluster& cluster, Rng& rng) {
+  const std::uint32_t sizes[] = {1, 2, 4, 8, 8, 16, 24, 32, 64};
+  const std::uint32_t devices = sizes[rng.below(std::size(sizes))];
+  JobRequest job =
+      cluster.job(devices, Duration::minutes(static_cast<std::int64_t>(10 + rng.below(200))));
+  const char* names[] = {"a", "b", "c"};
+  job.tenant = *cluster.tenants().find(names[rng.below(3)]);
+  job.priority = static_cast<std::int32_t>(rng.below(3));
+  job.preemptible = rng.below(2) == 0;
+  job.kind = job.preemptible ? JobKind::kBatch : JobKind::kTrain;
+  if (rng.below(8) == 0) job.kind = JobKind::kServe;
+  if (devices > 8 && rng.below(3) == 0) {
+    job.roles[0].options[0].gang.required = TopologyLevel::kPod;
+  }
+  if (devices == 1 && rng.below(2) == 0) job.roles[0].options[0].gang.share = 250;
+  if (devices >= 16 && rng.below(3) == 0) {
+    job.roles[0].devices_min = devices / 2;
+    job.roles[0].options.push_back({cluster.gang(devices / 2), 0.55, std::nullopt});
+    job.preemptible = true;
+  }
+  return job;
+}
+
+/// Nodes ready, devices taken once unless shared, host and counts as the running jobs say.
+void expect_sound(const TestCluster& cluster) {
+  std::map<NodeId, std::uint64_t> whole;
+  using Seat = std::pair<NodeId, std::uint64_t>;
+  std::map<Seat, std::uint32_t> shares;
+  for (const RunningJob& job : cluster.running()) {
+    std::size_t gangs = 0;
+    for (const RoleRequest& role : job.request->roles) gangs += role.gangs;
+    EXPECT_EQ(job.gangs.size(), gangs) << "gangs start whole";
+    for (const PlacedGang& gang : job.gangs) {
+      const GangRequest& asked = job.request->roles[gang.role].options[gang.option].gang;
+      EXPECT_EQ(gang.allocation.devices(), asked.devices);
+      for (const NodeDevices& at : gang.allocation.ranks) {
+        if (gang.allocation.share < kWholeDevice) {
+          std::uint32_t& used = shares[Seat(at.node, at.devices)];
+          used += gang.allocation.share;
+          EXPECT_LE(used, kWholeDevice);
+          continue;
+        }
+        EXPECT_EQ(whole[at.node] & at.devices, 0u) << "one job a device";
+        whole[at.node] |= at.devices;
+      }
+    }
+  }
+  for (const auto& [seat, used] : shares) {
+    EXPECT_EQ(whole[seat.first] & seat.second, 0u) << "shared or whole, never both";
+  }
+}
+
+void expect_inside_level(const TestCluster& cluster) {
+  for (const RunningJob& job : cluster.running()) {
+    for (const PlacedGang& gang : job.gangs) {
+      const GangRequest& asked = job.request->roles[gang.role].options[gang.option].gang;
+      if (asked.required != TopologyLevel::kPod) continue;
+      const PlaceId pod =
+          cluster.tree().around(gang.allocation.ranks.front().node, TopologyLevel::kPod);
+      for (const NodeDevices& at : gang.allocation.ranks) {
+        EXPECT_EQ(cluster.tree().around(at.node, TopologyLevel::kPod), pod);
+      }
+    }
+  }
+}
+
+/// Only preemptible jobs yield, and no tenant that only gives falls below its guarantee.
+void expect_rightful(TestCluster& cluster, const PassResult& result) {
+  TenantUsage usage = cluster.usage();
+  std::map<TenantId, bool> gives;
+  const auto add = [&](const JobRequest& job, std::span<const PlacedGang> gangs, int sign) {
+    for (const PlacedGang& gang : gangs) {
+      const GangRequest& asked = job.roles[gang.role].options[gang.option].gang;
+      usage.apply(
+          {job.tenant, asked.type, rank_of(job), sign * static_cast<std::int64_t>(asked.devices)});
+    }
+  };
+  for (const Decision& decision : result.decisions) {
+    if (const auto* start = std::get_if<StartJob>(&decision)) {
+      add(cluster.request(start->job), start->gangs, 1);
+    }
+    if (const auto* resize = std::get_if<ResizeJob>(&decision)) {
+      add(cluster.request(resize->job), cluster.find(resize->job)->gangs, -1);
+      add(cluster.request(resize->job), resize->gangs, 1);
+    }
+    const auto* preempt = std::get_if<PreemptJob>(&decision);
+    if (preempt == nullptr) continue;
+    const RunningJob* victim = cluster.find(preempt->job);
+    ASSERT_NE(victim, nullptr);
+    EXPECT_TRUE(victim->request->preemptible);
+    gives.emplace(victim->request->tenant, true);
+    for (const Reservation& slot : result.reservations) {
+      if (slot.job == preempt->in_favour_of) gives[cluster.request(slot.job).tenant] = false;
+    }
+    add(*victim->request, victim->gangs, -1);
+  }
+  for (const auto& [tenant, only] : gives) {
+    if (!only) continue;
+    const std::int64_t floor = cluster.tenants().guarantee(tenant, FleetTypeId(0)).value_or(0);
+    EXPECT_GE(usage.used(tenant, FleetTypeId(0)), floor);
+  }
+}
+
+TEST(PassInvariants, HoldOnRandomQueuesUnderEveryPolicy) {
+  for (const std::string_view policy : policy_names()) {
+    TestCluster cluster(small_h100(), kTenants);
+    Rng rng = Rng::stream(5, policy);
+    const Policy rules = *policy_named(policy);
+    for (int step = 0; step < 150; ++step) {
+      if (rng.below(3) != 0) cluster.submit(random_job(cluster, rng));
+      if (!cluster.running().empty() && rng.below(3) == 0) {
+        cluster.finish(cluster.running()[rng.below(cluster.running().size())].id);
+      }
+      const PassKind kind = rng.below(5) == 0 ? PassKind::kFull : PassKind::kIncremental;
+      const PassResult decided = cluster.scheduler().decide(cluster.situation(), rules, kind);
+      if (rules.quotas == Quotas::kHeld) expect_rightful(cluster, decided);
+      cluster.pass(std::string(policy), kind);
+      expect_sound(cluster);
+      expect_inside_level(cluster);
+      if (rules.quotas == Quotas::kHeld) {
+        const TenantId a = *cluster.tenants().find("a");
+        EXPECT_LE(cluster.usage().used(a, FleetTypeId(0)), 96) << "limits hold";
+      }
+      cluster.wait(Duration::minutes(static_cast<std::int64_t>(rng.below(10))));
+    }
+  }
+}
+
+TEST(PassInvariants, NothingMovesForEverWhenNothingChanges) {
+  for (const char* policy : {"capacity", "hardware-aware", "srtf", "las"}) {
+    TestCluster cluster(small_h100(), kTenants);
+    Rng rng(17);
+    for (int i = 0; i < 60; ++i) cluster.submit(random_job(cluster, rng));
+    int quiet = 0;
+    for (int pass = 0; pass < 200 && quiet < 3; ++pass) {
+      const PassResult result = cluster.pass(policy, PassKind::kFull);
+      quiet = result.decisions.empty() ? quiet + 1 : 0;
+    }
+    EXPECT_GE(quiet, 3) << policy;
+  }
+}
+
+TEST(PassInvariants, NobodyStarvesUnderFairPolicies) {
+  for (const char* policy : {"capacity", "hardware-aware"}) {
+    TestCluster cluster(small_h100(), kTenants);
+    Rng rng(23);
+    JobRequest large = cluster.job(64, Duration::minutes(30));
+    large.tenant = *cluster.tenants().find("c");
+    const JobId patient = cluster.submit(large);
+    bool started = false;
+    // Small jobs keep coming, enough to fill the fleet more than once.
+    for (int step = 0; step < 400 && !started; ++step) {
+      for (int i = 0; i < 3; ++i) {
+        JobRequest small = cluster.job(8, Duration::minutes(20));
+        small.tenant = *cluster.tenants().find(rng.below(2) == 0 ? "a" : "b");
+        cluster.submit(small);
+      }
+      const std::vector<RunningJob> running = cluster.running();
+      for (const RunningJob& job : running) {
+        if (job.expected_end <= cluster.now()) cluster.finish(job.id);
+      }
+      cluster.pass(policy, PassKind::kFull);
+      started = cluster.runs(patient);
+      cluster.wait(Duration::minutes(3));
+    }
+    EXPECT_TRUE(started) << policy;
+  }
+}
+
+/// Every way to put units on nodes, one or more a node.
+void each_allocation(const TestCluster& cluster, const GangRequest& gang,
+                     const std::function<void(const Allocation&)>& visit) {
+  Allocation allocation;
+  const FleetView view = cluster.situation().fleet;
+  const std::function<void(std::uint32_t, std::uint32_t)> from = [&](std::uint32_t node,
+                                                                     std::uint32_t left) {
+    if (left == 0) return visit(allocation);
+    if (node == view.topology().node_count()) return;
+    from(node + 1, left);
+    std::uint64_t free = view.node(NodeId(node)).free_mask;
+    std::uint64_t taken = 0;
+    for (std::uint32_t units = 1; units <= left; ++units) {
+      for (std::uint32_t i = 0; i < gang.node_devices; ++i) {
+        if (free == 0) return;
+        taken |= free & (~free + 1);
+        free &= free - 1;
+      }
+      allocation.ranks.push_back({NodeId(node), taken});
+      from(node + 1, left - units);
+      allocation.ranks.pop_back();
+    }
+  };
+  from(0, gang.devices / gang.node_devices);
+}
+
+TEST(PassInvariants, PricesAreNearTheBestOfAllPlacements) {
+  Rng rng(31);
+  double excess = 0;
+  int exact = 0;
+  int cases = 0;
+  while (cases < 200) {
+    TestCluster cluster(one_hall(
+        "    - count: 2\n      racks:\n      - count: 2\n        cooling: in-row-or-dense-air\n"
+        "        nodes: [{type: dgx-h100, count: 2}]\n"));
+    for (std::uint32_t n = 0; n < 8; ++n) {
+      cluster.fleet().set_free(NodeId(n), rng.below(3) == 0 ? 0xff : rng.next_u64() & 0xff);
+    }
+    const std::uint32_t sizes[] = {1, 2, 4, 8, 16};
+    JobRequest request = cluster.job(sizes[rng.below(std::size(sizes))]);
+    const JobId id = cluster.submit(request);
+    const GangRequest gang = request.roles[0].options[0].gang;
+    const Situation before = cluster.situation();
+    const Policy policy = *policy_named("hardware-aware");
+    const PriceContext context{before, policy, before.fleet};
+    std::optional<std::int64_t> best;
+    const WaitingJob waiting = before.waiting[0];
+    each_allocation(cluster, gang, [&](const Allocation& allocation) {
+      const PlacedGang placed{0, 0, allocation, {}};
+      const auto terms = terms_of(context, waiting, placed);
+      const std::int64_t price = price_of(context, waiting, placed, *terms).total();
+      best = best ? std::min(*best, price) : price;
+    });
+    const PassResult result = cluster.scheduler().decide(before, policy, PassKind::kIncremental);
+    ASSERT_EQ(result.waiting.empty(), best.has_value());
+    if (!best) continue;
+    const auto& start = std::get<StartJob>(result.decisions.front());
+    EXPECT_EQ(start.job, id);
+    ++cases;
+    excess += static_cast<double>(start.price->total() - *best) / static_cast<double>(*best);
+    exact += start.price->total() == *best ? 1 : 0;
+  }
+  printf("exact optima: %d of %d, mean excess %.3f %%\n", exact, cases, excess / cases * 100);
+  EXPECT_LE(excess / cases, 0.02);
+}
+
+}  // namespace
+}  // namespace orrery
