@@ -22,6 +22,20 @@ BytesPerSecond nic_rate(const ScaleOutFabric& fabric, const NodeType& node, int 
   return std::min(node.compute_nic_rate.quantity, fabric.port_bandwidth * planes);
 }
 
+// Nodes fill units and pods in order, so those of a unit that are neighbours in the fleet are a
+// run.
+std::vector<NodeRun> runs_within(const FabricInstance& instance, NetworkTier tier) {
+  std::vector<NodeRun> runs;
+  for (std::uint32_t i = 0; i < instance.nodes.size(); ++i) {
+    const NodeId node = instance.nodes[i];
+    const bool joined = i > 0 && node.value() == instance.nodes[i - 1].value() + 1 &&
+                        instance.graph.tier_between(i - 1, i) <= tier;
+    if (!joined) runs.push_back({node, 0});
+    ++runs.back().count;
+  }
+  return runs;
+}
+
 }  // namespace
 
 Status TopologyBuilder::build_fabrics() {
@@ -55,6 +69,8 @@ Status TopologyBuilder::add_fabric(const FabricSpec& spec, std::uint32_t site_in
                        fmt::format("fabric \"{}\": {}", spec.name, graph.error().message));
   }
   instance.graph = *std::move(graph);
+  instance.leaf_units = runs_within(instance, NetworkTier::kLeaf);
+  instance.pods = runs_within(instance, NetworkTier::kSpine);
   instance.first_link = topology_.link_count_;
   topology_.link_count_ += instance.graph.link_count();
   topology_.fabrics_.push_back(std::move(instance));

@@ -106,6 +106,14 @@ struct PowerDomain {
   Watts typical_power;  ///< under a training job
 };
 
+/// Neighbouring nodes.
+struct NodeRun {
+  NodeId first;
+  std::uint32_t count = 0;
+
+  friend bool operator==(const NodeRun&, const NodeRun&) = default;
+};
+
 /// One scale-out fabric and the nodes on it.
 struct FabricInstance {
   std::string name;
@@ -114,7 +122,9 @@ struct FabricInstance {
   Routing routing = Routing::kEcmp;
   bool in_network_reduction = false;
   Fabric graph;
-  std::vector<NodeId> nodes;     ///< by the graph's node index
+  std::vector<NodeId> nodes;  ///< by the graph's node index
+  std::vector<NodeRun> leaf_units;
+  std::vector<NodeRun> pods;     ///< or dragonfly groups
   std::uint32_t first_link = 0;  ///< fleet-wide id of its link 0
 };
 
@@ -129,19 +139,12 @@ struct SiteFacts {
 
 class Topology;
 
-/// Neighbouring nodes.
-struct NodeRun {
-  NodeId first;
-  std::uint32_t count = 0;
-
-  friend bool operator==(const NodeRun&, const NodeRun&) = default;
-};
-
 /// The runs of neighbouring nodes of a fabric between which traffic stays within a tier: kLeaf,
-/// those under one leaf unit or router; kSpine, those of one pod or dragonfly group. Ascending; a
-/// node alone is a run of one. O(nodes of the fabric).
-[[nodiscard]] std::vector<NodeRun> network_groups(const Topology& topology, FabricId fabric,
-                                                  NetworkTier tier);
+/// those under one leaf unit or router; kSpine, those of one pod or dragonfly group. They cover the
+/// fabric's nodes, ascending; a node that shares the tier with neither neighbour is a run of one.
+/// Made with the topology. Precondition: kLeaf or kSpine.
+[[nodiscard]] std::span<const NodeRun> network_groups(const Topology& topology, FabricId fabric,
+                                                      NetworkTier tier);
 
 /// What the switches and storage systems of a site draw, where their makers say how much.
 [[nodiscard]] Watts shared_power(const Topology& topology, const SiteFacts& site);
