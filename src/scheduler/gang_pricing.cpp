@@ -291,6 +291,15 @@ Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedG
   return sum.price();
 }
 
+Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,
+                         double device_seconds) {
+  const FleetTypeId type = job.request->roles.front().options.front().gang.type;
+  const double hire = hire_of(any_costs(context, type));
+  Price price;
+  price[PriceTerm::kLostWork] = micro(context.policy.weights.lost_work * device_seconds * hire);
+  return price;
+}
+
 double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang) {
   constexpr double kRackShare = 0.25;
   const Topology& topology = view.topology();

@@ -42,6 +42,10 @@ struct IdealGang {
 [[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
                              const PlacedGang& gang, const GangTerms& terms);
 
+/// The term kLostWork: device-seconds of work that is done again because of the job.
+[[nodiscard]] Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,
+                                       double device_seconds);
+
 /// Devices that a gang leaves stranded, less those it frees from that: a node with f of its d
 /// devices free strands f (1 - f/d) of them, a rack a quarter of the same. `view` is before the
 /// gang.

@@ -139,8 +139,9 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
       kept.push_back(*std::move(smaller));
       continue;
     }
-    result_.decisions.emplace_back(
-        PreemptJob{s_.running[i].id, job.id, lost_device_seconds(s_.running[i])});
+    const double lost = lost_device_seconds(s_.running[i]);
+    slot.lost_device_seconds += lost;
+    result_.decisions.emplace_back(PreemptJob{s_.running[i].id, job.id, lost});
   }
   m_.reserved_->cover(kept);
   kept.insert(kept.end(), slot.gangs.begin(), slot.gangs.end());

@@ -77,8 +77,16 @@ void Pass::start_reserved() {
 
 bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
   FoundOrRefusal found = with_terms(m_.now_->view(), job, slot.gangs);
-  if (found) start(job, *std::move(found));
-  return found.has_value();
+  if (!found) return false;
+  if (policy_.choice == OptionChoice::kCheapest) {
+    const PriceContext context = context_of(m_.now_->view());
+    found->price = price_of_lost_work(context, job, slot.lost_device_seconds);
+    for (std::size_t i = 0; i < found->gangs.size(); ++i) {
+      *found->price += price_of(context, job, found->gangs[i], found->terms[i]);
+    }
+  }
+  start(job, *std::move(found));
+  return true;
 }
 
 void Pass::hold(JobId job) { held_.insert(std::lower_bound(held_.begin(), held_.end(), job), job); }

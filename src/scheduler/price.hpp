@@ -55,6 +55,10 @@ struct Price {
     for (const std::int64_t term : micro_dollars) sum += term;
     return sum;
   }
+  Price& operator+=(const Price& other) {
+    for (std::size_t i = 0; i < kPriceTerms; ++i) micro_dollars[i] += other.micro_dollars[i];
+    return *this;
+  }
   friend bool operator==(const Price&, const Price&) = default;
 };
 

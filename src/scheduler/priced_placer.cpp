@@ -163,9 +163,7 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
       here.view = trial_.view();
       auto best = place_gang(here, {&job, index, priced.gangs, avoid}, rules);
       if (!best) return tl::unexpected(best.error());
-      for (std::size_t t = 0; t < kPriceTerms; ++t) {
-        priced.price.micro_dollars[t] += best->price.micro_dollars[t];
-      }
+      priced.price += best->price;
       const std::optional<Duration>& length = best->terms.length;
       priced.length =
           priced.length && length ? std::optional(std::max(*priced.length, *length)) : std::nullopt;

@@ -63,6 +63,7 @@ struct Reservation {
   JobId job;
   Instant start;
   std::vector<PlacedGang> gangs;
+  double lost_device_seconds = 0;  ///< of those who leave it
 };
 
 struct Situation {
