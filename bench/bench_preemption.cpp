@@ -1,4 +1,5 @@
-// How fast a preemption is planned on a full fleet, and how near the cheapest node it comes.
+// How fast a preemption is planned on a full fleet and how near the cheapest it comes; how fast a
+// fleet full of holes is defragmented.
 #include <algorithm>
 #include <deque>
 
@@ -9,6 +10,7 @@
 #include "hardware/builtin_catalog.hpp"
 #include "scheduler/placer.hpp"
 #include "scheduler/preemption.hpp"
+#include "scheduler/repack.hpp"
 
 namespace orrery {
 namespace {
@@ -35,6 +37,7 @@ std::string spec_text() {
 struct Running {
   std::deque<Allocation> allocations;
   std::deque<HeldGang> held;
+  std::deque<GangRequest> requests;
   std::vector<Victim> victims;
 };
 
@@ -55,6 +58,7 @@ Running fill(Fleet& fleet, Placer& placer) {
     take(fleet, *found, {});
     running.allocations.push_back(*std::move(found));
     running.held.push_back({&running.allocations.back(), {}});
+    running.requests.push_back(request);
     // Lost work since the last checkpoint, up to an hour, and a restart of five minutes.
     const auto cost = static_cast<std::int64_t>(devices * (300'000 + rng.below(3'600'000)));
     running.victims.push_back({.gangs = std::span(&running.held.back(), 1), .cost = cost});
@@ -83,8 +87,17 @@ struct Asked {
   double target_ms;
 };
 
-void bench(Fleet& fleet, Placer& placer) {
-  const Running running = fill(fleet, placer);
+PlaceTry place_of(Placer& placer, const GangRequest& request) {
+  return [&placer, request](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+    AllocationOrRefusal found = placer.place(view, request);
+    if (!found) return std::nullopt;
+    std::vector<PlacedGang> gangs(1);
+    gangs[0].allocation = *std::move(found);
+    return gangs;
+  };
+}
+
+void bench_preemption(const Fleet& fleet, const Running& running, Placer& placer) {
   const std::string size =
       fmt::format("{} nodes x 8, {} jobs", fleet.topology().node_count(), running.victims.size());
   for (const Asked& asked : {Asked{"one accelerator", 1, TopologyLevel::kFleet, 200},
@@ -98,23 +111,15 @@ void bench(Fleet& fleet, Placer& placer) {
                               .devices = asked.devices,
                               .node_devices = std::min(asked.devices, 8u),
                               .required = asked.required};
-    std::uint32_t tries = 0;
     const PreemptionAsk ask{
-        .place = [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
-          ++tries;
-          AllocationOrRefusal found = placer.place(view, request);
-          if (!found) return std::nullopt;
-          std::vector<PlacedGang> gangs(1);
-          gangs[0].allocation = *std::move(found);
-          return gangs;
-        },
+        .place = place_of(placer, request),
         .object = [](const PreemptionPlan&) { return std::optional<std::uint32_t>(); },
         .devices = asked.devices};
     std::optional<PreemptionPlan> plan;
     const double seconds =
         seconds_of([&] { plan = plan_preemption(fleet.view(), running.victims, ask); });
     print_figure({.bench = "preemption",
-                  .name = fmt::format("{}: {} ({} tries, {} victims)", size, asked.name, tries,
+                  .name = fmt::format("{}: {} ({} victims)", size, asked.name,
                                       plan ? plan->yields.size() : 0),
                   .value = seconds * 1e3,
                   .unit = "ms",
@@ -130,6 +135,51 @@ void bench(Fleet& fleet, Placer& placer) {
   }
 }
 
+/// Two of five jobs end, so that holes are everywhere; the others may be moved.
+std::vector<MovableGang> shred(Fleet& fleet, const Running& running) {
+  Rng rng(2);
+  std::vector<MovableGang> left;
+  for (std::size_t i = 0; i < running.held.size(); ++i) {
+    if (rng.below(5) < 2) {
+      give_back(fleet, running.allocations[i], {});
+    } else {
+      left.push_back({running.held[i], &running.requests[i], running.victims[i].cost / 4});
+    }
+  }
+  return left;
+}
+
+void bench_moves(const Fleet& fleet, std::span<const MovableGang> movable, Placer& placer) {
+  const std::string size =
+      fmt::format("{} nodes x 8, {} gangs", fleet.topology().node_count(), movable.size());
+  const GangRequest request{
+      .type = FleetTypeId(0), .devices = 256, .node_devices = 8, .required = TopologyLevel::kPod};
+  const RoomGoal goal{place_of(placer, request), 256, std::int64_t{256} * 100'000'000};
+  const std::vector<RoomGoal> goals(8, goal);
+  std::vector<RoomPlan> rooms;
+  const double room_seconds =
+      seconds_of([&] { rooms = make_room(fleet.view(), movable, goals, placer); });
+  std::size_t moves = 0;
+  for (const RoomPlan& room : rooms) moves += room.moves.size();
+  print_figure({.bench = "preemption",
+                .name = fmt::format("{}: room for 8 gangs of a pod each ({} plans, {} moves)", size,
+                                    rooms.size(), moves),
+                .value = room_seconds * 1e3,
+                .unit = "ms"});
+  for (const TopologyLevel level : {TopologyLevel::kPod, TopologyLevel::kRack}) {
+    RepackPlan plan;
+    const RepackTerms terms{.level = level, .gain_per_device = 100'000'000};
+    const double seconds = seconds_of([&] { plan = repack(fleet.view(), movable, terms, placer); });
+    print_figure({.bench = "preemption",
+                  .name = fmt::format("{}: repack of {} ({} moves, {} whole before, {} after)",
+                                      size, level == TopologyLevel::kPod ? "pods" : "racks",
+                                      plan.moves.size(), plan.whole_before, plan.whole_after),
+                  .value = seconds * 1e3,
+                  .unit = "ms",
+                  .target = 10'000});
+  }
+}
+
 }  // namespace
 }  // namespace orrery
 
@@ -140,5 +190,7 @@ int main() {
   Fleet fleet(*build_topology(*read_fleet_spec(document), catalog));
   const PlaceTree tree(fleet.topology());
   Placer placer(tree);
-  bench(fleet, placer);
+  const Running running = fill(fleet, placer);
+  bench_preemption(fleet, running, placer);
+  bench_moves(fleet, shred(fleet, running), placer);
 }

@@ -25,6 +25,14 @@ inline std::string h100_racks(int racks, int nodes) {
       racks, nodes));
 }
 
+/// Racks of GB200 NVL72: 18 trays of four accelerators, one scale-up domain each.
+inline std::string nvl72_racks(int racks) {
+  return one_hall(fmt::format(
+      "    - name: su\n      racks:\n      - count: {}\n        cooling: direct-liquid-hybrid\n"
+      "        nodes: [{{type: gb200-nvl72-tray, count: 18}}]\n",
+      racks));
+}
+
 /// A live fleet, what runs on it, and a placer.
 struct RunningFleet {
   explicit RunningFleet(const std::string& yaml)

@@ -1,0 +1,51 @@
+// scheduler/moves_test.hpp - running gangs that may be moved, and moves carried out, for tests.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "scheduler/defragment.hpp"
+#include "scheduler/running_test.hpp"
+
+namespace orrery {
+
+/// Every gang of a fleet as movable, asking again for as many devices as it has, so many a node.
+struct MovableFleet {
+  MovableFleet(RunningFleet& of, std::uint32_t node_devices) : running(of) {
+    for (std::size_t i = 0; i < of.held.size(); ++i) {
+      const std::uint32_t devices = of.allocations[i].devices();
+      requests.push_back(gang_of(devices, std::min(devices, node_devices)));
+      gangs.push_back({of.held[i], &requests.back(), of.costs[i]});
+    }
+  }
+
+  /// Carries moves out one after the other: take() asserts that each target is free.
+  void carry_out(std::span<const GangMove> moves) {
+    for (const GangMove& move : moves) {
+      Allocation& held = running.allocations[move.gang];
+      EXPECT_EQ(held.devices(), move.to.devices());
+      take(running.fleet, move.to, gangs[move.gang].held.host);
+      give_back(running.fleet, held, gangs[move.gang].held.host);
+      held = move.to;
+    }
+  }
+
+  RunningFleet& running;
+  std::deque<GangRequest> requests;
+  std::vector<MovableGang> gangs;
+};
+
+/// The costs of the moves together; each gang moves once at most.
+inline std::int64_t cost_of(std::span<const GangMove> moves, std::span<const MovableGang> gangs) {
+  std::int64_t cost = 0;
+  std::vector<bool> moved(gangs.size());
+  for (const GangMove& move : moves) {
+    EXPECT_FALSE(moved[move.gang]) << "gang " << move.gang << " moves twice";
+    moved[move.gang] = true;
+    cost += gangs[move.gang].cost;
+  }
+  return cost;
+}
+
+}  // namespace orrery
