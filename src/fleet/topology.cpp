@@ -73,6 +73,19 @@ std::string Topology::power_name(PowerDomainId id) const {
   return domain.kind == PowerKind::kRack ? path(domain.domain) : domain.name;
 }
 
+std::vector<NodeRun> network_groups(const Topology& topology, FabricId fabric, NetworkTier tier) {
+  const FabricInstance& instance = topology.fabrics()[fabric.value()];
+  std::vector<NodeRun> groups;
+  for (std::uint32_t i = 0; i < instance.nodes.size(); ++i) {
+    const NodeId node = instance.nodes[i];
+    const bool joined = i > 0 && node.value() == instance.nodes[i - 1].value() + 1 &&
+                        instance.graph.tier_between(i - 1, i) <= tier;
+    if (!joined) groups.push_back({node, 0});
+    ++groups.back().count;
+  }
+  return groups;
+}
+
 Watts shared_power(const Topology& topology, const SiteFacts& site) {
   Watts sum;
   for (const FabricInstance& fabric : topology.fabrics()) {

@@ -129,6 +129,20 @@ struct SiteFacts {
 
 class Topology;
 
+/// Neighbouring nodes.
+struct NodeRun {
+  NodeId first;
+  std::uint32_t count = 0;
+
+  friend bool operator==(const NodeRun&, const NodeRun&) = default;
+};
+
+/// The runs of neighbouring nodes of a fabric between which traffic stays within a tier: kLeaf,
+/// those under one leaf unit or router; kSpine, those of one pod or dragonfly group. Ascending; a
+/// node alone is a run of one. O(nodes of the fabric).
+[[nodiscard]] std::vector<NodeRun> network_groups(const Topology& topology, FabricId fabric,
+                                                  NetworkTier tier);
+
 /// What the switches and storage systems of a site draw, where their makers say how much.
 [[nodiscard]] Watts shared_power(const Topology& topology, const SiteFacts& site);
 

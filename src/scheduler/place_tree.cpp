@@ -61,6 +61,19 @@ void add_scale_up_domains(const Topology& topology, std::vector<Run>& runs) {
   }
 }
 
+void add_network_groups(const Topology& topology, std::vector<Run>& runs) {
+  for (std::uint32_t f = 0; f < topology.fabrics().size(); ++f) {
+    for (const auto& [tier, level] : {std::pair{NetworkTier::kLeaf, TopologyLevel::kLeaf},
+                                      std::pair{NetworkTier::kSpine, TopologyLevel::kGroup}}) {
+      for (const NodeRun& group : network_groups(topology, FabricId(f), tier)) {
+        if (group.count < 2) continue;
+        const std::uint32_t first = group.first.value();
+        runs.push_back({first, first + group.count, bit_of(level), {}, {}});
+      }
+    }
+  }
+}
+
 /// Runs that are the same become one; of several domains the narrowest, which was numbered last.
 std::vector<Run> merged(std::vector<Run> runs) {
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
@@ -113,6 +126,7 @@ PlaceTree::PlaceTree(const Topology& topology) : topology_(&topology) {
   std::vector<Run> runs;
   add_domains(topology, runs);
   add_scale_up_domains(topology, runs);
+  add_network_groups(topology, runs);
   runs = merged(std::move(runs));
   Run root = std::move(runs.front());
   std::size_t at = 1;
@@ -159,6 +173,14 @@ PlaceId PlaceTree::around(NodeId node, TopologyLevel level) const {
   PlaceId at = around(node);
   while ((*this)[at].parent.valid() && !(*this)[at].is(level)) at = (*this)[at].parent;
   return at;
+}
+
+TopologyLevel PlaceTree::level_here(TopologyLevel level) const {
+  if (level == TopologyLevel::kScaleUp && !has(level)) return TopologyLevel::kNode;
+  while (level != TopologyLevel::kNode && level != TopologyLevel::kFleet && !has(level)) {
+    level = static_cast<TopologyLevel>(static_cast<unsigned>(level) + 1);
+  }
+  return level;
 }
 
 TopologyLevel PlaceTree::level_of(const Place& place) {
