@@ -61,6 +61,28 @@ void add_scale_up_domains(const Topology& topology, std::vector<Run>& runs) {
   }
 }
 
+bool crosses(const Run& run, std::uint32_t first, std::uint32_t count) {
+  const std::uint32_t end = first + count;
+  const bool apart = run.end <= first || end <= run.first;
+  const bool inside = run.first >= first && run.end <= end;
+  const bool around = run.first <= first && run.end >= end;
+  return !apart && !inside && !around;
+}
+
+/// Whether a run ends in the middle of a domain or a scale-up domain that it begins outside of.
+bool cuts(const Topology& topology, const Run& run) {
+  for (const std::uint32_t node : {run.first, run.end - 1}) {
+    const NodePlace& place = topology.place(NodeId(node));
+    const NodeGroup& group = topology.group(NodeId(node));
+    if (crosses(run, place.scale_up_first.value(), group.scale_up_nodes)) return true;
+    for (DomainId at = place.rack; at.valid(); at = topology.domain(at).parent) {
+      const Domain& domain = topology.domain(at);
+      if (crosses(run, domain.first_node.value(), domain.nodes)) return true;
+    }
+  }
+  return false;
+}
+
 void add_network_groups(const Topology& topology, std::vector<Run>& runs) {
   for (std::uint32_t f = 0; f < topology.fabrics().size(); ++f) {
     for (const auto& [tier, level] : {std::pair{NetworkTier::kLeaf, TopologyLevel::kLeaf},
@@ -68,7 +90,8 @@ void add_network_groups(const Topology& topology, std::vector<Run>& runs) {
       for (const NodeRun& group : network_groups(topology, FabricId(f), tier)) {
         if (group.count < 2) continue;
         const std::uint32_t first = group.first.value();
-        runs.push_back({first, first + group.count, bit_of(level), {}, {}});
+        Run run{first, first + group.count, bit_of(level), {}, {}};
+        if (!cuts(topology, run)) runs.push_back(std::move(run));
       }
     }
   }
