@@ -54,6 +54,8 @@ struct GangRequest {
   std::array<std::uint32_t, 3> slice{};     ///< of a torus; zeros: not asked
   std::uint64_t sites = ~std::uint64_t{0};  ///< bit i: allowed at site i
 
+  [[nodiscard]] bool asks_slice() const { return slice[0] != 0; }
+
   friend auto operator<=>(const GangRequest&, const GangRequest&) = default;
 };
 

@@ -19,15 +19,6 @@ bool better(const Seat& a, const Seat& b) {
   return a.left != b.left ? a.left < b.left : a.free < b.free;
 }
 
-bool host_fits(const HostResources& host, const NodeState& state, const HostNeeds& need) {
-  const auto fits = [](std::uint32_t each, std::uint32_t all, std::uint32_t used) {
-    return each == 0 || all == 0 || used + each <= all;
-  };
-  return fits(need.cpu, host.cpu, state.used_cpu) &&
-         fits(need.memory, host.memory, state.used_memory) &&
-         fits(need.cxl, host.cxl, state.used_cxl) && fits(need.disk, host.disk, state.used_disk);
-}
-
 }  // namespace
 
 AllocationOrRefusal place_share(const PlaceTree& tree, const FleetView& view,
@@ -43,7 +34,7 @@ AllocationOrRefusal place_share(const PlaceTree& tree, const FleetView& view,
     if (group.type != request.type || state.health != NodeHealth::kReady) continue;
     const std::uint8_t site = tree[tree.around(node)].site;
     if (site != Place::kAboveSites && (request.sites >> site & 1) == 0) continue;
-    if (!host_fits(group.host, state, request.host)) continue;
+    if (host_ranks(group.host, state, request.host) == 0) continue;
     const auto free = static_cast<std::uint32_t>(std::popcount(state.free_mask));
     for (std::uint32_t device = 0; device < group.devices; ++device) {
       const bool whole = (state.free_mask >> device & 1) != 0;

@@ -61,6 +61,20 @@ void add_scale_up_domains(const Topology& topology, std::vector<Run>& runs) {
   }
 }
 
+/// Whether a run has part of a domain, and part of what is outside it.
+bool crosses_domain(const Topology& topology, const Run& run) {
+  for (const std::uint32_t node : {run.first, run.end - 1}) {
+    DomainId at = topology.place(NodeId(node)).rack;
+    for (; at.valid(); at = topology.domain(at).parent) {
+      const std::uint32_t first = topology.domain(at).first_node.value();
+      const std::uint32_t end = first + topology.domain(at).nodes;
+      if (first <= run.first && run.end <= end) break;
+      if (first < run.first || run.end < end) return true;
+    }
+  }
+  return false;
+}
+
 void add_network_groups(const Topology& topology, std::vector<Run>& runs) {
   for (std::uint32_t f = 0; f < topology.fabrics().size(); ++f) {
     for (const auto& [tier, level] : {std::pair{NetworkTier::kLeaf, TopologyLevel::kLeaf},
@@ -68,7 +82,8 @@ void add_network_groups(const Topology& topology, std::vector<Run>& runs) {
       for (const NodeRun& group : network_groups(topology, FabricId(f), tier)) {
         if (group.count < 2) continue;
         const std::uint32_t first = group.first.value();
-        runs.push_back({first, first + group.count, bit_of(level), {}, {}});
+        const Run run{first, first + group.count, bit_of(level), {}, {}};
+        if (!crosses_domain(topology, run)) runs.push_back(run);
       }
     }
   }
@@ -173,6 +188,14 @@ PlaceId PlaceTree::around(NodeId node, TopologyLevel level) const {
   PlaceId at = around(node);
   while ((*this)[at].parent.valid() && !(*this)[at].is(level)) at = (*this)[at].parent;
   return at;
+}
+
+TopologyLevel PlaceTree::level_here(TopologyLevel level) const {
+  if (level == TopologyLevel::kScaleUp && !has(level)) return TopologyLevel::kNode;
+  while (level != TopologyLevel::kNode && level != TopologyLevel::kFleet && !has(level)) {
+    level = static_cast<TopologyLevel>(static_cast<unsigned>(level) + 1);
+  }
+  return level;
 }
 
 TopologyLevel PlaceTree::level_of(const Place& place) {

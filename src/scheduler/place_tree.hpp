@@ -57,6 +57,9 @@ class PlaceTree {
   [[nodiscard]] bool has(TopologyLevel level) const {
     return (levels_ >> static_cast<unsigned>(level) & 1) != 0;
   }
+  /// The level a wish means here: one that no place is of is the next wider one; a scale-up domain
+  /// that is no run of nodes lies inside a node.
+  [[nodiscard]] TopologyLevel level_here(TopologyLevel level) const;
   /// Narrowest level by which the place is known: "rack".
   [[nodiscard]] static TopologyLevel level_of(const Place& place);
   /// "east/hall-1/su-2/rack-3", or the names of the run's first and last node.

@@ -6,22 +6,13 @@
 #include <limits>
 
 #include "base/assert.hpp"
+#include "scheduler/place_slice.hpp"
 
 namespace orrery {
 namespace {
 
 std::uint64_t low_bits(std::uint32_t count) {
   return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-}
-
-/// The level a wish means in this fleet: a level the fleet does not have is the next wider one; a
-/// scale-up domain that is no run of nodes lies inside a node.
-TopologyLevel level_here(const PlaceTree& tree, TopologyLevel level) {
-  if (level == TopologyLevel::kScaleUp && !tree.has(level)) return TopologyLevel::kNode;
-  while (level != TopologyLevel::kNode && level != TopologyLevel::kFleet && !tree.has(level)) {
-    level = static_cast<TopologyLevel>(static_cast<unsigned>(level) + 1);
-  }
-  return level;
 }
 
 /// Bits of `free`, the lowest `count` of the tightest of the scale-up domains inside the node that
@@ -40,7 +31,7 @@ std::uint64_t lowest_bits(std::uint64_t free, std::uint32_t count, std::uint32_t
     }
   }
   std::uint64_t bits = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::uint32_t i = 0; i < count && from != 0; ++i) {
     const std::uint64_t lowest = from & (~from + 1);
     bits |= lowest;
     from ^= lowest;
@@ -76,6 +67,21 @@ std::uint32_t Allocation::devices() const {
   return sum;
 }
 
+std::uint32_t host_ranks(const HostResources& host, const NodeState& state, const HostNeeds& need) {
+  if (!need.any()) return std::numeric_limits<std::uint32_t>::max();
+  const std::array<std::array<std::uint32_t, 3>, 4> axes{
+      {{need.cpu, host.cpu, state.used_cpu},
+       {need.memory, host.memory, state.used_memory},
+       {need.cxl, host.cxl, state.used_cxl},
+       {need.disk, host.disk, state.used_disk}}};
+  std::uint32_t ranks = std::numeric_limits<std::uint32_t>::max();
+  for (const auto& [each, all, used] : axes) {
+    if (each == 0 || all == 0) continue;
+    ranks = std::min(ranks, all > used ? (all - used) / each : 0);
+  }
+  return ranks;
+}
+
 Placer::Placer(const PlaceTree& tree)
     : tree_(&tree),
       rank_(enum_words(TopologyLevel{}).size()),
@@ -109,21 +115,7 @@ bool Placer::avoided(NodeId node) const {
 }
 
 std::uint32_t Placer::host_units(NodeId node) const {
-  const HostNeeds& need = job_.request->host;
-  if (!need.any()) return std::numeric_limits<std::uint32_t>::max();
-  const NodeState& state = job_.view->node(node);
-  const HostResources& host = tree_->topology().group(node).host;
-  const std::array<std::array<std::uint32_t, 3>, 4> axes{
-      {{need.cpu, host.cpu, state.used_cpu},
-       {need.memory, host.memory, state.used_memory},
-       {need.cxl, host.cxl, state.used_cxl},
-       {need.disk, host.disk, state.used_disk}}};
-  std::uint32_t ranks = std::numeric_limits<std::uint32_t>::max();
-  for (const auto& [each, all, used] : axes) {
-    if (each == 0 || all == 0) continue;
-    ranks = std::min(ranks, all > used ? (all - used) / each : 0);
-  }
-  return ranks;
+  return host_ranks(tree_->topology().group(node).host, job_.view->node(node), job_.request->host);
 }
 
 std::uint32_t Placer::node_units(NodeId node) const {
@@ -133,13 +125,13 @@ std::uint32_t Placer::node_units(NodeId node) const {
   const NodeState& state = job_.view->node(node);
   std::uint32_t available = state.available();
   if (available == 0) return 0;
+  if (request.exclusive && (available != group.devices || state.used_cpu != 0)) return 0;
   if (job_.rails != 0) {
     return available > 0 && (state.free_mask & job_.rails) == job_.rails &&
                    host_units(node) >= request.node_devices && !avoided(node)
                ? 1
                : 0;
   }
-  if (request.exclusive && (available != group.devices || state.used_cpu != 0)) return 0;
   available = std::min(available, host_units(node));
   std::uint32_t units = available / request.node_devices;
   if (request.segment > 0) units = std::min(units, 1u);
@@ -373,7 +365,7 @@ Refusal Placer::refusal() {
 }
 
 std::uint64_t Placer::pick(NodeId node, std::uint64_t taken, std::uint32_t count) const {
-  if (job_.rails != 0) return job_.rails;
+  if (job_.rails != 0) return lowest_bits(job_.rails, count, 0);
   const std::uint64_t free = job_.view->node(node).free_mask & ~taken;
   return lowest_bits(free, count, tree_->topology().group(node).scale_up_devices);
 }
@@ -444,6 +436,7 @@ bool Placer::take_from(PlaceId id, std::uint32_t units, Allocation& out) {
 
 bool Placer::take_rest(const Place& place, Allocation& out) {
   const std::uint32_t need = job_.rest;
+  const std::uint64_t rails = lowest_bits(job_.rails, need, 0);
   NodeId best;
   std::uint32_t best_left = std::numeric_limits<std::uint32_t>::max();
   for (std::uint32_t i = 0; i < place.nodes.count; ++i) {
@@ -453,8 +446,10 @@ bool Placer::take_rest(const Place& place, Allocation& out) {
     const NodeState& state = job_.view->node(node);
     if (state.available() < need) continue;
     if (job_.request->exclusive && state.available() != group.devices) continue;
-    const auto mine = static_cast<std::uint32_t>(std::popcount(devices_on(out.ranks, node)));
-    if (job_.request->exclusive && mine > 0) continue;
+    const std::uint64_t taken = devices_on(out.ranks, node);
+    const auto mine = static_cast<std::uint32_t>(std::popcount(taken));
+    if (job_.request->exclusive && (mine > 0 || state.used_cpu != 0)) continue;
+    if ((state.free_mask & ~taken & rails) != rails) continue;
     if (state.available() - mine < need || host_units(node) < mine + need) continue;
     if (!allowed((*tree_)[tree_->around(node)])) continue;
     const std::uint32_t left = state.available() - mine - need;
@@ -470,7 +465,7 @@ bool Placer::take_rest(const Place& place, Allocation& out) {
 
 void Placer::hold_idle(Allocation& out) const {
   if (!job_.request->exclusive) return;
-  const TopologyLevel level = level_here(*tree_, *job_.request->exclusive);
+  const TopologyLevel level = tree_->level_here(*job_.request->exclusive);
   const std::vector<NodeDevices> ranks = out.ranks;
   NodeRange done{NodeId(0), 0};
   for (const NodeDevices& entry : ranks) {
@@ -542,13 +537,18 @@ std::vector<Allocation> Placer::offers(const FleetView& view, const GangRequest&
   Job job{.view = &view, .request = &request, .options = &options};
   job.units = request.devices / request.node_devices;
   job.rest = request.devices % request.node_devices;
-  job.required = level_here(*tree_, request.required);
+  job.required = tree_->level_here(request.required);
   if (request.share < kWholeDevice) {
     AllocationOrRefusal one = place_share(*tree_, view, request, options);
     if (!one) return {};
     return {*std::move(one)};
   }
   job_ = job;
+  if (request.asks_slice()) {
+    std::vector<Allocation> found = slice_offers(*tree_, view, request, options);
+    for (Allocation& allocation : found) hold_idle(allocation);
+    return found;
+  }
   const std::uint32_t whole = tree_->topology().node_devices_max(request.type);
   if (request.rails_aligned && request.node_devices < whole &&
       request.devices > request.node_devices) {
@@ -567,10 +567,11 @@ Refusal Placer::refusal_of(const FleetView& view, const GangRequest& request,
   if (request.share < kWholeDevice) return {RejectionKind::kBusy, TopologyLevel::kNode, 1};
   PlaceOptions options;
   options.avoid = avoid;
+  if (request.asks_slice()) return slice_refusal(*tree_, view, request, options);
   Job job{.view = &view, .request = &request, .options = &options};
   job.units = request.devices / request.node_devices;
   job.rest = request.devices % request.node_devices;
-  job.required = level_here(*tree_, request.required);
+  job.required = tree_->level_here(request.required);
   begin(job, avoid.empty() ? Counting::kIndexed : Counting::kExact);
   return refusal();
 }
@@ -582,6 +583,7 @@ AllocationOrRefusal Placer::place(const FleetView& view, const GangRequest& requ
   if (request.share < kWholeDevice) return place_share(*tree_, view, request, one);
   std::vector<Allocation> found = offers(view, request, one);
   if (!found.empty()) return std::move(found.front());
+  if (request.asks_slice()) return tl::unexpected(slice_refusal(*tree_, view, request, one));
   job_.options = &one;
   return tl::unexpected(refusal());
 }

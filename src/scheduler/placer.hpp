@@ -122,6 +122,10 @@ class Placer {
   std::vector<NodeRoom> room_;
 };
 
+/// How many ranks the CPU, memory and disks of a node have room for.
+[[nodiscard]] std::uint32_t host_ranks(const HostResources& host, const NodeState& state,
+                                       const HostNeeds& need);
+
 /// Shares of an accelerator: the fullest device that still has room, else a free one where fewest
 /// are. O(nodes).
 [[nodiscard]] AllocationOrRefusal place_share(const PlaceTree& tree, const FleetView& view,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rejection.hpp"
 #include "base/time.hpp"
 #include "scheduler/gang.hpp"
 #include "scheduler/plan_table.hpp"
@@ -31,10 +32,17 @@ struct GangOption {
   friend bool operator==(const GangOption&, const GangOption&) = default;
 };
 
+/// An accelerator the role may have but cannot run on, with what would change that.
+struct ExcludedType {
+  std::string type;  ///< of the catalog
+  Rejection why;
+};
+
 struct RoleRequest {
   std::string name;
   std::uint32_t gangs = 1;
   std::vector<GangOption> options;
+  std::vector<ExcludedType> excluded;
   std::uint32_t devices_min = 1;  ///< of a gang; less than the most: elastic
   std::uint32_t devices_max = 1;
   std::optional<SpreadSpec> spread;

@@ -1,0 +1,27 @@
+// scheduler/class_table.hpp - which jobs ask for the same thing.
+//
+// Two requests are of a class when they agree in all that placement and price rest on: options,
+// spread, work and its length, data, limits, what an interruption costs. Names, tenants, priorities
+// and deadlines may differ. Invariant: ids are dense, in the order in which classes were first
+// seen; a class stays what it is.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "scheduler/request.hpp"
+
+namespace orrery {
+
+class ClassTable {
+ public:
+  /// A new id where no request like it was seen. O(options + log classes).
+  ClassId of(const JobRequest& request);
+
+  [[nodiscard]] std::size_t size() const { return ids_.size(); }
+
+ private:
+  std::map<std::string, ClassId> ids_;  ///< by the bytes of what counts
+};
+
+}  // namespace orrery

@@ -1,0 +1,94 @@
+// scheduler/cuboid_search.hpp - where in a box of cells a free cuboid lies, and which of them
+// leaves the least broken room.
+//
+// Made for one look at one box (a torus, or a cube of one) by place_slice; holds sums of free cells
+// from the corner on, so that any cuboid is counted in O(1), also one that runs over the end of a
+// closed dimension. One thread. Cost to make: O(cells), 4 bytes a cell for each open dimension and
+// twice that for each closed one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fleet/torus_grid.hpp"
+
+namespace orrery {
+
+/// Cells at 0 <= c[d] < sides[d]; in a closed dimension the last lies next to the first.
+/// Invariant: a block's sides divide the box's.
+struct CellBox {
+  Sides sides{1, 1, 1};
+  std::array<bool, 3> closed{};
+  Sides block{1, 1, 1};  ///< cells that had better stay together: those of a node
+
+  /// Position of a cell: x fastest.
+  [[nodiscard]] std::uint32_t index(const Sides& at) const {
+    return at[0] + sides[0] * (at[1] + sides[1] * at[2]);
+  }
+
+  friend bool operator==(const CellBox&, const CellBox&) = default;
+};
+
+/// Invariant: the corner lies in the box; the sides may lead over the end of a closed dimension.
+struct Cuboid {
+  Sides corner{};
+  Sides sides{1, 1, 1};
+
+  friend bool operator==(const Cuboid&, const Cuboid&) = default;
+};
+
+/// Calls visit(index) for each cell of a cuboid, x fastest from its corner on.
+template <class Visit>
+void for_each_cell(const CellBox& box, const Cuboid& cuboid, Visit&& visit) {
+  const auto wrapped = [&](std::size_t d, std::uint32_t step) {
+    const std::uint32_t at = cuboid.corner[d] + step;
+    return at < box.sides[d] ? at : at - box.sides[d];
+  };
+  for (std::uint32_t z = 0; z < cuboid.sides[2]; ++z) {
+    for (std::uint32_t y = 0; y < cuboid.sides[1]; ++y) {
+      for (std::uint32_t x = 0; x < cuboid.sides[0]; ++x) {
+        visit(box.index({wrapped(0, x), wrapped(1, y), wrapped(2, z)}));
+      }
+    }
+  }
+}
+
+/// The ways to turn a cuboid, as asked first, each once.
+[[nodiscard]] std::vector<Sides> orientations(const Sides& sides);
+
+class CuboidSearch {
+ public:
+  /// `free` by cell, 0 or 1; one value a cell of the box.
+  CuboidSearch(const CellBox& box, std::span<const std::uint8_t> free);
+
+  [[nodiscard]] const CellBox& box() const { return box_; }
+  [[nodiscard]] std::uint32_t free_cells() const { return count({{}, box_.sides}); }
+
+  /// A free cuboid of the sides in any orientation: the one in fewest blocks, then with fewest
+  /// free neighbours, so that it lies in a corner rather than across the room; ties by the lowest
+  /// corner (z, y, x), then by the order of orientations(). None: there is none. O(cells).
+  [[nodiscard]] std::optional<Cuboid> tightest(const Sides& sides) const;
+
+  /// The same, the lowest corner alone counting.
+  [[nodiscard]] std::optional<Cuboid> first(const Sides& sides) const;
+
+ private:
+  /// Free cells of a cuboid. O(1).
+  [[nodiscard]] std::uint32_t count(const Cuboid& cuboid) const;
+  [[nodiscard]] std::uint32_t blocks(const Cuboid& cuboid) const;
+  /// Free cells next to it, one that touches it twice counted twice. O(1).
+  [[nodiscard]] std::uint32_t free_neighbours(const Cuboid& cuboid) const;
+  /// Calls visit(corner) for each free cuboid of just these sides, in order of corners, until it
+  /// returns false.
+  template <class Visit>
+  void for_each_free(const Sides& sides, Visit&& visit) const;
+
+  CellBox box_;
+  Sides reach_;  ///< cells the sums cover along each axis: twice the side where closed
+  std::vector<std::uint32_t> sums_;
+};
+
+}  // namespace orrery

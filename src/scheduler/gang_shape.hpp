@@ -1,0 +1,51 @@
+// scheduler/gang_shape.hpp - the gangs a role may have on one type of accelerator: its wishes in
+// the fleet's own terms, once for each size.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "scheduler/place_tree.hpp"
+#include "scheduler/plan_work.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+
+class GangShape {
+ public:
+  /// `sites` as in GangRequest. The arguments must outlive the shape.
+  GangShape(const RoleSpec& role, const PlaceTree& tree, FleetTypeId type, std::uint64_t sites);
+
+  /// The fewest and the most devices a gang may have: of a role that names neither size nor slice
+  /// from one to all of the type.
+  [[nodiscard]] CountRange range() const;
+
+  /// Sizes worth offering in the range, ascending: its ends; below a node powers of two; whole
+  /// nodes (runs of nodes where the role wants segments) in powers of two.
+  [[nodiscard]] std::vector<std::uint32_t> usual_sizes() const;
+
+  /// What keeps it from being so many devices: they are no whole segments, or no slice of a torus
+  /// where the type has one and they are more than a node has. "": nothing.
+  [[nodiscard]] std::string refusal(std::uint32_t devices) const;
+
+  /// A gang of that size. Host needs are rounded up to the units of NodeState, a share to
+  /// thousandths; a level the type does not have becomes the one it means there
+  /// (PlaceTree::level_here). On a torus a gang larger than a node gets its most cubic slice.
+  [[nodiscard]] GangRequest gang(std::uint32_t devices) const;
+
+ private:
+  [[nodiscard]] TopologyLevel level_here(TopologyLevel level) const;
+  [[nodiscard]] std::uint32_t unit(std::uint32_t devices) const;
+  [[nodiscard]] std::string segment_refusal(std::uint32_t devices) const;
+  [[nodiscard]] const NodeGroup* torus() const;
+
+  const RoleSpec& role_;
+  const PlaceTree& tree_;
+  FleetTypeId type_;
+  std::uint64_t sites_;
+  std::uint32_t node_devices_;
+  bool scale_up_spans_nodes_ = false;
+};
+
+}  // namespace orrery

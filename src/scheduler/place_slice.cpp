@@ -1,0 +1,391 @@
+#include "scheduler/place_slice.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "fleet/torus_grid.hpp"
+
+namespace orrery {
+namespace {
+
+Sides without_zeros(Sides sides) {
+  for (std::uint32_t& side : sides) side = std::max(side, 1u);
+  return sides;
+}
+
+/// What a cuboid lies in: the torus, or a cube of it, which alone is open on all sides.
+CellBox box_of(const TorusGrid& grid) {
+  CellBox box{.sides = grid.cube(), .block = grid.block()};
+  if (!grid.has_cubes()) box.closed = grid.closed();
+  return box;
+}
+
+/// How many cubes a slice is strung of; 0: it is no multiple of them, however turned.
+std::uint32_t cubes_in(const Sides& slice, const TorusGrid& grid) {
+  if (!grid.has_cubes()) return 0;
+  const Sides& cube = grid.cube();
+  for (const Sides& turned : orientations(slice)) {
+    if (turned[0] % cube[0] == 0 && turned[1] % cube[1] == 0 && turned[2] % cube[2] == 0) {
+      return volume(slice) / volume(cube);
+    }
+  }
+  return 0;
+}
+
+bool fits_in(const Sides& slice, const Sides& box) {
+  Sides small = slice;
+  Sides large = box;
+  std::sort(small.begin(), small.end());
+  std::sort(large.begin(), large.end());
+  return small[0] <= large[0] && small[1] <= large[1] && small[2] <= large[2];
+}
+
+std::uint64_t all_devices(const NodeGroup& group) {
+  return group.devices >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << group.devices) - 1;
+}
+
+/// What can be had of one box.
+struct BoxRoom {
+  DeviceId first;
+  NodeRange nodes;  ///< from the first to the last that has a device for the slice
+  std::uint32_t free = 0;
+};
+
+/// One or more neighbouring boxes of a torus the slice may come from.
+struct Candidate {
+  std::uint32_t first = 0;  ///< of the rooms
+  std::uint32_t rooms = 1;
+  std::uint32_t free = 0;  ///< devices, or those of whole cubes only
+};
+
+NodeRange common(const NodeRange& a, const NodeRange& b) {
+  const std::uint32_t first = std::max(a.first.value(), b.first.value());
+  const std::uint32_t end = std::min(a.first.value() + a.count, b.first.value() + b.count);
+  return {NodeId(first), end > first ? end - first : 0};
+}
+
+/// One look at a fleet, or at what it would be with nothing in use, for one slice.
+class SliceFinder {
+ public:
+  struct Question {
+    const PlaceTree& tree;
+    const FleetView* view;  ///< null: everything is free and ready
+    const GangRequest& request;
+    const PlaceOptions& options;
+  };
+
+  explicit SliceFinder(const Question& question)
+      : question_(question),
+        topology_(question.tree.topology()),
+        slice_(without_zeros(question.request.slice)),
+        devices_(volume(slice_)) {
+    ORRERY_ASSERT(devices_ == question.request.devices, "a slice has the devices of its gang");
+    for (const NodeGroup& group : topology_.groups()) {
+      const bool asked = group.type == question.request.type;
+      grids_.push_back(asked ? TorusGrid::of(group) : std::nullopt);
+    }
+    find_candidates();
+  }
+
+  [[nodiscard]] std::vector<Allocation> find();
+  [[nodiscard]] Refusal refusal() const {
+    return {RejectionKind::kBusy, TopologyLevel::kScaleUp,
+            devices_ > most_free_ ? devices_ - most_free_ : 1};
+  }
+
+ private:
+  void find_candidates();
+  [[nodiscard]] NodeRange part_around(NodeId node) const;
+  void add_part(const NodeRange& part, const TorusGrid& grid);
+  void add_candidates(std::uint32_t first_room, const TorusGrid& grid);
+  [[nodiscard]] std::uint64_t usable(NodeId node);
+  [[nodiscard]] NodeState state_of(NodeId node) const;
+  [[nodiscard]] bool may_be_exclusive(NodeId node);
+
+  [[nodiscard]] std::optional<Allocation> take(const Candidate& candidate);
+  [[nodiscard]] Allocation take_cubes(std::vector<BoxRoom> whole, std::uint32_t cubes);
+  [[nodiscard]] std::optional<Allocation> take_cuboid(const BoxRoom& room, const TorusGrid& grid);
+
+  Question question_;
+  const Topology& topology_;
+  Sides slice_;
+  std::uint32_t devices_;
+  std::uint32_t most_free_ = 0;
+  std::vector<std::optional<TorusGrid>> grids_;  ///< by node group; none of other types
+  std::vector<BoxRoom> rooms_;
+  std::vector<Candidate> candidates_;
+  PlaceId exclusive_place_;  ///< the last one may_be_exclusive() looked at
+  bool exclusive_free_ = false;
+};
+
+void SliceFinder::find_candidates() {
+  const NodeRange& within = question_.tree[question_.options.within].nodes;
+  const std::uint32_t end = within.first.value() + within.count;
+  for (NodeId node = within.first; node.value() < end;) {
+    const std::optional<TorusGrid>& grid = grids_[topology_.place(node).group];
+    const std::uint8_t site = question_.tree[question_.tree.around(node)].site;
+    const bool allowed = site == Place::kAboveSites || (question_.request.sites >> site & 1) != 0;
+    if (!grid || !allowed) {
+      node = NodeId(node.value() + 1);
+      continue;
+    }
+    const NodeRange part = common(part_around(node), {node, end - node.value()});
+    add_part(part, *grid);
+    node = NodeId(node.value() + part.count);
+  }
+}
+
+// The torus, or what of it lies in one place of the level that is required.
+NodeRange SliceFinder::part_around(NodeId node) const {
+  const TopologyLevel level = question_.tree.level_here(question_.request.required);
+  if (level == TopologyLevel::kNode) return {node, 1};
+  const NodeRange torus{topology_.place(node).scale_up_first,
+                        std::max(1u, topology_.group(node).scale_up_nodes)};
+  return common(torus, question_.tree[question_.tree.around(node, level)].nodes);
+}
+
+void SliceFinder::add_part(const NodeRange& part, const TorusGrid& grid) {
+  const std::uint32_t box_devices = volume(grid.cube());
+  const NodeId torus = topology_.place(part.first).scale_up_first;
+  const std::uint32_t base = topology_.place(torus).first_device.value();
+  const auto first_room = static_cast<std::uint32_t>(rooms_.size());
+  for (std::uint32_t i = 0; i < part.count; ++i) {
+    const NodeId node(part.first.value() + i);
+    const std::uint64_t devices = usable(node);
+    if (devices == 0) continue;
+    const std::uint32_t at = topology_.place(node).first_device.value() - base;
+    const DeviceId first(base + at / box_devices * box_devices);
+    if (rooms_.size() == first_room || rooms_.back().first != first) {
+      rooms_.push_back({first, {node, 0}, 0});
+    }
+    BoxRoom& room = rooms_.back();
+    room.nodes.count = node.value() - room.nodes.first.value() + 1;
+    room.free += static_cast<std::uint32_t>(std::popcount(devices));
+  }
+  add_candidates(first_room, grid);
+}
+
+void SliceFinder::add_candidates(std::uint32_t first_room, const TorusGrid& grid) {
+  const auto rooms = static_cast<std::uint32_t>(rooms_.size()) - first_room;
+  if (cubes_in(slice_, grid) > 0) {
+    std::uint32_t free = 0;
+    for (std::uint32_t i = first_room; i < first_room + rooms; ++i) {
+      if (rooms_[i].free == volume(grid.cube())) free += rooms_[i].free;
+    }
+    most_free_ = std::max(most_free_, free);
+    if (free >= devices_) candidates_.push_back({first_room, rooms, free});
+    return;
+  }
+  if (!fits_in(slice_, grid.cube())) return;
+  for (std::uint32_t i = first_room; i < first_room + rooms; ++i) {
+    most_free_ = std::max(most_free_, rooms_[i].free);
+    if (rooms_[i].free >= devices_) candidates_.push_back({i, 1, rooms_[i].free});
+  }
+}
+
+NodeState SliceFinder::state_of(NodeId node) const {
+  if (question_.view != nullptr) return question_.view->node(node);
+  NodeState empty;
+  empty.free_mask = all_devices(topology_.group(node));
+  return empty;
+}
+
+// Devices of a node, any of which the slice may have.
+std::uint64_t SliceFinder::usable(NodeId node) {
+  const NodeGroup& group = topology_.group(node);
+  const NodeState state = state_of(node);
+  const std::uint32_t available = state.available();
+  if (group.type != question_.request.type || available == 0) return 0;
+  const std::uint32_t ranks = std::min(available, devices_);
+  if (host_ranks(group.host, state, question_.request.host) < ranks) return 0;
+  for (const NodeRange& range : question_.options.avoid) {
+    if (range.contains(node)) return 0;
+  }
+  if (question_.request.exclusive && !may_be_exclusive(node)) return 0;
+  return state.free_mask;
+}
+
+// Whether nothing runs in the place around the node that the gang would have for itself.
+bool SliceFinder::may_be_exclusive(NodeId node) {
+  const auto idle = [&](NodeId at) {
+    const NodeState state = state_of(at);
+    return state.available() == topology_.group(at).devices && state.used_cpu == 0;
+  };
+  const TopologyLevel level = question_.tree.level_here(*question_.request.exclusive);
+  if (level == TopologyLevel::kNode) return idle(node);
+  const PlaceId place = question_.tree.around(node, level);
+  if (place != exclusive_place_) {
+    exclusive_place_ = place;
+    exclusive_free_ = true;
+    const NodeRange& nodes = question_.tree[place].nodes;
+    for (std::uint32_t i = 0; i < nodes.count && exclusive_free_; ++i) {
+      exclusive_free_ = idle(NodeId(nodes.first.value() + i));
+    }
+  }
+  return exclusive_free_;
+}
+
+std::vector<Allocation> SliceFinder::find() {
+  if (question_.options.fit == NodeFit::kBest) {
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.free < b.free; });
+  }
+  std::vector<Allocation> found;
+  for (const Candidate& candidate : candidates_) {
+    std::optional<Allocation> allocation = take(candidate);
+    if (!allocation) continue;
+    found.push_back(*std::move(allocation));
+    if (found.size() >= question_.options.most) break;
+  }
+  return found;
+}
+
+std::optional<Allocation> SliceFinder::take(const Candidate& candidate) {
+  const std::span<const BoxRoom> rooms =
+      std::span(rooms_).subspan(candidate.first, candidate.rooms);
+  const TorusGrid& grid = *grids_[topology_.place(rooms.front().nodes.first).group];
+  const std::uint32_t cubes = cubes_in(slice_, grid);
+  if (cubes == 0) return take_cuboid(rooms.front(), grid);
+  std::vector<BoxRoom> whole;
+  for (const BoxRoom& room : rooms) {
+    if (room.free == volume(grid.cube())) whole.push_back(room);
+  }
+  return take_cubes(std::move(whole), cubes);
+}
+
+// As few racks as can be: those with most cubes first, then the tightest that holds what is left.
+Allocation SliceFinder::take_cubes(std::vector<BoxRoom> whole, std::uint32_t cubes) {
+  struct Rack {
+    std::size_t first;
+    std::uint32_t cubes;
+  };
+  std::vector<Rack> racks;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const bool same = i > 0 && topology_.place(whole[i].nodes.first).rack ==
+                                   topology_.place(whole[i - 1].nodes.first).rack;
+    if (!same) racks.push_back({i, 0});
+    ++racks.back().cubes;
+  }
+  if (question_.options.fit == NodeFit::kBest) {
+    std::stable_sort(racks.begin(), racks.end(),
+                     [](const Rack& a, const Rack& b) { return a.cubes > b.cubes; });
+  }
+  std::vector<NodeRange> taken;
+  for (auto rack = racks.begin(); cubes > 0; ++rack) {
+    auto from = rack;
+    if (question_.options.fit == NodeFit::kBest) {
+      for (auto next = rack; next != racks.end() && next->cubes >= cubes; ++next) {
+        if (next->cubes < from->cubes) from = next;
+      }
+    }
+    const std::uint32_t count = std::min(cubes, from->cubes);
+    for (std::uint32_t i = 0; i < count; ++i) taken.push_back(whole[from->first + i].nodes);
+    cubes -= count;
+  }
+  std::sort(taken.begin(), taken.end(),
+            [](const NodeRange& a, const NodeRange& b) { return a.first < b.first; });
+  Allocation out;
+  for (const NodeRange& cube : taken) {
+    for (std::uint32_t i = 0; i < cube.count; ++i) {
+      const NodeId node(cube.first.value() + i);
+      if (const std::uint64_t devices = usable(node); devices != 0) {
+        out.ranks.push_back({node, devices});
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<Allocation> SliceFinder::take_cuboid(const BoxRoom& room, const TorusGrid& grid) {
+  const CellBox box = box_of(grid);
+  const std::uint32_t devices = volume(box.sides);
+  std::vector<std::uint32_t> cell_of(devices);
+  std::vector<std::uint32_t> device_at(devices);
+  for (std::uint32_t i = 0; i < devices; ++i) {
+    // The first box lies at the origin, and all are alike.
+    cell_of[i] = box.index(grid.coordinates(i));
+    device_at[cell_of[i]] = i;
+  }
+  std::vector<std::uint8_t> free(devices);
+  for (std::uint32_t i = 0; i < room.nodes.count; ++i) {
+    const NodeId node(room.nodes.first.value() + i);
+    const std::uint32_t at = topology_.place(node).first_device.value() - room.first.value();
+    for (std::uint64_t left = usable(node); left != 0; left &= left - 1) {
+      free[cell_of[at + static_cast<std::uint32_t>(std::countr_zero(left))]] = 1;
+    }
+  }
+  const CuboidSearch search(box, free);
+  const bool best = question_.options.fit == NodeFit::kBest;
+  const std::optional<Cuboid> cuboid = best ? search.tightest(slice_) : search.first(slice_);
+  if (!cuboid) return std::nullopt;
+  std::vector<DeviceId> taken;
+  for_each_cell(box, *cuboid, [&](std::uint32_t cell) {
+    taken.push_back(DeviceId(room.first.value() + device_at[cell]));
+  });
+  std::sort(taken.begin(), taken.end());
+  Allocation out;
+  out.ranks = nodes_of(taken, topology_);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Allocation> slice_offers(const PlaceTree& tree, const FleetView& view,
+                                     const GangRequest& request, const PlaceOptions& options) {
+  return SliceFinder({tree, &view, request, options}).find();
+}
+
+AllocationOrRefusal place_slice(const PlaceTree& tree, const FleetView& view,
+                                const GangRequest& request, const PlaceOptions& options) {
+  PlaceOptions one = options;
+  one.most = 1;
+  std::vector<Allocation> found = slice_offers(tree, view, request, one);
+  if (found.empty()) return tl::unexpected(slice_refusal(tree, view, request, one));
+  return std::move(found.front());
+}
+
+Refusal slice_refusal(const PlaceTree& tree, const FleetView& view, const GangRequest& request,
+                      const PlaceOptions& options) {
+  return SliceFinder({tree, &view, request, options}).refusal();
+}
+
+bool slice_fits_empty(const PlaceTree& tree, const GangRequest& request) {
+  const PlaceOptions anywhere;
+  return !SliceFinder({tree, nullptr, request, anywhere}).find().empty();
+}
+
+std::vector<Sides> usual_slices(const NodeGroup& group, std::uint32_t devices) {
+  const std::optional<TorusGrid> grid = TorusGrid::of(group);
+  if (!grid || devices == 0) return {};
+  std::vector<Sides> slices;
+  for (std::uint32_t a = 1; a <= devices / a / a; ++a) {
+    if (devices % a != 0) continue;
+    for (std::uint32_t b = a; b <= devices / a / b; ++b) {
+      if (devices / a % b != 0) continue;
+      const Sides slice{a, b, devices / a / b};
+      const std::uint32_t cubes = cubes_in(slice, *grid);
+      const bool fits = cubes > 0 ? cubes <= grid->cubes() : fits_in(slice, grid->cube());
+      if (fits) slices.push_back(slice);
+    }
+  }
+  const auto half_surface = [](const Sides& s) {
+    return std::uint64_t{s[0]} * s[1] + std::uint64_t{s[1]} * s[2] + std::uint64_t{s[0]} * s[2];
+  };
+  std::sort(slices.begin(), slices.end(), [&](const Sides& a, const Sides& b) {
+    return std::pair(half_surface(a), a) < std::pair(half_surface(b), b);
+  });
+  for (Sides& slice : slices) {
+    // [1, 4, 8] is written [4, 8, 1].
+    std::rotate(slice.begin(),
+                std::find_if(slice.begin(), slice.end(), [](auto s) { return s > 1; }),
+                slice.end());
+  }
+  return slices;
+}
+
+}  // namespace orrery

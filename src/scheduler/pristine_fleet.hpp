@@ -1,0 +1,45 @@
+// scheduler/pristine_fleet.hpp - a fleet as it was built: every node ready, every device free. What
+// does not fit it fits never.
+//
+// The placers that place jobs on the live fleet decide here too, so that nothing is called possible
+// which they could not do. Made once a topology; keeps its verdicts. One thread. Cost: a copy of
+// the topology; a verdict is a placement the first time, then O(log gangs asked about).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "fleet/fleet.hpp"
+#include "scheduler/job_placer.hpp"
+
+namespace orrery {
+
+class PristineFleet {
+ public:
+  explicit PristineFleet(const Topology& topology);
+  PristineFleet(const PristineFleet&) = delete;
+  PristineFleet& operator=(const PristineFleet&) = delete;
+
+  [[nodiscard]] const Topology& topology() const { return fleet_.topology(); }
+  [[nodiscard]] const PlaceTree& tree() const { return tree_; }
+
+  /// Why one gang never fits (why_never, scheduler/why_never.hpp); nothing: it does. Valid as long
+  /// as this.
+  [[nodiscard]] const std::optional<std::string>& refusal(const GangRequest& gang);
+
+  /// The same without the reason and without keeping the verdict.
+  [[nodiscard]] bool fits(const GangRequest& gang);
+
+  /// Whether all gangs of the job fit at once, each role on one of its types, at its smallest size
+  /// there. Of many types in many roles 64 ways are tried; beyond that the answer is yes.
+  [[nodiscard]] bool fits_together(const JobRequest& job);
+
+ private:
+  Fleet fleet_;
+  PlaceTree tree_;
+  JobPlacer placer_;
+  std::map<GangRequest, std::optional<std::string>> verdicts_;
+};
+
+}  // namespace orrery
