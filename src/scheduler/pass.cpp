@@ -40,6 +40,7 @@ PassResult Pass::run(PassKind kind) {
   }
   if (kind == PassKind::kFull) {
     raise_clocks();
+    if (policy_.preemption == PreemptionRule::kEntitled) defragment();
     grow_elastic();
     if (policy_.choice == OptionChoice::kCheapest) move_jobs();
   }
@@ -147,7 +148,7 @@ void Pass::remember(const WaitingJob& job, const Refusal& refusal) {
 
 void Pass::wait(const WaitingJob& job, const Refusal& refusal) {
   result_.waiting.push_back({job.id, refusal});
-  if (refusal.kind == RejectionKind::kBusy) blocked_.push_back(job.request);
+  if (refusal.kind == RejectionKind::kBusy) blocked_.push_back(&job);
 }
 
 Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/defragment.hpp"
 #include "scheduler/job_placer.hpp"
 #include "scheduler/power_clock.hpp"
 #include "scheduler/preemption.hpp"
@@ -82,6 +83,8 @@ class Pass {
   void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step);
   void stagger_starts();
   void move_jobs();
+  void defragment();
+  void carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job);
   [[nodiscard]] bool move(std::uint32_t running);
   void grow_elastic();
   void grow(const RunningJob& job, const RoleRequest& role);
@@ -132,7 +135,7 @@ class Pass {
   std::optional<PowerBudget> power_;
   std::vector<TenantId> changed_;           ///< whose usage the job in hand changed
   std::vector<char> stopped_;               ///< by running job: preempted in this pass
-  std::vector<const JobRequest*> blocked_;  ///< of the jobs that wait, in that order
+  std::vector<const WaitingJob*> blocked_;  ///< that nothing but room would help, in order
   std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
   std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made
   std::uint32_t preemptions_ = 0;           ///< tried in vain

@@ -59,8 +59,8 @@ void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
 // Devices nobody waits for go to elastic jobs that are done sooner with them, restart included.
 void Pass::grow_elastic() {
   std::vector<char> wanted(s_.fleet.topology().type_count());
-  for (const JobRequest* request : blocked_) {
-    for (const RoleRequest& role : request->roles) {
+  for (const WaitingJob* job : blocked_) {
+    for (const RoleRequest& role : job->request->roles) {
       for (const GangOption& option : role.options) wanted[option.gang.type.value()] = 1;
     }
   }

@@ -3,12 +3,15 @@
 
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
 
 namespace orrery {
 namespace {
 
 /// Moves a pass proposes: each stops a job for a while.
 constexpr std::uint32_t kMovesMax = 4;
+/// Blocked gangs that room is made for in one pass.
+constexpr std::size_t kGoalsMax = 4;
 /// Steps over the canonical ones from which another place is looked for.
 constexpr double kRatioWorthALook = 1.02;
 
@@ -59,6 +62,70 @@ bool Pass::move(std::uint32_t running) {
   result_.decisions.emplace_back(
       ResizeJob{job.id, {*std::move(best)}, {best_terms}, std::nullopt, gained, cost});
   return true;
+}
+
+// Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
+// may be moved, where starting the gang an horizon earlier is worth more than the moves cost.
+void Pass::defragment() {
+  std::vector<std::uint32_t> who;
+  std::vector<MovableGang> movable;
+  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    const RunningJob& job = s_.running[i];
+    const bool may =
+        stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+        (job.request->preemptible || job.request->checkpoint_interval != Duration::max()) &&
+        s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
+    if (!may) continue;
+    const PlacedGang& gang = job.gangs.front();
+    who.push_back(i);
+    movable.push_back({{&gang.allocation, gang.host},
+                       &job.request->roles[gang.role].options[gang.option].gang,
+                       static_cast<std::int64_t>(lost_device_seconds(job) * 1000)});
+  }
+  std::vector<const WaitingJob*> jobs;
+  std::vector<RoomGoal> goals;
+  for (const WaitingJob* job : blocked_) {
+    const GangRequest& gang = job->request->roles.front().options.front().gang;
+    const std::uint32_t devices = devices_wanted(*job->request);
+    if (m_.now_->view().free(Topology::root(), gang.type).devices < devices) continue;
+    jobs.push_back(job);
+    goals.push_back({[this, job](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+                       GangsOrRefusal gangs =
+                           m_.placer_.place(view, *job->request, rules_for(*job));
+                       if (!gangs) return std::nullopt;
+                       return *std::move(gangs);
+                     },
+                     devices, static_cast<std::int64_t>(policy_.horizon.value() * devices * 1000)});
+    if (goals.size() == kGoalsMax) break;
+  }
+  if (movable.empty() || goals.empty()) return;
+  // What is kept for somebody is no room.
+  const FleetView view = m_.reserved_->any() ? m_.reserved_->shadow() : m_.now_->view();
+  Placer placer(m_.placer_.placer().tree());
+  for (RoomPlan& plan : make_room(view, movable, goals, placer)) {
+    carry_out(plan, who, *jobs[plan.goal]);
+  }
+}
+
+void Pass::carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job) {
+  if (plan.moves.empty()) return;
+  for (GangMove& move : plan.moves) {
+    const RunningJob& moved = s_.running[who[move.gang]];
+    PlacedGang there = moved.gangs.front();
+    there.allocation = std::move(move.to);
+    stopped_[who[move.gang]] = 1;
+    keep_from_others(there);
+    const auto terms = terms_of({s_, policy_, s_.fleet, nullptr}, as_waiting(moved), there);
+    result_.decisions.emplace_back(ResizeJob{moved.id,
+                                             {std::move(there)},
+                                             {terms ? *terms : moved.terms.front()},
+                                             job.id,
+                                             static_cast<double>(plan.gain) / 1000,
+                                             lost_device_seconds(moved)});
+  }
+  Reservation slot{job.id, s_.now, std::move(plan.gangs)};
+  for (const PlacedGang& gang : slot.gangs) keep_from_others(gang);
+  result_.reservations.push_back(std::move(slot));
 }
 
 }  // namespace orrery

@@ -197,16 +197,16 @@ void Placer::begin(const Job& job, Counting counting) {
   }
 }
 
-bool Placer::find_holders_in(PlaceId id, bool inside) {
+bool Placer::find_holders_in(PlaceId id, Inside inside) {
   const std::uint32_t units = units_in(id);
   if (units < job_.units) return false;
   const Place& place = (*tree_)[id];
-  inside = inside || place.is(job_.required) || job_.required == TopologyLevel::kFleet;
+  if (place.is(job_.required) || job_.required == TopologyLevel::kFleet) inside = Inside::kYes;
   bool deeper = false;
   for (const Place& child : tree_->children(place)) {
     deeper = find_holders_in(tree_->id_of(child), inside) || deeper;
   }
-  if (inside && !deeper) {
+  if (inside == Inside::kYes && !deeper) {
     const std::uint32_t rank =
         place.levels == 0 ? 0u : rank_[static_cast<unsigned>(PlaceTree::level_of(place))];
     holders_.push_back({id, NodeId(), rank, free_in(place)});
@@ -320,9 +320,9 @@ void Placer::find_holders() {
     counts_answer ? find_nodes() : find_nodes_exactly();
   } else if (job_.required != TopologyLevel::kNode) {
     const PlaceId within = job_.options->within;
-    bool inside = false;
+    Inside inside = Inside::kNo;
     for (PlaceId up = (*tree_)[within].parent; up.valid(); up = (*tree_)[up].parent) {
-      inside = inside || (*tree_)[up].is(job_.required);
+      if ((*tree_)[up].is(job_.required)) inside = Inside::kYes;
     }
     find_holders_in(within, inside);
   }

@@ -95,7 +95,9 @@ class Placer {
   [[nodiscard]] bool avoided(NodeId node) const;
 
   void find_holders();
-  bool find_holders_in(PlaceId id, bool inside);
+  /// Whether what is looked at lies inside a place of the required level.
+  enum class Inside { kNo, kYes };
+  bool find_holders_in(PlaceId id, Inside inside);
   void find_nodes();
   void find_nodes_exactly();
   [[nodiscard]] NodeId tightest_node(DomainId from, std::uint32_t available) const;
