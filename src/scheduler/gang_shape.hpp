@@ -30,12 +30,14 @@ class GangShape {
   [[nodiscard]] std::string refusal(std::uint32_t devices) const;
 
   /// A gang of that size. Host needs are rounded up to the units of NodeState, a share to
-  /// thousandths; a level the type does not have becomes the one it means there
-  /// (PlaceTree::level_here). On a torus a gang larger than a node gets its most cubic slice.
+  /// thousandths; levels are those of level_here(). On a torus a gang larger than a node gets its
+  /// most cubic slice.
   [[nodiscard]] GangRequest gang(std::uint32_t devices) const;
 
- private:
+  /// What a level means for the type: a scale-up domain that spans no nodes lies inside one.
   [[nodiscard]] TopologyLevel level_here(TopologyLevel level) const;
+
+ private:
   [[nodiscard]] std::uint32_t unit(std::uint32_t devices) const;
   [[nodiscard]] std::string segment_refusal(std::uint32_t devices) const;
   [[nodiscard]] const NodeGroup* torus() const;

@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fleet/fleet.hpp"
 #include "scheduler/job_placer.hpp"
@@ -36,10 +38,23 @@ class PristineFleet {
   [[nodiscard]] bool fits_together(const JobRequest& job);
 
  private:
+  /// What fits_together() looks at of a role: gangs, their spread, its smallest options.
+  struct Gangs {
+    std::uint32_t count = 1;
+    std::optional<std::pair<TopologyLevel, std::uint32_t>> spread;
+    std::vector<GangRequest> options;
+
+    friend auto operator<=>(const Gangs&, const Gangs&) = default;
+  };
+
+  [[nodiscard]] static Gangs gangs_of_role(const RoleRequest& role);
+  [[nodiscard]] bool place_together(const std::vector<Gangs>& roles);
+
   Fleet fleet_;
   PlaceTree tree_;
   JobPlacer placer_;
-  std::map<GangRequest, std::optional<std::string>> verdicts_;
+  std::map<GangRequest, std::optional<std::string>> refusals_;
+  std::map<std::vector<Gangs>, bool> together_;
 };
 
 }  // namespace orrery

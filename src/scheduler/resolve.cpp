@@ -99,11 +99,20 @@ class RoleResolver {
     if (request_.options.size() > before) {
       std::reverse(request_.options.begin() + static_cast<std::ptrdiff_t>(before),
                    request_.options.end());
+      set_spread(shape);
       return;
     }
     const Accelerator& accelerator = context_.fleet.topology().accelerator(allowed.type);
     if (!first_refusal) first_refusal = no_size(allowed.type, shape);
     request_.excluded.push_back({accelerator.id, *std::move(first_refusal)});
+  }
+
+  /// Over what the level means for the type; the widest of several.
+  void set_spread(const GangShape& shape) {
+    if (!role_.topology.spread) return;
+    SpreadSpec spread = *role_.topology.spread;
+    spread.level = shape.level_here(spread.level);
+    if (!request_.spread || request_.spread->level < spread.level) request_.spread = spread;
   }
 
   /// Ascending.
@@ -178,10 +187,6 @@ class RoleResolver {
     request_.devices_max = most;
     for (GangOption& option : request_.options) {
       option.speed *= static_cast<double>(option.gang.devices) / most;
-    }
-    if (role_.topology.spread) {
-      request_.spread = role_.topology.spread;
-      request_.spread->level = context_.fleet.tree().level_here(request_.spread->level);
     }
   }
 

@@ -71,6 +71,15 @@ TEST(Resolve, ALevelTheTypeDoesNotHaveIsTheOneItMeans) {
   EXPECT_EQ(gang.exclusive, TopologyLevel::kNode);
 }
 
+TEST(Resolve, SpreadOverScaleUpDomainsInsideNodesIsOverNodes) {
+  ResolveLab lab;
+  const std::string role = "accelerators: 2, topology: {spread: {level: scale-up}}, replicas: ";
+  const JobRequest job = lab.request(batch("roles: [{" + role + "16}]\n"));
+  EXPECT_EQ(job.roles.front().spread->level, TopologyLevel::kNode);
+  EXPECT_EQ(lab.never(batch("roles: [{" + role + "17}]\n")),
+            "never: role \"main\": topology.spread: 17 gangs, 1 in a node, the fleet has 16");
+}
+
 TEST(Resolve, TypesStandInTheOrderOfTheSpec) {
   ResolveLab lab(example_fleet("scarce-mixed"));
   const JobRequest job = lab.request(
