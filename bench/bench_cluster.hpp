@@ -118,6 +118,7 @@ class BenchCluster {
     std::size_t count = 0;
     for (const Decision& decision : result.decisions) {
       if (const auto* stop = std::get_if<PreemptJob>(&decision)) finish(position_of(stop->job));
+      if (const auto* resize = std::get_if<ResizeJob>(&decision)) move(*resize);
       const auto* start = std::get_if<StartJob>(&decision);
       if (start == nullptr) continue;
       started[start->job.value()] = 1;
@@ -156,6 +157,17 @@ class BenchCluster {
     job.terms = start.terms;
     count(job, 1);
     running_.push_back(std::move(job));
+  }
+
+  void move(const ResizeJob& resize) {
+    RunningJob& job = running_[position_of(resize.job)];
+    give_back(fleet_, std::span<const PlacedGang>(job.gangs));
+    count(job, -1);
+    job.gangs = resize.gangs;
+    job.terms = resize.terms;
+    take(fleet_, std::span<const PlacedGang>(job.gangs));
+    count(job, 1);
+    ++changes_.freed;
   }
 
   void count(const RunningJob& job, std::int64_t sign) {
