@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <map>
 
@@ -321,7 +322,11 @@ void Play::pass(PassKind kind) {
   for (const Decision& decision : result.decisions) carry_out(decision);
   checks_.pass_ends();
   write_reservations(result.reservations);
-  write_waiting(result.waiting);
+  // A job without its plan waits for nothing else yet.
+  const bool planning =
+      std::any_of(result.decisions.begin(), result.decisions.end(),
+                  [](const Decision& one) { return std::holds_alternative<WantPlan>(one); });
+  if (!planning) write_waiting(result.waiting);
   reserved_ = result.reservations;
   quiet_ = result.decisions.empty() ? quiet_ + 1 : 0;
 }
@@ -499,7 +504,7 @@ void Play::write_end() {
     waits += life.stage == ScenarioLife::Stage::kWaiting ? 1 : 0;
     started += life.attempts > 0 ? 1 : 0;
   }
-  const Duration wait = Duration::from_seconds(started > 0 ? waited_ / started : 0);
+  const Duration wait = Duration::seconds(started > 0 ? std::lround(waited_ / started) : 0);
   log_ += fmt::format(
       "{} done, {} running, {} waiting; {} preempted, {} resized or moved; mean wait {}\n", over,
       holding, waits, preempted_, resized_, wait.text());

@@ -52,6 +52,42 @@ std::string word(TopologyLevel level) {
   return "";
 }
 
+/// Degrees that split something: "tp4 pp2 dp8".
+std::string short_layout(const PlannedWork& plan) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view name, double degree) {
+    if (degree > 1) parts.push_back(fmt::format("{}{}", name, degree));
+  };
+  if (const PlannedTraining* training = plan.training()) {
+    add("tp", training->plan.tp);
+    add("pp", training->plan.pp);
+    add("cp", training->plan.cp);
+    add("dp", training->plan.dp);
+    add("ep", training->plan.ep);
+  } else {
+    add("tp", plan.service()->layout.tp);
+    add("pp", plan.service()->layout.pp);
+    add("replicas ", plan.service()->layout.replicas);
+  }
+  return parts.empty() ? "undivided" : fmt::format("{}", fmt::join(parts, " "));
+}
+
+/// What another option of the role would have done in a step, where that is clearly faster.
+std::string penalty_text(const ScenarioWorld& world, const RoleRequest& role,
+                         const PlannedWork& plan) {
+  const GangOption* best = nullptr;
+  double least = plan.step_seconds / 1.05;
+  for (const GangOption& option : role.options) {
+    const PlanEntry* entry = option.plan ? world.plans().find(*option.plan) : nullptr;
+    if (entry == nullptr || !*entry || (*entry)->front().step_seconds >= least) continue;
+    least = (*entry)->front().step_seconds;
+    best = &option;
+  }
+  if (best == nullptr || plan.training() == nullptr) return "";
+  return fmt::format(", {:.2f} x the step of {} x {}", plan.step_seconds / least,
+                     best->gang.devices, type_text(world.topology(), best->gang.type));
+}
+
 std::string dollars(std::int64_t micro) {
   const double amount = static_cast<double>(micro) * 1e-6;
   return amount >= 1000 ? fmt::format("{:.0f}", amount) : fmt::format("{:.2f}", amount);
@@ -92,8 +128,8 @@ std::string terms_text(const ScenarioWorld& world, const JobRequest& job,
     const PlanEntry* entry = key ? world.plans().find(*key) : nullptr;
     if (entry != nullptr && *entry) {
       const PlannedWork& plan = (*entry)->at(terms[i].plan);
-      text += ", " + (plan.training() != nullptr ? print_layout(plan.training()->plan)
-                                                 : print_layout(plan.service()->layout));
+      text += ", " + short_layout(plan);
+      text += penalty_text(world, job.roles[gangs[i].role], plan);
       if (terms[i].ratio > 1.005) text += fmt::format(", {:.2f} x its best step", terms[i].ratio);
     }
     if (terms[i].clock < 1) text += fmt::format(", clock {:.2f}", terms[i].clock);

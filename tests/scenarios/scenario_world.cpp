@@ -225,15 +225,17 @@ Status ScenarioWorld::set_uplinks(const ScenarioEvent& event) {
 }
 
 Status ScenarioWorld::set_power(const ScenarioEvent& event) {
+  std::string names;
   for (std::uint32_t i = 0; i < topology().power_domains().size(); ++i) {
     const PowerDomainId id(i);
+    names += " " + topology().power_name(id);
     if (topology().power_name(id) != *event.power) continue;
     caps_->set_cap(id, event.cap);
     caps_->set_supply(id, event.supply);
     ++changes_.freed;
     return {};
   }
-  return input_error(event.where, fmt::format("no power domain {}", *event.power));
+  return input_error(event.where, fmt::format("no power domain {} among{}", *event.power, names));
 }
 
 Status ScenarioWorld::set_tenants(const std::string& yaml, std::span<const RunningJob> running) {
