@@ -1,0 +1,43 @@
+// scenarios/scenario_checks.hpp - what every decision must keep to, whatever the policy.
+//
+// One for a scenario; told of each decision before it is carried out. Breaches are collected in
+// words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario_world.hpp"
+#include "scheduler/decision.hpp"
+#include "scheduler/policy.hpp"
+
+namespace orrery {
+
+class ScenarioChecks {
+ public:
+  ScenarioChecks(const ScenarioWorld& world, const Policy& policy)
+      : world_(world), policy_(policy) {}
+
+  /// Nodes ready, devices free, gangs whole, inside their level, caps kept.
+  void starts(const JobRequest& job, std::span<const PlacedGang> gangs,
+              std::span<const GangTerms> terms);
+  /// After it was entered: limits of its tenants.
+  void started(const JobRequest& job);
+  /// Of the victims of one pass: none preempted against its will or its tenant's guarantee.
+  void stops(const RunningJob& victim, const JobRequest* in_favour_of);
+  /// A pass is over: its victims are forgotten.
+  void pass_ends() { gone_.reset(); }
+
+  void broken(std::string what) { broken_.push_back(std::move(what)); }
+  [[nodiscard]] std::vector<std::string> take() { return std::move(broken_); }
+
+ private:
+  void gang_fits(const JobRequest& job, const PlacedGang& gang);
+
+  const ScenarioWorld& world_;
+  const Policy& policy_;
+  std::optional<TenantUsage> gone_;  ///< usage without the victims of this pass
+  std::vector<std::string> broken_;
+};
+
+}  // namespace orrery

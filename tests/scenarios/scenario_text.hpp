@@ -1,0 +1,31 @@
+// scenarios/scenario_text.hpp - decisions in words, for the log of a scenario.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "scenarios/scenario_world.hpp"
+#include "scheduler/decision.hpp"
+
+namespace orrery {
+
+/// "64 x h100 in east/hall/su-1 (8 nodes)"; gangs of unlike roles joined by " + ".
+[[nodiscard]] std::string where_text(const ScenarioWorld& world, const JobRequest& job,
+                                     std::span<const PlacedGang> gangs);
+
+/// ", tp8 pp2 dp4, 1.02 of its best step, clock 0.85"; empty where nothing of it is known.
+[[nodiscard]] std::string terms_text(const ScenarioWorld& world, const JobRequest& job,
+                                     std::span<const PlacedGang> gangs,
+                                     std::span<const GangTerms> terms);
+
+/// "busy, 16 short in every pod"
+[[nodiscard]] std::string refusal_text(const Refusal& refusal);
+
+/// "$412 = hire 300 + time 100 + ..."
+[[nodiscard]] std::string price_text(const Price& price, Shown shown);
+
+/// "llama-3.1-70b on 64 x h100: tp=8,pp=1,dp=8, 1.2 s a step"
+[[nodiscard]] std::string plan_text(const ScenarioWorld& world, const PlanKey& key,
+                                    const PlanEntry& entry);
+
+}  // namespace orrery
