@@ -18,5 +18,6 @@ void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 void add_compare_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 
 void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+void add_schedule_commands(CLI::App& app, CommandOptions& options, Action& chosen);
 
 }  // namespace orrery

@@ -119,6 +119,7 @@ int run(int argc, char** argv) {
   add_estimate_commands(app, options, chosen);
   add_plan_commands(app, options, chosen);
   add_compare_commands(app, options, chosen);
+  add_schedule_commands(app, options, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

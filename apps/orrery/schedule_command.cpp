@@ -1,0 +1,221 @@
+// orrery schedule
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/plan_text.hpp"
+#include "apps/orrery/schedule_request.hpp"
+#include "base/quantity_text.hpp"
+#include "base/text_table.hpp"
+#include "planner/layout_text.hpp"
+#include "scheduler/explain.hpp"
+
+namespace orrery {
+namespace {
+
+std::string dollars(std::int64_t micro) {
+  return print(Dollars(static_cast<double>(micro) * 1e-6));
+}
+
+/// "64 x h100", of all gangs.
+std::string devices_text(const ScheduleRequest& request, const JobRequest& job,
+                         std::span<const PlacedGang> gangs) {
+  std::string text;
+  for (std::size_t i = 0; i < gangs.size(); ++i) {
+    const GangRequest& gang = job.roles[gangs[i].role].options[gangs[i].option].gang;
+    std::size_t same = 1;
+    while (i + 1 < gangs.size() && gangs[i + 1].role == gangs[i].role &&
+           gangs[i + 1].option == gangs[i].option) {
+      ++i;
+      ++same;
+    }
+    const std::string& id = request.topology().accelerator(gang.type).id;
+    const std::string share =
+        gang.share < kWholeDevice ? fmt::format("{:g} of ", gang.share / 1000.0) : "";
+    text += fmt::format("{}{}{}{} x {}", text.empty() ? "" : ", ",
+                        same > 1 ? fmt::format("{} x ", same) : "", share, gang.devices, id);
+  }
+  return text;
+}
+
+/// The narrowest place around all nodes.
+std::string place_text(const ScheduleRequest& request, std::span<const PlacedGang> gangs) {
+  const PlaceTree& tree = request.tree();
+  NodeId first = gangs.front().allocation.ranks.front().node;
+  NodeId last = first;
+  for (const PlacedGang& gang : gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      first = std::min(first, at.node);
+      last = std::max(last, at.node);
+    }
+  }
+  if (first == last) return request.topology().node_name(first);
+  PlaceId place = tree.around(first);
+  while (!tree[place].nodes.contains(last)) place = tree[place].parent;
+  return tree.name(place);
+}
+
+std::string plan_text(const ScheduleRequest& request, const JobRequest& job,
+                      const StartJob& start) {
+  const GangOption& option = job.roles[start.gangs[0].role].options[start.gangs[0].option];
+  const PlanEntry* entry = option.plan ? request.plans().find(*option.plan) : nullptr;
+  if (entry == nullptr || !*entry) return "";
+  const PlannedWork& plan = entry->value()[start.terms[0].plan];
+  if (plan.training() == nullptr) return "";
+  return fmt::format("{}, step {}", print_layout(plan.training()->plan),
+                     duration_text(plan.step_seconds * start.terms[0].ratio));
+}
+
+std::string refusal_text(const Refusal& refusal) {
+  const std::string what(name_of(refusal.kind));
+  if (refusal.missing == 0) return what;
+  return fmt::format("{}: {} accelerators short ({})", what, refusal.missing,
+                     word_of(refusal.level));
+}
+
+std::string jobs_table(const ScheduleRequest& request, const PassResult& result) {
+  TextTable table({{"job"},
+                   {"decision"},
+                   {"accelerators"},
+                   {"where"},
+                   {"plan"},
+                   {"time", Align::kRight},
+                   {"price", Align::kRight}});
+  for (const Decision& decision : result.decisions) {
+    const auto* start = std::get_if<StartJob>(&decision);
+    if (start == nullptr) continue;
+    const JobRequest& job = request.jobs()[start->job.value()];
+    const std::string when =
+        start->delay > Duration() ? fmt::format("starts in {}", start->delay.text()) : "starts";
+    const std::string clock = start->terms[0].clock < 1
+                                  ? fmt::format(" at {:.0f} % clock", start->terms[0].clock * 100)
+                                  : "";
+    table.add({job.name, when + clock, devices_text(request, job, start->gangs),
+               place_text(request, start->gangs), plan_text(request, job, *start),
+               start->expected ? start->expected->text() : "until stopped",
+               start->price ? dollars(start->price->total()) : "-"});
+  }
+  for (const StillWaits& waits : result.waiting) {
+    table.add({request.jobs()[waits.job.value()].name, "waits", refusal_text(waits.refusal), "", "",
+               "", ""});
+  }
+  for (const RefusedJob& refused : request.refused()) {
+    table.add({refused.name, "refused", "", "", "", "", ""});
+  }
+  return table.text();
+}
+
+std::string price_table(const ScheduleRequest& request, const PassResult& result) {
+  std::vector<TextTable::Column> columns{{"price of"}};
+  for (const auto& [word, term] : enum_words(PriceTerm{})) {
+    columns.push_back({std::string(word), Align::kRight});
+  }
+  TextTable table(columns);
+  for (const Decision& decision : result.decisions) {
+    const auto* start = std::get_if<StartJob>(&decision);
+    if (start == nullptr || !start->price) continue;
+    std::vector<std::string> row{request.jobs()[start->job.value()].name};
+    for (const std::int64_t term : start->price->micro_dollars) row.push_back(dollars(term));
+    table.add(row);
+  }
+  return table.text();
+}
+
+Json schedule_json(const ScheduleRequest& request, const PassResult& result) {
+  Json started = Json::array();
+  Json waiting = Json::array();
+  Json refused = Json::array();
+  for (const Decision& decision : result.decisions) {
+    const auto* start = std::get_if<StartJob>(&decision);
+    if (start == nullptr) continue;
+    const JobRequest& job = request.jobs()[start->job.value()];
+    Json row = {{"job", job.name}, {"delay_s", start->delay.count_seconds()}};
+    row["expected_s"] = start->expected ? Json(start->expected->count_seconds()) : Json(nullptr);
+    if (start->price) {
+      for (const auto& [word, term] : enum_words(PriceTerm{})) {
+        row["price_usd"][std::string(word)] = static_cast<double>((*start->price)[term]) * 1e-6;
+      }
+    }
+    for (std::size_t g = 0; g < start->gangs.size(); ++g) {
+      const PlacedGang& gang = start->gangs[g];
+      const RoleRequest& role = job.roles[gang.role];
+      Json out = {{"role", role.name},
+                  {"type", request.topology().accelerator(role.options[gang.option].gang.type).id},
+                  {"clock", start->terms[g].clock},
+                  {"step_ratio", start->terms[g].ratio}};
+      for (const NodeDevices& at : gang.allocation.ranks) {
+        out["nodes"].push_back({{"node", request.topology().node_name(at.node)},
+                                {"devices", fmt::format("{:#x}", at.devices)}});
+      }
+      row["gangs"].push_back(std::move(out));
+    }
+    started.push_back(std::move(row));
+  }
+  for (const StillWaits& waits : result.waiting) {
+    waiting.push_back({{"job", request.jobs()[waits.job.value()].name},
+                       {"kind", name_of(waits.refusal.kind)},
+                       {"level", word_of(waits.refusal.level)},
+                       {"missing", waits.refusal.missing}});
+  }
+  for (const RefusedJob& job : request.refused()) {
+    refused.push_back({{"job", job.name}, {"why", job.why}});
+  }
+  return {{"policy", request.policy().name},
+          {"started", started},
+          {"waiting", waiting},
+          {"refused", refused}};
+}
+
+Status print_explanation(const ScheduleRequest& request, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < request.jobs().size(); ++i) {
+    names.emplace_back(request.jobs()[i].name);
+    if (names.back() != name) continue;
+    const ExplainNames words{[&](JobId id) { return request.jobs()[id.value()].name; }};
+    print_text("\n" + explain(request.situation(), request.policy(), JobId::at(i), words).text());
+    return {};
+  }
+  return input_error({}, fmt::format("--explain: no job \"{}\"", name));
+}
+
+Status run_schedule(const CommandOptions& options, const ScheduleOptions& asked) {
+  Result<std::unique_ptr<ScheduleRequest>> request = ScheduleRequest::load(options, asked);
+  if (!request) return forward_error(request);
+  const PassResult result = (*request)->decide();
+  if (options.output == OutputFormat::kJson) {
+    print_json(schedule_json(**request, result));
+  } else {
+    print_text(jobs_table(**request, result));
+    print_text("\n" + price_table(**request, result));
+    for (const RefusedJob& refused : (*request)->refused()) print_text("\n" + refused.why + "\n");
+    if (!asked.explain.empty()) return print_explanation(**request, asked.explain);
+  }
+  if (!(*request)->refused().empty()) {
+    return infeasible(
+        fmt::format("{} job(s) can never run on this fleet", (*request)->refused().size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_schedule_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+  auto asked = std::make_shared<ScheduleOptions>();
+  CLI::App* verb = app.add_subcommand(
+      "schedule", "who of a queue of jobs would start where on an idle fleet, at what price");
+  verb->add_option("--fleet", asked->fleet, "a fleet spec")->type_name("FILE")->required();
+  verb->add_option("--tenants", asked->tenants, "who shares it")->type_name("FILE");
+  verb->add_option("--policy", asked->policy, "NAME[:key=value,..], or a policy file")
+      ->capture_default_str();
+  verb->add_option("--explain", asked->explain, "why this job waits, and what would start it")
+      ->type_name("JOB");
+  verb->add_option("jobs", asked->jobs, "job specs, or directories of them, in the queue's order")
+      ->type_name("FILE..")
+      ->required();
+  verb->callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return run_schedule(options, *asked); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,176 @@
+#include "apps/orrery/schedule_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/real_clock.hpp"
+#include "fleet/builder.hpp"
+#include "scheduler/resolve.hpp"
+
+namespace orrery {
+namespace {
+
+/// Rounds of planning: a plan may lead to another type or size, whose plan is then asked for.
+constexpr int kRoundsMax = 16;
+
+/// Files as they are, directories as their YAML files by name.
+Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> inside;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+      if (entry.path().extension() == ".yaml") inside.push_back(entry.path().string());
+    }
+    if (error) return environment_error(fmt::format("{}: {}", path, error.message()));
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
+
+}  // namespace
+
+Status ScheduleRequest::load_facts(const CommandOptions& options) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  Result<Calibration> calibration = load_calibration(options);
+  if (!calibration) return forward_error(calibration);
+  Result<ModelCatalog> models = load_models(options);
+  if (!models) return forward_error(models);
+  catalog_ = *std::move(catalog);
+  calibration_ = *std::move(calibration);
+  models_ = *std::move(models);
+  return {};
+}
+
+Status ScheduleRequest::load_fleet(const std::string& file) {
+  Result<FleetSpec> spec = load_fleet_spec(file);
+  if (!spec) return forward_error(spec);
+  Result<Topology> topology = build_topology(*spec, catalog_);
+  if (!topology) return forward_error(topology);
+  pristine_ = std::make_unique<PristineFleet>(*topology);
+  fleet_ = std::make_unique<Fleet>(*std::move(topology));
+  const PlannerFacts facts{catalog_, calibration_};
+  Result<FleetCosts> costs = FleetCosts::make(facts, pristine_->topology(), {});
+  if (!costs) return forward_error(costs);
+  costs_ = *std::move(costs);
+  power_tree_.emplace(pristine_->topology());
+  caps_.emplace(*power_tree_);
+  power_.emplace(*power_tree_);
+  sizes_.emplace(PlanSources{facts, pristine_->topology()});
+  return {};
+}
+
+Status ScheduleRequest::load_tenants(const std::string& file) {
+  if (file.empty()) {
+    tenants_ = default_tenant_tree(pristine_->topology());
+  } else {
+    Result<Document> document = Document::load(file);
+    if (!document) return forward_error(document);
+    Result<TenantsSpec> spec = read_tenants_spec(*document);
+    if (!spec) return forward_error(spec);
+    Result<TenantTree> tree = build_tenant_tree(*spec, pristine_->topology());
+    if (!tree) return forward_error(tree);
+    tenants_ = *std::move(tree);
+  }
+  usage_.emplace(*tenants_);
+  return {};
+}
+
+Status ScheduleRequest::load_policy(const std::string& name) {
+  if (!name.ends_with(".yaml")) {
+    Result<Policy> policy = policy_named(name);
+    if (!policy) return forward_error(policy);
+    policy_ = *std::move(policy);
+    return {};
+  }
+  Result<Document> document = Document::load(name);
+  if (!document) return forward_error(document);
+  Result<Policy> policy = read_policy(*document);
+  if (!policy) return forward_error(policy);
+  policy_ = *std::move(policy);
+  return {};
+}
+
+Status ScheduleRequest::add_job(const std::string& file) {
+  Result<JobSpec> spec = load_job_spec(file);
+  if (!spec) return forward_error(spec);
+  Result<JobRequest> job = resolve_job(*spec, {.fleet = *pristine_,
+                                               .models = models_,
+                                               .tenants = *tenants_,
+                                               .works = works_,
+                                               .sizes = &*sizes_,
+                                               .now = now_});
+  if (!job) {
+    if (job.error().kind != ErrorKind::kInfeasible) return forward_error(job);
+    refused_.push_back({spec->name, job.error().text()});
+    return {};
+  }
+  job->class_id = classes_.of(*job);
+  const std::uint32_t copies = spec->array ? spec->array->count : 1;
+  for (std::uint32_t i = 0; i < copies; ++i) {
+    JobRequest& one = jobs_.emplace_back(*job);
+    if (spec->array) one.name = fmt::format("{}[{}]", spec->name, i);
+    waiting_.push_back({JobId::at(jobs_.size() - 1), &one, now_, 0, 0});
+  }
+  return {};
+}
+
+Status ScheduleRequest::load_jobs(const std::vector<std::string>& paths) {
+  Result<std::vector<std::string>> files = files_of(paths);
+  if (!files) return forward_error(files);
+  for (const std::string& file : *files) {
+    if (Status added = add_job(file); !added) return added;
+  }
+  return {};
+}
+
+Result<std::unique_ptr<ScheduleRequest>> ScheduleRequest::load(const CommandOptions& options,
+                                                               const ScheduleOptions& asked) {
+  std::unique_ptr<ScheduleRequest> request(new ScheduleRequest());
+  request->now_ = RealClock().now_wall();
+  if (Status status = request->load_facts(options); !status) return forward_error(status);
+  if (Status status = request->load_fleet(asked.fleet); !status) return forward_error(status);
+  if (Status status = request->load_tenants(asked.tenants); !status) return forward_error(status);
+  if (Status status = request->load_policy(asked.policy); !status) return forward_error(status);
+  if (Status status = request->load_jobs(asked.jobs); !status) return forward_error(status);
+  return request;
+}
+
+Situation ScheduleRequest::situation() const {
+  Situation s{.now = now_, .fleet = fleet_->view()};
+  s.waiting = waiting_;
+  s.tenants = &*tenants_;
+  s.usage = &*usage_;
+  s.power = &*power_;
+  s.caps = &*caps_;
+  s.plans = &plans_;
+  s.costs = &*costs_;
+  return s;
+}
+
+PassResult ScheduleRequest::decide() {
+  for (int round = 0;; ++round) {
+    Scheduler scheduler(pristine_->tree());
+    PassResult result = scheduler.decide(situation(), policy_, PassKind::kFull);
+    bool planned = false;
+    for (const Decision& decision : result.decisions) {
+      const auto* want = std::get_if<WantPlan>(&decision);
+      if (want == nullptr || plans_.find(want->key) != nullptr) continue;
+      plans_.put(want->key, plan_work(sizes_->sources(), works_[want->key.work],
+                                      {want->key.type, want->key.devices}, 3));
+      planned = true;
+    }
+    if (!planned || round == kRoundsMax) return result;
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,85 @@
+// apps/orrery/schedule_request.hpp - a fleet, its tenants and a queue of jobs, as files: everything
+// the verb `schedule` asks the scheduler about.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/orrery/context.hpp"
+#include "fleet/fleet.hpp"
+#include "scheduler/class_table.hpp"
+#include "scheduler/plan_sizes.hpp"
+#include "scheduler/pristine_fleet.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace orrery {
+
+/// The options as typed; empty: not given.
+struct ScheduleOptions {
+  std::string fleet;
+  std::string tenants;
+  std::string policy = "hardware-aware";
+  std::vector<std::string> jobs;  ///< files, or directories of them
+  std::string explain;            ///< name of a job
+};
+
+/// A job that no part of this fleet can ever run.
+struct RefusedJob {
+  std::string name;
+  std::string why;
+};
+
+/// What was asked, at addresses that stay.
+class ScheduleRequest {
+ public:
+  /// Errors: those of the files, with their line; an unknown policy, with the nearest.
+  [[nodiscard]] static Result<std::unique_ptr<ScheduleRequest>> load(const CommandOptions& options,
+                                                                     const ScheduleOptions& asked);
+
+  /// Everything waits at one instant; plans that are missing are made, and it is decided again.
+  [[nodiscard]] PassResult decide();
+
+  /// As decide() saw it last.
+  [[nodiscard]] Situation situation() const;
+  [[nodiscard]] const Policy& policy() const { return policy_; }
+  [[nodiscard]] const Topology& topology() const { return pristine_->topology(); }
+  [[nodiscard]] const PlaceTree& tree() const { return pristine_->tree(); }
+  [[nodiscard]] const PlanTable& plans() const { return plans_; }
+  [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
+  [[nodiscard]] const std::deque<JobRequest>& jobs() const { return jobs_; }
+  [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
+
+ private:
+  ScheduleRequest() = default;
+  [[nodiscard]] Status load_facts(const CommandOptions& options);
+  [[nodiscard]] Status load_fleet(const std::string& file);
+  [[nodiscard]] Status load_tenants(const std::string& file);
+  [[nodiscard]] Status load_policy(const std::string& name);
+  [[nodiscard]] Status load_jobs(const std::vector<std::string>& paths);
+  [[nodiscard]] Status add_job(const std::string& file);
+
+  Catalog catalog_;
+  Calibration calibration_;
+  ModelCatalog models_;
+  std::unique_ptr<Fleet> fleet_;
+  std::unique_ptr<PristineFleet> pristine_;
+  std::optional<TenantTree> tenants_;
+  std::optional<TenantUsage> usage_;
+  std::optional<FleetCosts> costs_;
+  std::optional<PowerTree> power_tree_;
+  std::optional<PowerCaps> caps_;
+  std::optional<PowerBudget> power_;
+  std::optional<PlanSizes> sizes_;
+  WorkTable works_;
+  ClassTable classes_;
+  PlanTable plans_;
+  Policy policy_;
+  Instant now_;
+  std::deque<JobRequest> jobs_;
+  std::vector<WaitingJob> waiting_;
+  std::vector<RefusedJob> refused_;
+};
+
+}  // namespace orrery
