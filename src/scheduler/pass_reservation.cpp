@@ -24,6 +24,20 @@ Masks devices_of_stopping(std::span<const RunningJob> running) {
   return masks;
 }
 
+/// Positions among the waiting of jobs that have a slot: few of many.
+std::map<JobId, std::uint32_t> waiting_with_slot(std::span<const WaitingJob> waiting,
+                                                 std::span<const Reservation> slots) {
+  std::vector<JobId> jobs;
+  for (const Reservation& slot : slots) jobs.push_back(slot.job);
+  std::sort(jobs.begin(), jobs.end());
+  std::map<JobId, std::uint32_t> positions;
+  for (std::uint32_t i = 0; i < waiting.size(); ++i) {
+    const JobId id = waiting[i].id;
+    if (std::binary_search(jobs.begin(), jobs.end(), id)) positions.emplace(id, i);
+  }
+  return positions;
+}
+
 /// What is between a job and its slot.
 enum class SlotState { kFree, kLeaving, kBroken };
 
@@ -53,8 +67,7 @@ SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& 
 // found anew by a full pass.
 void Pass::start_reserved() {
   if (s_.reserved.empty()) return;
-  std::map<JobId, std::uint32_t> waiting;
-  for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) waiting.emplace(s_.waiting[i].id, i);
+  const std::map<JobId, std::uint32_t> waiting = waiting_with_slot(s_.waiting, s_.reserved);
   const Masks leaving = devices_of_stopping(s_.running);
   for (const Reservation& slot : s_.reserved) {
     const auto found = waiting.find(slot.job);
