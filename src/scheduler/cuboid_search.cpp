@@ -16,22 +16,24 @@ std::vector<Sides> orientations(const Sides& sides) {
   return all;
 }
 
-CuboidSearch::CuboidSearch(const CellBox& box, std::span<const std::uint8_t> free)
-    : box_(box), reach_(box.sides) {
-  ORRERY_ASSERT(free.size() == volume(box.sides), "one value for each cell");
+CuboidSearch::CuboidSearch(const CellBox& box) : box_(box), reach_(box.sides) {
   for (std::size_t d = 0; d < reach_.size(); ++d) {
     if (box.closed[d] && box.sides[d] > 1) reach_[d] *= 2;
   }
+  sums_.resize(std::size_t{reach_[0] + 1} * (reach_[1] + 1) * (reach_[2] + 1));
+}
+
+void CuboidSearch::look_at(std::span<const std::uint8_t> free) {
+  ORRERY_ASSERT(free.size() == volume(box_.sides), "one value for each cell");
   const std::size_t row = reach_[0] + 1;
   const std::size_t plane = row * (reach_[1] + 1);
-  sums_.assign(plane * (reach_[2] + 1), 0);
   for (std::uint32_t z = 0; z < reach_[2]; ++z) {
     for (std::uint32_t y = 0; y < reach_[1]; ++y) {
-      const std::uint8_t* cells = &free[box.index({0, y % box.sides[1], z % box.sides[2]})];
+      const std::uint8_t* cells = &free[box_.index({0, y % box_.sides[1], z % box_.sides[2]})];
       std::uint32_t* sum = &sums_[plane * (z + 1) + row * (y + 1)];
       std::uint32_t in_row = 0;
       for (std::uint32_t x = 0; x < reach_[0]; ++x) {
-        in_row += cells[x < box.sides[0] ? x : x - box.sides[0]];
+        in_row += cells[x < box_.sides[0] ? x : x - box_.sides[0]];
         ++sum;
         *sum = in_row + *(sum - row) + *(sum - plane) - *(sum - plane - row);
       }

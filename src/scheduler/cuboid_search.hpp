@@ -1,10 +1,10 @@
 // scheduler/cuboid_search.hpp - where in a box of cells a free cuboid lies, and which of them
 // leaves the least broken room.
 //
-// Made for one look at one box (a torus, or a cube of one) by place_slice; holds sums of free cells
-// from the corner on, so that any cuboid is counted in O(1), also one that runs over the end of a
-// closed dimension. One thread. Cost to make: O(cells), 4 bytes a cell for each open dimension and
-// twice that for each closed one.
+// Made by place_slice for boxes of one shape (tori, or cubes of one) and shown them one after the
+// other; holds sums of free cells from the corner on, so that any cuboid is counted in O(1), also
+// one that runs over the end of a closed dimension. One thread. Memory: 4 bytes a cell, twice that
+// for each closed dimension.
 #pragma once
 
 #include <array>
@@ -61,8 +61,11 @@ void for_each_cell(const CellBox& box, const Cuboid& cuboid, Visit&& visit) {
 
 class CuboidSearch {
  public:
-  /// `free` by cell, 0 or 1; one value a cell of the box.
-  CuboidSearch(const CellBox& box, std::span<const std::uint8_t> free);
+  /// Of a box without a free cell.
+  explicit CuboidSearch(const CellBox& box);
+
+  /// `free` by cell, 0 or 1; one value a cell of the box. O(cells).
+  void look_at(std::span<const std::uint8_t> free);
 
   [[nodiscard]] const CellBox& box() const { return box_; }
   [[nodiscard]] std::uint32_t free_cells() const { return count({{}, box_.sides}); }

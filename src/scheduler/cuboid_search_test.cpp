@@ -17,6 +17,12 @@ using Cells = std::vector<std::uint8_t>;
 constexpr std::array<bool, 3> kOpen{};
 constexpr std::array<bool, 3> kClosed{true, true, true};
 
+CuboidSearch search_of(const CellBox& box, const Cells& free) {
+  CuboidSearch search(box);
+  search.look_at(free);
+  return search;
+}
+
 /// A box of free cells and, a line a row, those in use.
 Cells cells_of(const CellBox& box, std::string_view rows) {
   Cells cells;
@@ -46,7 +52,7 @@ TEST(CuboidSearch, TakesTheCornerThatLeavesFewestFreeNeighbours) {
                                "......"
                                "..##.."
                                "....#.");
-  const CuboidSearch search(box, cells);
+  const CuboidSearch search = search_of(box, cells);
   // All around it but one cell is in use or beyond the edge.
   EXPECT_EQ(search.tightest({1, 2, 1}), (Cuboid{{2, 2, 0}, {2, 1, 1}}));
   EXPECT_EQ(search.first({2, 1, 1}), (Cuboid{{0, 0, 0}, {2, 1, 1}}));
@@ -56,15 +62,15 @@ TEST(CuboidSearch, TakesTheCornerThatLeavesFewestFreeNeighbours) {
 TEST(CuboidSearch, GoesRoundTheEndOfAClosedDimensionOnly) {
   const std::string_view rows = "..##..";
   const CellBox open{{6, 1, 1}, kOpen};
-  EXPECT_EQ(CuboidSearch(open, cells_of(open, rows)).tightest({4, 1, 1}), std::nullopt);
+  EXPECT_EQ(search_of(open, cells_of(open, rows)).tightest({4, 1, 1}), std::nullopt);
   const CellBox closed{{6, 1, 1}, kClosed};
-  EXPECT_EQ(CuboidSearch(closed, cells_of(closed, rows)).tightest({4, 1, 1}),
+  EXPECT_EQ(search_of(closed, cells_of(closed, rows)).tightest({4, 1, 1}),
             (Cuboid{{4, 0, 0}, {4, 1, 1}}));
 }
 
 TEST(CuboidSearch, PutsTheFirstOfAnEmptyTorusAtItsOrigin) {
   const CellBox box{{4, 4, 4}, kClosed};
-  const CuboidSearch search(box, Cells(64, 1));
+  const CuboidSearch search = search_of(box, Cells(64, 1));
   EXPECT_EQ(search.tightest({2, 4, 1}), (Cuboid{{}, {2, 4, 1}}));
   EXPECT_EQ(search.tightest({4, 4, 4}), (Cuboid{{}, {4, 4, 4}}));
   EXPECT_EQ(search.tightest({8, 1, 1}), std::nullopt);
@@ -109,7 +115,7 @@ TEST(CuboidSearch, FindsAFreeCuboidWheneverThereIsOne) {
     Cells cells(volume(box.sides));
     const std::uint64_t busy = rng.below(60);
     for (std::uint8_t& cell : cells) cell = rng.below(100) >= busy ? 1 : 0;
-    const CuboidSearch search(box, cells);
+    const CuboidSearch search = search_of(box, cells);
     for (const std::optional<Cuboid>& cuboid : {search.tightest(sides), search.first(sides)}) {
       ASSERT_EQ(cuboid.has_value(), any_cuboid(box, cells, sides)) << i;
       if (!cuboid) continue;
@@ -146,6 +152,17 @@ std::uint32_t free_around(const CellBox& box, const Cells& cells, const Cuboid& 
   return free;
 }
 
+TEST(CuboidSearch, ForgetsTheLastBox) {
+  const CellBox box{{4, 2, 1}, {true, false, false}};
+  CuboidSearch search(box);
+  EXPECT_EQ(search.tightest({1, 1, 1}), std::nullopt);
+  search.look_at(Cells(8, 1));
+  search.look_at(Cells(8, 0));
+  EXPECT_EQ(search.free_cells(), 0U);
+  search.look_at(cells_of(box, "#..##..#"));
+  EXPECT_EQ(search.tightest({2, 2, 1}), (Cuboid{{1, 0, 0}, {2, 2, 1}}));
+}
+
 TEST(CuboidSearch, FindsNoCuboidWithFewerFreeNeighboursThanTheTightest) {
   Rng rng(12);
   int compared = 0;
@@ -154,7 +171,7 @@ TEST(CuboidSearch, FindsNoCuboidWithFewerFreeNeighboursThanTheTightest) {
     Cells cells(volume(box.sides));
     for (std::uint8_t& cell : cells) cell = rng.below(4) > 0 ? 1 : 0;
     const Sides sides{2, 1, 2};
-    const std::optional<Cuboid> best = CuboidSearch(box, cells).tightest(sides);
+    const std::optional<Cuboid> best = search_of(box, cells).tightest(sides);
     if (!best) continue;
     const std::uint32_t least = free_around(box, cells, *best);
     for (const Sides& turned : orientations(sides)) {

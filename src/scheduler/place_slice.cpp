@@ -49,6 +49,33 @@ std::uint64_t all_devices(const NodeGroup& group) {
   return group.devices >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << group.devices) - 1;
 }
 
+/// Nodes of one group, where they are of the type and form tori.
+struct Kind {
+  std::optional<TorusGrid> grid;
+  NodeState empty;  ///< with nothing in use
+  std::uint32_t devices = 0;
+};
+
+/// Looks for cuboids in boxes of one shape.
+struct BoxSearch {
+  explicit BoxSearch(const TorusGrid& grid) : box(box_of(grid)), search(box) {
+    const std::uint32_t devices = volume(box.sides);
+    cell_of.resize(devices);
+    device_at.resize(devices);
+    for (std::uint32_t i = 0; i < devices; ++i) {
+      // The first box lies at the origin, and all are alike.
+      cell_of[i] = box.index(grid.coordinates(i));
+      device_at[cell_of[i]] = i;
+    }
+  }
+
+  CellBox box;
+  CuboidSearch search;
+  std::vector<std::uint32_t> cell_of;    ///< by device of the box
+  std::vector<std::uint32_t> device_at;  ///< by cell
+  std::vector<std::uint8_t> free;        ///< by cell
+};
+
 /// What can be had of one box.
 struct BoxRoom {
   DeviceId first;
@@ -85,10 +112,15 @@ class SliceFinder {
         slice_(without_zeros(question.request.slice)),
         devices_(volume(slice_)) {
     ORRERY_ASSERT(devices_ == question.request.devices, "a slice has the devices of its gang");
+    const GangRequest& request = question.request;
+    plain_ = !request.host.any() && !request.exclusive && question.options.avoid.empty();
     for (const NodeGroup& group : topology_.groups()) {
-      const bool asked = group.type == question.request.type;
-      grids_.push_back(asked ? TorusGrid::of(group) : std::nullopt);
+      Kind kind{.devices = group.devices};
+      if (group.type == request.type) kind.grid = TorusGrid::of(group);
+      kind.empty.free_mask = all_devices(group);
+      kinds_.push_back(kind);
     }
+    searches_.resize(kinds_.size());
     find_candidates();
   }
 
@@ -104,19 +136,21 @@ class SliceFinder {
   void add_part(const NodeRange& part, const TorusGrid& grid);
   void add_candidates(std::uint32_t first_room, const TorusGrid& grid);
   [[nodiscard]] std::uint64_t usable(NodeId node);
-  [[nodiscard]] NodeState state_of(NodeId node) const;
+  [[nodiscard]] const NodeState& state_of(NodeId node) const;
   [[nodiscard]] bool may_be_exclusive(NodeId node);
 
   [[nodiscard]] std::optional<Allocation> take(const Candidate& candidate);
   [[nodiscard]] Allocation take_cubes(std::vector<BoxRoom> whole, std::uint32_t cubes);
-  [[nodiscard]] std::optional<Allocation> take_cuboid(const BoxRoom& room, const TorusGrid& grid);
+  [[nodiscard]] std::optional<Allocation> take_cuboid(const BoxRoom& room);
 
   Question question_;
   const Topology& topology_;
   Sides slice_;
   std::uint32_t devices_;
   std::uint32_t most_free_ = 0;
-  std::vector<std::optional<TorusGrid>> grids_;  ///< by node group; none of other types
+  bool plain_ = false;       ///< a device is usable when it is free and its node ready
+  std::vector<Kind> kinds_;  ///< by node group
+  std::vector<std::optional<BoxSearch>> searches_;  ///< by node group, made when first needed
   std::vector<BoxRoom> rooms_;
   std::vector<Candidate> candidates_;
   PlaceId exclusive_place_;  ///< the last one may_be_exclusive() looked at
@@ -127,7 +161,7 @@ void SliceFinder::find_candidates() {
   const NodeRange& within = question_.tree[question_.options.within].nodes;
   const std::uint32_t end = within.first.value() + within.count;
   for (NodeId node = within.first; node.value() < end;) {
-    const std::optional<TorusGrid>& grid = grids_[topology_.place(node).group];
+    const std::optional<TorusGrid>& grid = kinds_[topology_.place(node).group].grid;
     const std::uint8_t site = question_.tree[question_.tree.around(node)].site;
     const bool allowed = site == Place::kAboveSites || (question_.request.sites >> site & 1) != 0;
     if (!grid || !allowed) {
@@ -154,18 +188,22 @@ void SliceFinder::add_part(const NodeRange& part, const TorusGrid& grid) {
   const NodeId torus = topology_.place(part.first).scale_up_first;
   const std::uint32_t base = topology_.place(torus).first_device.value();
   const auto first_room = static_cast<std::uint32_t>(rooms_.size());
+  std::uint32_t box_end = 0;
   for (std::uint32_t i = 0; i < part.count; ++i) {
     const NodeId node(part.first.value() + i);
     const std::uint64_t devices = usable(node);
     if (devices == 0) continue;
-    const std::uint32_t at = topology_.place(node).first_device.value() - base;
-    const DeviceId first(base + at / box_devices * box_devices);
-    if (rooms_.size() == first_room || rooms_.back().first != first) {
-      rooms_.push_back({first, {node, 0}, 0});
+    const NodePlace& place = topology_.place(node);
+    if (place.first_device.value() >= box_end) {
+      const std::uint32_t box = (place.first_device.value() - base) / box_devices;
+      box_end = base + (box + 1) * box_devices;
+      rooms_.push_back({DeviceId(box_end - box_devices), {node, 0}, 0});
     }
+    const Kind& kind = kinds_[place.group];
+    const bool all = devices == kind.empty.free_mask;
     BoxRoom& room = rooms_.back();
     room.nodes.count = node.value() - room.nodes.first.value() + 1;
-    room.free += static_cast<std::uint32_t>(std::popcount(devices));
+    room.free += all ? kind.devices : static_cast<std::uint32_t>(std::popcount(devices));
   }
   add_candidates(first_room, grid);
 }
@@ -188,19 +226,19 @@ void SliceFinder::add_candidates(std::uint32_t first_room, const TorusGrid& grid
   }
 }
 
-NodeState SliceFinder::state_of(NodeId node) const {
+const NodeState& SliceFinder::state_of(NodeId node) const {
   if (question_.view != nullptr) return question_.view->node(node);
-  NodeState empty;
-  empty.free_mask = all_devices(topology_.group(node));
-  return empty;
+  return kinds_[topology_.place(node).group].empty;
 }
 
 // Devices of a node, any of which the slice may have.
 std::uint64_t SliceFinder::usable(NodeId node) {
+  const NodeState& state = state_of(node);
+  if (state.health != NodeHealth::kReady || state.free_mask == 0) return 0;
+  if (!kinds_[topology_.place(node).group].grid) return 0;
+  if (plain_) return state.free_mask;
   const NodeGroup& group = topology_.group(node);
-  const NodeState state = state_of(node);
   const std::uint32_t available = state.available();
-  if (group.type != question_.request.type || available == 0) return 0;
   const std::uint32_t ranks = std::min(available, devices_);
   if (host_ranks(group.host, state, question_.request.host) < ranks) return 0;
   for (const NodeRange& range : question_.options.avoid) {
@@ -213,7 +251,7 @@ std::uint64_t SliceFinder::usable(NodeId node) {
 // Whether nothing runs in the place around the node that the gang would have for itself.
 bool SliceFinder::may_be_exclusive(NodeId node) {
   const auto idle = [&](NodeId at) {
-    const NodeState state = state_of(at);
+    const NodeState& state = state_of(at);
     return state.available() == topology_.group(at).devices && state.used_cpu == 0;
   };
   const TopologyLevel level = question_.tree.level_here(*question_.request.exclusive);
@@ -248,9 +286,9 @@ std::vector<Allocation> SliceFinder::find() {
 std::optional<Allocation> SliceFinder::take(const Candidate& candidate) {
   const std::span<const BoxRoom> rooms =
       std::span(rooms_).subspan(candidate.first, candidate.rooms);
-  const TorusGrid& grid = *grids_[topology_.place(rooms.front().nodes.first).group];
+  const TorusGrid& grid = *kinds_[topology_.place(rooms.front().nodes.first).group].grid;
   const std::uint32_t cubes = cubes_in(slice_, grid);
-  if (cubes == 0) return take_cuboid(rooms.front(), grid);
+  if (cubes == 0) return take_cuboid(rooms.front());
   std::vector<BoxRoom> whole;
   for (const BoxRoom& room : rooms) {
     if (room.free == volume(grid.cube())) whole.push_back(room);
@@ -301,31 +339,27 @@ Allocation SliceFinder::take_cubes(std::vector<BoxRoom> whole, std::uint32_t cub
   return out;
 }
 
-std::optional<Allocation> SliceFinder::take_cuboid(const BoxRoom& room, const TorusGrid& grid) {
-  const CellBox box = box_of(grid);
-  const std::uint32_t devices = volume(box.sides);
-  std::vector<std::uint32_t> cell_of(devices);
-  std::vector<std::uint32_t> device_at(devices);
-  for (std::uint32_t i = 0; i < devices; ++i) {
-    // The first box lies at the origin, and all are alike.
-    cell_of[i] = box.index(grid.coordinates(i));
-    device_at[cell_of[i]] = i;
-  }
-  std::vector<std::uint8_t> free(devices);
+std::optional<Allocation> SliceFinder::take_cuboid(const BoxRoom& room) {
+  const std::uint32_t group = topology_.place(room.nodes.first).group;
+  std::optional<BoxSearch>& made = searches_[group];
+  if (!made) made.emplace(*kinds_[group].grid);
+  auto& [box, search, cell_of, device_at, free] = *made;
+  free.assign(cell_of.size(), 0);
   for (std::uint32_t i = 0; i < room.nodes.count; ++i) {
     const NodeId node(room.nodes.first.value() + i);
+    const std::uint64_t devices = usable(node);
     const std::uint32_t at = topology_.place(node).first_device.value() - room.first.value();
-    for (std::uint64_t left = usable(node); left != 0; left &= left - 1) {
+    for (std::uint64_t left = devices; left != 0; left &= left - 1) {
       free[cell_of[at + static_cast<std::uint32_t>(std::countr_zero(left))]] = 1;
     }
   }
-  const CuboidSearch search(box, free);
+  search.look_at(free);
   const bool best = question_.options.fit == NodeFit::kBest;
   const std::optional<Cuboid> cuboid = best ? search.tightest(slice_) : search.first(slice_);
   if (!cuboid) return std::nullopt;
   std::vector<DeviceId> taken;
-  for_each_cell(box, *cuboid, [&](std::uint32_t cell) {
-    taken.push_back(DeviceId(room.first.value() + device_at[cell]));
+  for_each_cell(box, *cuboid, [&, &by_cell = device_at](std::uint32_t cell) {
+    taken.push_back(DeviceId(room.first.value() + by_cell[cell]));
   });
   std::sort(taken.begin(), taken.end());
   Allocation out;
@@ -335,23 +369,23 @@ std::optional<Allocation> SliceFinder::take_cuboid(const BoxRoom& room, const To
 
 }  // namespace
 
-std::vector<Allocation> slice_offers(const PlaceTree& tree, const FleetView& view,
-                                     const GangRequest& request, const PlaceOptions& options) {
-  return SliceFinder({tree, &view, request, options}).find();
+tl::expected<std::vector<Allocation>, Refusal> slice_offers(const PlaceTree& tree,
+                                                            const FleetView& view,
+                                                            const GangRequest& request,
+                                                            const PlaceOptions& options) {
+  SliceFinder finder({tree, &view, request, options});
+  std::vector<Allocation> found = finder.find();
+  if (found.empty()) return tl::unexpected(finder.refusal());
+  return found;
 }
 
 AllocationOrRefusal place_slice(const PlaceTree& tree, const FleetView& view,
                                 const GangRequest& request, const PlaceOptions& options) {
   PlaceOptions one = options;
   one.most = 1;
-  std::vector<Allocation> found = slice_offers(tree, view, request, one);
-  if (found.empty()) return tl::unexpected(slice_refusal(tree, view, request, one));
-  return std::move(found.front());
-}
-
-Refusal slice_refusal(const PlaceTree& tree, const FleetView& view, const GangRequest& request,
-                      const PlaceOptions& options) {
-  return SliceFinder({tree, &view, request, options}).refusal();
+  return slice_offers(tree, view, request, one).map([](std::vector<Allocation>&& found) {
+    return std::move(found.front());
+  });
 }
 
 bool slice_fits_empty(const PlaceTree& tree, const GangRequest& request) {

@@ -16,7 +16,8 @@ namespace orrery {
 
 /// Best fit. Whole cubes: those of the torus with fewest of them free, of as few racks as can be,
 /// the last of these the tightest. A cuboid: the box (torus or cube) with least room that has one,
-/// in it CuboidSearch::tightest. Ties by ascending id. The ranks
+/// in it CuboidSearch::tightest. Ties by ascending id. A refusal is of level scale-up and
+/// counts what is missing in the box (whole cubes: the torus) with most room. The ranks
 /// stand in the order of device ids, which is that of coordinates (fleet/torus_grid.hpp).
 /// Preconditions: a slice is asked, request.devices is its volume; the view is of the tree's
 /// topology. O(nodes of the tori + devices of the boxes searched).
@@ -24,16 +25,11 @@ namespace orrery {
                                               const GangRequest& request,
                                               const PlaceOptions& options);
 
-/// Up to `options.most` different ones, each of another torus or cube, the one of place_slice()
-/// first. Empty: refused.
-[[nodiscard]] std::vector<Allocation> slice_offers(const PlaceTree& tree, const FleetView& view,
-                                                   const GangRequest& request,
-                                                   const PlaceOptions& options);
-
-/// Why place_slice() would refuse: the level is scale-up, `missing` counts from the box (for whole
-/// cubes: the torus) with most room. Precondition: it does. O(nodes of the tori).
-[[nodiscard]] Refusal slice_refusal(const PlaceTree& tree, const FleetView& view,
-                                    const GangRequest& request, const PlaceOptions& options);
+/// Up to `options.most` different ones, at least one, each of another torus or cube, the one of
+/// place_slice() first.
+[[nodiscard]] tl::expected<std::vector<Allocation>, Refusal> slice_offers(
+    const PlaceTree& tree, const FleetView& view, const GangRequest& request,
+    const PlaceOptions& options);
 
 /// Whether the slice would fit if nothing ran and every node was ready. Same preconditions.
 [[nodiscard]] bool slice_fits_empty(const PlaceTree& tree, const GangRequest& request);

@@ -545,7 +545,7 @@ std::vector<Allocation> Placer::offers(const FleetView& view, const GangRequest&
   }
   job_ = job;
   if (request.asks_slice()) {
-    std::vector<Allocation> found = slice_offers(*tree_, view, request, options);
+    auto found = slice_offers(*tree_, view, request, options).value_or(std::vector<Allocation>());
     for (Allocation& allocation : found) hold_idle(allocation);
     return found;
   }
@@ -567,7 +567,11 @@ Refusal Placer::refusal_of(const FleetView& view, const GangRequest& request,
   if (request.share < kWholeDevice) return {RejectionKind::kBusy, TopologyLevel::kNode, 1};
   PlaceOptions options;
   options.avoid = avoid;
-  if (request.asks_slice()) return slice_refusal(*tree_, view, request, options);
+  if (request.asks_slice()) {
+    const AllocationOrRefusal slice = place_slice(*tree_, view, request, options);
+    ORRERY_ASSERT(!slice, "it refuses");
+    return slice.error();
+  }
   Job job{.view = &view, .request = &request, .options = &options};
   job.units = request.devices / request.node_devices;
   job.rest = request.devices % request.node_devices;
@@ -581,9 +585,14 @@ AllocationOrRefusal Placer::place(const FleetView& view, const GangRequest& requ
   PlaceOptions one = options;
   one.most = 1;
   if (request.share < kWholeDevice) return place_share(*tree_, view, request, one);
+  if (request.asks_slice()) {
+    job_ = {.view = &view, .request = &request};
+    AllocationOrRefusal slice = place_slice(*tree_, view, request, one);
+    if (slice) hold_idle(*slice);
+    return slice;
+  }
   std::vector<Allocation> found = offers(view, request, one);
   if (!found.empty()) return std::move(found.front());
-  if (request.asks_slice()) return tl::unexpected(slice_refusal(*tree_, view, request, one));
   job_.options = &one;
   return tl::unexpected(refusal());
 }
