@@ -80,6 +80,9 @@ Status check(const Policy& policy) {
   if (policy.oversubscription < 1 || policy.oversubscription > 2) {
     return wrong("oversubscription", "1 to 2");
   }
+  if (!(policy.estimate_sigma >= 0 && policy.estimate_sigma <= 3)) {
+    return wrong("estimate_sigma", "0 to 3");
+  }
   if (policy.offers < 1 || policy.offers > 16) return wrong("offers", "1 to 16");
   if (policy.budget < 1) return wrong("budget", "at least 1");
   for (const auto& [key, value] : {std::pair{"min_run", policy.min_run},

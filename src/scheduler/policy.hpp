@@ -134,6 +134,7 @@ struct Policy {
   Seconds patience{6 * 3600};          ///< for which a job may wait for better hardware by choice
   Seconds unknown_run{3600};           ///< assumed of a job without an estimate
   std::optional<Watts> start_ramp;     ///< by which starts may raise the draw in a second
+  double estimate_sigma = 0.5;         ///< of the logarithm of a run time over its estimate
   double oversubscription = 1;         ///< of a device, by preemptible shares
   std::uint32_t offers = 3;            ///< placements priced an option
   std::uint32_t budget = 100'000;      ///< candidates an incremental pass prices
@@ -161,6 +162,7 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("patience", p.patience);
   visitor.optional("unknown_run", p.unknown_run);
   visitor.optional("start_ramp", p.start_ramp);
+  visitor.optional("estimate_sigma", p.estimate_sigma);
   visitor.optional("oversubscription", p.oversubscription);
   visitor.optional("offers", p.offers);
   visitor.optional("budget", p.budget);

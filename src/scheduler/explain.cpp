@@ -1,0 +1,244 @@
+#include "scheduler/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "base/math.hpp"
+#include "scheduler/explain_trial.hpp"
+#include "scheduler/gang_power.hpp"
+#include "scheduler/preemption.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
+#include "scheduler/timeline.hpp"
+
+namespace orrery {
+namespace {
+
+/// Jobs ahead in the queue that get their slots before the one asked for, and what that may cost.
+constexpr std::uint32_t kAheadMost = 64;
+constexpr std::uint32_t kAttemptsMost = 256;
+/// Of the standard normal distribution: nine of ten lie below.
+constexpr double kNormalP90 = 1.2816;
+
+std::string level_name(TopologyLevel level) {
+  for (const auto& word : enum_words(level)) {
+    if (word.value == level) return std::string(word.word);
+  }
+  return "";
+}
+
+const GangRequest& first_gang(const JobRequest& job) {
+  return job.roles[static_cast<std::size_t>(JobPlacer::order_of(job).front())].options[0].gang;
+}
+
+class Explainer {
+ public:
+  Explainer(const Situation& situation, const Policy& policy, const WaitingJob& job)
+      : s_(situation), policy_(policy), trial_(situation, policy, job) {}
+
+  [[nodiscard]] Explanation run(const ExplainNames& names);
+
+ private:
+  void say_why(Explanation& out, const ExplainNames& names);
+  [[nodiscard]] std::string why_busy(const Refusal& refusal) const;
+  [[nodiscard]] std::string why(const Refusal& refusal) const;
+  void find_blocking(Explanation& out, const ExplainNames& names);
+  void find_bounds(Explanation& out);
+  [[nodiscard]] std::optional<LikelyStart> when(std::span<const std::uint32_t> ahead);
+  [[nodiscard]] LikelyStart likely(Duration median) const;
+
+  const Situation& s_;
+  const Policy& policy_;
+  ExplainTrial trial_;
+};
+
+std::string Explainer::why_busy(const Refusal& refusal) const {
+  const GangRequest& gang = first_gang(trial_.request());
+  const std::string type = s_.fleet.topology().accelerator(gang.type).id;
+  const std::uint32_t have = gang.devices - std::min(gang.devices, refusal.missing);
+  if (gang.share < kWholeDevice) return fmt::format("no {} has so large a share free", type);
+  if (refusal.level == TopologyLevel::kNode || gang.node_devices == 1 ||
+      gang.devices <= gang.node_devices) {
+    return fmt::format("no {} has {} of {} free; the fullest has {}", level_name(refusal.level),
+                       gang.devices, type, have);
+  }
+  const std::uint32_t each = gang.node_devices;
+  const std::string units =
+      fmt::format("{} nodes with {} of {}", (gang.devices + each - 1) / each, each, type);
+  const std::uint32_t units_free = have / each;
+  if (refusal.level == TopologyLevel::kFleet) {
+    return fmt::format("the fleet has not {} free; it has {}", units, units_free);
+  }
+  return fmt::format("no {} has {} free; the fullest has {}", level_name(refusal.level), units,
+                     units_free);
+}
+
+std::string Explainer::why(const Refusal& refusal) const {
+  switch (refusal.kind) {
+    case RejectionKind::kBusy:
+      return why_busy(refusal);
+    case RejectionKind::kNever:
+      return "the fleet, as built, can never hold it";
+    case RejectionKind::kQuota:
+      return "its tenant may not take that many accelerators";
+    case RejectionKind::kPower:
+      return "its draw would exceed a power or cooling limit";
+    case RejectionKind::kMemory:
+      return "the work does not fit the memory of the accelerators";
+    case RejectionKind::kStack:
+      return "no accelerator has the software stack it needs";
+    case RejectionKind::kLater:
+      return "something could start it now, but it waits for better";
+  }
+  return "";
+}
+
+// Tenants whose limit binds, and the power domain that lacks most.
+void Explainer::find_bounds(Explanation& out) {
+  const JobRequest& job = trial_.request();
+  const Topology& topology = s_.fleet.topology();
+  if (policy_.quotas == Quotas::kHeld && s_.usage != nullptr) {
+    for (const RoleRequest& role : job.roles) {
+      const GangRequest& gang = role.options.front().gang;
+      const Room room = s_.usage->room(job.tenant, gang.type);
+      if (room.bound == RoomBound::kNone || room.devices >= role.gangs * gang.devices) continue;
+      out.blocked_by.push_back(fmt::format("{} of tenant {}: room for {} more of {}",
+                                           room.bound == RoomBound::kLimit ? "limit" : "guarantee",
+                                           s_.usage->tree().path(room.tenant),
+                                           std::max<std::int64_t>(0, room.devices),
+                                           topology.accelerator(gang.type).id));
+    }
+  }
+  if (s_.power == nullptr || out.refusal->kind != RejectionKind::kPower) return;
+  Situation unlimited = trial_.situation();
+  unlimited.power = nullptr;
+  const auto start = trial_.decide(unlimited);
+  if (!start) return;
+  std::vector<NodeDraw> draws;
+  for (std::size_t i = 0; i < start->gangs.size(); ++i) {
+    for (const NodeDraw& draw :
+         draws_of_gang(s_.power->tree(), start->gangs[i], start->terms[i].draw)) {
+      draws.push_back(draw);
+    }
+  }
+  if (const auto lacks = s_.power->check(*s_.caps, draws)) {
+    out.blocked_by.push_back(fmt::format("{} lacks {:.1f} kW", topology.power_name(lacks->domain),
+                                         static_cast<double>(lacks->missing) / 1e6));
+  }
+}
+
+// The fewest running jobs found whose devices it needs, whoever has a right to them.
+void Explainer::find_blocking(Explanation& out, const ExplainNames& names) {
+  std::vector<std::vector<HeldGang>> held(s_.running.size());
+  std::vector<Victim> victims;
+  for (std::size_t i = 0; i < s_.running.size(); ++i) {
+    for (const PlacedGang& gang : s_.running[i].gangs) {
+      held[i].push_back({&gang.allocation, gang.host});
+    }
+    victims.push_back({held[i], 1, {}});
+  }
+  PreemptionAsk ask;
+  ask.place = [&](const FleetView& view) { return trial_.place(view); };
+  ask.object = [](const PreemptionPlan&) { return std::optional<std::uint32_t>(); };
+  ask.devices = devices_wanted(trial_.request());
+  const auto plan = plan_preemption(s_.fleet, victims, ask);
+  if (!plan) return;
+  for (const Yield& one : plan->yields) {
+    out.blocking.push_back(s_.running[one.victim].id);
+    out.blocked_by.push_back(names.job(out.blocking.back()));
+  }
+}
+
+void Explainer::say_why(Explanation& out, const ExplainNames& names) {
+  const auto alone = trial_.decide(trial_.situation());
+  if (!alone) {
+    out.refusal = alone.error();
+    out.why = why(*out.refusal);
+    find_bounds(out);
+    if (out.refusal->kind == RejectionKind::kBusy) find_blocking(out, names);
+    return;
+  }
+  out.why = "it would fit now: jobs ahead of it, or slots kept for them, come first";
+  for (const Reservation& slot : s_.reserved) {
+    if (slot.job != out.job) out.blocked_by.push_back("the slot of " + names.job(slot.job));
+  }
+}
+
+// Every duration of the timeline stretched alike stretches the start with them, so one timeline
+// answers for every quantile: errors of estimates are taken to go together, which is cautious.
+LikelyStart Explainer::likely(Duration median) const {
+  const double stretch = math::exp(kNormalP90 * policy_.estimate_sigma);
+  return {median, Duration::from_seconds(median.count_seconds() * stretch)};
+}
+
+std::optional<LikelyStart> Explainer::when(std::span<const std::uint32_t> ahead) {
+  for (const Reservation& slot : s_.reserved) {
+    if (slot.job == trial_.job().id && slot.start != Instant::max()) {
+      return likely(std::max(Duration(), slot.start - s_.now));
+    }
+  }
+  std::vector<Ending> endings;
+  for (const RunningJob& job : s_.running) {
+    for (const PlacedGang& gang : job.gangs) {
+      endings.push_back({&gang.allocation, gang.host, job.expected_end});
+    }
+  }
+  Timeline timeline;
+  timeline.open(s_.fleet, s_.now, endings);
+  JobPlacer placer(trial_.tree());
+  std::uint32_t attempts = 0;
+  const auto slot_of = [&](const WaitingJob& job, ClassId id) {
+    const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
+    const Duration length = time_left(job, s_.plans, unknown);
+    const Timeline::Attempt attempt =
+        [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+      ++attempts;
+      GangsOrRefusal gangs = placer.place(view, *job.request, {.fit = policy_.node_fit});
+      if (!gangs) return std::nullopt;
+      return *std::move(gangs);
+    };
+    std::optional<Slot> slot = timeline.earliest(attempt, {length, id});
+    if (slot) timeline.reserve(*slot, length);
+    return slot;
+  };
+  for (const std::uint32_t at : ahead.first(std::min<std::size_t>(ahead.size(), kAheadMost))) {
+    if (attempts >= kAttemptsMost) break;
+    (void)slot_of(s_.waiting[at], s_.waiting[at].request->class_id);
+  }
+  const std::optional<Slot> slot = slot_of(trial_.job(), ClassId());
+  if (!slot) return std::nullopt;
+  return likely(slot->start - s_.now);
+}
+
+Explanation Explainer::run(const ExplainNames& names) {
+  Explanation out;
+  out.job = trial_.job().id;
+  out.name = names.job(out.job);
+  const GangRequest& gang = first_gang(trial_.request());
+  out.wish = fmt::format("{} {}", devices_wanted(trial_.request()),
+                         s_.fleet.topology().accelerator(gang.type).id);
+  const std::vector<std::uint32_t> order = in_order(s_.waiting, policy_, s_.plans);
+  const auto mine = std::find_if(order.begin(), order.end(),
+                                 [&](std::uint32_t at) { return s_.waiting[at].id == out.job; });
+  out.ahead = static_cast<std::uint32_t>(mine - order.begin());
+  say_why(out, names);
+  const bool ever = !out.refusal || out.refusal->kind == RejectionKind::kBusy ||
+                    out.refusal->kind == RejectionKind::kLater;
+  if (ever) out.when = when(std::span(order).first(out.ahead));
+  if (out.refusal) find_changes(trial_, names, out);
+  return out;
+}
+
+}  // namespace
+
+Explanation explain(const Situation& situation, const Policy& policy, JobId job,
+                    const ExplainNames& names) {
+  const auto at = std::find_if(situation.waiting.begin(), situation.waiting.end(),
+                               [&](const WaitingJob& waiting) { return waiting.id == job; });
+  ORRERY_ASSERT(at != situation.waiting.end(), "the job to explain waits");
+  return Explainer(situation, policy, *at).run(names);
+}
+
+}  // namespace orrery

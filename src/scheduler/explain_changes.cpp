@@ -1,0 +1,402 @@
+// The smallest changes that start a job now, each one decided before it is shown.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "scheduler/explain_trial.hpp"
+#include "scheduler/gang_power.hpp"
+#include "scheduler/gang_pricing.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+namespace {
+
+/// Running jobs tried one by one.
+constexpr std::size_t kOthersMost = 24;
+
+std::string_view word_of(TopologyLevel level) {
+  for (const auto& word : enum_words(level)) {
+    if (word.value == level) return word.word;
+  }
+  return "";
+}
+
+class ChangeSearch {
+ public:
+  ChangeSearch(ExplainTrial& trial, const ExplainNames& names, Explanation& out)
+      : trial_(trial), names_(names), out_(out), s_(trial.situation()), role_(role_of(trial)) {}
+
+  void run();
+
+ private:
+  static std::size_t role_of(const ExplainTrial& trial) {
+    return JobPlacer::order_of(trial.request()).front();
+  }
+  [[nodiscard]] const RoleRequest& role() const { return trial_.request().roles[role_]; }
+  [[nodiscard]] std::string type_name(FleetTypeId type) const {
+    return s_.fleet.topology().accelerator(type).id;
+  }
+
+  /// Calls edit(gang) for every option of the role.
+  template <class Edit>
+  [[nodiscard]] JobRequest edited(Edit&& edit) const {
+    JobRequest request = trial_.request();
+    for (GangOption& option : request.roles[role_].options) edit(option.gang);
+    return request;
+  }
+  /// Decides the request, and shows it when the job starts.
+  bool try_request(ChangeKind kind, JobRequest request, std::string what);
+  void show(Change change);
+  void set_cost(Change& change) const;
+
+  void try_choices();
+  void try_levels();
+  void try_rules();
+  void try_sizes();
+  void try_types();
+  void try_others();
+  void try_other(const RunningJob& job);
+  [[nodiscard]] bool try_move(const RunningJob& job, FleetOverlay& without, const StartJob& start);
+  void try_quota();
+  void try_caps();
+  [[nodiscard]] JobRequest of_size(std::uint32_t devices) const;
+
+  ExplainTrial& trial_;
+  const ExplainNames& names_;
+  Explanation& out_;
+  const Situation s_;
+  const std::size_t role_;
+};
+
+void ChangeSearch::run() {
+  switch (out_.refusal->kind) {
+    case RejectionKind::kLater:
+      try_choices();
+      break;
+    case RejectionKind::kQuota:
+      try_sizes();
+      try_types();
+      try_quota();
+      break;
+    case RejectionKind::kPower:
+      try_sizes();
+      try_types();
+      try_caps();
+      break;
+    case RejectionKind::kBusy:
+      try_levels();
+      try_rules();
+      try_sizes();
+      try_types();
+      try_others();
+      break;
+    case RejectionKind::kNever:
+    case RejectionKind::kMemory:
+    case RejectionKind::kStack:
+      try_levels();
+      try_rules();
+      try_sizes();
+      try_types();
+      break;
+  }
+  std::stable_sort(out_.changes.begin(), out_.changes.end(),
+                   [](const Change& a, const Change& b) { return a.kind < b.kind; });
+}
+
+// Against what the wish would take on its canonical piece.
+void ChangeSearch::set_cost(Change& change) const {
+  const Duration unknown = Duration::from_seconds(trial_.policy().unknown_run.value());
+  const Duration wished = time_left(trial_.job(), s_.plans, unknown);
+  if (change.start.expected && wished > Duration()) {
+    change.longer = change.start.expected->count_seconds() / wished.count_seconds() - 1;
+  }
+  const JobRequest& job = trial_.request();
+  if (!change.start.price || job.roles.size() > 1 || job.roles[0].gangs > 1) return;
+  const PriceContext context{s_, trial_.policy(), s_.fleet, nullptr};
+  const Price ideal = ideal_price(context, trial_.job(), {0, 0, Duration()});
+  std::int64_t more = 0;
+  for (const PriceTerm term : {PriceTerm::kHire, PriceTerm::kEnergy, PriceTerm::kCarbon}) {
+    more += (*change.start.price)[term] - ideal[term];
+  }
+  change.dearer = static_cast<double>(more) * 1e-6;
+}
+
+void ChangeSearch::show(Change change) {
+  set_cost(change);
+  out_.changes.push_back(std::move(change));
+}
+
+bool ChangeSearch::try_request(ChangeKind kind, JobRequest request, std::string what) {
+  auto start = trial_.decide(request);
+  if (!start) return false;
+  Change change{.kind = kind, .what = std::move(what), .start = *std::move(start)};
+  change.request = std::move(request);
+  show(std::move(change));
+  return true;
+}
+
+// The two ways in which a job waits by choice.
+void ChangeSearch::try_choices() {
+  Policy policy = trial_.policy();
+  policy.plan_wait = Seconds(0);
+  if (auto start = trial_.decide(s_, policy)) {
+    show({.kind = ChangeKind::kPlan,
+          .what = "without waiting for its plan",
+          .start = *std::move(start)});
+    return;
+  }
+  policy.patience = Seconds(-1);
+  if (auto start = trial_.decide(s_, policy)) {
+    show({.kind = ChangeKind::kPatience,
+          .what = "on what is free, without waiting for better",
+          .start = *std::move(start)});
+  }
+}
+
+// The narrowest level that is wide enough.
+void ChangeSearch::try_levels() {
+  const TopologyLevel asked = role().options.front().gang.required;
+  for (int at = static_cast<int>(asked) + 1; at <= static_cast<int>(TopologyLevel::kFleet); ++at) {
+    const auto level = static_cast<TopologyLevel>(at);
+    if (level != TopologyLevel::kFleet && !trial_.tree().has(level)) continue;
+    JobRequest request = edited([&](GangRequest& gang) {
+      gang.required = level;
+      gang.preferred = std::max(gang.preferred, level);
+    });
+    if (try_request(ChangeKind::kLevel, std::move(request),
+                    fmt::format("within a {} instead of a {}", word_of(level), word_of(asked)))) {
+      return;
+    }
+  }
+}
+
+void ChangeSearch::try_rules() {
+  const GangRequest& gang = role().options.front().gang;
+  if (gang.segment != 0) {
+    try_request(ChangeKind::kRule, edited([](GangRequest& g) { g.segment = 0; }),
+                "without segments");
+  }
+  if (gang.exclusive) {
+    try_request(ChangeKind::kRule, edited([](GangRequest& g) { g.exclusive.reset(); }),
+                "without a place of its own");
+  }
+  if (gang.rails_aligned) {
+    try_request(ChangeKind::kRule, edited([](GangRequest& g) { g.rails_aligned = false; }),
+                "without aligned rails");
+  }
+}
+
+// Its speed is taken to go with the number, where no plan says better.
+JobRequest ChangeSearch::of_size(std::uint32_t devices) const {
+  JobRequest request = trial_.request();
+  RoleRequest& role = request.roles[role_];
+  GangOption option = role.options.front();
+  option.speed *= static_cast<double>(devices) / option.gang.devices;
+  option.gang.devices = devices;
+  option.gang.node_devices = std::min(option.gang.node_devices, devices);
+  if (option.plan) option.plan->devices = devices;
+  if (option.plan && (s_.plans == nullptr || s_.plans->find(*option.plan) == nullptr)) {
+    option.plan.reset();
+  }
+  role.options = {option};
+  role.devices_min = role.devices_max = devices;
+  return request;
+}
+
+// The largest smaller size, found by halving: what fits still fits when it asks for less.
+void ChangeSearch::try_sizes() {
+  const GangRequest& gang = role().options.front().gang;
+  if (gang.slice[0] != 0 || gang.share < kWholeDevice) return;
+  std::uint32_t least = gang.devices;
+  for (const GangOption& option : role().options) least = std::min(least, option.gang.devices);
+  const std::uint32_t step =
+      gang.devices > gang.node_devices ? gang.node_devices * std::max(1u, gang.segment) : 1;
+  std::uint32_t fits = 0;
+  std::uint32_t fails = (least + step - 1) / step;
+  while (fails - fits > 1) {
+    const std::uint32_t middle = fits + (fails - fits) / 2;
+    (trial_.decide(of_size(middle * step)) ? fits : fails) = middle;
+  }
+  if (fits == 0) return;
+  const std::uint32_t devices = fits * step;
+  try_request(ChangeKind::kSize, of_size(devices),
+              fmt::format("with {} accelerators instead of {}", devices, gang.devices));
+}
+
+// On a type that no option names. Without a plan nothing is known of its speed.
+void ChangeSearch::try_types() {
+  const Topology& topology = s_.fleet.topology();
+  const GangOption& first = role().options.front();
+  if (first.gang.slice[0] != 0) return;
+  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+    const FleetTypeId type(t);
+    const std::vector<GangOption>& options = role().options;
+    const auto named = [&](const GangOption& option) { return option.gang.type == type; };
+    if (std::any_of(options.begin(), options.end(), named)) continue;
+    GangOption option = first;
+    option.gang.type = type;
+    option.gang.node_devices = std::min(first.gang.devices, topology.node_devices_max(type));
+    option.gang.segment = 0;
+    option.gang.rails_aligned = false;
+    bool planned = false;
+    if (option.plan) {
+      option.plan->type = type;
+      const PlanEntry* entry = s_.plans == nullptr ? nullptr : s_.plans->find(*option.plan);
+      if (entry != nullptr && !*entry) continue;
+      planned = entry != nullptr;
+      if (!planned) option.plan.reset();
+    }
+    JobRequest request = trial_.request();
+    request.roles[role_].options = {option};
+    if (try_request(ChangeKind::kType, std::move(request),
+                    fmt::format("on {} instead{}", type_name(type),
+                                planned ? "" : " (its speed there is not known)")) &&
+        !planned) {
+      out_.changes.back().longer.reset();
+      out_.changes.back().dearer.reset();
+    }
+  }
+}
+
+// The jobs that alone free enough, the smallest first.
+void ChangeSearch::try_others() {
+  std::vector<const RunningJob*> others;
+  for (const RunningJob& job : s_.running) {
+    const bool alone = out_.blocking.size() == 1 && out_.blocking.front() == job.id;
+    if (alone || job.devices() >= out_.refusal->missing) others.push_back(&job);
+  }
+  const auto rank = [&](const RunningJob* job) {
+    const bool known = !out_.blocking.empty() && out_.blocking.front() == job->id;
+    return std::tuple(!known, job->devices(), job->id);
+  };
+  const std::size_t tried = std::min(others.size(), kOthersMost);
+  std::partial_sort(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(tried),
+                    others.end(),
+                    [&](const RunningJob* a, const RunningJob* b) { return rank(a) < rank(b); });
+  const std::size_t before = out_.changes.size();
+  for (std::size_t i = 0; i < tried && out_.changes.size() < before + 4; ++i) {
+    try_other(*others[i]);
+  }
+}
+
+void ChangeSearch::try_other(const RunningJob& job) {
+  FleetOverlay without(s_.fleet);
+  give_back(without, std::span<const PlacedGang>(job.gangs));
+  if (!trial_.place(without.view())) return;
+  Situation ended = s_;
+  ended.fleet = without.view();
+  auto start = trial_.decide(ended);
+  if (!start) return;
+  if (try_move(job, without, *start)) return;
+  Change change{.kind = ChangeKind::kJobEnds,
+                .what = fmt::format("if {} ends", names_.job(job.id)),
+                .start = *std::move(start)};
+  change.other = job.id;
+  show(std::move(change));
+}
+
+// To another place, on which it would be as it is now: the same options.
+bool ChangeSearch::try_move(const RunningJob& job, FleetOverlay& without, const StartJob& start) {
+  FleetOverlay with(without.view());
+  take(with, std::span<const PlacedGang>(start.gangs));
+  Placer placer(trial_.tree());
+  std::vector<PlacedGang> moved;
+  for (const PlacedGang& gang : job.gangs) {
+    const GangRequest& request = job.request->roles[gang.role].options[gang.option].gang;
+    AllocationOrRefusal place = placer.place(with.view(), request);
+    if (!place) return false;
+    moved.push_back({gang.role, gang.option, *std::move(place), gang.host});
+    take(with, moved.back().allocation, moved.back().host);
+  }
+  FleetOverlay after(without.view());
+  take(after, std::span<const PlacedGang>(moved));
+  Situation changed = s_;
+  changed.fleet = after.view();
+  auto decided = trial_.decide(changed);
+  if (!decided) return false;
+  const NodeId node = moved.front().allocation.ranks.front().node;
+  const Topology& topology = s_.fleet.topology();
+  Change change{.kind = ChangeKind::kJobMoves,
+                .what = fmt::format("if {} moves to {}", names_.job(job.id),
+                                    topology.path(topology.place(node).rack)),
+                .start = *std::move(decided)};
+  change.other = job.id;
+  change.moved = std::move(moved);
+  show(std::move(change));
+  return true;
+}
+
+// As many more as its smallest option lacks of what the tenant may take.
+void ChangeSearch::try_quota() {
+  const JobRequest& job = trial_.request();
+  if (s_.usage == nullptr || job.roles.size() > 1) return;
+  Policy policy = trial_.policy();
+  policy.quotas = Quotas::kIgnored;
+  std::optional<Change> least;
+  for (const GangOption& option : role().options) {
+    const Room room = s_.usage->room(job.tenant, option.gang.type);
+    const std::int64_t more = std::int64_t{option.gang.devices} * role().gangs - room.devices;
+    if (more <= 0 || (least && more >= least->devices)) continue;
+    JobRequest request = job;
+    request.roles[role_].options = {option};
+    WaitingJob waiting = trial_.job();
+    waiting.request = &request;
+    Situation alone = s_;
+    alone.waiting = std::span(&waiting, 1);
+    auto start = trial_.decide(alone, policy);
+    if (!start) continue;
+    least =
+        Change{.kind = ChangeKind::kQuota,
+               .what = fmt::format("if {} could take {} more {}", s_.usage->tree().path(job.tenant),
+                                   more, type_name(option.gang.type)),
+               .start = *std::move(start)};
+    least->request = std::move(request);
+    least->devices = more;
+  }
+  if (least) show(*std::move(least));
+}
+
+// Raises the limit of one domain; where several lack power no single cap is the answer.
+void ChangeSearch::try_caps() {
+  if (s_.power == nullptr) return;
+  Situation unlimited = s_;
+  unlimited.power = nullptr;
+  const auto wanted = trial_.decide(unlimited);
+  if (!wanted) return;
+  std::vector<NodeDraw> draws;
+  for (std::size_t i = 0; i < wanted->gangs.size(); ++i) {
+    const auto more = draws_of_gang(s_.power->tree(), wanted->gangs[i], wanted->terms[i].draw);
+    draws.insert(draws.end(), more.begin(), more.end());
+  }
+  const auto lacks = s_.power->check(*s_.caps, draws);
+  if (!lacks) return;
+  constexpr double kStep = 100;  // watts
+  const Milliwatts needed = s_.caps->room(lacks->domain) + lacks->missing;
+  const double load = s_.power->tree().load_of(lacks->domain, needed).value();
+  const Watts cap(std::ceil(load / kStep) * kStep);
+  const std::optional<Watts> limit = s_.caps->limit(lacks->domain);
+  PowerCaps caps = *s_.caps;
+  caps.set_cap(lacks->domain, cap);
+  Situation raised = s_;
+  raised.caps = &caps;
+  auto start = trial_.decide(raised);
+  if (!limit || !start) return;
+  Change change{.kind = ChangeKind::kPowerCap,
+                .what = fmt::format("with the cap of {} {:.1f} kW higher",
+                                    s_.fleet.topology().power_name(lacks->domain),
+                                    (cap.value() - limit->value()) / 1000),
+                .start = *std::move(start)};
+  change.domain = lacks->domain;
+  change.cap = cap;
+  show(std::move(change));
+}
+
+}  // namespace
+
+void find_changes(ExplainTrial& trial, const ExplainNames& names, Explanation& out) {
+  ChangeSearch(trial, names, out).run();
+}
+
+}  // namespace orrery

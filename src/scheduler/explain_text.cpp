@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "scheduler/explain.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kNamesMost = 8;
+
+std::string cost_text(const Change& change) {
+  std::string text;
+  const double percent = change.longer ? std::round(*change.longer * 100) : 0;
+  if (percent != 0) text = fmt::format("{:+.0f} % run time", percent);
+  const double dollars = change.dearer ? std::round(*change.dearer) : 0;
+  if (dollars != 0) {
+    text += fmt::format("{}{}${:.0f}", text.empty() ? "" : ", ", dollars < 0 ? "-" : "+",
+                        std::abs(dollars));
+  }
+  return text.empty() ? "" : ": " + text;
+}
+
+}  // namespace
+
+std::string Explanation::text() const {
+  std::string text = fmt::format("{} waits for {}: {}\n", name, wish,
+                                 refusal ? name_of(refusal->kind) : "in the queue");
+  text += fmt::format("  why         {}\n", why);
+  if (!blocked_by.empty()) {
+    std::string list;
+    for (std::size_t i = 0; i < blocked_by.size() && i < kNamesMost; ++i) {
+      list += (i == 0 ? "" : ", ") + blocked_by[i];
+    }
+    if (blocked_by.size() > kNamesMost) {
+      list += fmt::format(" and {} more", blocked_by.size() - kNamesMost);
+    }
+    text += fmt::format("  blocked by  {}\n", list);
+  }
+  if (ahead > 0) text += fmt::format("  ahead       {} in the queue\n", ahead);
+  text += when ? fmt::format("  likely      in {} (half of the cases), in {} (nine of ten)\n",
+                             when->median.text(), when->late.text())
+               : "  likely      not known: no expected end makes room\n";
+  for (const Change& change : changes) {
+    text += fmt::format("  starts now  {}{}\n", change.what, cost_text(change));
+  }
+  return text;
+}
+
+}  // namespace orrery
