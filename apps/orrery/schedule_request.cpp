@@ -103,6 +103,8 @@ Status ScheduleRequest::load_policy(const std::string& name) {
 Status ScheduleRequest::add_job(const std::string& file) {
   Result<JobSpec> spec = load_job_spec(file);
   if (!spec) return forward_error(spec);
+  // Without a file of tenants everybody is the same one.
+  if (tenants_->size() == 2 && tenants_->find("default")) spec->tenant = "default";
   Result<JobRequest> job = resolve_job(*spec, {.fleet = *pristine_,
                                                .models = models_,
                                                .tenants = *tenants_,

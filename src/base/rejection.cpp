@@ -19,6 +19,8 @@ std::string_view name_of(RejectionKind kind) {
       return "memory";
     case RejectionKind::kStack:
       return "stack";
+    case RejectionKind::kBudget:
+      return "budget";
     case RejectionKind::kLater:
       return "later";
   }

@@ -17,6 +17,7 @@ enum class RejectionKind {
   kPower,   ///< a power or cooling cap
   kMemory,  ///< the work does not fit the memory of the accelerators
   kStack,   ///< no accelerator with the software stack it needs
+  kBudget,  ///< dearer than its budget allows
   kLater,   ///< could start now, but waits for something better by choice
 };
 

@@ -22,7 +22,8 @@ TEST(Rejection, HasAWordForEveryKind) {
   std::set<std::string_view> words;
   for (const RejectionKind kind :
        {RejectionKind::kBusy, RejectionKind::kNever, RejectionKind::kQuota, RejectionKind::kPower,
-        RejectionKind::kMemory, RejectionKind::kStack, RejectionKind::kLater}) {
+        RejectionKind::kMemory, RejectionKind::kStack, RejectionKind::kBudget,
+        RejectionKind::kLater}) {
     words.insert(name_of(kind));
   }
   EXPECT_EQ(words,

@@ -89,6 +89,8 @@ std::string Explainer::why(const Refusal& refusal) const {
       return "the work does not fit the memory of the accelerators";
     case RejectionKind::kStack:
       return "no accelerator has the software stack it needs";
+    case RejectionKind::kBudget:
+      return "it would cost more than its budget";
     case RejectionKind::kLater:
       return "something could start it now, but it waits for better";
   }

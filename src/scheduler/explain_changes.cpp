@@ -95,6 +95,7 @@ void ChangeSearch::run() {
     case RejectionKind::kNever:
     case RejectionKind::kMemory:
     case RejectionKind::kStack:
+    case RejectionKind::kBudget:
       try_levels();
       try_rules();
       try_sizes();

@@ -291,6 +291,20 @@ Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedG
   return sum.price();
 }
 
+double bill_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+               const GangTerms& terms) {
+  const GangOption& option = job.request->roles[gang.role].options[gang.option];
+  const DeviceCosts* costs =
+      costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
+  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
+  const double seconds = terms.length ? terms.length->count_seconds() : unknown_run(context);
+  const double held = gang.allocation.devices() * share * seconds;
+  const bool owned = costs != nullptr && costs->owned;
+  const double electricity =
+      owned ? terms.draw.value() * costs->pue * costs->electricity.value() : 0;
+  return held * (hire_of(costs) + electricity);
+}
+
 Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,
                          double device_seconds) {
   const FleetTypeId type = job.request->roles.front().options.front().gang.type;

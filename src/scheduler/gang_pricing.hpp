@@ -42,6 +42,10 @@ struct IdealGang {
 [[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
                              const PlacedGang& gang, const GangTerms& terms);
 
+/// Dollars the gang will have cost when it is done, hire and electricity, without any weight.
+[[nodiscard]] double bill_of(const PriceContext& context, const WaitingJob& job,
+                             const PlacedGang& gang, const GangTerms& terms);
+
 /// The term kLostWork: device-seconds of work that is done again because of the job.
 [[nodiscard]] Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,
                                        double device_seconds);

@@ -58,6 +58,11 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
       refused = terms.error();
       continue;
     }
+    const std::optional<Dollars>& budget = next.job->request->budget;
+    if (budget && Dollars(bill_of(context, *next.job, candidate.gang, *terms)) > *budget) {
+      refused = Refusal{RejectionKind::kBudget, TopologyLevel::kFleet, 0};
+      continue;
+    }
     candidate.terms = *terms;
     candidate.price = price_of(context, *next.job, candidate.gang, *terms);
     candidates_.push_back(std::move(candidate));
