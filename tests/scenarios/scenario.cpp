@@ -22,6 +22,12 @@ constexpr Duration kGrace = Duration::seconds(30);
 constexpr int kQuietPasses = 3;
 constexpr Duration kLongest = Duration::hours(24 * 30);
 
+/// A job's text, as a block or as a flow mapping, with the key that every file has.
+std::string with_version(const std::string& job) {
+  if (job.starts_with('{')) return "{apiVersion: orrery/v1, " + job.substr(1);
+  return "apiVersion: orrery/v1\n" + job;
+}
+
 struct Happening {
   Instant at;
   const ScenarioEvent* event;
@@ -124,7 +130,7 @@ Status Play::prepare() {
 
 Status Play::add_jobs(const ScenarioJob& entry) {
   const Result<Document> document =
-      Document::parse("apiVersion: orrery/v1\n" + entry.job, entry.where.file);
+      Document::parse(with_version(entry.job), entry.where.file);
   if (!document) return tl::unexpected(document.error());
   Result<JobSpec> job = read_job_spec(*document);
   if (!job) return forward_error(job);
