@@ -66,6 +66,7 @@ class Play {
   void carry_out(const SetClock& set);
   void carry_out(const WantPlan& want);
   void resize_now(ScenarioLife& life);
+  [[nodiscard]] bool has_room_made(JobId id) const;
   void write_reservations(const std::vector<Reservation>& slots);
   void write_waiting(const std::vector<StillWaits>& waiting);
 
@@ -454,6 +455,13 @@ void Play::resize_now(ScenarioLife& job) {
   const std::optional<Duration> length = resize.terms.front().length;
   job.run.expected_end = length ? now_ + *length : Instant::max();
   job.begin(now_, length);
+}
+
+// Its victims are about to leave: there is nothing to explain.
+bool Play::has_room_made(JobId id) const {
+  return std::any_of(reserved_.begin(), reserved_.end(), [&](const Reservation& slot) {
+    return slot.job == id && slot.start <= now_;
+  });
 }
 
 void Play::write_reservations(const std::vector<Reservation>& slots) {
