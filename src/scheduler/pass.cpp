@@ -105,10 +105,12 @@ std::vector<std::int64_t> Pass::capacity() const {
 Pass::Queue Pass::consider(const WaitingJob& job) {
   if (std::binary_search(held_.begin(), held_.end(), job.id)) return Queue::kGoesOn;
   Refusal refusal;
+  bool asked = true;
   if (const Refusal* known = remembered(job)) {
     refusal = *known;
   } else if (result_.candidates >= policy_.budget && kind_ == PassKind::kIncremental) {
     refusal = {RejectionKind::kBusy, TopologyLevel::kFleet, 0};
+    asked = false;
   } else {
     in_the_way_ = false;
     FoundOrRefusal found = find(job);
@@ -118,9 +120,10 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
     }
     refusal = found.error();
     if (!in_the_way_) remember(job, refusal);
-    if (policy_.preemption == PreemptionRule::kEntitled && preempt_for(job, refusal)) {
-      return Queue::kGoesOn;
-    }
+  }
+  // A class is refused room, not the right to it: that is its tenant's and its priority's.
+  if (asked && policy_.preemption == PreemptionRule::kEntitled && preempt_for(job, refusal)) {
+    return Queue::kGoesOn;
   }
   wait(job, refusal);
   reserve(job, refusal);

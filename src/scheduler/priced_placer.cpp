@@ -127,16 +127,17 @@ std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
   return std::max(Duration(), enough->at - s.now);
 }
 
-// A job is patient only so long, so that wrong estimates cannot keep it waiting for ever.
+// A job is patient only so long: it does not wait for what comes later than that, and wrong
+// estimates cannot keep it waiting for ever.
 bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
                                  const Candidate& now) {
   const Situation& s = context.situation;
   const JobRequest& job = *next.job->request;
   const RoleRequest& role = job.roles[next.role];
   if (role.options.size() < 2 || job.kind == JobKind::kServe) return false;
-  if (s.now - next.job->submitted > Duration::from_seconds(context.policy.patience.value())) {
-    return false;
-  }
+  const Instant until =
+      next.job->submitted + Duration::from_seconds(context.policy.patience.value());
+  if (s.now > until) return false;
   Price present;
   for (const PriceTerm term : {PriceTerm::kHire, PriceTerm::kEnergy, PriceTerm::kCarbon,
                                PriceTerm::kTime, PriceTerm::kLateness}) {
@@ -146,7 +147,7 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
     const GangOption& option = role.options[i];
     if (option.gang.type == role.options[now.gang.option].gang.type) continue;
     const std::optional<Duration> wait = wait_for(context, option.gang);
-    if (!wait || *wait == Duration()) continue;
+    if (!wait || *wait == Duration() || s.now + *wait > until) continue;
     const Price later = ideal_price(context, *next.job, {next.role, i, *wait});
     if (later.total() < present.total()) return true;
   }

@@ -22,6 +22,12 @@ constexpr Duration kGrace = Duration::seconds(30);
 constexpr int kQuietPasses = 3;
 constexpr Duration kLongest = Duration::hours(24 * 30);
 
+/// A job's text, as a block or as a flow mapping, with the key that every file has.
+std::string with_version(const std::string& job) {
+  if (job.starts_with('{')) return "{apiVersion: orrery/v1, " + job.substr(1);
+  return "apiVersion: orrery/v1\n" + job;
+}
+
 struct Happening {
   Instant at;
   const ScenarioEvent* event;
@@ -60,6 +66,7 @@ class Play {
   void carry_out(const SetClock& set);
   void carry_out(const WantPlan& want);
   void resize_now(ScenarioLife& life);
+  [[nodiscard]] bool has_room_made(JobId id) const;
   void write_reservations(const std::vector<Reservation>& slots);
   void write_waiting(const std::vector<StillWaits>& waiting);
 
@@ -124,7 +131,7 @@ Status Play::prepare() {
 
 Status Play::add_jobs(const ScenarioJob& entry) {
   const Result<Document> document =
-      Document::parse("apiVersion: orrery/v1\n" + entry.job, entry.where.file);
+      Document::parse(with_version(entry.job), entry.where.file);
   if (!document) return tl::unexpected(document.error());
   Result<JobSpec> job = read_job_spec(*document);
   if (!job) return forward_error(job);
@@ -448,6 +455,13 @@ void Play::resize_now(ScenarioLife& job) {
   const std::optional<Duration> length = resize.terms.front().length;
   job.run.expected_end = length ? now_ + *length : Instant::max();
   job.begin(now_, length);
+}
+
+// Its victims are about to leave: there is nothing to explain.
+bool Play::has_room_made(JobId id) const {
+  return std::any_of(reserved_.begin(), reserved_.end(), [&](const Reservation& slot) {
+    return slot.job == id && slot.start <= now_;
+  });
 }
 
 void Play::write_reservations(const std::vector<Reservation>& slots) {
