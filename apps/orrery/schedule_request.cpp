@@ -137,7 +137,7 @@ Status ScheduleRequest::load_jobs(const std::vector<std::string>& paths) {
 
 Result<std::unique_ptr<ScheduleRequest>> ScheduleRequest::load(const CommandOptions& options,
                                                                const ScheduleOptions& asked) {
-  std::unique_ptr<ScheduleRequest> request(new ScheduleRequest());
+  auto request = std::make_unique<ScheduleRequest>();
   request->now_ = RealClock().now_wall();
   if (Status status = request->load_facts(options); !status) return forward_error(status);
   if (Status status = request->load_fleet(asked.fleet); !status) return forward_error(status);

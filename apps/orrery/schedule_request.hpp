@@ -34,6 +34,8 @@ struct RefusedJob {
 /// What was asked, at addresses that stay.
 class ScheduleRequest {
  public:
+  /// Empty; load() fills it.
+  ScheduleRequest() = default;
   /// Errors: those of the files, with their line; an unknown policy, with the nearest.
   [[nodiscard]] static Result<std::unique_ptr<ScheduleRequest>> load(const CommandOptions& options,
                                                                      const ScheduleOptions& asked);
@@ -52,7 +54,6 @@ class ScheduleRequest {
   [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
 
  private:
-  ScheduleRequest() = default;
   [[nodiscard]] Status load_facts(const CommandOptions& options);
   [[nodiscard]] Status load_fleet(const std::string& file);
   [[nodiscard]] Status load_tenants(const std::string& file);

@@ -553,4 +553,37 @@ TEST_F(Cli, WrongQuestionsAboutServicesNameTheOption) {
   EXPECT_EQ(orrery("plan --serve --model llama-3.1-8b --accelerators h100").code, 2);
 }
 
+const std::string kFleets = ORRERY_SOURCE_DIR "/examples/fleets/";
+const std::string kJobs = ORRERY_SOURCE_DIR "/examples/jobs/";
+
+TEST_F(Cli, SchedulesAQueueOfJobFiles) {
+  const std::string asked = "schedule --fleet " + kFleets + "superpod-h100.yaml " + kJobs +
+                            "pretrain-deadline.yaml " + kJobs + "serve-small.yaml";
+  const Outcome text = orrery(asked);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("pretrain-deadline"), std::string::npos);
+  EXPECT_NE(text.out.find("starts"), std::string::npos);
+  const Outcome json = orrery(asked + " -o json --policy capacity");
+  EXPECT_EQ(json.code, 0) << json.err;
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_EQ(answer["policy"], "capacity");
+  EXPECT_EQ(answer["started"].size() + answer["waiting"].size(), 2u);
+}
+
+TEST_F(Cli, SaysWhyAJobCanNeverRunAndWhatIsWrongInItsFile) {
+  const std::string fleet = "schedule --fleet " + kFleets + "superpod-h100.yaml ";
+  const std::string head = "apiVersion: orrery/v1\nkind: Batch\nname: j\n";
+  const Outcome never =
+      orrery(fleet + write("never.yaml", head + "roles: [{accelerators: 4096, types: [h100]}]\n"));
+  EXPECT_EQ(never.code, 1);
+  EXPECT_NE(never.out.find("never"), std::string::npos) << never.out;
+  const Outcome wrong = orrery(fleet + write("wrong.yaml", head + "roles: [{acelerators: 8}]\n"));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("wrong.yaml:4"), std::string::npos) << wrong.err;
+  const std::string job = write("job.yaml", head + "roles: [{accelerators: 8}]\n");
+  EXPECT_EQ(orrery(fleet + job + " --policy fofo").code, 2);
+  EXPECT_NE(orrery(fleet + job + " --policy fofo").err.find("fifo"), std::string::npos);
+  EXPECT_EQ(orrery(fleet + job + " --explain nobody").code, 2);
+}
+
 }  // namespace
