@@ -130,8 +130,7 @@ Status Play::prepare() {
 }
 
 Status Play::add_jobs(const ScenarioJob& entry) {
-  const Result<Document> document =
-      Document::parse(with_version(entry.job), entry.where.file);
+  const Result<Document> document = Document::parse(with_version(entry.job), entry.where.file);
   if (!document) return tl::unexpected(document.error());
   Result<JobSpec> job = read_job_spec(*document);
   if (!job) return forward_error(job);
@@ -459,9 +458,8 @@ void Play::resize_now(ScenarioLife& job) {
 
 // Its victims are about to leave: there is nothing to explain.
 bool Play::has_room_made(JobId id) const {
-  return std::any_of(reserved_.begin(), reserved_.end(), [&](const Reservation& slot) {
-    return slot.job == id && slot.start <= now_;
-  });
+  return std::any_of(reserved_.begin(), reserved_.end(),
+                     [&](const Reservation& slot) { return slot.job == id && slot.start <= now_; });
 }
 
 void Play::write_reservations(const std::vector<Reservation>& slots) {
@@ -480,7 +478,7 @@ void Play::write_waiting(const std::vector<StillWaits>& waits) {
     ScenarioLife& job = life(one.job);
     const bool known =
         job.shown && job.shown->kind == one.refusal.kind && job.shown->level == one.refusal.level;
-    if (known) continue;
+    if (known || has_room_made(one.job)) continue;
     job.shown = one.refusal;
     write("waits", job.request.name, refusal_text(one.refusal));
   }

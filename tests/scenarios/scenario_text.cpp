@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "planner/layout_text.hpp"
 
@@ -112,9 +113,13 @@ std::string where_text(const ScenarioWorld& world, const JobRequest& job,
     const double share = asked.share / 1000.0;
     const std::string devices =
         share < 1 ? fmt::format("{}", share) : fmt::format("{}", asked.devices);
-    roles.push_back(fmt::format("{}{} x {} in {}", count > 1 ? fmt::format("{} x ", count) : "",
+    const std::string device =
+        share < 1
+            ? fmt::format(" device {}", std::countr_zero(first->allocation.ranks.front().devices))
+            : "";
+    roles.push_back(fmt::format("{}{} x {} in {}{}", count > 1 ? fmt::format("{} x ", count) : "",
                                 devices, type_text(topology, asked.type),
-                                place_text(topology, nodes_of(gangs, r))));
+                                place_text(topology, nodes_of(gangs, r)), device));
   }
   return fmt::format("{}", fmt::join(roles, " + "));
 }
