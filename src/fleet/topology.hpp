@@ -111,6 +111,7 @@ struct NodeRun {
   NodeId first;
   std::uint32_t count = 0;
 
+  [[nodiscard]] bool contains(NodeId node) const { return node.value() - first.value() < count; }
   friend bool operator==(const NodeRun&, const NodeRun&) = default;
 };
 

@@ -148,7 +148,7 @@ std::vector<RoomPlan> make_room(const FleetView& view, std::span<const MovableGa
 PlaceTry whole_place(const PlaceTree& tree, PlaceId place) {
   return [&tree, place](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
     std::vector<PlacedGang> gangs(1);
-    const NodeRange& nodes = tree[place].nodes;
+    const NodeRun& nodes = tree[place].nodes;
     for (std::uint32_t i = 0; i < nodes.count; ++i) {
       const NodeId node(nodes.first.value() + i);
       const std::uint32_t devices = tree.topology().group(node).devices;

@@ -12,18 +12,10 @@
 #include "base/rejection.hpp"
 #include "fleet/ids.hpp"
 #include "fleet/rank_map.hpp"
+#include "fleet/topology.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
-
-/// Neighbouring nodes.
-struct NodeRange {
-  NodeId first;
-  std::uint32_t count = 0;
-
-  [[nodiscard]] bool contains(NodeId node) const { return node.value() - first.value() < count; }
-  friend bool operator==(const NodeRange&, const NodeRange&) = default;
-};
 
 /// What one rank needs of its node beside its accelerator, in the units of NodeState.
 struct HostNeeds {

@@ -21,16 +21,16 @@ std::vector<std::uint32_t> JobPlacer::order_of(const JobRequest& job) {
   return order;
 }
 
-std::vector<NodeRange> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
-                                         std::uint32_t index, std::span<const PlacedGang> placed) {
-  std::vector<NodeRange> full;
+std::vector<NodeRun> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
+                                       std::uint32_t index, std::span<const PlacedGang> placed) {
+  std::vector<NodeRun> full;
   if (!role.spread) return full;
-  std::map<std::uint32_t, std::pair<NodeRange, std::uint32_t>> gangs;  // by first node
+  std::map<std::uint32_t, std::pair<NodeRun, std::uint32_t>> gangs;  // by first node
   for (const PlacedGang& gang : placed) {
     if (gang.role != index) continue;
     NodeId last;
     for (const NodeDevices& entry : gang.allocation.ranks) {
-      NodeRange range{entry.node, 1};
+      NodeRun range{entry.node, 1};
       if (role.spread->level != TopologyLevel::kNode) {
         range = tree[tree.around(entry.node, role.spread->level)].nodes;
       }
@@ -95,7 +95,7 @@ GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
   for (const std::uint32_t index : order_of(job)) {
     const RoleRequest& role = job.roles[index];
     for (std::uint32_t g = 0; g < role.gangs; ++g) {
-      const std::vector<NodeRange> avoid = avoided_by_spread(placer_.tree(), role, index, placed);
+      const std::vector<NodeRun> avoid = avoided_by_spread(placer_.tree(), role, index, placed);
       Next next{&job, index, placed, {}};
       next.options.fit = rules.fit;
       next.options.share_max = rules.share_max;

@@ -27,9 +27,9 @@ using GangsOrRefusal = tl::expected<std::vector<PlacedGang>, Refusal>;
 [[nodiscard]] std::uint32_t gangs_of(const JobRequest& job);
 
 /// Where gangs of role `index` may not go any more, given those placed.
-[[nodiscard]] std::vector<NodeRange> avoided_by_spread(const PlaceTree& tree,
-                                                       const RoleRequest& role, std::uint32_t index,
-                                                       std::span<const PlacedGang> placed);
+[[nodiscard]] std::vector<NodeRun> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
+                                                     std::uint32_t index,
+                                                     std::span<const PlacedGang> placed);
 
 class JobPlacer {
  public:

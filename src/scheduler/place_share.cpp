@@ -24,7 +24,7 @@ bool better(const Seat& a, const Seat& b) {
 AllocationOrRefusal place_share(const PlaceTree& tree, const FleetView& view,
                                 const GangRequest& request, const PlaceOptions& options) {
   const Topology& topology = tree.topology();
-  const NodeRange& nodes = tree[options.within].nodes;
+  const NodeRun& nodes = tree[options.within].nodes;
   Seat best;
   best.left = std::numeric_limits<std::uint32_t>::max();
   for (std::uint32_t i = 0; i < nodes.count; ++i) {

@@ -79,7 +79,7 @@ struct BoxSearch {
 /// What can be had of one box.
 struct BoxRoom {
   DeviceId first;
-  NodeRange nodes;  ///< from the first to the last that has a device for the slice
+  NodeRun nodes;  ///< from the first to the last that has a device for the slice
   std::uint32_t free = 0;
 };
 
@@ -90,7 +90,7 @@ struct Candidate {
   std::uint32_t free = 0;  ///< devices, or those of whole cubes only
 };
 
-NodeRange common(const NodeRange& a, const NodeRange& b) {
+NodeRun common(const NodeRun& a, const NodeRun& b) {
   const std::uint32_t first = std::max(a.first.value(), b.first.value());
   const std::uint32_t end = std::min(a.first.value() + a.count, b.first.value() + b.count);
   return {NodeId(first), end > first ? end - first : 0};
@@ -132,8 +132,8 @@ class SliceFinder {
 
  private:
   void find_candidates();
-  [[nodiscard]] NodeRange part_around(NodeId node) const;
-  void add_part(const NodeRange& part, const TorusGrid& grid);
+  [[nodiscard]] NodeRun part_around(NodeId node) const;
+  void add_part(const NodeRun& part, const TorusGrid& grid);
   void add_candidates(std::uint32_t first_room, const TorusGrid& grid);
   [[nodiscard]] std::uint64_t usable(NodeId node);
   [[nodiscard]] const NodeState& state_of(NodeId node) const;
@@ -158,7 +158,7 @@ class SliceFinder {
 };
 
 void SliceFinder::find_candidates() {
-  const NodeRange& within = question_.tree[question_.options.within].nodes;
+  const NodeRun& within = question_.tree[question_.options.within].nodes;
   const std::uint32_t end = within.first.value() + within.count;
   for (NodeId node = within.first; node.value() < end;) {
     const std::optional<TorusGrid>& grid = kinds_[topology_.place(node).group].grid;
@@ -168,22 +168,22 @@ void SliceFinder::find_candidates() {
       node = NodeId(node.value() + 1);
       continue;
     }
-    const NodeRange part = common(part_around(node), {node, end - node.value()});
+    const NodeRun part = common(part_around(node), {node, end - node.value()});
     add_part(part, *grid);
     node = NodeId(node.value() + part.count);
   }
 }
 
 // The torus, or what of it lies in one place of the level that is required.
-NodeRange SliceFinder::part_around(NodeId node) const {
+NodeRun SliceFinder::part_around(NodeId node) const {
   const TopologyLevel level = question_.tree.level_here(question_.request.required);
   if (level == TopologyLevel::kNode) return {node, 1};
-  const NodeRange torus{topology_.place(node).scale_up_first,
-                        std::max(1u, topology_.group(node).scale_up_nodes)};
+  const NodeRun torus{topology_.place(node).scale_up_first,
+                      std::max(1u, topology_.group(node).scale_up_nodes)};
   return common(torus, question_.tree[question_.tree.around(node, level)].nodes);
 }
 
-void SliceFinder::add_part(const NodeRange& part, const TorusGrid& grid) {
+void SliceFinder::add_part(const NodeRun& part, const TorusGrid& grid) {
   const std::uint32_t box_devices = volume(grid.cube());
   const NodeId torus = topology_.place(part.first).scale_up_first;
   const std::uint32_t base = topology_.place(torus).first_device.value();
@@ -241,7 +241,7 @@ std::uint64_t SliceFinder::usable(NodeId node) {
   const std::uint32_t available = state.available();
   const std::uint32_t ranks = std::min(available, devices_);
   if (host_ranks(group.host, state, question_.request.host) < ranks) return 0;
-  for (const NodeRange& range : question_.options.avoid) {
+  for (const NodeRun& range : question_.options.avoid) {
     if (range.contains(node)) return 0;
   }
   if (question_.request.exclusive && !may_be_exclusive(node)) return 0;
@@ -260,7 +260,7 @@ bool SliceFinder::may_be_exclusive(NodeId node) {
   if (place != exclusive_place_) {
     exclusive_place_ = place;
     exclusive_free_ = true;
-    const NodeRange& nodes = question_.tree[place].nodes;
+    const NodeRun& nodes = question_.tree[place].nodes;
     for (std::uint32_t i = 0; i < nodes.count && exclusive_free_; ++i) {
       exclusive_free_ = idle(NodeId(nodes.first.value() + i));
     }
@@ -313,7 +313,7 @@ Allocation SliceFinder::take_cubes(std::vector<BoxRoom> whole, std::uint32_t cub
     std::stable_sort(racks.begin(), racks.end(),
                      [](const Rack& a, const Rack& b) { return a.cubes > b.cubes; });
   }
-  std::vector<NodeRange> taken;
+  std::vector<NodeRun> taken;
   for (auto rack = racks.begin(); cubes > 0; ++rack) {
     auto from = rack;
     if (question_.options.fit == NodeFit::kBest) {
@@ -326,9 +326,9 @@ Allocation SliceFinder::take_cubes(std::vector<BoxRoom> whole, std::uint32_t cub
     cubes -= count;
   }
   std::sort(taken.begin(), taken.end(),
-            [](const NodeRange& a, const NodeRange& b) { return a.first < b.first; });
+            [](const NodeRun& a, const NodeRun& b) { return a.first < b.first; });
   Allocation out;
-  for (const NodeRange& cube : taken) {
+  for (const NodeRun& cube : taken) {
     for (std::uint32_t i = 0; i < cube.count; ++i) {
       const NodeId node(cube.first.value() + i);
       if (const std::uint64_t devices = usable(node); devices != 0) {

@@ -171,7 +171,7 @@ TEST(PlaceSlice, StaysWithinWhatTheRequestAndTheCallerAllow) {
   SliceFleet pods(small_cubes(2));
   const FleetView view = pods.fleet.view();
   GangRequest request = pods.request({4, 4, 4});
-  const std::array<NodeRange, 1> avoid{{{NodeId(0), 64}}};
+  const std::array<NodeRun, 1> avoid{{{NodeId(0), 64}}};
   PlaceOptions options;
   options.avoid = avoid;
   EXPECT_EQ(pods.placer.place(view, request, options)->ranks.front().node, NodeId(64));

@@ -20,7 +20,7 @@ using PlaceId = Id<struct PlaceTag>;
 struct Place {
   static constexpr std::uint8_t kAboveSites = 0xff;
 
-  NodeRange nodes;
+  NodeRun nodes;
   DomainId domain;  ///< whose free counts are kept; none for a run that is no domain
   PlaceId parent;
   PlaceId first_child;  ///< children are contiguous

@@ -108,7 +108,7 @@ bool Placer::allowed(const Place& place) const {
 }
 
 bool Placer::avoided(NodeId node) const {
-  for (const NodeRange& range : job_.options->avoid) {
+  for (const NodeRun& range : job_.options->avoid) {
     if (range.contains(node)) return true;
   }
   return false;
@@ -467,7 +467,7 @@ void Placer::hold_idle(Allocation& out) const {
   if (!job_.request->exclusive) return;
   const TopologyLevel level = tree_->level_here(*job_.request->exclusive);
   const std::vector<NodeDevices> ranks = out.ranks;
-  NodeRange done{NodeId(0), 0};
+  NodeRun done{NodeId(0), 0};
   for (const NodeDevices& entry : ranks) {
     if (done.count > 0 && done.contains(entry.node)) continue;
     done = {entry.node, 1};
@@ -563,7 +563,7 @@ std::vector<Allocation> Placer::offers(const FleetView& view, const GangRequest&
 }
 
 Refusal Placer::refusal_of(const FleetView& view, const GangRequest& request,
-                           std::span<const NodeRange> avoid) {
+                           std::span<const NodeRun> avoid) {
   if (request.share < kWholeDevice) return {RejectionKind::kBusy, TopologyLevel::kNode, 1};
   PlaceOptions options;
   options.avoid = avoid;

@@ -31,7 +31,7 @@ inline std::array<EnumWord<NodeFit>, 2> enum_words(NodeFit) {
 struct PlaceOptions {
   NodeFit fit = NodeFit::kBest;
   PlaceId within = PlaceTree::root();
-  std::span<const NodeRange> avoid;        ///< where other gangs of the role already are
+  std::span<const NodeRun> avoid;          ///< where other gangs of the role already are
   std::size_t most = 1;                    ///< offers wanted
   std::uint16_t share_max = kWholeDevice;  ///< thousandths of a device that may be given out
 };
@@ -56,7 +56,7 @@ class Placer {
 
   /// Why place() would refuse. Precondition: it does.
   [[nodiscard]] Refusal refusal_of(const FleetView& view, const GangRequest& request,
-                                   std::span<const NodeRange> avoid);
+                                   std::span<const NodeRun> avoid);
 
  private:
   /// A place that holds the gang while none inside it does.

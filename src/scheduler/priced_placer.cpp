@@ -164,7 +164,7 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
   for (const std::uint32_t index : JobPlacer::order_of(*job.request)) {
     const RoleRequest& role = job.request->roles[index];
     for (std::uint32_t g = 0; g < role.gangs; ++g) {
-      const std::vector<NodeRange> avoid =
+      const std::vector<NodeRun> avoid =
           avoided_by_spread(placer_.tree(), role, index, priced.gangs);
       here.view = trial_.view();
       auto best = place_gang(here, {&job, index, priced.gangs, avoid}, rules);

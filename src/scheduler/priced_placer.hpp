@@ -49,7 +49,7 @@ class PricedPlacer {
     const WaitingJob* job;
     std::uint32_t role;
     std::span<const PlacedGang> placed;
-    std::span<const NodeRange> avoid;
+    std::span<const NodeRun> avoid;
   };
   /// Devices of a type that come free, by when.
   struct Freed {

@@ -10,7 +10,7 @@ constexpr std::uint32_t kNoSpot = std::numeric_limits<std::uint32_t>::max();
 
 /// A place of the level asked for.
 struct Spot {
-  NodeRange nodes;
+  NodeRun nodes;
   FleetTypeId type;  ///< of its first node
   std::uint32_t devices = 0;
   std::uint32_t used = 0;

@@ -51,7 +51,7 @@ class Reasons {
   }
 
   template <class Visit>
-  void for_each_node(const NodeRange& range, Visit&& visit) const {
+  void for_each_node(const NodeRun& range, Visit&& visit) const {
     for (std::uint32_t i = 0; i < range.count; ++i) {
       const NodeId node(range.first.value() + i);
       const NodeGroup& group = fleet_.topology().group(node);
