@@ -48,6 +48,20 @@ bool gang_fits(const FleetView& view, const PlacedGang& gang) {
                      [&](const NodeDevices& at) { return device_fits(view, at, kWholeDevice); });
 }
 
+/// The first of [first, end) that fits where all after it do too; `end` if none does. Tries what is
+/// near in ever longer steps: an attempt costs less the less there is to choose from.
+template <class Fits>
+std::uint32_t first_that(std::uint32_t first, std::uint32_t end, Fits&& fits) {
+  for (std::uint32_t step = 1; first + step <= end; step *= 2) {
+    fits(first + step - 1) ? end = first + step - 1 : first += step;
+  }
+  while (first < end) {
+    const std::uint32_t middle = first + (end - first) / 2;
+    fits(middle) ? end = middle : first = middle + 1;
+  }
+  return first;
+}
+
 }  // namespace
 
 Timeline::Timeline(std::uint32_t slices_max) : slices_max_(slices_max) {
@@ -223,33 +237,50 @@ void Timeline::for_each_entry(NodeId node, std::uint32_t slice, See&& see) const
 
 std::uint32_t Timeline::add_row(const Attempt& attempt) {
   const auto count = static_cast<std::uint32_t>(begins_.size());
-  std::uint32_t first = 0;
-  for (std::uint32_t end = count; first < end;) {
-    const std::uint32_t middle = first + (end - first) / 2;
-    attempt(unreserved(middle)) ? end = middle : first = middle + 1;
-  }
+  const std::uint32_t first = first_that(
+      0, count, [&](std::uint32_t slice) { return attempt(unreserved(slice)).has_value(); });
   const auto row = static_cast<std::uint32_t>(failed_.size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    failed_.push_back(static_cast<std::uint16_t>(i < first ? i : count));
-  }
+  failed_.resize(row + count, static_cast<std::uint16_t>(count));
+  for (std::uint32_t i = 0; i < first; ++i) failed_[row + i] = static_cast<std::uint16_t>(i);
   return row;
 }
 
-std::uint16_t* Timeline::row_of(const Attempt& attempt, ClassId id) {
-  if (!id.valid()) return &failed_[add_row(attempt)];
-  if (id.value() >= classes_.size()) classes_.resize(id.value() + 1);
-  ClassRow& known = classes_[id.value()];
-  if (known.pass != pass_) known = {pass_, add_row(attempt)};
-  return &failed_[known.row];
+std::span<std::uint16_t> Timeline::row_of(const Attempt& attempt, ClassId id) {
+  std::uint32_t row = 0;
+  if (id.valid()) {
+    if (id.value() >= classes_.size()) classes_.resize(id.value() + 1);
+    ClassRow& known = classes_[id.value()];
+    if (known.pass != pass_) known = {pass_, add_row(attempt)};
+    row = known.row;
+  } else {
+    row = add_row(attempt);
+  }
+  return std::span(failed_).subspan(row, begins_.size());
 }
 
+std::optional<std::vector<PlacedGang>> Timeline::attempt_in(Stretch slices, const Attempt& attempt,
+                                                            std::span<std::uint16_t> failed) {
+  if (slices.last >= failed[slices.first]) return std::nullopt;
+  auto gangs = attempt(window(slices));
+  if (gangs) return gangs;
+  for (std::uint32_t i = slices.first + 1; i-- > 0 && failed[i] > slices.last;) {
+    failed[i] = static_cast<std::uint16_t>(slices.last);
+  }
+  return std::nullopt;
+}
+
+// Where a window fails, so does every wider one. So the next start to try is the first from which
+// on the job fits up to the same last slice.
 std::optional<Slot> Timeline::earliest(const Attempt& attempt, const SlotWish& wish) {
-  std::uint16_t* failed = row_of(attempt, wish.class_id);
-  for (std::uint32_t i = 0; i < begins_.size(); ++i) {
-    const std::uint32_t last = last_before(begins_[i] + wish.length, i);
-    if (last >= failed[i]) continue;
-    if (auto gangs = attempt(window({i, last}))) return Slot{begins_[i], *std::move(gangs)};
-    failed[i] = static_cast<std::uint16_t>(last);
+  const std::span<std::uint16_t> failed = row_of(attempt, wish.class_id);
+  for (std::uint32_t first = 0; first < begins_.size();) {
+    const std::uint32_t last = last_before(begins_[first] + wish.length, first);
+    if (auto gangs = attempt_in({first, last}, attempt, failed)) {
+      return Slot{begins_[first], *std::move(gangs)};
+    }
+    first = first_that(first + 1, last + 1, [&](std::uint32_t slice) {
+      return attempt_in({slice, last}, attempt, failed).has_value();
+    });
   }
   return std::nullopt;
 }

@@ -65,8 +65,8 @@ class Timeline {
 
   /// The first slice at whose beginning the job can start without disturbing a reservation, and its
   /// devices there. The first ask of a class costs O(log slices) attempts to learn from when on the
-  /// fleet could hold it at all, then one for each slice; a window that failed a class is not tried
-  /// again.
+  /// fleet could hold it at all. Then O(log slices) for each stretch of time that is too full, at
+  /// most one a slice and length; a window that failed a class, or a wider one, is not tried again.
   [[nodiscard]] std::optional<Slot> earliest(const Attempt& attempt, const SlotWish& wish);
 
   /// Keeps the slot's devices from its start for `length`; devices that somebody else has by then
@@ -141,8 +141,11 @@ class Timeline {
   template <class See>
   void for_each_entry(NodeId node, std::uint32_t slice, See&& see) const;
 
-  [[nodiscard]] std::uint16_t* row_of(const Attempt& attempt, ClassId id);
+  [[nodiscard]] std::span<std::uint16_t> row_of(const Attempt& attempt, ClassId id);
   [[nodiscard]] std::uint32_t add_row(const Attempt& attempt);
+  [[nodiscard]] std::optional<std::vector<PlacedGang>> attempt_in(Stretch slices,
+                                                                  const Attempt& attempt,
+                                                                  std::span<std::uint16_t> failed);
 
   std::uint32_t slices_max_;
   std::uint32_t pass_ = 0;
