@@ -125,6 +125,8 @@ void Pass::carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const W
   }
   Reservation slot{job.id, s_.now, std::move(plan.gangs)};
   for (const PlacedGang& gang : slot.gangs) keep_from_others(gang);
+  // It starts here now, not in the slot it was given before.
+  std::erase_if(result_.reservations, [&](const Reservation& one) { return one.job == job.id; });
   result_.reservations.push_back(std::move(slot));
 }
 

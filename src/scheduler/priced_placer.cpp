@@ -38,6 +38,27 @@ bool PricedPlacer::planned(const PriceContext& context, const Next& next, const 
   return false;
 }
 
+// Placement knows nothing of risk: where an offer has a node that fails often, there is one more
+// without such nodes.
+void PricedPlacer::add_safer_offer(const PriceContext& context, const Next& next,
+                                   const GangRequest& gang, std::vector<Allocation>& offers) {
+  constexpr float kOften = 2;
+  const std::span<const float> risk = context.situation.node_risk;
+  const auto often = [&](const NodeDevices& at) { return risk[at.node.value()] >= kOften; };
+  const bool risky = !risk.empty() && std::any_of(offers.begin(), offers.end(), [&](const auto& o) {
+    return std::any_of(o.ranks.begin(), o.ranks.end(), often);
+  });
+  if (!risky) return;
+  std::vector<NodeRange> avoid(next.avoid.begin(), next.avoid.end());
+  for (std::uint32_t i = 0; i < risk.size(); ++i) {
+    if (risk[i] >= kOften) avoid.push_back({NodeId(i), 1});
+  }
+  PlaceOptions options;
+  options.avoid = avoid;
+  AllocationOrRefusal safer = placer_.place(context.view, gang, options);
+  if (safer) offers.push_back(*std::move(safer));
+}
+
 std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, const Next& next,
                                                   std::uint32_t option,
                                                   const JobPlaceRules& rules) {
@@ -50,6 +71,7 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
   options.most = context.policy.offers;
   std::vector<Allocation> offers = placer_.offers(context.view, gang, options);
   if (offers.empty()) return placer_.refusal_of(context.view, gang, next.avoid);
+  add_safer_offer(context, next, gang, offers);
   std::optional<Refusal> refused;
   for (Allocation& offer : offers) {
     Candidate candidate{{next.role, option, std::move(offer), gang.host}, {}, {}};

@@ -63,6 +63,8 @@ class PricedPlacer {
   /// The last refusal, where an offer was refused or there was none.
   std::optional<Refusal> price_offers(const PriceContext& context, const Next& next,
                                       std::uint32_t option, const JobPlaceRules& rules);
+  void add_safer_offer(const PriceContext& context, const Next& next, const GangRequest& gang,
+                       std::vector<Allocation>& offers);
   [[nodiscard]] bool planned(const PriceContext& context, const Next& next,
                              const GangOption& option, Refusal& closest);
   [[nodiscard]] bool cheaper_later(const PriceContext& context, const Next& next,

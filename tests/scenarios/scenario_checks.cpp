@@ -29,6 +29,12 @@ void ScenarioChecks::gang_fits(const JobRequest& job, const PlacedGang& gang) {
       broken(fmt::format("{}: {} is outside its level", job.name, name));
     }
   }
+  const std::uint64_t positions = gang.allocation.ranks.front().devices;
+  for (const NodeDevices& at : gang.allocation.ranks) {
+    if (asked.rails_aligned && (at.devices & ~positions) != 0) {
+      broken(fmt::format("{}: not on the same rails everywhere", job.name));
+    }
+  }
   if (ranks != asked.devices) broken(fmt::format("{}: a gang of {} ranks", job.name, ranks));
 }
 
@@ -46,6 +52,16 @@ void ScenarioChecks::starts(const JobRequest& job, std::span<const PlacedGang> g
       broken(fmt::format("{}: above the cap of {}", job.name,
                          world_.topology().power_name(lacking->domain)));
     }
+  }
+}
+
+void ScenarioChecks::power_holds() {
+  if (world_.power() == nullptr) return;
+  for (std::uint32_t i = 0; i < world_.topology().power_domains().size(); ++i) {
+    const Milliwatts excess = world_.power()->excess(world_.caps(), PowerDomainId(i));
+    if (excess <= 0) continue;
+    broken(fmt::format("{} is {} above its limit", world_.topology().power_name(PowerDomainId(i)),
+                       print(watts_of(excess))));
   }
 }
 

@@ -25,6 +25,8 @@ class ScenarioChecks {
   void started(const JobRequest& job);
   /// Of the victims of one pass: none preempted against its will or its tenant's guarantee.
   void stops(const RunningJob& victim, const JobRequest* in_favour_of);
+  /// After a pass whose victims have left: no domain is above its limit.
+  void power_holds();
   /// A pass is over: its victims are forgotten.
   void pass_ends() { gone_.reset(); }
 
