@@ -29,6 +29,9 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
 PassResult Pass::run(PassKind kind) {
   kind_ = kind;
   relieve_power();
+  for (const RunningJob& job : s_.running) {
+    if (job.stopping) count(*job.request, job.gangs, Held::kLess);
+  }
   start_reserved();
   if (makes_reservations()) open_timeline();
   if (policy_.preemption == PreemptionRule::kByOrder) {
@@ -244,15 +247,21 @@ void Pass::start(const WaitingJob& job, Found found) {
   if (timeline_open_) {
     m_.timeline_.reserve({s_.now, found.gangs}, found.length.value_or(Duration::max()));
   }
-  for (std::size_t i = 0; i < found.gangs.size(); ++i) {
-    const PlacedGang& gang = found.gangs[i];
-    const GangRequest& request = job.request->roles[gang.role].options[gang.option].gang;
-    apply({job.request->tenant, request.type, rank_of(*job.request),
-           static_cast<std::int64_t>(request.devices)});
-    if (power_) power_->add(draws_of_gang(power_->tree(), gang, found.terms[i].draw));
+  count(*job.request, found.gangs, Held::kMore);
+  for (std::size_t i = 0; power_ && i < found.gangs.size(); ++i) {
+    power_->add(draws_of_gang(power_->tree(), found.gangs[i], found.terms[i].draw));
   }
   result_.decisions.emplace_back(StartJob{job.id, std::move(found.gangs), std::move(found.terms),
                                           found.length, Duration(), found.price});
+}
+
+// As far as rights go, what is stopping has left, and what is kept for a job it already has.
+void Pass::count(const JobRequest& job, std::span<const PlacedGang> gangs, Held held) {
+  for (const PlacedGang& gang : gangs) {
+    const GangRequest& request = job.roles[gang.role].options[gang.option].gang;
+    const auto devices = static_cast<std::int64_t>(request.devices);
+    apply({job.tenant, request.type, rank_of(job), held == Held::kMore ? devices : -devices});
+  }
 }
 
 void Pass::apply(const UsageChange& change) {

@@ -125,6 +125,8 @@ class Pass {
   [[nodiscard]] Instant end_of(const Found& found) const;
   [[nodiscard]] const TenantUsage& usage() const { return usage_ ? *usage_ : *s_.usage; }
   [[nodiscard]] TenantUsage& edit_usage();
+  enum class Held { kMore, kLess };
+  void count(const JobRequest& job, std::span<const PlacedGang> gangs, Held held);
   void apply(const UsageChange& change);
 
   const Situation& s_;

@@ -49,7 +49,7 @@ void PricedPlacer::add_safer_offer(const PriceContext& context, const Next& next
     return std::any_of(o.ranks.begin(), o.ranks.end(), often);
   });
   if (!risky) return;
-  std::vector<NodeRange> avoid(next.avoid.begin(), next.avoid.end());
+  std::vector<NodeRun> avoid(next.avoid.begin(), next.avoid.end());
   for (std::uint32_t i = 0; i < risk.size(); ++i) {
     if (risk[i] >= kOften) avoid.push_back({NodeId(i), 1});
   }

@@ -324,9 +324,9 @@ void Play::pass(PassKind kind) {
   situation.running = run;
   situation.waiting = wait;
   situation.reserved = reserved_;
+  checks_.pass_begins(run);
   const PassResult result = scheduler_.decide(situation, policy_, kind);
   for (const Decision& decision : result.decisions) carry_out(decision);
-  checks_.pass_ends();
   const bool leaving = std::any_of(lives_.begin(), lives_.end(),
                                    [](const ScenarioLife& one) { return one.leaves.has_value(); });
   if (!leaving) checks_.power_holds();

@@ -80,7 +80,6 @@ void ScenarioChecks::stops(const RunningJob& victim, const JobRequest* in_favour
   const JobRequest& job = *victim.request;
   if (policy_.preemption == PreemptionRule::kByOrder) return;
   if (!job.preemptible) broken(fmt::format("{}: stopped, though not preemptible", job.name));
-  if (!gone_) gone_ = world_.usage();
   for (const PlacedGang& placed : victim.gangs) {
     const GangRequest& gang = job.roles[placed.role].options[placed.option].gang;
     if (in_favour_of != nullptr && in_favour_of->tenant != job.tenant &&
@@ -88,7 +87,22 @@ void ScenarioChecks::stops(const RunningJob& victim, const JobRequest* in_favour
         gone_->above_guarantee(job.tenant, gang.type, in_favour_of->tenant) <= 0) {
       broken(fmt::format("{}: its tenant is at its guarantee", job.name));
     }
-    gone_->apply({job.tenant, gang.type, rank_of(job), -static_cast<std::int64_t>(gang.devices)});
+  }
+  leaves(victim);
+}
+
+void ScenarioChecks::pass_begins(std::span<const RunningJob> running) {
+  gone_ = world_.usage();
+  for (const RunningJob& job : running) {
+    if (job.stopping) leaves(job);
+  }
+}
+
+void ScenarioChecks::leaves(const RunningJob& job) {
+  for (const PlacedGang& placed : job.gangs) {
+    const GangRequest& gang = job.request->roles[placed.role].options[placed.option].gang;
+    gone_->apply({job.request->tenant, gang.type, rank_of(*job.request),
+                  -static_cast<std::int64_t>(gang.devices)});
   }
 }
 

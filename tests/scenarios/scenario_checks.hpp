@@ -27,8 +27,8 @@ class ScenarioChecks {
   void stops(const RunningJob& victim, const JobRequest* in_favour_of);
   /// After a pass whose victims have left: no domain is above its limit.
   void power_holds();
-  /// A pass is over: its victims are forgotten.
-  void pass_ends() { gone_.reset(); }
+  /// What is stopping counts as gone.
+  void pass_begins(std::span<const RunningJob> running);
 
   void broken(std::string what) { broken_.push_back(std::move(what)); }
   [[nodiscard]] std::vector<std::string> take() { return std::move(broken_); }
@@ -38,7 +38,9 @@ class ScenarioChecks {
 
   const ScenarioWorld& world_;
   const Policy& policy_;
-  std::optional<TenantUsage> gone_;  ///< usage without the victims of this pass
+  void leaves(const RunningJob& job);
+
+  std::optional<TenantUsage> gone_;  ///< usage without victims, of this pass and before
   std::vector<std::string> broken_;
 };
 
