@@ -1,4 +1,4 @@
-#include "scenarios/scenario.hpp"
+#include "tests/scenarios/scenario.hpp"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <map>
 
 #include "base/document.hpp"
-#include "scenarios/scenario_checks.hpp"
-#include "scenarios/scenario_job.hpp"
-#include "scenarios/scenario_text.hpp"
-#include "scenarios/scenario_world.hpp"
+#include "tests/scenarios/scenario_checks.hpp"
+#include "tests/scenarios/scenario_job.hpp"
+#include "tests/scenarios/scenario_text.hpp"
+#include "tests/scenarios/scenario_world.hpp"
 
 namespace orrery {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr Duration kGrace = Duration::seconds(30);
 /// Full passes without a decision after which a scenario with nothing to come is over.
 constexpr int kQuietPasses = 3;
-constexpr Duration kLongest = Duration::hours(24 * 30);
+constexpr Duration kLongest = Duration::hours(720);
 
 /// A job's text, as a block or as a flow mapping, with the key that every file has.
 std::string with_version(const std::string& job) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario_spec.hpp"
+#include "tests/scenarios/scenario_spec.hpp"
 
 namespace orrery {
 

@@ -1,4 +1,4 @@
-#include "scenarios/scenario_checks.hpp"
+#include "tests/scenarios/scenario_checks.hpp"
 
 #include <fmt/format.h>
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario_world.hpp"
 #include "scheduler/decision.hpp"
 #include "scheduler/policy.hpp"
+#include "tests/scenarios/scenario_world.hpp"
 
 namespace orrery {
 

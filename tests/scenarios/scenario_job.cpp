@@ -1,4 +1,4 @@
-#include "scenarios/scenario_job.hpp"
+#include "tests/scenarios/scenario_job.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "scenarios/scenario_spec.hpp"
+#include "tests/scenarios/scenario_spec.hpp"
 
 #include <fmt/format.h>
 

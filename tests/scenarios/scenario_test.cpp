@@ -8,7 +8,7 @@
 #include <memory>
 #include <sstream>
 
-#include "scenarios/scenario.hpp"
+#include "tests/scenarios/scenario.hpp"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-#include "scenarios/scenario_text.hpp"
+#include "tests/scenarios/scenario_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
-#include "scenarios/scenario_world.hpp"
 #include "scheduler/decision.hpp"
+#include "tests/scenarios/scenario_world.hpp"
 
 namespace orrery {
 

@@ -1,4 +1,4 @@
-#include "scenarios/scenario_world.hpp"
+#include "tests/scenarios/scenario_world.hpp"
 
 #include <fmt/format.h>
 

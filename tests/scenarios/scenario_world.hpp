@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "fleet/fleet.hpp"
-#include "scenarios/scenario_spec.hpp"
 #include "scheduler/class_table.hpp"
 #include "scheduler/plan_table.hpp"
 #include "scheduler/resolve.hpp"
 #include "scheduler/scheduler.hpp"
+#include "tests/scenarios/scenario_spec.hpp"
 
 namespace orrery {
 
