@@ -65,7 +65,7 @@ inline std::optional<OpenbTrace> read_openb(const std::string& folder) {
                    .devices = std::stoi(row.at(3))};
     node.type = types.try_emplace(row.at(4), static_cast<int>(types.size())).first->second;
     for (int i = 0; i < node.devices; ++i) {
-      node.device_free[static_cast<std::size_t>(i)] = kWholeDevice;
+      node.device_free[static_cast<std::size_t>(i)] = kDeviceThousandths;
     }
     trace.capacity += node.free_thousandths();
     trace.nodes.push_back(node);

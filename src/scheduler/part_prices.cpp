@@ -16,12 +16,13 @@ using Column = std::vector<double>;
 /// The best set of requests that fits into each free part.
 struct Knapsack {
   PartPrices worth{};
-  std::array<int, kWholeDevice + 1> first{};  ///< a size of the best set, or -1: leave 1 unused
+  std::array<int, kDeviceThousandths + 1>
+      first{};  ///< a size of the best set, or -1: leave 1 unused
 };
 
 Knapsack fill(std::span<const PartDemand> demand, const Column& dual) {
   Knapsack result;
-  for (std::size_t free = 1; free <= kWholeDevice; ++free) {
+  for (std::size_t free = 1; free <= kDeviceThousandths; ++free) {
     result.worth[free] = result.worth[free - 1];
     result.first[free] = -1;
     for (std::size_t i = 0; i < demand.size(); ++i) {
@@ -39,7 +40,7 @@ Knapsack fill(std::span<const PartDemand> demand, const Column& dual) {
 /// How many of each size the best filling of a whole device holds.
 Column best_pattern(std::span<const PartDemand> demand, const Knapsack& knapsack) {
   Column pattern(demand.size(), 0);
-  for (std::size_t free = kWholeDevice; free > 0;) {
+  for (std::size_t free = kDeviceThousandths; free > 0;) {
     const int size = knapsack.first[free];
     if (size < 0) {
       --free;
@@ -56,7 +57,7 @@ class Packing {
  public:
   explicit Packing(std::span<const PartDemand> demand) {
     for (std::size_t i = 0; i < demand.size(); ++i) {
-      const double count = kWholeDevice / demand[i].thousandths;
+      const double count = kDeviceThousandths / demand[i].thousandths;
       inverse_.emplace_back(demand.size(), 0);
       inverse_[i][i] = 1 / count;
       used_.push_back(demand[i].frequency / count);
@@ -116,13 +117,13 @@ PartPrices part_prices(std::span<const PartDemand> demand) {
   Packing packing(sizes);
   Knapsack knapsack = fill(sizes, packing.dual());
   for (std::size_t i = 0; i < kColumnsPerSizeMax * sizes.size(); ++i) {
-    if (knapsack.worth[kWholeDevice] < 1 + kImprovement) break;
+    if (knapsack.worth[kDeviceThousandths] < 1 + kImprovement) break;
     if (!packing.bring_in(best_pattern(sizes, knapsack))) break;
     knapsack = fill(sizes, packing.dual());
   }
-  const double whole = std::max(1.0, knapsack.worth[kWholeDevice]);
+  const double whole = std::max(1.0, knapsack.worth[kDeviceThousandths]);
   for (double& worth : knapsack.worth) worth /= whole;
-  knapsack.worth[kWholeDevice] = 1;
+  knapsack.worth[kDeviceThousandths] = 1;
   return knapsack.worth;
 }
 

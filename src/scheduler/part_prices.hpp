@@ -22,11 +22,11 @@ struct PartDemand {
   double frequency = 0;
 };
 
-/// Worth of 0 to kWholeDevice free thousandths; never falls, and a whole device is worth 1.
-using PartPrices = std::array<double, kWholeDevice + 1>;
+/// Worth of 0 to kDeviceThousandths free thousandths; never falls, and a whole device is worth 1.
+using PartPrices = std::array<double, kDeviceThousandths + 1>;
 
-/// Precondition: each size is 1 to kWholeDevice - 1 and asked for at most once, its frequency is
-/// positive. Only the 64 most frequent sizes count. No demand: only whole devices are worth
+/// Precondition: each size is 1 to kDeviceThousandths - 1 and asked for at most once, its frequency
+/// is positive. Only the 64 most frequent sizes count. No demand: only whole devices are worth
 /// anything.
 [[nodiscard]] PartPrices part_prices(std::span<const PartDemand> demand);
 

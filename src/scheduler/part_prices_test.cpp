@@ -57,7 +57,7 @@ TEST(PartPrices, ThirdsAndTwoThirdsPriceEachOther) {
 TEST(PartPrices, APartIsNeverWorthMoreThanTheLargerPartThatHoldsIt) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const PartPrices prices = part_prices(random_demand(seed));
-    for (std::size_t free = 1; free <= kWholeDevice; ++free) {
+    for (std::size_t free = 1; free <= kDeviceThousandths; ++free) {
       ASSERT_GE(prices[free], prices[free - 1]) << "seed " << seed << " free " << free;
     }
   }
@@ -66,8 +66,8 @@ TEST(PartPrices, APartIsNeverWorthMoreThanTheLargerPartThatHoldsIt) {
 TEST(PartPrices, TwoPartsApartAreNeverWorthMoreThanTogether) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const PartPrices prices = part_prices(random_demand(seed));
-    for (std::size_t a = 0; a <= kWholeDevice; a += 7) {
-      for (std::size_t b = 0; a + b <= kWholeDevice; b += 3) {
+    for (std::size_t a = 0; a <= kDeviceThousandths; a += 7) {
+      for (std::size_t b = 0; a + b <= kDeviceThousandths; b += 3) {
         ASSERT_LE(prices[a] + prices[b], prices[a + b] + 1e-9) << "seed " << seed;
       }
     }
@@ -83,7 +83,7 @@ TEST(PartPrices, AllThatIsAskedForIsWorthAtLeastItsAmount) {
     double amount = 0;
     for (const PartDemand& part : demand) {
       worth += part.frequency * prices[static_cast<std::size_t>(part.thousandths)];
-      amount += part.frequency * part.thousandths / kWholeDevice;
+      amount += part.frequency * part.thousandths / kDeviceThousandths;
     }
     EXPECT_GE(worth, amount - 1e-6) << "seed " << seed;
   }

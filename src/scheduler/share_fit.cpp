@@ -40,7 +40,9 @@ double best_fit(const ShareNode& left) {
 }
 
 /// Whole points of 100, from falling fragmentation (above 50) to growing.
-double gradient_points(double growth) { return std::floor(100 / (1 + exp(growth / kWholeDevice))); }
+double gradient_points(double growth) {
+  return std::floor(100 / (1 + exp(growth / kDeviceThousandths)));
+}
 
 /// For each node the nearest earlier one that is equal, or itself.
 std::vector<std::size_t> twins_of(std::span<const ShareNode> nodes) {
@@ -73,7 +75,7 @@ class Judge {
         return gradient_points(node_fragmentation(left, typical_) - before_);
       case ShareRule::kWorth:
         return node_worth(left, typical_) - before_ -
-               kSpread * left.free_thousandths() / kWholeDevice;
+               kSpread * left.free_thousandths() / kDeviceThousandths;
     }
     return kNoFit;
   }

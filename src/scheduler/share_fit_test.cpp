@@ -66,10 +66,10 @@ TEST(ShareFit, BestFitTakesTheNodeAndTheDeviceWithTheLeastLeft) {
 
 TEST(ShareFit, FragmentationIsWhatTypicalRequestsCannotUse) {
   const std::vector<ShareRequest> requests = {
-      part(1000, 600),                                          // cannot use the 500 of one device
-      part(9000, 100),                                          // lacks CPU: cannot use anything
-      {.cpu = 100, .devices = 2, .thousandths = kWholeDevice},  // lacks a device
-      {.cpu = 100}};                                            // uses no device at all
+      part(1000, 600),  // cannot use the 500 of one device
+      part(9000, 100),  // lacks CPU: cannot use anything
+      {.cpu = 100, .devices = 2, .thousandths = kDeviceThousandths},  // lacks a device
+      {.cpu = 100}};                                                  // uses no device at all
   const double fragmentation = node_fragmentation(node_of({.cpu = 4000, .devices = {500, 1000}}),
                                                   TypicalRequests::make(requests));
   EXPECT_DOUBLE_EQ(fragmentation, (500 + 1500 + 1500 + 1500) / 4.0);
@@ -140,7 +140,7 @@ ShareRequest random_request(Rng& rng) {
   if (rng.below(6) == 0) return request;
   request.devices = rng.below(5) == 0 ? 2 : 1;
   request.thousandths =
-      rng.below(2) == 0 ? kWholeDevice : 100 * (1 + static_cast<int>(rng.below(9)));
+      rng.below(2) == 0 ? kDeviceThousandths : 100 * (1 + static_cast<int>(rng.below(9)));
   if (rng.below(4) == 0) request.types = 0b10;
   return request;
 }
@@ -148,9 +148,10 @@ ShareRequest random_request(Rng& rng) {
 std::vector<ShareNode> random_nodes(Rng& rng) {
   std::vector<ShareNode> nodes;
   for (int i = 0; i < 12; ++i) {
-    nodes.push_back(node_of({.cpu = rng.below(2) == 0 ? 8000 : 24'000,
-                             .memory = 200,
-                             .devices = std::vector<int>(2 + 2 * rng.below(2), kWholeDevice)}));
+    nodes.push_back(
+        node_of({.cpu = rng.below(2) == 0 ? 8000 : 24'000,
+                 .memory = 200,
+                 .devices = std::vector<int>(2 + 2 * rng.below(2), kDeviceThousandths)}));
     nodes.back().type = static_cast<int>(rng.below(2));
   }
   return nodes;

@@ -64,7 +64,7 @@ void give_back(ShareNode& node, const ShareRequest& request, ShareDevices device
     if (((devices >> device) & 1U) == 0) continue;
     std::int16_t& free = node.device_free[static_cast<std::size_t>(device)];
     free = static_cast<std::int16_t>(free + request.thousandths);
-    ORRERY_ASSERT(free <= kWholeDevice, "what is given back was taken");
+    ORRERY_ASSERT(free <= kDeviceThousandths, "what is given back was taken");
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // Values; the scheduler fills them from the fleet and from jobs. A device is counted in
 // thousandths, so a request for 0.47 of a device is exact. Invariant of a node: every device has 0
-// to kWholeDevice free. Cost: every function is O(devices of the node).
+// to kDeviceThousandths free. Cost: every function is O(devices of the node).
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-inline constexpr int kWholeDevice = 1000;
+inline constexpr int kDeviceThousandths = 1000;
 inline constexpr int kShareDevicesMax = 16;
 
 /// Devices of one node, bit i is device i.
@@ -34,14 +34,14 @@ struct ShareRequest {
   std::int64_t cpu = 0;     ///< thousandths of a core
   std::int64_t memory = 0;  ///< MiB
   int devices = 0;
-  int thousandths = 0;                ///< of each device; kWholeDevice, or less when shared
+  int thousandths = 0;                ///< of each device; kDeviceThousandths, or less when shared
   std::uint32_t types = 0xffff'ffff;  ///< bit t: may run on devices of type t
 
   auto operator<=>(const ShareRequest&) const = default;
 
   [[nodiscard]] bool asks_device() const { return devices > 0 && thousandths > 0; }
   /// One part of one device: the only request whose device is a choice worth making.
-  [[nodiscard]] bool is_part() const { return devices == 1 && thousandths < kWholeDevice; }
+  [[nodiscard]] bool is_part() const { return devices == 1 && thousandths < kDeviceThousandths; }
 };
 
 /// True when devices of the node's type may serve the request.

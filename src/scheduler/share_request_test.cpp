@@ -20,7 +20,7 @@ TEST(ShareRequest, FitsWhereCpuMemoryAndEnoughDevicesAreLeft) {
   EXPECT_FALSE(fits(node, {.cpu = 8001, .devices = 1, .thousandths = 1}));
   EXPECT_FALSE(fits(node, {.memory = 101, .devices = 1, .thousandths = 1}));
   EXPECT_FALSE(fits(node, {.devices = 3, .thousandths = 301}));
-  EXPECT_FALSE(fits(node, {.devices = 2, .thousandths = kWholeDevice}));
+  EXPECT_FALSE(fits(node, {.devices = 2, .thousandths = kDeviceThousandths}));
 }
 
 TEST(ShareRequest, FitsOnlyOnTheTypesItAllows) {

@@ -38,15 +38,15 @@ std::vector<TypicalRequests::Common> common_of(std::span<const ShareRequest> req
 PartPrices worth_of(std::span<const ShareRequest> requests) {
   std::map<int, double> counts;
   for (const ShareRequest& request : requests) {
-    if (request.asks_device() && request.thousandths < kWholeDevice) {
+    if (request.asks_device() && request.thousandths < kDeviceThousandths) {
       counts[request.thousandths] += request.devices;
     }
   }
   std::vector<PartDemand> demand;
   for (const auto& [size, count] : counts) demand.push_back({size, count});
   PartPrices worth = part_prices(demand);
-  for (std::size_t free = 0; free <= kWholeDevice; ++free) {
-    const double amount = static_cast<double>(free) / kWholeDevice;
+  for (std::size_t free = 0; free <= kDeviceThousandths; ++free) {
+    const double amount = static_cast<double>(free) / kDeviceThousandths;
     worth[free] = kByPrice * worth[free] + (1 - kByPrice) * amount;
   }
   return worth;

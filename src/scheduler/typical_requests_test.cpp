@@ -9,13 +9,14 @@ TEST(TypicalRequests, OfNothingAreEmptyAndWholeDevicesKeepTheirWorth) {
   const TypicalRequests typical = TypicalRequests::make({});
   EXPECT_TRUE(typical.common().empty());
   EXPECT_TRUE(typical.hosts().empty());
-  EXPECT_EQ(typical.worth(kWholeDevice), 1);
+  EXPECT_EQ(typical.worth(kDeviceThousandths), 1);
 }
 
 TEST(TypicalRequests, CommonKindsCoverNineteenOfTwentyMostFrequentFirst) {
   std::vector<ShareRequest> requests(80, {.cpu = 1000, .devices = 1, .thousandths = 500});
   requests.insert(requests.end(), 16, {.cpu = 2000});
-  requests.insert(requests.end(), 4, {.cpu = 3000, .devices = 8, .thousandths = kWholeDevice});
+  requests.insert(requests.end(), 4,
+                  {.cpu = 3000, .devices = 8, .thousandths = kDeviceThousandths});
   const TypicalRequests typical = TypicalRequests::make(requests);
   ASSERT_EQ(typical.common().size(), 2);
   EXPECT_EQ(typical.common()[0].thousandths, 500);
@@ -32,8 +33,8 @@ TEST(TypicalRequests, MemoryDoesNotSplitACommonKind) {
 TEST(TypicalRequests, HostsAreWeighedByTheWorthTheyAskFor) {
   const std::vector<ShareRequest> requests = {
       {.cpu = 9000},
-      {.cpu = 6000, .memory = 60, .devices = 1, .thousandths = kWholeDevice},
-      {.cpu = 6000, .memory = 30, .devices = 3, .thousandths = kWholeDevice}};
+      {.cpu = 6000, .memory = 60, .devices = 1, .thousandths = kDeviceThousandths},
+      {.cpu = 6000, .memory = 30, .devices = 3, .thousandths = kDeviceThousandths}};
   const TypicalRequests typical = TypicalRequests::make(requests);
   ASSERT_EQ(typical.hosts().size(), 2);
   EXPECT_DOUBLE_EQ(typical.hosts()[0].cpu_per_worth, 2000);
