@@ -1,11 +1,13 @@
 // orrery schedule
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/plan_text.hpp"
 #include "apps/orrery/schedule_request.hpp"
+#include "base/nearest_name.hpp"
 #include "base/quantity_text.hpp"
 #include "base/text_table.hpp"
 #include "planner/layout_text.hpp"
@@ -172,17 +174,26 @@ Status print_explanation(const ScheduleRequest& request, const std::string& name
   for (std::size_t i = 0; i < request.jobs().size(); ++i) {
     names.emplace_back(request.jobs()[i].name);
     if (names.back() != name) continue;
+    const auto waits = request.situation().waiting;
+    const bool starts = std::none_of(waits.begin(), waits.end(),
+                                     [&](const WaitingJob& job) { return job.id == JobId::at(i); });
+    if (starts) {
+      print_text(fmt::format("\n{} starts\n", name));
+      return {};
+    }
     const ExplainNames words{[&](JobId id) { return request.jobs()[id.value()].name; }};
     print_text("\n" + explain(request.situation(), request.policy(), JobId::at(i), words).text());
     return {};
   }
-  return input_error({}, fmt::format("--explain: no job \"{}\"", name));
+  return input_error({},
+                     fmt::format("--explain: no job \"{}\"{}", name, did_you_mean(name, names)));
 }
 
 Status run_schedule(const CommandOptions& options, const ScheduleOptions& asked) {
   Result<std::unique_ptr<ScheduleRequest>> request = ScheduleRequest::load(options, asked);
   if (!request) return forward_error(request);
   const PassResult result = (*request)->decide();
+  (*request)->carry_out(result);
   if (options.output == OutputFormat::kJson) {
     print_json(schedule_json(**request, result));
   } else {

@@ -7,7 +7,10 @@
 
 #include "base/real_clock.hpp"
 #include "fleet/builder.hpp"
+#include "scheduler/gang_power.hpp"
+#include "scheduler/queue_order.hpp"
 #include "scheduler/resolve.hpp"
+#include "scheduler/taking.hpp"
 
 namespace orrery {
 namespace {
@@ -150,6 +153,7 @@ Result<std::unique_ptr<ScheduleRequest>> ScheduleRequest::load(const CommandOpti
 Situation ScheduleRequest::situation() const {
   Situation s{.now = now_, .fleet = fleet_->view()};
   s.waiting = waiting_;
+  s.running = running_;
   s.tenants = &*tenants_;
   s.usage = &*usage_;
   s.power = &*power_;
@@ -172,6 +176,27 @@ PassResult ScheduleRequest::decide() {
       planned = true;
     }
     if (!planned || round == kRoundsMax) return result;
+  }
+}
+
+void ScheduleRequest::carry_out(const PassResult& result) {
+  for (const Decision& decision : result.decisions) {
+    const auto* start = std::get_if<StartJob>(&decision);
+    if (start == nullptr) continue;
+    const JobRequest& job = jobs_[start->job.value()];
+    RunningJob running{.id = start->job, .request = &job, .submitted = now_, .started = now_};
+    running.expected_end = start->expected ? now_ + *start->expected : Instant::max();
+    running.gangs = start->gangs;
+    running.terms = start->terms;
+    for (std::size_t g = 0; g < start->gangs.size(); ++g) {
+      const PlacedGang& gang = start->gangs[g];
+      const GangRequest& asked = job.roles[gang.role].options[gang.option].gang;
+      take(*fleet_, gang.allocation, gang.host);
+      usage_->apply({job.tenant, asked.type, rank_of(job), asked.devices});
+      power_->add(draws_of_gang(*power_tree_, gang, start->terms[g].draw));
+    }
+    running_.push_back(std::move(running));
+    std::erase_if(waiting_, [&](const WaitingJob& each) { return each.id == start->job; });
   }
 }
 

@@ -43,7 +43,10 @@ class ScheduleRequest {
   /// Everything waits at one instant; plans that are missing are made, and it is decided again.
   [[nodiscard]] PassResult decide();
 
-  /// As decide() saw it last.
+  /// What was decided to start runs from now on.
+  void carry_out(const PassResult& result);
+
+  /// As it is now.
   [[nodiscard]] Situation situation() const;
   [[nodiscard]] const Policy& policy() const { return policy_; }
   [[nodiscard]] const Topology& topology() const { return pristine_->topology(); }
@@ -80,6 +83,7 @@ class ScheduleRequest {
   Instant now_;
   std::deque<JobRequest> jobs_;
   std::vector<WaitingJob> waiting_;
+  std::vector<RunningJob> running_;
   std::vector<RefusedJob> refused_;
 };
 

@@ -57,7 +57,8 @@ class Packing {
  public:
   explicit Packing(std::span<const PartDemand> demand) {
     for (std::size_t i = 0; i < demand.size(); ++i) {
-      const double count = kDeviceThousandths / demand[i].thousandths;
+      const int whole = kDeviceThousandths / demand[i].thousandths;  // parts on one device
+      const auto count = static_cast<double>(whole);
       inverse_.emplace_back(demand.size(), 0);
       inverse_[i][i] = 1 / count;
       used_.push_back(demand[i].frequency / count);

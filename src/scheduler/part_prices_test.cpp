@@ -15,6 +15,7 @@ std::vector<PartDemand> random_demand(std::uint64_t seed) {
   std::set<int> sizes;
   while (sizes.size() < 1 + seed % 20) sizes.insert(1 + static_cast<int>(rng.below(999)));
   std::vector<PartDemand> demand;
+  demand.reserve(sizes.size());
   for (const int size : sizes) demand.push_back({size, 1 + static_cast<double>(rng.below(100))});
   return demand;
 }

@@ -31,6 +31,7 @@ ShareRequest part(std::int64_t cpu, int thousandths) {
 ShareFit fit_of(ShareRule rule, const std::vector<ShareRequest>& typical,
                 const std::vector<Free>& nodes) {
   std::vector<ShareNode> made;
+  made.reserve(nodes.size());
   for (const Free& free : nodes) made.push_back(node_of(free));
   return {rule, TypicalRequests::make(typical), made};
 }
@@ -161,6 +162,7 @@ TEST(ShareFit, ARememberedScoreNeverChangesAChoice) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
     std::vector<ShareRequest> typical;
+    typical.reserve(40);
     for (int i = 0; i < 40; ++i) typical.push_back(random_request(rng));
     const ShareRule rule = kRules[seed % 3];
     const TypicalRequests distribution = TypicalRequests::make(typical);
@@ -191,6 +193,7 @@ TEST(ShareFit, TheChoiceIsTheBestOfAllNodesThatFit) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     Rng rng(seed);
     std::vector<ShareRequest> typical;
+    typical.reserve(40);
     for (int i = 0; i < 40; ++i) typical.push_back(random_request(rng));
     const ShareRule rule = kRules[seed % 3];
     const TypicalRequests distribution = TypicalRequests::make(typical);

@@ -43,6 +43,7 @@ PartPrices worth_of(std::span<const ShareRequest> requests) {
     }
   }
   std::vector<PartDemand> demand;
+  demand.reserve(counts.size());
   for (const auto& [size, count] : counts) demand.push_back({size, count});
   PartPrices worth = part_prices(demand);
   for (std::size_t free = 0; free <= kDeviceThousandths; ++free) {
@@ -64,6 +65,7 @@ std::vector<TypicalRequests::Host> hosts_of(std::span<const ShareRequest> reques
     whole += asked;
   }
   std::vector<TypicalRequests::Host> hosts;
+  hosts.reserve(demand.size());
   for (const auto& [need, asked] : demand) {
     hosts.push_back({.cpu_per_worth = std::get<0>(need),
                      .memory_per_worth = std::get<1>(need),
