@@ -70,7 +70,7 @@ std::string plan_text(const ScheduleRequest& request, const JobRequest& job,
 }
 
 std::string refusal_text(const Refusal& refusal) {
-  const std::string what(name_of(refusal.kind));
+  std::string what(name_of(refusal.kind));
   if (refusal.missing == 0) return what;
   return fmt::format("{}: {} accelerators short ({})", what, refusal.missing,
                      word_of(refusal.level));

@@ -26,8 +26,8 @@ TEST(Rejection, HasAWordForEveryKind) {
         RejectionKind::kLater}) {
     words.insert(name_of(kind));
   }
-  EXPECT_EQ(words,
-            (std::set<std::string_view>{"busy", "memory", "never", "power", "quota", "stack"}));
+  EXPECT_EQ(words, (std::set<std::string_view>{"budget", "busy", "later", "memory", "never",
+                                               "power", "quota", "stack"}));
 }
 
 }  // namespace

@@ -288,6 +288,15 @@ void ChangeSearch::try_other(const RunningJob& job) {
   if (!trial_.place(without.view())) return;
   Situation ended = s_;
   ended.fleet = without.view();
+  // It gives back its power, too.
+  std::optional<PowerBudget> power;
+  if (s_.power != nullptr) {
+    power = *s_.power;
+    for (std::size_t i = 0; i < job.gangs.size(); ++i) {
+      power->remove(draws_of_gang(power->tree(), job.gangs[i], job.terms[i].draw));
+    }
+    ended.power = &*power;
+  }
   auto start = trial_.decide(ended);
   if (!start) return;
   if (try_move(job, without, *start)) return;
