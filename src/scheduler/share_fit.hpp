@@ -90,8 +90,8 @@ class ShareFit {
   TypicalRequests typical_;
   std::vector<ShareNode> nodes_;
   std::vector<std::size_t> twins_;  ///< the nearest earlier node that was equal at first, or itself
-  std::vector<std::uint64_t> changed_at_;  ///< number of the node's last change
   std::uint64_t changes_ = 1;
+  std::vector<std::uint64_t> changed_at_;  ///< number of the node's last change
   std::map<ShareRequest, Kind> kinds_;
 };
 
