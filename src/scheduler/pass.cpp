@@ -267,6 +267,7 @@ void Pass::count(const JobRequest& job, std::span<const PlacedGang> gangs, Held 
 void Pass::apply(const UsageChange& change) {
   if (s_.usage == nullptr) return;
   edit_usage().apply(change);
+  ++usage_changes_;
   changed_.push_back(change.tenant);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -140,8 +141,11 @@ class Pass {
   std::vector<const WaitingJob*> blocked_;  ///< that nothing but room would help, in order
   std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
   std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made
-  std::uint32_t preemptions_ = 0;           ///< tried in vain
-  bool in_the_way_ = false;  ///< the job in hand was refused because of somebody's slot
+  std::uint64_t usage_changes_ = 0;
+  /// By tenant and rank: nobody may yield to them, as of so many changes of usage.
+  std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> nobody_yields_;
+  std::uint32_t preemptions_ = 0;  ///< tried in vain
+  bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
   bool timeline_open_ = false;
   bool reserved_one_ = false;
   PassResult result_;

@@ -49,11 +49,17 @@ bool Pass::preempt_for(const WaitingJob& job, const Refusal& refusal) {
   const bool room_helps =
       refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kPower;
   if (!room_helps || preemptions_ >= kVainPreemptions) return false;
-  return preempt(
+  // Who may yield rests on the tenant, the rank and what everybody holds: asked once for each.
+  const std::pair<TenantId, std::int32_t> asks(job.request->tenant, rank_of(*job.request));
+  const auto known = nobody_yields_.find(asks);
+  if (known != nobody_yields_.end() && known->second == usage_changes_) return false;
+  const bool made_room = preempt(
       job, [&](std::uint32_t i) { return may_yield(job, s_.running[i]); },
       [&](std::uint32_t i) {
         return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[i]) * 1000));
       });
+  if (yielding_.empty()) nobody_yields_[asks] = usage_changes_;
+  return made_room;
 }
 
 bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost) {
