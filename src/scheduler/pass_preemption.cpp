@@ -165,6 +165,7 @@ void Pass::run_by_order() {
     bool running = false;
   };
   std::vector<Entry> entries;
+  entries.reserve(s_.waiting.size() + s_.running.size());
   for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) {
     entries.push_back({key_of(s_.waiting[i], policy_, s_.plans), i, false});
   }
