@@ -1,0 +1,66 @@
+// control/action.hpp - what control wants done outside, and what it answers.
+//
+// Derived from events, carried out by executors after the events are durable. Actions are
+// idempotent: they name (job, attempt, epoch), and an executor refuses older ones. Spans and
+// pointers refer to control's state and hold until its next input.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+#include "control/event.hpp"
+
+namespace orrery {
+
+/// Starts the ranks of an attempt, or of a new epoch of it. Where: State::running_job(job).
+struct StartRanks {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::uint32_t epoch = 0;
+  Duration delay;
+  bool compile = false;
+};
+
+/// Ends the ranks of an attempt: asks, waits `grace` for a last checkpoint, then kills.
+struct StopRanks {
+  JobId job;
+  std::uint32_t attempt = 0;
+  Duration grace;
+  StopReason reason = StopReason::kPreempted;
+};
+
+/// A gang goes on at the clock of its terms.
+struct ApplyClock {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::uint32_t gang = 0;
+  double clock = 1;
+};
+
+struct RepairNode {
+  NodeId node;
+  Layer layer = Layer::kHost;
+};
+
+/// A plan is missing.
+struct SearchPlan {
+  PlanKey key;
+};
+
+/// A full pass is due; full_pass(state) answers it as a Proposal.
+struct RunFullPass {
+  std::uint64_t version = 0;
+};
+
+using Action = std::variant<StartRanks, StopRanks, ApplyClock, RepairNode, SearchPlan, RunFullPass>;
+
+/// What a command is answered.
+struct Answer {
+  Status status;
+  JobId job;  ///< of a submission
+};
+
+}  // namespace orrery

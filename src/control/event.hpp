@@ -1,0 +1,189 @@
+// control/event.hpp - everything that ever changes control's state.
+//
+// Decided by Core (control/core.hpp), applied by State, encoded by control/codec.hpp. An event
+// carries results (placements, terms, prices), never what would have to be computed again. Values.
+// The order of the alternatives is their type id in logs: new ones go to the end.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/job.hpp"
+#include "fleet/state.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace orrery {
+
+struct JobSubmitted {
+  JobId job;
+  Submission submission;
+  std::string request_id;  ///< the client's; empty: none
+};
+
+/// held -> queued.
+struct JobReleased {
+  JobId job;
+};
+
+/// queued -> starting, with devices.
+struct JobStarted {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::vector<PlacedGang> gangs;
+  std::vector<GangTerms> terms;           ///< of each gang
+  std::optional<Duration> expected;       ///< run time; none: until it is stopped
+  Duration checkpoint = Duration::max();  ///< interval; max: it writes none
+  Duration delay;                         ///< of the start, so that the draw does not jump
+  bool compile = false;                   ///< its program is not there for this target
+  std::int64_t microdollars = 0;          ///< price by which it was chosen; 0: not priced
+};
+
+/// starting -> running: every rank is up.
+struct JobRunning {
+  JobId job;
+};
+
+/// Goes on with other devices: another epoch.
+struct JobResized {
+  JobId job;
+  std::uint32_t epoch = 0;
+  std::vector<PlacedGang> gangs;
+  std::vector<GangTerms> terms;
+  JobId in_favour_of;  ///< none: for its own good
+  double done = 0;     ///< at this moment, as far as is known
+};
+
+/// A gang of it goes on at another clock.
+struct ClockSet {
+  JobId job;
+  std::uint32_t gang = 0;
+  GangTerms terms;
+  double done = 0;
+};
+
+/// starting or running -> stopping.
+struct JobStopping {
+  JobId job;
+  StopReason reason = StopReason::kFinished;
+  JobId in_favour_of;
+  Blame blame;
+};
+
+/// Ranks on these nodes are gone, their devices free; empty: on all it still has.
+struct DevicesFreed {
+  JobId job;
+  std::vector<NodeId> nodes;
+};
+
+/// Part of its work as found at the newest good copy, and what was lost with the rest.
+struct Progress {
+  double done = 0;
+  Duration lost;  ///< run time of all its devices
+  Duration idle;  ///< of the attempt: saving, waiting for others
+};
+
+/// stopping -> queued or held.
+struct JobRequeued {
+  JobId job;
+  Progress progress;
+  Instant not_before;  ///< held until then
+};
+
+/// -> finished, failed or cancelled.
+struct JobEnded {
+  JobId job;
+  JobPhase phase = JobPhase::kFinished;
+  Progress progress;
+  Blame blame;
+};
+
+struct NodeChanged {
+  NodeId node;
+  NodeHealth health = NodeHealth::kReady;
+  Blame blame;
+};
+
+/// A node that came back with another boot id: whatever ran there is gone.
+struct NodeBooted {
+  NodeId node;
+  std::uint64_t boot = 0;
+};
+
+/// A node is kept back to replace lost ones, or no longer.
+struct SpareSet {
+  NodeId node;
+  bool spare = true;
+};
+
+struct LinkChanged {
+  LinkId link;
+  LinkState state;
+};
+
+/// The operator's cap of a power domain, or what is left of its supply.
+struct PowerLimitSet {
+  PowerDomainId domain;
+  enum class What : std::uint8_t { kCap, kSupply } what = What::kCap;
+  std::optional<Watts> limit;
+};
+
+/// Tenants or policy as the text of their file.
+struct TenantsSet {
+  std::string yaml;
+};
+struct PolicySet {
+  std::string yaml;
+};
+
+struct SlotsReserved {
+  std::vector<Reservation> slots;
+};
+
+/// A plan search is done. Logs keep the key alone: the search is a function of the key and of the
+/// facts a log's head names, and State asks its PlanSource where `entry` is not there.
+struct PlanFound {
+  PlanKey key;
+  std::shared_ptr<const PlanEntry> entry;
+};
+
+/// A decision of a pass that no longer fits the present.
+struct DecisionDropped {
+  JobId job;
+  std::string why;
+};
+
+/// Nodes to be empty from an instant on.
+struct MaintenanceSet {
+  std::uint32_t window = 0;
+  std::vector<NodeId> nodes;
+  Instant from;
+  Instant to;
+};
+
+/// A node fails more often than its like.
+struct LemonFound {
+  NodeId node;
+  std::uint32_t faults = 0;  ///< within the window
+};
+
+/// Why devices of a type are idle from now on (control/ledger.hpp).
+struct IdleCauseSet {
+  FleetTypeId type;
+  std::uint8_t cause = 0;
+};
+
+/// When passes ran, so that intervals between them hold after a restart.
+struct PassDone {
+  PassKind kind = PassKind::kIncremental;
+};
+
+using Event =
+    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
+                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
+                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone>;
+
+}  // namespace orrery

@@ -1,0 +1,169 @@
+// control/input.hpp - everything that ever reaches control: commands of people, observations of
+// executors, time, and decisions of passes made beside it.
+//
+// Made by the daemon's queues or by the twin, recorded by `--record`, encoded by control/codec.hpp.
+// Values. Observations that name an attempt or epoch older than the present one are ignored.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/event.hpp"
+
+namespace orrery {
+
+// --- Commands -----------------------------------------------------------------------------------
+
+struct SubmitJob {
+  Submission submission;
+};
+
+struct CancelJob {
+  JobId job;
+};
+
+/// ready -> draining: nothing new starts there; preemptible and restartable work yields when
+/// `at_once`, else the node is drained when its work ends.
+struct DrainNode {
+  NodeId node;
+  bool at_once = false;
+  std::string why;
+};
+
+/// Back to ready from draining, drained or quarantined.
+struct ResumeNode {
+  NodeId node;
+};
+
+/// The operator warrants that nothing runs on a lost node.
+struct FenceNode {
+  NodeId node;
+};
+
+struct SetSpare {
+  NodeId node;
+  bool spare = true;
+};
+
+struct SetPowerCap {
+  PowerDomainId domain;
+  std::optional<Watts> cap;
+};
+
+/// A Tenants file; every tenant that has unfinished jobs must stay.
+struct SetTenants {
+  std::string yaml;
+};
+
+struct SetPolicy {
+  std::string yaml;
+};
+
+/// Nodes are to be empty between two instants: drained before, resumed after.
+struct SetMaintenance {
+  std::uint32_t window = 0;
+  std::vector<NodeId> nodes;
+  Instant from;
+  Instant to;
+};
+
+// --- Observations -------------------------------------------------------------------------------
+
+/// Every rank of an epoch is up.
+struct RanksUp {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::uint32_t epoch = 0;
+};
+
+/// How the ranks of an attempt ended by themselves.
+enum class ExitKind : std::uint8_t { kDone, kProgram, kInfra };
+
+/// The program of an attempt has ended, on all nodes or because one rank pulled it down.
+struct RanksEnded {
+  JobId job;
+  std::uint32_t attempt = 0;
+  ExitKind kind = ExitKind::kDone;
+  Blame blame;
+  Progress progress;
+  bool gone = false;  ///< and no process of it is left anywhere
+};
+
+/// Keepers report that no process of an attempt is left on these nodes; empty: on none at all.
+struct RanksGone {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::vector<NodeId> nodes;
+  Progress progress;
+};
+
+/// An agent registered: the node is there, with nothing running but `adopted` attempts.
+struct NodeJoined {
+  NodeId node;
+  std::uint64_t boot = 0;
+};
+
+/// Heartbeats are missing (suspect, lost) or came back (ready).
+struct NodeHeard {
+  NodeId node;
+  NodeHealth health = NodeHealth::kReady;
+  std::uint32_t missed = 0;
+};
+
+/// Something is wrong with a node, as its health checks, its jobs or its neighbours show.
+struct NodeFault {
+  NodeId node;
+  Layer layer = Layer::kHost;
+  std::string evidence;
+  bool repair = false;     ///< it cannot take work before somebody has mended it
+  bool stops_jobs = true;  ///< what runs on it is gone or wrong
+};
+
+struct NodeRepaired {
+  NodeId node;
+};
+
+struct LinkObserved {
+  LinkId link;
+  LinkState state;
+};
+
+/// What the units left of a feed, UPS or cooling loop carry; none: all work.
+struct SupplyObserved {
+  PowerDomainId domain;
+  std::optional<Watts> supply;
+};
+
+// --- Time and proposals -------------------------------------------------------------------------
+
+/// Time has come to `at` (Input); timers fire, and a pass runs if something changed.
+struct Tick {};
+
+/// A full pass on an earlier state, as of version `version`.
+struct Proposal {
+  std::uint64_t version = 0;
+  PassResult result;
+};
+
+/// A plan search that control asked for.
+struct PlanReady {
+  PlanKey key;
+  std::shared_ptr<const PlanEntry> entry;
+};
+
+using InputKind =
+    std::variant<SubmitJob, CancelJob, DrainNode, ResumeNode, FenceNode, SetSpare, SetPowerCap,
+                 SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
+                 NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
+                 PlanReady>;
+
+struct Input {
+  Instant at;  ///< never before that of the input before it
+  InputKind what;
+  std::string request_id;  ///< of a command, made by the client; empty: not to be remembered
+};
+
+}  // namespace orrery

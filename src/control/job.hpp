@@ -1,0 +1,145 @@
+// control/job.hpp - the life of one job as control keeps it.
+//
+// Made by the event JobSubmitted, changed by events alone (control/state.hpp). An ended job keeps
+// only what its bill and its answers need: the request is let go.
+// Invariant: a job is in exactly one phase and ends once; attempts and epochs only grow.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/field_reader.hpp"
+#include "control/submission.hpp"
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+/// held | queued -> starting -> running -> stopping -> finished | failed | cancelled, and
+/// stopping -> queued after a preemption or a loss it may be started again after.
+enum class JobPhase : std::uint8_t {
+  kHeld,      ///< waits for jobs before it, its turn in an array, or the end of a backoff
+  kQueued,    ///< waits for the scheduler
+  kStarting,  ///< has devices; data, programs and ranks are on their way
+  kRunning,
+  kStopping,  ///< its ranks end; devices are still its own
+  kFinished,
+  kFailed,
+  kCancelled,
+};
+
+inline std::array<EnumWord<JobPhase>, 8> enum_words(JobPhase) {
+  return {{{"held", JobPhase::kHeld},
+           {"queued", JobPhase::kQueued},
+           {"starting", JobPhase::kStarting},
+           {"running", JobPhase::kRunning},
+           {"stopping", JobPhase::kStopping},
+           {"finished", JobPhase::kFinished},
+           {"failed", JobPhase::kFailed},
+           {"cancelled", JobPhase::kCancelled}}};
+}
+
+[[nodiscard]] constexpr bool ended(JobPhase phase) { return phase >= JobPhase::kFinished; }
+[[nodiscard]] constexpr bool holds_devices(JobPhase phase) {
+  return phase >= JobPhase::kStarting && phase <= JobPhase::kStopping;
+}
+
+/// Why an attempt ends.
+enum class StopReason : std::uint8_t {
+  kFinished,     ///< the program is done
+  kProgram,      ///< the program's own fault: counts against restart.max
+  kInfra,        ///< a node, link, power or storage fault
+  kPreempted,    ///< somebody else is due
+  kMoved,        ///< a rigid job goes on elsewhere
+  kPower,        ///< a limit fell
+  kDrained,      ///< its node is wanted for maintenance
+  kCancelled,    ///< by its owner or the operator
+  kTimeLimit,    ///< its own
+  kNeverStarted  ///< its ranks could not be brought up
+};
+
+inline std::array<EnumWord<StopReason>, 10> enum_words(StopReason) {
+  return {{{"finished", StopReason::kFinished},
+           {"program", StopReason::kProgram},
+           {"infrastructure", StopReason::kInfra},
+           {"preempted", StopReason::kPreempted},
+           {"moved", StopReason::kMoved},
+           {"power", StopReason::kPower},
+           {"drained", StopReason::kDrained},
+           {"cancelled", StopReason::kCancelled},
+           {"time-limit", StopReason::kTimeLimit},
+           {"never-started", StopReason::kNeverStarted}}};
+}
+
+/// The layer a fault is laid at.
+enum class Layer : std::uint8_t {
+  kNone,
+  kProgram,
+  kAccelerator,
+  kHost,
+  kNetwork,
+  kStorage,
+  kPower,
+  kCooling,
+  kController,
+};
+
+inline std::array<EnumWord<Layer>, 9> enum_words(Layer) {
+  return {{{"none", Layer::kNone},
+           {"program", Layer::kProgram},
+           {"accelerator", Layer::kAccelerator},
+           {"host", Layer::kHost},
+           {"network", Layer::kNetwork},
+           {"storage", Layer::kStorage},
+           {"power", Layer::kPower},
+           {"cooling", Layer::kCooling},
+           {"controller", Layer::kController}}};
+}
+
+/// What is held to be the cause, and on what ground.
+struct Blame {
+  Layer layer = Layer::kNone;
+  NodeId node;           ///< none: no single one
+  std::string evidence;  ///< "exit status 139 of rank 3", "xid 79", "5 heartbeats missed"
+};
+
+/// What a job has used up to now; filled at every change of what it holds.
+struct JobUsage {
+  Duration waited;                  ///< held and queued, over all attempts
+  std::int64_t device_ms = 0;       ///< devices x time, allocated
+  std::int64_t lost_device_ms = 0;  ///< of it, work done and lost
+  std::int64_t idle_device_ms = 0;  ///< of it, starting, saving and stopping
+  std::int64_t millijoules = 0;     ///< of its devices with their share of the nodes
+  std::int64_t microdollars = 0;    ///< hire and electricity
+  std::int64_t co2_milligrams = 0;
+  std::uint32_t preemptions = 0;
+  std::uint32_t faults = 0;  ///< of the infrastructure
+  std::uint32_t program_faults = 0;
+  std::uint32_t resizes = 0;
+};
+
+struct Job {
+  JobId id;
+  JobPhase phase = JobPhase::kHeld;
+  StopReason stop = StopReason::kFinished;  ///< of the last attempt that stopped
+  std::uint32_t attempt = 0;                ///< 0: never started
+  std::uint32_t epoch = 0;                  ///< of the attempt
+  std::uint32_t waiting_for = 0;            ///< jobs before it that have not finished
+  std::uint32_t at = 0;                     ///< position among the waiting or the running
+  Instant submitted;
+  Instant since;       ///< of the phase
+  Instant not_before;  ///< held until then by a backoff
+  Instant first_start = Instant::max();
+  Instant end = Instant::max();  ///< when its program ended, or it was given up
+  double done = 0;               ///< part of its work that is safe
+  std::int64_t attained_ms = 0;  ///< device-milliseconds of running
+  Blame blame;                   ///< of the last stop that was not planned
+  JobUsage usage;
+  std::unique_ptr<const Submission> submission;  ///< until it ends
+  std::string name;
+  TenantId tenant;
+};
+
+}  // namespace orrery

@@ -1,0 +1,115 @@
+// control/ledger.hpp - where every accelerator-second goes: each has one cause, and the sum is
+// exact.
+//
+// Owned by State; moved by events. Devices of a type are counted by cause; a count that changes
+// closes the time it held. Sums are whole device-nanoseconds in 128 bits, so that a million devices
+// over a century fit and nothing is rounded.
+// Invariant: at every instant the counts of a type sum to its devices, so the sums of a type sum to
+// devices x time. Cost: O(1) a move.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/field_reader.hpp"
+#include "base/time.hpp"
+#include "fleet/ids.hpp"
+
+namespace orrery {
+
+/// What a device does, or why it does nothing.
+enum class DeviceUse : std::uint8_t {
+  kUseful,      ///< advances its job for good, as far as is known yet
+  kLost,        ///< advanced a job, and the work was lost (moved from kUseful afterwards)
+  kSaving,      ///< its job writes a checkpoint and stands
+  kStarting,    ///< data, programs and ranks on their way; a restart reads its checkpoint
+  kUndetected,  ///< its job stands and nobody knows yet (moved from kUseful afterwards)
+  kStopping,    ///< grace, and ranks not reported gone
+  kExclusive,   ///< taken so that nobody else is there
+  kNoDemand,    ///< idle: nobody waits for its type
+  kFragmented,  ///< idle: enough are free, but not where a waiting gang needs them
+  kTooFew,      ///< idle: fewer are free than the next gang needs
+  kReserved,    ///< idle: kept for a slot
+  kQuota,       ///< idle: those who wait may not have it
+  kPower,       ///< idle: no power or cooling for it
+  kOrder,       ///< idle: those who wait must not pass somebody, or wait by choice
+  kSpare,       ///< idle: kept back to replace lost ones
+  kDraining,    ///< wanted for maintenance
+  kDown,        ///< suspect, lost or joining
+  kRepair,      ///< quarantined or being mended
+};
+inline constexpr std::size_t kDeviceUses = 18;
+
+inline std::array<EnumWord<DeviceUse>, kDeviceUses> enum_words(DeviceUse) {
+  return {{{"useful", DeviceUse::kUseful},
+           {"lost", DeviceUse::kLost},
+           {"saving", DeviceUse::kSaving},
+           {"starting", DeviceUse::kStarting},
+           {"undetected", DeviceUse::kUndetected},
+           {"stopping", DeviceUse::kStopping},
+           {"exclusive", DeviceUse::kExclusive},
+           {"no-demand", DeviceUse::kNoDemand},
+           {"fragmented", DeviceUse::kFragmented},
+           {"too-few", DeviceUse::kTooFew},
+           {"reserved", DeviceUse::kReserved},
+           {"quota", DeviceUse::kQuota},
+           {"power", DeviceUse::kPower},
+           {"order", DeviceUse::kOrder},
+           {"spare", DeviceUse::kSpare},
+           {"draining", DeviceUse::kDraining},
+           {"down", DeviceUse::kDown},
+           {"repair", DeviceUse::kRepair}}};
+}
+
+/// Whole device-nanoseconds.
+__extension__ using DeviceTime = __int128;
+
+[[nodiscard]] inline double device_hours(DeviceTime time) {
+  return static_cast<double>(time) / 3.6e12;
+}
+
+class Ledger {
+ public:
+  /// All devices of a type begin as kNoDemand. Precondition: one count a type.
+  Ledger(std::span<const std::uint32_t> devices, Instant from);
+
+  struct Move {
+    FleetTypeId type;
+    DeviceUse from = DeviceUse::kNoDemand;
+    DeviceUse to = DeviceUse::kUseful;
+    std::uint32_t devices = 0;
+  };
+  /// Precondition: so many of that type are in `from`, and time does not run backwards.
+  void move(const Move& move, Instant now);
+
+  struct Recount {
+    FleetTypeId type;
+    DeviceUse from = DeviceUse::kUseful;
+    DeviceUse to = DeviceUse::kLost;
+    DeviceTime time = 0;
+  };
+  /// Lays time already counted at another cause: work found lost later. What `from` does not have
+  /// is not moved, and the rest is returned.
+  [[nodiscard]] DeviceTime recount(const Recount& recount, Instant now);
+
+  [[nodiscard]] std::uint32_t count(FleetTypeId type, DeviceUse use) const;
+  /// Up to `now`.
+  [[nodiscard]] DeviceTime sum(FleetTypeId type, DeviceUse use, Instant now) const;
+  [[nodiscard]] Instant begin() const { return begin_; }
+  [[nodiscard]] std::size_t types() const { return cells_.size(); }
+
+ private:
+  struct Cell {
+    std::uint32_t count = 0;
+    Instant since;
+    DeviceTime sum = 0;
+  };
+  void close(Cell& cell, Instant now);
+
+  Instant begin_;
+  std::vector<std::array<Cell, kDeviceUses>> cells_;  ///< by type
+};
+
+}  // namespace orrery

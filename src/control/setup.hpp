@@ -1,0 +1,50 @@
+// control/setup.hpp - the facts control rests on: made once by the daemon or the twin, the same for
+// a log's whole life. What changes while it runs is State.
+//
+// A bundle of references; everything it names outlives the Core.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "fleet/topology.hpp"
+#include "scheduler/fleet_costs.hpp"
+#include "scheduler/place_tree.hpp"
+#include "scheduler/plan_table.hpp"
+#include "scheduler/policy.hpp"
+#include "scheduler/power_budget.hpp"
+#include "scheduler/step_series.hpp"
+#include "scheduler/tenant_tree.hpp"
+
+namespace orrery {
+
+/// What a plan search finds; a function of the key alone. Empty: nobody can plan here.
+using PlanSource = std::function<std::shared_ptr<const PlanEntry>(const PlanKey&)>;
+
+/// Waits and limits of the core; of virtual or real time alike.
+struct ControlTiming {
+  Duration grace = Duration::seconds(30);    ///< for a last checkpoint before a kill
+  Duration backoff = Duration::seconds(10);  ///< after a program fault, doubling
+  Duration backoff_max = Duration::minutes(10);
+  Duration remember_requests = Duration::hours(24);
+  Duration lemon_window = Duration::hours(14 * 24);
+  std::uint32_t lemon_faults = 3;  ///< within the window, and above what chance gives
+};
+
+struct ControlSetup {
+  const Topology* topology = nullptr;
+  const PlaceTree* tree = nullptr;
+  const TenantTree* tenants = nullptr;
+  const FleetCosts* costs = nullptr;  ///< none: nothing is priced or billed
+  const PowerTree* power = nullptr;   ///< none: power is not limited
+  const StepSeries<DollarsPerJoule>* electricity = nullptr;
+  const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
+  PlanSource plans;
+  double failures_per_node_second = 0;  ///< usual; for checkpoint intervals and prices
+  Policy policy;
+  ControlTiming timing;
+  Instant begin;
+};
+
+}  // namespace orrery
