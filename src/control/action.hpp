@@ -42,7 +42,7 @@ struct ApplyClock {
 
 struct RepairNode {
   NodeId node;
-  Layer layer = Layer::kHost;
+  FaultLayer layer = FaultLayer::kHost;
 };
 
 /// A plan is missing.

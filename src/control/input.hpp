@@ -116,7 +116,7 @@ struct NodeHeard {
 /// Something is wrong with a node, as its health checks, its jobs or its neighbours show.
 struct NodeFault {
   NodeId node;
-  Layer layer = Layer::kHost;
+  FaultLayer layer = FaultLayer::kHost;
   std::string evidence;
   bool repair = false;     ///< it cannot take work before somebody has mended it
   bool stops_jobs = true;  ///< what runs on it is gone or wrong

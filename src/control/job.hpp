@@ -74,7 +74,7 @@ inline std::array<EnumWord<StopReason>, 10> enum_words(StopReason) {
 }
 
 /// The layer a fault is laid at.
-enum class Layer : std::uint8_t {
+enum class FaultLayer : std::uint8_t {
   kNone,
   kProgram,
   kAccelerator,
@@ -86,21 +86,21 @@ enum class Layer : std::uint8_t {
   kController,
 };
 
-inline std::array<EnumWord<Layer>, 9> enum_words(Layer) {
-  return {{{"none", Layer::kNone},
-           {"program", Layer::kProgram},
-           {"accelerator", Layer::kAccelerator},
-           {"host", Layer::kHost},
-           {"network", Layer::kNetwork},
-           {"storage", Layer::kStorage},
-           {"power", Layer::kPower},
-           {"cooling", Layer::kCooling},
-           {"controller", Layer::kController}}};
+inline std::array<EnumWord<FaultLayer>, 9> enum_words(FaultLayer) {
+  return {{{"none", FaultLayer::kNone},
+           {"program", FaultLayer::kProgram},
+           {"accelerator", FaultLayer::kAccelerator},
+           {"host", FaultLayer::kHost},
+           {"network", FaultLayer::kNetwork},
+           {"storage", FaultLayer::kStorage},
+           {"power", FaultLayer::kPower},
+           {"cooling", FaultLayer::kCooling},
+           {"controller", FaultLayer::kController}}};
 }
 
 /// What is held to be the cause, and on what ground.
 struct Blame {
-  Layer layer = Layer::kNone;
+  FaultLayer layer = FaultLayer::kNone;
   NodeId node;           ///< none: no single one
   std::string evidence;  ///< "exit status 139 of rank 3", "xid 79", "5 heartbeats missed"
 };
