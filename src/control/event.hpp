@@ -72,17 +72,19 @@ struct JobStopping {
   Blame blame;
 };
 
-/// Ranks on these nodes are gone, their devices free; empty: on all it still has.
+/// Ranks of an attempt on these nodes are gone, their devices free; empty: on all it still has.
 struct DevicesFreed {
   JobId job;
+  std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
 };
 
 /// Part of its work as found at the newest good copy, and what was lost with the rest.
 struct Progress {
   double done = 0;
-  Duration lost;  ///< run time of all its devices
-  Duration idle;  ///< of the attempt: saving, waiting for others
+  Duration lost;        ///< run time, of all its devices
+  Duration saving;      ///< in which it stood for checkpoints
+  Duration undetected;  ///< in which it stood before anybody knew
 };
 
 /// stopping -> queued or held.
