@@ -106,6 +106,14 @@ struct Blame {
   std::string evidence;  ///< "exit status 139 of rank 3", "xid 79", "5 heartbeats missed"
 };
 
+/// Part of its work as found at the newest good copy, and what was lost with the rest.
+struct Progress {
+  double done = 0;
+  Duration lost;        ///< run time, of all its devices
+  Duration saving;      ///< in which it stood for checkpoints
+  Duration undetected;  ///< in which it stood before anybody knew
+};
+
 /// What a job has used up to Job::metered.
 struct JobUsage {
   Duration waited;         ///< held and queued, over all attempts
@@ -140,7 +148,9 @@ struct Job {
   double done = 0;                       ///< part of its work that is safe
   double attained = 0;                   ///< device-seconds it has had, running
   DeviceUse use = DeviceUse::kStarting;  ///< what its devices count as
+  bool cancel = false;                   ///< its owner wants it ended
   bool up = false;                       ///< every rank of the present epoch is up
+  Progress progress;                     ///< of the attempt that stops
   Blame blame;                           ///< of the last stop that was not planned
   JobUsage usage;
   std::unique_ptr<const Submission> submission;  ///< until it ends

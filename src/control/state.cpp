@@ -62,7 +62,13 @@ std::span<const JobId> State::after(JobId id) const {
 
 std::uint32_t State::active(ArrayId array) const {
   const auto found = arrays_.find(array);
-  return found == arrays_.end() ? 0 : found->second;
+  return found == arrays_.end() ? 0 : found->second.active;
+}
+
+std::vector<JobId> State::held_of(ArrayId array) const {
+  const auto found = arrays_.find(array);
+  if (found == arrays_.end()) return {};
+  return {found->second.held.begin(), found->second.held.end()};
 }
 
 std::optional<JobId> State::answered(const std::string& request_id) const {
@@ -94,8 +100,13 @@ Situation State::situation(Instant now) const {
 
 void State::set_phase(Job& job, JobPhase phase) {
   if (job.submission != nullptr && job.submission->array.valid()) {
-    std::uint32_t& active = arrays_[job.submission->array];
-    active += (active_phase(phase) ? 1U : 0U) - (active_phase(job.phase) ? 1U : 0U);
+    Array& array = arrays_[job.submission->array];
+    array.active += (active_phase(phase) ? 1U : 0U) - (active_phase(job.phase) ? 1U : 0U);
+    if (phase == JobPhase::kHeld) {
+      array.held.insert(job.id);
+    } else {
+      array.held.erase(job.id);
+    }
   }
   if (job.phase <= JobPhase::kQueued) job.usage.waited += now_ - job.since;
   job.phase = phase;
@@ -116,6 +127,7 @@ void State::on(const JobSubmitted& event) {
     after_[before].push_back(event.job);
     ++job.waiting_for;
   }
+  set_phase(job, JobPhase::kHeld);
   held_.insert(event.job);
   if (event.request_id.empty()) return;
   requests_[event.request_id] = {event.job, now_};
@@ -203,6 +215,7 @@ void State::on(const JobStopping& event) {
   run.stopping = true;
   job.attained = run.attained;
   job.stop = event.reason;
+  job.progress = event.progress;
   job.up = false;
   job.end = now_;
   if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;
@@ -388,6 +401,8 @@ void State::on(const PlanFound& event) {
 }
 
 void State::on(const DecisionDropped&) {}
+
+void State::on(const CancelAsked& event) { at(event.job).cancel = true; }
 
 void State::on(const MaintenanceSet& event) {
   if (event.nodes.empty()) {

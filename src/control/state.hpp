@@ -77,8 +77,12 @@ class State {
   [[nodiscard]] std::span<const JobId> after(JobId id) const;
   /// Of an array, how many of its jobs are neither held nor ended.
   [[nodiscard]] std::uint32_t active(ArrayId array) const;
+  /// The held jobs of an array, ascending.
+  [[nodiscard]] std::vector<JobId> held_of(ArrayId array) const;
 
   [[nodiscard]] const NodeRecord& node(NodeId id) const { return nodes_[id.value()]; }
+  /// Nodes kept back, ready or not, ascending.
+  [[nodiscard]] const std::set<NodeId>& spares() const { return spares_; }
   /// Jobs with devices on a node, ascending. O(devices of the node), more where devices are shared.
   [[nodiscard]] std::vector<JobId> jobs_on(NodeId id) const;
   [[nodiscard]] std::span<const Ghost> ghosts() const { return ghosts_; }
@@ -140,6 +144,7 @@ class State {
   void on(const LemonFound& event);
   void on(const IdleCauseSet& event);
   void on(const PassDone& event);
+  void on(const CancelAsked& event);
 
   Job& at(JobId id) { return jobs_[id.value()]; }
   RunningJob& running_at(JobId id) { return running_[at(id).at]; }
@@ -176,12 +181,17 @@ class State {
   std::vector<RunningJob> running_;
   std::set<JobId> held_;
   std::map<JobId, std::vector<JobId>> after_;
-  std::map<ArrayId, std::uint32_t> arrays_;
+  struct Array {
+    std::uint32_t active = 0;
+    std::set<JobId> held;
+  };
+  std::map<ArrayId, Array> arrays_;
   std::map<std::string, std::pair<JobId, Instant>> requests_;
   std::deque<std::pair<Instant, std::string>> request_ages_;
 
   Fleet fleet_;
   std::vector<NodeRecord> nodes_;
+  std::set<NodeId> spares_;
   std::vector<JobId> owner_;  ///< by device; of shared ones the last to come
   std::vector<Ghost> ghosts_;
   std::map<std::uint32_t, Maintenance> maintenance_;

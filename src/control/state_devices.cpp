@@ -225,6 +225,11 @@ void State::on(const NodeBooted& event) {
 void State::on(const SpareSet& event) {
   NodeRecord record = nodes_[event.node.value()];
   record.spare = event.spare;
+  if (event.spare) {
+    spares_.insert(event.node);
+  } else {
+    spares_.erase(event.node);
+  }
   edit_node(event.node, record);
 }
 
