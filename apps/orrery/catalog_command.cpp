@@ -16,7 +16,7 @@ struct CatalogRequest {
 
 }  // namespace
 
-void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto request = std::make_shared<CatalogRequest>();
   CLI::App* catalog = app.add_subcommand(
       "catalog", "facts about accelerators, nodes, networks, prices, software and models");

@@ -10,14 +10,14 @@
 namespace orrery {
 
 /// What a verb does when it was the one called; its Status decides the exit code.
-using Action = std::function<Status()>;
+using Verb = std::function<Status()>;
 
-void add_catalog_commands(CLI::App& app, CommandOptions& options, Action& chosen);
-void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen);
-void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen);
-void add_compare_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
-void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen);
-void add_schedule_commands(CLI::App& app, CommandOptions& options, Action& chosen);
+void add_estimate_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 }  // namespace orrery

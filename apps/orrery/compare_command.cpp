@@ -169,7 +169,7 @@ Status run_compare(const CommandOptions& options, const CompareCall& call) {
 
 }  // namespace
 
-void add_compare_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto call = std::make_shared<CompareCall>();
   CLI::App* verb = app.add_subcommand(
       "compare", "types or fleets side by side for one workload, or predictions and measurements");

@@ -162,7 +162,7 @@ Status run_estimate(const CommandOptions& options, const std::string& path) {
 
 }  // namespace
 
-void add_estimate_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+void add_estimate_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App* command = app.add_subcommand(
       "estimate", "predict each training or serving run in a file of measured or planned runs");
   auto path = std::make_shared<std::string>();

@@ -121,7 +121,7 @@ Status show(const CommandOptions& options, const FleetRequest& request) {
 
 }  // namespace
 
-void add_fleet_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto request = std::make_shared<FleetRequest>();
   CLI::App* fleet = app.add_subcommand("fleet", "describe, check and look at fleets");
   fleet->require_subcommand(1);

@@ -113,7 +113,7 @@ int run(int argc, char** argv) {
   app.fallthrough();
   CommandOptions options;
   add_options(app, options);
-  Action chosen;
+  Verb chosen;
   add_catalog_commands(app, options, chosen);
   add_fleet_commands(app, options, chosen);
   add_estimate_commands(app, options, chosen);

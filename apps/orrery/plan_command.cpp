@@ -144,7 +144,7 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
       "--exhaustive", [&plan] { plan.effort = Effort::kExhaustive; }, "look at every layout");
 }
 
-void add_plan_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto call = std::make_shared<PlanCall>();
   CLI::App* verb = app.add_subcommand(
       "plan", "how to train (or --serve) a model on accelerators, and what it costs");

@@ -211,7 +211,7 @@ Status run_schedule(const CommandOptions& options, const ScheduleOptions& asked)
 
 }  // namespace
 
-void add_schedule_commands(CLI::App& app, CommandOptions& options, Action& chosen) {
+void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<ScheduleOptions>();
   CLI::App* verb = app.add_subcommand(
       "schedule", "who of a queue of jobs would start where on an idle fleet, at what price");

@@ -110,7 +110,7 @@ class Core {
   void look_for_lemon(NodeId node);
 
   // Passes (core_passes.cpp).
-  [[nodiscard]] bool pass_due(Instant now) const;
+  [[nodiscard]] bool changed() const;
   [[nodiscard]] bool full_due(Instant now) const;
   [[nodiscard]] Instant next_pass() const;
   void run_pass();

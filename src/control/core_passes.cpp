@@ -50,14 +50,13 @@ Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
   return {state.version(), scheduler.decide(state.situation(now), state.policy(), PassKind::kFull)};
 }
 
-bool Core::pass_due(Instant now) const {
-  if (state_.waiting().empty() && state_.policy().preemption != PreemptionRule::kAnew &&
-      state_.changes().freed == seen_.changes.freed) {
-    return false;
-  }
-  const bool changed = queued_ != seen_.queued || state_.changes().freed != seen_.changes.freed ||
-                       state_.changes().plans != seen_.changes.plans;
-  return changed && now >= next_pass();
+// Without anybody who waits there is nothing to decide, unless a limit moved under those who run.
+bool Core::changed() const {
+  const Changes& now = state_.changes();
+  if (now.limits != seen_.changes.limits) return true;
+  if (state_.waiting().empty()) return !still_waiting_.empty();
+  return queued_ != seen_.queued || now.freed != seen_.changes.freed ||
+         now.plans != seen_.changes.plans;
 }
 
 // The interval is waived while nothing runs: nobody could free anything.
@@ -75,9 +74,7 @@ bool Core::full_due(Instant now) const {
 
 Instant Core::wake() const {
   Instant next = timers_.empty() ? Instant::max() : timers_.begin()->at;
-  const bool changed = queued_ != seen_.queued || state_.changes().freed != seen_.changes.freed ||
-                       state_.changes().plans != seen_.changes.plans;
-  if (changed && !state_.waiting().empty()) next = std::min(next, std::max(now_, next_pass()));
+  if (changed()) next = std::min(next, std::max(now_, next_pass()));
   const Policy& policy = state_.policy();
   const bool full = wants_full(policy) && policy.full_interval > Seconds() && !full_asked_ &&
                     !state_.waiting().empty();
@@ -89,7 +86,7 @@ Instant Core::wake() const {
 
 void Core::on(const Tick&) {
   fire_timers();
-  if (pass_due(now_)) run_pass();
+  if (changed() && now_ >= next_pass()) run_pass();
   if (!full_due(now_)) return;
   last_full_ = now_;
   full_asked_ = true;

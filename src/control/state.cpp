@@ -352,6 +352,7 @@ void State::on(const PowerLimitSet& event) {
     caps_->set_supply(event.domain, event.limit);
   }
   ++changes_.freed;
+  ++changes_.limits;
 }
 
 void State::on(const PolicySet& event) {

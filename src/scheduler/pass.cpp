@@ -34,7 +34,9 @@ PassResult Pass::run(PassKind kind) {
   }
   start_reserved();
   if (makes_reservations()) open_timeline();
-  if (policy_.preemption == PreemptionRule::kByOrder) {
+  if (policy_.preemption == PreemptionRule::kAnew) {
+    run_anew();
+  } else if (policy_.preemption == PreemptionRule::kByOrder) {
     run_by_order();
   } else if (policy_.order == QueueOrder::kFair) {
     run_fair();

@@ -15,6 +15,7 @@
 #include "scheduler/power_clock.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
+#include "scheduler/queue_order.hpp"
 #include "scheduler/reserved.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/start_ramp.hpp"
@@ -73,6 +74,14 @@ class Pass {
   Queue run_fair_over(std::span<const std::uint32_t> order);
   [[nodiscard]] std::vector<std::int64_t> capacity() const;
   void run_by_order();
+  void run_anew();
+  /// A job in the order of all, waiting and running.
+  struct Entry {
+    OrderKey key;
+    std::uint32_t at = 0;  ///< among the waiting or the running
+    bool running = false;
+  };
+  [[nodiscard]] std::vector<Entry> everybody() const;
   void start_reserved();
   [[nodiscard]] bool start_in(const WaitingJob& job, const Reservation& slot);
   void hold(JobId job);

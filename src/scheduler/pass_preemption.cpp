@@ -157,13 +157,7 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
   hold(job.id);
 }
 
-// Everybody in one order: a waiting job may push out whoever comes behind it, the last first.
-void Pass::run_by_order() {
-  struct Entry {
-    OrderKey key;
-    std::uint32_t at = 0;
-    bool running = false;
-  };
+std::vector<Pass::Entry> Pass::everybody() const {
   std::vector<Entry> entries;
   entries.reserve(s_.waiting.size() + s_.running.size());
   for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) {
@@ -174,6 +168,59 @@ void Pass::run_by_order() {
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.key < b.key; });
+  return entries;
+}
+
+// As if nobody ran: each in the order gets the place it would have got then. Who runs and has
+// another place or none leaves first, and those that waited start once they have left.
+void Pass::run_anew() {
+  const bool leaving = std::any_of(s_.running.begin(), s_.running.end(),
+                                   [](const RunningJob& job) { return job.stopping; });
+  if (leaving) return;
+  for (const RunningJob& job : s_.running) {
+    give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
+    count(*job.request, job.gangs, Held::kLess);
+  }
+  std::vector<std::pair<const WaitingJob*, Found>> starts;
+  for (const Entry& entry : everybody()) {
+    const WaitingJob job =
+        entry.running ? as_waiting(s_.running[entry.at], s_.now) : s_.waiting[entry.at];
+    ++result_.placements;
+    FoundOrRefusal found = by_fit(m_.now_->view(), job);
+    if (found) {
+      take(*m_.now_, std::span<const PlacedGang>(found->gangs));
+      count(*job.request, found->gangs, Held::kMore);
+    }
+    if (entry.running) {
+      const std::vector<PlacedGang>& has = s_.running[entry.at].gangs;
+      const bool stays =
+          found && std::equal(has.begin(), has.end(), found->gangs.begin(), found->gangs.end(),
+                              [](const PlacedGang& a, const PlacedGang& b) {
+                                return a.allocation == b.allocation;
+                              });
+      if (!stays) result_.decisions.emplace_back(PreemptJob{job.id, job.id, 0});
+    } else if (found) {
+      starts.emplace_back(&s_.waiting[entry.at], *std::move(found));
+    } else {
+      wait(s_.waiting[entry.at], found.error());
+      if (policy_.blocked == Blocked::kStops) break;
+    }
+  }
+  const bool room_first = !result_.decisions.empty();
+  for (auto& [job, found] : starts) {
+    if (room_first) {
+      wait(*job, {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
+    } else {
+      result_.decisions.emplace_back(StartJob{job->id, std::move(found.gangs),
+                                              std::move(found.terms), found.length, Duration(),
+                                              found.price});
+    }
+  }
+}
+
+// Everybody in one order: a waiting job may push out whoever comes behind it, the last first.
+void Pass::run_by_order() {
+  const std::vector<Entry> entries = everybody();
   std::vector<std::uint32_t> position(s_.running.size());
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     if (entries[i].running) position[entries[i].at] = i;

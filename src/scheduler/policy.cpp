@@ -42,6 +42,7 @@ std::optional<Policy> built_in(std::string_view name) {
     if (row.order == QueueOrder::kFair) policy.quotas = Quotas::kHeld;
     if (row.preemption == PreemptionRule::kByOrder) policy.min_run = Seconds{0};
     if (name == "hardware-aware") policy.choice = OptionChoice::kCheapest;
+    if (name == "conservative") policy.full_interval = Seconds{0};
     return policy;
   }
   return std::nullopt;
@@ -89,7 +90,9 @@ Status check(const Policy& policy) {
                                    {"plan_wait", policy.plan_wait},
                                    {"horizon", policy.horizon},
                                    {"patience", policy.patience},
-                                   {"unknown_run", policy.unknown_run}}) {
+                                   {"unknown_run", policy.unknown_run},
+                                   {"pass_interval", policy.pass_interval},
+                                   {"full_interval", policy.full_interval}}) {
     if (value < Seconds{0}) return wrong(key, "a time of at least 0 s");
   }
   for (std::size_t i = 0; i < policy.queue_limits.size(); ++i) {

@@ -1,0 +1,54 @@
+// twin/event_queue.hpp - what will happen in a virtual world, in the order in which it does.
+//
+// Ordered by (time, rank, order of insertion), so that equal times come out the same way on every
+// machine. Whoever takes an event out decides whether it still holds. Cost: O(log n).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace orrery {
+
+template <class Payload>
+class EventQueue {
+ public:
+  /// Lower ranks come first among events of one instant.
+  void push(Instant at, std::uint8_t rank, Payload payload) {
+    heap_.push_back({at, (std::uint64_t{rank} << 56) | next_++, std::move(payload)});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  [[nodiscard]] bool empty() const { return heap_.empty(); }
+  [[nodiscard]] std::size_t size() const { return heap_.size(); }
+  /// Precondition: not empty, as for the next two.
+  [[nodiscard]] Instant next() const { return heap_.front().at; }
+  [[nodiscard]] std::uint8_t next_rank() const {
+    return static_cast<std::uint8_t>(heap_.front().order >> 56);
+  }
+
+  Payload pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    Payload payload = std::move(heap_.back().payload);
+    heap_.pop_back();
+    return payload;
+  }
+
+ private:
+  struct Entry {
+    Instant at;
+    std::uint64_t order;  ///< rank, then sequence
+    Payload payload;
+  };
+  static bool later(const Entry& a, const Entry& b) {
+    return a.at != b.at ? a.at > b.at : a.order > b.order;
+  }
+
+  std::vector<Entry> heap_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace orrery

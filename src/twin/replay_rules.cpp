@@ -1,0 +1,52 @@
+#include "twin/replay_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "base/nearest_name.hpp"
+
+namespace orrery {
+
+Result<ReplayRules> replay_rules(std::string_view name) {
+  ReplayRules rules;
+  rules.name = std::string(name);
+  if (name == "orrery") return rules;
+  rules.costs = false;
+  if (name == "helios") return rules;
+  if (name == "muri") {
+    rules.work_from_steps = true;
+    rules.percentile = Percentile::kIndex;
+    return rules;
+  }
+  if (name == "gavel") {
+    rules.all_at_start = true;
+    rules.round = Duration::seconds(360);
+    rules.node_accelerators = 1;
+    return rules;
+  }
+  constexpr std::array<std::string_view, 4> kNames{"orrery", "helios", "muri", "gavel"};
+  return input_error({}, fmt::format("unknown rules \"{}\"{}", name, did_you_mean(name, kNames)));
+}
+
+Result<Policy> policy_under(const ReplayRules& rules, std::string_view text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string name(text.substr(0, colon));
+  std::string defaults;
+  if (rules.name == "helios") {
+    defaults = "blocked=stops,node_fit=best";
+  } else if (rules.name == "muri") {
+    defaults = "node_fit=first";
+    if (name == "srtf" || name == "srsf") defaults += ",preemption=anew";
+  } else if (rules.name == "gavel") {
+    // A recomputation of who runs comes 1,920 s after the last one, or when nothing runs.
+    defaults = "blocked=stops,node_fit=first,pass_interval=1920 s";
+  }
+  if (defaults.empty()) return policy_named(text);
+  Result<Policy> known = policy_named(name);
+  if (!known) return known;
+  const std::string given = colon < text.size() ? "," + std::string(text.substr(colon + 1)) : "";
+  return policy_named(fmt::format("{}:{}{}", name, defaults, given));
+}
+
+}  // namespace orrery

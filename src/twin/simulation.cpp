@@ -1,0 +1,164 @@
+#include "twin/simulation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery {
+namespace {
+
+double percentile(std::span<const double> sorted, double p, Percentile how) {
+  if (sorted.empty()) return 0;
+  const auto last = static_cast<double>(sorted.size() - 1);
+  if (how == Percentile::kIndex) {
+    const auto at = static_cast<std::size_t>(p * static_cast<double>(sorted.size()));
+    return sorted[std::min(at, sorted.size() - 1)];
+  }
+  const double at = p * last;
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+}
+
+double mean(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+bool is_use(DeviceUse use) { return use <= DeviceUse::kExclusive; }
+
+}  // namespace
+
+Simulation::Simulation(const Parts& parts)
+    : setup_(parts.setup),
+      rules_(parts.world.rules),
+      jobs_(parts.jobs),
+      hooks_(parts.hooks),
+      core_(parts.setup),
+      world_(parts.world),
+      full_scheduler_(*parts.setup.tree),
+      now_(parts.setup.begin) {}
+
+bool Simulation::done() const {
+  return next_job_ == jobs_.size() && state().ended_jobs() == state().jobs();
+}
+
+Instant Simulation::next() const {
+  Instant at = next_job_ < jobs_.size() ? jobs_[next_job_].submit : Instant::max();
+  if (!world_.empty()) at = std::min(at, world_.next());
+  const bool between_rounds = !rules_.round || !world_.in_round();
+  if (between_rounds) at = std::min(at, core_.wake());
+  return at == Instant::max() ? at : std::max(at, now_);
+}
+
+void Simulation::run(Instant until) {
+  while (!done()) {
+    const Instant at = next();
+    if (at > until || at == Instant::max()) break;
+    now_ = at;
+    step_at(at);
+    if (hooks_.tick) hooks_.tick(at, state());
+  }
+}
+
+// What ends, what begins, who comes; then control looks at what changed. What it starts may happen
+// at this very instant, which is then not over.
+void Simulation::step_at(Instant now) {
+  while (!world_.empty() && world_.next() <= now) {
+    const std::optional<Input> seen = world_.step(state());
+    if (seen) deliver(*seen);
+  }
+  while (next_job_ < jobs_.size() && jobs_[next_job_].submit <= now) submit_next();
+  const bool between_rounds = !rules_.round || !world_.in_round();
+  if (between_rounds && core_.wake() <= now) deliver({now, Tick{}, {}});
+  if (rules_.round && (world_.empty() || world_.next() > now)) world_.begin_round(state(), now);
+}
+
+void Simulation::submit_next() {
+  const PlayedJob& job = jobs_[next_job_++];
+  world_.add(job.truth);
+  deliver({now_, SubmitJob{job.submission}, {}});
+}
+
+void Simulation::deliver(const Input& input) {
+  ++inputs_;
+  if (hooks_.input) hooks_.input(input);
+  const Outcome& outcome = core_.handle(input);
+  events_ += outcome.events.size();
+  if (hooks_.events) hooks_.events(input.at, outcome.events);
+  for (const Action& action : outcome.actions) {
+    if (std::holds_alternative<RunFullPass>(action)) {
+      world_.propose(full_pass(state(), full_scheduler_, input.at), input.at);
+    } else {
+      world_.carry_out(action, state(), input.at);
+    }
+  }
+}
+
+std::vector<JobOutcome> Simulation::outcomes() const {
+  std::vector<JobOutcome> outcomes;
+  outcomes.reserve(state().jobs());
+  for (std::size_t i = 0; i < state().jobs(); ++i) {
+    const Job& job = state().job(JobId::at(i));
+    JobOutcome& outcome = outcomes.emplace_back();
+    outcome.job = job.id;
+    outcome.row = jobs_[i].row;
+    outcome.phase = job.phase;
+    outcome.submit = job.submitted;
+    outcome.start = job.first_start;
+    outcome.end = ended(job.phase) ? job.end : Instant::max();
+    const GangRequest& gang = jobs_[i].submission.request.roles.front().options.front().gang;
+    outcome.devices = gang.devices;
+    outcome.usage = state().usage_of(job.id, now_);
+  }
+  return outcomes;
+}
+
+SimulationSummary Simulation::summary() const {
+  SimulationSummary s;
+  std::vector<double> jct;
+  std::vector<double> wait;
+  Instant last = setup_.begin;
+  for (const JobOutcome& job : outcomes()) {
+    ++s.jobs;
+    s.finished += job.phase == JobPhase::kFinished ? 1 : 0;
+    s.failed += job.phase == JobPhase::kFailed ? 1 : 0;
+    s.cancelled += job.phase == JobPhase::kCancelled ? 1 : 0;
+    s.unfinished += ended(job.phase) ? 0 : 1;
+    s.energy_kwh += job.usage.joules / 3.6e6;
+    s.cost_usd += job.usage.dollars;
+    s.co2_kg += job.usage.co2_grams / 1000;
+    s.preemptions += job.usage.preemptions;
+    s.faults += job.usage.faults;
+    if (job.end == Instant::max()) continue;
+    last = std::max(last, job.end);
+    jct.push_back((job.end - job.submit).count_seconds());
+    if (job.start != Instant::max()) wait.push_back((job.start - job.submit).count_seconds());
+  }
+  s.avg_jct_s = mean(jct);
+  s.avg_wait_s = mean(wait);
+  std::sort(jct.begin(), jct.end());
+  s.p50_jct_s = percentile(jct, 0.5, rules_.percentile);
+  s.p99_jct_s = percentile(jct, 0.99, rules_.percentile);
+  s.makespan_s = (last - setup_.begin).count_seconds();
+  double used = 0;
+  double useful = 0;
+  double all = 0;
+  for (std::uint32_t t = 0; t < setup_.topology->type_count(); ++t) {
+    for (std::size_t u = 0; u < kDeviceUses; ++u) {
+      const auto use = static_cast<DeviceUse>(u);
+      const double time = device_hours(state().ledger().sum(FleetTypeId(t), use, now_));
+      all += time;
+      if (is_use(use)) used += time;
+      if (use == DeviceUse::kUseful) useful += time;
+    }
+  }
+  s.utilization = all > 0 ? used / all : 0;
+  s.goodput = used > 0 ? useful / used : 0;
+  s.inputs = inputs_;
+  s.events = events_;
+  s.passes = core_.passes();
+  return s;
+}
+
+}  // namespace orrery

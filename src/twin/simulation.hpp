@@ -1,0 +1,103 @@
+// twin/simulation.hpp - plays jobs through the very core that runs real clusters, in virtual time.
+//
+// The loop asks the world what happens next, hands it to the core, and lets the world carry out
+// what the core wants done. It keeps no state of jobs of its own: results are read from control's.
+// One thread. Cost: O(events), and the passes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/core.hpp"
+#include "twin/trace_jobs.hpp"
+#include "twin/world.hpp"
+
+namespace orrery {
+
+/// What one job came to.
+struct JobOutcome {
+  JobId job;
+  std::uint32_t row = 0;  ///< of the trace
+  JobPhase phase = JobPhase::kHeld;
+  Instant submit;
+  Instant start = Instant::max();  ///< first; max: never
+  Instant end = Instant::max();    ///< max: not ended
+  std::uint32_t devices = 0;
+  JobUsage usage;
+};
+
+/// Looks on; every member may be empty.
+struct SimulationHooks {
+  std::function<void(const Input&)> input;                      ///< before it is handled
+  std::function<void(Instant, std::span<const Event>)> events;  ///< after they were applied
+  std::function<void(Instant, const State&)> tick;              ///< each time virtual time moved
+};
+
+struct SimulationSummary {
+  std::uint64_t jobs = 0;
+  std::uint64_t finished = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t unfinished = 0;
+  double avg_jct_s = 0;
+  double avg_wait_s = 0;
+  double p50_jct_s = 0;
+  double p99_jct_s = 0;
+  double makespan_s = 0;   ///< from the begin of the simulation to the last end
+  double utilization = 0;  ///< devices in use x time, over all devices x makespan
+  double goodput = 0;      ///< useful of the time in use
+  double energy_kwh = 0;
+  double cost_usd = 0;
+  double co2_kg = 0;
+  std::uint64_t preemptions = 0;
+  std::uint64_t faults = 0;
+  std::uint64_t inputs = 0;
+  std::uint64_t events = 0;
+  Core::PassCounts passes;
+};
+
+class Simulation {
+ public:
+  struct Parts {
+    const ControlSetup& setup;
+    World::Facts world;
+    std::span<const PlayedJob> jobs;
+    SimulationHooks hooks;
+  };
+
+  explicit Simulation(const Parts& parts);
+
+  /// Until every job has ended, nothing more can happen, or `until`.
+  void run(Instant until = Instant::max());
+
+  [[nodiscard]] const Core& core() const { return core_; }
+  [[nodiscard]] const State& state() const { return core_.state(); }
+  [[nodiscard]] Instant now() const { return now_; }
+
+  [[nodiscard]] std::vector<JobOutcome> outcomes() const;
+  [[nodiscard]] SimulationSummary summary() const;
+
+ private:
+  [[nodiscard]] bool done() const;
+  [[nodiscard]] Instant next() const;
+  void deliver(const Input& input);
+  void step_at(Instant now);
+  void submit_next();
+
+  const ControlSetup& setup_;
+  ReplayRules rules_;
+  std::span<const PlayedJob> jobs_;
+  SimulationHooks hooks_;
+  Core core_;
+  World world_;
+  Scheduler full_scheduler_;
+  std::size_t next_job_ = 0;
+  Instant now_;
+  std::uint64_t inputs_ = 0;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,98 @@
+#include "twin/simulation.hpp"
+
+#include <gtest/gtest.h>
+
+#include "planner/planner.hpp"
+#include "twin/virtual_cluster.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kTwoNodes = R"(apiVersion: orrery/v1
+kind: Fleet
+name: two
+sites:
+- name: lab
+  halls:
+  - name: hall
+    pods:
+    - name: pod
+      racks:
+      - name: rack
+        nodes:
+        - type: dgx-h100
+          count: 2
+)";
+
+class SimulationTest : public testing::Test {
+ protected:
+  SimulationTest()
+      : catalog_(*Catalog::load({})),
+        calibration_(*Calibration::load({})),
+        models_(*ModelCatalog::load({})) {
+    const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kTwoNodes, "two.yaml"));
+    EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
+    auto cluster = VirtualCluster::make({catalog_, calibration_, models_}, *spec, nullptr);
+    EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
+    cluster_ = *std::move(cluster);
+  }
+
+  void add(std::int64_t submit, std::int64_t run, std::uint32_t devices) {
+    TraceJob job;
+    job.name = std::to_string(trace_.jobs.size() + 1);
+    job.submit = Instant() + Duration::seconds(submit);
+    job.run = Duration::seconds(run);
+    job.accelerators = devices;
+    trace_.jobs.push_back(job);
+  }
+
+  std::vector<JobOutcome> play(const std::string& policy, const std::string& rules) {
+    TraceJobOptions options;
+    options.rules = *replay_rules(rules);
+    const Result<Policy> chosen = policy_under(options.rules, policy);
+    EXPECT_TRUE(chosen);
+    const auto jobs = trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options);
+    EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());
+    const ControlSetup setup = cluster_->setup(*chosen, Instant());
+    Simulation simulation({setup, {options.rules, {}, setup.plans}, jobs->jobs, {}});
+    simulation.run();
+    summary_ = simulation.summary();
+    return simulation.outcomes();
+  }
+
+  Catalog catalog_;
+  Calibration calibration_;
+  ModelCatalog models_;
+  std::unique_ptr<VirtualCluster> cluster_;
+  Trace trace_;
+  SimulationSummary summary_;
+};
+
+std::int64_t seconds(Instant at) { return at.ns() / 1'000'000'000; }
+
+TEST_F(SimulationTest, JobsRunInTheOrderOfSubmissionAndTheHeadOfTheQueueBlocks) {
+  add(0, 100, 8);
+  add(0, 50, 4);
+  add(1, 10, 16);
+  add(2, 10, 4);
+  const auto jobs = play("fifo", "helios");
+  EXPECT_EQ(seconds(jobs[0].end), 100);
+  EXPECT_EQ(seconds(jobs[1].end), 50);
+  EXPECT_EQ(seconds(jobs[2].start), 100);
+  EXPECT_EQ(seconds(jobs[2].end), 110);
+  EXPECT_EQ(seconds(jobs[3].start), 110);
+  EXPECT_EQ(summary_.finished, 4U);
+}
+
+TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
+  add(0, 100, 16);
+  add(10, 20, 8);
+  const auto jobs = play("srtf", "muri");
+  EXPECT_EQ(seconds(jobs[1].start), 10);
+  EXPECT_EQ(seconds(jobs[1].end), 30);
+  EXPECT_EQ(seconds(jobs[0].end), 120);
+  EXPECT_EQ(summary_.preemptions, 1U);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,176 @@
+#include "twin/trace_jobs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "base/distribution.hpp"
+#include "base/math.hpp"
+
+namespace orrery {
+namespace {
+
+/// Everything about a trace's job that decides what it may be placed on.
+std::string shape_of(const TraceJob& job) {
+  return fmt::format("{} {} {} {} {} {} {} {} {}", job.accelerators, job.accelerators_min,
+                     job.accelerators_max, job.share, job.types, job.cpu_millicores, job.memory_mib,
+                     job.kind ? static_cast<int>(*job.kind) : -1, job.tenant);
+}
+
+class Maker {
+ public:
+  Maker(const ResolveContext& context, ClassTable& classes, const TraceJobOptions& options)
+      : context_(context), classes_(classes), options_(options) {}
+
+  [[nodiscard]] Status add(const TraceJob& job, std::uint32_t row, TraceJobs& made);
+
+ private:
+  [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job);
+  [[nodiscard]] JobSpec spec_of(const TraceJob& job) const;
+  [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job) const;
+  [[nodiscard]] std::optional<Duration> told(const TraceJob& job, Duration truth) const;
+
+  const ResolveContext& context_;
+  ClassTable& classes_;
+  const TraceJobOptions& options_;
+  std::map<std::string, Result<JobRequest>> known_;
+};
+
+JobSpec Maker::spec_of(const TraceJob& job) const {
+  JobSpec spec;
+  spec.kind = job.kind.value_or(JobKind::kTrain);
+  spec.name = job.name;
+  spec.tenant = job.tenant;
+  spec.priority = job.priority;
+  spec.preemptible = true;
+  RoleSpec role;
+  role.accelerators = job.accelerators;
+  if (job.accelerators_max > 0) {
+    role.accelerators.reset();
+    role.accelerators_min = job.accelerators_min;
+    role.accelerators_max = job.accelerators_max;
+  }
+  if (job.share < kWholeDevice) role.share = job.share / double{kWholeDevice};
+  std::string_view types = job.types;
+  while (!types.empty()) {
+    const std::size_t bar = std::min(types.find('|'), types.size());
+    role.types.push_back({std::string(types.substr(0, bar)), 1, {}});
+    types.remove_prefix(std::min(bar + 1, types.size()));
+  }
+  const double ranks = std::max<double>(job.accelerators, 1);
+  role.host.cpu = job.cpu_millicores / 1000.0 / ranks;
+  role.host.memory = Bytes(static_cast<double>(job.memory_mib) * 1024 * 1024 / ranks);
+  spec.roles.push_back(std::move(role));
+  spec.checkpoint.interval = Seconds(options_.checkpoint_interval.count_seconds());
+  spec.checkpoint.cost = Seconds(options_.checkpoint_cost.count_seconds());
+  spec.checkpoint.restart = Seconds(options_.restart.count_seconds());
+  return spec;
+}
+
+Result<JobRequest> Maker::request_of(const TraceJob& job) {
+  JobSpec spec = job.spec != nullptr ? *job.spec : spec_of(job);
+  if (!context_.tenants.find(spec.tenant)) spec.tenant = "default";
+  return resolve_job(spec, context_);
+}
+
+Result<TrueJob> Maker::truth_of(const TraceJob& job) const {
+  TrueJob truth;
+  truth.work = job.run;
+  if (options_.rules.work_from_steps && job.steps > 0) {
+    truth.work = job.step_time * static_cast<std::int64_t>(job.steps);
+  }
+  if (truth.work > Duration() || job.steps == 0) {
+    if (job.status == TraceStatus::kFailed && options_.rules.costs) truth.fails_after = truth.work;
+    return truth;
+  }
+  const std::string type = options_.type;
+  const std::optional<double> speed =
+      options_.throughput ? options_.throughput(type, job) : std::nullopt;
+  if (!speed) {
+    return input_error({"", job.line, 0},
+                       fmt::format("job \"{}\" tells {} steps of \"{}\" and no run time: give "
+                                   "--throughputs with a rate for {} of {}",
+                                   job.name, job.steps, job.model, job.accelerators, type));
+  }
+  truth.steps = job.steps;
+  truth.steps_per_second = *speed;
+  truth.work = Duration::from_seconds(static_cast<double>(job.steps) / *speed);
+  return truth;
+}
+
+// By the job's name alone, so that neither order nor selection shifts anybody's estimate.
+std::optional<Duration> Maker::told(const TraceJob& job, Duration truth) const {
+  switch (options_.information) {
+    case Information::kOracle:
+      return truth;
+    case Information::kBlind:
+      return std::nullopt;
+    case Information::kEstimate: {
+      Rng rng = Rng::stream(options_.seed, "estimate " + job.name);
+      const double error = Lognormal{0, options_.estimate_sigma}.sample(rng);
+      return Duration::from_seconds(truth.count_seconds() * error);
+    }
+  }
+  return truth;
+}
+
+Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
+  if (job.accelerators == 0 && job.spec == nullptr) {
+    ++made.cpu_jobs;
+    return {};
+  }
+  const std::string shape = job.spec != nullptr ? fmt::format("spec {}", row) : shape_of(job);
+  auto known = known_.find(shape);
+  if (known == known_.end()) {
+    Result<JobRequest> request = request_of(job);
+    if (request) request->class_id = classes_.of(*request);
+    known = known_.emplace(shape, std::move(request)).first;
+  }
+  if (!known->second) {
+    if (known->second.error().kind != ErrorKind::kInfeasible) {
+      return tl::unexpected(known->second.error());
+    }
+    made.oversized.push_back({job.name, job.line, known->second.error().message});
+    return {};
+  }
+  Result<TrueJob> truth = truth_of(job);
+  if (!truth) return forward_error(truth);
+  PlayedJob& played = made.jobs.emplace_back();
+  played.row = row;
+  played.truth = *truth;
+  played.submit = options_.rules.all_at_start ? Instant() : job.submit;
+  JobRequest& request = played.submission.request;
+  request = *known->second;
+  request.name = job.name;
+  request.priority = job.priority;
+  if (job.deadline) request.deadline = job.deadline;
+  if (!request.estimate) request.estimate = told(job, truth->work);
+  if (options_.rules.costs) request.time_limit = job.limit;
+  if (truth->work == Duration() && request.kind == JobKind::kServe) {
+    played.truth.work = Duration::max();
+  }
+  if (!options_.rules.costs) request.checkpoint_interval = Duration::max();
+  played.submission.choose_interval = options_.rules.costs;
+  played.submission.restart = RestartPolicy::kAtOnce;
+  if (truth->fails_after) played.submission.restart_max = 0;
+  return {};
+}
+
+}  // namespace
+
+Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context, ClassTable& classes,
+                             const TraceJobOptions& options) {
+  TraceJobs made;
+  made.jobs.reserve(trace.jobs.size());
+  Maker maker(context, classes, options);
+  for (std::uint32_t row = 0; row < trace.jobs.size(); ++row) {
+    if (Status added = maker.add(trace.jobs[row], row, made); !added) return forward_error(added);
+  }
+  std::stable_sort(made.jobs.begin(), made.jobs.end(),
+                   [](const PlayedJob& a, const PlayedJob& b) { return a.submit < b.submit; });
+  return made;
+}
+
+}  // namespace orrery

@@ -1,0 +1,78 @@
+// twin/trace_jobs.hpp - the jobs of a trace as control is handed them, and as they truly are.
+//
+// Made once for a trace, a fleet and a bundle of rules; the same for every policy that is compared.
+// What the scheduler is told of run times is the information class: everything, an estimate with a
+// stated error, or nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/field_reader.hpp"
+#include "control/submission.hpp"
+#include "scheduler/class_table.hpp"
+#include "scheduler/resolve.hpp"
+#include "twin/replay_rules.hpp"
+#include "twin/world.hpp"
+#include "workload/trace.hpp"
+
+namespace orrery {
+
+/// What schedulers know of a job's run time.
+enum class Information : std::uint8_t {
+  kOracle,    ///< the true one: a bound on what can be reached
+  kEstimate,  ///< one with an error, lognormal
+  kBlind,     ///< nothing
+};
+
+inline std::array<EnumWord<Information>, 3> enum_words(Information) {
+  return {{{"oracle", Information::kOracle},
+           {"estimate", Information::kEstimate},
+           {"blind", Information::kBlind}}};
+}
+
+struct TraceJobOptions {
+  ReplayRules rules;
+  Information information = Information::kOracle;
+  double estimate_sigma = 0.5;  ///< of the logarithm of estimate over truth
+  std::uint64_t seed = 1;
+  /// Steps a second of a type of job on so many accelerators of a type; for traces that tell steps
+  /// alone. Empty: nobody knows.
+  std::function<std::optional<double>(std::string_view type, const TraceJob& job)> throughput;
+  std::string type;  ///< of the accelerators that `throughput` is asked about
+  Duration restart;  ///< of a trace's job from a checkpoint, where costs are the world's
+  Duration checkpoint_cost;
+  Duration checkpoint_interval = Duration::hours(1);
+};
+
+/// A row that the fleet could never run.
+struct OversizedJob {
+  std::string name;
+  int line = 0;
+  std::string why;
+};
+
+struct PlayedJob {
+  Submission submission;
+  TrueJob truth;
+  Instant submit;
+  std::uint32_t row = 0;  ///< of the trace
+};
+
+struct TraceJobs {
+  std::vector<PlayedJob> jobs;  ///< by time of submission, then row
+  std::vector<OversizedJob> oversized;
+  std::uint64_t cpu_jobs = 0;  ///< without accelerators: not played
+};
+
+/// Errors of the user's: a spec inside the trace that does not resolve, steps without throughputs,
+/// an accelerator the fleet does not have.
+[[nodiscard]] Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context,
+                                           ClassTable& classes, const TraceJobOptions& options);
+
+}  // namespace orrery

@@ -1,0 +1,71 @@
+#include "twin/virtual_cluster.hpp"
+
+#include "fleet/builder.hpp"
+#include "scheduler/plan_work.hpp"
+
+namespace orrery {
+namespace {
+
+/// Plans of a key that are kept.
+constexpr std::size_t kPlansKept = 3;
+
+}  // namespace
+
+VirtualCluster::VirtualCluster(const Facts& facts, const Topology& topology)
+    : facts_(facts),
+      pristine_(topology),
+      power_(pristine_.topology()),
+      sizes_(PlanSources{{facts.catalog, facts.calibration}, pristine_.topology()}) {}
+
+Result<std::unique_ptr<VirtualCluster>> VirtualCluster::make(const Facts& facts,
+                                                             const FleetSpec& fleet,
+                                                             const TenantsSpec* tenants) {
+  const Result<Topology> topology = build_topology(fleet, facts.catalog);
+  if (!topology) return tl::unexpected(topology.error());
+  auto cluster = std::make_unique<VirtualCluster>(facts, *topology);
+  Result<FleetCosts> costs =
+      FleetCosts::make({facts.catalog, facts.calibration}, cluster->topology(), {});
+  if (!costs) return forward_error(costs);
+  cluster->costs_ = *std::move(costs);
+  if (tenants == nullptr) {
+    cluster->tenants_ = default_tenant_tree(cluster->topology());
+  } else {
+    Result<TenantTree> tree = build_tenant_tree(*tenants, cluster->topology());
+    if (!tree) return forward_error(tree);
+    cluster->tenants_ = *std::move(tree);
+  }
+  return cluster;
+}
+
+ControlSetup VirtualCluster::setup(const Policy& policy, Instant begin) {
+  ControlSetup setup;
+  setup.topology = &pristine_.topology();
+  setup.tree = &pristine_.tree();
+  setup.tenants = &*tenants_;
+  setup.costs = &*costs_;
+  if (!topology().power_domains().empty()) setup.power = &power_;
+  setup.plans = [this](const PlanKey& key) { return plan(key); };
+  setup.policy = policy;
+  setup.begin = begin;
+  return setup;
+}
+
+ResolveContext VirtualCluster::resolve_context(Instant now) {
+  return {.fleet = pristine_,
+          .models = facts_.models,
+          .tenants = *tenants_,
+          .works = works_,
+          .sizes = &sizes_,
+          .now = now};
+}
+
+std::shared_ptr<const PlanEntry> VirtualCluster::plan(const PlanKey& key) {
+  std::shared_ptr<const PlanEntry>& known = plans_[key];
+  if (known == nullptr) {
+    known = std::make_shared<const PlanEntry>(
+        plan_work(sizes_.sources(), works_[key.work], {key.type, key.devices}, kPlansKept));
+  }
+  return known;
+}
+
+}  // namespace orrery

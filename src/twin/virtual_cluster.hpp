@@ -1,0 +1,61 @@
+// twin/virtual_cluster.hpp - a fleet with all that control rests on: places, tenants, prices,
+// power, plans. Made once, then any number of simulations run on it, one after the other.
+//
+// Keeps what plan searches found, so that policies compared on one cluster search once. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "control/setup.hpp"
+#include "scheduler/class_table.hpp"
+#include "scheduler/plan_sizes.hpp"
+#include "scheduler/pristine_fleet.hpp"
+#include "scheduler/resolve.hpp"
+#include "scheduler/tenants_spec.hpp"
+#include "scheduler/work.hpp"
+
+namespace orrery {
+
+class VirtualCluster {
+ public:
+  struct Facts {
+    const Catalog& catalog;
+    const Calibration& calibration;
+    const ModelCatalog& models;
+  };
+
+  /// The facts must outlive it. Errors: those of the specs, with their positions.
+  [[nodiscard]] static Result<std::unique_ptr<VirtualCluster>> make(const Facts& facts,
+                                                                    const FleetSpec& fleet,
+                                                                    const TenantsSpec* tenants);
+
+  /// Without tenants and prices; make() adds them.
+  VirtualCluster(const Facts& facts, const Topology& topology);
+
+  [[nodiscard]] const Topology& topology() const { return pristine_.topology(); }
+  [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
+  [[nodiscard]] const TenantTree& tenants() const { return *tenants_; }
+  [[nodiscard]] const Facts& facts() const { return facts_; }
+
+  /// For one run; refers to this cluster. Power limits hold where the fleet has any.
+  [[nodiscard]] ControlSetup setup(const Policy& policy, Instant begin);
+  [[nodiscard]] ResolveContext resolve_context(Instant now);
+  [[nodiscard]] ClassTable& classes() { return classes_; }
+  /// Searches, or answers from what it found before.
+  [[nodiscard]] std::shared_ptr<const PlanEntry> plan(const PlanKey& key);
+
+ private:
+  Facts facts_;
+  PristineFleet pristine_;
+  std::optional<TenantTree> tenants_;
+  std::optional<FleetCosts> costs_;
+  PowerTree power_;
+  PlanSizes sizes_;
+  WorkTable works_;
+  ClassTable classes_;
+  std::map<PlanKey, std::shared_ptr<const PlanEntry>> plans_;
+};
+
+}  // namespace orrery
