@@ -8,9 +8,6 @@
 namespace orrery {
 namespace {
 
-/// Levels and loads nearer than this part of themselves are the same.
-constexpr double kTolerance = 1e-9;
-
 /// The step in which the load of a resource is counted: a power of two, so that sums of multiples
 /// are exact.
 double step_of(double capacity) {
@@ -24,6 +21,10 @@ void check_terms(const FlowTerms& terms) {
 }
 
 }  // namespace
+
+SharedLinks::SharedLinks(double tolerance) : tolerance_(tolerance) {
+  ORRERY_ASSERT(tolerance >= kExact && tolerance <= 0.1, "a small part, no less than rounding");
+}
 
 ResourceId SharedLinks::add_resource(BytesPerSecond capacity) {
   const ResourceId id = ResourceId::at(resources_.size());
@@ -283,17 +284,27 @@ void SharedLinks::fill() {
 }
 
 void SharedLinks::find_breaches_on(const Touched& touched) {
-  const Resource& resource = resources_[touched.resource.value()];
+  Resource& resource = resources_[touched.resource.value()];
   if (resource.members.size() == touched.filled) return;
-  if (resource.bound == 0 && !touched.binds) return;
-  const bool slack = touched.left > kTolerance * resource.capacity;
+  const bool slack = touched.left > tolerance_ * resource.capacity;
+  const auto may_rise = [&](double level) {
+    return slack || touched.highest > level * (1 + tolerance_);
+  };
+  const auto must_yield = [&](double level) {
+    return touched.binds && level > touched.lowest_bound * (1 + tolerance_);
+  };
+  const bool some_may_rise = resource.bound > 0 && may_rise(resource.floor);
+  if (!some_may_rise && !must_yield(resource.ceiling)) return;
+  resource.floor = std::numeric_limits<double>::infinity();
+  resource.ceiling = 0;
   for (const Member& member : resource.members) {
     const Flow& flow = flows_[member.flow.value()];
     if (flow.filling != kNowhere) continue;
-    const double near = flow.level() * (1 + kTolerance);
-    const bool may_rise = flow.bottleneck == touched.resource && (slack || touched.highest > near);
-    const bool must_yield = touched.binds && flow.level() > touched.lowest_bound * (1 + kTolerance);
-    if (may_rise || must_yield) breaches_.push_back(member.flow);
+    const double level = flow.level();
+    const bool bound = flow.bottleneck == touched.resource;
+    resource.ceiling = std::max(resource.ceiling, level);
+    if (bound) resource.floor = std::min(resource.floor, level);
+    if ((bound && may_rise(level)) || must_yield(level)) breaches_.push_back(member.flow);
   }
 }
 
@@ -301,7 +312,19 @@ void SharedLinks::find_breaches() {
   for (const Touched& touched : touched_) find_breaches_on(touched);
 }
 
+// Before the flows filled are counted in `bound` again.
+void SharedLinks::settle(const Touched& touched) {
+  Resource& resource = resources_[touched.resource.value()];
+  resource.touched = kNowhere;
+  const bool others = resource.members.size() > touched.filled;
+  const double lowest =
+      touched.binds ? touched.lowest_bound : std::numeric_limits<double>::infinity();
+  resource.floor = resource.bound > 0 ? std::min(resource.floor, lowest) : lowest;
+  resource.ceiling = others ? std::max(resource.ceiling, touched.highest) : touched.highest;
+}
+
 void SharedLinks::settle() {
+  for (const Touched& touched : touched_) settle(touched);
   reported_.clear();
   for (const FlowId id : filling_) {
     Flow& flow = flows_[id.value()];
@@ -312,7 +335,6 @@ void SharedLinks::settle() {
       use.load =
           std::nearbyint(flow.rate.value() * use.multiplicity / resource.step) * resource.step;
       resource.load += use.load;
-      resource.touched = kNowhere;
     }
     const double change = std::abs(flow.rate.value() - flow.reported.value());
     if (change <= kReportedChange * flow.reported.value()) continue;
@@ -322,6 +344,14 @@ void SharedLinks::settle() {
   touched_.clear();
 }
 
+// A change that is felt nearly everywhere is filled everywhere at once: more rounds would cost
+// more.
+void SharedLinks::admit_all_if_many() {
+  constexpr std::size_t kMany = 256;
+  if (filling_.size() < kMany || 4 * filling_.size() < flow_count()) return;
+  for (std::size_t i = 0; i < flows_.size(); ++i) admit(FlowId::at(i));
+}
+
 std::span<const FlowId> SharedLinks::update() {
   filling_.clear();
   breaches_.clear();
@@ -329,6 +359,7 @@ std::span<const FlowId> SharedLinks::update() {
   for (;;) {
     for (const FlowId id : breaches_) admit(id);
     breaches_.clear();
+    admit_all_if_many();
     fill();
     find_breaches();
     if (breaches_.empty()) break;

@@ -6,7 +6,7 @@
 // rate holds until the next update, nothing has a length or a queue.
 //
 // Rates are those of progressive filling (D. Bertsekas and R. Gallager, Data Networks, 2nd ed.,
-// section 6.5.2; weighted: the level that rises is rate / weight). They are unique, and a set of
+// 1992, chapter 6; weighted: the level that rises is rate / weight). They are unique, and a set of
 // rates is the fair one exactly when each flow either has its demand or crosses a full resource on
 // which no other has a higher level, its bottleneck. That makes them local: update() fills only the
 // flows that changed and, until the condition holds everywhere, those it finds in breach of it.
@@ -15,9 +15,9 @@
 // part in 10^9; every flow has its demand or a bottleneck. Load on a resource is held in steps of
 // 2^-49 of the largest capacity it had, so sums are exact: with all flows gone it is zero.
 //
-// Cost: a change is O(uses of the flow). update() is O(uses of the flows it fills x log, and the
-// flows on resources that bind or did, times the rounds it takes to find them, few in practice). A
-// resource that binds nobody couples nobody: an event there costs its own flow.
+// Cost: a change is O(uses of the flow). update() is O(uses of the flows it fills x log) for each
+// of the rounds it takes to find them, few in practice, and O(flows) for each full resource whose
+// level changes. A resource that binds nobody couples nobody: an event there costs its own flow.
 #pragma once
 
 #include <compare>
@@ -51,6 +51,12 @@ struct FlowTerms {
 
 class SharedLinks {
  public:
+  /// Levels and loads that differ by less than `tolerance` of themselves count as the same: a flow
+  /// is left as it is while what it could gain, or owes a slower one, at its bottleneck is less.
+  /// Capacities hold all the same. Rates are then fair to about the tolerance, and an event spreads
+  /// only as far as it is felt. Precondition: 1e-9 to 0.1.
+  explicit SharedLinks(double tolerance = kExact);
+
   /// Precondition: finite, not negative.
   ResourceId add_resource(BytesPerSecond capacity);
   void set_capacity(ResourceId id, BytesPerSecond capacity);
@@ -81,6 +87,7 @@ class SharedLinks {
   /// Flows the last update filled.
   [[nodiscard]] std::size_t filled() const { return filling_.size(); }
 
+  static constexpr double kExact = 1e-9;
   static constexpr double kReportedChange = 1e-6;
 
  private:
@@ -112,7 +119,11 @@ class SharedLinks {
     double capacity = 0;
     double step = 0;  ///< of load
     double load = 0;
-    std::uint32_t bound = 0;           ///< flows whose bottleneck it is
+    std::uint32_t bound = 0;  ///< flows whose bottleneck it is
+    /// Of the flows that are not being filled, none bound here has a lower level and none at all a
+    /// higher one.
+    double floor = 0;
+    double ceiling = 0;
     bool changed = false;              ///< since the last update: its capacity, or who uses it
     std::uint32_t touched = kNowhere;  ///< position in touched_ during an update
     std::vector<Member> members;
@@ -149,6 +160,7 @@ class SharedLinks {
   /// Takes a flow out of the loads and among those to fill.
   void admit(FlowId id);
   void admit_marked();
+  void admit_all_if_many();
   void prepare();
   void list_crossings();
   void fill();
@@ -164,8 +176,10 @@ class SharedLinks {
   /// Flows outside that the rates found put in breach of fairness.
   void find_breaches();
   void find_breaches_on(const Touched& touched);
+  void settle(const Touched& touched);
   void settle();
 
+  double tolerance_;
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
   std::vector<FlowId> free_;
