@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
-
 #include "base/rng.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
 #include "fleet/generate.hpp"
 #include "perf/repository_facts_test.hpp"
+#include "perf/training_step.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/model_catalog.hpp"
 

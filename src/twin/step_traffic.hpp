@@ -10,10 +10,12 @@
 #include <span>
 
 #include "base/quantity.hpp"
-#include "perf/breakdown.hpp"
-#include "perf/training_step.hpp"
 
 namespace orrery {
+
+struct Breakdown;
+struct ParallelPlan;
+class TrainingModel;
 
 /// Who sends to whom. Nodes of a gang stand in topology order.
 enum class ExchangePattern {

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "fleet/topology.hpp"
+#include "perf/calibration.hpp"
 #include "perf/storage_path.hpp"
 
 namespace orrery {

@@ -24,11 +24,15 @@
 
 #include "base/error.hpp"
 #include "base/time.hpp"
-#include "fleet/topology.hpp"
-#include "perf/calibration.hpp"
 #include "twin/max_min.hpp"
 
 namespace orrery {
+
+class Calibration;
+class Topology;
+struct NodeType;
+struct StorageSpec;
+struct StorageSystem;
 
 /// Position among the storage systems of a fleet: by site, then as the spec has them.
 using StorageId = Id<struct StorageTag>;
