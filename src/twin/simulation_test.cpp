@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/planner.hpp"
+#include "base/document.hpp"
+#include "perf/repository_facts_test.hpp"
 #include "twin/virtual_cluster.hpp"
+#include "workload/builtin_models.hpp"
 
 namespace orrery {
 namespace {
@@ -26,13 +28,11 @@ sites:
 
 class SimulationTest : public testing::Test {
  protected:
-  SimulationTest()
-      : catalog_(*Catalog::load({})),
-        calibration_(*Calibration::load({})),
-        models_(*ModelCatalog::load({})) {
+  SimulationTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
     const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kTwoNodes, "two.yaml"));
     EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
-    auto cluster = VirtualCluster::make({catalog_, calibration_, models_}, *spec, nullptr);
+    auto cluster =
+        VirtualCluster::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
     EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
     cluster_ = *std::move(cluster);
   }
@@ -51,7 +51,8 @@ class SimulationTest : public testing::Test {
     options.rules = *replay_rules(rules);
     const Result<Policy> chosen = policy_under(options.rules, policy);
     EXPECT_TRUE(chosen);
-    const auto jobs = trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options);
+    const auto jobs =
+        trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options);
     EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());
     const ControlSetup setup = cluster_->setup(*chosen, Instant());
     Simulation simulation({setup, {options.rules, {}, setup.plans}, jobs->jobs, {}});
@@ -60,8 +61,6 @@ class SimulationTest : public testing::Test {
     return simulation.outcomes();
   }
 
-  Catalog catalog_;
-  Calibration calibration_;
   ModelCatalog models_;
   std::unique_ptr<VirtualCluster> cluster_;
   Trace trace_;
