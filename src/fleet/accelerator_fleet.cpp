@@ -187,10 +187,15 @@ class TypeBuilder {
     fabric.name = accelerator_.id;
     fabric.type = type->id;
     fabric.node_types = std::move(node_types);
-    // A leaf a NIC: nodes may have more NICs than one leaf has ports to spare.
-    if (node_.compute_nics > 1) fabric.topology = FabricTopology::kRailOptimizedFatTree;
     constexpr int kRadix = 64;  // the commonest, where none is published
     if (!type->switch_radix) fabric.switch_radix = kRadix;
+    // A leaf a NIC, as a leaf may have too few ports for all NICs of a node. A spine has half its
+    // ports for leaves and must reach one of every rail, else each rail is a tree of its own.
+    if (node_.compute_nics > 1) {
+      const bool reached = node_.compute_nics <= type->switch_radix.value_or(kRadix) / 2;
+      fabric.topology =
+          reached ? FabricTopology::kRailOptimizedFatTree : FabricTopology::kRailOnlyFatTree;
+    }
     fleet_.assumptions.push_back(
         fmt::format("{}: {} ({}), a fat tree without oversubscription", accelerator_.id, type->name,
                     known ? "as its reference system" : "no reference system has a network"));
