@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fleet/rack_cooling.hpp"
+#include "fleet/torus_blocks.hpp"
 
 namespace orrery {
 namespace {
@@ -59,19 +60,6 @@ int nodes_per_pod(const SystemType& system, const NodeType& node, const Layout& 
 // A rack of air-cooled servers rarely holds more than this, whatever its cooling could take.
 constexpr int kServersPerRack = 4;
 
-// Near-cubic whole multiples of the cube: 140 cubes as 4 x 5 x 7, 64 as 4 x 4 x 4.
-std::vector<int> torus_of_cubes(int cubes, const std::vector<int>& cube) {
-  std::vector<int> best = {1, 1, cubes};
-  for (int a = 1; a * a * a <= cubes; ++a) {
-    if (cubes % a != 0) continue;
-    for (int b = a; b * b <= cubes / a; ++b) {
-      if (cubes / a % b == 0) best = {a, b, cubes / a / b};
-    }
-  }
-  for (std::size_t i = 0; i < best.size(); ++i) best[i] *= cube[i];
-  return best;
-}
-
 Result<Layout> torus_layout(const SystemType& system, const NodeType& node, Layout layout) {
   const int per_node = node.accelerators_per_node;
   const int accelerators = layout.nodes * per_node;
@@ -82,7 +70,7 @@ Result<Layout> torus_layout(const SystemType& system, const NodeType& node, Layo
   }
   if (!system.cube_shape.empty()) {
     layout.cube = system.cube_shape;
-    layout.torus = torus_of_cubes(accelerators / unit, system.cube_shape);
+    layout.torus = torus_of_blocks(accelerators / unit, system.cube_shape);
     layout.nodes_per_rack = unit / per_node;
     layout.nodes_per_pod = layout.nodes;
     return layout;

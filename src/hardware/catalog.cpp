@@ -168,6 +168,19 @@ Result<Catalog> Catalog::load(std::span<const EmbeddedFile> sources,
   return loader.finish();
 }
 
+Result<Catalog> Catalog::with(std::span<const NodeType> nodes) const {
+  CatalogLoader loader(*this);
+  for (const NodeType& node : nodes) {
+    if (Status added = loader.add(node); !added) return forward_error(added);
+  }
+  return loader.finish();
+}
+
+Status CatalogLoader::add(const NodeType& node) {
+  std::get<CatalogTable<NodeType>>(catalog_.tables_).rows.push_back(node);
+  return check_numbers(node, node.where);
+}
+
 Status CatalogLoader::add(const Document& document, int layer) {
   const DocumentNode root = document.root();
   if (root.kind() != NodeKind::kMapping) return unexpected_node(root, "a catalog (a mapping)");
@@ -398,6 +411,13 @@ tl::unexpected<Error> Catalog::unknown_name(
 
 const NodeType& Catalog::default_node(const Accelerator& accelerator) const {
   return *find<NodeType>(accelerator.default_node);
+}
+
+const ScaleOutFabric* Catalog::default_fabric(const NodeType& node) const {
+  for (const SystemType& system : all<SystemType>()) {
+    if (system.node == node.id && system.fabric) return find<ScaleOutFabric>(*system.fabric);
+  }
+  return nullptr;
 }
 
 const Accelerator* Catalog::model_of(const Accelerator& accelerator) const {

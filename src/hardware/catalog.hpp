@@ -83,8 +83,14 @@ class Catalog {
     return static_cast<std::size_t>(&row - table<Row>().rows.data());
   }
 
+  /// A copy with further node types (hardware/node_part.hpp). Errors: a name that is taken, a
+  /// reference that does not hold. O(catalog).
+  [[nodiscard]] Result<Catalog> with(std::span<const NodeType> nodes) const;
+
   /// The node type that "TYPE:N" means.
   [[nodiscard]] const NodeType& default_node(const Accelerator& accelerator) const;
+  /// The fabric of the first reference system with this node; nullptr: none has one.
+  [[nodiscard]] const ScaleOutFabric* default_fabric(const NodeType& node) const;
   /// Supply and price rows; a chip made with `like` has those of its model. nullptr: none known.
   [[nodiscard]] const Supply* supply(const Accelerator& accelerator) const;
   [[nodiscard]] const AcceleratorPrice* price(const Accelerator& accelerator) const;

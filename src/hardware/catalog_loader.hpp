@@ -1,5 +1,5 @@
-// hardware/catalog_loader.hpp - reads catalog documents into a Catalog; used by Catalog::load
-// alone.
+// hardware/catalog_loader.hpp - reads catalog documents into a Catalog; used by Catalog::load and
+// Catalog::with alone.
 //
 // Documents come in layers: 0 is what is compiled in, 1 an overlay. Inside a layer a row may stand
 // once; a later layer's row patches the earlier one's.
@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hardware/catalog.hpp"
@@ -15,8 +16,13 @@ namespace orrery {
 
 class CatalogLoader {
  public:
+  CatalogLoader() = default;
+  /// Begins with the rows of a loaded catalog, to which rows may be added but not documents.
+  explicit CatalogLoader(Catalog catalog) : catalog_(std::move(catalog)) {}
+
   /// Reads one document into the tables.
   [[nodiscard]] Status add(const Document& document, int layer);
+  [[nodiscard]] Status add(const NodeType& node);
 
   /// Builds the name indexes and checks every cross-reference.
   [[nodiscard]] Result<Catalog> finish();

@@ -41,15 +41,6 @@ int dimensions_of(const ScaleUp& scale_up) {
   return scale_up.topology.starts_with("torus2d") ? 2 : 1;
 }
 
-/// The fabric that the reference systems with this node use.
-const ScaleOutFabric* default_fabric(const Catalog& catalog, const NodeType& node) {
-  for (const SystemType& system : catalog.all<SystemType>()) {
-    if (system.node == node.id && system.fabric)
-      return catalog.find<ScaleOutFabric>(*system.fabric);
-  }
-  return nullptr;
-}
-
 class MachineBuilder {
  public:
   MachineBuilder(const Catalog& catalog, const MachineRequest& request)
@@ -134,7 +125,7 @@ class MachineBuilder {
 
   void add_scale_out(const Accelerator& a, std::uint64_t per_node) {
     const ScaleOutFabric* fabric =
-        request_.fabric != nullptr ? request_.fabric : default_fabric(catalog_, node_);
+        request_.fabric != nullptr ? request_.fabric : catalog_.default_fabric(node_);
     const bool between_slices = machine_.tiers.size() == 1 &&
                                 machine_.tiers[0].link == LinkClass::kTorus &&
                                 a.kind == AcceleratorKind::kTpu;

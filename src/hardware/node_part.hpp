@@ -1,0 +1,24 @@
+// hardware/node_part.hpp - a server with fewer accelerators than its type has, as a type of its
+// own.
+//
+// A value that Catalog::with adds to the catalog; whatever counts by node (power, price, memory,
+// placement) then counts it right.
+#pragma once
+
+#include <string>
+
+#include "hardware/node_type.hpp"
+
+namespace orrery {
+
+/// Node `node` with `accelerators` of its n accelerators and as large a part of all else: cores,
+/// memory, drives, power, and NICs rounded up to whole ones. A scale-up domain stays inside it: all
+/// of it, or the largest that divides both it and the model's. Its id is
+/// "<model's>-<accelerators>". Precondition: 1 <= accelerators < n.
+[[nodiscard]] NodeType part_of_node(const NodeType& node, int accelerators);
+
+/// The node with another number of NICs, each as fast as before. Precondition: node.compute_nics
+/// and `nics` are at least 1.
+[[nodiscard]] NodeType with_nics(NodeType node, int nics);
+
+}  // namespace orrery
