@@ -360,6 +360,7 @@ TraceEntry entry_of(const TraceJob& job, Instant epoch) {
   e.steps = job.steps;
   if (job.step_time > Duration()) e.step_time = seconds_of(job.step_time);
   if (job.stage_times != std::array<Duration, 3>{}) {
+    e.stage_times.reserve(job.stage_times.size());
     for (const Duration stage : job.stage_times) e.stage_times.push_back(seconds_of(stage));
   }
   e.weight = job.weight;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -89,10 +90,11 @@ class Drawing {
  public:
   Drawing(const TraceShape& shape, std::uint64_t seed)
       : shape_(shape), draw_(shape, seed), people_(Rng::stream(seed, "trace people")) {
-    tenant_of_.reserve(shape.users);
+    owners_.reserve(shape.users);
     const Zipf tenant({.n = shape.tenants, .exponent = 1.0});
-    for (std::uint32_t user = 0; user < shape.users; ++user) {
-      tenant_of_.push_back(tenant.sample(people_));
+    for (std::uint32_t user = 1; user <= shape.users; ++user) {
+      owners_.push_back(
+          {fmt::format("user-{}", user), fmt::format("tenant-{}", tenant.sample(people_))});
     }
   }
 
@@ -101,7 +103,7 @@ class Drawing {
     const Zipf burst_size(kBurst);
     while (!enough()) {
       const Burst burst{jobs.size(), 0};
-      const std::uint64_t owner = user.sample(people_);
+      const Owner& owner = owners_[user.sample(people_) - 1];
       const std::uint32_t accelerators = draw_.size();
       std::uint64_t left = burst_size.sample(people_);
       for (; left > 0 && !enough(); --left) add(owner, accelerators);
@@ -114,15 +116,20 @@ class Drawing {
   double work = 0;  ///< accelerator-seconds
 
  private:
+  struct Owner {
+    std::string user;
+    std::string tenant;
+  };
+
   [[nodiscard]] bool enough() const {
     if (shape_.jobs) return jobs.size() >= *shape_.jobs;
     return work >= shape_.utilisation * shape_.accelerators * shape_.span->count_seconds();
   }
 
-  void add(std::uint64_t owner, std::uint32_t accelerators) {
+  void add(const Owner& owner, std::uint32_t accelerators) {
     TraceJob& job = jobs.emplace_back();
-    job.user = fmt::format("user-{}", owner);
-    job.tenant = fmt::format("tenant-{}", tenant_of_[owner - 1]);
+    job.user = owner.user;
+    job.tenant = owner.tenant;
     job.accelerators = accelerators;
     job.run = draw_.run(accelerators);
     work += accelerator_seconds(job);
@@ -131,7 +138,7 @@ class Drawing {
   const TraceShape& shape_;
   JobDraw draw_;
   Rng people_;
-  std::vector<std::uint64_t> tenant_of_;  ///< by user
+  std::vector<Owner> owners_;  // by rank: the first submits most
 };
 
 using Shares = std::array<double, 3>;
