@@ -32,6 +32,9 @@ inline std::array<EnumWord<TraceStatus>, 4> enum_words(TraceStatus) {
            {"failed", TraceStatus::kFailed}}};
 }
 
+/// Of one job; every reader refuses more.
+inline constexpr std::uint32_t kTraceAcceleratorsMax = 1u << 20;
+
 struct TraceJob {
   std::string name;  ///< as in the file, else the number of its row, from 1
   std::string user;

@@ -122,7 +122,7 @@ std::string_view said_twice(const TraceEntry& e) {
 }
 
 Status check_size(const TraceEntry& e) {
-  constexpr std::uint32_t kMost = 1u << 20;
+  constexpr std::uint32_t kMost = kTraceAcceleratorsMax;
   if (e.accelerators.value_or(0) > kMost || e.accelerators_max.value_or(0) > kMost) {
     return input_error(e.where,
                        fmt::format("more accelerators than {}, expected at most that", kMost));
@@ -210,7 +210,8 @@ void fill_from_spec(TraceJob& job, const JobSpec& spec) {
              role.accelerators.value_or(role.accelerators_min.value_or(0));
     if (role.work && job.model.empty()) job.model = role.work->model;
   }
-  job.accelerators = static_cast<std::uint32_t>(std::min<std::uint64_t>(gangs, 1u << 20));
+  job.accelerators =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(gangs, kTraceAcceleratorsMax));
   const RoleSpec& first = spec.roles.front();
   if (spec.roles.size() == 1 && first.replicas == 1) {
     job.accelerators_min = first.accelerators_min.value_or(0);
@@ -359,6 +360,7 @@ TraceEntry entry_of(const TraceJob& job, Instant epoch) {
   e.steps = job.steps;
   if (job.step_time > Duration()) e.step_time = seconds_of(job.step_time);
   if (job.stage_times != std::array<Duration, 3>{}) {
+    e.stage_times.reserve(job.stage_times.size());
     for (const Duration stage : job.stage_times) e.stage_times.push_back(seconds_of(stage));
   }
   e.weight = job.weight;

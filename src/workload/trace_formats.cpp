@@ -12,13 +12,12 @@ namespace {
 
 using Need = TraceColumn::Need;
 
-constexpr std::int64_t kAcceleratorsMax = 1 << 20;
 constexpr std::int64_t kCountMax = std::int64_t{1} << 53;
 constexpr std::int64_t kMillicoresMax = 1'000'000'000;
 constexpr std::int64_t kMemoryMibMax = std::int64_t{1} << 32;
 
 std::uint32_t accelerators(TraceRow& row, std::size_t column, std::int64_t low) {
-  return static_cast<std::uint32_t>(row.integer(column, low, kAcceleratorsMax));
+  return static_cast<std::uint32_t>(row.integer(column, low, kTraceAcceleratorsMax));
 }
 
 std::uint64_t count(TraceRow& row, std::size_t column) {

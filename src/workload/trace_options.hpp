@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "workload/trace_text.hpp"
 
 namespace orrery {
 
@@ -40,6 +41,8 @@ struct TraceOptions {
     std::string value;
   };
   std::vector<Where> where;
+  /// Of plain numbers in columns that name no unit; none: as the format has it.
+  std::optional<TimeUnit> unit;
   std::optional<Instant> from;  ///< of submits, inclusive, like `to`
   std::optional<Instant> to;
   enum class BadRows : std::uint8_t { kError, kSkip } bad_rows = BadRows::kError;

@@ -86,6 +86,16 @@ TEST(TraceReader, TheFirstNumberDecidesTheUnitOfAFile) {
   EXPECT_NE(error(head + "5,1,1\n1507529583000,1,1\n"), "read");
 }
 
+TEST(TraceReader, AUnitThatIsSaidHoldsWhereNoColumnNamesOne) {
+  const TraceOptions options{.unit = TimeUnit::kMilliseconds};
+  const Trace trace = read("timestamp,duration_s,num_gpus\n1500,2,1\n", options);
+  ASSERT_EQ(trace.jobs.size(), 1u);
+  EXPECT_EQ(trace.jobs[0].submit.ns(), 1'500'000'000);
+  EXPECT_EQ(trace.jobs[0].run, Duration::seconds(2));
+  EXPECT_EQ(read("timestamp,duration,num_gpus\n1500,2000,1\n", options).jobs[0].run,
+            Duration::seconds(2));
+}
+
 TEST(TraceReader, SwfTakesWhatWasAskedForAndItsStatusCodes) {
   const Trace trace = read(
       "; Version: 2.2\n;\n"
@@ -201,7 +211,7 @@ TEST(TraceReader, KeepsTheRowsThatWhereAndTheWindowLetThrough) {
   EXPECT_EQ(error(text, {.where = {{"clutser", "a"}}}),
             "t: there is no column \"clutser\" to compare, did you mean \"cluster\"?; the columns "
             "are: timestamp, duration, num_gpus, cluster");
-  EXPECT_EQ(error("; x\n", {.where = {{"usr", "1"}}}).substr(0, 61),
+  EXPECT_EQ(error("; x\n", {.where = {{"usr", "1"}}}).substr(0, 60),
             "t: there is no column \"usr\" to compare, did you mean \"user\"?");
 }
 

@@ -63,7 +63,7 @@ class TableReader {
     if (!header) return forward_error(header);
     if (table_.header == TraceTable::Header::kInFile) more = next(lines);
     if (Status found = find_wanted(*header); !found) return forward_error(found);
-    TraceRow row(*header, file_);
+    TraceRow row(*header, file_, options_.unit);
     for (int number = 1; more; more = next(lines), ++number) {
       if (Status status = read_row(lines, number, row); !status) return forward_error(status);
     }
@@ -233,7 +233,7 @@ void TraceRow::fail(std::size_t column, std::string_view expected) {
 
 TimeUnit TraceRow::unit_of(std::size_t column) const {
   const std::optional<TimeUnit> named = header_.unit_of(column);
-  return named ? *named : header_.table().unit.value_or(TimeUnit::kSeconds);
+  return named ? *named : unit_.value_or(TimeUnit::kSeconds);
 }
 
 Duration TraceRow::duration(std::size_t column) {
@@ -255,7 +255,7 @@ Instant TraceRow::instant(std::size_t column) {
     fail(column, "a time such as \"2017-10-09 06:13:03\"");
     return {};
   }
-  const bool told = header_.unit_of(column) || header_.table().unit;
+  const bool told = header_.unit_of(column) || unit_;
   if (!told && !instant_unit_) {
     constexpr std::int64_t kMillisecondsFrom = 100'000'000'000;
     const std::optional<std::int64_t> as_ms = parse_nanoseconds(cell, TimeUnit::kMilliseconds);

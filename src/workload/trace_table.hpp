@@ -79,7 +79,9 @@ class TraceHeader {
 /// The cells of one line, asked for by the position of their column in the table.
 class TraceRow {
  public:
-  TraceRow(const TraceHeader& header, const std::string& file) : header_(header), file_(file) {}
+  /// `unit` is of times whose column names none; none: the table's.
+  TraceRow(const TraceHeader& header, const std::string& file, std::optional<TimeUnit> unit)
+      : header_(header), file_(file), unit_(unit ? unit : header.table().unit) {}
 
   /// Moves on to another line, the `row`-th, from 1. False where it cannot be cut into the header's
   /// cells; status() then says why.
@@ -114,6 +116,7 @@ class TraceRow {
 
   const TraceHeader& header_;
   const std::string& file_;
+  std::optional<TimeUnit> unit_;
   std::string_view line_;
   int line_number_ = 0;
   int row_ = 0;

@@ -1,0 +1,41 @@
+// workload/trace_generator.hpp - traces of any length and load that look like published ones.
+//
+// Drawn from workload/trace_statistics.hpp: sizes, run times that grow with the size, how jobs end,
+// people who submit in bursts and by the hours of a week. The same shape and seed give the same
+// trace everywhere. Cost: O(n log n), about 1 us a job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "workload/trace.hpp"
+#include "workload/trace_statistics.hpp"
+
+namespace orrery {
+
+struct TraceShape {
+  TraceStyle style = TraceStyle::kPhilly;
+  /// Of the cluster; larger jobs than that are left out of the mix.
+  std::uint32_t accelerators = 1024;
+  /// Accelerator-seconds asked for over those the cluster has in the span.
+  double utilisation = 0.8;
+  /// Either how many jobs, which decides the span, or the span, which decides how many.
+  std::optional<std::uint32_t> jobs;
+  std::optional<Duration> span;
+  Instant start;  ///< of the first hour; hours and days are those of this time, in UTC
+  std::uint32_t users = 200;
+  std::uint32_t tenants = 10;
+};
+
+/// Errors (without position): not exactly one of jobs and span, a count of zero, a utilisation
+/// outside (0, 10], a span under an hour; over ten years or 20 million jobs to expect.
+[[nodiscard]] Status check_trace_shape(const TraceShape& shape);
+
+/// Jobs in the order of their submits, within the span, named job-1, job-2, ...; their accelerator-
+/// seconds are utilisation x accelerators x span, but for the last job drawn. Precondition:
+/// check_trace_shape has no error.
+[[nodiscard]] Trace generate_trace(const TraceShape& shape, std::uint64_t seed);
+
+}  // namespace orrery
