@@ -101,6 +101,19 @@ Status check_numbers(const FailureSpec& spec) {
   return {};
 }
 
+// The value of the key that a message about the whole spec begins with; else where it says.
+SourcePosition place_of(const DocumentNode& root, const Error& error) {
+  if (error.where != root.position()) return error.where;
+  for (const auto& [key, value] : root.entries()) {
+    const std::string_view message = error.message;
+    if (message.starts_with(key.text()) &&
+        message.substr(key.text().size()).find_first_of(" :") == 0) {
+      return value.position();
+    }
+  }
+  return error.where;
+}
+
 // The model a file changes, or an error at its name.
 Result<const FailureSpec*> base_of(const DocumentNode& root, const Catalog& catalog) {
   for (const auto& [key, value] : root.entries()) {
@@ -183,7 +196,9 @@ Result<FailureSpec> read_failure_spec(const Document& document, const Catalog& c
   }
   if (spec.name.empty()) return input_error(root.position(), "the key \"name\" is missing");
   if (spec.id.empty()) spec.id = spec.name;
-  if (Status checked = check_failure_spec(spec, catalog); !checked) return forward_error(checked);
+  if (Status checked = check_failure_spec(spec, catalog); !checked) {
+    return input_error(place_of(root, checked.error()), checked.error().message);
+  }
   return spec;
 }
 
