@@ -23,12 +23,12 @@ std::map<FaultKind, double> shares_of_kinds(const std::vector<Fault>& faults) {
 }
 
 TEST(FailureModel, GivesFaultsInTheOrderOfTimeAndTheSameForTheSameSeed) {
-  const std::vector<Fault> faults = faults_of(supplied_fleet(), failure_spec("measured"), 400);
-  ASSERT_GT(faults.size(), 1000u);
+  const std::vector<Fault> faults = faults_of(supplied_fleet(), failure_spec("measured"), 100);
+  ASSERT_GT(faults.size(), 300u);
   EXPECT_TRUE(std::is_sorted(faults.begin(), faults.end(),
                              [](const Fault& a, const Fault& b) { return a.at < b.at; }));
-  EXPECT_EQ(faults, faults_of(supplied_fleet(), failure_spec("measured"), 400));
-  EXPECT_NE(faults, faults_of(supplied_fleet(), failure_spec("measured"), 400, 2));
+  EXPECT_EQ(faults, faults_of(supplied_fleet(), failure_spec("measured"), 100));
+  EXPECT_NE(faults, faults_of(supplied_fleet(), failure_spec("measured"), 100, 2));
 }
 
 TEST(FailureModel, GivesTheSameWhateverThePiecesItIsAskedIn) {
@@ -181,8 +181,8 @@ TEST(FailureModel, SlowsNodesDown) {
 TEST(FailureModel, BreaksLinksSwitchesAndWhatSuppliesTheRacks) {
   const Topology& topology = supplied_fleet();
   FailureSpec spec = failure_spec("none");
-  spec.network = 1000;
-  spec.facility = 1000;
+  spec.network = 300;
+  spec.facility = 300;
   spec.link_flaps_per_million_hours = 1;
   std::map<FaultKind, std::size_t> counts;
   const Fabric& graph = topology.fabrics()[0].graph;
@@ -203,7 +203,7 @@ TEST(FailureModel, BreaksLinksSwitchesAndWhatSuppliesTheRacks) {
     }
   }
   const auto expected = [](double per_million_hours, std::size_t things) {
-    return per_million_hours * 1e-6 * 1000 * 48000 * static_cast<double>(things);
+    return per_million_hours * 1e-6 * 300 * 48000 * static_cast<double>(things);
   };
   const std::size_t ports = std::size_t{graph.node_count()} * graph.ports_per_node();
   const auto near = [&](FaultKind kind, double count) {

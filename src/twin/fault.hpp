@@ -5,6 +5,7 @@
 // over) is for whoever receives it.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <variant>
 

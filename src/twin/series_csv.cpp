@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kStepsMax = std::size_t{1} << 21;
+constexpr std::size_t kStepsMax = std::size_t{1} << 20;
 constexpr double kJoulesPerKwh = 3.6e6;
 
 /// How a unit is written, and what one is in base units.

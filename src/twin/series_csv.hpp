@@ -49,7 +49,7 @@ struct SeriesShift {
 
 /// The series over [at, at + length), as what it holds over [from, from + length), starting anew
 /// after every period: 8,760 hours of 2022 serve any year. Errors: a length that is not positive;
-/// more than 2^21 steps. Cost: O(steps made).
+/// more than 2^20 steps. Cost: O(steps made).
 template <class Value>
 [[nodiscard]] Result<StepSeries<Value>> repeated(const CsvSeries<Value>& series,
                                                  const SeriesShift& shift);

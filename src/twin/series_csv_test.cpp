@@ -133,7 +133,7 @@ TEST(SeriesCsv, RefusesToPlayForNoTimeOrTooLong) {
   EXPECT_FALSE(repeated(*series, {.length = Duration()}));
   const auto endless = repeated(*series, {.length = Duration::max()});
   ASSERT_FALSE(endless);
-  EXPECT_NE(endless.error().message.find("more than 2097152 steps"), std::string::npos);
+  EXPECT_NE(endless.error().message.find("more than 1048576 steps"), std::string::npos);
 }
 
 /// A file of the shared traces, unpacked; "" where there is none.
