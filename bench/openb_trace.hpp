@@ -27,17 +27,23 @@ struct OpenbTrace {
   std::int64_t capacity = 0;  ///< thousandths of a device
 };
 
-/// Rows of cells below the header; nothing where the file cannot be read.
-inline std::vector<std::vector<std::string>> gzip_csv(const std::string& path) {
-  std::vector<std::vector<std::string>> rows;
-  std::FILE* pipe = popen(("gzip -dc '" + path + "' 2>/dev/null").c_str(), "r");
-  if (pipe == nullptr) return rows;
+/// What gzip unpacks; "" where the file cannot be read.
+inline std::string gzip_text(const std::string& path) {
   std::string text;
+  std::FILE* pipe = popen(("gzip -dc '" + path + "' 2>/dev/null").c_str(), "r");
+  if (pipe == nullptr) return text;
   char block[4096];
   for (std::size_t n = 0; (n = std::fread(block, 1, sizeof block, pipe)) > 0;) {
     text.append(block, n);
   }
   pclose(pipe);
+  return text;
+}
+
+/// Rows of cells below the header; nothing where the file cannot be read.
+inline std::vector<std::vector<std::string>> gzip_csv(const std::string& path) {
+  std::vector<std::vector<std::string>> rows;
+  const std::string text = gzip_text(path);
   std::istringstream lines(text);
   std::string line;
   std::getline(lines, line);

@@ -20,12 +20,14 @@ std::span<const std::string_view> key_fields() {
   static constexpr std::string_view kId[] = {"id"};
   static constexpr std::string_view kStack[] = {"framework", "platform"};
   static constexpr std::string_view kException[] = {"accelerator", "framework"};
+  static constexpr std::string_view kRepair[] = {"fault"};
   static constexpr std::string_view kOther[] = {
       "region",      "level",        "component", "path",
       "accelerator", "accelerators", "node",      "switch_radix_ports"};
   if constexpr (requires(Row row) { row.id; }) return kId;
   if constexpr (std::same_as<Row, SoftwareStack>) return kStack;
   if constexpr (std::same_as<Row, StackException>) return kException;
+  if constexpr (std::same_as<Row, RepairTime>) return kRepair;
   return kOther;
 }
 

@@ -20,6 +20,7 @@
 #include "base/id.hpp"
 #include "hardware/accelerator.hpp"
 #include "hardware/facility.hpp"
+#include "hardware/failure_spec.hpp"
 #include "hardware/fat_tree_vector.hpp"
 #include "hardware/link.hpp"
 #include "hardware/node_type.hpp"
@@ -115,17 +116,16 @@ class Catalog {
   friend class CatalogLoader;
   friend class CatalogChecker;
 
-  using Tables =
-      std::tuple<CatalogTable<Accelerator>, CatalogTable<NodeType>, CatalogTable<SystemType>,
-                 CatalogTable<ScaleOutFabric>, CatalogTable<ScaleUpLink>, CatalogTable<HostLink>,
-                 CatalogTable<MemoryTier>, CatalogTable<CoolingClass>, CatalogTable<PowerLevel>,
-                 CatalogTable<GridCarbon>, CatalogTable<ElectricityPrice>,
-                 CatalogTable<StorageSystem>, CatalogTable<AcceleratorPrice>,
-                 CatalogTable<ServerCapex>, CatalogTable<FailureProfile>,
-                 CatalogTable<ComponentFailureRate>, CatalogTable<DetectionTime>,
-                 CatalogTable<RestartTime>, CatalogTable<Platform>, CatalogTable<Framework>,
-                 CatalogTable<SoftwareStack>, CatalogTable<StackException>,
-                 CatalogTable<ExportClass>, CatalogTable<Supply>, CatalogTable<FatTreeVector>>;
+  using Tables = std::tuple<
+      CatalogTable<Accelerator>, CatalogTable<NodeType>, CatalogTable<SystemType>,
+      CatalogTable<ScaleOutFabric>, CatalogTable<ScaleUpLink>, CatalogTable<HostLink>,
+      CatalogTable<MemoryTier>, CatalogTable<CoolingClass>, CatalogTable<PowerLevel>,
+      CatalogTable<GridCarbon>, CatalogTable<ElectricityPrice>, CatalogTable<StorageSystem>,
+      CatalogTable<AcceleratorPrice>, CatalogTable<ServerCapex>, CatalogTable<FailureProfile>,
+      CatalogTable<ComponentFailureRate>, CatalogTable<DetectionTime>, CatalogTable<RestartTime>,
+      CatalogTable<RepairTime>, CatalogTable<FailureSpec>, CatalogTable<Platform>,
+      CatalogTable<Framework>, CatalogTable<SoftwareStack>, CatalogTable<StackException>,
+      CatalogTable<ExportClass>, CatalogTable<Supply>, CatalogTable<FatTreeVector>>;
 
   /// The accelerator this one began as a copy of; nullptr: none.
   [[nodiscard]] const Accelerator* model_of(const Accelerator& accelerator) const;
@@ -163,6 +163,8 @@ class Catalog {
                  {"component_failure_rates", {}, {}},
                  {"detection_times", {}, {}},
                  {"restart_times", {}, {}},
+                 {"repair_times", {}, {}},
+                 {"fault_models", {}, {}},
                  {"platforms", {}, {}},
                  {"frameworks", {}, {}},
                  {"stacks", {}, {}},
@@ -186,6 +188,8 @@ template <class Row>
     return row.component;
   } else if constexpr (requires { row.path; }) {
     return row.path;
+  } else if constexpr (std::same_as<Row, RepairTime>) {
+    return word_of_fault(row.fault);
   } else if constexpr (requires { row.framework; }) {
     return row.framework;
   } else if constexpr (std::same_as<Row, Supply> || std::same_as<Row, AcceleratorPrice>) {

@@ -1,0 +1,96 @@
+// tests/fuzz/fuzz_series.cpp - any text as a file of failures, of prices and of carbon: what is
+// read keeps its promises.
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+#include "base/assert.hpp"
+#include "fleet/builder.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "twin/failure_file.hpp"
+#include "twin/failure_model.hpp"
+#include "twin/series_csv.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kFleet = R"(
+apiVersion: orrery/v1
+kind: Fleet
+name: small
+sites:
+- name: site
+  halls:
+  - pods:
+    - racks:
+      - count: 2
+        cooling: in-row-or-dense-air
+        nodes: [{type: dgx-h100, count: 4}, {type: dgx-a100-80g, count: 2}]
+  fabrics:
+  - {name: ib, type: ib-ndr, topology: fat-tree, node_types: [dgx-h100]}
+)";
+
+const Topology& fleet() {
+  static const Topology kTopology = [] {
+    static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), "");
+    ORRERY_ASSERT(kCatalog, "the built-in catalog loads");
+    const Result<Document> document = Document::parse(kFleet, "fleet.yaml");
+    ORRERY_ASSERT(document, "the fleet is YAML");
+    const Result<FleetSpec> spec = read_fleet_spec(*document);
+    ORRERY_ASSERT(spec, "the fleet is one");
+    Result<Topology> topology = build_topology(*spec, *kCatalog);
+    ORRERY_ASSERT(topology, "the fleet builds");
+    return *std::move(topology);
+  }();
+  return kTopology;
+}
+
+void draw_faults(const Document& document) {
+  const Result<FailureSpec> spec = read_failure_spec(document, fleet().catalog());
+  if (!spec) return;
+  Result<FailureModel> model = FailureModel::make(fleet(), *spec, {.seed = 1});
+  ORRERY_ASSERT(model, "a spec that is read makes a model");
+  Instant before;
+  for (int i = 0; i < 300; ++i) {
+    const std::optional<Fault> fault = model->next(Instant() + Duration::hours(24 * 365));
+    if (!fault) break;
+    ORRERY_ASSERT(fault->at >= before, "faults come in order");
+    ORRERY_ASSERT(fault->repair >= Duration() && fault->detection >= Duration(),
+                  "no time runs backward");
+    ORRERY_ASSERT(fault->slowdown >= 1, "slow is not fast");
+    before = fault->at;
+  }
+}
+
+template <class Value>
+void play(const Result<CsvSeries<Value>>& series) {
+  if (!series) {
+    ORRERY_ASSERT(series.error().where.line >= 1, "a refusal says where");
+    return;
+  }
+  ORRERY_ASSERT(series->filled < series->steps.size(), "not all can be missing");
+  for (std::size_t i = 1; i < series->steps.size(); ++i) {
+    ORRERY_ASSERT(series->steps[i - 1].from < series->steps[i].from, "times ascend");
+  }
+  const SeriesShift shift{.from = Instant::from_ns(1'700'000'000'000'000'000),
+                          .at = Instant(),
+                          .length = series->period * 3};
+  const Result<StepSeries<Value>> played = repeated(*series, shift);
+  if (!played) return;  // too many steps
+  const Value mean = played->mean(Instant(), Instant() + shift.length);
+  ORRERY_ASSERT(std::isfinite(mean.value()), "a mean of numbers is one");
+}
+
+}  // namespace
+}  // namespace orrery
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace orrery;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const Result<Document> document = Document::parse(text, "failures.yaml"); document) {
+    draw_faults(*document);
+  }
+  play(read_price_series(text, "price.csv"));
+  play(read_carbon_series(text, "carbon.csv"));
+  return 0;
+}
