@@ -162,7 +162,7 @@ class FieldWalk {
                           : static_cast<void>(0)),
        ...);
     }
-    std::visit([this](auto& alternative) { field(alternative); }, variant);
+    std::visit([this](auto& alternative) { this->field(alternative); }, variant);
   }
 
   /// Elements a reader makes room for before it has seen them.
