@@ -1,0 +1,116 @@
+// control/encoder.hpp - writes the primitives of a record at the end of a buffer.
+//
+// Kept by whoever writes records one after the other: the buffer's memory is used again. One
+// thread. Invariant: every value has one encoding, whatever wrote it. Cost: a nanosecond or two a
+// primitive; no allocation once the buffer is as large as the largest record.
+//
+// Unsigned numbers are varints (7 bits a byte, the lowest first, the high bit: more follow), signed
+// ones zigzag (0, -1, 1, -2, ..) and then varints; real numbers are their 8 or 4 bytes, lowest
+// first; a choice is one byte; texts and lists are preceded by their number of bytes or elements.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "base/little_endian.hpp"
+#include "control/field_walk.hpp"
+
+namespace orrery {
+
+class Encoder : public FieldWalk<Encoder> {
+ public:
+  /// Adds fields, which stay as they are.
+  template <class... Fields>
+  void operator()(const Fields&... fields) {
+    FieldWalk<Encoder>::operator()(fields...);
+  }
+
+  void clear() { at_ = buffer_.get(); }
+  /// Valid until something is added or the encoder is cleared.
+  [[nodiscard]] std::string_view bytes() const { return {buffer_.get(), size()}; }
+  [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(at_ - buffer_.get()); }
+
+  std::uint64_t natural(std::uint64_t value, std::uint64_t = 0) {
+    char* at = room(kVarintMax);
+    std::uint64_t rest = value;
+    while (rest >= 0x80) [[unlikely]] {
+      *at++ = static_cast<char>(rest | 0x80);
+      rest >>= 7;
+    }
+    *at++ = static_cast<char>(rest);
+    at_ = at;
+    return value;
+  }
+
+  std::int64_t integer(std::int64_t value, SignedRange = {}) {
+    const auto doubled = static_cast<std::uint64_t>(value) << 1;
+    natural(value < 0 ? ~doubled : doubled);
+    return value;
+  }
+
+  std::uint8_t choice(std::uint8_t value, std::uint8_t = 0) {
+    char* at = room(1);
+    *at = static_cast<char>(value);
+    at_ = at + 1;
+    return value;
+  }
+
+  template <std::floating_point Real>
+  Real real(Real value) {
+    if constexpr (sizeof(Real) == 8) {
+      fixed(std::bit_cast<std::uint64_t>(value));
+    } else {
+      fixed(std::bit_cast<std::uint32_t>(value));
+    }
+    return value;
+  }
+
+  std::size_t count(std::size_t value) { return natural(value); }
+
+  void text(std::string_view value) {
+    natural(value.size());
+    raw(value);
+  }
+
+  /// Bytes as they are, without their number.
+  void raw(std::string_view value) {
+    if (value.empty()) return;
+    std::memcpy(room(value.size()), value.data(), value.size());
+    at_ += value.size();
+  }
+
+  /// All bytes of an unsigned number, lowest first.
+  template <std::unsigned_integral Word>
+  void fixed(Word value) {
+    char* at = room(sizeof value);
+    store_little_endian(value, at);
+    at_ = at + sizeof value;
+  }
+
+  /// Over bytes that are there. Precondition: at + sizeof value <= size().
+  template <std::unsigned_integral Word>
+  void overwrite(std::size_t at, Word value) {
+    store_little_endian(value, buffer_.get() + at);
+  }
+
+ private:
+  static constexpr std::size_t kVarintMax = 10;
+
+  /// Where the next bytes go. Memory is doubled, so that a byte is moved twice on average at most.
+  char* room(std::size_t bytes) {
+    if (static_cast<std::size_t>(end_ - at_) < bytes) [[unlikely]]
+      grow(bytes);
+    return at_;
+  }
+  void grow(std::size_t bytes);
+
+  std::unique_ptr<char[]> buffer_;
+  char* at_ = nullptr;   ///< behind what is in it
+  char* end_ = nullptr;  ///< of it
+};
+
+}  // namespace orrery

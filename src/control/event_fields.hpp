@@ -1,0 +1,330 @@
+// control/event_fields.hpp - the fields of events and inputs, in the order of their encoding.
+//
+// A field that is added goes to the end, and the record type that holds it rises by a version
+// (control/upcast.hpp). Internal to the codec and its tests: see control/field_walk.hpp.
+#pragma once
+
+#include "control/input.hpp"
+#include "control/job_fields.hpp"
+#include "control/ledger.hpp"
+#include "control/plan_digest.hpp"
+
+namespace orrery {
+
+[[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
+[[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kInfra; }
+[[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
+  return PowerLimitSet::What::kSupply;
+}
+
+// --- Plans --------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<std::monostate> S>
+void code(Codec&, S&) {}
+
+template <class Codec, SameStruct<PlansFound> S>
+void code(Codec& codec, S& found) {
+  auto& [plans, step_seconds] = found;
+  codec(plans, step_seconds);
+}
+
+template <class Codec, class S>
+  requires SameStruct<S, PlanFound> || SameStruct<S, PlanReady>
+void code(Codec& codec, S& found) {
+  auto& [key, entry] = found;
+  if constexpr (std::is_const_v<S>) {
+    const PlanDigest digest = digest_of(entry.get());
+    codec(key, digest);
+  } else {
+    PlanDigest digest;
+    codec(key, digest);
+    entry = codec.plan(key, digest);
+  }
+}
+
+// --- Events -------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<Blame> S>
+void code(Codec& codec, S& blame) {
+  auto& [layer, node, evidence] = blame;
+  codec(layer, node, evidence);
+}
+
+template <class Codec, SameStruct<JobSubmitted> S>
+void code(Codec& codec, S& event) {
+  auto& [job, submission, request_id] = event;
+  codec(job, submission, request_id);
+}
+
+template <class Codec, SameStruct<JobReleased> S>
+void code(Codec& codec, S& event) {
+  auto& [job] = event;
+  codec(job);
+}
+
+template <class Codec, SameStruct<JobStarted> S>
+void code(Codec& codec, S& event) {
+  auto& [job, attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars] = event;
+  codec(job, attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars);
+}
+
+template <class Codec, SameStruct<JobRunning> S>
+void code(Codec& codec, S& event) {
+  auto& [job] = event;
+  codec(job);
+}
+
+template <class Codec, SameStruct<JobResized> S>
+void code(Codec& codec, S& event) {
+  auto& [job, epoch, gangs, terms, in_favour_of, done] = event;
+  codec(job, epoch, gangs, terms, in_favour_of, done);
+}
+
+template <class Codec, SameStruct<ClockSet> S>
+void code(Codec& codec, S& event) {
+  auto& [job, gang, terms, done] = event;
+  codec(job, gang, terms, done);
+}
+
+template <class Codec, SameStruct<JobStopping> S>
+void code(Codec& codec, S& event) {
+  auto& [job, reason, in_favour_of, blame] = event;
+  codec(job, reason, in_favour_of, blame);
+}
+
+template <class Codec, SameStruct<DevicesFreed> S>
+void code(Codec& codec, S& event) {
+  auto& [job, nodes] = event;
+  codec(job, nodes);
+}
+
+template <class Codec, SameStruct<Progress> S>
+void code(Codec& codec, S& progress) {
+  auto& [done, lost, idle] = progress;
+  codec(done, lost, idle);
+}
+
+template <class Codec, SameStruct<JobRequeued> S>
+void code(Codec& codec, S& event) {
+  auto& [job, progress, not_before] = event;
+  codec(job, progress, not_before);
+}
+
+template <class Codec, SameStruct<JobEnded> S>
+void code(Codec& codec, S& event) {
+  auto& [job, phase, progress, blame] = event;
+  codec(job, phase, progress, blame);
+}
+
+template <class Codec, SameStruct<NodeChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [node, health, blame] = event;
+  codec(node, health, blame);
+}
+
+template <class Codec, SameStruct<NodeBooted> S>
+void code(Codec& codec, S& event) {
+  auto& [node, boot] = event;
+  codec(node, boot);
+}
+
+template <class Codec, SameStruct<SpareSet> S>
+void code(Codec& codec, S& event) {
+  auto& [node, spare] = event;
+  codec(node, spare);
+}
+
+template <class Codec, SameStruct<LinkState> S>
+void code(Codec& codec, S& link) {
+  auto& [health, load] = link;
+  codec(health, load);
+}
+
+template <class Codec, SameStruct<LinkChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [link, state] = event;
+  codec(link, state);
+}
+
+template <class Codec, SameStruct<PowerLimitSet> S>
+void code(Codec& codec, S& event) {
+  auto& [domain, what, limit] = event;
+  codec(domain, what, limit);
+}
+
+template <class Codec, SameStruct<TenantsSet> S>
+void code(Codec& codec, S& event) {
+  auto& [yaml] = event;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<PolicySet> S>
+void code(Codec& codec, S& event) {
+  auto& [yaml] = event;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SlotsReserved> S>
+void code(Codec& codec, S& event) {
+  auto& [slots] = event;
+  codec(slots);
+}
+
+template <class Codec, SameStruct<DecisionDropped> S>
+void code(Codec& codec, S& event) {
+  auto& [job, why] = event;
+  codec(job, why);
+}
+
+template <class Codec, SameStruct<MaintenanceSet> S>
+void code(Codec& codec, S& event) {
+  auto& [window, nodes, from, to] = event;
+  codec(window, nodes, from, to);
+}
+
+template <class Codec, SameStruct<LemonFound> S>
+void code(Codec& codec, S& event) {
+  auto& [node, faults] = event;
+  codec(node, faults);
+}
+
+template <class Codec, SameStruct<PassDone> S>
+void code(Codec& codec, S& event) {
+  auto& [kind] = event;
+  codec(kind);
+}
+
+template <class Codec, SameStruct<IdleCauseSet> S>
+void code(Codec& codec, S& event) {
+  auto& [type, cause] = event;
+  auto use = static_cast<DeviceUse>(cause);
+  codec(type, use);
+  if constexpr (!std::is_const_v<S>) cause = static_cast<std::uint8_t>(use);
+}
+
+// --- Inputs -------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<SubmitJob> S>
+void code(Codec& codec, S& input) {
+  auto& [submission] = input;
+  codec(submission);
+}
+
+template <class Codec, SameStruct<CancelJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job] = input;
+  codec(job);
+}
+
+template <class Codec, SameStruct<DrainNode> S>
+void code(Codec& codec, S& input) {
+  auto& [node, at_once, why] = input;
+  codec(node, at_once, why);
+}
+
+template <class Codec, SameStruct<ResumeNode> S>
+void code(Codec& codec, S& input) {
+  auto& [node] = input;
+  codec(node);
+}
+
+template <class Codec, SameStruct<FenceNode> S>
+void code(Codec& codec, S& input) {
+  auto& [node] = input;
+  codec(node);
+}
+
+template <class Codec, SameStruct<SetSpare> S>
+void code(Codec& codec, S& input) {
+  auto& [node, spare] = input;
+  codec(node, spare);
+}
+
+template <class Codec, SameStruct<SetPowerCap> S>
+void code(Codec& codec, S& input) {
+  auto& [domain, cap] = input;
+  codec(domain, cap);
+}
+
+template <class Codec, SameStruct<SetTenants> S>
+void code(Codec& codec, S& input) {
+  auto& [yaml] = input;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SetPolicy> S>
+void code(Codec& codec, S& input) {
+  auto& [yaml] = input;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SetMaintenance> S>
+void code(Codec& codec, S& input) {
+  auto& [window, nodes, from, to] = input;
+  codec(window, nodes, from, to);
+}
+
+template <class Codec, SameStruct<RanksUp> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, epoch] = input;
+  codec(job, attempt, epoch);
+}
+
+template <class Codec, SameStruct<RanksEnded> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, kind, blame, progress, gone] = input;
+  codec(job, attempt, kind, blame, progress, gone);
+}
+
+template <class Codec, SameStruct<RanksGone> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, nodes, progress] = input;
+  codec(job, attempt, nodes, progress);
+}
+
+template <class Codec, SameStruct<NodeJoined> S>
+void code(Codec& codec, S& input) {
+  auto& [node, boot] = input;
+  codec(node, boot);
+}
+
+template <class Codec, SameStruct<NodeHeard> S>
+void code(Codec& codec, S& input) {
+  auto& [node, health, missed] = input;
+  codec(node, health, missed);
+}
+
+template <class Codec, SameStruct<NodeFault> S>
+void code(Codec& codec, S& input) {
+  auto& [node, layer, evidence, repair, stops_jobs] = input;
+  codec(node, layer, evidence, repair, stops_jobs);
+}
+
+template <class Codec, SameStruct<NodeRepaired> S>
+void code(Codec& codec, S& input) {
+  auto& [node] = input;
+  codec(node);
+}
+
+template <class Codec, SameStruct<LinkObserved> S>
+void code(Codec& codec, S& input) {
+  auto& [link, state] = input;
+  codec(link, state);
+}
+
+template <class Codec, SameStruct<SupplyObserved> S>
+void code(Codec& codec, S& input) {
+  auto& [domain, supply] = input;
+  codec(domain, supply);
+}
+
+template <class Codec, SameStruct<Proposal> S>
+void code(Codec& codec, S& input) {
+  auto& [version, result] = input;
+  codec(version, result);
+}
+
+template <class Codec, SameStruct<Tick> S>
+void code(Codec&, S&) {}
+
+}  // namespace orrery

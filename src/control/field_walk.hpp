@@ -1,0 +1,172 @@
+// control/field_walk.hpp - walks the fields of a struct, breaking each down to a handful of
+// primitives: what writing, reading, printing and making up a record have in common.
+//
+// A struct that can be walked says so once (control/job_fields.hpp, control/event_fields.hpp):
+//
+//   template <class Codec, SameStruct<Blame> S>
+//   void code(Codec& codec, S& blame) {
+//     auto& [layer, node, evidence] = blame;  // a field that is forgotten does not compile
+//     codec(layer, node, evidence);
+//   }
+//
+// A codec derives from FieldWalk<itself> and has the primitives below. Each takes the value that is
+// there and returns the one that shall be: a writer returns what it got, a reader what it read.
+//
+//   natural(value, max)    unsigned             integer(value, range)  signed
+//   choice(value, last)    one of at most 256   real(value)            double or float
+//   count(value)           elements to come     text(text)             a string, in place
+//
+// and, where it reads, good() (false stops lists) and plan(key, digest), the entry that a record
+// leaves out.
+//
+// The fields themselves are included by .cpp files alone: walking them costs compile time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/field_reader.hpp"
+#include "base/id.hpp"
+#include "base/quantity.hpp"
+#include "base/time.hpp"
+
+namespace orrery {
+
+/// The largest enumerator of one that counts up from 0. Enums without words have their own
+/// overload.
+template <WordedEnum Enum>
+[[nodiscard]] constexpr Enum last_of(Enum) {
+  return static_cast<Enum>(std::tuple_size_v<decltype(enum_words(Enum{}))> - 1);
+}
+
+struct SignedRange {
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+};
+
+template <class Derived>
+class FieldWalk {
+ public:
+  template <class... Fields>
+  void operator()(Fields&... fields) {
+    (field(fields), ...);
+  }
+
+ private:
+  Derived& self() { return static_cast<Derived&>(*this); }
+
+  template <class T>
+  void field(T& value) {
+    as(std::type_identity<std::remove_const_t<T>>{}, value);
+  }
+
+  /// What a reader found; a writer's fields are const and stay.
+  template <class T, class Value>
+  static void set(T& field, Value value) {
+    if constexpr (!std::is_const_v<T>) field = static_cast<T>(value);
+  }
+
+  template <class Struct, class T>
+  void as(std::type_identity<Struct>, T& value) {
+    if constexpr (std::is_enum_v<Struct>) {
+      constexpr auto kLast = static_cast<std::uint8_t>(last_of(Struct{}));
+      set(value, self().choice(static_cast<std::uint8_t>(value), kLast));
+    } else if constexpr (std::same_as<Struct, bool>) {
+      set(value, self().choice(value ? 1 : 0, 1) != 0);
+    } else if constexpr (std::floating_point<Struct>) {
+      set(value, self().real(value));
+    } else if constexpr (std::unsigned_integral<Struct>) {
+      set(value, self().natural(value, std::numeric_limits<Struct>::max()));
+    } else if constexpr (std::signed_integral<Struct>) {
+      constexpr SignedRange kRange{std::numeric_limits<Struct>::min(),
+                                   std::numeric_limits<Struct>::max()};
+      set(value, self().integer(value, kRange));
+    } else {
+      code(self(), value);
+    }
+  }
+
+  /// One more than the value: the id of nothing becomes 0.
+  template <class Tag, class T>
+  void as(std::type_identity<Id<Tag>>, T& id) {
+    const auto raised = static_cast<std::uint32_t>(id.value() + 1);
+    const std::uint64_t found = self().natural(raised, std::numeric_limits<std::uint32_t>::max());
+    set(id, static_cast<std::uint32_t>(found) - 1);
+  }
+
+  template <class Dimension, class T>
+  void as(std::type_identity<Quantity<Dimension>>, T& quantity) {
+    set(quantity, self().real(quantity.value()));
+  }
+
+  template <class T>
+  void as(std::type_identity<Duration>, T& duration) {
+    const std::int64_t found = self().integer(duration.count_ns(), SignedRange{});
+    if constexpr (!std::is_const_v<T>) duration = Duration::nanoseconds(found);
+  }
+
+  template <class T>
+  void as(std::type_identity<Instant>, T& instant) {
+    const std::int64_t found = self().integer(instant.ns(), SignedRange{});
+    if constexpr (!std::is_const_v<T>) instant = Instant::from_ns(found);
+  }
+
+  template <class T>
+  void as(std::type_identity<std::string>, T& text) {
+    self().text(text);
+  }
+
+  template <class Element, std::size_t N, class T>
+  void as(std::type_identity<std::array<Element, N>>, T& elements) {
+    for (auto& element : elements) field(element);
+  }
+
+  template <class Element, class T>
+  void as(std::type_identity<std::vector<Element>>, T& elements) {
+    const std::size_t count = self().count(elements.size());
+    if constexpr (std::is_const_v<T>) {
+      for (const Element& element : elements) field(element);
+    } else {
+      elements.clear();
+      elements.reserve(std::min(count, kReservedMax));
+      for (std::size_t i = 0; i < count && self().good(); ++i) field(elements.emplace_back());
+    }
+  }
+
+  template <class Value, class T>
+  void as(std::type_identity<std::optional<Value>>, T& optional) {
+    const bool there = self().choice(optional ? 1 : 0, 1) != 0;
+    if constexpr (!std::is_const_v<T>) {
+      optional.reset();
+      if (there) optional.emplace();
+    }
+    if (there) field(*optional);
+  }
+
+  template <class... Alternatives, class T>
+  void as(std::type_identity<std::variant<Alternatives...>>, T& variant) {
+    constexpr auto kLast = static_cast<std::uint8_t>(sizeof...(Alternatives) - 1);
+    const std::uint8_t chosen = self().choice(static_cast<std::uint8_t>(variant.index()), kLast);
+    if constexpr (!std::is_const_v<T>) {
+      std::uint8_t index = 0;
+      ((index++ == chosen ? static_cast<void>(variant.template emplace<Alternatives>())
+                          : static_cast<void>(0)),
+       ...);
+    }
+    std::visit([this](auto& alternative) { this->field(alternative); }, variant);
+  }
+
+  /// Elements a reader makes room for before it has seen them.
+  static constexpr std::size_t kReservedMax = 1024;
+};
+
+}  // namespace orrery

@@ -1,0 +1,183 @@
+// control/job_fields.hpp - the fields of jobs, gangs and decisions, in the order of their encoding.
+//
+// A field that is added goes to the end, and the record types that hold it rise by a version
+// (control/upcast.hpp). Internal to the codec and its tests: see control/field_walk.hpp.
+#pragma once
+
+#include "control/field_walk.hpp"
+#include "control/submission.hpp"
+#include "scheduler/decision.hpp"
+
+namespace orrery {
+
+[[nodiscard]] constexpr RejectionKind last_of(RejectionKind) { return RejectionKind::kLater; }
+
+// --- Requests -----------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<HostNeeds> S>
+void code(Codec& codec, S& needs) {
+  auto& [cpu, memory, cxl, disk] = needs;
+  codec(cpu, memory, cxl, disk);
+}
+
+template <class Codec, SameStruct<GangRequest> S>
+void code(Codec& codec, S& gang) {
+  auto& [type, devices, node_devices, share, host, required, preferred, segment, exclusive,
+         rails_aligned, slice, sites] = gang;
+  codec(type, devices, node_devices, share, host, required, preferred, segment, exclusive,
+        rails_aligned, slice, sites);
+}
+
+template <class Codec, SameStruct<PlanKey> S>
+void code(Codec& codec, S& key) {
+  auto& [work, type, devices] = key;
+  codec(work, type, devices);
+}
+
+template <class Codec, SameStruct<GangOption> S>
+void code(Codec& codec, S& option) {
+  auto& [gang, speed, plan] = option;
+  codec(gang, speed, plan);
+}
+
+template <class Codec, SameStruct<Rejection> S>
+void code(Codec& codec, S& rejection) {
+  auto& [kind, blocking, reason] = rejection;
+  codec(kind, blocking, reason);
+}
+
+template <class Codec, SameStruct<ExcludedType> S>
+void code(Codec& codec, S& excluded) {
+  auto& [type, why] = excluded;
+  codec(type, why);
+}
+
+/// Without its place in the user's file, which nothing decides on: a log is the same wherever the
+/// file lay.
+template <class Codec, SameStruct<SpreadSpec> S>
+void code(Codec& codec, S& spread) {
+  [[maybe_unused]] auto& [level, most, where] = spread;
+  codec(level, most);
+}
+
+template <class Codec, SameStruct<RoleRequest> S>
+void code(Codec& codec, S& role) {
+  auto& [name, gangs, options, excluded, devices_min, devices_max, spread, work, steps] = role;
+  codec(name, gangs, options, excluded, devices_min, devices_max, spread, work, steps);
+}
+
+template <class Codec, SameStruct<DataRequest> S>
+void code(Codec& codec, S& data) {
+  auto& [site, size] = data;
+  codec(site, size);
+}
+
+template <class Codec, SameStruct<JobRequest> S>
+void code(Codec& codec, S& request) {
+  auto& [name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
+         estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id] = request;
+  codec(name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
+        estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id);
+}
+
+template <class Codec, SameStruct<Preparation> S>
+void code(Codec& codec, S& preparation) {
+  auto& [program, compile] = preparation;
+  codec(program, compile);
+}
+
+template <class Codec, SameStruct<Submission> S>
+void code(Codec& codec, S& submission) {
+  auto& [request, restart, restart_max, after, array, parallel, prepare] = submission;
+  codec(request, restart, restart_max, after, array, parallel, prepare);
+}
+
+// --- Placements ---------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<NodeDevices> S>
+void code(Codec& codec, S& at) {
+  auto& [node, devices] = at;
+  codec(node, devices);
+}
+
+template <class Codec, SameStruct<Allocation> S>
+void code(Codec& codec, S& allocation) {
+  auto& [ranks, idle, share] = allocation;
+  codec(ranks, idle, share);
+}
+
+template <class Codec, SameStruct<PlacedGang> S>
+void code(Codec& codec, S& gang) {
+  auto& [role, option, allocation, host] = gang;
+  codec(role, option, allocation, host);
+}
+
+template <class Codec, SameStruct<GangTerms> S>
+void code(Codec& codec, S& terms) {
+  auto& [length, ratio, clock, draw, plan] = terms;
+  codec(length, ratio, clock, draw, plan);
+}
+
+template <class Codec, SameStruct<Reservation> S>
+void code(Codec& codec, S& slot) {
+  auto& [job, start, gangs, lost_device_seconds] = slot;
+  codec(job, start, gangs, lost_device_seconds);
+}
+
+// --- Decisions ----------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<Refusal> S>
+void code(Codec& codec, S& refusal) {
+  auto& [kind, level, missing] = refusal;
+  codec(kind, level, missing);
+}
+
+template <class Codec, SameStruct<Price> S>
+void code(Codec& codec, S& price) {
+  auto& [micro_dollars] = price;
+  codec(micro_dollars);
+}
+
+template <class Codec, SameStruct<StartJob> S>
+void code(Codec& codec, S& start) {
+  auto& [job, gangs, terms, expected, delay, price] = start;
+  codec(job, gangs, terms, expected, delay, price);
+}
+
+template <class Codec, SameStruct<PreemptJob> S>
+void code(Codec& codec, S& preempt) {
+  auto& [job, in_favour_of, lost_device_seconds] = preempt;
+  codec(job, in_favour_of, lost_device_seconds);
+}
+
+template <class Codec, SameStruct<ResizeJob> S>
+void code(Codec& codec, S& resize) {
+  auto& [job, gangs, terms, in_favour_of, gained_device_seconds, cost_device_seconds] = resize;
+  codec(job, gangs, terms, in_favour_of, gained_device_seconds, cost_device_seconds);
+}
+
+template <class Codec, SameStruct<SetClock> S>
+void code(Codec& codec, S& set) {
+  auto& [job, gang, terms] = set;
+  codec(job, gang, terms);
+}
+
+template <class Codec, SameStruct<WantPlan> S>
+void code(Codec& codec, S& want) {
+  auto& [key] = want;
+  codec(key);
+}
+
+template <class Codec, SameStruct<StillWaits> S>
+void code(Codec& codec, S& waits) {
+  auto& [job, refusal] = waits;
+  codec(job, refusal);
+}
+
+template <class Codec, SameStruct<PassResult> S>
+void code(Codec& codec, S& result) {
+  auto& [decisions, waiting, reservations, candidates, placements] = result;
+  codec(decisions, waiting, reservations, candidates, placements);
+}
+
+}  // namespace orrery

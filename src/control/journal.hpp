@@ -1,0 +1,120 @@
+// control/journal.hpp - the history of control: events (or inputs) in order, as bytes and as a
+// hash.
+//
+// Core's owner appends what was decided; two runs are one exactly when their history hashes are.
+// The bytes go to a sink, where there is one, before append() returns; durable they are when the
+// sink says so. Each record says its time and, of an input, the request id; then come its fields
+// (control/codec.hpp). docs/formats.md describes the whole. One thread.
+// Cost: that of encoding and a checksum, tens of nanoseconds for most records.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "control/event.hpp"
+#include "control/input.hpp"
+#include "control/journal_frame.hpp"
+#include "control/setup.hpp"
+#include "control/upcast.hpp"
+
+namespace orrery {
+
+struct JournalOptions {
+  std::string writer;           ///< name and version of the program: "orrery 0.1.0"
+  std::string setup;            ///< digest of the facts the records rest on
+  std::uint64_t before = 0;     ///< history hash of the journal that this one continues
+  JournalSink* sink = nullptr;  ///< outlives the journal; none: the hash alone is kept
+};
+
+/// Of events.
+class Journal {
+ public:
+  /// Writes the head.
+  explicit Journal(const JournalOptions& options = {});
+
+  void append(Instant at, const Event& event);
+
+  /// Of all records up to now; `before` while there are none.
+  [[nodiscard]] std::uint64_t history_hash() const { return frames_.history_hash(); }
+  [[nodiscard]] std::uint64_t records() const { return frames_.frames(); }
+
+ private:
+  FrameWriter frames_;
+};
+
+class InputJournal {
+ public:
+  explicit InputJournal(const JournalOptions& options = {});
+
+  void append(const Input& input);
+
+  [[nodiscard]] std::uint64_t history_hash() const { return frames_.history_hash(); }
+  [[nodiscard]] std::uint64_t records() const { return frames_.frames(); }
+
+ private:
+  FrameWriter frames_;
+};
+
+struct TimedEvent {
+  Instant at;
+  Event what;
+};
+
+struct JournalReadOptions {
+  std::string name;                   ///< of the file, for messages
+  const PlanSource* plans = nullptr;  ///< none: entries of plans stay empty and are not checked
+  std::span<const Upcaster> upcasters = builtin_upcasters();
+};
+
+/// Reads what a Journal (Record: TimedEvent) or an InputJournal (Record: Input) wrote. What is
+/// borrowed outlives it. Versions below the present one are raised.
+template <class Record>
+class JournalReader {
+ public:
+  /// Errors: see FrameReader::open.
+  [[nodiscard]] static Result<JournalReader> open(std::string_view bytes,
+                                                  JournalReadOptions options);
+
+  /// The next record; none at the end, be it whole or torn. Errors, with the
+  /// offset: damage; a type or version this program does not know, with the name of the writer; a
+  /// record that is none, with what was expected; a plan that is no longer the one that was logged.
+  /// After an error everything before it is good, and nothing after it is read.
+  [[nodiscard]] Result<std::optional<Record>> next();
+
+  [[nodiscard]] const JournalHead& head() const { return frames_.head(); }
+  /// Bytes of the journal up to the end of the newest record that next() returned.
+  [[nodiscard]] std::uint64_t good_bytes() const { return good_bytes_; }
+  /// Of the same records.
+  [[nodiscard]] std::uint64_t history_hash() const { return history_hash_; }
+  /// See FrameReader::torn: good_bytes() is where to cut.
+  [[nodiscard]] bool torn() const { return frames_.torn(); }
+
+ private:
+  JournalReader(FrameReader frames, JournalReadOptions options)
+      : frames_(std::move(frames)), options_(std::move(options)) {
+    stand();
+  }
+  [[nodiscard]] Result<Record> read(const Frame& frame) const;
+  [[nodiscard]] tl::unexpected<Error> fail(Error error);
+  /// All that was read is good.
+  void stand() {
+    good_bytes_ = frames_.good_bytes();
+    history_hash_ = frames_.history_hash();
+  }
+
+  FrameReader frames_;
+  JournalReadOptions options_;
+  std::uint64_t good_bytes_ = 0;
+  std::uint64_t history_hash_ = 0;
+  std::optional<Error> failed_;
+};
+
+extern template class JournalReader<TimedEvent>;
+extern template class JournalReader<Input>;
+
+}  // namespace orrery
