@@ -70,19 +70,14 @@ struct JobStopping {
   StopReason reason = StopReason::kFinished;
   JobId in_favour_of;
   Blame blame;
+  Progress progress;  ///< as far as is known; an end that was asked for tells later
 };
 
-/// Ranks on these nodes are gone, their devices free; empty: on all it still has.
+/// Ranks of an attempt on these nodes are gone, their devices free; empty: on all it still has.
 struct DevicesFreed {
   JobId job;
+  std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
-};
-
-/// Part of its work as found at the newest good copy, and what was lost with the rest.
-struct Progress {
-  double done = 0;
-  Duration lost;  ///< run time of all its devices
-  Duration idle;  ///< of the attempt: saving, waiting for others
 };
 
 /// stopping -> queued or held.
@@ -180,10 +175,15 @@ struct PassDone {
   PassKind kind = PassKind::kIncremental;
 };
 
-using Event =
-    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
-                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
-                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
-                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone>;
+/// Its owner wants it ended; it is already stopping for another reason.
+struct CancelAsked {
+  JobId job;
+};
+
+using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                           JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
+                           NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
+                           SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
+                           IdleCauseSet, PassDone, CancelAsked>;
 
 }  // namespace orrery

@@ -97,7 +97,7 @@ struct RanksGone {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
-  Progress progress;
+  std::optional<Progress> progress;  ///< of an end that was asked for, with the last of them
 };
 
 /// An agent registered: the node is there, with nothing running but `adopted` attempts.

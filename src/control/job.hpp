@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/field_reader.hpp"
+#include "control/ledger.hpp"
 #include "control/submission.hpp"
 #include "scheduler/situation.hpp"
 
@@ -105,19 +106,29 @@ struct Blame {
   std::string evidence;  ///< "exit status 139 of rank 3", "xid 79", "5 heartbeats missed"
 };
 
-/// What a job has used up to now; filled at every change of what it holds.
+/// Part of its work as found at the newest good copy, and what was lost with the rest.
+struct Progress {
+  double done = 0;
+  Duration lost;        ///< run time, of all its devices
+  Duration saving;      ///< in which it stood for checkpoints
+  Duration undetected;  ///< in which it stood before anybody knew
+};
+
+/// What a job has used up to Job::metered.
 struct JobUsage {
-  Duration waited;                  ///< held and queued, over all attempts
-  std::int64_t device_ms = 0;       ///< devices x time, allocated
-  std::int64_t lost_device_ms = 0;  ///< of it, work done and lost
-  std::int64_t idle_device_ms = 0;  ///< of it, starting, saving and stopping
-  std::int64_t millijoules = 0;     ///< of its devices with their share of the nodes
-  std::int64_t microdollars = 0;    ///< hire and electricity
-  std::int64_t co2_milligrams = 0;
+  Duration waited;         ///< held and queued, over all attempts
+  DeviceTime devices = 0;  ///< allocated
+  DeviceTime lost = 0;     ///< of it, work done and lost
+  DeviceTime idle = 0;     ///< of it, starting, saving, waiting for notice of a fault
+  double joules = 0;       ///< of its devices with their share of the nodes, at the nodes
+  double dollars = 0;      ///< hire and electricity
+  double co2_grams = 0;
   std::uint32_t preemptions = 0;
   std::uint32_t faults = 0;  ///< of the infrastructure
   std::uint32_t program_faults = 0;
   std::uint32_t resizes = 0;
+
+  JobUsage& operator+=(const JobUsage& other);
 };
 
 struct Job {
@@ -130,12 +141,17 @@ struct Job {
   std::uint32_t at = 0;                     ///< position among the waiting or the running
   Instant submitted;
   Instant since;       ///< of the phase
+  Instant metered;     ///< up to when `usage` counts
   Instant not_before;  ///< held until then by a backoff
   Instant first_start = Instant::max();
-  Instant end = Instant::max();  ///< when its program ended, or it was given up
-  double done = 0;               ///< part of its work that is safe
-  std::int64_t attained_ms = 0;  ///< device-milliseconds of running
-  Blame blame;                   ///< of the last stop that was not planned
+  Instant end = Instant::max();          ///< when its program ended, or it was given up
+  double done = 0;                       ///< part of its work that is safe
+  double attained = 0;                   ///< device-seconds it has had, running
+  DeviceUse use = DeviceUse::kStarting;  ///< what its devices count as
+  bool cancel = false;                   ///< its owner wants it ended
+  bool up = false;                       ///< every rank of the present epoch is up
+  Progress progress;                     ///< of the attempt that stops
+  Blame blame;                           ///< of the last stop that was not planned
   JobUsage usage;
   std::unique_ptr<const Submission> submission;  ///< until it ends
   std::string name;

@@ -21,6 +21,8 @@ struct Preparation {
 struct Submission {
   JobRequest request;
   RestartPolicy restart = RestartPolicy::kWhenSafe;
+  /// Its interval between checkpoints is control's to choose, by Young and Daly.
+  bool choose_interval = false;
   std::uint32_t restart_max = 3;  ///< program faults it survives
   std::vector<JobId> after;       ///< jobs that must have finished
   ArrayId array;                  ///< none: not part of one

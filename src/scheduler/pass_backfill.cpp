@@ -80,7 +80,7 @@ void Pass::grow_elastic() {
 void Pass::grow(const RunningJob& job, const RoleRequest& role) {
   const PlacedGang& old = job.gangs.front();
   const GangRequest& has = role.options[old.option].gang;
-  const WaitingJob left = as_waiting(job);
+  const WaitingJob left = as_waiting(job, s_.now);
   give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
   std::optional<Found> best;
   for (std::uint32_t i = 0; i < role.options.size(); ++i) {
@@ -124,7 +124,7 @@ std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of
     if (gang.type != has.type || gang.devices >= has.devices) continue;
     AllocationOrRefusal placed = m_.placer_.placer().place(after.view(), gang);
     if (!placed) continue;
-    FoundOrRefusal found = with_terms(after.view(), as_waiting(job),
+    FoundOrRefusal found = with_terms(after.view(), as_waiting(job, s_.now),
                                       {PlacedGang{old.role, i, *std::move(placed), gang.host}});
     if (!found) continue;
     take(after, std::span<const PlacedGang>(found->gangs));

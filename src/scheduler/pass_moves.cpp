@@ -34,7 +34,7 @@ bool Pass::move(std::uint32_t running) {
   const RunningJob& job = s_.running[running];
   const PlacedGang& old = job.gangs.front();
   const GangRequest& gang = job.request->roles[old.role].options[old.option].gang;
-  WaitingJob left = as_waiting(job);
+  WaitingJob left = as_waiting(job, s_.now);
   FleetOverlay without(m_.now_->view());
   give_back(without, std::span<const PlacedGang>(job.gangs));
   const auto here = terms_of({s_, policy_, without.view(), nullptr}, left, old);
@@ -115,7 +115,7 @@ void Pass::carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const W
     there.allocation = std::move(move.to);
     stopped_[who[move.gang]] = 1;
     keep_from_others(there);
-    const auto terms = terms_of({s_, policy_, s_.fleet, nullptr}, as_waiting(moved), there);
+    const auto terms = terms_of({s_, policy_, s_.fleet, nullptr}, as_waiting(moved, s_.now), there);
     result_.decisions.emplace_back(ResizeJob{moved.id,
                                              {std::move(there)},
                                              {terms ? *terms : moved.terms.front()},

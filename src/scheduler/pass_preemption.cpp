@@ -20,7 +20,7 @@ const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
 }  // namespace
 
 double Pass::lost_device_seconds(const RunningJob& job) const {
-  const double each = job.at_risk.count_seconds() + job.request->restart.count_seconds() +
+  const double each = job.at_risk(s_.now).count_seconds() + job.request->restart.count_seconds() +
                       job.request->checkpoint_cost.count_seconds();
   return each * job.devices();
 }
@@ -170,7 +170,7 @@ void Pass::run_by_order() {
     entries.push_back({key_of(s_.waiting[i], policy_, s_.plans), i, false});
   }
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    entries.push_back({key_of(as_waiting(s_.running[i]), policy_, s_.plans), i, true});
+    entries.push_back({key_of(as_waiting(s_.running[i], s_.now), policy_, s_.plans), i, true});
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.key < b.key; });

@@ -62,12 +62,14 @@ enum class PreemptionRule : std::uint8_t {
   kNone,
   kByOrder,   ///< whoever comes first in the order
   kEntitled,  ///< guarantees, then priorities: only what raises the potential
+  kAnew,      ///< everybody is placed anew, in the order, whenever something changes
 };
 
-inline std::array<EnumWord<PreemptionRule>, 3> enum_words(PreemptionRule) {
+inline std::array<EnumWord<PreemptionRule>, 4> enum_words(PreemptionRule) {
   return {{{"none", PreemptionRule::kNone},
            {"by-order", PreemptionRule::kByOrder},
-           {"entitled", PreemptionRule::kEntitled}}};
+           {"entitled", PreemptionRule::kEntitled},
+           {"anew", PreemptionRule::kAnew}}};
 }
 
 /// Which of the ways a job could start is taken.
@@ -133,6 +135,8 @@ struct Policy {
   Seconds horizon{3600};               ///< over which stranded devices cost
   Seconds patience{6 * 3600};          ///< for which a job may wait for better hardware by choice
   Seconds unknown_run{3600};           ///< assumed of a job without an estimate
+  Seconds pass_interval{0};            ///< at least between passes, while anything runs
+  Seconds full_interval{600};          ///< between full passes; 0: every pass is one
   std::optional<Watts> start_ramp;     ///< by which starts may raise the draw in a second
   double estimate_sigma = 0.5;         ///< of the logarithm of a run time over its estimate
   double oversubscription = 1;         ///< of a device, by preemptible shares
@@ -161,6 +165,8 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("horizon", p.horizon);
   visitor.optional("patience", p.patience);
   visitor.optional("unknown_run", p.unknown_run);
+  visitor.optional("pass_interval", p.pass_interval);
+  visitor.optional("full_interval", p.full_interval);
   visitor.optional("start_ramp", p.start_ramp);
   visitor.optional("estimate_sigma", p.estimate_sigma);
   visitor.optional("oversubscription", p.oversubscription);

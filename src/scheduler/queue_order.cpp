@@ -63,8 +63,8 @@ OrderKey key_of(const WaitingJob& job, const Policy& policy, const PlanTable* pl
   return {first_key(job, policy, plans), job.submitted, job.id};
 }
 
-WaitingJob as_waiting(const RunningJob& job) {
-  return {job.id, job.request, job.submitted, job.done, job.attained};
+WaitingJob as_waiting(const RunningJob& job, Instant now) {
+  return {job.id, job.request, job.submitted, job.done_at(now), job.attained_at(now)};
 }
 
 std::vector<std::uint32_t> in_order(std::span<const WaitingJob> waiting, const Policy& policy,

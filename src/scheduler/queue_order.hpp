@@ -26,8 +26,8 @@ struct OrderKey {
 /// The key of a job under an order; kFair is by rank here, the tenants are walked elsewhere.
 [[nodiscard]] OrderKey key_of(const WaitingJob& job, const Policy& policy, const PlanTable* plans);
 
-/// The same of a running job as if it waited.
-[[nodiscard]] WaitingJob as_waiting(const RunningJob& job);
+/// A running job as if it waited from `now` on.
+[[nodiscard]] WaitingJob as_waiting(const RunningJob& job, Instant now);
 
 /// Positions in `waiting`, first to go first. O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> in_order(std::span<const WaitingJob> waiting,

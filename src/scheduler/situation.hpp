@@ -35,8 +35,9 @@ struct RunningJob {
   const JobRequest* request = nullptr;
   Instant submitted;
   Instant started;  ///< of this attempt
+  Instant since;    ///< when `done` and `attained` were true: start, resize, change of clock
   Instant expected_end;
-  Duration at_risk;  ///< work since its last checkpoint, lost if it is stopped now
+  Duration checkpoint = Duration::max();  ///< interval between checkpoints; max: it writes none
   double done = 0;
   double attained = 0;
   std::vector<PlacedGang> gangs;
@@ -47,6 +48,22 @@ struct RunningJob {
     std::uint32_t sum = 0;
     for (const PlacedGang& gang : gangs) sum += gang.allocation.devices();
     return sum;
+  }
+  /// Part of its work that is finished at `now`, as far as is expected.
+  [[nodiscard]] double done_at(Instant now) const {
+    if (now <= since || expected_end <= since || expected_end == Instant::max()) return done;
+    const double part = (now - since).count_seconds() / (expected_end - since).count_seconds();
+    return done + (1 - done) * (part < 1 ? part : 1);
+  }
+  [[nodiscard]] double attained_at(Instant now) const {
+    return now <= since ? attained : attained + (now - since).count_seconds() * devices();
+  }
+  /// Work since its last checkpoint, lost if it is stopped at `now`.
+  [[nodiscard]] Duration at_risk(Instant now) const {
+    if (now <= started) return {};
+    const std::int64_t ran = (now - started).count_ns();
+    const std::int64_t every = checkpoint.count_ns();
+    return Duration::nanoseconds(every > 0 ? ran % every : 0);
   }
 };
 

@@ -365,9 +365,11 @@ Status check_job(const JobSpec& job) {
 
 }  // namespace
 
-Result<JobSpec> read_job_spec(const Document& document) {
+Result<JobSpec> read_job_spec(const Document& document) { return read_job_spec(document.root()); }
+
+Result<JobSpec> read_job_spec(const DocumentNode& node) {
   JobSpec spec;
-  Status status = read_struct(document.root(), spec, {});
+  Status status = read_struct(node, spec, {});
   if (status) status = check_job(spec);
   if (!status) return forward_error(status);
   return spec;

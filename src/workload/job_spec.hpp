@@ -324,6 +324,9 @@ void describe(Visitor& visitor, Self& j) {
 [[nodiscard]] Result<JobSpec> read_job_spec(const Document& document);
 [[nodiscard]] Result<JobSpec> load_job_spec(const std::string& path);
 
+/// The same of a job that stands inside another file.
+[[nodiscard]] Result<JobSpec> read_job_spec(const DocumentNode& node);
+
 /// What becomes wrong as time passes: a deadline that is not after `now`.
 [[nodiscard]] Status check_at(const JobSpec& spec, Instant now);
 

@@ -293,7 +293,7 @@ void Play::lose(const std::vector<NodeId>& nodes) {
       }
     }
     if (!hit) continue;
-    const Duration lost = life.seen_at(now_).at_risk;
+    const Duration lost = life.seen_at(now_).at_risk(now_);
     write("lost", life.request.name, "since its last checkpoint: " + lost.text());
     stop(life);
   }
@@ -376,7 +376,7 @@ void Play::carry_out(const PreemptJob& preempt) {
   write("preempt", job.request.name,
         fmt::format("for {}, loses {} x {}",
                     for_power ? "want of power" : life(preempt.in_favour_of).request.name,
-                    job.seen_at(now_).at_risk.text(), job.run.devices()));
+                    job.seen_at(now_).at_risk(now_).text(), job.run.devices()));
   ask_to_stop(job);
 }
 

@@ -28,6 +28,7 @@ double ScenarioLife::attained_at(Instant time) const {
 }
 
 void ScenarioLife::begin(Instant now, std::optional<Duration> expected) {
+  run.checkpoint = request.checkpoint_interval;
   begins = now;
   begun_at = saved;
   if (runs) {
@@ -57,7 +58,7 @@ RunningJob ScenarioLife::seen_at(Instant now) const {
   RunningJob seen = run;
   seen.done = done_at(now);
   seen.attained = attained_at(now);
-  seen.at_risk = std::max(now - checkpoint_before(now), Duration());
+  seen.since = now;
   if (leaves) {
     seen.stopping = true;
     seen.expected_end = *leaves;

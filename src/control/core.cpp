@@ -1,0 +1,154 @@
+#include "control/core.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "base/document.hpp"
+#include "scheduler/tenants_spec.hpp"
+
+namespace orrery {
+
+Core::Core(const ControlSetup& setup)
+    : state_(setup), scheduler_(*setup.tree), placer_(*setup.tree), now_(setup.begin) {}
+
+const Outcome& Core::handle(const Input& input) {
+  ORRERY_ASSERT(input.at >= now_, "inputs do not go back in time");
+  now_ = input.at;
+  outcome_.events.clear();
+  outcome_.actions.clear();
+  outcome_.answer = {};
+  request_id_ = input.request_id;
+  std::visit([this](const auto& each) { on(each); }, input.what);
+  return outcome_;
+}
+
+void Core::resume() {
+  now_ = state_.now();
+  for (const JobId id : state_.held_jobs()) {
+    const Job& job = state_.job(id);
+    if (job.not_before > now_) timers_.insert({job.not_before, id});
+  }
+  for (const RunningJob& run : state_.running()) {
+    if (run.request->time_limit && state_.job(run.id).up) {
+      timers_.insert({run.started + *run.request->time_limit, run.id});
+    }
+  }
+  for (const auto& [window, plan] : state_.maintenance()) {
+    timers_.insert({plan.from, JobId()});
+    timers_.insert({plan.to, JobId()});
+  }
+  for (std::uint32_t n = 0; n < state_.setup().topology->node_count(); ++n) {
+    const NodeHealth health = state_.node(NodeId(n)).health;
+    if (health == NodeHealth::kDraining || health == NodeHealth::kQuarantined) {
+      emptying_.insert(NodeId(n));
+    }
+  }
+  ++queued_;
+}
+
+void Core::emit(Event event) {
+  state_.apply(now_, event);
+  outcome_.events.push_back(std::move(event));
+}
+
+void Core::refuse(std::string why) { outcome_.answer.status = input_error({}, std::move(why)); }
+
+// --- Commands -----------------------------------------------------------------------------------
+
+void Core::on(const SubmitJob& command) {
+  if (!request_id_.empty()) {
+    if (const std::optional<JobId> known = state_.answered(request_id_)) {
+      outcome_.answer.job = *known;
+      return;
+    }
+  }
+  for (const JobId before : command.submission.after) {
+    if (!state_.has(before)) return refuse("a job to wait for is not known");
+    const JobPhase phase = state_.job(before).phase;
+    if (phase == JobPhase::kFailed || phase == JobPhase::kCancelled) {
+      return refuse(fmt::format("job \"{}\" to wait for has {}", state_.job(before).name,
+                                phase == JobPhase::kFailed ? "failed" : "been cancelled"));
+    }
+  }
+  const JobId id = JobId::at(state_.jobs());
+  outcome_.answer.job = id;
+  emit(JobSubmitted{id, command.submission, request_id_});
+  release_if_due(id);
+}
+
+void Core::on(const CancelJob& command) {
+  if (!state_.has(command.job)) return refuse("no such job");
+  const Job& job = state_.job(command.job);
+  if (ended(job.phase) || job.cancel) return;
+  if (!holds_devices(job.phase)) {
+    end(command.job, JobPhase::kCancelled, {job.done, {}, {}, {}});
+  } else if (job.phase == JobPhase::kStopping) {
+    emit(CancelAsked{command.job});
+  } else {
+    stop(command.job, StopReason::kCancelled, {});
+  }
+}
+
+void Core::on(const SetPowerCap& command) {
+  const Topology& topology = *state_.setup().topology;
+  if (!command.domain.valid() || command.domain.value() >= topology.power_domains().size()) {
+    return refuse("no such power domain");
+  }
+  emit(PowerLimitSet{command.domain, PowerLimitSet::What::kCap, command.cap});
+}
+
+void Core::on(const SetTenants& command) {
+  Result<Document> document = Document::parse(command.yaml, "tenants");
+  if (!document) return void(outcome_.answer.status = forward_error(document));
+  Result<TenantsSpec> spec = read_tenants_spec(*document);
+  if (!spec) return void(outcome_.answer.status = forward_error(spec));
+  Result<TenantTree> tree = build_tenant_tree(*spec, *state_.setup().topology);
+  if (!tree) return void(outcome_.answer.status = forward_error(tree));
+  for (std::size_t i = 0; i < state_.jobs(); ++i) {
+    const Job& job = state_.job(JobId::at(i));
+    const std::string& path = state_.tenants().path(job.tenant);
+    if (ended(job.phase) || tree->find(path)) continue;
+    return refuse(fmt::format("tenant \"{}\" still has job \"{}\"", path, job.name));
+  }
+  emit(TenantsSet{command.yaml});
+}
+
+void Core::on(const SetPolicy& command) {
+  Result<Document> document = Document::parse(command.yaml, "policy");
+  if (!document) return void(outcome_.answer.status = forward_error(document));
+  Result<Policy> policy = read_policy(*document);
+  if (!policy) return void(outcome_.answer.status = forward_error(policy));
+  emit(PolicySet{command.yaml});
+  scheduler_.forget();
+}
+
+void Core::on(const SetMaintenance& command) {
+  for (const NodeId node : command.nodes) {
+    if (node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  }
+  if (!command.nodes.empty() && command.to <= command.from) {
+    return refuse("a maintenance window ends after it begins");
+  }
+  emit(MaintenanceSet{command.window, command.nodes, command.from, command.to});
+  if (command.nodes.empty()) return;
+  timers_.insert({command.from, JobId()});
+  timers_.insert({command.to, JobId()});
+}
+
+// --- Observations of links and supplies
+// -----------------------------------------------------------
+
+void Core::on(const LinkObserved& seen) { emit(LinkChanged{seen.link, seen.state}); }
+
+void Core::on(const SupplyObserved& seen) {
+  emit(PowerLimitSet{seen.domain, PowerLimitSet::What::kSupply, seen.supply});
+}
+
+void Core::on(const PlanReady& ready) {
+  plans_asked_.erase(ready.key);
+  if (state_.plans().find(ready.key) == nullptr) emit(PlanFound{ready.key, ready.entry});
+}
+
+}  // namespace orrery

@@ -1,0 +1,159 @@
+// control/core.hpp - the one deterministic machine that runs jobs: inputs in, events and actions
+// out.
+//
+// Used by the daemon with a real clock and a durable log, by the twin with virtual ones. handle()
+// decides, applies what it decided at once, and returns it; the host makes the events durable, then
+// carries out the actions and sends the answer. Two cores with one setup and the same inputs give
+// the same events. What is not in State (who was asked for which plan, timers) follows from it and
+// from the inputs.
+// One thread. Cost: that of the events, and of a pass on a Tick when something changed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <queue>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "control/action.hpp"
+#include "control/input.hpp"
+#include "control/state.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace orrery {
+
+struct Outcome {
+  std::vector<Event> events;
+  std::vector<Action> actions;
+  Answer answer;
+};
+
+class Core {
+ public:
+  explicit Core(const ControlSetup& setup);
+
+  /// Valid until the next input. Precondition: `input.at` is not before that of the input before.
+  const Outcome& handle(const Input& input);
+
+  /// Applies an event of a log; for a core that has handled nothing yet. After the last one call
+  /// resume().
+  void replay(Instant at, const Event& event) { state_.apply(at, event); }
+  void resume();
+
+  [[nodiscard]] const State& state() const { return state_; }
+
+  /// When it wants a Tick though nothing else happens; none: never.
+  [[nodiscard]] Instant wake() const;
+
+  struct PassCounts {
+    std::uint64_t incremental = 0;
+    std::uint64_t full = 0;
+    std::uint64_t candidates = 0;
+    std::uint64_t placements = 0;
+  };
+  [[nodiscard]] const PassCounts& passes() const { return passes_; }
+  /// Why a job still waits, as the last pass saw it.
+  [[nodiscard]] std::span<const StillWaits> still_waiting() const { return still_waiting_; }
+
+ private:
+  void on(const SubmitJob& command);
+  void on(const CancelJob& command);
+  void on(const DrainNode& command);
+  void on(const ResumeNode& command);
+  void on(const FenceNode& command);
+  void on(const SetSpare& command);
+  void on(const SetPowerCap& command);
+  void on(const SetTenants& command);
+  void on(const SetPolicy& command);
+  void on(const SetMaintenance& command);
+  void on(const RanksUp& seen);
+  void on(const RanksEnded& seen);
+  void on(const RanksGone& seen);
+  void on(const NodeJoined& seen);
+  void on(const NodeHeard& seen);
+  void on(const NodeFault& seen);
+  void on(const NodeRepaired& seen);
+  void on(const LinkObserved& seen);
+  void on(const SupplyObserved& seen);
+  void on(const Tick& tick);
+  void on(const Proposal& proposal);
+  void on(const PlanReady& ready);
+
+  void emit(Event event);
+  void act(Action action) { outcome_.actions.push_back(std::move(action)); }
+  void refuse(std::string why);
+
+  // Jobs (core_jobs.cpp).
+  void release_if_due(JobId id);
+  void release_of(ArrayId array);
+  void stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of = JobId());
+  void free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes);
+  void finish_if_gone(JobId id, const std::optional<Progress>& progress);
+  void finish_stop(JobId id, const Progress& progress);
+  void end(JobId id, JobPhase phase, const Progress& progress, Blame blame = {});
+  void requeue(JobId id, const Progress& progress, Instant not_before);
+  [[nodiscard]] Instant backoff_end(const Job& job) const;
+  void start(const StartJob& start);
+  [[nodiscard]] Duration checkpoint_interval(const Job& job, const StartJob& start) const;
+
+  // Nodes (core_nodes.cpp).
+  void lose(NodeId node, const Blame& blame);
+  void lose_part(JobId id, NodeId node, const Blame& blame);
+  [[nodiscard]] bool shrink_away(JobId id, NodeId node, const Blame& blame);
+  [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
+  [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost,
+                                                 std::span<const NodeId> used) const;
+  void ranks_gone_on(NodeId node);
+  void settle_nodes();
+  void look_for_lemon(NodeId node);
+
+  // Passes (core_passes.cpp).
+  [[nodiscard]] bool pass_due(Instant now) const;
+  [[nodiscard]] bool full_due(Instant now) const;
+  [[nodiscard]] Instant next_pass() const;
+  void run_pass();
+  void carry_out(PassResult& result);
+  [[nodiscard]] std::string misfit(const StartJob& start) const;
+  [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
+  void resize(const ResizeJob& resize);
+  void note_idle(const PassResult& result);
+  void fire_timers();
+
+  struct Timer {
+    Instant at;
+    JobId job;  ///< none: maintenance, or only a tick
+    friend auto operator<=>(const Timer&, const Timer&) = default;
+  };
+  /// What the last pass had seen.
+  struct Seen {
+    Changes changes;
+    std::uint64_t queued = 0;
+  };
+
+  State state_;
+  Scheduler scheduler_;
+  Placer placer_;
+  Outcome outcome_;
+  Instant now_;
+  std::string request_id_;
+  std::set<Timer> timers_;
+  std::set<PlanKey> plans_asked_;
+  std::set<NodeId> emptying_;  ///< draining or quarantined, with work still on them
+  std::map<JobId, std::vector<PlacedGang>> places_;  ///< of infrastructure stops, to start again at
+  std::set<NodeId> consumed_;  ///< nodes whose place a spare took; spares once they are back
+  std::vector<StillWaits> still_waiting_;
+  Seen seen_;
+  std::uint64_t queued_ = 0;  ///< jobs that entered the queue
+  std::optional<Instant> last_pass_;
+  std::optional<Instant> last_full_;
+  bool first_pass_ = true;
+  bool full_asked_ = false;
+  PassCounts passes_;
+};
+
+/// A full pass beside the core, on the state as it is: what the host answers RunFullPass with.
+[[nodiscard]] Proposal full_pass(const State& state, Scheduler& scheduler, Instant now);
+
+}  // namespace orrery

@@ -1,0 +1,217 @@
+// The life of jobs: released, started, up, stopping, gone, ended or queued again.
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "control/core.hpp"
+#include "perf/goodput.hpp"
+
+namespace orrery {
+namespace {
+
+/// A job whose parts all left: on no node anything of it is left.
+bool holds_nothing(const RunningJob& run) {
+  return std::all_of(run.gangs.begin(), run.gangs.end(),
+                     [](const PlacedGang& gang) { return gang.allocation.ranks.empty(); });
+}
+
+std::vector<NodeId> nodes_of(const RunningJob& run) {
+  std::vector<NodeId> nodes;
+  for (const PlacedGang& gang : run.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) nodes.push_back(at.node);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+}  // namespace
+
+void Core::release_if_due(JobId id) {
+  const Job& job = state_.job(id);
+  if (job.phase != JobPhase::kHeld || job.waiting_for > 0) return;
+  if (job.not_before > now_) {
+    timers_.insert({job.not_before, id});
+    return;
+  }
+  const Submission& submission = *job.submission;
+  const bool full = submission.array.valid() && submission.parallel > 0 &&
+                    state_.active(submission.array) >= submission.parallel;
+  if (full) return;
+  emit(JobReleased{id});
+  ++queued_;
+}
+
+void Core::release_of(ArrayId array) {
+  if (!array.valid()) return;
+  for (const JobId id : state_.held_of(array)) release_if_due(id);
+}
+
+void Core::on(const RanksUp& seen) {
+  if (!state_.has(seen.job)) return;
+  const Job& job = state_.job(seen.job);
+  const bool awaited = holds_devices(job.phase) && job.phase != JobPhase::kStopping && !job.up;
+  if (!awaited || seen.attempt != job.attempt || seen.epoch != job.epoch) return;
+  emit(JobRunning{seen.job});
+  const RunningJob& run = state_.running(seen.job);
+  if (run.request->time_limit) timers_.insert({now_ + *run.request->time_limit, seen.job});
+}
+
+void Core::on(const RanksEnded& seen) {
+  if (!state_.has(seen.job)) return;
+  const Job& job = state_.job(seen.job);
+  if (!holds_devices(job.phase) || seen.attempt != job.attempt) return;
+  if (job.phase != JobPhase::kStopping) {
+    StopReason reason = StopReason::kFinished;
+    if (seen.kind == ExitKind::kProgram) reason = StopReason::kProgram;
+    if (seen.kind == ExitKind::kInfra) reason = StopReason::kInfra;
+    if (reason == StopReason::kInfra) places_[seen.job] = state_.running(seen.job).gangs;
+    emit(JobStopping{seen.job, reason, JobId(), seen.blame, seen.progress});
+  }
+  if (!seen.gone) return;
+  free_devices(seen.job, seen.attempt, {});
+  finish_if_gone(seen.job, seen.progress);
+}
+
+void Core::on(const RanksGone& seen) {
+  if (!state_.has(seen.job)) return;
+  free_devices(seen.job, seen.attempt, seen.nodes);
+  if (seen.attempt != state_.job(seen.job).attempt) return;
+  finish_if_gone(seen.job, seen.progress);
+}
+
+void Core::free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes) {
+  emit(DevicesFreed{id, attempt, nodes});
+  settle_nodes();
+}
+
+// An asked-for end reports its progress with the last of its ranks.
+void Core::finish_if_gone(JobId id, const std::optional<Progress>& progress) {
+  const Job& job = state_.job(id);
+  if (job.phase != JobPhase::kStopping) return;
+  const RunningJob& run = state_.running(id);
+  bool done = holds_nothing(run);
+  if (!done) {
+    // What is left lies on lost nodes, and its effects are fenced, or nobody wants it back.
+    const bool let_go = job.submission->restart == RestartPolicy::kAtOnce || job.cancel ||
+                        job.stop == StopReason::kCancelled;
+    const std::vector<NodeId> nodes = nodes_of(run);
+    done = let_go && std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) {
+             return state_.node(node).health == NodeHealth::kLost;
+           });
+  }
+  if (done) finish_stop(id, progress.value_or(job.progress));
+}
+
+void Core::stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of) {
+  const Job& job = state_.job(id);
+  if (reason == StopReason::kInfra) places_[id] = state_.running(id).gangs;
+  emit(JobStopping{id, reason, in_favour_of, blame, {job.done, {}, {}, {}}});
+  const bool hurry = reason == StopReason::kInfra || reason == StopReason::kTimeLimit;
+  act(StopRanks{id, job.attempt, hurry ? Duration() : state_.setup().timing.grace, reason});
+}
+
+void Core::finish_stop(JobId id, const Progress& progress) {
+  const Job& job = state_.job(id);
+  const Submission& submission = *job.submission;
+  if (job.cancel || job.stop == StopReason::kCancelled) {
+    return end(id, JobPhase::kCancelled, progress);
+  }
+  switch (job.stop) {
+    case StopReason::kFinished:
+      return end(id, JobPhase::kFinished, progress);
+    case StopReason::kTimeLimit:
+      return end(id, JobPhase::kFailed, progress, {FaultLayer::kProgram, NodeId(), "time limit"});
+    case StopReason::kProgram:
+      if (job.usage.program_faults > submission.restart_max ||
+          submission.restart == RestartPolicy::kNever) {
+        return end(id, JobPhase::kFailed, progress);
+      }
+      return requeue(id, progress, backoff_end(job));
+    case StopReason::kInfra:
+    case StopReason::kNeverStarted: {
+      if (submission.restart == RestartPolicy::kNever) {
+        return end(id, JobPhase::kFailed, progress);
+      }
+      const auto node = places_.extract(id);
+      requeue(id, progress, now_);
+      if (!node.empty()) (void)restart_in_place(id, node.mapped());
+      return;
+    }
+    case StopReason::kPreempted:
+    case StopReason::kMoved:
+    case StopReason::kPower:
+    case StopReason::kDrained:
+      return requeue(id, progress, now_);
+    case StopReason::kCancelled:
+      return;
+  }
+}
+
+Instant Core::backoff_end(const Job& job) const {
+  const ControlTiming& timing = state_.setup().timing;
+  Duration wait = timing.backoff;
+  for (std::uint32_t i = 1; i < job.usage.program_faults && wait < timing.backoff_max; ++i) {
+    wait = wait * 2;
+  }
+  return now_ + std::min(wait, timing.backoff_max);
+}
+
+void Core::requeue(JobId id, const Progress& progress, Instant not_before) {
+  const ArrayId array = state_.job(id).submission->array;
+  emit(JobRequeued{id, progress, not_before});
+  release_if_due(id);
+  if (not_before > now_) release_of(array);
+}
+
+// Those that waited for it go on, or end with it.
+void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) {
+  const ArrayId array = state_.job(id).submission->array;
+  places_.erase(id);
+  emit(JobEnded{id, phase, progress, std::move(blame)});
+  const std::vector<JobId> next(state_.after(id).begin(), state_.after(id).end());
+  for (const JobId each : next) {
+    if (ended(state_.job(each).phase)) continue;
+    if (phase == JobPhase::kFinished) {
+      release_if_due(each);
+    } else {
+      end(each, JobPhase::kCancelled, {},
+          {FaultLayer::kProgram, NodeId(), "waits for \"" + state_.job(id).name + "\""});
+    }
+  }
+  release_of(array);
+}
+
+Duration Core::checkpoint_interval(const Job& job, const StartJob& start) const {
+  const JobRequest& request = job.submission->request;
+  const double rate = state_.setup().failures_per_node_second;
+  const Duration cost = request.checkpoint_cost;
+  const bool choose = job.submission->choose_interval && rate > 0 && cost > Duration();
+  if (!choose) return request.checkpoint_interval;
+  double nodes = 0;
+  for (const PlacedGang& gang : start.gangs) {
+    nodes += static_cast<double>(gang.allocation.ranks.size());
+  }
+  const Result<Seconds> best =
+      daly_interval(Seconds(cost.count_seconds()), Seconds(1 / (rate * std::max(nodes, 1.0))));
+  return best ? Duration::from_seconds(best->value()) : request.checkpoint_interval;
+}
+
+// Precondition: misfit() found nothing against it.
+void Core::start(const StartJob& start) {
+  const Job& job = state_.job(start.job);
+  bool compile = false;
+  if (job.submission->prepare.program != 0) {
+    for (const PlacedGang& gang : start.gangs) {
+      const NodeId node = gang.allocation.ranks.front().node;
+      const FleetTypeId type = state_.setup().topology->group(node).type;
+      compile = compile || !state_.compiled(job.submission->prepare.program, type);
+    }
+  }
+  const std::uint32_t attempt = job.attempt + 1;
+  emit(JobStarted{start.job, attempt, start.gangs, start.terms, start.expected,
+                  checkpoint_interval(job, start), start.delay, compile,
+                  start.price ? start.price->total() : 0});
+  act(StartRanks{start.job, attempt, 0, start.delay, compile});
+}
+
+}  // namespace orrery

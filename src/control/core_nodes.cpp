@@ -1,0 +1,306 @@
+// The life of nodes, and what becomes of the jobs on them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "control/core.hpp"
+#include "scheduler/gang_pricing.hpp"
+#include "scheduler/queue_order.hpp"
+
+namespace orrery {
+namespace {
+
+/// How far from a lost node another is looked for.
+constexpr std::uint32_t kReach = 512;
+
+std::uint32_t distance(NodeId a, NodeId b) {
+  return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
+}
+
+/// The first `devices` of a gang's, in the order of nodes, without those of one node.
+Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices) {
+  Allocation part;
+  part.share = of.share;
+  std::uint32_t left = devices;
+  for (const NodeDevices& at : of.ranks) {
+    if (at.node == lost || left == 0) continue;
+    std::uint64_t taken = at.devices;
+    while (static_cast<std::uint32_t>(std::popcount(taken)) > left) {
+      taken &= ~(std::uint64_t{1} << (63 - std::countl_zero(taken)));
+    }
+    part.ranks.push_back({at.node, taken});
+    left -= static_cast<std::uint32_t>(std::popcount(taken));
+  }
+  if (left > 0) part.ranks.clear();
+  return part;
+}
+
+}  // namespace
+
+// --- Commands -----------------------------------------------------------------------------------
+
+void Core::on(const DrainNode& command) {
+  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  const NodeHealth health = state_.node(command.node).health;
+  if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) return;
+  emit(NodeChanged{command.node, NodeHealth::kDraining, {}});
+  emptying_.insert(command.node);
+  if (command.at_once) {
+    for (const JobId id : state_.jobs_on(command.node)) {
+      const JobPhase phase = state_.job(id).phase;
+      if (holds_devices(phase) && phase != JobPhase::kStopping) {
+        stop(id, StopReason::kDrained, {FaultLayer::kNone, command.node, command.why});
+      }
+    }
+  }
+  settle_nodes();
+}
+
+void Core::on(const ResumeNode& command) {
+  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  emptying_.erase(command.node);
+  if (state_.node(command.node).health == NodeHealth::kLost) {
+    return refuse("the node does not answer; it is ready again when it does");
+  }
+  if (state_.node(command.node).health != NodeHealth::kReady) {
+    emit(NodeChanged{command.node, NodeHealth::kReady, {}});
+  }
+}
+
+void Core::on(const FenceNode& command) {
+  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  if (state_.node(command.node).health != NodeHealth::kLost) {
+    return refuse("only a lost node is fenced");
+  }
+  ranks_gone_on(command.node);
+}
+
+void Core::on(const SetSpare& command) {
+  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  if (state_.node(command.node).spare != command.spare) {
+    emit(SpareSet{command.node, command.spare});
+  }
+}
+
+// --- Observations
+// ---------------------------------------------------------------------------------
+
+void Core::on(const NodeJoined& seen) {
+  const NodeRecord& record = state_.node(seen.node);
+  if (record.boot != seen.boot) {
+    const bool first = record.boot == 0;
+    if (!first) ranks_gone_on(seen.node);
+    emit(NodeBooted{seen.node, seen.boot});
+  }
+  const NodeHealth health = state_.node(seen.node).health;
+  if (health == NodeHealth::kLost || health == NodeHealth::kSuspect) {
+    emit(NodeChanged{seen.node, NodeHealth::kJoining, {}});
+  }
+  if (state_.node(seen.node).health == NodeHealth::kJoining) {
+    emit(NodeChanged{seen.node, NodeHealth::kReady, {}});
+  }
+}
+
+void Core::on(const NodeHeard& seen) {
+  const NodeHealth health = state_.node(seen.node).health;
+  if (seen.health == NodeHealth::kLost) {
+    if (health != NodeHealth::kReady && health != NodeHealth::kSuspect) return;
+    const Blame blame{FaultLayer::kHost, seen.node,
+                      fmt::format("{} heartbeats missed", seen.missed)};
+    emit(NodeChanged{seen.node, NodeHealth::kLost, blame});
+    lose(seen.node, blame);
+    return look_for_lemon(seen.node);
+  }
+  const bool turns = (seen.health == NodeHealth::kSuspect && health == NodeHealth::kReady) ||
+                     (seen.health == NodeHealth::kReady && health == NodeHealth::kSuspect);
+  if (turns) emit(NodeChanged{seen.node, seen.health, {}});
+}
+
+void Core::on(const NodeFault& seen) {
+  const NodeHealth health = state_.node(seen.node).health;
+  const Blame blame{seen.layer, seen.node, seen.evidence};
+  const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
+                       health == NodeHealth::kDraining || health == NodeHealth::kLost;
+  const bool mend = seen.repair && working;
+  emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame});
+  if (mend) emptying_.insert(seen.node);
+  look_for_lemon(seen.node);
+  if (seen.stops_jobs) lose(seen.node, blame);
+  settle_nodes();
+}
+
+void Core::on(const NodeRepaired& seen) {
+  const NodeHealth health = state_.node(seen.node).health;
+  if (health != NodeHealth::kRepairing && health != NodeHealth::kQuarantined) return;
+  emptying_.erase(seen.node);
+  emit(NodeChanged{seen.node, NodeHealth::kJoining, {}});
+  emit(NodeChanged{seen.node, NodeHealth::kReady, {}});
+}
+
+// --- What follows -------------------------------------------------------------------------------
+
+void Core::lose(NodeId node, const Blame& blame) {
+  for (const JobId id : state_.jobs_on(node)) lose_part(id, node, blame);
+}
+
+void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
+  const Job& job = state_.job(id);
+  if (!holds_devices(job.phase)) return;
+  if (job.phase == JobPhase::kStopping) return finish_if_gone(id, std::nullopt);
+  if (!shrink_away(id, node, blame)) stop(id, StopReason::kInfra, blame);
+}
+
+// An elastic gang goes on with what is left of it, by its largest size that this holds.
+bool Core::shrink_away(JobId id, NodeId node, const Blame&) {
+  const RunningJob& run = state_.running(id);
+  const Job& job = state_.job(id);
+  if (run.gangs.size() != 1 || !job.up) return false;
+  const PlacedGang& old = run.gangs.front();
+  const RoleRequest& role = run.request->roles[old.role];
+  if (!role.elastic() || old.allocation.share < kWholeDevice) return false;
+  const GangRequest& has = role.options[old.option].gang;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangRequest& gang = role.options[i].gang;
+    if (gang.type != has.type || gang.devices >= has.devices) continue;
+    Allocation left = part_without(old.allocation, node, gang.devices);
+    if (left.ranks.empty()) continue;
+    PlacedGang smaller{old.role, i, std::move(left), gang.host};
+    const Situation s = state_.situation(now_);
+    const auto terms =
+        terms_of({s, state_.policy(), s.fleet, nullptr}, as_waiting(run, now_), smaller);
+    if (!terms) continue;
+    const std::uint32_t epoch = job.epoch + 1;
+    emit(JobResized{id, epoch, {std::move(smaller)}, {*terms}, JobId(), run.done_at(now_)});
+    act(StartRanks{id, job.attempt, epoch, Duration(), false});
+    return true;
+  }
+  return false;
+}
+
+// A job that lost a node to a fault goes on where it was, others in the place of nodes that are
+// not there any more; when none are found it waits its turn like everybody.
+bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
+  if (state_.job(id).phase != JobPhase::kQueued) return false;
+  StartJob start{.job = id};
+  std::vector<NodeId> used;
+  std::vector<std::pair<NodeId, NodeId>> replaced;
+  for (const PlacedGang& gang : gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
+  }
+  for (const PlacedGang& gang : gangs) {
+    PlacedGang& now = start.gangs.emplace_back(gang);
+    for (NodeDevices& at : now.allocation.ranks) {
+      const NodeState& node = state_.fleet().view().node(at.node);
+      if (node.health == NodeHealth::kReady && (node.free_mask & at.devices) == at.devices) {
+        continue;
+      }
+      const std::optional<NodeId> other = substitute(at, used);
+      if (!other || gang.allocation.share < kWholeDevice) return false;
+      used.push_back(*other);
+      replaced.emplace_back(at.node, *other);
+      at.node = *other;
+    }
+    std::sort(now.allocation.ranks.begin(), now.allocation.ranks.end(),
+              [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  }
+  for (const auto& [lost, other] : replaced) {
+    if (!state_.node(other).spare) continue;
+    emit(SpareSet{other, false});
+    if (state_.node(lost).health != NodeHealth::kReady) emit(SpareSet{lost, true});
+  }
+  const Job& job = state_.job(id);
+  const WaitingJob waiting{id, &job.submission->request, job.submitted, job.done, job.attained};
+  const Situation s = state_.situation(now_);
+  for (const PlacedGang& gang : start.gangs) {
+    const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, waiting, gang);
+    if (!terms) return false;
+    start.terms.push_back(*terms);
+    start.expected =
+        terms->length && (start.terms.size() == 1 || start.expected)
+            ? std::optional(std::max(start.expected.value_or(Duration()), *terms->length))
+            : std::nullopt;
+  }
+  if (!misfit(start).empty()) return false;
+  this->start(start);
+  return true;
+}
+
+// The nearest spare of the type, else the nearest node with all those devices free.
+std::optional<NodeId> Core::substitute(const NodeDevices& lost,
+                                       std::span<const NodeId> used) const {
+  const Topology& topology = *state_.setup().topology;
+  const auto fits = [&](NodeId id) {
+    const NodeRecord& record = state_.node(id);
+    const std::uint64_t free = state_.fleet().view().node(id).free_mask;
+    return record.health == NodeHealth::kReady && (free & lost.devices) == lost.devices &&
+           topology.place(id).group == topology.place(lost.node).group &&
+           std::find(used.begin(), used.end(), id) == used.end();
+  };
+  std::optional<NodeId> best;
+  for (const NodeId spare : state_.spares()) {
+    if (fits(spare) && (!best || distance(spare, lost.node) < distance(*best, lost.node))) {
+      best = spare;
+    }
+  }
+  for (std::uint32_t d = 1; d <= kReach && !best; ++d) {
+    const std::uint32_t at = lost.node.value();
+    if (at >= d && fits(NodeId(at - d))) {
+      best = NodeId(at - d);
+    } else if (at + d < topology.node_count() && fits(NodeId(at + d))) {
+      best = NodeId(at + d);
+    }
+  }
+  return best;
+}
+
+// Nothing of any attempt runs on a node any more: it booted anew, or somebody vouches for it.
+void Core::ranks_gone_on(NodeId node) {
+  std::vector<std::pair<JobId, std::uint32_t>> ghosts;
+  for (const Ghost& ghost : state_.ghosts()) {
+    if (ghost.at.node == node) ghosts.emplace_back(ghost.job, ghost.attempt);
+  }
+  for (const auto& [job, attempt] : ghosts) free_devices(job, attempt, {node});
+  for (const JobId id : state_.jobs_on(node)) {
+    if (state_.job(id).phase != JobPhase::kStopping) {
+      lose_part(id, node, {FaultLayer::kHost, node, "the node started anew"});
+    }
+    if (state_.job(id).phase != JobPhase::kStopping) continue;
+    free_devices(id, state_.job(id).attempt, {node});
+    finish_if_gone(id, std::nullopt);
+  }
+}
+
+// Nodes that were to be emptied and are.
+void Core::settle_nodes() {
+  const FleetView view = state_.fleet().view();
+  for (auto it = emptying_.begin(); it != emptying_.end();) {
+    const NodeId node = *it;
+    const std::uint32_t devices = state_.setup().topology->group(node).devices;
+    if (static_cast<std::uint32_t>(std::popcount(view.node(node).free_mask)) < devices) {
+      ++it;
+      continue;
+    }
+    it = emptying_.erase(it);
+    if (state_.node(node).health == NodeHealth::kQuarantined) {
+      emit(NodeChanged{node, NodeHealth::kRepairing, {}});
+      act(RepairNode{node, FaultLayer::kHost});
+    } else if (state_.node(node).health == NodeHealth::kDraining) {
+      emit(NodeChanged{node, NodeHealth::kDrained, {}});
+    }
+  }
+}
+
+// More faults within the window than three deviations above what chance gives a node.
+void Core::look_for_lemon(NodeId node) {
+  const ControlTiming& timing = state_.setup().timing;
+  const NodeRecord& record = state_.node(node);
+  const double chance =
+      state_.setup().failures_per_node_second * timing.lemon_window.count_seconds();
+  const bool many =
+      record.faults >= timing.lemon_faults && record.faults > chance + 3 * std::sqrt(chance);
+  if (many) emit(LemonFound{node, record.faults});
+}
+
+}  // namespace orrery

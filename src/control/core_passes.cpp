@@ -1,0 +1,280 @@
+// When passes run, and what becomes of their decisions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "control/core.hpp"
+#include "scheduler/gang_power.hpp"
+
+namespace orrery {
+namespace {
+
+/// A full pass does more than an incremental one only for these.
+bool wants_full(const Policy& policy) {
+  return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
+         policy.choice == OptionChoice::kCheapest;
+}
+
+Duration span_of(Seconds seconds) { return Duration::from_seconds(seconds.value()); }
+
+DeviceUse cause_of(const Refusal& refusal, std::uint32_t free, std::uint32_t wanted) {
+  switch (refusal.kind) {
+    case RejectionKind::kBusy:
+      return free >= wanted ? DeviceUse::kFragmented : DeviceUse::kTooFew;
+    case RejectionKind::kQuota:
+      return DeviceUse::kQuota;
+    case RejectionKind::kPower:
+      return DeviceUse::kPower;
+    case RejectionKind::kBudget:
+    case RejectionKind::kLater:
+    case RejectionKind::kNever:
+    case RejectionKind::kMemory:
+    case RejectionKind::kStack:
+      return DeviceUse::kOrder;
+  }
+  return DeviceUse::kOrder;
+}
+
+bool same(const Reservation& a, const Reservation& b) {
+  if (a.job != b.job || a.start != b.start || a.gangs.size() != b.gangs.size()) return false;
+  for (std::size_t i = 0; i < a.gangs.size(); ++i) {
+    if (!(a.gangs[i].allocation == b.gangs[i].allocation)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
+  return {state.version(), scheduler.decide(state.situation(now), state.policy(), PassKind::kFull)};
+}
+
+bool Core::pass_due(Instant now) const {
+  if (state_.waiting().empty() && state_.policy().preemption != PreemptionRule::kAnew &&
+      state_.changes().freed == seen_.changes.freed) {
+    return false;
+  }
+  const bool changed = queued_ != seen_.queued || state_.changes().freed != seen_.changes.freed ||
+                       state_.changes().plans != seen_.changes.plans;
+  return changed && now >= next_pass();
+}
+
+// The interval is waived while nothing runs: nobody could free anything.
+Instant Core::next_pass() const {
+  if (!last_pass_ || state_.running().empty()) return now_;
+  return *last_pass_ + span_of(state_.policy().pass_interval);
+}
+
+bool Core::full_due(Instant now) const {
+  const Policy& policy = state_.policy();
+  if (!wants_full(policy) || policy.full_interval <= Seconds() || full_asked_) return false;
+  if (state_.waiting().empty() && state_.running().empty()) return false;
+  return !last_full_ || now >= *last_full_ + span_of(policy.full_interval);
+}
+
+Instant Core::wake() const {
+  Instant next = timers_.empty() ? Instant::max() : timers_.begin()->at;
+  const bool changed = queued_ != seen_.queued || state_.changes().freed != seen_.changes.freed ||
+                       state_.changes().plans != seen_.changes.plans;
+  if (changed && !state_.waiting().empty()) next = std::min(next, std::max(now_, next_pass()));
+  const Policy& policy = state_.policy();
+  const bool full = wants_full(policy) && policy.full_interval > Seconds() && !full_asked_ &&
+                    !state_.waiting().empty();
+  if (full) {
+    next = std::min(next, last_full_ ? *last_full_ + span_of(policy.full_interval) : now_);
+  }
+  return next;
+}
+
+void Core::on(const Tick&) {
+  fire_timers();
+  if (pass_due(now_)) run_pass();
+  if (!full_due(now_)) return;
+  last_full_ = now_;
+  full_asked_ = true;
+  emit(PassDone{PassKind::kFull});
+  act(RunFullPass{state_.version()});
+}
+
+void Core::fire_timers() {
+  while (!timers_.empty() && timers_.begin()->at <= now_) {
+    const Timer timer = *timers_.begin();
+    timers_.erase(timers_.begin());
+    if (!timer.job.valid()) {
+      for (const auto& [window, plan] : state_.maintenance()) {
+        for (const NodeId node : plan.nodes) {
+          if (plan.from <= now_ && now_ < plan.to) on(DrainNode{node, true, "maintenance"});
+          if (plan.to <= now_) on(ResumeNode{node});
+        }
+      }
+      continue;
+    }
+    const Job& job = state_.job(timer.job);
+    if (job.phase == JobPhase::kHeld) {
+      release_if_due(timer.job);
+    } else if (job.phase == JobPhase::kRunning) {
+      const RunningJob& run = state_.running(timer.job);
+      const std::optional<Duration> limit = run.request->time_limit;
+      if (limit && run.started + *limit <= now_) stop(timer.job, StopReason::kTimeLimit, {});
+    }
+  }
+}
+
+void Core::run_pass() {
+  const Policy& policy = state_.policy();
+  const bool whole = wants_full(policy) && policy.full_interval <= Seconds();
+  seen_ = {state_.changes(), queued_};
+  if (!first_pass_) last_pass_ = now_;
+  first_pass_ = false;
+  PassResult result = scheduler_.decide(state_.situation(now_), policy,
+                                        whole ? PassKind::kFull : PassKind::kIncremental);
+  ++(whole ? passes_.full : passes_.incremental);
+  carry_out(result);
+}
+
+void Core::on(const Proposal& proposal) {
+  full_asked_ = false;
+  ++passes_.full;
+  PassResult result = proposal.result;
+  carry_out(result);
+}
+
+void Core::carry_out(PassResult& result) {
+  passes_.candidates += result.candidates;
+  passes_.placements += result.placements;
+  for (const Decision& decision : result.decisions) {
+    if (const auto* start_job = std::get_if<StartJob>(&decision)) {
+      const std::string why = misfit(*start_job);
+      if (why.empty()) {
+        start(*start_job);
+      } else {
+        emit(DecisionDropped{start_job->job, why});
+      }
+    } else if (const auto* preempt = std::get_if<PreemptJob>(&decision)) {
+      const JobPhase phase = state_.job(preempt->job).phase;
+      if (!holds_devices(phase) || phase == JobPhase::kStopping) continue;
+      stop(preempt->job,
+           preempt->in_favour_of.valid() ? StopReason::kPreempted : StopReason::kPower, {},
+           preempt->in_favour_of);
+    } else if (const auto* other = std::get_if<ResizeJob>(&decision)) {
+      resize(*other);
+    } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
+      const Job& job = state_.job(clock->job);
+      if (!holds_devices(job.phase) || job.phase == JobPhase::kStopping) continue;
+      emit(ClockSet{clock->job, clock->gang, clock->terms,
+                    state_.running(clock->job).done_at(now_)});
+      act(ApplyClock{clock->job, job.attempt, clock->gang, clock->terms.clock});
+    } else if (const auto* want = std::get_if<WantPlan>(&decision)) {
+      if (plans_asked_.insert(want->key).second) act(SearchPlan{want->key});
+    }
+  }
+  const std::span<const Reservation> slots = state_.slots();
+  const bool kept = slots.size() == result.reservations.size() &&
+                    std::equal(slots.begin(), slots.end(), result.reservations.begin(), same);
+  if (!kept) emit(SlotsReserved{std::move(result.reservations)});
+  note_idle(result);
+  still_waiting_ = std::move(result.waiting);
+}
+
+// Why a start no longer fits the present; empty: it does.
+std::string Core::misfit(const StartJob& start) const {
+  if (!state_.has(start.job) || state_.job(start.job).phase != JobPhase::kQueued) {
+    return "it does not wait any more";
+  }
+  const FleetView view = state_.fleet().view();
+  const Situation s = state_.situation(now_);
+  const JobRequest& request = state_.job(start.job).submission->request;
+  for (const PlacedGang& gang : start.gangs) {
+    const GangRequest& asked = request.roles[gang.role].options[gang.option].gang;
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      const NodeState& node = view.node(at.node);
+      if (node.health != NodeHealth::kReady) return "a node is not ready any more";
+      if (gang.allocation.share == kWholeDevice && (node.free_mask & at.devices) != at.devices) {
+        return "devices are not free any more";
+      }
+    }
+    if (state_.policy().quotas == Quotas::kHeld &&
+        s.usage->room(request.tenant, asked.type).devices < asked.devices) {
+      return "beyond the quota by now";
+    }
+  }
+  if (s.power == nullptr) return {};
+  PowerBudget budget = *s.power;
+  for (std::size_t i = 0; i < start.gangs.size(); ++i) {
+    const auto draws = draws_of_gang(budget.tree(), start.gangs[i], start.terms[i].draw);
+    if (budget.try_add(*s.caps, draws)) return "above a power limit by now";
+  }
+  return {};
+}
+
+std::string Core::misfit(const ResizeJob& resize) const {
+  const JobPhase phase = state_.job(resize.job).phase;
+  if (phase != JobPhase::kRunning || !state_.job(resize.job).up) return "it does not run";
+  std::map<NodeId, std::uint64_t> mine;
+  for (const PlacedGang& gang : state_.running(resize.job).gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) mine[at.node] |= at.devices;
+  }
+  const FleetView view = state_.fleet().view();
+  for (const PlacedGang& gang : resize.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      const auto has = mine.find(at.node);
+      const std::uint64_t more = at.devices & ~(has == mine.end() ? 0 : has->second);
+      const NodeState& node = view.node(at.node);
+      if (node.health != NodeHealth::kReady) return "a node is not ready any more";
+      if ((node.free_mask & more) != more) return "devices are not free any more";
+    }
+  }
+  return {};
+}
+
+// Who should have shrunk in favour of another and cannot makes room altogether.
+void Core::resize(const ResizeJob& resize) {
+  const std::string why = misfit(resize);
+  const Job& job = state_.job(resize.job);
+  if (why.empty()) {
+    const std::uint32_t epoch = job.epoch + 1;
+    emit(JobResized{resize.job, epoch, resize.gangs, resize.terms,
+                    resize.in_favour_of.value_or(JobId()),
+                    state_.running(resize.job).done_at(now_)});
+    act(StartRanks{resize.job, job.attempt, epoch, Duration(), false});
+    return;
+  }
+  emit(DecisionDropped{resize.job, why});
+  const bool runs = holds_devices(job.phase) && job.phase != JobPhase::kStopping;
+  if (resize.in_favour_of && runs) {
+    stop(resize.job, StopReason::kPreempted, {}, *resize.in_favour_of);
+  }
+}
+
+// Idle devices of a type are laid at the first of the queue that wants the type.
+void Core::note_idle(const PassResult& result) {
+  const Topology& topology = *state_.setup().topology;
+  std::vector<std::optional<DeviceUse>> causes(topology.type_count());
+  std::size_t open = causes.size();
+  for (const StillWaits& waits : result.waiting) {
+    if (open == 0) break;
+    const Job& job = state_.job(waits.job);
+    if (job.submission == nullptr) continue;
+    for (const RoleRequest& role : job.submission->request.roles) {
+      for (const GangOption& option : role.options) {
+        std::optional<DeviceUse>& cause = causes[option.gang.type.value()];
+        if (cause) continue;
+        const FreeCount free = state_.fleet().view().free(Topology::root(), option.gang.type);
+        cause = cause_of(waits.refusal, free.devices, option.gang.devices);
+        if (cause == DeviceUse::kFragmented && !state_.slots().empty()) {
+          cause = DeviceUse::kReserved;
+        }
+        --open;
+      }
+    }
+  }
+  for (std::uint32_t t = 0; t < causes.size(); ++t) {
+    const DeviceUse cause = causes[t].value_or(DeviceUse::kNoDemand);
+    if (cause != state_.idle_cause(FleetTypeId(t))) {
+      emit(IdleCauseSet{FleetTypeId(t), static_cast<std::uint8_t>(cause)});
+    }
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,449 @@
+#include "control/state.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "scheduler/gang_power.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/tenants_spec.hpp"
+
+namespace orrery {
+namespace {
+
+std::vector<std::uint32_t> devices_by_type(const Topology& topology) {
+  std::vector<std::uint32_t> devices(topology.type_count());
+  for (std::uint32_t t = 0; t < devices.size(); ++t) {
+    devices[t] = topology.device_count(Topology::root(), FleetTypeId(t));
+  }
+  return devices;
+}
+
+bool active_phase(JobPhase phase) {
+  return phase >= JobPhase::kQueued && phase <= JobPhase::kStopping;
+}
+
+/// The queue's order as it is kept: of submission.
+bool before(const WaitingJob& a, const WaitingJob& b) {
+  return a.submitted != b.submitted ? a.submitted < b.submitted : a.id < b.id;
+}
+
+}  // namespace
+
+State::State(const ControlSetup& setup)
+    : setup_(setup),
+      now_(setup.begin),
+      policy_(setup.policy),
+      tenants_(setup.tenants),
+      fleet_(*setup.topology),
+      nodes_(setup.topology->node_count()),
+      owner_(setup.topology->device_count()),
+      usage_(std::make_unique<TenantUsage>(*setup.tenants)),
+      ledger_(devices_by_type(*setup.topology), setup.begin),
+      idle_(setup.topology->type_count(), DeviceUse::kNoDemand),
+      by_tenant_(setup.tenants->size()) {
+  if (setup.power != nullptr) {
+    caps_.emplace(*setup.power);
+    power_.emplace(*setup.power);
+  }
+}
+
+void State::apply(Instant at, const Event& event) {
+  ORRERY_ASSERT(at >= now_, "events do not go back in time");
+  now_ = at;
+  ++version_;
+  std::visit([this](const auto& each) { on(each); }, event);
+}
+
+std::span<const JobId> State::after(JobId id) const {
+  const auto found = after_.find(id);
+  if (found == after_.end()) return {};
+  return found->second;
+}
+
+std::uint32_t State::active(ArrayId array) const {
+  const auto found = arrays_.find(array);
+  return found == arrays_.end() ? 0 : found->second.active;
+}
+
+std::vector<JobId> State::held_of(ArrayId array) const {
+  const auto found = arrays_.find(array);
+  if (found == arrays_.end()) return {};
+  return {found->second.held.begin(), found->second.held.end()};
+}
+
+std::optional<JobId> State::answered(const std::string& request_id) const {
+  const auto found = requests_.find(request_id);
+  if (found == requests_.end()) return std::nullopt;
+  return found->second.first;
+}
+
+Situation State::situation(Instant now) const {
+  Situation s{.now = now, .fleet = fleet_.view()};
+  s.waiting = waiting_;
+  s.running = running_;
+  s.tenants = tenants_;
+  s.usage = usage_.get();
+  s.power = power_ ? &*power_ : nullptr;
+  s.caps = caps_ ? &*caps_ : nullptr;
+  s.plans = &plans_;
+  s.costs = setup_.costs;
+  s.electricity = setup_.electricity;
+  s.carbon = setup_.carbon;
+  s.node_risk = risk_;
+  s.failures_per_node_second = setup_.failures_per_node_second;
+  s.reserved = slots_;
+  s.changes = changes_;
+  return s;
+}
+
+// --- Jobs ---------------------------------------------------------------------------------------
+
+void State::set_phase(Job& job, JobPhase phase) {
+  if (job.submission != nullptr && job.submission->array.valid()) {
+    Array& array = arrays_[job.submission->array];
+    array.active += (active_phase(phase) ? 1U : 0U) - (active_phase(job.phase) ? 1U : 0U);
+    if (phase == JobPhase::kHeld) {
+      array.held.insert(job.id);
+    } else {
+      array.held.erase(job.id);
+    }
+  }
+  if (job.phase <= JobPhase::kQueued) job.usage.waited += now_ - job.since;
+  job.phase = phase;
+  job.since = now_;
+}
+
+void State::on(const JobSubmitted& event) {
+  ORRERY_ASSERT(event.job.value() == jobs_.size(), "job ids are dense");
+  Job& job = jobs_.emplace_back();
+  job.id = event.job;
+  job.submission = std::make_unique<const Submission>(event.submission);
+  job.name = event.submission.request.name;
+  job.tenant = event.submission.request.tenant;
+  job.submitted = now_;
+  job.since = now_;
+  for (const JobId before : event.submission.after) {
+    if (jobs_[before.value()].phase == JobPhase::kFinished) continue;
+    after_[before].push_back(event.job);
+    ++job.waiting_for;
+  }
+  set_phase(job, JobPhase::kHeld);
+  held_.insert(event.job);
+  if (event.request_id.empty()) return;
+  requests_[event.request_id] = {event.job, now_};
+  request_ages_.emplace_back(now_, event.request_id);
+  while (request_ages_.front().first + setup_.timing.remember_requests < now_) {
+    requests_.erase(request_ages_.front().second);
+    request_ages_.pop_front();
+  }
+}
+
+void State::on(const JobReleased& event) {
+  Job& job = at(event.job);
+  ORRERY_ASSERT(job.phase == JobPhase::kHeld, "only a held job is released");
+  held_.erase(job.id);
+  set_phase(job, JobPhase::kQueued);
+  const WaitingJob waiting{job.id, &job.submission->request, job.submitted, job.done, job.attained};
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
+}
+
+void State::leave_queue(Job& job) {
+  const WaitingJob key{job.id, nullptr, job.submitted, 0, 0};
+  const auto found = std::lower_bound(waiting_.begin(), waiting_.end(), key, before);
+  ORRERY_ASSERT(found != waiting_.end() && found->id == job.id, "a queued job is in the queue");
+  waiting_.erase(found);
+}
+
+void State::on(const JobStarted& event) {
+  Job& job = at(event.job);
+  ORRERY_ASSERT(job.phase == JobPhase::kQueued, "only a queued job starts");
+  ORRERY_ASSERT(event.attempt > job.attempt, "attempts only grow");
+  leave_queue(job);
+  set_phase(job, JobPhase::kStarting);
+  job.attempt = event.attempt;
+  job.epoch = 0;
+  job.up = false;
+  job.use = DeviceUse::kStarting;
+  job.metered = now_;
+  if (job.first_start == Instant::max()) job.first_start = now_;
+  job.at = static_cast<std::uint32_t>(running_.size());
+  RunningJob& run = running_.emplace_back();
+  run.id = job.id;
+  run.request = &job.submission->request;
+  run.submitted = job.submitted;
+  run.started = now_;
+  run.since = Instant::max();
+  run.expected_end = event.expected ? now_ + event.delay + *event.expected : Instant::max();
+  run.checkpoint = event.checkpoint;
+  run.done = job.done;
+  run.attained = job.attained;
+  run.gangs = event.gangs;
+  run.terms = event.terms;
+  for (const PlacedGang& gang : run.gangs) hold_devices(run, gang, DeviceUse::kStarting);
+  count_usage(run, 1);
+  add_power(run);
+}
+
+void State::on(const JobRunning& event) {
+  Job& job = at(event.job);
+  RunningJob& run = running_at(event.job);
+  ORRERY_ASSERT(!job.up && job.phase != JobPhase::kStopping, "ranks come up once an epoch");
+  meter(job);
+  if (job.phase == JobPhase::kStarting) set_phase(job, JobPhase::kRunning);
+  job.up = true;
+  if (run.expected_end != Instant::max()) {
+    run.expected_end = now_ + (run.expected_end - run.started);
+  }
+  run.started = run.since = now_;
+  move_use(run, DeviceUse::kUseful);
+  if (job.submission->prepare.program == 0) return;
+  for (const PlacedGang& gang : run.gangs) {
+    const NodeId node = gang.allocation.ranks.front().node;
+    compiled_.insert({job.submission->prepare.program, fleet_.topology().group(node).type});
+  }
+}
+
+void State::on(const JobStopping& event) {
+  Job& job = at(event.job);
+  RunningJob& run = running_at(event.job);
+  ORRERY_ASSERT(holds_devices(job.phase) && job.phase != JobPhase::kStopping, "it runs");
+  meter(job);
+  run.done = run.done_at(now_);
+  run.attained = run.attained_at(now_);
+  run.since = Instant::max();
+  run.expected_end = now_ + setup_.timing.grace;
+  run.stopping = true;
+  job.attained = run.attained;
+  job.stop = event.reason;
+  job.progress = event.progress;
+  job.up = false;
+  job.end = now_;
+  if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;
+  set_phase(job, JobPhase::kStopping);
+  move_use(run, DeviceUse::kStopping);
+  job.usage.preemptions += event.reason == StopReason::kPreempted ? 1 : 0;
+  job.usage.faults += event.reason == StopReason::kInfra ? 1 : 0;
+  job.usage.program_faults += event.reason == StopReason::kProgram ? 1 : 0;
+  ++changes_.freed;  // as far as rights go, it has left
+}
+
+// Whatever ranks have not been reported gone keep their devices, but not for the job any more.
+void State::leave_running(Job& job) {
+  meter(job);
+  RunningJob& run = running_[job.at];
+  remove_power(run);
+  count_usage(run, -1);
+  for (const PlacedGang& gang : run.gangs) {
+    for (const NodeDevices& part : gang.allocation.ranks) {
+      ghosts_.push_back({job.id, job.attempt, job.epoch, part, gang.host, gang.allocation.share});
+      if (gang.allocation.share == kWholeDevice) {
+        move_use(part.node, part.devices, {DeviceUse::kStopping, DeviceUse::kDown});
+      }
+    }
+    for (const NodeDevices& part : gang.allocation.idle) {
+      release({job.id, job.attempt, job.epoch, part, {}, kWholeDevice}, DeviceUse::kExclusive);
+    }
+  }
+  if (job.at + 1 != running_.size()) {
+    running_[job.at] = std::move(running_.back());
+    at(running_[job.at].id).at = job.at;
+  }
+  running_.pop_back();
+}
+
+void State::on(const JobRequeued& event) {
+  Job& job = at(event.job);
+  ORRERY_ASSERT(job.phase == JobPhase::kStopping, "only what stopped is queued again");
+  settle(job, event.progress);
+  leave_running(job);
+  job.done = event.progress.done;
+  job.not_before = event.not_before;
+  job.end = Instant::max();
+  set_phase(job, JobPhase::kHeld);
+  held_.insert(job.id);
+}
+
+void State::on(const JobEnded& event) {
+  Job& job = at(event.job);
+  ORRERY_ASSERT(!ended(job.phase) && ended(event.phase), "a job ends once");
+  if (holds_devices(job.phase)) {
+    settle(job, event.progress);
+    leave_running(job);
+  } else if (job.phase == JobPhase::kQueued) {
+    leave_queue(job);
+  } else {
+    held_.erase(job.id);
+  }
+  if (event.phase == JobPhase::kFinished) job.done = 1;
+  if (job.end == Instant::max()) job.end = now_;
+  if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;
+  set_phase(job, event.phase);
+  note_end(job);
+}
+
+void State::note_end(Job& job) {
+  ++ended_;
+  total_ += job.usage;
+  by_tenant_[job.tenant.value()] += job.usage;
+  if (const auto waiting = after_.find(job.id); waiting != after_.end()) {
+    if (job.phase == JobPhase::kFinished) {
+      for (const JobId next : waiting->second) --at(next).waiting_for;
+    }
+  }
+  std::erase_if(slots_, [&](const Reservation& slot) { return slot.job == job.id; });
+  job.submission.reset();
+}
+
+void State::on(const JobResized& event) {
+  Job& job = at(event.job);
+  RunningJob& run = running_at(event.job);
+  ORRERY_ASSERT(event.epoch > job.epoch, "epochs only grow");
+  meter(job);
+  remove_power(run);
+  count_usage(run, -1);
+  run.attained = run.attained_at(now_);
+  run.done = event.done;
+  const std::vector<PlacedGang> old = std::exchange(run.gangs, event.gangs);
+  exchange_devices(job, old, run);
+  run.terms = event.terms;
+  run.started = now_;
+  run.since = Instant::max();
+  run.expected_end = Instant::max();
+  for (const GangTerms& terms : run.terms) {
+    if (!terms.length) continue;
+    const Instant end = now_ + *terms.length;
+    run.expected_end = run.expected_end == Instant::max() ? end : std::max(run.expected_end, end);
+  }
+  job.epoch = event.epoch;
+  job.up = false;
+  ++job.usage.resizes;
+  count_usage(run, 1);
+  add_power(run);
+  ++changes_.freed;
+}
+
+void State::on(const ClockSet& event) {
+  Job& job = at(event.job);
+  RunningJob& run = running_at(event.job);
+  meter(job);
+  remove_power(run);
+  run.attained = run.attained_at(now_);
+  if (job.up) {
+    run.done = event.done;
+    run.since = now_;
+  }
+  run.terms[event.gang] = event.terms;
+  if (event.terms.length) run.expected_end = now_ + *event.terms.length;
+  add_power(run);
+}
+
+// --- Everything else ----------------------------------------------------------------------------
+
+void State::on(const LinkChanged& event) {
+  if (event.state.health > fleet_.view().link(event.link).health) ++changes_.freed;
+  fleet_.set_link(event.link, event.state);
+}
+
+void State::on(const PowerLimitSet& event) {
+  if (!caps_) return;
+  if (event.what == PowerLimitSet::What::kCap) {
+    caps_->set_cap(event.domain, event.limit);
+  } else {
+    caps_->set_supply(event.domain, event.limit);
+  }
+  ++changes_.freed;
+}
+
+void State::on(const PolicySet& event) {
+  const Result<Document> document = Document::parse(event.yaml, "policy");
+  Result<Policy> policy = read_policy(*document);
+  policy_ = *std::move(policy);
+  ++changes_.freed;
+}
+
+// Jobs follow their tenants by path; Core has made sure that each is still there.
+void State::on(const TenantsSet& event) {
+  const Result<Document> document = Document::parse(event.yaml, "tenants");
+  const Result<TenantsSpec> spec = read_tenants_spec(*document);
+  Result<TenantTree> tree = build_tenant_tree(*spec, *setup_.topology);
+  auto tenants = std::make_unique<const TenantTree>(*std::move(tree));
+  std::vector<JobUsage> by_tenant(tenants->size());
+  for (std::uint32_t t = 0; t < by_tenant_.size(); ++t) {
+    const auto found = tenants->find(tenants_->path(TenantId(t)));
+    by_tenant[found.value_or(TenantTree::root()).value()] += by_tenant_[t];
+  }
+  by_tenant_ = std::move(by_tenant);
+  usage_ = std::make_unique<TenantUsage>(*tenants);
+  for (Job& job : jobs_) {
+    job.tenant = tenants->find(tenants_->path(job.tenant)).value_or(TenantTree::root());
+    if (job.submission == nullptr || job.submission->request.tenant == job.tenant) continue;
+    auto moved = std::make_unique<Submission>(*job.submission);
+    moved->request.tenant = job.tenant;
+    job.submission = std::move(moved);
+  }
+  tenants_ = tenants.get();
+  own_tenants_ = std::move(tenants);
+  for (WaitingJob& waiting : waiting_) waiting.request = &at(waiting.id).submission->request;
+  for (RunningJob& run : running_) {
+    run.request = &at(run.id).submission->request;
+    count_usage(run, 1);
+  }
+  ++changes_.freed;
+}
+
+void State::on(const SlotsReserved& event) { slots_ = event.slots; }
+
+void State::on(const PlanFound& event) {
+  const std::shared_ptr<const PlanEntry> entry =
+      event.entry != nullptr ? event.entry : setup_.plans(event.key);
+  plans_.put(event.key, *entry);
+  ++changes_.plans;
+}
+
+void State::on(const DecisionDropped&) {}
+
+void State::on(const CancelAsked& event) { at(event.job).cancel = true; }
+
+void State::on(const MaintenanceSet& event) {
+  if (event.nodes.empty()) {
+    maintenance_.erase(event.window);
+  } else {
+    maintenance_[event.window] = {event.nodes, event.from, event.to};
+  }
+}
+
+void State::on(const IdleCauseSet& event) {
+  const auto to = static_cast<DeviceUse>(event.cause);
+  DeviceUse& now = idle_[event.type.value()];
+  ledger_.move({event.type, now, to, ledger_.count(event.type, now)}, now_);
+  now = to;
+}
+
+void State::on(const PassDone& event) {
+  last_pass_[static_cast<std::size_t>(event.kind)] = now_;
+  ++passes_;
+}
+
+void State::count_usage(const RunningJob& run, std::int64_t sign) {
+  for (const PlacedGang& gang : run.gangs) {
+    const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
+    usage_->apply({run.request->tenant, request.type, rank_of(*run.request),
+                   sign * static_cast<std::int64_t>(request.devices)});
+  }
+}
+
+void State::add_power(const RunningJob& run) {
+  if (!power_) return;
+  for (std::size_t i = 0; i < run.gangs.size(); ++i) {
+    power_->add(draws_of_gang(*setup_.power, run.gangs[i], run.terms[i].draw));
+  }
+}
+
+void State::remove_power(const RunningJob& run) {
+  if (!power_) return;
+  for (std::size_t i = 0; i < run.gangs.size(); ++i) {
+    power_->remove(draws_of_gang(*setup_.power, run.gangs[i], run.terms[i].draw));
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,217 @@
+// control/state.hpp - what control knows: jobs, nodes, tenants, power, plans, slots, meters.
+//
+// Made from a ControlSetup; apply() is the only way to change it, so applying a log again gives the
+// same state (digest() says so). Read by Core to decide, by passes through situation(), by reports.
+// One thread. Invariant: see check_invariants (control/invariants.hpp). Cost of an event:
+// O(what it names), plus O(waiting) where the queue is not in the order of submission.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/event.hpp"
+#include "control/ledger.hpp"
+#include "control/setup.hpp"
+#include "fleet/fleet.hpp"
+
+namespace orrery {
+
+/// A node's life, beside what the fleet shows of it.
+struct NodeRecord {
+  std::uint64_t boot = 0;
+  NodeHealth health = NodeHealth::kReady;
+  bool spare = false;
+  bool lemon = false;
+  std::uint32_t faults = 0;  ///< within the window that ends with the last
+  Instant last_fault;
+};
+
+/// Devices whose ranks may still run though their job has let go of them: of a lost node, or of an
+/// earlier epoch.
+struct Ghost {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::uint32_t epoch = 0;
+  NodeDevices at;
+  HostNeeds host;
+  std::uint16_t share = kWholeDevice;
+};
+
+struct Maintenance {
+  std::vector<NodeId> nodes;
+  Instant from;
+  Instant to;
+};
+
+class State {
+ public:
+  explicit State(const ControlSetup& setup);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  /// Precondition: `at` is not before that of the event before, and the event fits the state.
+  void apply(Instant at, const Event& event);
+
+  [[nodiscard]] const ControlSetup& setup() const { return setup_; }
+  [[nodiscard]] const Policy& policy() const { return policy_; }
+  [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
+
+  [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
+  [[nodiscard]] const Job& job(JobId id) const { return jobs_[id.value()]; }
+  [[nodiscard]] bool has(JobId id) const { return id.valid() && id.value() < jobs_.size(); }
+  /// Precondition: it holds devices.
+  [[nodiscard]] const RunningJob& running(JobId id) const { return running_[job(id).at]; }
+  [[nodiscard]] std::span<const RunningJob> running() const { return running_; }
+  [[nodiscard]] std::span<const WaitingJob> waiting() const { return waiting_; }
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  [[nodiscard]] const std::set<JobId>& held_jobs() const { return held_; }
+  /// Jobs that wait for this one to finish.
+  [[nodiscard]] std::span<const JobId> after(JobId id) const;
+  /// Of an array, how many of its jobs are neither held nor ended.
+  [[nodiscard]] std::uint32_t active(ArrayId array) const;
+  /// The held jobs of an array, ascending.
+  [[nodiscard]] std::vector<JobId> held_of(ArrayId array) const;
+
+  [[nodiscard]] const NodeRecord& node(NodeId id) const { return nodes_[id.value()]; }
+  /// Nodes kept back, ready or not, ascending.
+  [[nodiscard]] const std::set<NodeId>& spares() const { return spares_; }
+  /// Jobs with devices on a node, ascending. O(devices of the node), more where devices are shared.
+  [[nodiscard]] std::vector<JobId> jobs_on(NodeId id) const;
+  [[nodiscard]] std::span<const Ghost> ghosts() const { return ghosts_; }
+  [[nodiscard]] const std::map<std::uint32_t, Maintenance>& maintenance() const {
+    return maintenance_;
+  }
+
+  [[nodiscard]] const Fleet& fleet() const { return fleet_; }
+  [[nodiscard]] const TenantTree& tenants() const { return *tenants_; }
+  [[nodiscard]] const PlanTable& plans() const { return plans_; }
+  [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] DeviceUse idle_cause(FleetTypeId type) const { return idle_[type.value()]; }
+  [[nodiscard]] bool compiled(std::uint32_t program, FleetTypeId type) const {
+    return compiled_.contains({program, type});
+  }
+  [[nodiscard]] std::optional<JobId> answered(const std::string& request_id) const;
+  [[nodiscard]] std::span<const Reservation> slots() const { return slots_; }
+  [[nodiscard]] const Changes& changes() const { return changes_; }
+  [[nodiscard]] std::optional<Instant> last_pass(PassKind kind) const {
+    return last_pass_[static_cast<std::size_t>(kind)];
+  }
+  /// Passes of either kind up to now.
+  [[nodiscard]] std::uint64_t passes() const { return passes_; }
+  [[nodiscard]] std::size_t ended_jobs() const { return ended_; }
+
+  /// What a pass at `now` rests on. Valid until the next event.
+  [[nodiscard]] Situation situation(Instant now) const;
+
+  /// What a job has used up to `now`.
+  [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
+  /// Of all jobs, and of a tenant's own, as far as they were metered.
+  [[nodiscard]] const JobUsage& total() const { return total_; }
+  [[nodiscard]] std::span<const JobUsage> by_tenant() const { return by_tenant_; }
+
+ private:
+  friend class StateCheck;
+
+  void on(const JobSubmitted& event);
+  void on(const JobReleased& event);
+  void on(const JobStarted& event);
+  void on(const JobRunning& event);
+  void on(const JobResized& event);
+  void on(const ClockSet& event);
+  void on(const JobStopping& event);
+  void on(const DevicesFreed& event);
+  void on(const JobRequeued& event);
+  void on(const JobEnded& event);
+  void on(const NodeChanged& event);
+  void on(const NodeBooted& event);
+  void on(const SpareSet& event);
+  void on(const LinkChanged& event);
+  void on(const PowerLimitSet& event);
+  void on(const TenantsSet& event);
+  void on(const PolicySet& event);
+  void on(const SlotsReserved& event);
+  void on(const PlanFound& event);
+  void on(const DecisionDropped& event);
+  void on(const MaintenanceSet& event);
+  void on(const LemonFound& event);
+  void on(const IdleCauseSet& event);
+  void on(const PassDone& event);
+  void on(const CancelAsked& event);
+
+  Job& at(JobId id) { return jobs_[id.value()]; }
+  RunningJob& running_at(JobId id) { return running_[at(id).at]; }
+  void set_phase(Job& job, JobPhase phase);
+  void leave_queue(Job& job);
+  void leave_running(Job& job);
+  /// Closes the meter of a job: what it held since, at the rates it had.
+  void meter(Job& job);
+  [[nodiscard]] JobUsage since_metered(const Job& job, Instant now) const;
+  void settle(Job& job, const Progress& progress);
+  void count_usage(const RunningJob& run, std::int64_t sign);
+  void add_power(const RunningJob& run);
+  void remove_power(const RunningJob& run);
+
+  void hold_devices(const RunningJob& run, const PlacedGang& gang, DeviceUse use);
+  void release(const Ghost& part, DeviceUse from);
+  void set_owner(const NodeDevices& at, JobId job);
+  void move_use(NodeId node, std::uint64_t devices, std::pair<DeviceUse, DeviceUse> uses);
+  void move_use(RunningJob& run, DeviceUse to);
+  void hold_part(JobId job, const Ghost& part, DeviceUse use);
+  void exchange_devices(Job& job, std::span<const PlacedGang> old, const RunningJob& run);
+  [[nodiscard]] DeviceUse free_use(NodeId node) const;
+  void edit_node(NodeId id, const NodeRecord& record);
+  void note_end(Job& job);
+
+  const ControlSetup& setup_;
+  Instant now_;
+  std::uint64_t version_ = 0;
+  Policy policy_;
+  std::unique_ptr<const TenantTree> own_tenants_;  ///< once they were set
+  const TenantTree* tenants_;
+  std::deque<Job> jobs_;             ///< by id
+  std::vector<WaitingJob> waiting_;  ///< in the order of submission, then id
+  std::vector<RunningJob> running_;
+  std::set<JobId> held_;
+  std::map<JobId, std::vector<JobId>> after_;
+  struct Array {
+    std::uint32_t active = 0;
+    std::set<JobId> held;
+  };
+  std::map<ArrayId, Array> arrays_;
+  std::map<std::string, std::pair<JobId, Instant>> requests_;
+  std::deque<std::pair<Instant, std::string>> request_ages_;
+
+  Fleet fleet_;
+  std::vector<NodeRecord> nodes_;
+  std::set<NodeId> spares_;
+  std::vector<JobId> owner_;  ///< by device; of shared ones the last to come
+  std::vector<Ghost> ghosts_;
+  std::map<std::uint32_t, Maintenance> maintenance_;
+
+  std::unique_ptr<TenantUsage> usage_;
+  std::optional<PowerCaps> caps_;
+  std::optional<PowerBudget> power_;
+  PlanTable plans_;
+  std::set<std::pair<std::uint32_t, FleetTypeId>> compiled_;
+  std::vector<float> risk_;  ///< by node; empty while no node is a lemon
+  std::vector<Reservation> slots_;
+  Changes changes_;
+  std::array<std::optional<Instant>, 2> last_pass_;
+  std::uint64_t passes_ = 0;
+  std::size_t ended_ = 0;
+
+  Ledger ledger_;
+  std::vector<DeviceUse> idle_;  ///< by type
+  JobUsage total_;
+  std::vector<JobUsage> by_tenant_;
+};
+
+}  // namespace orrery

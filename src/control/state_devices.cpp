@@ -1,0 +1,242 @@
+// Devices and nodes of the state: who holds what, and what it counts as.
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.hpp"
+#include "control/state.hpp"
+#include "scheduler/taking.hpp"
+
+namespace orrery {
+namespace {
+
+/// Part of a gang on one node.
+Allocation part_of(const NodeDevices& at, std::uint16_t share) {
+  Allocation part;
+  part.ranks.push_back(at);
+  part.share = share;
+  return part;
+}
+
+template <class Visit>
+void for_each_device(const Topology& topology, const NodeDevices& at, Visit&& visit) {
+  const std::uint32_t first = topology.place(at.node).first_device.value();
+  for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
+    visit(DeviceId(first + static_cast<std::uint32_t>(std::countr_zero(left))));
+  }
+}
+
+}  // namespace
+
+DeviceUse State::free_use(NodeId node) const {
+  const NodeRecord& record = nodes_[node.value()];
+  switch (record.health) {
+    case NodeHealth::kReady:
+      return record.spare ? DeviceUse::kSpare : idle_[fleet_.topology().group(node).type.value()];
+    case NodeHealth::kDraining:
+    case NodeHealth::kDrained:
+      return DeviceUse::kDraining;
+    case NodeHealth::kQuarantined:
+    case NodeHealth::kRepairing:
+      return DeviceUse::kRepair;
+    case NodeHealth::kJoining:
+    case NodeHealth::kSuspect:
+    case NodeHealth::kLost:
+      return DeviceUse::kDown;
+  }
+  return DeviceUse::kDown;
+}
+
+void State::move_use(NodeId node, std::uint64_t devices, std::pair<DeviceUse, DeviceUse> uses) {
+  ledger_.move({fleet_.topology().group(node).type, uses.first, uses.second,
+                static_cast<std::uint32_t>(std::popcount(devices))},
+               now_);
+}
+
+// Shared devices count as useful as long as anybody is on them.
+void State::move_use(RunningJob& run, DeviceUse to) {
+  for (const PlacedGang& gang : run.gangs) {
+    if (gang.allocation.share < kWholeDevice) continue;
+    if (gang.allocation.ranks.empty()) continue;
+    const FleetTypeId type = fleet_.topology().group(gang.allocation.ranks.front().node).type;
+    ledger_.move({type, at(run.id).use, to, gang.allocation.devices()}, now_);
+  }
+  at(run.id).use = to;
+}
+
+void State::set_owner(const NodeDevices& at, JobId job) {
+  for_each_device(fleet_.topology(), at, [&](DeviceId device) { owner_[device.value()] = job; });
+}
+
+void State::hold_part(JobId job, const Ghost& part, DeviceUse use) {
+  bool first = true;
+  if (part.share < kWholeDevice) {
+    const DeviceId device = detail::shared_device(fleet_.topology(), part.at);
+    first = fleet_.view().shared(device) == 0;
+    use = DeviceUse::kUseful;
+  }
+  const DeviceUse was = free_use(part.at.node);
+  take(fleet_, part_of(part.at, part.share), part.host);
+  set_owner(part.at, job);
+  if (first) move_use(part.at.node, part.at.devices, {was, use});
+}
+
+void State::hold_devices(const RunningJob& run, const PlacedGang& gang, DeviceUse use) {
+  for (const NodeDevices& at : gang.allocation.ranks) {
+    hold_part(run.id, {run.id, 0, 0, at, gang.host, gang.allocation.share}, use);
+  }
+  for (const NodeDevices& at : gang.allocation.idle) {
+    hold_part(run.id, {run.id, 0, 0, at, {}, kWholeDevice}, DeviceUse::kExclusive);
+  }
+}
+
+void State::release(const Ghost& part, DeviceUse from) {
+  give_back(fleet_, part_of(part.at, part.share), part.host);
+  if (part.share < kWholeDevice) {
+    const DeviceId device = detail::shared_device(fleet_.topology(), part.at);
+    if (fleet_.view().shared(device) != 0) return;
+    from = DeviceUse::kUseful;
+  }
+  set_owner(part.at, JobId());
+  move_use(part.at.node, part.at.devices, {from, free_use(part.at.node)});
+}
+
+// What both have stays; what only the new one has was free; what only the old one had is let go of
+// when its ranks of the older epoch are reported gone.
+void State::exchange_devices(Job& job, std::span<const PlacedGang> old, const RunningJob& run) {
+  std::map<NodeId, std::uint64_t> had;
+  HostNeeds host;
+  std::uint16_t share = kWholeDevice;
+  for (const PlacedGang& gang : old) {
+    host = gang.host;
+    share = gang.allocation.share;
+    for (const NodeDevices& at : gang.allocation.ranks) had[at.node] |= at.devices;
+  }
+  const DeviceUse was = std::exchange(job.use, DeviceUse::kStarting);
+  for (const PlacedGang& gang : run.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      std::uint64_t& mine = had[at.node];
+      const std::uint64_t more = at.devices & ~mine;
+      const std::uint64_t kept = at.devices & mine;
+      if (kept != 0) move_use(at.node, kept, {was, job.use});
+      if (more != 0) {
+        hold_part(job.id, {job.id, 0, 0, {at.node, more}, gang.host, share}, job.use);
+      }
+      mine &= ~at.devices;
+    }
+  }
+  for (const auto& [node, devices] : had) {
+    if (devices == 0) continue;
+    ghosts_.push_back({job.id, job.attempt, job.epoch, {node, devices}, host, share});
+    move_use(node, devices, {was, DeviceUse::kStopping});
+  }
+}
+
+void State::on(const DevicesFreed& event) {
+  const auto named = [&](NodeId node) {
+    return event.nodes.empty() ||
+           std::find(event.nodes.begin(), event.nodes.end(), node) != event.nodes.end();
+  };
+  ++changes_.freed;
+  Job& job = at(event.job);
+  const auto gone = [&](const Ghost& ghost) {
+    const bool older =
+        ghost.attempt < job.attempt || ghost.epoch < job.epoch || !holds_devices(job.phase);
+    if (ghost.job != event.job || ghost.attempt > event.attempt || !older) return false;
+    if (!named(ghost.at.node)) return false;
+    const bool of_running = holds_devices(job.phase) && ghost.attempt == job.attempt;
+    release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
+    return true;
+  };
+  std::erase_if(ghosts_, gone);
+  if (job.phase != JobPhase::kStopping || event.attempt != job.attempt) return;
+  meter(job);
+  RunningJob& run = running_at(event.job);
+  remove_power(run);
+  for (PlacedGang& gang : run.gangs) {
+    std::erase_if(gang.allocation.ranks, [&](const NodeDevices& at) {
+      if (!named(at.node)) return false;
+      release({job.id, 0, 0, at, gang.host, gang.allocation.share}, DeviceUse::kStopping);
+      return true;
+    });
+    if (!gang.allocation.ranks.empty()) continue;
+    for (const NodeDevices& at : gang.allocation.idle) {
+      release({job.id, 0, 0, at, {}, kWholeDevice}, DeviceUse::kExclusive);
+    }
+    gang.allocation.idle.clear();
+  }
+  add_power(run);
+}
+
+std::vector<JobId> State::jobs_on(NodeId id) const {
+  std::vector<JobId> jobs;
+  const Topology& topology = fleet_.topology();
+  const std::uint32_t first = topology.place(id).first_device.value();
+  bool shared = false;
+  for (std::uint32_t d = first; d < first + topology.group(id).devices; ++d) {
+    if (owner_[d].valid()) jobs.push_back(owner_[d]);
+    shared = shared || fleet_.view().shared(DeviceId(d)) != 0;
+  }
+  for (const RunningJob& run : running_) {
+    if (!shared) break;
+    for (const PlacedGang& gang : run.gangs) {
+      for (const NodeDevices& at : gang.allocation.ranks) {
+        if (at.node == id) jobs.push_back(run.id);
+      }
+    }
+  }
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
+void State::edit_node(NodeId id, const NodeRecord& record) {
+  const DeviceUse was = free_use(id);
+  const bool could = nodes_[id.value()].health == NodeHealth::kReady && !nodes_[id.value()].spare;
+  nodes_[id.value()] = record;
+  move_use(id, fleet_.view().node(id).free_mask, {was, free_use(id)});
+  const bool spare = record.health == NodeHealth::kReady && record.spare;
+  fleet_.set_health(id, spare ? NodeHealth::kDrained : record.health);
+  if (!could && record.health == NodeHealth::kReady && !spare) ++changes_.freed;
+}
+
+void State::on(const NodeChanged& event) {
+  NodeRecord record = nodes_[event.node.value()];
+  record.health = event.health;
+  if (event.blame.layer != FaultLayer::kNone) {
+    const bool lately = now_ - record.last_fault <= setup_.timing.lemon_window;
+    record.faults = record.faults > 0 && lately ? record.faults + 1 : 1;
+    record.last_fault = now_;
+  }
+  edit_node(event.node, record);
+}
+
+// Whatever ran there is gone with the old boot.
+void State::on(const NodeBooted& event) {
+  nodes_[event.node.value()].boot = event.boot;
+  std::erase_if(ghosts_, [&](const Ghost& ghost) {
+    if (ghost.at.node != event.node) return false;
+    const Job& job = at(ghost.job);
+    const bool of_running = holds_devices(job.phase) && ghost.attempt == job.attempt;
+    release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
+    return true;
+  });
+}
+
+void State::on(const SpareSet& event) {
+  NodeRecord record = nodes_[event.node.value()];
+  record.spare = event.spare;
+  if (event.spare) {
+    spares_.insert(event.node);
+  } else {
+    spares_.erase(event.node);
+  }
+  edit_node(event.node, record);
+}
+
+void State::on(const LemonFound& event) {
+  if (risk_.empty()) risk_.assign(nodes_.size(), 1.0F);
+  nodes_[event.node.value()].lemon = true;
+  risk_[event.node.value()] = static_cast<float>(event.faults + 1);
+}
+
+}  // namespace orrery

@@ -1,0 +1,111 @@
+// What jobs use: devices, energy, money, carbon, work lost.
+#include <algorithm>
+
+#include "control/state.hpp"
+
+namespace orrery {
+namespace {
+
+/// What a job's devices draw and cost a second, together.
+struct Rates {
+  double watts = 0;
+  double dollars = 0;  ///< hire, and electricity where it is paid beside it
+  double co2_grams = 0;
+};
+
+struct Span {
+  Instant from;
+  Instant to;
+};
+
+Rates rates_of(const ControlSetup& setup, const RunningJob& run, const Span& span) {
+  Rates rates;
+  if (setup.costs == nullptr) return rates;
+  const Topology& topology = *setup.topology;
+  for (std::size_t i = 0; i < run.gangs.size(); ++i) {
+    const Allocation& allocation = run.gangs[i].allocation;
+    if (allocation.ranks.empty()) continue;
+    const NodeId node = allocation.ranks.front().node;
+    const DomainId site = topology.ancestor(topology.place(node).rack, Level::kSite);
+    const DeviceCosts* costs = setup.costs->find(topology.group(node).type, site);
+    if (costs == nullptr) continue;
+    Watts draw = run.terms[i].draw;
+    if (draw <= Watts()) draw = costs->training().value_or(Watts());
+    const double devices = allocation.devices() * (allocation.share / double{kWholeDevice});
+    const double meter = draw.value() * costs->pue * devices;
+    const DollarsPerJoule price = setup.electricity != nullptr
+                                      ? setup.electricity->mean(span.from, span.to)
+                                      : costs->electricity;
+    const GramsCo2PerJoule carbon =
+        setup.carbon != nullptr ? setup.carbon->mean(span.from, span.to) : costs->carbon;
+    rates.watts += draw.value() * devices;
+    rates.dollars += costs->hire.value_or(DollarsPerSecond()).value() * devices;
+    if (costs->owned) rates.dollars += meter * price.value();
+    rates.co2_grams += meter * carbon.value();
+  }
+  return rates;
+}
+
+}  // namespace
+
+JobUsage& JobUsage::operator+=(const JobUsage& other) {
+  waited += other.waited;
+  devices += other.devices;
+  lost += other.lost;
+  idle += other.idle;
+  joules += other.joules;
+  dollars += other.dollars;
+  co2_grams += other.co2_grams;
+  preemptions += other.preemptions;
+  faults += other.faults;
+  program_faults += other.program_faults;
+  resizes += other.resizes;
+  return *this;
+}
+
+JobUsage State::since_metered(const Job& job, Instant now) const {
+  JobUsage used;
+  const RunningJob& run = running_[job.at];
+  const Duration time = now - job.metered;
+  if (time <= Duration()) return used;
+  used.devices = static_cast<DeviceTime>(run.devices()) * time.count_ns();
+  if (!job.up) used.idle = used.devices;
+  const Rates rates = rates_of(setup_, run, {job.metered, now});
+  used.joules = rates.watts * time.count_seconds();
+  used.dollars = rates.dollars * time.count_seconds();
+  used.co2_grams = rates.co2_grams * time.count_seconds();
+  return used;
+}
+
+void State::meter(Job& job) {
+  job.usage += since_metered(job, now_);
+  job.metered = now_;
+}
+
+JobUsage State::usage_of(JobId id, Instant now) const {
+  JobUsage used = job(id).usage;
+  if (holds_devices(job(id).phase)) used += since_metered(job(id), now);
+  if (job(id).phase <= JobPhase::kQueued) used.waited += now - job(id).since;
+  return used;
+}
+
+// Time counted as useful is laid where it belongs once the executor has said what became of it.
+void State::settle(Job& job, const Progress& progress) {
+  const RunningJob& run = running_[job.at];
+  for (const PlacedGang& gang : run.gangs) {
+    const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
+    if (request.share < kWholeDevice) continue;
+    const auto devices = static_cast<DeviceTime>(request.devices);
+    const std::array<std::pair<DeviceUse, Duration>, 3> parts{
+        {{DeviceUse::kLost, progress.lost},
+         {DeviceUse::kSaving, progress.saving},
+         {DeviceUse::kUndetected, progress.undetected}}};
+    for (const auto& [use, time] : parts) {
+      const DeviceTime asked = devices * time.count_ns();
+      const DeviceTime left = ledger_.recount({request.type, DeviceUse::kUseful, use, asked}, now_);
+      (use == DeviceUse::kLost ? job.usage.lost : job.usage.idle) += asked - left;
+    }
+  }
+}
+
+}  // namespace orrery

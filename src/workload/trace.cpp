@@ -1,0 +1,32 @@
+#include "workload/trace.hpp"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+bool before(const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; }
+
+}  // namespace
+
+Instant Trace::first_submit() const {
+  const auto job = std::min_element(jobs.begin(), jobs.end(), before);
+  return job == jobs.end() ? Instant() : job->submit;
+}
+
+Instant Trace::last_submit() const {
+  const auto job = std::max_element(jobs.begin(), jobs.end(), before);
+  return job == jobs.end() ? Instant() : job->submit;
+}
+
+double accelerator_seconds(const TraceJob& job) {
+  return job.run.count_seconds() * job.accelerators * job.share / 1000.0;
+}
+
+double Trace::accelerator_seconds() const {
+  double sum = 0;
+  for (const TraceJob& job : jobs) sum += orrery::accelerator_seconds(job);
+  return sum;
+}
+
+}  // namespace orrery

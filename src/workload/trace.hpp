@@ -1,0 +1,94 @@
+// workload/trace.hpp - the jobs somebody's cluster once ran, as the twin replays them.
+//
+// Built by workload/trace_reader.hpp from a file or by workload/trace_generator.hpp from published
+// statistics; a plain value. What a format does not tell keeps its default.
+// Invariant: jobs stand in the order of the file, which need not be that of their submits, and a
+// row that stands twice is there twice. Cost: about 350 bytes a job.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/field_reader.hpp"
+#include "base/time.hpp"
+
+namespace orrery {
+
+struct JobSpec;
+enum class JobKind : std::uint8_t;
+
+/// How a job ended when it was recorded. Cancelled is a normal end.
+enum class TraceStatus : std::uint8_t { kUnknown, kCompleted, kCancelled, kFailed };
+
+inline std::array<EnumWord<TraceStatus>, 4> enum_words(TraceStatus) {
+  return {{{"unknown", TraceStatus::kUnknown},
+           {"completed", TraceStatus::kCompleted},
+           {"cancelled", TraceStatus::kCancelled},
+           {"failed", TraceStatus::kFailed}}};
+}
+
+struct TraceJob {
+  std::string name;  ///< as in the file, else the number of its row, from 1
+  std::string user;
+  std::string tenant;  ///< virtual cluster, group or class of service
+  std::string model;   ///< and of Gavel the whole job type, "LM (batch size 80)"
+  std::string types;   ///< accelerators wished for, as written; empty: any
+
+  /// Since the trace's own epoch; wall-clock times are Unix time.
+  Instant submit;
+  /// At the speed of the machine that was recorded. Zero also where the format tells none (gavel,
+  /// sia): it then follows from steps and a throughput.
+  Duration run;
+  std::optional<Duration> limit;  ///< asked for, after which the job is ended
+  std::optional<Instant> deadline;
+
+  std::uint32_t accelerators = 1;  ///< of the gang; 0: a job of CPUs alone
+  /// An elastic job runs on any number between these; both 0: on `accelerators` alone.
+  std::uint32_t accelerators_min = 0;
+  std::uint32_t accelerators_max = 0;
+  std::uint16_t share = 1000;  ///< thousandths of its accelerator; below 1000 only for one
+  TraceStatus status = TraceStatus::kUnknown;
+  std::optional<JobKind> kind;
+
+  std::uint32_t cpu_millicores = 0;  ///< of the whole job; 0: not told, as for the memory
+  std::uint64_t memory_mib = 0;
+  std::uint64_t batch_size = 0;
+  std::int32_t priority = 0;
+  double weight = 1;  ///< of a fair share
+  double slo = 0;     ///< finish within this many times the run time; 0: no such wish
+
+  std::uint64_t steps = 0;                ///< iterations of the whole job
+  Duration step_time;                     ///< of one, alone
+  std::array<Duration, 3> stage_times{};  ///< of one step: storage, CPU, accelerator
+
+  std::shared_ptr<const JobSpec> spec;  ///< where the file gives all that a person would ask for
+  int line = 0;                         ///< of the file; 0: generated
+};
+
+/// A row that could not be read and was left out.
+struct SkippedRow {
+  SourcePosition where;
+  std::string reason;
+};
+
+struct Trace {
+  std::vector<TraceJob> jobs;
+  std::vector<SkippedRow> skipped;
+
+  /// The earliest and the latest submit; zero without jobs. O(jobs).
+  [[nodiscard]] Instant first_submit() const;
+  [[nodiscard]] Instant last_submit() const;
+
+  /// Accelerator-seconds of all jobs: run time x accelerators x share. O(jobs).
+  [[nodiscard]] double accelerator_seconds() const;
+};
+
+/// Accelerator-seconds of one job.
+[[nodiscard]] double accelerator_seconds(const TraceJob& job);
+
+}  // namespace orrery

@@ -1,0 +1,14 @@
+// workload/trace_formats.hpp - the columns of every trace format that is a table, and what they say
+// of a job.
+#pragma once
+
+#include "workload/trace_options.hpp"
+#include "workload/trace_table.hpp"
+
+namespace orrery {
+
+/// Precondition: the format is not kOrrery, which is no table. The table lives as long as the
+/// program.
+[[nodiscard]] const TraceTable& trace_table(TraceFormat format);
+
+}  // namespace orrery

@@ -1,0 +1,52 @@
+// workload/trace_options.hpp - which trace is meant and how much of it: plain values that whoever
+// reads a trace fills in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+
+namespace orrery {
+
+enum class TraceFormat : std::uint8_t {
+  kPhilly,    ///< Philly, Helios and the like: CSV with submit, duration and GPUs
+  kSwf,       ///< Standard Workload Format of the Parallel Workloads Archive, version 2.2
+  kGavel,     ///< tab-separated job types and steps
+  kOpenb,     ///< pods of Alibaba's cluster-trace-gpu-v2023
+  kMuri,      ///< times in milliseconds, with iterations and stages
+  kTiresias,  ///< the same in seconds, without stages
+  kSia,       ///< applications without run times
+  kOrrery,    ///< our own, YAML or JSON
+};
+
+inline constexpr std::array<std::string_view, 8> kTraceFormatWords = {
+    "philly", "swf", "gavel", "openb", "muri", "tiresias", "sia", "orrery"};
+
+[[nodiscard]] std::string_view word_of(TraceFormat format);
+/// Errors (without position): no such format; names the nearest.
+[[nodiscard]] Result<TraceFormat> trace_format(std::string_view word);
+
+struct TraceOptions {
+  std::optional<TraceFormat> format;  ///< none: guessed from the first line
+  /// Keeps the rows whose cell in the named column of the file is exactly `value`; all must hold.
+  struct Where {
+    std::string column;
+    std::string value;
+  };
+  std::vector<Where> where;
+  std::optional<Instant> from;  ///< of submits, inclusive, like `to`
+  std::optional<Instant> to;
+  enum class BadRows : std::uint8_t { kError, kSkip } bad_rows = BadRows::kError;
+
+  [[nodiscard]] bool within(Instant submit) const {
+    return (!from || submit >= *from) && (!to || submit <= *to);
+  }
+};
+
+}  // namespace orrery

@@ -1,0 +1,108 @@
+#include "workload/trace_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/document.hpp"
+#include "base/gzip.hpp"
+#include "base/nearest_name.hpp"
+#include "base/utf8.hpp"
+#include "workload/trace_file.hpp"
+#include "workload/trace_formats.hpp"
+#include "workload/trace_text.hpp"
+
+namespace orrery {
+namespace {
+
+// From the columns that only one format has to those that many have.
+constexpr std::array<TraceFormat, 5> kNamedTables = {TraceFormat::kOpenb, TraceFormat::kMuri,
+                                                     TraceFormat::kTiresias, TraceFormat::kSia,
+                                                     TraceFormat::kPhilly};
+
+bool has_cells(std::string_view line, TraceFormat format) {
+  const TraceTable& table = trace_table(format);
+  std::vector<std::string_view> cells;
+  return split_cells(line, table.separator, cells) && cells.size() == table.columns.size();
+}
+
+std::optional<TraceFormat> format_of(std::string_view line) {
+  if (line.starts_with(';') || has_cells(line, TraceFormat::kSwf)) return TraceFormat::kSwf;
+  if (has_cells(line, TraceFormat::kGavel)) return TraceFormat::kGavel;
+  std::vector<std::string_view> names;
+  if (split_cells(line, ',', names)) {
+    for (const TraceFormat format : kNamedTables) {
+      if (TraceHeader::from_names(trace_table(format), names, {})) return format;
+    }
+  }
+  constexpr std::array<std::string_view, 6> kOurs = {"apiVersion", "kind", "name", "{", "#", "---"};
+  const auto begins = [&](std::string_view word) { return line.starts_with(word); };
+  if (std::any_of(kOurs.begin(), kOurs.end(), begins)) return TraceFormat::kOrrery;
+  return std::nullopt;
+}
+
+Result<Trace> read_text(std::string_view text, const std::string& file,
+                        const TraceOptions& options) {
+  std::optional<TraceFormat> format = options.format;
+  if (!format) {
+    const Result<TraceFormat> guessed = guess_trace_format(text, file);
+    if (!guessed) return tl::unexpected<Error>(guessed.error());
+    format = *guessed;
+  }
+  if (*format == TraceFormat::kOrrery) return read_trace_file(text, file, options);
+  return read_trace_table(trace_table(*format), text, file, options);
+}
+
+}  // namespace
+
+std::string_view word_of(TraceFormat format) {
+  return kTraceFormatWords[static_cast<std::size_t>(format)];
+}
+
+Result<TraceFormat> trace_format(std::string_view word) {
+  const auto found = std::find(kTraceFormatWords.begin(), kTraceFormatWords.end(), word);
+  if (found != kTraceFormatWords.end()) {
+    return static_cast<TraceFormat>(found - kTraceFormatWords.begin());
+  }
+  return input_error(
+      {}, fmt::format("\"{}\" is no format of traces{}; expected one of {}", printable(word, 40),
+                      did_you_mean(word, kTraceFormatWords), fmt::join(kTraceFormatWords, ", ")));
+}
+
+Result<TraceFormat> guess_trace_format(std::string_view text, const std::string& file) {
+  TraceLines lines(without_byte_order_mark(text));
+  if (!lines.next()) return input_error({file, 1, 1}, "the file is empty, expected a trace");
+  const SourcePosition where{file, lines.number(), 1};
+  if (Status fine = check_trace_line(lines.line(), where); !fine) return forward_error(fine);
+  if (const std::optional<TraceFormat> format = format_of(lines.line())) return *format;
+  return input_error(
+      where, fmt::format("\"{}\" is the first line of no known format of traces; expected "
+                         "one of {}, or a format said beside the file",
+                         printable(trimmed(lines.line()), 60), fmt::join(kTraceFormatWords, ", ")));
+}
+
+Result<Instant> parse_trace_time(std::string_view text) {
+  if (looks_like_wall_clock(text)) return parse_wall_clock(text);
+  const std::optional<std::int64_t> ns = parse_nanoseconds(text, TimeUnit::kSeconds);
+  if (ns) return Instant::from_ns(*ns);
+  return input_error({}, fmt::format("\"{}\" is not a time; expected \"2017-10-01T00:00:00\" or "
+                                     "seconds since the trace's epoch",
+                                     printable(text, 40)));
+}
+
+Result<Trace> read_trace(std::string_view bytes, const std::string& file,
+                         const TraceOptions& options) {
+  if (!is_gzip(bytes)) return read_text(bytes, file, options);
+  Result<std::string> text = gunzip(bytes, kTraceBytesMax);
+  if (!text) return input_error({file, 0, 0}, std::move(text.error().message));
+  return read_text(*text, file, options);
+}
+
+Result<Trace> load_trace(const std::string& path, const TraceOptions& options) {
+  Result<std::string> bytes = read_file(path, kTraceBytesMax);
+  if (!bytes) return forward_error(bytes);
+  return read_trace(*bytes, path == "-" ? "<stdin>" : path, options);
+}
+
+}  // namespace orrery

@@ -1,0 +1,130 @@
+// workload/trace_table.hpp - traces that are tables: a line a job, cells by column.
+//
+// A TraceTable says which columns a format has, where their names stand and how a row becomes a
+// job (workload/trace_formats.hpp has one for each format); read_trace_table() does the rest.
+// A reader of rows asks for the cells it wants; the first thing wrong with a row stays, is reported
+// with its line and column, and everything asked for behind it is zero.
+// Cost: one pass over the text, about 1 us a row.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "workload/trace.hpp"
+#include "workload/trace_options.hpp"
+#include "workload/trace_text.hpp"
+
+namespace orrery {
+
+class TraceRow;
+
+/// A column a format knows, under any of up to four names. Columns a file has beside these are left
+/// alone.
+struct TraceColumn {
+  std::array<std::string_view, 4> names;
+  enum class Need : std::uint8_t { kRequired, kOptional } need = Need::kOptional;
+};
+
+struct TraceTable {
+  std::span<const TraceColumn> columns;
+  /// kInFile: the first line names the columns, in any order. kFixed: every line is a row of
+  /// exactly these columns.
+  enum class Header : std::uint8_t { kInFile, kFixed } header = Header::kInFile;
+  char separator = ',';      ///< ' ': runs of blanks
+  char comment = '\0';       ///< what a line that says nothing begins with
+  std::string_view missing;  ///< a cell that says nothing, beside an empty one
+  /// Of times without a unit in their column's name. None: seconds, but submits from 10^11 on are
+  /// milliseconds (as seconds they would be after the year 5000, as milliseconds before 1974).
+  std::optional<TimeUnit> unit;
+  void (*read)(TraceRow& row, TraceJob& job) = nullptr;
+};
+
+/// Which cell of a row is which column of the table.
+class TraceHeader {
+ public:
+  /// Of the names in a file's first line. Errors: a required column is missing, or one is there
+  /// twice. A name may end in the unit of its times: "submit_time (ms)", "duration_s".
+  [[nodiscard]] static Result<TraceHeader> from_names(const TraceTable& table,
+                                                      std::span<const std::string_view> names,
+                                                      const SourcePosition& where);
+  /// Of a table whose columns are fixed.
+  [[nodiscard]] static TraceHeader fixed(const TraceTable& table);
+
+  [[nodiscard]] const TraceTable& table() const { return *table_; }
+  [[nodiscard]] std::size_t cells() const { return names_.size(); }
+  /// The position of a column's cell; none: the file has no such column.
+  [[nodiscard]] std::optional<std::size_t> cell_of(std::size_t column) const {
+    return cells_[column];
+  }
+  [[nodiscard]] std::optional<TimeUnit> unit_of(std::size_t column) const { return units_[column]; }
+  [[nodiscard]] std::string_view name_of(std::size_t column) const;
+  /// The cell called `name`, in the file or by the format. Errors: none is; names the nearest.
+  [[nodiscard]] Result<std::size_t> find(std::string_view name, const std::string& file) const;
+
+ private:
+  const TraceTable* table_ = nullptr;
+  std::vector<std::string> names_;  ///< by cell
+  std::vector<std::optional<std::size_t>> cells_;
+  std::vector<std::optional<TimeUnit>> units_;
+};
+
+/// The cells of one line, asked for by the position of their column in the table.
+class TraceRow {
+ public:
+  TraceRow(const TraceHeader& header, const std::string& file) : header_(header), file_(file) {}
+
+  /// Moves on to another line, the `row`-th, from 1. False where it cannot be cut into the header's
+  /// cells; status() then says why.
+  bool begin(const TraceLines& lines, int row);
+
+  [[nodiscard]] int line() const { return line_number_; }
+  [[nodiscard]] int number() const { return row_; }
+  [[nodiscard]] std::string_view cell(std::size_t position) const { return cells_[position]; }
+
+  /// Whether the cell is there and says something.
+  [[nodiscard]] bool has(std::size_t column) const;
+  /// The cell's text; "" where it says nothing.
+  [[nodiscard]] std::string_view text(std::size_t column) const;
+  /// A time span of at most 100 years, not negative.
+  Duration duration(std::size_t column);
+  /// A point in time: a wall clock, or a number that is not negative.
+  Instant instant(std::size_t column);
+  /// A whole number from `low` to `high`; "8.0" is whole.
+  std::int64_t integer(std::size_t column, std::int64_t low, std::int64_t high);
+  /// Finite.
+  double number(std::size_t column);
+
+  /// Notes "NAME is "text", expected ...".
+  void fail(std::size_t column, std::string_view expected);
+
+  [[nodiscard]] bool ok() const { return status_.has_value(); }
+  [[nodiscard]] const Error& error() const { return status_.error(); }
+
+ private:
+  [[nodiscard]] TimeUnit unit_of(std::size_t column) const;
+  [[nodiscard]] SourcePosition place(std::string_view part) const;
+
+  const TraceHeader& header_;
+  const std::string& file_;
+  std::string_view line_;
+  int line_number_ = 0;
+  int row_ = 0;
+  std::vector<std::string_view> cells_;
+  /// Of submits, once the first number has told.
+  std::optional<TimeUnit> instant_unit_;
+  Status status_;
+};
+
+/// Every row of the text that the options let through.
+[[nodiscard]] Result<Trace> read_trace_table(const TraceTable& table, std::string_view text,
+                                             const std::string& file, const TraceOptions& options);
+
+}  // namespace orrery
