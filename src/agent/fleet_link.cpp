@@ -19,7 +19,12 @@ Duration renewal_interval(const Lease& lease) {
 }  // namespace
 
 FleetLink::FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known, Instant now)
-    : setup_(setup), watch_(setup.nodes, setup.heartbeats, now), contacts_(setup.nodes) {
+    : setup_(setup),
+      watch_(setup.boots.size(), setup.heartbeats, now),
+      contacts_(setup.boots.size()) {
+  for (std::size_t at = 0; at < contacts_.size(); ++at) {
+    contacts_[at].agent = {NodeId::at(at), setup.boots[at], 0};
+  }
   for (const KnownAttempt& attempt : known) restore(attempt, now);
 }
 
@@ -83,7 +88,6 @@ LinkedMember& FleetLink::add_member(LinkedAttempt& attempt, const NodeRanks& ran
 void FleetLink::set_members(LinkedAttempt& attempt, const LaunchPlan& plan) {
   attempt.grace = plan.grace;
   attempt.lease = plan.lease;
-  attempt.on_loss = plan.on_loss;
   attempt.runners = static_cast<std::uint32_t>(plan.nodes.size());
   attempt.up = 0;
   attempt.done = 0;
@@ -170,9 +174,7 @@ void FleetLink::repair(const RepairNode& action, Instant now) {
 
 OrderStamp FleetLink::order(NodeId node, OrderKind what) {
   const OrderStamp stamp{setup_.term, ++sequence_};
-  AgentIdentity to = contact(node).agent;
-  to.node = node;
-  effects_.emplace_back(Order{setup_.cluster, stamp, to, std::move(what)});
+  effects_.emplace_back(Order{setup_.cluster, stamp, contact(node).agent, std::move(what)});
   return stamp;
 }
 
@@ -254,7 +256,9 @@ void FleetLink::ask(NodeId node, Instant now) {
 }
 
 void FleetLink::note_alive(NodeId node, Instant now) {
-  if (watch_.heard(node, now) != NodeHealth::kReady) tell(NodeHeard{node, NodeHealth::kReady, 0});
+  const NodeHealth before = watch_.heard(node, now);
+  if (before == NodeHealth::kSuspect) tell(NodeHeard{node, NodeHealth::kReady, 0});
+  if (before == NodeHealth::kLost) tell(NodeJoined{node, contact(node).agent.boot});
 }
 
 void FleetLink::acknowledge(const Report& report) {
@@ -283,6 +287,7 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
   if (node.awaiting == 0 || hello.answers != node.awaiting) return;
   node.awaiting = 0;
   const bool fresh = !node.met || report.from != node.agent;
+  const bool rebooted = node.agent.boot != 0 && node.agent.boot != report.from.boot;
   node.agent = report.from;
   node.met = true;
   if (fresh) {
@@ -297,9 +302,17 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
     }
     take_in(state, id, now);
   }
-  find_missing(hello, id, now);
-  if (fresh) tell(NodeJoined{id, report.from.boot});
-  note_alive(id, now);
+  if (rebooted) {
+    all_gone_from(id);
+  } else {
+    find_missing(hello, id, now);
+  }
+  if (fresh) {
+    tell(NodeJoined{id, report.from.boot});
+    (void)watch_.heard(id, now);
+  } else {
+    note_alive(id, now);
+  }
   repeat(id, now);
 }
 
@@ -410,6 +423,21 @@ void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
   }
 }
 
+/// Of a node that booted anew control hears by NodeJoined, and concludes itself what it means.
+void FleetLink::all_gone_from(NodeId node) {
+  const std::vector<AttemptId> here = contact(node).attempts;
+  for (const AttemptId& id : here) {
+    LinkedAttempt& attempt = attempts_.at(id);
+    LinkedMember& member = *attempt.member(node);
+    if (member.gone() || !member.launched) continue;
+    member.seen = AttemptReport{.token = attempt.token(), .stage = RankStage::kGone};
+    member.told = true;
+    member.counted = true;
+    ++attempt.gone;
+    drop_if_done(id);
+  }
+}
+
 void FleetLink::vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence,
                        Instant now) {
   AttemptReport state = member.seen.value_or(AttemptReport{.token = attempt.token()});
@@ -428,7 +456,9 @@ void FleetLink::follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant 
     member.counted = true;
     ++attempt.gone;
   }
-  if (member.wanted == Wanted::kRun && !member.up && member.seen->up_epoch >= attempt.epoch) {
+  if (attempt.progress.done < member.seen->progress.done) attempt.progress = member.seen->progress;
+  const bool up = member.seen->up_epoch && *member.seen->up_epoch >= attempt.epoch;
+  if (member.wanted == Wanted::kRun && !member.up && up) {
     member.up = true;
     if (++attempt.up == attempt.runners && !attempt.told_up && !attempt.told_ended) {
       attempt.told_up = true;
@@ -448,11 +478,6 @@ void FleetLink::note_end(LinkedAttempt& attempt, LinkedMember& member, Instant n
       if (attempt.done == attempt.runners) tell_ended(attempt, member);
       return;
     case ExitKind::kInfra:
-      if (attempt.on_loss == OnLoss::kShrinks) {
-        member.wanted = std::max(member.wanted, Wanted::kEnd);
-        return;
-      }
-      [[fallthrough]];
     case ExitKind::kProgram:
       tell_ended(attempt, member);
       want(attempt, Wanted::kEnd, now);
@@ -466,7 +491,7 @@ void FleetLink::tell_ended(LinkedAttempt& attempt, const LinkedMember& member) {
   ended.kind = member.seen->end->kind;
   ended.blame = member.seen->end->blame;
   if (ended.kind == ExitKind::kInfra) ended.blame.node = member.ranks.node;
-  ended.progress = member.seen->progress;
+  ended.progress = attempt.progress;
   ended.gone = attempt.gone == attempt.members.size();
   const bool all = ended.gone;
   tell(std::move(ended));
@@ -481,7 +506,10 @@ void FleetLink::tell_gone(LinkedAttempt& attempt, LinkedMember& member) {
   if (member.told || !member.gone()) return;
   if (!attempt.told_ended && member.wanted == Wanted::kRun) return;
   member.told = true;
-  tell(RanksGone{attempt.id.job, attempt.id.attempt, {member.ranks.node}, member.seen->progress});
+  RanksGone gone{attempt.id.job, attempt.id.attempt, {member.ranks.node}, {}};
+  const bool last = attempt.gone == attempt.members.size();
+  if (last && !member.seen->end) gone.progress = attempt.progress;
+  tell(std::move(gone));
 }
 
 void FleetLink::drop_if_done(const AttemptId& id) {

@@ -26,8 +26,8 @@ namespace orrery {
 
 struct LinkSetup {
   std::uint64_t cluster = 0;
-  std::uint64_t term = 1;  ///< higher than that of any controller before
-  std::size_t nodes = 0;
+  std::uint64_t term = 1;            ///< higher than that of any controller before
+  std::vector<std::uint64_t> boots;  ///< of each node, as control knows it; 0: never seen
   HeartbeatRule heartbeats;
   Duration repeat = Duration::seconds(2);  ///< an order that has shown no effect
   Duration repeat_mending = Duration::minutes(1);
@@ -78,7 +78,7 @@ class FleetLink {
  private:
   /// What is known of a node's agent.
   struct Contact {
-    AgentIdentity agent;
+    AgentIdentity agent;         ///< before the first answer only the boot, as control knows it
     bool met = false;            ///< it has said what it has
     std::uint64_t awaiting = 0;  ///< sequence of the Reconcile not answered yet; 0: none
     Instant asked;
@@ -127,6 +127,7 @@ class FleetLink {
   void take_in(const NumberedReport& numbered, NodeId node, Instant now);
   void end_stray(const AttemptReport& state, NodeId node, Instant now);
   void find_missing(const Hello& hello, NodeId node, Instant now);
+  void all_gone_from(NodeId node);
   void vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence, Instant now);
   void follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant now);
   void note_end(LinkedAttempt& attempt, LinkedMember& member, Instant now);

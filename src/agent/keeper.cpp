@@ -131,7 +131,7 @@ void Keeper::start_processes() {
 void Keeper::on_process_up(const ProcessUp& up, Instant now) {
   keep_time(now);
   for (Process& process : processes_) {
-    if (process.slot == up.slot) process.up_epoch = std::max(process.up_epoch, up.epoch);
+    if (process.slot == up.slot) process.up_epoch = std::max(process.up_epoch, {up.epoch});
   }
   note_up();
 }

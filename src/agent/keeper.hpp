@@ -85,7 +85,7 @@ class Keeper {
  private:
   struct Process {
     RankSlot slot;
-    std::uint32_t up_epoch = 0;
+    std::optional<std::uint32_t> up_epoch;
     bool leaving = false;
   };
   void follow(const LaunchRanks& launch, Instant now);
@@ -104,7 +104,7 @@ class Keeper {
   AttemptReport report_;
   Fence fence_;
   LaunchRanks launch_;               ///< the newest
-  std::uint32_t started_epoch_ = 0;  ///< newest that processes were started for
+  std::uint32_t started_epoch_ = 0;  ///< newest that processes were started for, once they were
   Instant start_at_;                 ///< while preparing
   Instant heard_;                    ///< the lease counts from here
   Instant kill_at_ = Instant::max();

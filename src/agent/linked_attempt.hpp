@@ -20,18 +20,11 @@ struct NodeRanks {
   std::vector<RankShare> shares;
 };
 
-/// Whether the rest of an attempt goes on when a part of it is lost.
-enum class OnLoss : std::uint8_t {
-  kEnds,    ///< a rigid gang: the attempt ends
-  kShrinks  ///< control gives it a new epoch; it hears RanksGone alone
-};
-
 /// How an attempt is launched; with every epoch anew.
 struct LaunchPlan {
   std::vector<NodeRanks> nodes;  ///< ascending, each once
   Lease lease;
   Duration grace = Duration::seconds(30);  ///< for ranks that must leave
-  OnLoss on_loss = OnLoss::kEnds;
 };
 
 /// What a node shall do with its part of an attempt; it only ever gets worse.
@@ -77,12 +70,12 @@ struct LinkedAttempt {
   Duration delay;
   Duration grace;
   Lease lease;
-  OnLoss on_loss = OnLoss::kEnds;
   std::vector<LinkedMember> members;
   std::uint32_t runners = 0;  ///< members of the present epoch
   std::uint32_t up = 0;       ///< of them
   std::uint32_t done = 0;     ///< of them
   std::uint32_t gone = 0;     ///< of all members
+  Progress progress;          ///< the furthest that was reported
   bool told_up = false;       ///< control knows that the present epoch is up
   bool told_ended = false;    ///< control knows how it ended
 

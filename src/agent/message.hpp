@@ -143,8 +143,8 @@ struct AttemptEnd {
 struct AttemptReport {
   FenceToken token;  ///< with the newest epoch ordered
   RankStage stage = RankStage::kUnknown;
-  std::uint32_t up_epoch = 0;     ///< newest epoch of which every rank here was up; 0: none
-  std::optional<AttemptEnd> end;  ///< kDone: every rank here is done
+  std::optional<std::uint32_t> up_epoch;  ///< newest of which every rank here was up
+  std::optional<AttemptEnd> end;          ///< kDone: every rank here is done
   Progress progress;
   /// Newest order that has its effect; of what is gone, no older order can bring it back.
   OrderStamp applied;
