@@ -1,0 +1,565 @@
+#include "agent/fleet_link.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kFaultsRemembered = 32;
+constexpr std::uint32_t kAnyEpoch = ~std::uint32_t{0};
+
+/// Ten chances to renew a lease before it runs out.
+Duration renewal_interval(const Lease& lease) {
+  return Duration::nanoseconds(lease.length.count_ns() / 10);
+}
+
+}  // namespace
+
+FleetLink::FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known, Instant now)
+    : setup_(setup),
+      watch_(setup.boots.size(), setup.heartbeats, now),
+      contacts_(setup.boots.size()) {
+  for (std::size_t at = 0; at < contacts_.size(); ++at) {
+    contacts_[at].agent = {NodeId::at(at), setup.boots[at], 0};
+  }
+  for (const KnownAttempt& attempt : known) restore(attempt, now);
+}
+
+/// Nodes are held to do what they were told under earlier terms until they say what they do; of an
+/// attempt that was starting they may not have heard at all.
+void FleetLink::restore(const KnownAttempt& known, Instant now) {
+  LinkedAttempt& attempt = attempts_[known.id];
+  attempt.id = known.id;
+  attempt.epoch = known.epoch;
+  attempt.told_up = known.phase != JobPhase::kStarting;
+  attempt.told_ended = known.phase == JobPhase::kStopping;
+  set_members(attempt, known.plan);
+  for (LinkedMember& member : attempt.members) {
+    member.launched = OrderStamp{};
+    member.leased = now;
+    member.sent = now - setup_.repeat;
+    if (known.phase == JobPhase::kStopping) member.wanted = Wanted::kEnd;
+    if (known.phase == JobPhase::kStarting) continue;
+    member.seen = AttemptReport{.token = attempt.token(), .stage = RankStage::kRunning};
+  }
+}
+
+// --- Actions ------------------------------------------------------------------------------------
+
+void FleetLink::start(const StartRanks& action, const LaunchPlan& plan, Instant now) {
+  const AttemptId id{action.job, action.attempt};
+  end_older_attempts(id, now);
+  const auto [at, added] = attempts_.try_emplace(id);
+  LinkedAttempt& attempt = at->second;
+  if (!added && action.epoch <= attempt.epoch) return;
+  attempt.id = id;
+  attempt.epoch = action.epoch;
+  attempt.delay = action.delay;
+  attempt.told_up = false;
+  set_members(attempt, plan);
+  drop_gone_members(attempt);
+  for (LinkedMember& member : attempt.members) say(attempt, member, now);
+}
+
+void FleetLink::end_older_attempts(const AttemptId& id, Instant now) {
+  std::vector<AttemptId> older;
+  for (auto at = attempts_.lower_bound({id.job, 0}); at != attempts_.end(); ++at) {
+    if (!(at->first < id)) break;
+    older.push_back(at->first);
+  }
+  for (const AttemptId& one : older) {
+    want(attempts_.at(one), Wanted::kKill, now);
+    drop_if_done(one);
+  }
+}
+
+LinkedMember& FleetLink::add_member(LinkedAttempt& attempt, const NodeRanks& ranks) {
+  contact(ranks.node).attempts.push_back(attempt.id);
+  const auto at = std::lower_bound(
+      attempt.members.begin(), attempt.members.end(), ranks.node,
+      [](const LinkedMember& member, NodeId key) { return member.ranks.node < key; });
+  return *attempt.members.insert(at, LinkedMember{.ranks = ranks});
+}
+
+/// Gives an attempt the members of its present epoch; the others are to end.
+void FleetLink::set_members(LinkedAttempt& attempt, const LaunchPlan& plan) {
+  attempt.grace = plan.grace;
+  attempt.lease = plan.lease;
+  attempt.runners = static_cast<std::uint32_t>(plan.nodes.size());
+  attempt.up = 0;
+  attempt.done = 0;
+  attempt.members.reserve(attempt.members.size() + plan.nodes.size());
+  for (LinkedMember& member : attempt.members) {
+    member.up = false;
+    member.done = false;
+    const bool stays =
+        std::binary_search(plan.nodes.begin(), plan.nodes.end(), member.ranks,
+                           [](const NodeRanks& a, const NodeRanks& b) { return a.node < b.node; });
+    if (!stays) member.wanted = std::max(member.wanted, Wanted::kEnd);
+  }
+  for (const NodeRanks& ranks : plan.nodes) {
+    LinkedMember* member = attempt.member(ranks.node);
+    if (member == nullptr) {
+      add_member(attempt, ranks);
+    } else if (member->wanted == Wanted::kRun && !member->gone()) {
+      member->ranks = ranks;
+    } else {
+      // It was to leave, or has left, and comes anew: what it says of before does not count.
+      LinkedMember anew{.ranks = ranks, .number = member->number};
+      if (member->counted) {
+        --attempt.gone;
+      } else {
+        anew.launched = OrderStamp{setup_.term, sequence_ + 1};
+      }
+      *member = std::move(anew);
+    }
+  }
+}
+
+void FleetLink::drop_gone_members(LinkedAttempt& attempt) {
+  std::erase_if(attempt.members, [&](const LinkedMember& member) {
+    if (!member.counted || member.wanted == Wanted::kRun) return false;
+    std::erase(contact(member.ranks.node).attempts, attempt.id);
+    --attempt.gone;
+    return true;
+  });
+}
+
+void FleetLink::stop(const StopRanks& action, Instant now) {
+  const auto at = attempts_.find({action.job, action.attempt});
+  if (at == attempts_.end()) return;
+  at->second.grace = action.grace;
+  want(at->second, Wanted::kEnd, now);
+  drop_if_done(at->first);
+}
+
+void FleetLink::want(LinkedAttempt& attempt, Wanted wanted, Instant now) {
+  for (LinkedMember& member : attempt.members) {
+    if (member.wanted >= wanted) continue;
+    member.wanted = wanted;
+    if (member.gone()) {
+      tell_gone(attempt, member);
+    } else if (member.launched) {
+      say(attempt, member, now);
+    } else {
+      // Nothing was ever sent there, and nothing will be.
+      member.seen = AttemptReport{.token = attempt.token(), .stage = RankStage::kGone};
+      follow_up(attempt, member, now);
+    }
+  }
+}
+
+void FleetLink::apply(const ApplyClock& action, Instant now) {
+  const auto at = attempts_.find({action.job, action.attempt});
+  if (at == attempts_.end()) return;
+  for (LinkedMember& member : at->second.members) {
+    for (RankShare& share : member.ranks.shares) {
+      if (share.gang != action.gang || share.clock == action.clock) continue;
+      share.clock = action.clock;
+      if (member.wanted == Wanted::kRun && !member.gone()) say(at->second, member, now);
+    }
+  }
+}
+
+void FleetLink::repair(const RepairNode& action, Instant now) {
+  Contact& node = contact(action.node);
+  node.mending = action.layer;
+  if (node.met) send_mending(action.node, now);
+}
+
+// --- Orders -------------------------------------------------------------------------------------
+
+OrderStamp FleetLink::order(NodeId node, OrderKind what) {
+  const OrderStamp stamp{setup_.term, ++sequence_};
+  effects_.emplace_back(Order{setup_.cluster, stamp, contact(node).agent, std::move(what)});
+  return stamp;
+}
+
+/// Says what is wanted of a node, all of it: whatever was said before may be lost.
+void FleetLink::say(LinkedAttempt& attempt, LinkedMember& member, Instant now) {
+  Contact& node = contact(member.ranks.node);
+  node.unsettled = true;
+  if (!node.met) return;
+  switch (member.wanted) {
+    case Wanted::kRun:
+      member.ordered = order(member.ranks.node, LaunchRanks{.token = attempt.token(),
+                                                            .shares = member.ranks.shares,
+                                                            .delay = attempt.delay,
+                                                            .grace = attempt.grace,
+                                                            .lease = attempt.lease,
+                                                            .heard = node.clock});
+      member.leased = now;
+      node.renew_at = std::min(node.renew_at, now + renewal_interval(attempt.lease));
+      break;
+    case Wanted::kEnd:
+      member.ordered = order(member.ranks.node, EndRanks{attempt.token(), attempt.grace});
+      break;
+    case Wanted::kKill:
+      member.ordered = order(member.ranks.node, KillRanks{{attempt.id, kAnyEpoch}});
+      break;
+  }
+  member.sent = now;
+  if (!member.launched) member.launched = member.ordered;
+}
+
+void FleetLink::repeat(NodeId id, Instant now) {
+  Contact& node = contact(id);
+  node.unsettled = false;
+  for (const AttemptId& attempt_id : node.attempts) {
+    LinkedAttempt& attempt = attempts_.at(attempt_id);
+    LinkedMember& member = *attempt.member(id);
+    if (member.settled(attempt.epoch)) continue;
+    node.unsettled = true;
+    if (!member.launched || member.sent + setup_.repeat <= now) say(attempt, member, now);
+  }
+}
+
+void FleetLink::renew(NodeId id, Instant now) {
+  Contact& node = contact(id);
+  node.renew_at = Instant::max();
+  for (const AttemptId& attempt_id : node.attempts) {
+    LinkedAttempt& attempt = attempts_.at(attempt_id);
+    LinkedMember& member = *attempt.member(id);
+    if (member.wanted != Wanted::kRun || member.gone() || !member.launched) continue;
+    order(id, RenewLease{attempt_id, node.clock});
+    member.leased = now;
+    node.renew_at = std::min(node.renew_at, now + renewal_interval(attempt.lease));
+  }
+}
+
+void FleetLink::send_mending(NodeId id, Instant now) {
+  order(id, MendNode{*contact(id).mending});
+  contact(id).mending_sent = now;
+}
+
+// --- Sessions -----------------------------------------------------------------------------------
+
+void FleetLink::on_report(const Report& report, Instant now) {
+  ORRERY_ASSERT(report.from.node.value() < contacts_.size(), "a report is of a node of the fleet");
+  std::visit([&](const auto& what) { hear(report, what, now); }, report.what);
+}
+
+/// Whether the sender is who the link knows at its node; otherwise it asks who is there.
+bool FleetLink::in_session(const Report& report, Instant now) {
+  Contact& node = contact(report.from.node);
+  if (node.met && report.from == node.agent) return true;
+  if (node.awaiting == 0 || node.asked + setup_.repeat <= now) ask(report.from.node, now);
+  return false;
+}
+
+void FleetLink::ask(NodeId node, Instant now) {
+  contact(node).awaiting = order(node, Reconcile{}).sequence;
+  contact(node).asked = now;
+}
+
+void FleetLink::note_alive(NodeId node, Instant now) {
+  const NodeHealth before = watch_.heard(node, now);
+  if (before == NodeHealth::kSuspect) tell(NodeHeard{node, NodeHealth::kReady, 0});
+  if (before == NodeHealth::kLost) tell(NodeJoined{node, contact(node).agent.boot});
+}
+
+void FleetLink::acknowledge(const Report& report) {
+  if (report.number != 0) order(report.from.node, Acknowledge{report.number});
+}
+
+void FleetLink::hear(const Report& report, const Heartbeat& beat, Instant now) {
+  if (!in_session(report, now)) return;
+  const NodeId id = report.from.node;
+  Contact& node = contact(id);
+  if (beat.sequence <= node.beat) return;
+  node.beat = beat.sequence;
+  node.clock = std::max(node.clock, beat.at);
+  node.signals = beat.signals;
+  note_alive(id, now);
+  if (node.unsettled) repeat(id, now);
+  if (now >= node.renew_at) renew(id, now);
+  if (node.mending && node.mending_sent + setup_.repeat_mending <= now) send_mending(id, now);
+}
+
+void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
+  const NodeId id = report.from.node;
+  Contact& node = contact(id);
+  // Only the answer to the last question counts, and once: a double may come from an agent that
+  // has died since.
+  if (node.awaiting == 0 || hello.answers != node.awaiting) return;
+  node.awaiting = 0;
+  const bool fresh = !node.met || report.from != node.agent;
+  const bool rebooted = node.agent.boot != 0 && node.agent.boot != report.from.boot;
+  node.agent = report.from;
+  node.met = true;
+  if (fresh) {
+    begin_session(id, now);
+    node.clock = hello.at;
+  }
+  for (const NumberedReport& listed : hello.attempts) {
+    NumberedReport state = listed;
+    // What is gone now was not brought back by any order older than the question.
+    if (state.report.stage == RankStage::kGone) {
+      state.report.applied = std::max(state.report.applied, {setup_.term, hello.answers});
+    }
+    take_in(state, id, now);
+  }
+  if (rebooted) {
+    all_gone_from(id);
+  } else {
+    find_missing(hello, id, now);
+  }
+  if (fresh) {
+    tell(NodeJoined{id, report.from.boot});
+    (void)watch_.heard(id, now);
+  } else {
+    note_alive(id, now);
+  }
+  repeat(id, now);
+}
+
+void FleetLink::begin_session(NodeId id, Instant now) {
+  Contact& node = contact(id);
+  node.beat = 0;
+  node.faults_told.clear();
+  node.renew_at = now;
+  for (const AttemptId& attempt_id : node.attempts) {
+    LinkedMember& member = *attempts_.at(attempt_id).member(id);
+    member.number = 0;
+    member.sent = now - setup_.repeat;
+  }
+}
+
+void FleetLink::hear(const Report& report, const Refused& refused, Instant now) {
+  if (refused.why == RefusalReason::kOlderTerm) {
+    superseded_by_ = std::max(superseded_by_, refused.term);
+  } else {
+    (void)in_session(report, now);
+  }
+}
+
+void FleetLink::hear(const Report& report, const HealthFault& fault, Instant now) {
+  if (!in_session(report, now)) return;
+  std::vector<std::uint64_t>& told = contact(report.from.node).faults_told;
+  if (std::find(told.begin(), told.end(), report.number) == told.end()) {
+    if (told.size() == kFaultsRemembered) told.erase(told.begin());
+    told.push_back(report.number);
+    tell(NodeFault{report.from.node, fault.layer, fault.evidence, fault.repair, fault.stops_jobs});
+  }
+  acknowledge(report);
+}
+
+void FleetLink::hear(const Report& report, const Mended& /*mended*/, Instant now) {
+  if (!in_session(report, now)) return;
+  std::optional<FaultLayer>& mending = contact(report.from.node).mending;
+  if (mending) tell(NodeRepaired{report.from.node});
+  mending.reset();
+  acknowledge(report);
+}
+
+void FleetLink::hear(const Report& report, const AttemptReport& state, Instant now) {
+  if (in_session(report, now)) take_in({report.number, state}, report.from.node, now);
+}
+
+// --- Attempts -----------------------------------------------------------------------------------
+
+void FleetLink::take_in(const NumberedReport& numbered, NodeId node, Instant now) {
+  const AttemptReport& state = numbered.report;
+  const AttemptId id = state.token.id;
+  const bool gone = state.stage == RankStage::kGone;
+  const auto at = attempts_.find(id);
+  LinkedMember* member = at == attempts_.end() ? nullptr : at->second.member(node);
+  if (member == nullptr) {
+    if (!gone) end_stray(state, node, now);
+  } else if (state.stage == RankStage::kUnknown) {
+    if (!member->seen) member->seen = state;
+  } else if (member->launched && state.applied >= *member->launched && !member->gone() &&
+             (gone || numbered.number > member->number)) {
+    member->number = numbered.number;
+    member->seen = state;
+    follow_up(at->second, *member, now);
+    drop_if_done(id);
+  }
+  // After everything it says has become an input.
+  if (numbered.number != 0) order(node, Acknowledge{numbered.number});
+}
+
+/// Something runs that control knows nothing of, or not there: left over from before.
+void FleetLink::end_stray(const AttemptReport& state, NodeId node, Instant now) {
+  const AttemptId id = state.token.id;
+  const auto [at, added] = attempts_.try_emplace(id);
+  LinkedAttempt& attempt = at->second;
+  if (added) {
+    attempt.id = id;
+    attempt.epoch = state.token.epoch;
+    attempt.told_up = true;
+    attempt.told_ended = true;
+  }
+  LinkedMember& member = add_member(attempt, {node, {}});
+  member.wanted = Wanted::kKill;
+  member.launched = OrderStamp{};
+  member.seen = state;
+  member.told = true;
+  say(attempt, member, now);
+}
+
+/// What an answer does not name is not there.
+void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
+  const OrderStamp question{setup_.term, hello.answers};
+  const std::vector<AttemptId> here = contact(node).attempts;
+  for (const AttemptId& id : here) {
+    const auto named =
+        std::find_if(hello.attempts.begin(), hello.attempts.end(),
+                     [&](const NumberedReport& listed) { return listed.report.token.id == id; });
+    if (named != hello.attempts.end()) continue;
+    LinkedAttempt& attempt = attempts_.at(id);
+    LinkedMember& member = *attempt.member(node);
+    if (member.gone() || !member.launched || *member.launched > question) continue;
+    if (member.seen || member.wanted != Wanted::kRun) {
+      vanish(attempt, member, "its ranks are not there any more", now);
+      drop_if_done(id);
+    } else {
+      // The order never arrived, or nothing came of it.
+      member.launched.reset();
+    }
+  }
+}
+
+/// Of a node that booted anew control hears by NodeJoined, and concludes itself what it means.
+void FleetLink::all_gone_from(NodeId node) {
+  const std::vector<AttemptId> here = contact(node).attempts;
+  for (const AttemptId& id : here) {
+    LinkedAttempt& attempt = attempts_.at(id);
+    LinkedMember& member = *attempt.member(node);
+    if (member.gone() || !member.launched) continue;
+    member.seen = AttemptReport{.token = attempt.token(), .stage = RankStage::kGone};
+    member.told = true;
+    member.counted = true;
+    ++attempt.gone;
+    drop_if_done(id);
+  }
+}
+
+void FleetLink::vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence,
+                       Instant now) {
+  AttemptReport state = member.seen.value_or(AttemptReport{.token = attempt.token()});
+  state.stage = RankStage::kGone;
+  if (!state.end && member.wanted == Wanted::kRun) {
+    state.end =
+        AttemptEnd{ExitKind::kInfra, {FaultLayer::kHost, member.ranks.node, std::move(evidence)}};
+  }
+  member.seen = std::move(state);
+  follow_up(attempt, member, now);
+}
+
+/// What follows from what a member has said: it is up, its ranks ended, it is gone.
+void FleetLink::follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant now) {
+  if (member.gone() && !member.counted) {
+    member.counted = true;
+    ++attempt.gone;
+  }
+  if (attempt.progress.done < member.seen->progress.done) attempt.progress = member.seen->progress;
+  const bool up = member.seen->up_epoch && *member.seen->up_epoch >= attempt.epoch;
+  if (member.wanted == Wanted::kRun && !member.up && up) {
+    member.up = true;
+    if (++attempt.up == attempt.runners && !attempt.told_up && !attempt.told_ended) {
+      attempt.told_up = true;
+      tell(RanksUp{attempt.id.job, attempt.id.attempt, attempt.epoch});
+    }
+  }
+  note_end(attempt, member, now);
+  tell_gone(attempt, member);
+}
+
+void FleetLink::note_end(LinkedAttempt& attempt, LinkedMember& member, Instant now) {
+  if (attempt.told_ended || !member.seen->end) return;
+  switch (member.seen->end->kind) {
+    case ExitKind::kDone:
+      if (std::exchange(member.done, true)) return;
+      if (member.wanted == Wanted::kRun) ++attempt.done;
+      if (attempt.done == attempt.runners) tell_ended(attempt, member);
+      return;
+    case ExitKind::kInfra:
+    case ExitKind::kProgram:
+      tell_ended(attempt, member);
+      want(attempt, Wanted::kEnd, now);
+      return;
+  }
+}
+
+void FleetLink::tell_ended(LinkedAttempt& attempt, const LinkedMember& member) {
+  attempt.told_ended = true;
+  RanksEnded ended{attempt.id.job, attempt.id.attempt};
+  ended.kind = member.seen->end->kind;
+  ended.blame = member.seen->end->blame;
+  if (ended.kind == ExitKind::kInfra) ended.blame.node = member.ranks.node;
+  ended.progress = attempt.progress;
+  ended.gone = attempt.gone == attempt.members.size();
+  const bool all = ended.gone;
+  tell(std::move(ended));
+  for (LinkedMember& other : attempt.members) {
+    if (all) other.told = true;
+    tell_gone(attempt, other);
+  }
+}
+
+/// A part that ended well waits for the others: its devices are not free before the attempt ends.
+void FleetLink::tell_gone(LinkedAttempt& attempt, LinkedMember& member) {
+  if (member.told || !member.gone()) return;
+  if (!attempt.told_ended && member.wanted == Wanted::kRun) return;
+  member.told = true;
+  RanksGone gone{attempt.id.job, attempt.id.attempt, {member.ranks.node}, {}};
+  const bool last = attempt.gone == attempt.members.size();
+  if (last && !member.seen->end) gone.progress = attempt.progress;
+  tell(std::move(gone));
+}
+
+void FleetLink::drop_if_done(const AttemptId& id) {
+  const auto at = attempts_.find(id);
+  if (at == attempts_.end() || at->second.gone < at->second.members.size()) return;
+  for (const LinkedMember& member : at->second.members) {
+    std::erase(contact(member.ranks.node).attempts, id);
+  }
+  attempts_.erase(at);
+}
+
+// --- Time ---------------------------------------------------------------------------------------
+
+void FleetLink::advance(Instant now) {
+  std::vector<HeartbeatWatch::Change> changes;
+  watch_.advance(now, changes);
+  for (const HeartbeatWatch::Change& change : changes) {
+    tell(NodeHeard{change.node, change.health, change.missed});
+    if (change.health == NodeHealth::kLost) check_leases(change.node, now);
+  }
+  while (!lease_checks_.empty() && lease_checks_.top().first <= now) {
+    const NodeId node = lease_checks_.top().second;
+    lease_checks_.pop();
+    check_leases(node, now);
+  }
+}
+
+/// A lost node's keepers have killed what had a binding lease before the whole of it has passed.
+void FleetLink::check_leases(NodeId node, Instant now) {
+  if (watch_.health(node) != NodeHealth::kLost) return;
+  const std::vector<AttemptId> here = contact(node).attempts;
+  for (const AttemptId& id : here) {
+    LinkedAttempt& attempt = attempts_.at(id);
+    LinkedMember& member = *attempt.member(node);
+    if (attempt.lease.kind != Lease::Kind::kBinding || member.gone() || !member.launched) continue;
+    const Instant over = member.leased + attempt.lease.length;
+    if (over > now) {
+      lease_checks_.emplace(over, node);
+      continue;
+    }
+    vanish(attempt, member, "its lease has run out", now);
+    drop_if_done(id);
+  }
+}
+
+Instant FleetLink::next_due() const {
+  const Instant lease = lease_checks_.empty() ? Instant::max() : lease_checks_.top().first;
+  return std::min(watch_.next_due(), lease);
+}
+
+std::vector<LinkEffect> FleetLink::take() { return std::exchange(effects_, {}); }
+
+}  // namespace orrery

@@ -1,0 +1,151 @@
+// agent/fleet_link.hpp - the controller's side of the agents: turns control's actions into orders
+// for nodes, and what agents report into control's inputs.
+//
+// One for a controller's term, built by the daemon or the twin after control's state is there. A
+// state machine: inputs are calls, effects wait in take(). Time is the controller's, and never goes
+// back. Soft state: it is built again from control's jobs and the agents' answers.
+// The driver hands over effects in order, and sends an order only after the inputs before it have
+// been handled and are durable: an acknowledgement is an order.
+// Invariant: no order goes to an agent before it has said what it has (Hello); control hears that
+// ranks are gone only from proof: a keeper's word, an answer that does not name them, or a binding
+// lease that has run out. Cost: O(1) a heartbeat of a node that did what it was told and has no
+// lease to renew; O(log attempts) a report.
+#pragma once
+
+#include <map>
+#include <queue>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "agent/heartbeat_watch.hpp"
+#include "agent/linked_attempt.hpp"
+#include "control/action.hpp"
+
+namespace orrery {
+
+struct LinkSetup {
+  std::uint64_t cluster = 0;
+  std::uint64_t term = 1;            ///< higher than that of any controller before
+  std::vector<std::uint64_t> boots;  ///< of each node, as control knows it; 0: never seen
+  HeartbeatRule heartbeats;
+  Duration repeat = Duration::seconds(2);  ///< an order that has shown no effect
+  Duration repeat_mending = Duration::minutes(1);
+};
+
+/// An attempt that holds devices, as control knows it at the start of a term.
+struct KnownAttempt {
+  AttemptId id;
+  std::uint32_t epoch = 0;
+  JobPhase phase = JobPhase::kRunning;  ///< kStarting, kRunning or kStopping
+  LaunchPlan plan;
+};
+
+/// InputKind: to control. Order: to the agent of order.to.node.
+using LinkEffect = std::variant<InputKind, Order>;
+
+class FleetLink {
+ public:
+  /// Precondition: no controller of an earlier term sends anything after `now`; binding leases rest
+  /// on it.
+  FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known, Instant now);
+
+  // --- control's actions; each is known to the nodes it is about as soon as they can be reached
+
+  /// A new attempt, or a new epoch of one: nodes that are not in the plan any more end theirs.
+  void start(const StartRanks& action, const LaunchPlan& plan, Instant now);
+  void stop(const StopRanks& action, Instant now);
+  void apply(const ApplyClock& action, Instant now);
+  void repair(const RepairNode& action, Instant now);
+
+  /// From an agent. Precondition: its node is one of the fleet's.
+  void on_report(const Report& report, Instant now);
+  void advance(Instant now);
+
+  /// When advance() is to be called; see HeartbeatWatch for what lateness means.
+  [[nodiscard]] Instant next_due() const;
+  /// A newer controller's term, as an agent said; 0: none. This one has to step down.
+  [[nodiscard]] std::uint64_t superseded_by() const { return superseded_by_; }
+  /// Attempts of which something is still to be done or heard.
+  [[nodiscard]] std::size_t attempts() const { return attempts_.size(); }
+  /// The newest readings of a node.
+  [[nodiscard]] const Signals& signals(NodeId node) const {
+    return contacts_[node.value()].signals;
+  }
+  /// What is to be done, in order; each effect is handed out once.
+  [[nodiscard]] std::vector<LinkEffect> take();
+
+ private:
+  /// What is known of a node's agent.
+  struct Contact {
+    AgentIdentity agent;         ///< before the first answer only the boot, as control knows it
+    bool met = false;            ///< it has said what it has
+    std::uint64_t awaiting = 0;  ///< sequence of the Reconcile not answered yet; 0: none
+    Instant asked;
+    std::uint64_t beat = 0;  ///< newest heartbeat
+    Instant clock;           ///< its own, at that heartbeat
+    Instant renew_at = Instant::max();
+    bool unsettled = false;  ///< something here may have to be said again
+    std::optional<FaultLayer> mending;
+    Instant mending_sent;
+    std::vector<std::uint64_t> faults_told;  ///< numbers of the newest few
+    Signals signals;
+    std::vector<AttemptId> attempts;  ///< on the node
+  };
+  using Attempts = std::map<AttemptId, LinkedAttempt>;
+  using Check = std::pair<Instant, NodeId>;
+
+  void restore(const KnownAttempt& known, Instant now);
+  void hear(const Report& report, const Heartbeat& beat, Instant now);
+  void hear(const Report& report, const Hello& hello, Instant now);
+  void hear(const Report& report, const AttemptReport& state, Instant now);
+  void hear(const Report& report, const Refused& refused, Instant now);
+  void hear(const Report& report, const HealthFault& fault, Instant now);
+  void hear(const Report& report, const Mended& mended, Instant now);
+
+  // Sessions with agents.
+  [[nodiscard]] Contact& contact(NodeId node) { return contacts_[node.value()]; }
+  [[nodiscard]] bool in_session(const Report& report, Instant now);
+  void ask(NodeId node, Instant now);
+  void note_alive(NodeId node, Instant now);
+  void begin_session(NodeId node, Instant now);
+  void acknowledge(const Report& report);
+  OrderStamp order(NodeId node, OrderKind what);
+
+  // What nodes shall do.
+  LinkedMember& add_member(LinkedAttempt& attempt, const NodeRanks& ranks);
+  void set_members(LinkedAttempt& attempt, const LaunchPlan& plan);
+  void end_older_attempts(const AttemptId& id, Instant now);
+  void drop_gone_members(LinkedAttempt& attempt);
+  void want(LinkedAttempt& attempt, Wanted wanted, Instant now);
+  void say(LinkedAttempt& attempt, LinkedMember& member, Instant now);
+  void repeat(NodeId node, Instant now);
+  void renew(NodeId node, Instant now);
+  void send_mending(NodeId node, Instant now);
+
+  // What nodes say.
+  void take_in(const NumberedReport& numbered, NodeId node, Instant now);
+  void end_stray(const AttemptReport& state, NodeId node, Instant now);
+  void find_missing(const Hello& hello, NodeId node, Instant now);
+  void all_gone_from(NodeId node);
+  void vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence, Instant now);
+  void follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant now);
+  void note_end(LinkedAttempt& attempt, LinkedMember& member, Instant now);
+  void tell_ended(LinkedAttempt& attempt, const LinkedMember& member);
+  void tell_gone(LinkedAttempt& attempt, LinkedMember& member);
+  void drop_if_done(const AttemptId& id);
+  void check_leases(NodeId node, Instant now);
+  void tell(InputKind input) { effects_.emplace_back(std::move(input)); }
+
+  LinkSetup setup_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t superseded_by_ = 0;
+  HeartbeatWatch watch_;
+  std::vector<Contact> contacts_;  ///< by node
+  Attempts attempts_;
+  /// When a lost node's binding leases are to be looked at.
+  std::priority_queue<Check, std::vector<Check>, std::greater<>> lease_checks_;
+  std::vector<LinkEffect> effects_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// agent/heartbeat_watch.hpp - who is silent: nodes whose heartbeats are missing.
+//
+// Owned by the FleetLink. Soft state. A node is suspect, then lost, when so many heartbeats in a
+// row are missing; one is missing half an interval after it was due. Silence counts only while the
+// controller itself could hear: from a grace period after its start or failover, and anew when it
+// wakes late, for then it was the one that slept.
+// Invariant: a node that is not lost has one check waiting. Cost: O(1) a heartbeat; O(log nodes)
+// for each node every few seconds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "base/time.hpp"
+#include "fleet/ids.hpp"
+#include "fleet/state.hpp"
+
+namespace orrery {
+
+struct HeartbeatRule {
+  Duration interval = Duration::seconds(1);
+  std::uint32_t suspect = 2;  ///< missed in a row
+  std::uint32_t lost = 5;
+  Duration grace = Duration::seconds(30);  ///< after a start or failover of the controller
+};
+
+class HeartbeatWatch {
+ public:
+  struct Change {
+    NodeId node;
+    NodeHealth health = NodeHealth::kReady;  ///< kReady, kSuspect or kLost
+    std::uint32_t missed = 0;
+  };
+
+  /// Nodes 0 .. nodes - 1, all held to be there.
+  HeartbeatWatch(std::size_t nodes, const HeartbeatRule& rule, Instant now);
+
+  /// A sign of life. Returns what the node was held for before.
+  NodeHealth heard(NodeId node, Instant now);
+
+  /// Appends who has become suspect or lost by `now`, in order of when it was due, then of node.
+  void advance(Instant now, std::vector<Change>& changes);
+
+  /// When advance() is to be called; later by an interval or more, it was asleep.
+  [[nodiscard]] Instant next_due() const {
+    return checks_.empty() ? Instant::max() : checks_.top().first;
+  }
+  [[nodiscard]] NodeHealth health(NodeId node) const { return nodes_[node.value()].health; }
+
+ private:
+  struct Node {
+    Instant heard;
+    NodeHealth health = NodeHealth::kReady;
+  };
+  using Check = std::pair<Instant, NodeId>;
+
+  [[nodiscard]] Instant due(const Node& node) const;
+
+  HeartbeatRule rule_;
+  Instant silent_from_;  ///< silence before it does not count
+  std::vector<Node> nodes_;
+  std::priority_queue<Check, std::vector<Check>, std::greater<>> checks_;
+};
+
+}  // namespace orrery

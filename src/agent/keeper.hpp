@@ -1,0 +1,115 @@
+// agent/keeper.hpp - the keeper: holds the ranks of one attempt on one node and outlives agents.
+//
+// Built by its process from the LaunchRanks it was started with, so there is no keeper without an
+// order. A state machine: inputs are calls, effects wait in take(). Time is the node's clock that
+// never goes back and counts sleep (CLOCK_BOOTTIME), the same as its agent's. The world promises
+// that a dead keeper takes its processes with it, and calls on_timer no earlier than next_due().
+// Invariant: it never goes back to an earlier epoch; after it began to end it starts no process;
+// the stage kGone means that no process is left. Cost: O(processes) a call.
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "agent/message.hpp"
+
+namespace orrery {
+
+/// One process: which device of the node it has for which gang of the job.
+struct RankSlot {
+  std::uint32_t gang = 0;
+  std::uint32_t device = 0;
+
+  friend auto operator<=>(const RankSlot&, const RankSlot&) = default;
+};
+
+// --- Effects ------------------------------------------------------------------------------------
+
+/// Starts the processes of `shares` that do not run, and hands those that do the newer epoch.
+struct StartProcesses {
+  FenceToken token;
+  std::vector<RankShare> shares;
+};
+
+enum class ProcessSignal : std::uint8_t { kTerm, kKill };
+
+struct SignalProcesses {
+  ProcessSignal signal = ProcessSignal::kTerm;
+  std::vector<RankSlot> slots;
+};
+
+/// Devices of a share go on at another clock.
+struct CapClock {
+  RankShare share;
+};
+
+struct ExitKeeper {};
+
+/// AttemptReport: to the agent.
+using KeeperEffect =
+    std::variant<StartProcesses, SignalProcesses, CapClock, AttemptReport, ExitKeeper>;
+
+// --- Inputs -------------------------------------------------------------------------------------
+
+/// A process takes part in the rendezvous of an epoch.
+struct ProcessUp {
+  RankSlot slot;
+  std::uint32_t epoch = 0;
+};
+
+struct ProcessExit {
+  RankSlot slot;
+  int status = 0;  ///< exit status; 128 + the signal that ended it
+};
+
+class Keeper {
+ public:
+  /// `stamp` is the order's. Precondition: `launch` names at least one device.
+  Keeper(OrderStamp stamp, const LaunchRanks& launch, Instant now);
+
+  void on_order(const KeeperOrder& order, Instant now);
+  void on_process_up(const ProcessUp& up, Instant now);
+  void on_process_exit(const ProcessExit& exit, Instant now);
+  /// A line of the ranks' progress stream; an older epoch's has no effect.
+  void on_progress(const FenceToken& token, const Progress& progress);
+  void on_timer(Instant now);
+
+  /// When on_timer is to be called; Instant::max(): not of itself.
+  [[nodiscard]] Instant next_due() const;
+  [[nodiscard]] RankStage stage() const { return report_.stage; }
+  [[nodiscard]] const AttemptReport& report() const { return report_; }
+  /// What is to be done, in order; each effect is handed out once.
+  [[nodiscard]] std::vector<KeeperEffect> take();
+
+ private:
+  struct Process {
+    RankSlot slot;
+    std::optional<std::uint32_t> up_epoch;
+    bool leaving = false;
+  };
+  void follow(const LaunchRanks& launch, Instant now);
+  void change_clocks(const std::vector<RankShare>& shares);
+  void start_processes();
+  void end(Duration grace, Instant now);
+  void kill();
+  void keep_time(Instant now);
+  void give_up(Instant now);
+  void leave(const std::vector<RankSlot>& slots, Instant kill_at);
+  void note_up();
+  void note_gone();
+  void tell() { effects_.push_back(report_); }
+  [[nodiscard]] std::vector<RankSlot> living() const;
+
+  AttemptReport report_;
+  Fence fence_;
+  LaunchRanks launch_;               ///< the newest
+  std::uint32_t started_epoch_ = 0;  ///< newest that processes were started for, once they were
+  Instant start_at_;                 ///< while preparing
+  Instant heard_;                    ///< the lease counts from here
+  Instant kill_at_ = Instant::max();
+  std::vector<Process> processes_;  ///< those that live, by slot
+  std::vector<KeeperEffect> effects_;
+};
+
+}  // namespace orrery
