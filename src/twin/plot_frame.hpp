@@ -1,0 +1,79 @@
+// twin/plot_frame.hpp - what plots share: their area, axes, grid, legend and colours.
+//
+// Made by one plot for one drawing. Coordinates are pixels of a picture kPlotWidth wide, which a
+// page scales. Cost: O(ticks + bytes of the drawing).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fleet/svg_canvas.hpp"
+#include "twin/axis.hpp"
+#include "twin/plot.hpp"
+
+namespace orrery {
+
+inline constexpr double kPlotWidth = 560;
+inline constexpr double kPlotHeight = 260;
+inline constexpr double kTickSize = 11.5;
+
+/// "0" to "6" for the things of a plot in their order and again, "m" muted, "a" alarm: the last
+/// letter of the classes l* (lines), f* (fills) and d* (dots).
+class Palette {
+ public:
+  [[nodiscard]] std::string next(Tone tone);
+
+ private:
+  std::size_t taken_ = 0;
+};
+
+struct LegendEntry {
+  std::string name;
+  std::string colour;
+};
+
+[[nodiscard]] std::string nothing_to_show();
+
+/// The legend (none for a single entry) above the picture. `data` are more attributes of the <svg>.
+struct Picture {
+  std::string label;  ///< for those who cannot see it
+  double height = kPlotHeight;
+  std::string data = {};
+  std::vector<LegendEntry> legend = {};
+  std::string elements;
+};
+[[nodiscard]] std::string picture_html(const Picture& picture);
+
+/// Two axes around an area.
+class PlotFrame {
+ public:
+  PlotFrame(FittedAxis x, FittedAxis y);
+
+  [[nodiscard]] double x(double value) const { return area_.x + x_.part(value) * area_.width; }
+  [[nodiscard]] double y(double value) const {
+    return area_.bottom() - y_.part(value) * area_.height;
+  }
+  [[nodiscard]] const Rect& area() const { return area_; }
+
+  /// The axes behind `elements`.
+  [[nodiscard]] std::string html(std::vector<LegendEntry> legend, std::string_view elements) const;
+
+ private:
+  FittedAxis x_;
+  FittedAxis y_;
+  Rect area_;
+};
+
+/// The labels and title of a horizontal axis under an area, and its lines across it.
+void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area);
+
+/// How the script reads an axis between two pixels: ` data-x="46 548 0 3600 linear elapsed"`.
+[[nodiscard]] std::string axis_data(std::string_view name, const FittedAxis& axis,
+                                    ValueRange pixels);
+
+/// "M1 2 3 4": through the points, broken where a value is not finite.
+[[nodiscard]] std::string path_through(const std::vector<Point>& points);
+
+}  // namespace orrery

@@ -1,0 +1,329 @@
+#include "twin/policy_figures.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/quantity.hpp"
+#include "base/quantity_text.hpp"
+#include "twin/plot.hpp"
+#include "twin/use_figures.hpp"
+
+namespace orrery {
+namespace {
+
+Axis waiting_axis(const std::string& title) {
+  return {.title = title, .unit = AxisUnit::kDuration, .scale = AxisScale::kLog};
+}
+
+Axis share_axis(const std::string& title) { return {.title = title, .unit = AxisUnit::kShare}; }
+
+std::string duration(Duration value) { return print(Seconds(value.count_seconds())); }
+
+/// Less than a second does not matter to a job, and zero has no logarithm.
+std::vector<double> at_least_a_second(std::vector<double> values) {
+  for (double& value : values) value = std::max(value, 1.0);
+  return values;
+}
+
+enum class Clock : std::uint8_t { kWait, kCompletion };
+
+const std::vector<double>& times_of(const JobClass& jobs, Clock clock) {
+  return clock == Clock::kWait ? jobs.wait_s : jobs.jct_s;
+}
+
+// Of all classes, ascending.
+std::vector<double> all_times(const PolicyReport& policy, Clock clock) {
+  std::vector<double> all;
+  for (const JobClass& jobs : policy.classes) {
+    const auto& times = times_of(jobs, clock);
+    const auto sorted = static_cast<std::ptrdiff_t>(all.size());
+    all.insert(all.end(), times.begin(), times.end());
+    std::inplace_merge(all.begin(), all.begin() + sorted, all.end());
+  }
+  return all;
+}
+
+std::string cdf_html(std::vector<Line> lines, Clock clock) {
+  return plot_html(
+      LinePlot{.x = waiting_axis(clock == Clock::kWait ? "wait" : "job completion time"),
+               .y = share_axis("share of jobs"),
+               .lines = std::move(lines)});
+}
+
+std::vector<Line> lines_by_policy(const ReportData& data, Clock clock) {
+  std::vector<Line> lines;
+  lines.reserve(data.policies.size());
+  for (const PolicyReport& policy : data.policies) {
+    lines.push_back(cdf_line(policy.name, at_least_a_second(all_times(policy, clock))));
+  }
+  return lines;
+}
+
+std::vector<Line> lines_by_class(const PolicyReport& policy, Clock clock) {
+  std::vector<Line> lines;
+  lines.reserve(policy.classes.size());
+  for (const JobClass& jobs : policy.classes) {
+    lines.push_back(cdf_line(jobs.name, at_least_a_second(times_of(jobs, clock))));
+  }
+  return lines;
+}
+
+constexpr std::string_view kFloorNote = "Logarithmic; less than 1 s is drawn at 1 s.";
+
+void add_distributions(std::vector<Figure>& figures, const PolicyReport& policy) {
+  if (policy.classes.empty()) return;
+  figures.push_back({.title = "Wait by class of job",
+                     .note = std::string(kFloorNote),
+                     .html = cdf_html(lines_by_class(policy, Clock::kWait), Clock::kWait)});
+  figures.push_back(
+      {.title = "Completion time by class of job",
+       .note = "From submission to completion, logarithmic.",
+       .html = cdf_html(lines_by_class(policy, Clock::kCompletion), Clock::kCompletion)});
+}
+
+constexpr std::size_t kTypesMax = 7;
+
+// The types with the most devices in use, and the sum of the others.
+std::vector<StackLayer> busy_layers(const ReportData& data, const FleetSamples& samples) {
+  std::vector<std::size_t> order(std::min(samples.busy.size(), data.types.size()));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto total = [&](std::size_t type) {
+    double sum = 0;
+    for (const double devices : samples.busy[type]) sum += std::isfinite(devices) ? devices : 0;
+    return sum;
+  };
+  std::ranges::stable_sort(order, std::greater(), total);
+  std::vector<StackLayer> layers;
+  layers.reserve(kTypesMax + 2);
+  for (const std::size_t type : order) {
+    if (samples.busy[type].size() != samples.at.size()) continue;
+    if (layers.size() < kTypesMax) {
+      layers.push_back({.name = data.types[type], .values = samples.busy[type]});
+      continue;
+    }
+    StackLayer& others = layers.back();
+    others.name = "other types";
+    for (std::size_t i = 0; i < others.values.size(); ++i)
+      others.values[i] += samples.busy[type][i];
+  }
+  return layers;
+}
+
+void add_devices(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy) {
+  const FleetSamples& samples = policy.samples;
+  std::vector<StackLayer> layers = busy_layers(data, samples);
+  if (!samples.free.empty()) layers.push_back({"free", samples.free, Tone::kMuted});
+  if (!samples.down.empty()) layers.push_back({"down", samples.down, Tone::kAlarm});
+  if (layers.empty()) return;
+  const ReportClock clock = clock_of(data);
+  figures.push_back({.title = "Devices in use",
+                     .note = "By type; above them the free and the failed.",
+                     .html = plot_html(StackedPlot{.x = clock.axis,
+                                                   .y = {.title = "devices"},
+                                                   .at = clock.at(samples.at),
+                                                   .layers = std::move(layers),
+                                                   .span = clock.span})});
+}
+
+struct Course {
+  std::string title;
+  Axis axis;
+  const std::vector<double>& values;
+};
+
+void add_course(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy,
+                const Course& course) {
+  if (course.values.empty()) return;
+  const ReportClock clock = clock_of(data);
+  figures.push_back(
+      {.title = course.title,
+       .html = plot_html(LinePlot{
+           .x = clock.axis,
+           .y = course.axis,
+           .lines = {{.name = course.title, .x = clock.at(policy.samples.at), .y = course.values}},
+           .span = clock.span})});
+}
+
+void add_courses(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy) {
+  const FleetSamples& samples = policy.samples;
+  add_course(figures, data, policy, {"Queue", {.title = "jobs waiting"}, samples.queue});
+  add_course(
+      figures, data, policy,
+      {"Power", {.title = "power", .unit = AxisUnit::kPhysical, .symbol = "W"}, samples.power_w});
+  add_course(figures, data, policy,
+             {"Price of electricity",
+              {.title = "price per MWh", .unit = AxisUnit::kMoney},
+              samples.usd_per_mwh});
+  add_course(figures, data, policy,
+             {"Carbon of electricity",
+              {.title = "carbon intensity", .symbol = "g/kWh"},
+              samples.g_per_kwh});
+}
+
+using ByComponent = std::map<std::string, std::vector<const FailureRecord*>>;
+
+ByComponent by_component(const PolicyReport& policy) {
+  ByComponent groups;
+  for (const FailureRecord& failure : policy.failures) {
+    groups[failure.component].push_back(&failure);
+  }
+  return groups;
+}
+
+void add_failures(std::vector<Figure>& figures, const ReportData& data,
+                  const PolicyReport& policy) {
+  if (policy.failures.empty()) return;
+  const ReportClock clock = clock_of(data);
+  std::vector<Dots> groups;
+  for (const auto& [component, failures] : by_component(policy)) {
+    Dots dots{.name = component};
+    for (const FailureRecord* failure : failures) {
+      dots.x.push_back(clock.at(failure->at));
+      const double back = (failure->detection + failure->repair).count_seconds();
+      dots.y.push_back(std::max(back, 1.0));
+    }
+    groups.push_back(std::move(dots));
+  }
+  figures.push_back({.title = "Failures",
+                     .note = "Each dot is a failure; its height is the time until the part was "
+                             "back: detection and repair, logarithmic.",
+                     .html = plot_html(ScatterPlot{.x = clock.axis,
+                                                   .y = waiting_axis("time until back"),
+                                                   .groups = std::move(groups),
+                                                   .span = clock.span})});
+}
+
+// The value that a share of them does not exceed. Precondition: not empty.
+Duration percentile(std::vector<Duration> values, std::size_t percent) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * percent / 100);
+  std::ranges::nth_element(values, at);
+  return *at;
+}
+
+std::string failure_table(const PolicyReport& policy) {
+  if (policy.failures.empty()) return {};
+  HtmlTable table({{"component"},
+                   {"failures", Align::kRight},
+                   {"detection, median", Align::kRight},
+                   {"detection, 95th", Align::kRight},
+                   {"repair, median", Align::kRight},
+                   {"repair, 95th", Align::kRight},
+                   {"jobs hit", Align::kRight}});
+  for (const auto& [component, failures] : by_component(policy)) {
+    std::vector<Duration> detection;
+    std::vector<Duration> repair;
+    double jobs = 0;
+    for (const FailureRecord* failure : failures) {
+      detection.push_back(failure->detection);
+      repair.push_back(failure->repair);
+      jobs += failure->jobs_hit;
+    }
+    table.add({{component},
+               {print_count(static_cast<double>(failures.size()))},
+               {duration(percentile(detection, 50))},
+               {duration(percentile(detection, 95))},
+               {duration(percentile(repair, 50))},
+               {duration(percentile(repair, 95))},
+               {print_count(jobs)}});
+  }
+  return "<h3>Failures by component</h3>\n" + table.html();
+}
+
+void add_fragmentation(std::vector<Figure>& figures, const ReportData& data,
+                       const PolicyReport& policy) {
+  const FragmentationMap& map = policy.fragmentation;
+  if (map.stranded.empty()) return;
+  const ReportClock clock = clock_of(data);
+  figures.push_back({.title = "Fragmentation",
+                     .note = "Share of the free devices that are in partly used nodes: a gang of "
+                             "whole nodes cannot have them.",
+                     .html = plot_html(HeatMap{.x = clock.axis,
+                                               .span = clock.span,
+                                               .value = "stranded share",
+                                               .columns = map.columns,
+                                               .rows = map.rows,
+                                               .cells = map.stranded})});
+}
+
+std::string slow_jobs(const PolicyReport& policy) {
+  if (policy.slowest.empty()) return {};
+  HtmlTable table({{"job"},
+                   {"tenant"},
+                   {"kind"},
+                   {"devices", Align::kRight},
+                   {"wait", Align::kRight},
+                   {"completion time", Align::kRight},
+                   {"why it waited"}});
+  for (const SlowJob& job : policy.slowest) {
+    table.add({{job.id, CellMark::kCode},
+               {job.tenant},
+               {job.kind},
+               {print_count(job.devices)},
+               {duration(job.wait)},
+               {duration(job.jct)},
+               {job.reason, CellMark::kProse}});
+  }
+  return "<h3>Slowest jobs</h3>\n" + table.html();
+}
+
+}  // namespace
+
+std::vector<double> ReportClock::at(std::span<const Instant> times) const {
+  std::vector<double> seconds;
+  seconds.reserve(times.size());
+  for (const Instant time : times) seconds.push_back(at(time));
+  return seconds;
+}
+
+ReportClock clock_of(const ReportData& data) {
+  const bool calendar = data.time == TimeAxis::kCalendar;
+  ReportClock clock{.axis = {.title = calendar ? "time" : "time since the start",
+                             .unit = calendar ? AxisUnit::kCalendar : AxisUnit::kElapsed},
+                    .origin = calendar ? Instant() : data.from};
+  clock.span = {clock.at(data.from), clock.at(data.to)};
+  return clock;
+}
+
+std::vector<Figure> comparison_figures(const ReportData& data) {
+  std::vector<Figure> figures = {
+      {.title = "Wait",
+       .note = std::string(kFloorNote),
+       .html = cdf_html(lines_by_policy(data, Clock::kWait), Clock::kWait)},
+      {.title = "Completion time",
+       .note = "From submission to completion, logarithmic.",
+       .html = cdf_html(lines_by_policy(data, Clock::kCompletion), Clock::kCompletion)}};
+  const ReportClock clock = clock_of(data);
+  std::vector<Line> queues;
+  for (const PolicyReport& policy : data.policies) {
+    if (policy.samples.queue.empty()) continue;
+    queues.push_back(
+        {.name = policy.name, .x = clock.at(policy.samples.at), .y = policy.samples.queue});
+  }
+  figures.push_back({.title = "Queue",
+                     .html = plot_html(LinePlot{.x = clock.axis,
+                                                .y = {.title = "jobs waiting"},
+                                                .lines = std::move(queues),
+                                                .span = clock.span})});
+  figures.push_back(use_by_policy(data));
+  return figures;
+}
+
+std::string policy_html(const ReportData& data, const PolicyReport& policy) {
+  std::vector<Figure> figures;
+  add_devices(figures, data, policy);
+  add_courses(figures, data, policy);
+  add_distributions(figures, policy);
+  add_use(figures, data, policy);
+  add_failures(figures, data, policy);
+  add_fragmentation(figures, data, policy);
+  add_tenants(figures, policy);
+  return figures_html(figures) + use_table(data, policy) + failure_table(policy) +
+         slow_jobs(policy);
+}
+
+}  // namespace orrery

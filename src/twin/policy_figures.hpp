@@ -1,0 +1,31 @@
+// twin/policy_figures.hpp - the plots of one policy of a report, and those that compare policies.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "twin/axis.hpp"
+#include "twin/html_page.hpp"
+#include "twin/report_data.hpp"
+
+namespace orrery {
+
+/// The axis of the window, and where instants lie on it.
+struct ReportClock {
+  Axis axis;
+  ValueRange span;
+  Instant origin;
+
+  [[nodiscard]] double at(Instant t) const { return (t - origin).count_seconds(); }
+  [[nodiscard]] std::vector<double> at(std::span<const Instant> times) const;
+};
+[[nodiscard]] ReportClock clock_of(const ReportData& data);
+
+/// Waits, completion times, queue and device-hours of all policies.
+[[nodiscard]] std::vector<Figure> comparison_figures(const ReportData& data);
+
+/// Everything about one policy; what it has no data for is left out.
+[[nodiscard]] std::string policy_html(const ReportData& data, const PolicyReport& policy);
+
+}  // namespace orrery

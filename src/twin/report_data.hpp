@@ -1,0 +1,141 @@
+// twin/report_data.hpp - what a report of simulations shows: several policies on one fleet and
+// trace.
+//
+// Plain values, filled by whoever ran the simulations; nothing here is computed. What is empty or
+// absent is left out of the report, and so is what is not finite. "By type" is in the order of
+// ReportData::types. Memory: as given; the report itself draws a bounded part of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/field_reader.hpp"
+#include "base/time.hpp"
+#include "control/ledger.hpp"
+
+namespace orrery {
+
+/// What a policy knows about how long jobs run.
+enum class Information : std::uint8_t {
+  kOracle,    ///< the truth
+  kEstimate,  ///< a model's estimate
+  kBlind,     ///< nothing
+};
+
+inline std::array<EnumWord<Information>, 3> enum_words(Information) {
+  return {{{"oracle", Information::kOracle},
+           {"estimate", Information::kEstimate},
+           {"blind", Information::kBlind}}};
+}
+
+/// The figures of one policy, in the units of their names.
+struct PolicySummary {
+  std::uint64_t jobs = 0;
+  double avg_jct_s = 0;
+  double avg_wait_s = 0;
+  double p50_jct_s = 0;
+  double p99_jct_s = 0;
+  double makespan_s = 0;
+  double utilization = 0;  ///< share of device-time in use
+  double goodput = 0;      ///< share of device-time that was useful
+  double energy_kwh = 0;
+  std::optional<double> cost_usd;
+  std::optional<double> co2_kg;
+  std::uint64_t preemptions = 0;
+  std::uint64_t faults = 0;
+  std::uint64_t never = 0;      ///< jobs that no state of the fleet could run
+  std::uint64_t oversized = 0;  ///< jobs that ask for more than the fleet has
+  std::uint64_t events = 0;
+  double wall_s = 0;
+  std::string history_hash;
+};
+
+/// The fleet at the instants `at`, ascending. Each other series is empty or as long as `at`.
+struct FleetSamples {
+  std::vector<Instant> at;
+  std::vector<std::vector<double>> busy;  ///< devices in use, by type
+  std::vector<double> free;               ///< devices
+  std::vector<double> down;               ///< devices
+  std::vector<double> power_w;
+  std::vector<double> queue;        ///< jobs waiting
+  std::vector<double> usd_per_mwh;  ///< price of electricity
+  std::vector<double> g_per_kwh;    ///< carbon of electricity
+};
+
+/// Jobs of one kind or size; both ascending.
+struct JobClass {
+  std::string name;
+  std::vector<double> wait_s;
+  std::vector<double> jct_s;
+};
+
+/// Device-hours of one type by what the devices did.
+using UseHours = std::array<double, kDeviceUses>;
+
+struct FailureRecord {
+  Instant at;
+  std::string component;  ///< what failed: "accelerator memory", "switch"
+  Duration detection;     ///< until somebody knew
+  Duration repair;        ///< from then on, until it was back
+  std::uint32_t jobs_hit = 0;
+};
+
+/// Of the free devices of a rack or pod, the share in nodes that are partly used, by row and then
+/// by equal parts of the window; NaN where none is free.
+struct FragmentationMap {
+  std::vector<std::string> rows;
+  std::size_t columns = 0;
+  std::vector<double> stranded;
+};
+
+struct TenantUse {
+  std::string name;
+  double used_hours = 0;                   ///< device-hours
+  std::optional<double> guaranteed_hours;  ///< device-hours promised over the window
+};
+
+struct SlowJob {
+  std::string id;
+  std::string tenant;
+  std::string kind;
+  std::uint32_t devices = 0;
+  Duration wait;
+  Duration jct;
+  std::string reason;  ///< why it waited
+};
+
+struct PolicyReport {
+  std::string name;
+  Information information = Information::kEstimate;
+  PolicySummary summary;
+  FleetSamples samples;
+  std::vector<JobClass> classes;
+  std::vector<UseHours> use;  ///< by type
+  std::vector<FailureRecord> failures;
+  FragmentationMap fragmentation;
+  std::vector<TenantUse> tenants;
+  std::vector<SlowJob> slowest;
+};
+
+/// Whether time is that of a calendar (a trace with dates) or only what passed since `from`.
+enum class TimeAxis : std::uint8_t { kElapsed, kCalendar };
+
+struct ReportData {
+  std::string title;
+  std::string fleet;
+  std::string trace;
+  Instant from;
+  Instant to;
+  TimeAxis time = TimeAxis::kElapsed;
+  std::uint64_t seed = 0;
+  std::string failures;  ///< the profile; empty: none were injected
+  std::string command;
+  std::vector<std::string> notes;  ///< assumptions worth knowing
+  std::vector<std::string> types;  ///< accelerators of the fleet
+  std::vector<PolicyReport> policies;
+};
+
+}  // namespace orrery
