@@ -15,21 +15,9 @@
 #include "base/field_reader.hpp"
 #include "base/time.hpp"
 #include "control/ledger.hpp"
+#include "twin/information.hpp"
 
 namespace orrery {
-
-/// What a policy knows about how long jobs run.
-enum class Information : std::uint8_t {
-  kOracle,    ///< the truth
-  kEstimate,  ///< a model's estimate
-  kBlind,     ///< nothing
-};
-
-inline std::array<EnumWord<Information>, 3> enum_words(Information) {
-  return {{{"oracle", Information::kOracle},
-           {"estimate", Information::kEstimate},
-           {"blind", Information::kBlind}}};
-}
 
 /// The figures of one policy, in the units of their names.
 struct PolicySummary {

@@ -5,7 +5,6 @@
 // stated error, or nothing.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,28 +12,15 @@
 #include <string_view>
 #include <vector>
 
-#include "base/field_reader.hpp"
 #include "control/submission.hpp"
 #include "scheduler/class_table.hpp"
 #include "scheduler/resolve.hpp"
+#include "twin/information.hpp"
 #include "twin/replay_rules.hpp"
 #include "twin/world.hpp"
 #include "workload/trace.hpp"
 
 namespace orrery {
-
-/// What schedulers know of a job's run time.
-enum class Information : std::uint8_t {
-  kOracle,    ///< the true one: a bound on what can be reached
-  kEstimate,  ///< one with an error, lognormal
-  kBlind,     ///< nothing
-};
-
-inline std::array<EnumWord<Information>, 3> enum_words(Information) {
-  return {{{"oracle", Information::kOracle},
-           {"estimate", Information::kEstimate},
-           {"blind", Information::kBlind}}};
-}
 
 struct TraceJobOptions {
   ReplayRules rules;
