@@ -61,7 +61,7 @@ void check_framed(std::string_view bytes) {
   check_journal<TimedEvent>(sink.text);
 }
 
-void check(std::uint8_t as, std::string_view bytes) {
+void check_as(std::uint8_t as, std::string_view bytes) {
   const std::size_t events = std::variant_size_v<Event>;
   const std::size_t inputs = std::variant_size_v<InputKind>;
   if (as < events) return check_record(decode_event({.type = as, .fields = bytes}), bytes);
@@ -78,6 +78,6 @@ void check(std::uint8_t as, std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  if (!bytes.empty()) orrery::check(data[0], bytes.substr(1));
+  if (!bytes.empty()) orrery::check_as(data[0], bytes.substr(1));
   return 0;
 }
