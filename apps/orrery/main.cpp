@@ -120,6 +120,8 @@ int run(int argc, char** argv) {
   add_plan_commands(app, options, chosen);
   add_compare_commands(app, options, chosen);
   add_schedule_commands(app, options, chosen);
+  add_simulate_commands(app, options, chosen);
+  add_replay_commands(app, options, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -35,17 +35,25 @@ Simulation::Simulation(const Parts& parts)
       jobs_(parts.jobs),
       hooks_(parts.hooks),
       core_(parts.setup),
-      world_(parts.world),
+      world_(*parts.setup.topology, parts.world),
       full_scheduler_(*parts.setup.tree),
+      commands_(parts.commands),
       now_(parts.setup.begin) {}
 
 bool Simulation::done() const {
   return next_job_ == jobs_.size() && state().ended_jobs() == state().jobs();
 }
 
+bool Simulation::stuck() const {
+  constexpr int kPassesInVain = 3;
+  return next_job_ == jobs_.size() && next_command_ == commands_.size() && world_.quiet() &&
+         state().running().empty() && core_.wake() != Instant::max() && idle_ticks_ > kPassesInVain;
+}
+
 Instant Simulation::next() const {
   Instant at = next_job_ < jobs_.size() ? jobs_[next_job_].submit : Instant::max();
   if (!world_.empty()) at = std::min(at, world_.next());
+  if (next_command_ < commands_.size()) at = std::min(at, commands_[next_command_].at);
   const bool between_rounds = !rules_.round || !world_.in_round();
   if (between_rounds) at = std::min(at, core_.wake());
   return at == Instant::max() ? at : std::max(at, now_);
@@ -54,7 +62,7 @@ Instant Simulation::next() const {
 void Simulation::run(Instant until) {
   while (!done()) {
     const Instant at = next();
-    if (at > until || at == Instant::max()) break;
+    if (at > until || at == Instant::max() || stuck()) break;
     now_ = at;
     step_at(at);
     if (hooks_.tick) hooks_.tick(at, state());
@@ -68,9 +76,16 @@ void Simulation::step_at(Instant now) {
     const std::optional<Input> seen = world_.step(state());
     if (seen) deliver(*seen);
   }
+  while (next_command_ < commands_.size() && commands_[next_command_].at <= now) {
+    deliver(commands_[next_command_++]);
+  }
   while (next_job_ < jobs_.size() && jobs_[next_job_].submit <= now) submit_next();
   const bool between_rounds = !rules_.round || !world_.in_round();
-  if (between_rounds && core_.wake() <= now) deliver({now, Tick{}, {}});
+  if (between_rounds && core_.wake() <= now) {
+    const std::uint64_t before = events_;
+    deliver({now, Tick{}, {}});
+    idle_ticks_ = events_ - before <= 1 ? idle_ticks_ + 1 : 0;
+  }
   if (rules_.round && (world_.empty() || world_.next() > now)) world_.begin_round(state(), now);
 }
 

@@ -66,6 +66,7 @@ class Simulation {
     World::Facts world;
     std::span<const PlayedJob> jobs;
     SimulationHooks hooks;
+    std::span<const Input> commands;  ///< of an operator, by time
   };
 
   explicit Simulation(const Parts& parts);
@@ -73,6 +74,7 @@ class Simulation {
   /// Until every job has ended, nothing more can happen, or `until`.
   void run(Instant until = Instant::max());
 
+  [[nodiscard]] const World& world() const { return world_; }
   [[nodiscard]] const Core& core() const { return core_; }
   [[nodiscard]] const State& state() const { return core_.state(); }
   [[nodiscard]] Instant now() const { return now_; }
@@ -82,6 +84,8 @@ class Simulation {
 
  private:
   [[nodiscard]] bool done() const;
+  /// Whoever still waits waits for ever: nobody runs, comes or is mended.
+  [[nodiscard]] bool stuck() const;
   [[nodiscard]] Instant next() const;
   void deliver(const Input& input);
   void step_at(Instant now);
@@ -94,9 +98,12 @@ class Simulation {
   Core core_;
   World world_;
   Scheduler full_scheduler_;
+  std::span<const Input> commands_;
   std::size_t next_job_ = 0;
+  std::size_t next_command_ = 0;
   Instant now_;
   std::uint64_t inputs_ = 0;
+  int idle_ticks_ = 0;  ///< in a row, from which nothing came
   std::uint64_t events_ = 0;
 };
 

@@ -82,7 +82,7 @@ Result<TrueJob> Maker::truth_of(const TraceJob& job) const {
     truth.work = job.step_time * static_cast<std::int64_t>(job.steps);
   }
   if (truth.work > Duration() || job.steps == 0) {
-    if (job.status == TraceStatus::kFailed && options_.rules.costs) truth.fails_after = truth.work;
+    truth.fails = job.status == TraceStatus::kFailed && options_.rules.costs;
     return truth;
   }
   const std::string type = options_.type;
@@ -154,7 +154,7 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   if (!options_.rules.costs) request.checkpoint_interval = Duration::max();
   played.submission.choose_interval = options_.rules.costs;
   played.submission.restart = RestartPolicy::kAtOnce;
-  if (truth->fails_after) played.submission.restart_max = 0;
+  if (truth->fails) played.submission.restart_max = 0;
   return {};
 }
 

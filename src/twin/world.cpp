@@ -40,6 +40,11 @@ Duration scaled(Duration time, double factor) {
 
 }  // namespace
 
+World::World(const Topology& topology, Facts facts)
+    : topology_(&topology), facts_(std::move(facts)) {
+  draw_fault();
+}
+
 void World::add(const TrueJob& job) {
   Run& run = runs_.emplace_back();
   run.job = job;
@@ -62,43 +67,83 @@ void World::carry_out(const Action& action, const State& state, Instant now) {
     plans_.push_back(plan->key);
     queue_.push(now + facts_.timing.plan_search, kThen,
                 {.kind = Kind::kPlan, .index = static_cast<std::uint32_t>(plans_.size() - 1)});
+  } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
+    const auto needs = repair_.find(repair->node);
+    const Duration time = needs == repair_.end() ? Duration() : needs->second;
+    queue_.push(now + time, kThen, {.kind = Kind::kRepaired, .node = repair->node});
   }
 }
 
 void World::start(const StartRanks& action, const State& state, Instant now) {
   Run& run = runs_[action.job.value()];
   const RunningJob& placed = state.running(action.job);
-  if (run.up) settle(run, now);
-  run.up = false;
+  if (run.up && !run.halted) settle(run, now);
+  run.up = run.halted = false;
   ++run.serial;
   run.attempt = action.attempt;
   run.epoch = action.epoch;
+  run.slowdown = 1;
   run.interval = placed.checkpoint;
   run.cost = placed.request->checkpoint_cost;
+  if (action.epoch == 0) run.left = run.safe_left;
   Duration delay = action.delay;
   if (facts_.rules.costs) {
     delay += facts_.timing.launch;
     const Job& job = state.job(action.job);
     if (action.compile) delay += job.submission->prepare.compile;
-    if (run.left != run.job.work) delay += placed.request->restart;
+    // Who lives on in another epoch has its state in memory.
+    if (action.epoch == 0 && job.attempt > 1) delay += placed.request->restart;
+  }
+  if (action.epoch > 0) {
+    queue_.push(
+        now + delay, kEndsFirst,
+        {.kind = Kind::kShed, .job = action.job, .serial = run.serial, .attempt = run.attempt});
   }
   queue_.push(now + delay, kThen,
               {.kind = Kind::kUp, .job = action.job, .serial = run.serial, .attempt = run.attempt});
 }
 
 Duration World::worked(const Run& run, Instant now) const {
-  if (!run.up || now <= run.since) return {};
+  if (!run.up || run.halted || now <= run.since) return {};
   return std::min(scaled(now - run.since, run.rate), run.left);
 }
 
+// Work advances evenly between checkpoints, their time spread over it.
 void World::settle(Run& run, Instant now) {
+  if (!run.up || run.halted || now <= run.since) return;
+  if (facts_.rules.costs && run.interval != Duration::max()) {
+    const std::int64_t every = (run.interval + run.cost).count_ns();
+    const std::int64_t copies = every > 0 ? (now - run.saved).count_ns() / every : 0;
+    if (copies > 0) {
+      run.saved = run.saved + Duration::nanoseconds(every * copies);
+      run.saving += run.cost * copies;
+      if (run.saved > run.since) {
+        run.safe_left = run.left - std::min(scaled(run.saved - run.since, run.rate), run.left);
+      } else {
+        run.safe_left = run.left;
+      }
+    }
+  }
   run.left = run.left - worked(run, now);
-  run.since = std::max(run.since, now);
+  run.since = now;
 }
 
-// Checkpoints make work take longer; a service has no end.
+// What is not saved is lost; what stood still unseen was no work at all.
+Progress World::take_progress(Run& run, Instant now) {
+  if (run.corrupt_left) run.safe_left = *std::exchange(run.corrupt_left, std::nullopt);
+  Progress progress;
+  progress.done = done_of(run);
+  const double lost = (run.safe_left - run.left).count_seconds();
+  if (lost > 0) progress.lost = Duration::from_seconds(lost / (run.rate > 0 ? run.rate : 1));
+  progress.saving = std::exchange(run.saving, Duration());
+  if (run.halted) progress.undetected = now - run.halted_at;
+  run.left = run.safe_left;
+  run.halted = false;
+  return progress;
+}
+
 void World::set_rate(Run& run, const State& state, JobId job) {
-  run.rate = rate_of(state, state.running(job));
+  run.rate = rate_of(state, state.running(job)) / run.slowdown;
   const bool saves = facts_.rules.costs && run.interval != Duration::max() &&
                      run.interval > Duration() && run.cost > Duration();
   if (!saves) return;
@@ -108,12 +153,8 @@ void World::set_rate(Run& run, const State& state, JobId job) {
 
 void World::schedule_end(Run& run, JobId job, Instant now) {
   ++run.serial;
-  Duration left = run.left;
-  if (run.job.fails_after) {
-    left = std::max(left - (run.job.work - *run.job.fails_after), Duration());
-  }
-  if (run.job.work == Duration::max()) return;
-  queue_.push(now + scaled(left, 1 / run.rate), kEndsFirst,
+  if (run.job.work == Duration::max()) return;  // a service
+  queue_.push(now + scaled(run.left, 1 / run.rate), kEndsFirst,
               {.kind = Kind::kEnd, .job = job, .serial = run.serial, .attempt = run.attempt});
 }
 
@@ -124,15 +165,14 @@ void World::stop(const StopRanks& action, const State& state, Instant now) {
   settle(run, now);
   ++run.serial;
   Duration wait;
-  if (facts_.rules.costs && run.up) {
+  if (!facts_.rules.costs) {
+    run.safe_left = run.left;
+  } else if (run.up && !run.halted && run.interval != Duration::max()) {
     const Duration cost = state.running(action.job).request->checkpoint_cost;
-    const bool saves = run.interval != Duration::max() && cost <= action.grace;
-    if (saves) {
+    if (cost <= action.grace) {
       wait = cost;
       run.safe_left = run.left;
     }
-  } else if (!facts_.rules.costs) {
-    run.safe_left = run.left;
   }
   run.up = false;
   queue_.push(
@@ -156,31 +196,59 @@ std::optional<Input> World::step(const State& state) {
     case Kind::kRoundEnd:
       in_round_ = false;
       return std::nullopt;
+    case Kind::kFault:
+      strike(event.index, state, now);
+      draw_fault();
+      return std::nullopt;
+    case Kind::kKnown:
+      return known(event, now);
+    case Kind::kOver:
+      return over(event, state, now);
+    case Kind::kRepaired:
+      repair_.erase(event.node);
+      return Input{now, NodeRepaired{event.node}, {}};
+    case Kind::kShed:
     case Kind::kUp:
     case Kind::kEnd:
     case Kind::kGone:
       break;
   }
+  return step_run(event, state, now);
+}
+
+std::optional<Input> World::step_run(const Event& event, const State& state, Instant now) {
   Run& run = runs_[event.job.value()];
   if (event.serial != run.serial) return std::nullopt;
+  if (event.kind == Kind::kShed) {
+    std::vector<NodeId> nodes;
+    for (const Ghost& ghost : state.ghosts()) {
+      if (ghost.job == event.job && ghost.epoch < run.epoch) nodes.push_back(ghost.at.node);
+    }
+    if (nodes.empty()) return std::nullopt;
+    return Input{now, RanksGone{event.job, event.attempt, std::move(nodes), std::nullopt}, {}};
+  }
   if (event.kind == Kind::kUp) {
     run.up = true;
-    run.since = now;
+    run.since = run.saved = now;
     set_rate(run, state, event.job);
     if (!facts_.rules.round) schedule_end(run, event.job, now);
     return Input{now, RanksUp{event.job, run.attempt, run.epoch}, {}};
   }
   if (event.kind == Kind::kGone) {
-    return Input{now, RanksGone{event.job, event.attempt, {}, Progress{done_of(run)}}, {}};
+    return Input{now, RanksGone{event.job, event.attempt, {}, take_progress(run, now)}, {}};
   }
   settle(run, now);
   run.up = false;
   ++run.serial;
-  const bool fails = run.job.fails_after && run.left > Duration();
+  const bool fails = run.job.fails;
   RanksEnded ended{event.job, run.attempt, fails ? ExitKind::kProgram : ExitKind::kDone,
                    {},        {},          !facts_.rules.round};
-  if (fails) ended.blame = {FaultLayer::kProgram, NodeId(), "exit status 1"};
-  ended.progress.done = fails ? done_of(run) : 1;
+  if (fails) {
+    ended.blame = {FaultLayer::kProgram, NodeId(), "exit status 1"};
+    ended.progress = take_progress(run, now);
+  } else {
+    ended.progress = {1, {}, std::exchange(run.saving, Duration()), {}};
+  }
   return Input{now, std::move(ended), {}};
 }
 

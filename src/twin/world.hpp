@@ -7,22 +7,25 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "control/action.hpp"
 #include "control/input.hpp"
 #include "control/state.hpp"
 #include "twin/event_queue.hpp"
+#include "twin/failure_model.hpp"
 #include "twin/replay_rules.hpp"
 
 namespace orrery {
 
 /// What a job truly is.
 struct TrueJob {
-  Duration work;                        ///< run time on the first of its options
-  std::optional<Duration> fails_after;  ///< of work: its program ends with an error then
-  std::uint64_t steps = 0;              ///< of a round-based replay
+  Duration work;            ///< run time on the first of its options
+  bool fails = false;       ///< its program ends with an error when its work is done
+  std::uint64_t steps = 0;  ///< of a round-based replay
   double steps_per_second = 0;
 };
 
@@ -39,9 +42,16 @@ class World {
     ReplayRules rules;
     WorldTiming timing;
     PlanSource plans;
+    std::optional<FailureModel> failures;  ///< none: nothing ever breaks
   };
 
-  explicit World(Facts facts) : facts_(std::move(facts)) {}
+  /// A fault, and what it did to jobs.
+  struct Felt {
+    Fault fault;
+    std::uint32_t jobs = 0;  ///< stopped or slowed
+  };
+
+  World(const Topology& topology, Facts facts);
 
   /// Before the job's submission is handled. Precondition: ids come in order.
   void add(const TrueJob& job);
@@ -61,15 +71,32 @@ class World {
   void begin_round(const State& state, Instant now);
   [[nodiscard]] bool in_round() const { return in_round_; }
 
+  /// Nothing but faults will happen by itself.
+  [[nodiscard]] bool quiet() const { return repair_.empty() && queue_.size() <= 1; }
+
+  [[nodiscard]] std::span<const Felt> felt() const { return felt_; }
+
  private:
-  enum class Kind : std::uint8_t { kUp, kEnd, kGone, kPlan, kProposal, kRoundEnd };
+  enum class Kind : std::uint8_t {
+    kUp,
+    kShed,  ///< ranks of an earlier epoch are gone
+    kEnd,
+    kGone,
+    kPlan,
+    kProposal,
+    kRoundEnd,
+    kFault,     ///< something breaks
+    kKnown,     ///< and is noticed
+    kOver,      ///< and is whole again
+    kRepaired,  ///< a node is back
+  };
   struct Event {
     Kind kind = Kind::kUp;
     JobId job;
     std::uint32_t serial = 0;  ///< of the job's run; another by now: it does not hold any more
     std::uint32_t attempt = 0;
-    std::uint32_t index = 0;  ///< of a plan or proposal
-    Instant at;
+    std::uint32_t index = 0;  ///< of a plan, a proposal or a fault
+    NodeId node;
   };
   /// An attempt under way.
   struct Run {
@@ -78,28 +105,48 @@ class World {
     std::uint32_t attempt = 0;
     std::uint32_t epoch = 0;
     bool up = false;
-    Duration left;       ///< of its work, at `since`
-    Duration safe_left;  ///< of its work, as of the newest good copy
+    bool halted = false;  ///< a fault stopped it, and nobody knows yet
+    Duration left;        ///< of its work, at `since`
+    Duration safe_left;   ///< of its work, as of the newest good copy
     Instant since;
-    double rate = 1;
-    Duration interval = Duration::max();  ///< of work between checkpoints
+    double rate = 1;                      ///< work a second, checkpoints included
+    double slowdown = 1;                  ///< by a slow node
+    Duration interval = Duration::max();  ///< between checkpoints
     Duration cost;                        ///< of one
+    Instant saved;                        ///< when the newest good copy was complete
+    Instant halted_at;
+    Duration saving;                       ///< spent on checkpoints, not reported yet
+    std::optional<Duration> corrupt_left;  ///< of its work, when it began to compute wrongly
     std::uint64_t steps_left = 0;
   };
 
+  [[nodiscard]] std::optional<Input> step_run(const Event& event, const State& state, Instant now);
   void start(const StartRanks& action, const State& state, Instant now);
   void stop(const StopRanks& action, const State& state, Instant now);
   void set_rate(Run& run, const State& state, JobId job);
   void schedule_end(Run& run, JobId job, Instant now);
   /// Work done between `since` and `now`.
   [[nodiscard]] Duration worked(const Run& run, Instant now) const;
+  /// Brings the work left, and what of it is saved, up to now.
   void settle(Run& run, Instant now);
+  [[nodiscard]] Progress take_progress(Run& run, Instant now);
   /// Part of its work that its newest good copy has.
   [[nodiscard]] static double done_of(const Run& run);
 
+  // Faults (world_faults.cpp).
+  void draw_fault();
+  void strike(std::uint32_t index, const State& state, Instant now);
+  void strike_node(NodeId node, std::uint32_t index, const State& state);
+  void halt(JobId job, Instant now);
+  [[nodiscard]] std::optional<Input> known(const Event& event, Instant now);
+  [[nodiscard]] std::optional<Input> over(const Event& event, const State& state, Instant now);
+
+  const Topology* topology_;
   Facts facts_;
   EventQueue<Event> queue_;
-  std::vector<Run> runs_;  ///< by job
+  std::vector<Felt> felt_;
+  std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
+  std::vector<Run> runs_;              ///< by job
   std::vector<PlanKey> plans_;
   std::vector<Proposal> proposals_;
   bool in_round_ = false;

@@ -1,0 +1,92 @@
+// orrery replay
+#include <fmt/format.h>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/record_file.hpp"
+#include "control/core.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kJournalBytesMax = std::size_t{4} << 30;
+
+/// The events of an input that the core decided now, against those that were written then.
+Status compare(std::span<const Event> decided, Instant at, JournalReader<TimedEvent>& written) {
+  for (const Event& event : decided) {
+    const std::uint64_t before = written.good_bytes();
+    Result<std::optional<TimedEvent>> then = written.next();
+    if (!then) return forward_error(then);
+    if (!*then) {
+      return infeasible(
+          fmt::format("at {}: an event was decided that the record does not have", at.text()));
+    }
+    Journal now_hash;
+    Journal then_hash;
+    now_hash.append(at, event);
+    then_hash.append((*then)->at, (*then)->what);
+    if (now_hash.history_hash() != then_hash.history_hash()) {
+      return infeasible(
+          fmt::format("at {}, byte {} of events.log: another event was decided than "
+                      "the one on record (kind {} instead of {})",
+                      at.text(), before, event.index(), (*then)->what.index()));
+    }
+  }
+  return {};
+}
+
+Status run_replay(const CommandOptions& options, const std::string& directory) {
+  Result<SimulateOptions> asked = recorded_options(directory);
+  if (!asked) return forward_error(asked);
+  Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, *asked);
+  if (!request) return forward_error(request);
+  Result<std::string> inputs = read_file(directory + "/inputs.log", kJournalBytesMax);
+  if (!inputs) return forward_error(inputs);
+  Result<std::string> events = read_file(directory + "/events.log", kJournalBytesMax);
+  if (!events) return forward_error(events);
+  const PolicyRunInputs in = (*request)->inputs((*request)->policies().front());
+  const ControlSetup setup = control_setup(in);
+  auto input_log = JournalReader<Input>::open(*inputs, {"inputs.log", &setup.plans});
+  if (!input_log) return forward_error(input_log);
+  auto event_log = JournalReader<TimedEvent>::open(*events, {"events.log", &setup.plans});
+  if (!event_log) return forward_error(event_log);
+  Core core(setup);
+  Journal journal;
+  std::uint64_t count = 0;
+  while (true) {
+    Result<std::optional<Input>> input = input_log->next();
+    if (!input) return forward_error(input);
+    if (!*input) break;
+    ++count;
+    const Outcome& outcome = core.handle(**input);
+    if (Status same = compare(outcome.events, (*input)->at, *event_log); !same) return same;
+    for (const Event& event : outcome.events) journal.append((*input)->at, event);
+  }
+  const Result<std::optional<TimedEvent>> more = event_log->next();
+  if (more && *more) return infeasible("the record has events that no input leads to");
+  if (options.output == OutputFormat::kJson) {
+    print_json({{"inputs", count},
+                {"events", journal.records()},
+                {"history_hash", fmt::format("{:016x}", journal.history_hash())},
+                {"equal", true}});
+  } else {
+    print_text(fmt::format("{} inputs lead to the same {} events, history {:016x}\n", count,
+                           journal.records(), journal.history_hash()));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto directory = std::make_shared<std::string>();
+  CLI::App& verb = *app.add_subcommand(
+      "replay", "feed the inputs of a record to the core again and compare event by event");
+  verb.add_option("record", *directory, "what --record wrote for one policy")
+      ->type_name("DIR")
+      ->required();
+  verb.callback([&options, &chosen, directory] {
+    chosen = [&options, directory] { return run_replay(options, *directory); };
+  });
+}
+
+}  // namespace orrery

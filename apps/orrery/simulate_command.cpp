@@ -1,0 +1,169 @@
+// orrery simulate
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/output_file.hpp"
+#include "apps/orrery/record_file.hpp"
+#include "apps/orrery/simulate_request.hpp"
+#include "apps/orrery/simulate_text.hpp"
+#include "base/real_clock.hpp"
+#include "twin/html_report.hpp"
+
+namespace orrery {
+namespace {
+
+double seconds_now() { return static_cast<double>(RealClock().now_monotonic().ns()) * 1e-9; }
+
+/// One line on a terminal, written over and over.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string label, std::size_t jobs)
+      : label_(std::move(label)), jobs_(jobs), begin_(seconds_now()) {}
+  ~ProgressLine() {
+    if (shown_) print_message("\r\x1b[K");
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(Instant at, const Simulation& simulation) {
+    if (::isatty(2) == 0) return;
+    const double now = seconds_now();
+    if (now - last_ < kEvery) return;
+    const double passed = (at - simulation.state().setup().begin).count_seconds();
+    const std::size_t ended = simulation.state().ended_jobs();
+    const std::size_t tenths = jobs_ == 0 ? 0 : ended * kWidth / jobs_;
+    print_message(fmt::format("\r\x1b[K{} [{:<{}}] {} of {} jobs, {}, {:.0f} x real time", label_,
+                              std::string(tenths, '#'), kWidth, ended, jobs_, at.text(),
+                              passed / std::max(now - begin_, 1e-9)));
+    last_ = now;
+    shown_ = true;
+  }
+
+ private:
+  static constexpr double kEvery = 0.2;
+  static constexpr std::size_t kWidth = 24;
+  std::string label_;
+  std::size_t jobs_;
+  double begin_;
+  double last_ = 0;
+  bool shown_ = false;
+};
+
+Status write_results(const SimulateOptions& asked, const SimulateRequest& request,
+                     const ReportData& data, std::span<const PolicyRun> runs) {
+  if (asked.out.empty()) return {};
+  std::error_code error;
+  std::filesystem::create_directories(asked.out, error);
+  if (error) return environment_error(fmt::format("{}: {}", asked.out, error.message()));
+  for (const PolicyRun& run : runs) {
+    const std::string path =
+        fmt::format("{}/jobs-{}.csv", asked.out, file_name_of(run.report.name));
+    if (Status status = write_output_file(path, jobs_csv(request, run)); !status) return status;
+  }
+  const std::string summary = simulate_json(request, runs).dump(2) + "\n";
+  if (Status status = write_output_file(asked.out + "/summary.json", summary); !status) {
+    return status;
+  }
+  return write_output_file(asked.out + "/report.html", html_report(data));
+}
+
+Status run_simulate(const CommandOptions& options, const SimulateOptions& asked) {
+  Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, asked);
+  if (!request) return forward_error(request);
+  SimulateRequest& r = **request;
+  std::vector<PolicyRun> runs;
+  for (const NamedRun& named : r.policies()) {
+    PolicyRunInputs in = r.inputs(named);
+    if (!asked.explain.empty()) {
+      Result<JobId> job = r.find(asked.explain);
+      if (!job) return forward_error(job);
+      in.explain = *job;
+    }
+    std::optional<RunRecord> record;
+    if (!asked.record.empty()) {
+      Result<RunRecord> opened = RunRecord::create(asked.record, named.label, asked);
+      if (!opened) return forward_error(opened);
+      record = *std::move(opened);
+      in.events = record->events.get();
+      in.inputs = record->inputs.get();
+    }
+    ProgressLine line(named.label, r.jobs().jobs.size());
+    in.progress = [&](Instant at, const Simulation& simulation) { line.show(at, simulation); };
+    const double begin = seconds_now();
+    Result<PolicyRun> run = run_policy(in);
+    if (!run) return forward_error(run);
+    run->report.summary.wall_s = seconds_now() - begin;
+    if (record) {
+      if (Status status = record->finish(); !status) return status;
+    }
+    runs.push_back(*std::move(run));
+  }
+  const ReportData data = report_data(r, asked, runs);
+  if (Status status = write_results(asked, r, data, runs); !status) return status;
+  if (options.output == OutputFormat::kJson) {
+    print_json(simulate_json(r, runs));
+  } else {
+    print_text(simulate_text(r, asked, runs));
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<SimulateOptions>();
+  CLI::App& verb = *app.add_subcommand(
+      "simulate", "play a trace of jobs on a fleet, in virtual time, under one or more policies");
+  verb.footer(
+      "Examples:\n"
+      "  orrery simulate --accelerators h100:512 --trace examples/traces/week.yaml\n"
+      "  orrery simulate --fleet fleet.yaml --trace jobs.csv:philly --policy fifo,easy,capacity "
+      "--out results\n"
+      "  orrery simulate --accelerators v100:64 --trace philly.csv --format philly --where "
+      "cluster=6c71a0\n    --from 2017-10-01T00:00:00 --to 2017-10-14T23:59:59 --rules helios "
+      "--policy fifo -o json");
+  SimulateOptions& a = *asked;
+  verb.add_option("--fleet", a.fleet, "a fleet spec");
+  verb.add_option("--accelerators", a.accelerators, "TYPE:N[,TYPE:N..] in usual nodes");
+  verb.add_option("--trace", a.trace, "FILE[:FORMAT], plain or gzip")->required();
+  verb.add_option("--format", a.format, "philly, swf, gavel, openb, muri, tiresias, sia, orrery");
+  verb.add_option("--where", a.where, "column=value: only these rows; may be given again");
+  verb.add_option("--from", a.from, "first submit, inclusive");
+  verb.add_option("--to", a.to, "last submit, inclusive");
+  verb.add_flag_callback(
+      "--skip-bad", [asked] { asked->bad_rows = SimulateOptions::Flag::kYes; },
+      "leave out rows that cannot be read, and count them");
+  verb.add_flag_callback(
+      "--map", [asked] { asked->map = SimulateOptions::Flag::kYes; },
+      "give jobs a model, a kind and a range of sizes by the committed mapping");
+  verb.add_option("--tenants", a.tenants, "a file of tenants");
+  verb.add_option("--policy", a.policies, "NAME[:key=value,..] or a file; several by commas")
+      ->capture_default_str();
+  verb.add_option("--rules", a.rules, "orrery, helios, muri, gavel: whose simulator to equal")
+      ->capture_default_str();
+  verb.add_option("--information", a.information,
+                  "oracle, estimate, blind: what policies know of run times")
+      ->capture_default_str();
+  verb.add_option("--seed", a.seed, "of everything random")->capture_default_str();
+  verb.add_option("--failures", a.failures,
+                  "llama3, rsc1, rsc2, all-causes, measured, infinitehbd, none, or a file")
+      ->capture_default_str();
+  verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
+  verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
+  verb.add_option("--checkpoint-cost", a.checkpoint_cost, "of one checkpoint: \"20 s\"");
+  verb.add_option("--throughputs", a.throughputs, "steps a second, as Gavel has them (JSON)");
+  verb.add_option("--prices", a.prices, "hourly prices of electricity (CSV)");
+  verb.add_option("--carbon", a.carbon, "hourly carbon intensity (CSV)");
+  verb.add_option("--until", a.until, "ends the simulation early");
+  verb.add_option("--out", a.out, "directory for jobs-POLICY.csv, summary.json, report.html");
+  verb.add_option("--record", a.record, "directory for inputs and events, for `orrery replay`");
+  verb.add_option("--explain", a.explain, "JOB: tells what became of it and why it waited");
+  verb.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return run_simulate(options, *asked); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,330 @@
+#include "apps/orrery/simulate_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "apps/orrery/option_text.hpp"
+#include "base/document.hpp"
+#include "base/gzip.hpp"
+#include "fleet/accelerator_fleet.hpp"
+#include "fleet/spec.hpp"
+#include "twin/failure_file.hpp"
+#include "workload/trace_mapping.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kSeriesBytesMax = std::size_t{64} << 20;
+
+/// Pieces between commas.
+std::vector<std::string> pieces(const std::string& list) {
+  std::vector<std::string> found;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    found.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return found;
+}
+
+/// "fifo:blocking=true,node_fit=best,srtf" names two policies: an option goes with the name before.
+std::vector<std::string> policy_texts(const std::string& list) {
+  std::vector<std::string> texts;
+  for (const std::string& piece : pieces(list)) {
+    const std::size_t equals = piece.find('=');
+    const bool option = equals != std::string::npos && piece.find(':') > equals;
+    if (option && !texts.empty()) {
+      texts.back() += "," + piece;
+    } else {
+      texts.push_back(piece);
+    }
+  }
+  return texts;
+}
+
+Result<std::string> read_maybe_gzip(const std::string& path) {
+  Result<std::string> bytes = read_file(path, kSeriesBytesMax);
+  if (!bytes || !is_gzip(*bytes)) return bytes;
+  return gunzip(*bytes, kSeriesBytesMax);
+}
+
+Result<std::vector<AcceleratorCount>> accelerator_counts(const std::string& list) {
+  std::vector<AcceleratorCount> counts;
+  for (const std::string& piece : pieces(list)) {
+    const std::size_t colon = piece.rfind(':');
+    int count = 0;
+    const char* begin = piece.data() + (colon == std::string::npos ? piece.size() : colon + 1);
+    const char* end = piece.data() + piece.size();
+    const auto [stop, failed] = std::from_chars(begin, end, count);
+    if (failed != std::errc() || stop != end || colon == std::string::npos) {
+      return wrong("accelerators", fmt::format("\"{}\": expected TYPE:N, such as h100:64", piece));
+    }
+    counts.push_back({piece.substr(0, colon), count});
+  }
+  return counts;
+}
+
+}  // namespace
+
+Status SimulateRequest::load_facts(const CommandOptions& options) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  Result<Calibration> calibration = load_calibration(options);
+  if (!calibration) return forward_error(calibration);
+  Result<ModelCatalog> models = load_models(options);
+  if (!models) return forward_error(models);
+  catalog_ = *std::move(catalog);
+  calibration_ = *std::move(calibration);
+  models_ = *std::move(models);
+  return {};
+}
+
+Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
+  if (asked.fleet.empty() == asked.accelerators.empty()) {
+    return input_error({}, "give either --fleet FILE or --accelerators TYPE:N");
+  }
+  FleetSpec spec;
+  const Catalog* catalog = &catalog_;
+  if (!asked.fleet.empty()) {
+    Result<FleetSpec> loaded = load_fleet_spec(asked.fleet);
+    if (!loaded) return forward_error(loaded);
+    spec = *std::move(loaded);
+  } else {
+    Result<std::vector<AcceleratorCount>> counts = accelerator_counts(asked.accelerators);
+    if (!counts) return forward_error(counts);
+    Result<AcceleratorFleet> fleet =
+        fleet_of_accelerators(catalog_, {*std::move(counts), rules_.node_accelerators});
+    if (!fleet) return forward_error(fleet);
+    if (!fleet->nodes.empty()) {
+      Result<Catalog> more = catalog_.with(fleet->nodes);
+      if (!more) return forward_error(more);
+      with_parts_ = *std::move(more);
+      catalog = &*with_parts_;
+    }
+    spec = std::move(fleet->spec);
+    notes_.insert(notes_.end(), fleet->assumptions.begin(), fleet->assumptions.end());
+  }
+  if (!asked.tenants.empty()) {
+    Result<Document> document = Document::load(asked.tenants);
+    if (!document) return forward_error(document);
+    Result<TenantsSpec> tenants = read_tenants_spec(*document);
+    if (!tenants) return forward_error(tenants);
+    tenants_ = *std::move(tenants);
+  }
+  Result<std::unique_ptr<VirtualCluster>> cluster = VirtualCluster::make(
+      {*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
+  if (!cluster) return forward_error(cluster);
+  cluster_ = *std::move(cluster);
+  return {};
+}
+
+Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
+  TraceOptions options;
+  std::string path = asked.trace;
+  std::string format = asked.format;
+  const std::size_t colon = path.rfind(':');
+  if (format.empty() && colon != std::string::npos && trace_format(path.substr(colon + 1))) {
+    format = path.substr(colon + 1);
+    path.resize(colon);
+  }
+  if (!format.empty()) {
+    Result<TraceFormat> known = trace_format(format);
+    if (!known) return wrong("format", known.error().message);
+    options.format = *known;
+  }
+  for (const std::string& where : asked.where) {
+    const std::size_t equals = where.find('=');
+    if (equals == std::string::npos) {
+      return wrong("where", fmt::format("\"{}\": expected column=value", where));
+    }
+    options.where.push_back({where.substr(0, equals), where.substr(equals + 1)});
+  }
+  for (const auto& [name, text, target] :
+       {std::tuple{"from", &asked.from, &options.from}, std::tuple{"to", &asked.to, &options.to}}) {
+    if (text->empty()) continue;
+    Result<Instant> at = parse_trace_time(*text);
+    if (!at) return wrong(name, at.error().message);
+    *target = *at;
+  }
+  if (asked.bad_rows == SimulateOptions::Flag::kYes) {
+    options.bad_rows = TraceOptions::BadRows::kSkip;
+  }
+  Result<Trace> trace = load_trace(path, options);
+  if (!trace) return forward_error(trace);
+  trace_ = *std::move(trace);
+  if (!trace_.skipped.empty()) {
+    notes_.push_back(fmt::format(
+        "{} rows of the trace could not be read and were left out; the "
+        "first: {}: {}",
+        trace_.skipped.size(), trace_.skipped.front().where.text(), trace_.skipped.front().reason));
+  }
+  if (asked.map == SimulateOptions::Flag::kYes) map_trace(trace_, {}, seed_);
+  if (!rules_.all_at_start && !trace_.jobs.empty()) {
+    begin_ = options.from.value_or(trace_.first_submit());
+  }
+  std::string throughputs = asked.throughputs;
+  if (throughputs.empty()) {
+    for (const char* name : {"simulation_throughputs.json", "simulation_throughputs.json.gz"}) {
+      const std::filesystem::path beside = std::filesystem::path(path).parent_path() / name;
+      std::error_code error;
+      if (std::filesystem::exists(beside, error)) throughputs = beside.string();
+    }
+    if (rules_.name != "gavel") throughputs.clear();
+  }
+  if (throughputs.empty()) return {};
+  Result<GavelThroughputs> rates = GavelThroughputs::load(throughputs);
+  if (!rates) return forward_error(rates);
+  throughputs_ = *std::move(rates);
+  return {};
+}
+
+Status SimulateRequest::load_policies(const SimulateOptions& asked) {
+  for (const std::string& text : policy_texts(asked.policies)) {
+    if (text.ends_with(".yaml")) {
+      Result<Document> document = Document::load(text);
+      if (!document) return forward_error(document);
+      Result<Policy> policy = read_policy(*document);
+      if (!policy) return forward_error(policy);
+      policies_.push_back({policy->name, *policy});
+      continue;
+    }
+    Result<Policy> policy = policy_under(rules_, text);
+    if (!policy) return wrong("policy", policy.error().message);
+    policies_.push_back({text, *std::move(policy)});
+  }
+  return {};
+}
+
+Status SimulateRequest::load_failures(const std::string& name) {
+  if (name == "none") return {};
+  if (name.ends_with(".yaml")) {
+    Result<Document> document = Document::load(name);
+    if (!document) return forward_error(document);
+    Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
+    if (!spec) return forward_error(spec);
+    failures_ = *std::move(spec);
+    return {};
+  }
+  Result<const FailureSpec*> known = catalog_.require<FailureSpec>(name);
+  if (!known) return wrong("failures", known.error().message);
+  failures_ = **known;
+  return {};
+}
+
+Status SimulateRequest::load_series(const SimulateOptions& asked) {
+  const Duration year = Duration::hours(366 * 24);
+  if (!asked.prices.empty()) {
+    Result<std::string> text = read_maybe_gzip(asked.prices);
+    if (!text) return forward_error(text);
+    const auto series = read_price_series(*text, asked.prices);
+    if (!series) return tl::unexpected(series.error());
+    auto steps = repeated(*series, {series->steps.front().from, begin_, year});
+    if (!steps) return forward_error(steps);
+    electricity_ = *std::move(steps);
+  }
+  if (!asked.carbon.empty()) {
+    Result<std::string> text = read_maybe_gzip(asked.carbon);
+    if (!text) return forward_error(text);
+    const auto series = read_carbon_series(*text, asked.carbon);
+    if (!series) return tl::unexpected(series.error());
+    auto steps = repeated(*series, {series->steps.front().from, begin_, year});
+    if (!steps) return forward_error(steps);
+    carbon_ = *std::move(steps);
+  }
+  return {};
+}
+
+Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
+  TraceJobOptions options;
+  options.rules = rules_;
+  options.information = information_;
+  options.seed = seed_;
+  for (const auto& [name, text, target] :
+       {std::tuple{"restart", &asked.restart, &options.restart},
+        std::tuple{"checkpoint-cost", &asked.checkpoint_cost, &options.checkpoint_cost}}) {
+    if (text->empty()) continue;
+    Result<Seconds> time = quantity_option<Seconds>(name, *text);
+    if (!time) return forward_error(time);
+    *target = Duration::from_seconds(time->value());
+  }
+  options.type = cluster_->topology().accelerator(FleetTypeId(0)).id;
+  if (!asked.accelerators.empty())
+    options.type = asked.accelerators.substr(0, asked.accelerators.find(':'));
+  if (throughputs_) {
+    options.throughput = [this](std::string_view type, const TraceJob& job) {
+      return throughputs_->steps_per_second(type, {job.model, job.accelerators});
+    };
+  }
+  Result<TraceJobs> jobs =
+      trace_jobs(trace_, cluster_->resolve_context(begin_), cluster_->classes(), options);
+  if (!jobs) return forward_error(jobs);
+  jobs_ = *std::move(jobs);
+  if (!jobs_.oversized.empty()) {
+    notes_.push_back(fmt::format("{} jobs can never run on this fleet; the first: {} ({})",
+                                 jobs_.oversized.size(), jobs_.oversized.front().name,
+                                 jobs_.oversized.front().why));
+  }
+  if (jobs_.cpu_jobs > 0) {
+    notes_.push_back(fmt::format("{} jobs of CPUs alone are not played", jobs_.cpu_jobs));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOptions& options,
+                                                               const SimulateOptions& asked) {
+  auto request = std::make_unique<SimulateRequest>();
+  SimulateRequest& r = *request;
+  r.seed_ = asked.seed;
+  r.spares_ = asked.spares;
+  Result<ReplayRules> rules = replay_rules(asked.rules);
+  if (!rules) return wrong("rules", rules.error().message);
+  r.rules_ = *std::move(rules);
+  Result<Information> information = word_option<Information>("information", asked.information);
+  if (!information) return forward_error(information);
+  r.information_ = *information;
+  if (Status status = r.load_facts(options); !status) return forward_error(status);
+  if (Status status = r.load_policies(asked); !status) return forward_error(status);
+  if (Status status = r.load_failures(asked.failures); !status) return forward_error(status);
+  if (Status status = r.load_cluster(asked); !status) return forward_error(status);
+  if (Status status = r.load_trace_file(asked); !status) return forward_error(status);
+  if (!asked.until.empty()) {
+    Result<Instant> until = parse_trace_time(asked.until);
+    if (!until) return wrong("until", until.error().message);
+    r.until_ = *until;
+  }
+  if (Status status = r.load_series(asked); !status) return forward_error(status);
+  if (Status status = r.make_jobs(asked); !status) return forward_error(status);
+  return request;
+}
+
+PolicyRunInputs SimulateRequest::inputs(const NamedRun& run) {
+  PolicyRunInputs in{.cluster = *cluster_,
+                     .jobs = jobs_,
+                     .label = run.label,
+                     .policy = run.policy,
+                     .rules = rules_};
+  in.information = information_;
+  in.failures = failures_;
+  in.seed = seed_;
+  in.begin = begin_;
+  in.until = until_;
+  in.spares = spares_;
+  in.electricity = electricity_ ? &*electricity_ : nullptr;
+  in.carbon = carbon_ ? &*carbon_ : nullptr;
+  return in;
+}
+
+Result<JobId> SimulateRequest::find(const std::string& name) const {
+  std::vector<std::string_view> names;
+  names.reserve(jobs_.jobs.size());
+  for (std::size_t i = 0; i < jobs_.jobs.size(); ++i) {
+    names.emplace_back(jobs_.jobs[i].submission.request.name);
+    if (names.back() == name) return JobId::at(i);
+  }
+  return input_error({},
+                     fmt::format("--explain: no job \"{}\"{}", name, did_you_mean(name, names)));
+}
+
+}  // namespace orrery

@@ -1,0 +1,107 @@
+// apps/orrery/simulate_request.hpp - what the verb `simulate` was asked, as files and options:
+// a fleet, a trace, policies, failures, series.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/orrery/context.hpp"
+#include "twin/policy_run.hpp"
+#include "twin/series_csv.hpp"
+#include "workload/gavel_throughputs.hpp"
+#include "workload/trace_reader.hpp"
+
+namespace orrery {
+
+/// The options as typed; empty: not given.
+struct SimulateOptions {
+  std::string fleet;
+  std::string accelerators;
+  std::string trace;
+  std::string format;
+  std::vector<std::string> where;
+  std::string from;
+  std::string to;
+  std::string tenants;
+  std::string policies = "hardware-aware";
+  std::string rules = "orrery";
+  std::string information = "oracle";
+  std::string failures = "none";
+  std::string throughputs;
+  std::string prices;
+  std::string carbon;
+  std::string until;
+  std::string out;
+  std::string record;
+  std::string explain;
+  std::string restart;
+  std::string checkpoint_cost;
+  std::uint64_t seed = 1;
+  std::uint32_t spares = 0;
+  enum class Flag : std::uint8_t { kNo, kYes };
+  Flag bad_rows = Flag::kNo;  ///< yes: counted and left out
+  Flag map = Flag::kNo;       ///< yes: models, kinds and ranges by the committed mapping
+};
+
+struct NamedRun {
+  std::string label;
+  Policy policy;
+};
+
+/// What was asked, at addresses that stay.
+class SimulateRequest {
+ public:
+  SimulateRequest() = default;
+
+  /// Errors: those of the files, with their line; anything wrong in an option, naming it.
+  [[nodiscard]] static Result<std::unique_ptr<SimulateRequest>> load(const CommandOptions& options,
+                                                                     const SimulateOptions& asked);
+
+  [[nodiscard]] const std::vector<NamedRun>& policies() const { return policies_; }
+  [[nodiscard]] const Trace& trace() const { return trace_; }
+  [[nodiscard]] const TraceJobs& jobs() const { return jobs_; }
+  [[nodiscard]] const VirtualCluster& cluster() const { return *cluster_; }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  [[nodiscard]] const ReplayRules& rules() const { return rules_; }
+  [[nodiscard]] Instant begin() const { return begin_; }
+  [[nodiscard]] Information information() const { return information_; }
+
+  /// Of one policy, for run_policy.
+  [[nodiscard]] PolicyRunInputs inputs(const NamedRun& run);
+  /// The job of that name. Errors: none, with the nearest.
+  [[nodiscard]] Result<JobId> find(const std::string& name) const;
+
+ private:
+  [[nodiscard]] Status load_facts(const CommandOptions& options);
+  [[nodiscard]] Status load_cluster(const SimulateOptions& asked);
+  [[nodiscard]] Status load_trace_file(const SimulateOptions& asked);
+  [[nodiscard]] Status load_policies(const SimulateOptions& asked);
+  [[nodiscard]] Status load_failures(const std::string& name);
+  [[nodiscard]] Status load_series(const SimulateOptions& asked);
+  [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
+
+  Catalog catalog_;
+  std::optional<Catalog> with_parts_;  ///< the same with smaller nodes
+  Calibration calibration_;
+  ModelCatalog models_;
+  std::unique_ptr<VirtualCluster> cluster_;
+  std::optional<TenantsSpec> tenants_;
+  Trace trace_;
+  TraceJobs jobs_;
+  std::optional<GavelThroughputs> throughputs_;
+  std::vector<NamedRun> policies_;
+  ReplayRules rules_;
+  Information information_ = Information::kOracle;
+  std::optional<FailureSpec> failures_;
+  std::optional<StepSeries<DollarsPerJoule>> electricity_;
+  std::optional<StepSeries<GramsCo2PerJoule>> carbon_;
+  std::vector<std::string> notes_;
+  std::uint64_t seed_ = 1;
+  std::uint32_t spares_ = 0;
+  Instant begin_;
+  Instant until_ = Instant::max();
+};
+
+}  // namespace orrery

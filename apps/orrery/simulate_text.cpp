@@ -1,0 +1,174 @@
+#include "apps/orrery/simulate_text.hpp"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "base/field_writer.hpp"
+#include "base/text_table.hpp"
+
+namespace orrery {
+namespace {
+
+Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
+  const SimulationSummary& s = run.summary;
+  Json json = {{"policy", run.report.name},
+               {"information", word_of(run.report.information)},
+               {"jobs", request.trace().jobs.size()},
+               {"played", s.jobs},
+               {"finished", s.finished},
+               {"failed", s.failed},
+               {"cancelled", s.cancelled},
+               {"unfinished", s.unfinished},
+               {"oversized", request.jobs().oversized.size()},
+               {"skipped_rows", request.trace().skipped.size()},
+               {"avg_jct_s", s.avg_jct_s},
+               {"avg_wait_s", s.avg_wait_s},
+               {"p50_jct_s", s.p50_jct_s},
+               {"p99_jct_s", s.p99_jct_s},
+               {"makespan_s", s.makespan_s},
+               {"utilization", s.utilization},
+               {"goodput", s.goodput},
+               {"energy_kwh", s.energy_kwh},
+               {"cost_usd", s.cost_usd},
+               {"co2_kg", s.co2_kg},
+               {"preemptions", s.preemptions},
+               {"faults", s.faults},
+               {"inputs", s.inputs},
+               {"events", s.events},
+               {"passes", s.passes.incremental + s.passes.full},
+               {"wall_s", run.report.summary.wall_s},
+               {"history_hash", run.report.summary.history_hash}};
+  Json& idle = json["device_hours"];
+  for (const auto& [word, use] : enum_words(DeviceUse{})) {
+    double hours = 0;
+    for (const UseHours& type : run.report.use) hours += type[static_cast<std::size_t>(use)];
+    idle[std::string(word)] = hours;
+  }
+  return json;
+}
+
+std::string time_text(double seconds) { return Duration::from_seconds(seconds).text(); }
+
+std::string seconds_cell(Instant at, Instant from) {
+  if (at == Instant::max()) return "";
+  return fmt::format("{:.3f}", (at - from).count_seconds());
+}
+
+}  // namespace
+
+std::string file_name_of(const std::string& label) {
+  std::string name = label;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '_';
+  }
+  return name;
+}
+
+Json simulate_json(const SimulateRequest& request, std::span<const PolicyRun> runs) {
+  Json policies = Json::array();
+  for (const PolicyRun& run : runs) policies.push_back(summary_json(request, run));
+  Json json = {{"policies", std::move(policies)},
+               {"rules", request.rules().name},
+               {"fleet", request.cluster().topology().name()},
+               {"accelerators", request.cluster().topology().device_count()},
+               {"notes", request.notes()}};
+  return json;
+}
+
+std::string simulate_text(const SimulateRequest& request, const SimulateOptions& asked,
+                          std::span<const PolicyRun> runs) {
+  TextTable table({{"policy"},
+                   {"told"},
+                   {"finished", Align::kRight},
+                   {"mean JCT", Align::kRight},
+                   {"p50", Align::kRight},
+                   {"p99", Align::kRight},
+                   {"mean wait", Align::kRight},
+                   {"makespan", Align::kRight},
+                   {"in use", Align::kRight},
+                   {"goodput", Align::kRight},
+                   {"MWh", Align::kRight},
+                   {"cost", Align::kRight},
+                   {"preempted", Align::kRight},
+                   {"faults", Align::kRight},
+                   {"ran in", Align::kRight}});
+  for (const PolicyRun& run : runs) {
+    const SimulationSummary& s = run.summary;
+    table.add({run.report.name, std::string(word_of(run.report.information)),
+               fmt::format("{}/{}", s.finished, s.jobs), time_text(s.avg_jct_s),
+               time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_wait_s),
+               time_text(s.makespan_s), fmt::format("{:.1f} %", s.utilization * 100),
+               fmt::format("{:.1f} %", s.goodput * 100), fmt::format("{:.1f}", s.energy_kwh / 1000),
+               fmt::format("${:.0f}", s.cost_usd), std::to_string(s.preemptions),
+               std::to_string(s.faults), fmt::format("{:.2f} s", run.report.summary.wall_s)});
+  }
+  std::string text = fmt::format("{} jobs on {} accelerators of {}\n\n", request.jobs().jobs.size(),
+                                 request.cluster().topology().device_count(),
+                                 request.cluster().topology().name()) +
+                     table.text();
+  for (const PolicyRun& run : runs) {
+    if (!run.story.empty()) {
+      text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
+    }
+  }
+  if (!request.notes().empty()) text += "\n";
+  for (const std::string& note : request.notes()) text += fmt::format("note: {}\n", note);
+  if (!asked.out.empty())
+    text += fmt::format("\nresults in {0}: open {0}/report.html\n", asked.out);
+  return text;
+}
+
+std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
+  std::string csv =
+      "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
+      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults\n";
+  const Instant from = request.begin();
+  for (const JobOutcome& job : run.outcomes) {
+    const TraceJob& row = request.trace().jobs[job.row];
+    std::string name = row.name;
+    for (char& c : name) c = c == ',' || c == '\n' || c == '"' ? '_' : c;
+    csv +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}\n",
+                    name, row.line, word_of(job.phase), job.devices, seconds_cell(job.submit, from),
+                    seconds_cell(job.start, from), seconds_cell(job.end, from),
+                    job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
+                    seconds_cell(job.end, job.submit), device_hours(job.usage.devices),
+                    device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
+                    job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
+                    job.usage.program_faults);
+  }
+  return csv;
+}
+
+ReportData report_data(const SimulateRequest& request, const SimulateOptions& asked,
+                       std::span<const PolicyRun> runs) {
+  ReportData data;
+  const Topology& topology = request.cluster().topology();
+  data.title = "Simulation of " + topology.name();
+  data.fleet = fmt::format("{}: {} accelerators in {} nodes", topology.name(),
+                           topology.device_count(), topology.node_count());
+  data.trace = fmt::format("{}: {} jobs", asked.trace, request.trace().jobs.size());
+  data.from = request.begin();
+  data.to = request.begin();
+  constexpr std::int64_t kLongAgo = 1'000'000'000;  // no trace with dates is older than 2001
+  data.time =
+      request.begin().ns() / 1'000'000'000 > kLongAgo ? TimeAxis::kCalendar : TimeAxis::kElapsed;
+  data.seed = asked.seed;
+  data.failures = asked.failures == "none" ? "" : asked.failures;
+  data.command = fmt::format("orrery simulate --policy {} --rules {} --information {} --seed {}",
+                             asked.policies, asked.rules, asked.information, asked.seed);
+  data.notes = request.notes();
+  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+    data.types.push_back(topology.accelerator(FleetTypeId(t)).id);
+  }
+  for (const PolicyRun& run : runs) {
+    data.policies.push_back(run.report);
+    if (!run.report.samples.at.empty()) {
+      data.to = std::max(data.to, run.report.samples.at.back());
+    }
+  }
+  return data;
+}
+
+}  // namespace orrery

@@ -1,0 +1,23 @@
+// apps/orrery/simulate_text.hpp - results of `simulate` as a table, JSON, CSV and what the HTML
+// report shows.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "apps/orrery/simulate_request.hpp"
+
+namespace orrery {
+
+[[nodiscard]] Json simulate_json(const SimulateRequest& request, std::span<const PolicyRun> runs);
+[[nodiscard]] std::string simulate_text(const SimulateRequest& request,
+                                        const SimulateOptions& asked,
+                                        std::span<const PolicyRun> runs);
+/// A row a job, in the order of submission.
+[[nodiscard]] std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run);
+[[nodiscard]] ReportData report_data(const SimulateRequest& request, const SimulateOptions& asked,
+                                     std::span<const PolicyRun> runs);
+/// Letters, digits, '-' and '_' of a label, anything else as '_'.
+[[nodiscard]] std::string file_name_of(const std::string& label);
+
+}  // namespace orrery

@@ -1,0 +1,208 @@
+#include "twin/policy_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "twin/sampler.hpp"
+#include "twin/wait_story.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::uint64_t kInputsBetweenProgress = 4096;
+constexpr std::size_t kSlowestShown = 20;
+constexpr std::size_t kFailuresShown = 5000;
+
+/// Spares evenly over the fleet, so that one is near.
+std::vector<Input> spare_commands(const PolicyRunInputs& in) {
+  std::vector<Input> commands;
+  const std::uint32_t nodes = in.cluster.topology().node_count();
+  for (std::uint32_t i = 0; i < std::min(in.spares, nodes); ++i) {
+    const auto at = static_cast<std::uint32_t>((std::uint64_t{2} * i + 1) * nodes /
+                                               (2 * std::uint64_t{in.spares}));
+    commands.push_back({in.begin, SetSpare{NodeId(at), true}, {}});
+  }
+  commands.insert(commands.end(), in.commands.begin(), in.commands.end());
+  return commands;
+}
+
+/// A job's kind and size, as distributions are split by.
+std::string class_of(const JobOutcome& job) {
+  if (job.devices <= 1) return "1 accelerator";
+  if (job.devices <= 8) return "2 to 8";
+  if (job.devices <= 64) return "9 to 64";
+  if (job.devices <= 512) return "65 to 512";
+  return "more than 512";
+}
+
+void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
+  constexpr std::array<std::string_view, 5> kOrder{"1 accelerator", "2 to 8", "9 to 64",
+                                                   "65 to 512", "more than 512"};
+  for (const std::string_view name : kOrder) report.classes.push_back({std::string(name), {}, {}});
+  for (const JobOutcome& job : outcomes) {
+    if (job.end == Instant::max()) continue;
+    const std::string name = class_of(job);
+    for (JobClass& of : report.classes) {
+      if (of.name != name) continue;
+      of.jct_s.push_back((job.end - job.submit).count_seconds());
+      if (job.start == Instant::max()) continue;
+      of.wait_s.push_back((job.start - job.submit).count_seconds());
+    }
+  }
+  std::erase_if(report.classes, [](const JobClass& of) { return of.jct_s.empty(); });
+  for (JobClass& of : report.classes) {
+    std::sort(of.jct_s.begin(), of.jct_s.end());
+    std::sort(of.wait_s.begin(), of.wait_s.end());
+  }
+}
+
+void fill_use(PolicyReport& report, const State& state, Instant now) {
+  for (std::uint32_t t = 0; t < state.ledger().types(); ++t) {
+    UseHours& hours = report.use.emplace_back();
+    for (std::size_t u = 0; u < kDeviceUses; ++u) {
+      hours[u] = device_hours(state.ledger().sum(FleetTypeId(t), static_cast<DeviceUse>(u), now));
+    }
+  }
+}
+
+void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
+                  std::span<const JobOutcome> outcomes, const State& state) {
+  std::vector<const JobOutcome*> slowest;
+  for (const JobOutcome& job : outcomes) {
+    if (job.end != Instant::max()) slowest.push_back(&job);
+  }
+  const auto jct = [](const JobOutcome* job) { return job->end - job->submit; };
+  const std::size_t shown = std::min(kSlowestShown, slowest.size());
+  std::partial_sort(slowest.begin(), slowest.begin() + static_cast<std::ptrdiff_t>(shown),
+                    slowest.end(), [&](const JobOutcome* a, const JobOutcome* b) {
+                      return jct(a) != jct(b) ? jct(a) > jct(b) : a->job < b->job;
+                    });
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Job& job = state.job(slowest[i]->job);
+    SlowJob& row = report.slowest.emplace_back();
+    row.id = job.name;
+    row.tenant = in.cluster.tenants().path(job.tenant);
+    row.devices = slowest[i]->devices;
+    row.wait = job.usage.waited;
+    row.jct = jct(slowest[i]);
+    row.reason =
+        job.usage.preemptions + job.usage.faults > 0
+            ? fmt::format("{} preemptions, {} faults", job.usage.preemptions, job.usage.faults)
+            : "";
+  }
+}
+
+void fill_failures(PolicyReport& report, const World& world, Instant now) {
+  for (const World::Felt& felt : world.felt()) {
+    if (felt.fault.at > now || report.failures.size() == kFailuresShown) break;
+    if (felt.fault.kind == FaultKind::kLinkFlap) continue;
+    report.failures.push_back({felt.fault.at, std::string(word_of_fault(felt.fault.kind)),
+                               felt.fault.detection, felt.fault.repair, felt.jobs});
+  }
+}
+
+void fill_tenants(PolicyReport& report, const PolicyRunInputs& in, const State& state,
+                  Duration span) {
+  for (std::uint32_t t = 1; t < state.tenants().size(); ++t) {
+    TenantUse& use = report.tenants.emplace_back();
+    use.name = state.tenants().path(TenantId(t));
+    use.used_hours = device_hours(state.by_tenant()[t].devices);
+    double guaranteed = 0;
+    for (std::uint32_t type = 0; type < in.cluster.topology().type_count(); ++type) {
+      guaranteed += static_cast<double>(
+          state.tenants().guarantee(TenantId(t), FleetTypeId(type)).value_or(0));
+    }
+    if (guaranteed > 0) use.guaranteed_hours = guaranteed * span.count_seconds() / 3600;
+  }
+}
+
+void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
+  const SimulationSummary& s = run.summary;
+  PolicySummary& out = run.report.summary;
+  out.jobs = s.jobs;
+  out.avg_jct_s = s.avg_jct_s;
+  out.avg_wait_s = s.avg_wait_s;
+  out.p50_jct_s = s.p50_jct_s;
+  out.p99_jct_s = s.p99_jct_s;
+  out.makespan_s = s.makespan_s;
+  out.utilization = s.utilization;
+  out.goodput = s.goodput;
+  out.energy_kwh = s.energy_kwh;
+  out.cost_usd = s.cost_usd;
+  out.co2_kg = s.co2_kg;
+  out.preemptions = s.preemptions;
+  out.faults = s.faults;
+  out.oversized = in.jobs.oversized.size();
+  out.events = s.events;
+  out.history_hash = fmt::format("{:016x}", run.history);
+}
+
+}  // namespace
+
+ControlSetup control_setup(const PolicyRunInputs& in) {
+  ControlSetup setup = in.cluster.setup(in.policy, in.begin);
+  setup.electricity = in.electricity;
+  setup.carbon = in.carbon;
+  if (!in.rules.costs) setup.timing.grace = Duration();
+  if (in.failures) {
+    constexpr double kDay = 86400;
+    setup.failures_per_node_second = in.failures->failures_per_1000_node_days / 1000 / kDay;
+  }
+  return setup;
+}
+
+Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
+  const ControlSetup setup = control_setup(in);
+  World::Facts world{in.rules, in.timing, setup.plans, std::nullopt};
+  if (!in.rules.costs) world.timing = {Duration(), Duration(), Duration()};
+  if (in.failures) {
+    Result<FailureModel> model =
+        FailureModel::make(in.cluster.topology(), *in.failures, {in.seed, in.begin});
+    if (!model) return forward_error(model);
+    world.failures = *std::move(model);
+  }
+  Journal journal({.writer = "orrery", .setup = in.label, .sink = in.events});
+  std::optional<InputJournal> inputs;
+  if (in.inputs != nullptr) {
+    inputs.emplace(JournalOptions{.writer = "orrery", .setup = in.label, .sink = in.inputs});
+  }
+  Sampler sampler(in.cluster.topology());
+  WaitStory story(in.explain);
+  const Simulation* running = nullptr;
+  std::uint64_t seen = 0;
+  SimulationHooks hooks;
+  hooks.input = [&](const Input& input) {
+    if (inputs) inputs->append(input);
+    if (in.progress && ++seen % kInputsBetweenProgress == 0) in.progress(input.at, *running);
+  };
+  hooks.events = [&](Instant at, std::span<const Event> events) {
+    for (const Event& event : events) journal.append(at, event);
+    if (in.explain.valid()) story.look(at, *running, events);
+  };
+  hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
+  const std::vector<Input> commands = spare_commands(in);
+  Simulation simulation({setup, std::move(world), in.jobs.jobs, std::move(hooks), commands});
+  running = &simulation;
+  simulation.run(in.until);
+
+  PolicyRun run;
+  run.summary = simulation.summary();
+  run.outcomes = simulation.outcomes();
+  run.history = journal.history_hash();
+  run.story = story.text();
+  run.report.name = in.label;
+  run.report.information = in.information;
+  run.report.samples = sampler.samples();
+  run.report.fragmentation = sampler.fragmentation();
+  fill_classes(run.report, run.outcomes);
+  fill_use(run.report, simulation.state(), simulation.now());
+  fill_slowest(run.report, in, run.outcomes, simulation.state());
+  fill_failures(run.report, simulation.world(), simulation.now());
+  fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);
+  fill_summary(run, in);
+  return run;
+}
+
+}  // namespace orrery

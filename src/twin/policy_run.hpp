@@ -1,0 +1,56 @@
+// twin/policy_run.hpp - one policy on one cluster and trace: run, sampled, summed up.
+//
+// What `simulate` and the studies share. A pure function of its inputs: how long it took is for
+// the caller's clock.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/journal.hpp"
+#include "hardware/failure_spec.hpp"
+#include "twin/report_data.hpp"
+#include "twin/simulation.hpp"
+#include "twin/virtual_cluster.hpp"
+
+namespace orrery {
+
+struct PolicyRunInputs {
+  VirtualCluster& cluster;
+  const TraceJobs& jobs;
+  std::string label;  ///< of the policy, as it was asked for
+  Policy policy;
+  ReplayRules rules;
+  Information information = Information::kOracle;
+  WorldTiming timing;
+  std::optional<FailureSpec> failures;
+  std::uint64_t seed = 1;
+  Instant begin;
+  Instant until = Instant::max();
+  std::uint32_t spares = 0;  ///< nodes kept back, spread over the fleet
+  const StepSeries<DollarsPerJoule>* electricity = nullptr;
+  const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
+  std::vector<Input> commands;    ///< of an operator, by time
+  JournalSink* events = nullptr;  ///< records the history
+  JournalSink* inputs = nullptr;
+  /// Called about every so many inputs with the virtual time; none: nobody looks.
+  std::function<void(Instant, const Simulation&)> progress;
+  JobId explain;  ///< whose waiting is told in PolicyRun::story
+};
+
+struct PolicyRun {
+  PolicyReport report;
+  SimulationSummary summary;
+  std::vector<JobOutcome> outcomes;
+  std::uint64_t history = 0;
+  std::string story;
+};
+
+/// What the core of such a run rests on.
+[[nodiscard]] ControlSetup control_setup(const PolicyRunInputs& inputs);
+
+/// Errors: a failure model that cannot be made.
+[[nodiscard]] Result<PolicyRun> run_policy(const PolicyRunInputs& inputs);
+
+}  // namespace orrery

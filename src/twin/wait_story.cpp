@@ -1,0 +1,89 @@
+#include "twin/wait_story.hpp"
+
+#include <fmt/format.h>
+
+#include "base/field_writer.hpp"
+#include "scheduler/explain.hpp"
+
+namespace orrery {
+namespace {
+
+std::string where(const Topology& topology, std::span<const PlacedGang> gangs) {
+  std::uint32_t devices = 0;
+  std::size_t nodes = 0;
+  for (const PlacedGang& gang : gangs) {
+    devices += gang.allocation.devices();
+    nodes += gang.allocation.ranks.size();
+  }
+  const NodeId first = gangs.front().allocation.ranks.front().node;
+  return fmt::format("{} x {} on {} node{} from {} on", devices,
+                     topology.accelerator(topology.group(first).type).id, nodes,
+                     nodes == 1 ? "" : "s", topology.node_name(first));
+}
+
+}  // namespace
+
+void WaitStory::tell(Instant at, const std::string& what) {
+  text_ += fmt::format("{}  {}\n", at.text(), what);
+}
+
+void WaitStory::look(Instant at, const Simulation& simulation, std::span<const Event> events) {
+  const State& state = simulation.state();
+  const Topology& topology = state.fleet().topology();
+  for (const Event& event : events) {
+    if (const auto* submitted = std::get_if<JobSubmitted>(&event)) {
+      if (submitted->job == job_) tell(at, "submitted");
+    } else if (const auto* started = std::get_if<JobStarted>(&event)) {
+      if (started->job != job_) continue;
+      tell(at,
+           fmt::format(
+               "starts: {}{}", where(topology, started->gangs),
+               started->expected ? fmt::format(", for about {}", started->expected->text()) : ""));
+      last_.clear();
+    } else if (const auto* resized = std::get_if<JobResized>(&event)) {
+      if (resized->job == job_) tell(at, "goes on with " + where(topology, resized->gangs));
+    } else if (const auto* stopping = std::get_if<JobStopping>(&event)) {
+      if (stopping->job != job_) continue;
+      std::string why(word_of(stopping->reason));
+      if (stopping->in_favour_of.valid()) {
+        why += fmt::format(" in favour of {}", state.job(stopping->in_favour_of).name);
+      }
+      if (!stopping->blame.evidence.empty()) why += ": " + stopping->blame.evidence;
+      tell(at, "stops: " + why);
+    } else if (const auto* again = std::get_if<JobRequeued>(&event)) {
+      if (again->job != job_) continue;
+      tell(at, fmt::format("waits again, {:.1f} % done, {} of work lost",
+                           again->progress.done * 100, again->progress.lost.text()));
+    } else if (const auto* end = std::get_if<JobEnded>(&event)) {
+      if (end->job == job_) tell(at, std::string(word_of(end->phase)));
+    }
+  }
+  tell_refusal(at, simulation);
+}
+
+// At the first refusal of a kind the full explanation, with what would help.
+void WaitStory::tell_refusal(Instant at, const Simulation& simulation) {
+  const State& state = simulation.state();
+  if (!state.has(job_) || state.job(job_).phase != JobPhase::kQueued) return;
+  std::string why = "behind others in the queue";
+  for (const StillWaits& waits : simulation.core().still_waiting()) {
+    if (waits.job != job_) continue;
+    why = std::string(name_of(waits.refusal.kind));
+    if (waits.refusal.missing > 0) {
+      why += fmt::format(", {} accelerators short in the {}", waits.refusal.missing,
+                         word_of(waits.refusal.level));
+    }
+  }
+  if (why == last_) return;
+  last_ = why;
+  tell(at, "waits: " + why);
+  const ExplainNames names{[&](JobId id) { return state.job(id).name; }};
+  std::string told = explain(state.situation(at), state.policy(), job_, names).text();
+  for (std::size_t line = 0; line < told.size();) {
+    const std::size_t end = std::min(told.find('\n', line), told.size());
+    text_ += "    " + told.substr(line, end - line) + "\n";
+    line = end + 1;
+  }
+}
+
+}  // namespace orrery
