@@ -294,18 +294,20 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
     begin_session(id, now);
     node.clock = hello.at;
   }
+  // No order up to the bar can bring anything any more: it is older than the question, or went to
+  // an agent that is no more.
+  const OrderStamp bar{setup_.term, fresh ? sequence_ : hello.answers};
   for (const NumberedReport& listed : hello.attempts) {
     NumberedReport state = listed;
-    // What is gone now was not brought back by any order older than the question.
     if (state.report.stage == RankStage::kGone) {
-      state.report.applied = std::max(state.report.applied, {setup_.term, hello.answers});
+      state.report.applied = std::max(state.report.applied, bar);
     }
     take_in(state, id, now);
   }
   if (rebooted) {
     all_gone_from(id);
   } else {
-    find_missing(hello, id, now);
+    find_missing(hello, id, bar, now);
   }
   if (fresh) {
     tell(NodeJoined{id, report.from.boot});
@@ -401,9 +403,8 @@ void FleetLink::end_stray(const AttemptReport& state, NodeId node, Instant now) 
   say(attempt, member, now);
 }
 
-/// What an answer does not name is not there.
-void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
-  const OrderStamp question{setup_.term, hello.answers};
+/// What an answer does not name is not there, unless an order beyond the bar brought it since.
+void FleetLink::find_missing(const Hello& hello, NodeId node, const OrderStamp& bar, Instant now) {
   const std::vector<AttemptId> here = contact(node).attempts;
   for (const AttemptId& id : here) {
     const auto named =
@@ -412,7 +413,7 @@ void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
     if (named != hello.attempts.end()) continue;
     LinkedAttempt& attempt = attempts_.at(id);
     LinkedMember& member = *attempt.member(node);
-    if (member.gone() || !member.launched || *member.launched > question) continue;
+    if (member.gone() || !member.launched || member.ordered > bar) continue;
     if (member.seen || member.wanted != Wanted::kRun) {
       vanish(attempt, member, "its ranks are not there any more", now);
       drop_if_done(id);
