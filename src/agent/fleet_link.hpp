@@ -129,6 +129,7 @@ class FleetLink {
   void end_stray(const AttemptReport& state, NodeId node, Instant now);
   void find_missing(const Hello& hello, NodeId node, const OrderStamp& bar, Instant now);
   void all_gone_from(NodeId node);
+  static void lose_silently(LinkedAttempt& attempt, LinkedMember& member);
   void vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence, Instant now);
   void follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant now);
   void note_end(LinkedAttempt& attempt, LinkedMember& member, Instant now);
