@@ -440,7 +440,9 @@ class World {
     const auto device = static_cast<std::size_t>(&job - jobs.data());
     for (std::size_t at = 0; at < nodes.size(); ++at) {
       plan.nodes.push_back(
-          {nodes[at], {{0, std::uint64_t{1} << device, {static_cast<std::uint32_t>(at)}, 1.0}}});
+          {.node = nodes[at],
+           .shares = {{0, std::uint64_t{1} << device, {static_cast<std::uint32_t>(at)}, 1.0}},
+           .boot = boots_[nodes[at].value()]});
     }
     return plan;
   }
