@@ -61,7 +61,15 @@ void FleetLink::start(const StartRanks& action, const LaunchPlan& plan, Instant 
   attempt.told_up = false;
   set_members(attempt, plan);
   drop_gone_members(attempt);
-  for (LinkedMember& member : attempt.members) say(attempt, member, now);
+  for (LinkedMember& member : attempt.members) {
+    const std::uint64_t boot = contact(member.ranks.node).agent.boot;
+    const bool rebooted = member.ranks.boot != 0 && boot != 0 && member.ranks.boot != boot;
+    if (rebooted) {
+      lose_silently(attempt, member);
+    } else {
+      say(attempt, member, now);
+    }
+  }
 }
 
 void FleetLink::end_older_attempts(const AttemptId& id, Instant now) {
@@ -294,18 +302,20 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
     begin_session(id, now);
     node.clock = hello.at;
   }
+  // No order up to the bar can bring anything any more: it is older than the question, or went to
+  // an agent that is no more.
+  const OrderStamp bar{setup_.term, fresh ? sequence_ : hello.answers};
   for (const NumberedReport& listed : hello.attempts) {
     NumberedReport state = listed;
-    // What is gone now was not brought back by any order older than the question.
     if (state.report.stage == RankStage::kGone) {
-      state.report.applied = std::max(state.report.applied, {setup_.term, hello.answers});
+      state.report.applied = std::max(state.report.applied, bar);
     }
     take_in(state, id, now);
   }
   if (rebooted) {
     all_gone_from(id);
   } else {
-    find_missing(hello, id, now);
+    find_missing(hello, id, bar, now);
   }
   if (fresh) {
     tell(NodeJoined{id, report.from.boot});
@@ -393,7 +403,7 @@ void FleetLink::end_stray(const AttemptReport& state, NodeId node, Instant now) 
     attempt.told_up = true;
     attempt.told_ended = true;
   }
-  LinkedMember& member = add_member(attempt, {node, {}});
+  LinkedMember& member = add_member(attempt, {.node = node});
   member.wanted = Wanted::kKill;
   member.launched = OrderStamp{};
   member.seen = state;
@@ -401,9 +411,8 @@ void FleetLink::end_stray(const AttemptReport& state, NodeId node, Instant now) 
   say(attempt, member, now);
 }
 
-/// What an answer does not name is not there.
-void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
-  const OrderStamp question{setup_.term, hello.answers};
+/// What an answer does not name is not there, unless an order beyond the bar brought it since.
+void FleetLink::find_missing(const Hello& hello, NodeId node, const OrderStamp& bar, Instant now) {
   const std::vector<AttemptId> here = contact(node).attempts;
   for (const AttemptId& id : here) {
     const auto named =
@@ -412,7 +421,7 @@ void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
     if (named != hello.attempts.end()) continue;
     LinkedAttempt& attempt = attempts_.at(id);
     LinkedMember& member = *attempt.member(node);
-    if (member.gone() || !member.launched || *member.launched > question) continue;
+    if (member.gone() || !member.launched || member.ordered > bar) continue;
     if (member.seen || member.wanted != Wanted::kRun) {
       vanish(attempt, member, "its ranks are not there any more", now);
       drop_if_done(id);
@@ -423,19 +432,23 @@ void FleetLink::find_missing(const Hello& hello, NodeId node, Instant now) {
   }
 }
 
-/// Of a node that booted anew control hears by NodeJoined, and concludes itself what it means.
+/// Of a node that booted anew control hears by NodeJoined, and concludes itself that nothing is
+/// there of all it had given to the node before: what was not sent yet must not be sent any more.
 void FleetLink::all_gone_from(NodeId node) {
   const std::vector<AttemptId> here = contact(node).attempts;
   for (const AttemptId& id : here) {
     LinkedAttempt& attempt = attempts_.at(id);
-    LinkedMember& member = *attempt.member(node);
-    if (member.gone() || !member.launched) continue;
-    member.seen = AttemptReport{.token = attempt.token(), .stage = RankStage::kGone};
-    member.told = true;
-    member.counted = true;
-    ++attempt.gone;
+    lose_silently(attempt, *attempt.member(node));
     drop_if_done(id);
   }
+}
+
+void FleetLink::lose_silently(LinkedAttempt& attempt, LinkedMember& member) {
+  if (member.gone()) return;
+  member.seen = AttemptReport{.token = attempt.token(), .stage = RankStage::kGone};
+  member.told = true;
+  member.counted = true;
+  ++attempt.gone;
 }
 
 void FleetLink::vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence,
@@ -515,7 +528,9 @@ void FleetLink::tell_gone(LinkedAttempt& attempt, LinkedMember& member) {
 void FleetLink::drop_if_done(const AttemptId& id) {
   const auto at = attempts_.find(id);
   if (at == attempts_.end() || at->second.gone < at->second.members.size()) return;
-  for (const LinkedMember& member : at->second.members) {
+  const std::vector<LinkedMember>& members = at->second.members;
+  if (!std::all_of(members.begin(), members.end(), [](const auto& m) { return m.told; })) return;
+  for (const LinkedMember& member : members) {
     std::erase(contact(member.ranks.node).attempts, id);
   }
   attempts_.erase(at);

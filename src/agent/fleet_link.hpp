@@ -33,7 +33,8 @@ struct LinkSetup {
   Duration repeat_mending = Duration::minutes(1);
 };
 
-/// An attempt that holds devices, as control knows it at the start of a term.
+/// An attempt that holds devices, as control knows it at the start of a term. One that a newer
+/// attempt of its job has followed and that is not gone from some lost node counts as stopping.
 struct KnownAttempt {
   AttemptId id;
   std::uint32_t epoch = 0;
@@ -126,8 +127,9 @@ class FleetLink {
   // What nodes say.
   void take_in(const NumberedReport& numbered, NodeId node, Instant now);
   void end_stray(const AttemptReport& state, NodeId node, Instant now);
-  void find_missing(const Hello& hello, NodeId node, Instant now);
+  void find_missing(const Hello& hello, NodeId node, const OrderStamp& bar, Instant now);
   void all_gone_from(NodeId node);
+  static void lose_silently(LinkedAttempt& attempt, LinkedMember& member);
   void vanish(LinkedAttempt& attempt, LinkedMember& member, std::string evidence, Instant now);
   void follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant now);
   void note_end(LinkedAttempt& attempt, LinkedMember& member, Instant now);

@@ -18,6 +18,9 @@ namespace orrery {
 struct NodeRanks {
   NodeId node;
   std::vector<RankShare> shares;
+  /// Of the node, as control knew it when it decided: on another boot nothing is launched, for
+  /// control takes a new boot id as proof that nothing of it is there. 0: any.
+  std::uint64_t boot = 0;
 };
 
 /// How an attempt is launched; with every epoch anew.

@@ -92,11 +92,7 @@ class World {
   }
   void start_controller() {
     std::vector<KnownAttempt> known;
-    for (std::size_t at = 0; at < jobs.size(); ++at) {
-      const WorldJob& job = jobs[at];
-      if (!holds_devices(job.phase)) continue;
-      known.push_back({{JobId::at(at), job.attempt}, 0, job.phase, plan_of(job)});
-    }
+    for (const WorldJob& job : jobs) know(job, known);
     LinkSetup setup{.cluster = 7, .term = ++controllers_, .boots = boots_};
     link_.emplace(setup, known, now_);
     health_.assign(nodes_.size(), NodeHealth::kReady);
@@ -427,13 +423,26 @@ class World {
     }
   }
 
-  [[nodiscard]] LaunchPlan plan_of(const WorldJob& job) const {
+  /// Every attempt that holds a device, also one that a newer one has followed.
+  void know(const WorldJob& job, std::vector<KnownAttempt>& known) const {
+    const auto id = JobId::at(static_cast<std::size_t>(&job - jobs.data()));
+    std::map<std::uint32_t, std::vector<NodeId>> nodes;
+    for (const auto& [attempt, held] : job.holds) nodes[attempt].push_back(held);
+    for (const auto& [attempt, held] : nodes) {
+      const bool goes_on = attempt == job.attempt && holds_devices(job.phase);
+      known.push_back(
+          {{id, attempt}, 0, goes_on ? job.phase : JobPhase::kStopping, plan_of(job, held)});
+    }
+  }
+
+  [[nodiscard]] LaunchPlan plan_of(const WorldJob& job, const std::vector<NodeId>& nodes) const {
     LaunchPlan plan{.nodes = {}, .lease = job.lease, .grace = Duration::seconds(10)};
     const auto device = static_cast<std::size_t>(&job - jobs.data());
-    for (std::size_t at = 0; at < job.nodes.size(); ++at) {
+    for (std::size_t at = 0; at < nodes.size(); ++at) {
       plan.nodes.push_back(
-          {job.nodes[at],
-           {{0, std::uint64_t{1} << device, {static_cast<std::uint32_t>(at)}, 1.0}}});
+          {.node = nodes[at],
+           .shares = {{0, std::uint64_t{1} << device, {static_cast<std::uint32_t>(at)}, 1.0}},
+           .boot = boots_[nodes[at].value()]});
     }
     return plan;
   }
@@ -462,7 +471,7 @@ class World {
     job.phase = JobPhase::kStarting;
     ++job.attempt;
     for (const NodeId n : free) job.holds.insert({job.attempt, n});
-    link_->start(StartRanks{id, job.attempt, 0, Duration(), false}, plan_of(job), now_);
+    link_->start(StartRanks{id, job.attempt, 0, Duration(), false}, plan_of(job, job.nodes), now_);
   }
 
   void stop_job(JobId id) {

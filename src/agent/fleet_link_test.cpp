@@ -1,0 +1,220 @@
+#include "agent/fleet_link.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+constexpr JobId kJob{1};
+constexpr AttemptId kId{kJob, 1};
+
+/// A link of two nodes whose agents are hand-fed.
+class FleetLinkTest : public testing::Test {
+ protected:
+  static AgentIdentity agent(std::uint32_t node) { return {NodeId(node), 1, 1}; }
+
+  template <class What>
+  std::vector<What> orders() {
+    collect();
+    std::vector<What> found;
+    for (const Order& order : orders_) {
+      if (const auto* one = std::get_if<What>(&order.what)) found.push_back(*one);
+    }
+    orders_.clear();
+    return found;
+  }
+  template <class What>
+  std::vector<What> inputs() {
+    collect();
+    std::vector<What> found;
+    for (const InputKind& input : inputs_) {
+      if (const auto* one = std::get_if<What>(&input)) found.push_back(*one);
+    }
+    inputs_.clear();
+    return found;
+  }
+  void collect() {
+    for (LinkEffect& effect : link_.take()) {
+      if (auto* order = std::get_if<Order>(&effect)) {
+        newest_ = order->stamp;
+        orders_.push_back(std::move(*order));
+      } else {
+        inputs_.push_back(std::get<InputKind>(std::move(effect)));
+      }
+    }
+  }
+
+  void beat(std::uint32_t node) {
+    link_.on_report({agent(node), 0, Heartbeat{++beats_, now_, {}}}, now_);
+    collect();
+  }
+  void meet(std::uint32_t node) {
+    beat(node);
+    link_.on_report({agent(node), 0, Hello{newest_.sequence, now_, {}}}, now_);
+    collect();
+  }
+  void pass(Duration span) {
+    now_ = now_ + span;
+    while (link_.next_due() <= now_) link_.advance(link_.next_due());
+  }
+  void start(std::uint32_t epoch, std::vector<std::uint32_t> nodes) {
+    LaunchPlan plan;
+    for (const std::uint32_t node : nodes) {
+      plan.nodes.push_back({.node = NodeId(node), .shares = {{0, 1, {node}, 1.0}}});
+    }
+    link_.start({kJob, 1, epoch, Duration(), false}, plan, now_);
+    collect();
+  }
+  void say(std::uint32_t node, AttemptReport state) {
+    state.token.id = kId;
+    state.applied = newest_;
+    link_.on_report({agent(node), ++numbers_, std::move(state)}, now_);
+    collect();
+  }
+
+  Instant now_;
+  FleetLink link_{{.cluster = 7, .boots = {0, 0}}, {}, now_};
+  OrderStamp newest_;
+  std::uint64_t beats_ = 0;
+  std::uint64_t numbers_ = 0;
+  std::vector<Order> orders_;
+  std::vector<InputKind> inputs_;
+};
+
+TEST_F(FleetLinkTest, ANodeJoinsWhenItHasSaidWhatItHas) {
+  beat(0);
+  EXPECT_EQ(orders<Reconcile>().size(), 1);
+  EXPECT_TRUE(inputs<NodeJoined>().empty());
+  meet(1);
+  EXPECT_EQ(inputs<NodeJoined>().size(), 1);
+}
+
+TEST_F(FleetLinkTest, ALateDoubleOfAnAnswerIsNotAnAnswer) {
+  meet(0);
+  (void)inputs<NodeJoined>();
+  const AgentIdentity dead{NodeId(0), 9, 1};
+  link_.on_report({dead, 0, Hello{newest_.sequence, now_, {}}}, now_);
+  EXPECT_TRUE(inputs<NodeJoined>().empty());
+}
+
+TEST_F(FleetLinkTest, NothingIsOrderedBeforeTheNodeIsKnown) {
+  start(0, {0});
+  EXPECT_TRUE(orders<LaunchRanks>().empty());
+  meet(0);
+  EXPECT_EQ(orders<LaunchRanks>().size(), 1);
+}
+
+TEST_F(FleetLinkTest, RanksAreUpWhenEveryNodeOfTheEpochIs) {
+  meet(0);
+  meet(1);
+  start(0, {0, 1});
+  say(0, {.stage = RankStage::kRunning, .up_epoch = 0});
+  EXPECT_TRUE(inputs<RanksUp>().empty());
+  say(1, {.stage = RankStage::kRunning, .up_epoch = 0});
+  EXPECT_EQ(inputs<RanksUp>().size(), 1);
+  start(1, {0, 1});
+  say(0, {.token = {kId, 1}, .stage = RankStage::kRunning, .up_epoch = 1});
+  say(1, {.token = {kId, 1}, .stage = RankStage::kStarting, .up_epoch = 0});
+  EXPECT_TRUE(inputs<RanksUp>().empty());
+  say(1, {.token = {kId, 1}, .stage = RankStage::kRunning, .up_epoch = 1});
+  EXPECT_EQ(inputs<RanksUp>().at(0).epoch, 1);
+}
+
+TEST_F(FleetLinkTest, AnOrderIsRepeatedWithTheBeatUntilItShowsEffect) {
+  meet(0);
+  start(0, {0});
+  EXPECT_EQ(orders<LaunchRanks>().size(), 1);
+  pass(Duration::seconds(1));
+  beat(0);
+  EXPECT_TRUE(orders<LaunchRanks>().empty());
+  pass(Duration::seconds(1));
+  beat(0);
+  EXPECT_EQ(orders<LaunchRanks>().size(), 1);
+  say(0, {.stage = RankStage::kPreparing});
+  pass(Duration::seconds(2));
+  beat(0);
+  EXPECT_TRUE(orders<LaunchRanks>().empty());
+}
+
+TEST_F(FleetLinkTest, ANodeThatANewEpochLeavesOutEndsAndIsReportedGone) {
+  meet(0);
+  meet(1);
+  start(0, {0, 1});
+  say(0, {.stage = RankStage::kRunning, .up_epoch = 0});
+  say(1, {.stage = RankStage::kRunning, .up_epoch = 0});
+  (void)orders<LaunchRanks>();
+  start(1, {0});
+  EXPECT_EQ(orders<EndRanks>().size(), 1);
+  say(1, {.token = {kId, 1}, .stage = RankStage::kGone});
+  const std::vector<RanksGone> gone = inputs<RanksGone>();
+  ASSERT_EQ(gone.size(), 1);
+  EXPECT_EQ(gone[0].nodes, (std::vector<NodeId>{NodeId(1)}));
+}
+
+TEST_F(FleetLinkTest, ANewClockIsAnOrderToTheNodesOfTheGang) {
+  meet(0);
+  start(0, {0});
+  say(0, {.stage = RankStage::kRunning, .up_epoch = 0});
+  (void)orders<LaunchRanks>();
+  link_.apply({kJob, 1, 0, 0.7}, now_);
+  EXPECT_EQ(orders<LaunchRanks>().at(0).shares.at(0).clock, 0.7);
+  link_.apply({kJob, 1, 0, 0.7}, now_);
+  EXPECT_TRUE(orders<LaunchRanks>().empty());
+}
+
+TEST_F(FleetLinkTest, EndsAtOnceWhatWasNeverSent) {
+  start(0, {0, 1});
+  link_.stop({kJob, 1, Duration::seconds(30), StopReason::kCancelled}, now_);
+  EXPECT_EQ(inputs<RanksGone>().size(), 2);
+  EXPECT_EQ(link_.attempts(), 0);
+}
+
+TEST_F(FleetLinkTest, KillsWhatControlKnowsNothingOf) {
+  meet(0);
+  say(0, {.stage = RankStage::kRunning, .up_epoch = 0});
+  EXPECT_EQ(orders<KillRanks>().size(), 1);
+  say(0, {.stage = RankStage::kGone});
+  EXPECT_TRUE(inputs<RanksGone>().empty());
+  EXPECT_EQ(link_.attempts(), 0);
+}
+
+TEST_F(FleetLinkTest, AFaultIsTakenInOnceHoweverOftenItIsReported) {
+  meet(0);
+  const HealthFault fault{.layer = FaultLayer::kAccelerator, .evidence = "xid 79"};
+  link_.on_report({agent(0), 5, fault}, now_);
+  link_.on_report({agent(0), 5, fault}, now_);
+  EXPECT_EQ(inputs<NodeFault>().size(), 1);
+  EXPECT_EQ(orders<Acknowledge>().size(), 2);
+}
+
+TEST_F(FleetLinkTest, RepairsAreOrderedUntilTheyAreReported) {
+  meet(0);
+  link_.repair({NodeId(0), FaultLayer::kHost}, now_);
+  pass(Duration::minutes(1));
+  beat(0);
+  EXPECT_EQ(orders<MendNode>().size(), 2);
+  link_.on_report({agent(0), 5, Mended{}}, now_);
+  link_.on_report({agent(0), 5, Mended{}}, now_);
+  EXPECT_EQ(inputs<NodeRepaired>().size(), 1);
+}
+
+TEST_F(FleetLinkTest, StepsDownWhenAnAgentHasSeenANewerController) {
+  link_.on_report({agent(0), 0, Refused{{1, 1}, RefusalReason::kOlderTerm, 4}}, now_);
+  EXPECT_EQ(link_.superseded_by(), 4);
+}
+
+TEST_F(FleetLinkTest, AControllerThatSleptDoesNotBlameTheNodes) {
+  meet(0);
+  pass(Duration::seconds(31));
+  beat(0);
+  beat(1);
+  (void)inputs<NodeHeard>();
+  now_ = now_ + Duration::minutes(10);
+  link_.advance(now_);
+  EXPECT_TRUE(inputs<NodeHeard>().empty());
+  pass(Duration::seconds(3));
+  EXPECT_EQ(inputs<NodeHeard>().size(), 2);
+}
+
+}  // namespace
+}  // namespace orrery
