@@ -28,7 +28,7 @@ Sampler::Sampler(const Topology& topology) : topology_(&topology) {
 void Sampler::look(Instant now, const State& state) {
   if (!samples_.empty() && now - samples_.back().at < every_) return;
   if (samples_.size() == kSamplesMax) {
-    for (std::size_t i = 0; i < kSamplesMax / 2; ++i) samples_[i] = std::move(samples_[2 * i]);
+    for (std::size_t i = 1; i < kSamplesMax / 2; ++i) samples_[i] = std::move(samples_[2 * i]);
     samples_.resize(kSamplesMax / 2);
     const Duration span = samples_.back().at - samples_.front().at;
     every_ = Duration::nanoseconds(span.count_ns() / static_cast<std::int64_t>(kSamplesMax / 2));

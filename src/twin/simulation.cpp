@@ -25,7 +25,8 @@ double mean(std::span<const double> values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-bool is_use(DeviceUse use) { return use <= DeviceUse::kExclusive; }
+/// Ranks run there or are on their way; those on their way out do not count.
+bool is_use(DeviceUse use) { return use <= DeviceUse::kExclusive && use != DeviceUse::kStopping; }
 
 }  // namespace
 

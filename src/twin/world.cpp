@@ -248,6 +248,7 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
     ended.progress = take_progress(run, now);
   } else {
     ended.progress = {1, {}, std::exchange(run.saving, Duration()), {}};
+    run.left = run.safe_left = Duration();
   }
   return Input{now, std::move(ended), {}};
 }
