@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "ClockSet",       "JobStopping", "DevicesFreed",  "JobRequeued", "JobEnded",
     "NodeChanged",    "NodeBooted",  "SpareSet",      "LinkChanged", "PowerLimitSet",
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
-    "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone"};
+    "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
     "SubmitJob",      "CancelJob",  "DrainNode", "ResumeNode",     "FenceNode",    "SetSpare",
     "SetPowerCap",    "SetTenants", "SetPolicy", "SetMaintenance", "RanksUp",      "RanksEnded",

@@ -50,6 +50,12 @@ void code(Codec& codec, S& blame) {
   codec(layer, node, evidence);
 }
 
+template <class Codec, SameStruct<Progress> S>
+void code(Codec& codec, S& progress) {
+  auto& [done, lost, saving, undetected] = progress;
+  codec(done, lost, saving, undetected);
+}
+
 template <class Codec, SameStruct<JobSubmitted> S>
 void code(Codec& codec, S& event) {
   auto& [job, submission, request_id] = event;
@@ -88,20 +94,14 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<JobStopping> S>
 void code(Codec& codec, S& event) {
-  auto& [job, reason, in_favour_of, blame] = event;
-  codec(job, reason, in_favour_of, blame);
+  auto& [job, reason, in_favour_of, blame, progress] = event;
+  codec(job, reason, in_favour_of, blame, progress);
 }
 
 template <class Codec, SameStruct<DevicesFreed> S>
 void code(Codec& codec, S& event) {
-  auto& [job, nodes] = event;
-  codec(job, nodes);
-}
-
-template <class Codec, SameStruct<Progress> S>
-void code(Codec& codec, S& progress) {
-  auto& [done, lost, idle] = progress;
-  codec(done, lost, idle);
+  auto& [job, attempt, nodes] = event;
+  codec(job, attempt, nodes);
 }
 
 template <class Codec, SameStruct<JobRequeued> S>
@@ -200,6 +200,12 @@ void code(Codec& codec, S& event) {
   auto use = static_cast<DeviceUse>(cause);
   codec(type, use);
   if constexpr (!std::is_const_v<S>) cause = static_cast<std::uint8_t>(use);
+}
+
+template <class Codec, SameStruct<CancelAsked> S>
+void code(Codec& codec, S& event) {
+  auto& [job] = event;
+  codec(job);
 }
 
 // --- Inputs -------------------------------------------------------------------------------------

@@ -88,8 +88,9 @@ void code(Codec& codec, S& preparation) {
 
 template <class Codec, SameStruct<Submission> S>
 void code(Codec& codec, S& submission) {
-  auto& [request, restart, restart_max, after, array, parallel, prepare] = submission;
-  codec(request, restart, restart_max, after, array, parallel, prepare);
+  auto& [request, restart, choose_interval, restart_max, after, array, parallel, prepare] =
+      submission;
+  codec(request, restart, choose_interval, restart_max, after, array, parallel, prepare);
 }
 
 // --- Placements ---------------------------------------------------------------------------------
