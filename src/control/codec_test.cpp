@@ -120,6 +120,7 @@ TEST(Codec, WritesNumbersAsDocumented) {
             "0000000000000000"
             "01"
             "00"
+            "00"
             "feffffffffffffffff01");
 }
 
@@ -166,6 +167,7 @@ TEST(Codec, EveryTypeHasItsName) {
   EXPECT_EQ(event_name(Event(DevicesFreed{}).index()), "DevicesFreed");
   EXPECT_EQ(event_name(Event(PlanFound{}).index()), "PlanFound");
   EXPECT_EQ(event_name(Event(PassDone{}).index()), "PassDone");
+  EXPECT_EQ(event_name(Event(CancelAsked{}).index()), "CancelAsked");
   EXPECT_EQ(event_name(std::variant_size_v<Event>), "");
   EXPECT_EQ(input_name(InputKind(SubmitJob{}).index()), "SubmitJob");
   EXPECT_EQ(input_name(InputKind(NodeHeard{}).index()), "NodeHeard");
