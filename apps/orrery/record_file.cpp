@@ -28,6 +28,8 @@ void each_option(Json& json, Options& o, Visit&& visit) {
   visit(json, "fleet", o.fleet);
   visit(json, "accelerators", o.accelerators);
   visit(json, "trace", o.trace);
+  visit(json, "generate", o.generate);
+  visit(json, "span", o.span);
   visit(json, "format", o.format);
   visit(json, "from", o.from);
   visit(json, "to", o.to);
@@ -82,6 +84,8 @@ Result<RunRecord> RunRecord::create(const std::string& directory, const std::str
   });
   json["where"] = one.where;
   json["seed"] = one.seed;
+  json["jobs"] = one.jobs;
+  json["load"] = one.load;
   json["spares"] = one.spares;
   json["skip_bad"] = one.bad_rows == SimulateOptions::Flag::kYes;
   json["map"] = one.map == SimulateOptions::Flag::kYes;
@@ -124,6 +128,10 @@ Result<SimulateOptions> recorded_options(const std::string& directory) {
   if (json.contains("spares") && json["spares"].is_number_unsigned()) {
     o.spares = json["spares"].get<std::uint32_t>();
   }
+  if (json.contains("jobs") && json["jobs"].is_number_unsigned()) {
+    o.jobs = json["jobs"].get<std::uint32_t>();
+  }
+  if (json.contains("load") && json["load"].is_number()) o.load = json["load"].get<double>();
   const auto flag = [&](const char* key) {
     return json.contains(key) && json[key] == true ? SimulateOptions::Flag::kYes
                                                    : SimulateOptions::Flag::kNo;

@@ -119,7 +119,7 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
       "simulate", "play a trace of jobs on a fleet, in virtual time, under one or more policies");
   verb.footer(
       "Examples:\n"
-      "  orrery simulate --accelerators h100:512 --trace examples/traces/week.yaml\n"
+      "  orrery simulate --accelerators h100:512 --generate philly --span \"7 days\"\n"
       "  orrery simulate --fleet fleet.yaml --trace jobs.csv:philly --policy fifo,easy,capacity "
       "--out results\n"
       "  orrery simulate --accelerators v100:64 --trace philly.csv --format philly --where "
@@ -128,7 +128,13 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   SimulateOptions& a = *asked;
   verb.add_option("--fleet", a.fleet, "a fleet spec");
   verb.add_option("--accelerators", a.accelerators, "TYPE:N[,TYPE:N..] in usual nodes");
-  verb.add_option("--trace", a.trace, "FILE[:FORMAT], plain or gzip")->required();
+  verb.add_option("--trace", a.trace, "FILE[:FORMAT], plain or gzip");
+  verb.add_option("--generate", a.generate,
+                  "philly, helios, acme: make up a trace with their published statistics");
+  verb.add_option("--jobs", a.jobs, "how many to make up, or");
+  verb.add_option("--span", a.span, "for how long: \"7 days\"");
+  verb.add_option("--load", a.load, "of what the fleet can do, how much is asked for")
+      ->capture_default_str();
   verb.add_option("--format", a.format, "philly, swf, gavel, openb, muri, tiresias, sia, orrery");
   verb.add_option("--where", a.where, "column=value: only these rows; may be given again");
   verb.add_option("--from", a.from, "first submit, inclusive");

@@ -11,6 +11,7 @@
 #include "fleet/accelerator_fleet.hpp"
 #include "fleet/spec.hpp"
 #include "twin/failure_file.hpp"
+#include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
 
 namespace orrery {
@@ -120,7 +121,35 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
   return {};
 }
 
+Status SimulateRequest::make_trace(const SimulateOptions& asked) {
+  TraceShape shape;
+  Result<TraceStyle> style = word_option<TraceStyle>("generate", asked.generate);
+  if (!style) return forward_error(style);
+  shape.style = *style;
+  shape.accelerators = cluster_->topology().device_count();
+  shape.utilisation = asked.load;
+  if (asked.jobs > 0) shape.jobs = asked.jobs;
+  if (!asked.span.empty()) {
+    Result<Seconds> span = quantity_option<Seconds>("span", asked.span);
+    if (!span) return forward_error(span);
+    shape.span = Duration::from_seconds(span->value());
+  }
+  if (Status status = check_trace_shape(shape); !status) {
+    return wrong("generate", status.error().message + " (--jobs or --span, --load)");
+  }
+  trace_ = generate_trace(shape, seed_);
+  return {};
+}
+
 Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
+  if (asked.trace.empty() == asked.generate.empty()) {
+    return input_error({}, "give either --trace FILE or --generate STYLE");
+  }
+  if (!asked.generate.empty()) {
+    if (Status made = make_trace(asked); !made) return made;
+    if (asked.map == SimulateOptions::Flag::kYes) map_trace(trace_, {}, seed_);
+    return {};
+  }
   TraceOptions options;
   std::string path = asked.trace;
   std::string format = asked.format;

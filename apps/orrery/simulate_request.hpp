@@ -20,6 +20,10 @@ struct SimulateOptions {
   std::string fleet;
   std::string accelerators;
   std::string trace;
+  std::string generate;    ///< style of a trace made up instead of read
+  std::uint32_t jobs = 0;  ///< of it; 0: as many as `span` has
+  std::string span;
+  double load = 0.8;  ///< accelerator-seconds it asks for over those there are
   std::string format;
   std::vector<std::string> where;
   std::string from;
@@ -77,6 +81,7 @@ class SimulateRequest {
   [[nodiscard]] Status load_facts(const CommandOptions& options);
   [[nodiscard]] Status load_cluster(const SimulateOptions& asked);
   [[nodiscard]] Status load_trace_file(const SimulateOptions& asked);
+  [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const std::string& name);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);

@@ -148,7 +148,9 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
   data.title = "Simulation of " + topology.name();
   data.fleet = fmt::format("{}: {} accelerators in {} nodes", topology.name(),
                            topology.device_count(), topology.node_count());
-  data.trace = fmt::format("{}: {} jobs", asked.trace, request.trace().jobs.size());
+  data.trace = fmt::format("{}: {} jobs",
+                           asked.trace.empty() ? "made up like " + asked.generate : asked.trace,
+                           request.trace().jobs.size());
   data.from = request.begin();
   data.to = request.begin();
   constexpr std::int64_t kLongAgo = 1'000'000'000;  // no trace with dates is older than 2001
