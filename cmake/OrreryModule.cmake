@@ -58,13 +58,30 @@ function(orrery_module name)
   endif()
 endfunction()
 
+# orrery_tests(TARGET PREFIX)
+#
+# Tells CTest of a gtest program twice: each test by its own name (label `single`), for a person who
+# picks some, and the whole as a few shards (label `shard`), because a process a test costs more than
+# most tests. A shard prints only what fails, so its output names the failing tests.
+function(orrery_tests target prefix)
+  gtest_discover_tests(${target} TEST_PREFIX ${prefix} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS single)
+  set(shards 4)
+  foreach(index RANGE 1 ${shards})
+    math(EXPR zero_based "${index} - 1")
+    add_test(NAME ${target}.${index}of${shards} COMMAND ${target} --gtest_brief=1)
+    set_tests_properties(${target}.${index}of${shards} PROPERTIES LABELS shard
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${zero_based}")
+  endforeach()
+endfunction()
+
 function(orrery_module_tests name tests)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE orrery_${name} GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE
       ORRERY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60)
+    orrery_tests(${name}_test ${name}.)
   endif()
 
   set(main ${CMAKE_BINARY_DIR}/${name}_link_test_main.cpp)
