@@ -5,7 +5,8 @@
 # `#include "module/..."` of a module that is neither the module itself nor among its DEPS.
 #
 # With ORRERY_TESTS it also builds
-#   NAME_test        every src/NAME/*_test.cpp,
+#   NAME_test        every src/NAME/*_test.cpp; under ThreadSanitizer only the files with a test that
+#                    names Threads, and no program if there is none,
 #   NAME_link_test   a program of that module and its DEPS alone, whole archive: nothing may be undefined.
 
 set_property(GLOBAL PROPERTY ORRERY_LADDER "")
@@ -75,7 +76,22 @@ function(orrery_tests target prefix)
   endforeach()
 endfunction()
 
+# Leaves in the list VARIABLE the files that have a test that names Threads.
+function(orrery_keep_thread_tests variable)
+  set(kept "")
+  foreach(source IN LISTS ${variable})
+    file(STRINGS ${source} found REGEX "^TEST.*Threads")
+    if(found)
+      list(APPEND kept ${source})
+    endif()
+  endforeach()
+  set(${variable} ${kept} PARENT_SCOPE)
+endfunction()
+
 function(orrery_module_tests name tests)
+  if(ORRERY_SANITIZE STREQUAL "thread")
+    orrery_keep_thread_tests(tests)
+  endif()
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE orrery_${name} GTest::gtest_main)
