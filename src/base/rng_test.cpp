@@ -106,7 +106,7 @@ double chi_square(const std::vector<int>& counts) {
 }
 
 TEST(Rng, BelowSpreadsEvenlyOverSmallRanges) {
-  for (const std::uint64_t n : {2, 3, 7, 10, 64, 100}) {
+  for (const std::uint64_t n : {2u, 3u, 7u, 10u, 64u, 100u}) {
     Rng rng(17);
     std::vector<int> counts(n);
     for (int i = 0; i < kDraws; ++i) {

@@ -306,7 +306,7 @@ Fleet networked_fleet() {
 
 // Every edit goes to a fleet of its own and to one of a pile of overlays, the topmost at that time.
 TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     Rng rng(seed);
     Fleet base = networked_fleet();
     Fleet edited = networked_fleet();

@@ -150,6 +150,40 @@ Result<std::vector<std::string>> overlay_files(const std::string& directory) {
 
 }  // namespace
 
+Catalog::Catalog()
+    : tables_{{"accelerators", {}, {}},
+              {"nodes", {}, {}},
+              {"systems", {}, {}},
+              {"scaleout_fabrics", {}, {}},
+              {"scaleup_links", {}, {}},
+              {"host_links", {}, {}},
+              {"memory_tiers", {}, {}},
+              {"cooling", {}, {}},
+              {"power_levels", {}, {}},
+              {"grid_carbon_g_per_kwh", {}, {}},
+              {"electricity_usd_per_kwh", {}, {}},
+              {"storage_systems", {}, {}},
+              {"accelerator_prices", {}, {}},
+              {"server_capex", {}, {}},
+              {"failure_profiles", {}, {}},
+              {"component_failure_rates", {}, {}},
+              {"detection_times", {}, {}},
+              {"restart_times", {}, {}},
+              {"repair_times", {}, {}},
+              {"fault_models", {}, {}},
+              {"platforms", {}, {}},
+              {"frameworks", {}, {}},
+              {"stacks", {}, {}},
+              {"accelerator_stacks", {}, {}},
+              {"export_classes", {}, {}},
+              {"supply", {}, {}},
+              {"fat_tree_vectors", {}, {}}} {}
+Catalog::Catalog(const Catalog&) = default;
+Catalog::Catalog(Catalog&&) noexcept = default;
+Catalog& Catalog::operator=(const Catalog&) = default;
+Catalog& Catalog::operator=(Catalog&&) noexcept = default;
+Catalog::~Catalog() = default;
+
 Result<Catalog> Catalog::load(std::span<const EmbeddedFile> sources,
                               const std::string& overlay_directory) {
   CatalogLoader loader;

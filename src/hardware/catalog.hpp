@@ -53,6 +53,16 @@ struct CatalogTable {
 
 class Catalog {
  public:
+  /// Without a row.
+  Catalog();
+  // In catalog.cpp, as the implicit ones would make every source that holds or copies a catalog
+  // compile what becomes of each table.
+  Catalog(const Catalog&);
+  Catalog(Catalog&&) noexcept;
+  Catalog& operator=(const Catalog&);
+  Catalog& operator=(Catalog&&) noexcept;
+  ~Catalog();
+
   /// `sources` first, then every *.yaml of `overlay_directory` ("" for none) in name order.
   /// Errors: anything wrong in a file, with file:line:column.
   [[nodiscard]] static Result<Catalog> load(std::span<const EmbeddedFile> sources,
@@ -145,33 +155,7 @@ class Catalog {
       const std::vector<std::pair<std::string, std::size_t>>& names, std::string_view section,
       std::string_view name, SourcePosition where);
 
-  Tables tables_{{"accelerators", {}, {}},
-                 {"nodes", {}, {}},
-                 {"systems", {}, {}},
-                 {"scaleout_fabrics", {}, {}},
-                 {"scaleup_links", {}, {}},
-                 {"host_links", {}, {}},
-                 {"memory_tiers", {}, {}},
-                 {"cooling", {}, {}},
-                 {"power_levels", {}, {}},
-                 {"grid_carbon_g_per_kwh", {}, {}},
-                 {"electricity_usd_per_kwh", {}, {}},
-                 {"storage_systems", {}, {}},
-                 {"accelerator_prices", {}, {}},
-                 {"server_capex", {}, {}},
-                 {"failure_profiles", {}, {}},
-                 {"component_failure_rates", {}, {}},
-                 {"detection_times", {}, {}},
-                 {"restart_times", {}, {}},
-                 {"repair_times", {}, {}},
-                 {"fault_models", {}, {}},
-                 {"platforms", {}, {}},
-                 {"frameworks", {}, {}},
-                 {"stacks", {}, {}},
-                 {"accelerator_stacks", {}, {}},
-                 {"export_classes", {}, {}},
-                 {"supply", {}, {}},
-                 {"fat_tree_vectors", {}, {}}};
+  Tables tables_;
   std::vector<Evidence> evidence_;
 };
 

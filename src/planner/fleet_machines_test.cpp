@@ -96,7 +96,7 @@ TEST(FleetMachines, AnOversubscribedTreeIsSlowerAboveItsLeaves) {
 TEST(FleetMachines, CountWholeScaleUpDomainsToo) {
   const Topology topology = example("gb200-nvl72-8racks.yaml");
   const std::vector<std::uint64_t> sizes = counts(machines_of(topology, {}));
-  for (const std::uint64_t size : {4, 64, 72, 144, 288, 576}) {
+  for (const std::uint64_t size : {4u, 64u, 72u, 144u, 288u, 576u}) {
     EXPECT_NE(std::find(sizes.begin(), sizes.end(), size), sizes.end()) << size;
   }
 }

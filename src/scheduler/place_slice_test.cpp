@@ -334,7 +334,7 @@ std::vector<Allocation> random_days(SliceFleet& fleet, std::uint64_t seed, int d
 }
 
 TEST(PlaceSlice, OfMixedSizesNeverOverlapAndAreFoundWheneverThereIsRoom) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
     SliceFleet first(small_cubes(1));
     const std::vector<Allocation> history = random_days(first, seed, 250);
     EXPECT_GT(history.size(), 50U);

@@ -53,7 +53,7 @@ TEST(Repack, ShreddedRacksBecomeUsableAgain) {
 }
 
 TEST(Repack, ProposesNothingMoreOnItsResult) {
-  for (const std::uint64_t percent : {5, 30, 60, 90}) {
+  for (const std::uint64_t percent : {5u, 30u, 60u, 90u}) {
     Shredded running(12, percent, percent);
     MovableFleet before(running, 4);
     before.carry_out(repack_of(before, {.gain_per_device = 1000}).moves);
