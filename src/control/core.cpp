@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "base/document.hpp"
-#include "scheduler/tenants_spec.hpp"
+#include "control/settings.hpp"
 
 namespace orrery {
 
@@ -100,11 +99,7 @@ void Core::on(const SetPowerCap& command) {
 }
 
 void Core::on(const SetTenants& command) {
-  Result<Document> document = Document::parse(command.yaml, "tenants");
-  if (!document) return void(outcome_.answer.status = forward_error(document));
-  Result<TenantsSpec> spec = read_tenants_spec(*document);
-  if (!spec) return void(outcome_.answer.status = forward_error(spec));
-  Result<TenantTree> tree = build_tenant_tree(*spec, *state_.setup().topology);
+  Result<TenantTree> tree = tenants_from(command.yaml, *state_.setup().topology);
   if (!tree) return void(outcome_.answer.status = forward_error(tree));
   for (std::size_t i = 0; i < state_.jobs(); ++i) {
     const Job& job = state_.job(JobId::at(i));
@@ -116,9 +111,7 @@ void Core::on(const SetTenants& command) {
 }
 
 void Core::on(const SetPolicy& command) {
-  Result<Document> document = Document::parse(command.yaml, "policy");
-  if (!document) return void(outcome_.answer.status = forward_error(document));
-  Result<Policy> policy = read_policy(*document);
+  Result<Policy> policy = policy_from(command.yaml);
   if (!policy) return void(outcome_.answer.status = forward_error(policy));
   emit(PolicySet{command.yaml});
   scheduler_.forget();

@@ -119,7 +119,7 @@ struct JobUsage {
   Duration waited;         ///< held and queued, over all attempts
   DeviceTime devices = 0;  ///< allocated
   DeviceTime lost = 0;     ///< of it, work done and lost
-  DeviceTime idle = 0;     ///< of it, starting, saving, waiting for notice of a fault
+  DeviceTime idle = 0;     ///< of it, starting, leaving, saving, waiting for notice of a fault
   double joules = 0;       ///< of its devices with their share of the nodes, at the nodes
   double dollars = 0;      ///< hire and electricity
   double co2_grams = 0;
@@ -138,7 +138,8 @@ struct Job {
   std::uint32_t attempt = 0;                ///< 0: never started
   std::uint32_t epoch = 0;                  ///< of the attempt
   std::uint32_t waiting_for = 0;            ///< jobs before it that have not finished
-  std::uint32_t at = 0;                     ///< position among the waiting or the running
+  std::uint32_t at = 0;                     ///< position among the running, while it is there
+  std::uint32_t leaving = 0;                ///< devices of earlier epochs that are not free yet
   Instant submitted;
   Instant since;       ///< of the phase
   Instant metered;     ///< up to when `usage` counts

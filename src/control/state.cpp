@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "control/settings.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
-#include "scheduler/tenants_spec.hpp"
 
 namespace orrery {
 namespace {
@@ -20,6 +20,16 @@ std::vector<std::uint32_t> devices_by_type(const Topology& topology) {
 
 bool active_phase(JobPhase phase) {
   return phase >= JobPhase::kQueued && phase <= JobPhase::kStopping;
+}
+
+/// Means of a tenant that another usage takes up.
+void copy_recent(std::pair<const TenantUsage&, TenantId> from,
+                 std::pair<TenantUsage&, TenantId> to) {
+  for (std::uint32_t t = 0; t < from.first.tree().type_count(); ++t) {
+    const FleetTypeId type(t);
+    to.first.set_recent(to.second, type, from.first.recent(from.second, type));
+  }
+  to.first.set_recent(to.second, kAllTypes, from.first.recent(from.second, kAllTypes));
 }
 
 /// The queue's order as it is kept: of submission.
@@ -38,6 +48,7 @@ State::State(const ControlSetup& setup)
       nodes_(setup.topology->node_count()),
       owner_(setup.topology->device_count()),
       usage_(std::make_unique<TenantUsage>(*setup.tenants)),
+      usage_until_(setup.begin),
       ledger_(devices_by_type(*setup.topology), setup.begin),
       idle_(setup.topology->type_count(), DeviceUse::kNoDemand),
       by_tenant_(setup.tenants->size()) {
@@ -143,6 +154,7 @@ void State::on(const JobReleased& event) {
   ORRERY_ASSERT(job.phase == JobPhase::kHeld, "only a held job is released");
   held_.erase(job.id);
   set_phase(job, JobPhase::kQueued);
+  advance_usage();
   const WaitingJob waiting{job.id, &job.submission->request, job.submitted, job.done, job.attained};
   waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
 }
@@ -159,6 +171,7 @@ void State::on(const JobStarted& event) {
   ORRERY_ASSERT(job.phase == JobPhase::kQueued, "only a queued job starts");
   ORRERY_ASSERT(event.attempt > job.attempt, "attempts only grow");
   leave_queue(job);
+  drop_slots(job.id);
   set_phase(job, JobPhase::kStarting);
   job.attempt = event.attempt;
   job.epoch = 0;
@@ -244,6 +257,13 @@ void State::leave_running(Job& job) {
       release({job.id, job.attempt, job.epoch, part, {}, kWholeDevice}, DeviceUse::kExclusive);
     }
   }
+  for (const Ghost& ghost : ghosts_) {
+    const bool earlier = ghost.job == job.id && ghost.attempt == job.attempt &&
+                         ghost.epoch < job.epoch && ghost.share == kWholeDevice;
+    if (!earlier) continue;
+    move_use(ghost.at.node, ghost.at.devices, {DeviceUse::kStopping, DeviceUse::kDown});
+  }
+  job.leaving = 0;
   if (job.at + 1 != running_.size()) {
     running_[job.at] = std::move(running_.back());
     at(running_[job.at].id).at = job.at;
@@ -290,8 +310,12 @@ void State::note_end(Job& job) {
       for (const JobId next : waiting->second) --at(next).waiting_for;
     }
   }
-  std::erase_if(slots_, [&](const Reservation& slot) { return slot.job == job.id; });
+  drop_slots(job.id);
   job.submission.reset();
+}
+
+void State::drop_slots(JobId job) {
+  std::erase_if(slots_, [&](const Reservation& slot) { return slot.job == job; });
 }
 
 void State::on(const JobResized& event) {
@@ -356,25 +380,28 @@ void State::on(const PowerLimitSet& event) {
 }
 
 void State::on(const PolicySet& event) {
-  const Result<Document> document = Document::parse(event.yaml, "policy");
-  Result<Policy> policy = read_policy(*document);
-  policy_ = *std::move(policy);
+  policy_ = *policy_from(event.yaml);
+  policy_text_ = event.yaml;
   ++changes_.freed;
 }
 
 // Jobs follow their tenants by path; Core has made sure that each is still there.
 void State::on(const TenantsSet& event) {
-  const Result<Document> document = Document::parse(event.yaml, "tenants");
-  const Result<TenantsSpec> spec = read_tenants_spec(*document);
-  Result<TenantTree> tree = build_tenant_tree(*spec, *setup_.topology);
-  auto tenants = std::make_unique<const TenantTree>(*std::move(tree));
+  auto tenants = std::make_unique<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
   std::vector<JobUsage> by_tenant(tenants->size());
   for (std::uint32_t t = 0; t < by_tenant_.size(); ++t) {
     const auto found = tenants->find(tenants_->path(TenantId(t)));
     by_tenant[found.value_or(TenantTree::root()).value()] += by_tenant_[t];
   }
   by_tenant_ = std::move(by_tenant);
-  usage_ = std::make_unique<TenantUsage>(*tenants);
+  advance_usage();
+  auto usage = std::make_unique<TenantUsage>(*tenants);
+  for (std::uint32_t t = 0; t < tenants_->size(); ++t) {
+    const TenantId old(t);
+    const auto same = t == 0 ? TenantTree::root() : tenants->find(tenants_->path(old));
+    if (same) copy_recent({*usage_, old}, {*usage, *same});
+  }
+  usage_ = std::move(usage);
   for (Job& job : jobs_) {
     job.tenant = tenants->find(tenants_->path(job.tenant)).value_or(TenantTree::root());
     if (job.submission == nullptr || job.submission->request.tenant == job.tenant) continue;
@@ -383,6 +410,7 @@ void State::on(const TenantsSet& event) {
     job.submission = std::move(moved);
   }
   tenants_ = tenants.get();
+  tenants_text_ = event.yaml;
   own_tenants_ = std::move(tenants);
   for (WaitingJob& waiting : waiting_) waiting.request = &at(waiting.id).submission->request;
   for (RunningJob& run : running_) {
@@ -425,7 +453,18 @@ void State::on(const PassDone& event) {
   ++passes_;
 }
 
+void State::advance_usage() {
+  if (now_ == usage_until_) return;
+  usage_->advance(now_ - usage_until_);
+  usage_until_ = now_;
+}
+
 void State::count_usage(const RunningJob& run, std::int64_t sign) {
+  advance_usage();
+  enter_usage(run, sign);
+}
+
+void State::enter_usage(const RunningJob& run, std::int64_t sign) {
   for (const PlacedGang& gang : run.gangs) {
     const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
     usage_->apply({run.request->tenant, request.type, rank_of(*run.request),

@@ -119,6 +119,7 @@ class State {
 
  private:
   friend class StateCheck;
+  friend class StateCodec;
 
   void on(const JobSubmitted& event);
   void on(const JobReleased& event);
@@ -156,6 +157,10 @@ class State {
   [[nodiscard]] JobUsage since_metered(const Job& job, Instant now) const;
   void settle(Job& job, const Progress& progress);
   void count_usage(const RunningJob& run, std::int64_t sign);
+  void enter_usage(const RunningJob& run, std::int64_t sign);
+  /// Past usage up to now. Where what is held changes, and where somebody comes whose turn it says.
+  void advance_usage();
+  void drop_slots(JobId job);
   void add_power(const RunningJob& run);
   void remove_power(const RunningJob& run);
 
@@ -165,15 +170,21 @@ class State {
   void move_use(NodeId node, std::uint64_t devices, std::pair<DeviceUse, DeviceUse> uses);
   void move_use(RunningJob& run, DeviceUse to);
   void hold_part(JobId job, const Ghost& part, DeviceUse use);
-  void exchange_devices(Job& job, std::span<const PlacedGang> old, const RunningJob& run);
+  void exchange_devices(Job& job, std::span<const PlacedGang> old, RunningJob& run);
+  void free_ghost(const Ghost& ghost);
+  [[nodiscard]] bool runs_on(JobId id, NodeId node) const;
   [[nodiscard]] DeviceUse free_use(NodeId node) const;
   void edit_node(NodeId id, const NodeRecord& record);
+  /// What the fleet shows of a node: a spare takes no work until it replaces another.
+  [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
 
   const ControlSetup& setup_;
   Instant now_;
   std::uint64_t version_ = 0;
   Policy policy_;
+  std::string policy_text_;   ///< of PolicySet; empty: the setup's policy holds
+  std::string tenants_text_;  ///< of TenantsSet; empty: the setup's tenants hold
   std::unique_ptr<const TenantTree> own_tenants_;  ///< once they were set
   const TenantTree* tenants_;
   std::deque<Job> jobs_;             ///< by id
@@ -192,11 +203,12 @@ class State {
   Fleet fleet_;
   std::vector<NodeRecord> nodes_;
   std::set<NodeId> spares_;
-  std::vector<JobId> owner_;  ///< by device; of shared ones the last to come
+  std::vector<JobId> owner_;  ///< by device, while one has all of it, be it as a ghost
   std::vector<Ghost> ghosts_;
   std::map<std::uint32_t, Maintenance> maintenance_;
 
   std::unique_ptr<TenantUsage> usage_;
+  Instant usage_until_;  ///< when its means were true
   std::optional<PowerCaps> caps_;
   std::optional<PowerBudget> power_;
   PlanTable plans_;

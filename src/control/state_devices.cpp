@@ -76,7 +76,7 @@ void State::hold_part(JobId job, const Ghost& part, DeviceUse use) {
   }
   const DeviceUse was = free_use(part.at.node);
   take(fleet_, part_of(part.at, part.share), part.host);
-  set_owner(part.at, job);
+  if (part.share == kWholeDevice) set_owner(part.at, job);
   if (first) move_use(part.at.node, part.at.devices, {was, use});
 }
 
@@ -95,40 +95,55 @@ void State::release(const Ghost& part, DeviceUse from) {
     const DeviceId device = detail::shared_device(fleet_.topology(), part.at);
     if (fleet_.view().shared(device) != 0) return;
     from = DeviceUse::kUseful;
+  } else {
+    set_owner(part.at, JobId());
   }
-  set_owner(part.at, JobId());
   move_use(part.at.node, part.at.devices, {from, free_use(part.at.node)});
 }
 
-// What both have stays; what only the new one has was free; what only the old one had is let go of
-// when its ranks of the older epoch are reported gone.
-void State::exchange_devices(Job& job, std::span<const PlacedGang> old, const RunningJob& run) {
-  std::map<NodeId, std::uint64_t> had;
-  HostNeeds host;
-  std::uint16_t share = kWholeDevice;
-  for (const PlacedGang& gang : old) {
-    host = gang.host;
-    share = gang.allocation.share;
-    for (const NodeDevices& at : gang.allocation.ranks) had[at.node] |= at.devices;
+// What only the old epoch had is let go of when its ranks are reported gone; until then the job
+// answers for it. Within the instant all of it is free, so that needs of ranks may differ, too.
+void State::exchange_devices(Job& job, std::span<const PlacedGang> old, RunningJob& run) {
+  std::map<NodeId, std::uint64_t> kept;
+  for (const PlacedGang& gang : run.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) kept[at.node] |= at.devices;
   }
   const DeviceUse was = std::exchange(job.use, DeviceUse::kStarting);
-  for (const PlacedGang& gang : run.gangs) {
+  for (const PlacedGang& gang : old) {
     for (const NodeDevices& at : gang.allocation.ranks) {
-      std::uint64_t& mine = had[at.node];
-      const std::uint64_t more = at.devices & ~mine;
-      const std::uint64_t kept = at.devices & mine;
-      if (kept != 0) move_use(at.node, kept, {was, job.use});
-      if (more != 0) {
-        hold_part(job.id, {job.id, 0, 0, {at.node, more}, gang.host, share}, job.use);
-      }
-      mine &= ~at.devices;
+      release({job.id, 0, 0, at, gang.host, gang.allocation.share}, was);
+    }
+    for (const NodeDevices& at : gang.allocation.idle) {
+      release({job.id, 0, 0, at, {}, kWholeDevice}, DeviceUse::kExclusive);
     }
   }
-  for (const auto& [node, devices] : had) {
-    if (devices == 0) continue;
-    ghosts_.push_back({job.id, job.attempt, job.epoch, {node, devices}, host, share});
-    move_use(node, devices, {was, DeviceUse::kStopping});
+  for (const PlacedGang& gang : old) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      const std::uint64_t left = at.devices & ~kept[at.node];
+      if (left == 0) continue;
+      ghosts_.push_back(
+          {job.id, job.attempt, job.epoch, {at.node, left}, gang.host, gang.allocation.share});
+      job.leaving += static_cast<std::uint32_t>(std::popcount(left));
+      hold_part(job.id, ghosts_.back(), DeviceUse::kStopping);
+    }
   }
+  for (PlacedGang& gang : run.gangs) {
+    for (NodeDevices& at : gang.allocation.idle) {
+      at.devices &= fleet_.view().node(at.node).free_mask;
+    }
+    std::erase_if(gang.allocation.idle, [](const NodeDevices& at) { return at.devices == 0; });
+    hold_devices(run, gang, DeviceUse::kStarting);
+  }
+}
+
+void State::free_ghost(const Ghost& ghost) {
+  Job& job = at(ghost.job);
+  const bool of_running = holds_devices(job.phase) && ghost.attempt == job.attempt;
+  if (of_running) {
+    meter(job);
+    job.leaving -= static_cast<std::uint32_t>(std::popcount(ghost.at.devices));
+  }
+  release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
 }
 
 void State::on(const DevicesFreed& event) {
@@ -143,8 +158,7 @@ void State::on(const DevicesFreed& event) {
         ghost.attempt < job.attempt || ghost.epoch < job.epoch || !holds_devices(job.phase);
     if (ghost.job != event.job || ghost.attempt > event.attempt || !older) return false;
     if (!named(ghost.at.node)) return false;
-    const bool of_running = holds_devices(job.phase) && ghost.attempt == job.attempt;
-    release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
+    free_ghost(ghost);
     return true;
   };
   std::erase_if(ghosts_, gone);
@@ -167,6 +181,17 @@ void State::on(const DevicesFreed& event) {
   add_power(run);
 }
 
+bool State::runs_on(JobId id, NodeId node) const {
+  const auto here = [node](const NodeDevices& at) { return at.node == node; };
+  if (!holds_devices(job(id).phase)) return false;
+  for (const PlacedGang& gang : running(id).gangs) {
+    const Allocation& has = gang.allocation;
+    if (std::any_of(has.ranks.begin(), has.ranks.end(), here)) return true;
+    if (std::any_of(has.idle.begin(), has.idle.end(), here)) return true;
+  }
+  return false;
+}
+
 std::vector<JobId> State::jobs_on(NodeId id) const {
   std::vector<JobId> jobs;
   const Topology& topology = fleet_.topology();
@@ -176,17 +201,23 @@ std::vector<JobId> State::jobs_on(NodeId id) const {
     if (owner_[d].valid()) jobs.push_back(owner_[d]);
     shared = shared || fleet_.view().shared(DeviceId(d)) != 0;
   }
+  // The job of a ghost may be elsewhere by now.
+  const auto here = [id](const Ghost& ghost) { return ghost.at.node == id; };
+  if (std::any_of(ghosts_.begin(), ghosts_.end(), here)) {
+    std::erase_if(jobs, [&](JobId job) { return !runs_on(job, id); });
+  }
   for (const RunningJob& run : running_) {
     if (!shared) break;
-    for (const PlacedGang& gang : run.gangs) {
-      for (const NodeDevices& at : gang.allocation.ranks) {
-        if (at.node == id) jobs.push_back(run.id);
-      }
-    }
+    if (runs_on(run.id, id)) jobs.push_back(run.id);
   }
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   return jobs;
+}
+
+NodeHealth State::shown_health(const NodeRecord& record) {
+  const bool spare = record.health == NodeHealth::kReady && record.spare;
+  return spare ? NodeHealth::kDrained : record.health;
 }
 
 void State::edit_node(NodeId id, const NodeRecord& record) {
@@ -194,9 +225,9 @@ void State::edit_node(NodeId id, const NodeRecord& record) {
   const bool could = nodes_[id.value()].health == NodeHealth::kReady && !nodes_[id.value()].spare;
   nodes_[id.value()] = record;
   move_use(id, fleet_.view().node(id).free_mask, {was, free_use(id)});
-  const bool spare = record.health == NodeHealth::kReady && record.spare;
-  fleet_.set_health(id, spare ? NodeHealth::kDrained : record.health);
-  if (!could && record.health == NodeHealth::kReady && !spare) ++changes_.freed;
+  const NodeHealth shown = shown_health(record);
+  fleet_.set_health(id, shown);
+  if (!could && shown == NodeHealth::kReady) ++changes_.freed;
 }
 
 void State::on(const NodeChanged& event) {
@@ -215,9 +246,7 @@ void State::on(const NodeBooted& event) {
   nodes_[event.node.value()].boot = event.boot;
   std::erase_if(ghosts_, [&](const Ghost& ghost) {
     if (ghost.at.node != event.node) return false;
-    const Job& job = at(ghost.job);
-    const bool of_running = holds_devices(job.phase) && ghost.attempt == job.attempt;
-    release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
+    free_ghost(ghost);
     return true;
   });
 }

@@ -68,8 +68,8 @@ JobUsage State::since_metered(const Job& job, Instant now) const {
   const RunningJob& run = running_[job.at];
   const Duration time = now - job.metered;
   if (time <= Duration()) return used;
-  used.devices = static_cast<DeviceTime>(run.devices()) * time.count_ns();
-  if (!job.up) used.idle = used.devices;
+  used.devices = static_cast<DeviceTime>(run.devices() + job.leaving) * time.count_ns();
+  used.idle = job.up ? static_cast<DeviceTime>(job.leaving) * time.count_ns() : used.devices;
   const Rates rates = rates_of(setup_, run, {job.metered, now});
   used.joules = rates.watts * time.count_seconds();
   used.dollars = rates.dollars * time.count_seconds();

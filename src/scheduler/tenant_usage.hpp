@@ -87,6 +87,11 @@ class TenantUsage {
     return recent_[cell(tenant, type)];
   }
 
+  /// Takes up a mean of another usage: one of before a change of tenants, or a kept one.
+  void set_recent(TenantId tenant, FleetTypeId type, double devices) {
+    recent_[cell(tenant, type)] = devices;
+  }
+
   /// How many more devices of a type its path lets a tenant take, guaranteed or borrowed. O(depth).
   [[nodiscard]] Room room(TenantId tenant, FleetTypeId type) const;
   /// How many more devices of a type the tenant's own guarantee covers: none or fewer (it borrows)
