@@ -99,11 +99,14 @@ class Core {
   [[nodiscard]] Duration checkpoint_interval(const Job& job, const StartJob& start) const;
 
   // Nodes (core_nodes.cpp).
+  void drain(const DrainNode& command);
+  void keep_maintenance();
   void lose(NodeId node, const Blame& blame);
   void lose_part(JobId id, NodeId node, const Blame& blame);
   [[nodiscard]] bool shrink_away(JobId id, NodeId node, const Blame& blame);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
   [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost,
+                                                 const GangRequest& gang,
                                                  std::span<const NodeId> used) const;
   void ranks_gone_on(NodeId node);
   void settle_nodes();
@@ -142,7 +145,6 @@ class Core {
   std::set<PlanKey> plans_asked_;
   std::set<NodeId> emptying_;  ///< draining or quarantined, with work still on them
   std::map<JobId, std::vector<PlacedGang>> places_;  ///< of infrastructure stops, to start again at
-  std::set<NodeId> consumed_;  ///< nodes whose place a spare took; spares once they are back
   std::vector<StillWaits> still_waiting_;
   Seen seen_;
   std::uint64_t queued_ = 0;  ///< jobs that entered the queue

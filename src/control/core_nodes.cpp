@@ -19,6 +19,36 @@ std::uint32_t distance(NodeId a, NodeId b) {
   return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
 }
 
+/// Whether a gang of that request may have another node in the place of a lost one: what it asked
+/// of its place must still be so. A rule that needs the whole gang to be looked at says no.
+bool may_replace(const Topology& topology, const GangRequest& gang, NodeId lost, NodeId other) {
+  const NodePlace& from = topology.place(lost);
+  const NodePlace& to = topology.place(other);
+  const auto together = [&](Level level) {
+    return topology.ancestor(from.rack, level) == topology.ancestor(to.rack, level);
+  };
+  if (gang.exclusive || gang.segment != 0 || gang.asks_slice() || gang.rails_aligned) return false;
+  switch (gang.required) {
+    case TopologyLevel::kNode:
+      return together(Level::kSite);
+    case TopologyLevel::kScaleUp:
+      return from.scale_up_first == to.scale_up_first;
+    case TopologyLevel::kLeaf:
+    case TopologyLevel::kGroup:
+      return false;
+    case TopologyLevel::kRack:
+      return together(Level::kRack);
+    case TopologyLevel::kPod:
+      return together(Level::kPod);
+    case TopologyLevel::kHall:
+      return together(Level::kHall);
+    case TopologyLevel::kSite:
+    case TopologyLevel::kFleet:
+      return together(Level::kSite);
+  }
+  return false;
+}
+
 /// The first `devices` of a gang's, in the order of nodes, without those of one node.
 Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices) {
   Allocation part;
@@ -45,6 +75,14 @@ void Core::on(const DrainNode& command) {
   if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
   const NodeHealth health = state_.node(command.node).health;
   if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) return;
+  if (health != NodeHealth::kReady && health != NodeHealth::kSuspect) {
+    return refuse("only a node that can take work is drained");
+  }
+  drain(command);
+}
+
+// What runs there yields when it is to be empty at once.
+void Core::drain(const DrainNode& command) {
   emit(NodeChanged{command.node, NodeHealth::kDraining, {}});
   emptying_.insert(command.node);
   if (command.at_once) {
@@ -56,6 +94,23 @@ void Core::on(const DrainNode& command) {
     }
   }
   settle_nodes();
+}
+
+// Windows that are over are taken out; their nodes are resumed unless something else befell them.
+void Core::keep_maintenance() {
+  const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
+  for (const auto& [window, plan] : windows) {
+    if (now_ < plan.from) continue;
+    const bool over = plan.to <= now_;
+    for (const NodeId node : plan.nodes) {
+      const NodeHealth health = state_.node(node).health;
+      const bool drained = health == NodeHealth::kDraining || health == NodeHealth::kDrained;
+      const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
+      if (over && drained) on(ResumeNode{node});
+      if (!over && working) drain({node, true, "maintenance"});
+    }
+    if (over) emit(MaintenanceSet{window, {}, plan.from, plan.to});
+  }
 }
 
 void Core::on(const ResumeNode& command) {
@@ -106,7 +161,10 @@ void Core::on(const NodeJoined& seen) {
 void Core::on(const NodeHeard& seen) {
   const NodeHealth health = state_.node(seen.node).health;
   if (seen.health == NodeHealth::kLost) {
-    if (health != NodeHealth::kReady && health != NodeHealth::kSuspect) return;
+    const bool there = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
+                       health == NodeHealth::kDraining;
+    if (!there) return;
+    emptying_.erase(seen.node);
     const Blame blame{FaultLayer::kHost, seen.node,
                       fmt::format("{} heartbeats missed", seen.missed)};
     emit(NodeChanged{seen.node, NodeHealth::kLost, blame});
@@ -196,7 +254,8 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
       if (node.health == NodeHealth::kReady && (node.free_mask & at.devices) == at.devices) {
         continue;
       }
-      const std::optional<NodeId> other = substitute(at, used);
+      const auto& options = state_.job(id).submission->request.roles[gang.role].options;
+      const std::optional<NodeId> other = substitute(at, options[gang.option].gang, used);
       if (!other || gang.allocation.share < kWholeDevice) return false;
       used.push_back(*other);
       replaced.emplace_back(at.node, *other);
@@ -228,7 +287,7 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
 }
 
 // The nearest spare of the type, else the nearest node with all those devices free.
-std::optional<NodeId> Core::substitute(const NodeDevices& lost,
+std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangRequest& gang,
                                        std::span<const NodeId> used) const {
   const Topology& topology = *state_.setup().topology;
   const auto fits = [&](NodeId id) {
@@ -236,6 +295,7 @@ std::optional<NodeId> Core::substitute(const NodeDevices& lost,
     const std::uint64_t free = state_.fleet().view().node(id).free_mask;
     return record.health == NodeHealth::kReady && (free & lost.devices) == lost.devices &&
            topology.place(id).group == topology.place(lost.node).group &&
+           may_replace(topology, gang, lost.node, id) &&
            std::find(used.begin(), used.end(), id) == used.end();
   };
   std::optional<NodeId> best;

@@ -36,6 +36,23 @@ DeviceUse cause_of(const Refusal& refusal, std::uint32_t free, std::uint32_t wan
   return DeviceUse::kOrder;
 }
 
+/// Whether an allocation can be taken from the fleet as it is.
+bool there(const FleetView& view, const Allocation& allocation, double oversubscription) {
+  const auto free = [&view](const NodeDevices& at) {
+    return (view.node(at.node).free_mask & at.devices) == at.devices;
+  };
+  const auto shared = [&](const NodeDevices& at) {
+    const auto used = view.shared(detail::shared_device(view.topology(), at));
+    const double most = std::min<double>(kShareMax, kWholeDevice * oversubscription);
+    return (used != 0 || free(at)) && used + allocation.share <= most;
+  };
+  const auto& ranks = allocation.ranks;
+  const bool have = allocation.share < kWholeDevice
+                        ? std::all_of(ranks.begin(), ranks.end(), shared)
+                        : std::all_of(ranks.begin(), ranks.end(), free);
+  return have && std::all_of(allocation.idle.begin(), allocation.idle.end(), free);
+}
+
 bool same(const Reservation& a, const Reservation& b) {
   if (a.job != b.job || a.start != b.start || a.gangs.size() != b.gangs.size()) return false;
   for (std::size_t i = 0; i < a.gangs.size(); ++i) {
@@ -99,12 +116,7 @@ void Core::fire_timers() {
     const Timer timer = *timers_.begin();
     timers_.erase(timers_.begin());
     if (!timer.job.valid()) {
-      for (const auto& [window, plan] : state_.maintenance()) {
-        for (const NodeId node : plan.nodes) {
-          if (plan.from <= now_ && now_ < plan.to) on(DrainNode{node, true, "maintenance"});
-          if (plan.to <= now_) on(ResumeNode{node});
-        }
-      }
+      keep_maintenance();
       continue;
     }
     const Job& job = state_.job(timer.job);
@@ -159,6 +171,7 @@ void Core::carry_out(PassResult& result) {
     } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
       const Job& job = state_.job(clock->job);
       if (!holds_devices(job.phase) || job.phase == JobPhase::kStopping) continue;
+      if (clock->gang >= state_.running(clock->job).gangs.size()) continue;
       emit(ClockSet{clock->job, clock->gang, clock->terms,
                     state_.running(clock->job).done_at(now_)});
       act(ApplyClock{clock->job, job.attempt, clock->gang, clock->terms.clock});
@@ -166,6 +179,10 @@ void Core::carry_out(PassResult& result) {
       if (plans_asked_.insert(want->key).second) act(SearchPlan{want->key});
     }
   }
+  // Of an earlier state, it may keep slots for jobs that have started or ended since.
+  std::erase_if(result.reservations, [this](const Reservation& slot) {
+    return state_.job(slot.job).phase != JobPhase::kQueued;
+  });
   const std::span<const Reservation> slots = state_.slots();
   const bool kept = slots.size() == result.reservations.size() &&
                     std::equal(slots.begin(), slots.end(), result.reservations.begin(), same);
@@ -187,9 +204,9 @@ std::string Core::misfit(const StartJob& start) const {
     for (const NodeDevices& at : gang.allocation.ranks) {
       const NodeState& node = view.node(at.node);
       if (node.health != NodeHealth::kReady) return "a node is not ready any more";
-      if (gang.allocation.share == kWholeDevice && (node.free_mask & at.devices) != at.devices) {
-        return "devices are not free any more";
-      }
+    }
+    if (!there(view, gang.allocation, state_.policy().oversubscription)) {
+      return "devices are not free any more";
     }
     if (state_.policy().quotas == Quotas::kHeld &&
         s.usage->room(request.tenant, asked.type).devices < asked.devices) {
