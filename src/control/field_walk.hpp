@@ -26,8 +26,12 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -62,6 +66,9 @@ class FieldWalk {
   }
 
  private:
+  __extension__ using Wide = __int128;
+  static constexpr Wide kTwo64 = Wide{1} << 64;
+
   Derived& self() { return static_cast<Derived&>(*this); }
 
   template <class T>
@@ -84,6 +91,8 @@ class FieldWalk {
       set(value, self().choice(value ? 1 : 0, 1) != 0);
     } else if constexpr (std::floating_point<Struct>) {
       set(value, self().real(value));
+    } else if constexpr (std::same_as<Struct, Wide>) {
+      wide(value);
     } else if constexpr (std::unsigned_integral<Struct>) {
       set(value, self().natural(value, std::numeric_limits<Struct>::max()));
     } else if constexpr (std::signed_integral<Struct>) {
@@ -132,14 +141,85 @@ class FieldWalk {
 
   template <class Element, class T>
   void as(std::type_identity<std::vector<Element>>, T& elements) {
+    sequence(elements);
+  }
+
+  template <class Element, class T>
+  void as(std::type_identity<std::deque<Element>>, T& elements) {
+    sequence(elements);
+  }
+
+  template <class T>
+  void sequence(T& elements) {
     const std::size_t count = self().count(elements.size());
     if constexpr (std::is_const_v<T>) {
-      for (const Element& element : elements) field(element);
+      for (const auto& element : elements) field(element);
     } else {
       elements.clear();
-      elements.reserve(std::min(count, kReservedMax));
+      if constexpr (requires { elements.reserve(count); }) {
+        elements.reserve(std::min(count, kReservedMax));
+      }
       for (std::size_t i = 0; i < count && self().good(); ++i) field(elements.emplace_back());
     }
+  }
+
+  template <class Key, class T>
+  void as(std::type_identity<std::set<Key>>, T& keys) {
+    const std::size_t count = self().count(keys.size());
+    if constexpr (std::is_const_v<T>) {
+      for (const Key& key : keys) field(key);
+    } else {
+      keys.clear();
+      for (std::size_t i = 0; i < count && self().good(); ++i) {
+        Key key{};
+        field(key);
+        keys.insert(keys.end(), std::move(key));
+      }
+    }
+  }
+
+  template <class Key, class Value, class T>
+  void as(std::type_identity<std::map<Key, Value>>, T& entries) {
+    const std::size_t count = self().count(entries.size());
+    if constexpr (std::is_const_v<T>) {
+      for (const auto& [key, value] : entries) operator()(key, value);
+    } else {
+      entries.clear();
+      for (std::size_t i = 0; i < count && self().good(); ++i) {
+        Key key{};
+        field(key);
+        field(entries[std::move(key)]);
+      }
+    }
+  }
+
+  template <class First, class Second, class T>
+  void as(std::type_identity<std::pair<First, Second>>, T& pair) {
+    operator()(pair.first, pair.second);
+  }
+
+  /// What it points to, or nothing.
+  template <class Value, class T>
+  void as(std::type_identity<std::unique_ptr<const Value>>, T& pointer) {
+    const bool there = self().choice(pointer != nullptr ? 1 : 0, 1) != 0;
+    if constexpr (std::is_const_v<T>) {
+      if (there) field(*pointer);
+    } else {
+      pointer.reset();
+      if (!there) return;
+      auto value = std::make_unique<Value>();
+      field(*value);
+      pointer = std::move(value);
+    }
+  }
+
+  /// The lower half, then the upper one.
+  template <class T>
+  void wide(T& value) {
+    constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t low = self().natural(static_cast<std::uint64_t>(value), kMax);
+    const std::int64_t high = self().integer(static_cast<std::int64_t>(value >> 64), SignedRange{});
+    if constexpr (!std::is_const_v<T>) value = static_cast<Wide>(high) * kTwo64 + low;
   }
 
   template <class Value, class T>

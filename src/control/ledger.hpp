@@ -101,6 +101,8 @@ class Ledger {
   [[nodiscard]] std::size_t types() const { return cells_.size(); }
 
  private:
+  friend class StateCodec;
+
   struct Cell {
     std::uint32_t count = 0;
     Instant since;

@@ -103,6 +103,9 @@ class PowerCaps {
   /// What the units left of a feed, UPS or cooling loop carry (usable_after); none: all work.
   void set_supply(PowerDomainId id, std::optional<Watts> supply);
 
+  [[nodiscard]] std::optional<Watts> cap(PowerDomainId id) const { return cap_[id.value()]; }
+  [[nodiscard]] std::optional<Watts> supply(PowerDomainId id) const { return supply_[id.value()]; }
+
   /// The least of what holds now; none where nothing limits.
   [[nodiscard]] std::optional<Watts> limit(PowerDomainId id) const;
   /// What it leaves the nodes.

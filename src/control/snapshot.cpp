@@ -1,0 +1,355 @@
+// control/snapshot.cpp - the fields of the state, and what is made again from them.
+#include "control/snapshot.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/checksum.hpp"
+#include "control/decoder.hpp"
+#include "control/encoder.hpp"
+#include "control/event_fields.hpp"
+#include "control/settings.hpp"
+#include "scheduler/gang_power.hpp"
+
+namespace orrery {
+
+// --- Fields -------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<JobUsage> S>
+void code(Codec& codec, S& usage) {
+  auto& [waited, devices, lost, idle, joules, dollars, co2_grams, preemptions, faults,
+         program_faults, resizes] = usage;
+  codec(waited, devices, lost, idle, joules, dollars, co2_grams, preemptions, faults,
+        program_faults, resizes);
+}
+
+/// Its place among the running is made again.
+template <class Codec, SameStruct<Job> S>
+void code(Codec& codec, S& job) {
+  [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
+                          since, metered, not_before, first_start, end, done, attained, use, cancel,
+                          up, progress, blame, usage, submission, name, tenant] = job;
+  codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
+        not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
+        submission, name, tenant);
+}
+
+/// Its request is that of its job.
+template <class Codec, SameStruct<RunningJob> S>
+void code(Codec& codec, S& run) {
+  [[maybe_unused]] auto& [id, request, submitted, started, since, expected_end, checkpoint, done,
+                          attained, gangs, terms, stopping] = run;
+  codec(id, submitted, started, since, expected_end, checkpoint, done, attained, gangs, terms,
+        stopping);
+}
+
+template <class Codec, SameStruct<NodeRecord> S>
+void code(Codec& codec, S& node) {
+  auto& [boot, health, spare, lemon, faults, last_fault] = node;
+  codec(boot, health, spare, lemon, faults, last_fault);
+}
+
+template <class Codec, SameStruct<Ghost> S>
+void code(Codec& codec, S& ghost) {
+  auto& [job, attempt, epoch, at, host, share] = ghost;
+  codec(job, attempt, epoch, at, host, share);
+}
+
+template <class Codec, SameStruct<Maintenance> S>
+void code(Codec& codec, S& window) {
+  auto& [nodes, from, to] = window;
+  codec(nodes, from, to);
+}
+
+template <class Codec, SameStruct<Changes> S>
+void code(Codec& codec, S& changes) {
+  auto& [freed, plans, limits] = changes;
+  codec(freed, plans, limits);
+}
+
+namespace {
+
+/// Rises with every change of the fields.
+constexpr std::uint32_t kForm = 1;
+
+/// A command that was answered, in the order of their age.
+struct Remembered {
+  Instant at;
+  std::string request;
+  JobId job;
+};
+
+template <class Codec, SameStruct<Remembered> S>
+void code(Codec& codec, S& remembered) {
+  auto& [at, request, job] = remembered;
+  codec(at, request, job);
+}
+
+struct Limits {
+  std::optional<Watts> cap;
+  std::optional<Watts> supply;
+};
+
+template <class Codec, SameStruct<Limits> S>
+void code(Codec& codec, S& limits) {
+  auto& [cap, supply] = limits;
+  codec(cap, supply);
+}
+
+/// What lies behind an interface, in between.
+struct Parts {
+  std::vector<Remembered> requests;
+  std::vector<std::pair<LinkId, LinkState>> links;  ///< other than new
+  std::vector<Limits> limits;                       ///< by power domain
+  std::vector<double> recent;                       ///< by tenant, then type, all types last
+  std::vector<PlanKey> plans;
+};
+
+template <class Codec, SameStruct<Parts> S>
+void code(Codec& codec, S& parts) {
+  auto& [requests, links, limits, recent, plans] = parts;
+  codec(requests, links, limits, recent, plans);
+}
+
+}  // namespace
+
+/// Of what a checksum is kept, and so compared, too.
+class StateCodec {
+ public:
+  template <class Codec, SameStruct<State> S>
+  static void code(Codec& codec, S& s) {
+    codec(s.now_, s.version_, s.policy_text_, s.tenants_text_, s.jobs_, s.running_, s.after_);
+    codec(s.nodes_, s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
+    codec(s.changes_, s.last_pass_, s.passes_, s.ended_, s.idle_, s.total_, s.by_tenant_);
+    codec(s.ledger_.begin_);
+    for (auto& type : s.ledger_.cells_) {
+      for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
+    }
+  }
+
+  static Parts parts_of(const State& state);
+  static Status make_again(State& state, const Parts& parts);
+
+ private:
+  static void make_queue(State& state);
+  static void make_fleet(State& state, const Parts& parts);
+  static Status make_tenants(State& state, const Parts& parts);
+  static Status make_plans(State& state, const Parts& parts);
+};
+
+Parts StateCodec::parts_of(const State& state) {
+  Parts parts;
+  parts.requests.reserve(state.request_ages_.size());
+  for (const auto& [at, request] : state.request_ages_) {
+    parts.requests.push_back({at, request, state.requests_.at(request).first});
+  }
+  const FleetView view = state.fleet_.view();
+  for (std::uint32_t l = 0; l < view.topology().link_count(); ++l) {
+    const LinkState& link = view.link(LinkId(l));
+    if (!(link == LinkState{})) parts.links.emplace_back(LinkId(l), link);
+  }
+  if (state.caps_) {
+    const std::size_t domains = view.topology().power_domains().size();
+    parts.limits.reserve(domains);
+    for (std::size_t d = 0; d < domains; ++d) {
+      const PowerDomainId id = PowerDomainId::at(d);
+      parts.limits.push_back({state.caps_->cap(id), state.caps_->supply(id)});
+    }
+  }
+  const TenantTree& tenants = *state.tenants_;
+  parts.recent.reserve(std::size_t{tenants.size()} * tenants.columns());
+  for (std::uint32_t t = 0; t < tenants.size(); ++t) {
+    for (std::uint32_t c = 0; c < tenants.columns(); ++c) {
+      const FleetTypeId type = c < tenants.type_count() ? FleetTypeId(c) : kAllTypes;
+      parts.recent.push_back(state.usage_->recent(TenantId(t), type));
+    }
+  }
+  parts.plans.reserve(state.plans_.size());
+  state.plans_.for_each([&](const PlanKey& key, const PlanEntry&) { parts.plans.push_back(key); });
+  return parts;
+}
+
+void StateCodec::make_queue(State& state) {
+  for (Job& job : state.jobs_) {
+    if (ended(job.phase)) continue;
+    if (job.submission->array.valid()) {
+      State::Array& array = state.arrays_[job.submission->array];
+      if (job.phase == JobPhase::kHeld) {
+        array.held.insert(job.id);
+      } else {
+        ++array.active;
+      }
+    }
+    if (job.phase == JobPhase::kHeld) state.held_.insert(state.held_.end(), job.id);
+    if (job.phase != JobPhase::kQueued) continue;
+    state.waiting_.push_back(
+        {job.id, &job.submission->request, job.submitted, job.done, job.attained});
+  }
+  std::sort(state.waiting_.begin(), state.waiting_.end(),
+            [](const WaitingJob& a, const WaitingJob& b) {
+              return std::pair(a.submitted, a.id) < std::pair(b.submitted, b.id);
+            });
+  for (std::uint32_t i = 0; i < state.running_.size(); ++i) {
+    RunningJob& run = state.running_[i];
+    Job& job = state.at(run.id);
+    job.at = i;
+    run.request = &job.submission->request;
+  }
+}
+
+void StateCodec::make_fleet(State& state, const Parts& parts) {
+  for (const auto& [link, is] : parts.links) state.fleet_.set_link(link, is);
+  for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
+    const NodeId id(n);
+    if (state.nodes_[n].spare) state.spares_.insert(state.spares_.end(), id);
+    state.fleet_.set_health(id, state.shown_health(state.nodes_[n]));
+  }
+  const auto take_part = [&state](JobId job, const NodeDevices& at, const PlacedGang& gang) {
+    take(state.fleet_, {.ranks = {at}, .share = gang.allocation.share}, gang.host);
+    if (gang.allocation.share == kWholeDevice) state.set_owner(at, job);
+  };
+  for (const RunningJob& run : state.running_) {
+    for (const PlacedGang& gang : run.gangs) {
+      for (const NodeDevices& at : gang.allocation.ranks) take_part(run.id, at, gang);
+      for (const NodeDevices& at : gang.allocation.idle) take_part(run.id, at, {});
+    }
+    state.add_power(run);
+  }
+  for (const Ghost& ghost : state.ghosts_) {
+    take_part(ghost.job, ghost.at, {.allocation = {.share = ghost.share}, .host = ghost.host});
+  }
+  if (!state.caps_) return;
+  for (std::size_t d = 0; d < parts.limits.size(); ++d) {
+    state.caps_->set_cap(PowerDomainId::at(d), parts.limits[d].cap);
+    state.caps_->set_supply(PowerDomainId::at(d), parts.limits[d].supply);
+  }
+}
+
+Status StateCodec::make_tenants(State& state, const Parts& parts) {
+  if (!state.policy_text_.empty()) {
+    Result<Policy> policy = policy_from(state.policy_text_);
+    if (!policy) return forward_error(policy);
+    state.policy_ = *std::move(policy);
+  }
+  if (!state.tenants_text_.empty()) {
+    Result<TenantTree> tree = tenants_from(state.tenants_text_, *state.setup_.topology);
+    if (!tree) return forward_error(tree);
+    state.own_tenants_ = std::make_unique<const TenantTree>(*std::move(tree));
+    state.tenants_ = state.own_tenants_.get();
+  }
+  const TenantTree& tenants = *state.tenants_;
+  if (parts.recent.size() != std::size_t{tenants.size()} * tenants.columns()) {
+    return environment_error("the snapshot is of other tenants");
+  }
+  state.usage_ = std::make_unique<TenantUsage>(tenants);
+  for (const RunningJob& run : state.running_) state.enter_usage(run, 1);
+  for (std::size_t i = 0; i < parts.recent.size(); ++i) {
+    const std::size_t c = i % tenants.columns();
+    const FleetTypeId type = c < tenants.type_count() ? FleetTypeId::at(c) : kAllTypes;
+    state.usage_->set_recent(TenantId::at(i / tenants.columns()), type, parts.recent[i]);
+  }
+  return {};
+}
+
+Status StateCodec::make_plans(State& state, const Parts& parts) {
+  if (!parts.plans.empty() && !state.setup_.plans) {
+    return environment_error("the snapshot has plans, and nobody can plan here");
+  }
+  for (const PlanKey& key : parts.plans) {
+    const std::shared_ptr<const PlanEntry> entry = state.setup_.plans(key);
+    if (entry == nullptr) return environment_error("a plan of the snapshot is not found any more");
+    state.plans_.put(key, *entry);
+  }
+  return {};
+}
+
+Status StateCodec::make_again(State& state, const Parts& parts) {
+  for (const Remembered& each : parts.requests) {
+    state.requests_[each.request] = {each.job, each.at};
+    state.request_ages_.emplace_back(each.at, each.request);
+  }
+  make_queue(state);
+  make_fleet(state, parts);
+  if (Status tenants = make_tenants(state, parts); !tenants) return tenants;
+  return make_plans(state, parts);
+}
+
+namespace {
+
+struct Head {
+  std::uint32_t form = kForm;
+  std::uint32_t nodes = 0;
+  std::uint32_t devices = 0;
+  std::uint32_t types = 0;
+  std::uint32_t links = 0;
+  std::uint32_t power_domains = 0;  ///< that are limited
+
+  friend bool operator==(const Head&, const Head&) = default;
+};
+
+template <class Codec, SameStruct<Head> S>
+void code(Codec& codec, S& head) {
+  auto& [form, nodes, devices, types, links, power_domains] = head;
+  codec(form, nodes, devices, types, links, power_domains);
+}
+
+Head head_of(const State& state) {
+  const ControlSetup& setup = state.setup();
+  const Topology& topology = *setup.topology;
+  const std::size_t domains = setup.power == nullptr ? 0 : topology.power_domains().size();
+  return {.nodes = topology.node_count(),
+          .devices = topology.device_count(),
+          .types = topology.type_count(),
+          .links = topology.link_count(),
+          .power_domains = static_cast<std::uint32_t>(domains)};
+}
+
+void encode_all(const State& state, Encoder& out) {
+  out(head_of(state));
+  StateCodec::code(out, state);
+  out(StateCodec::parts_of(state));
+}
+
+}  // namespace
+
+std::string snapshot_of(const State& state) {
+  Encoder out;
+  encode_all(state, out);
+  out.fixed(checksum(out.bytes(), 0));
+  return std::string(out.bytes());
+}
+
+std::uint64_t digest_of(const State& state) {
+  Encoder out;
+  encode_all(state, out);
+  return checksum(out.bytes(), 0);
+}
+
+Status restore(State& state, std::string_view bytes) {
+  ORRERY_ASSERT(state.version() == 0, "a snapshot is restored into a new state");
+  if (bytes.size() < sizeof(std::uint64_t)) return environment_error("the snapshot is cut short");
+  const std::string_view fields = bytes.substr(0, bytes.size() - sizeof(std::uint64_t));
+  if (load_little_endian<std::uint64_t>(fields.data() + fields.size()) != checksum(fields, 0)) {
+    return environment_error("the snapshot is damaged: its checksum is another");
+  }
+  Decoder decoder(fields);
+  Head head;
+  decoder(head);
+  if (head.form != kForm) {
+    return environment_error(
+        fmt::format("the snapshot is of form {}, expected {}", head.form, kForm));
+  }
+  if (!(head == head_of(state))) return environment_error("the snapshot is of another fleet");
+  StateCodec::code(decoder, state);
+  Parts parts;
+  decoder(parts);
+  if (const std::optional<DecodingFault> fault = decoder.finish()) {
+    return environment_error(
+        fmt::format("the snapshot at byte {}: {}", fault->offset, fault->what));
+  }
+  return StateCodec::make_again(state, parts);
+}
+
+}  // namespace orrery
