@@ -1,0 +1,272 @@
+#include "control/core.hpp"
+
+#include <gtest/gtest.h>
+
+#include "control/scripted_cluster_test.hpp"
+
+namespace orrery {
+namespace {
+
+Duration seconds(std::int64_t n) { return Duration::seconds(n); }
+
+// --- Jobs ---------------------------------------------------------------------------------------
+
+TEST(CoreJobs, GoFromTheQueueToTheirEnd) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.submit(cluster.job(16));
+  EXPECT_EQ(cluster.phase(id), JobPhase::kQueued);
+  cluster.wait(seconds(0));
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStarting);
+  EXPECT_EQ(cluster.nodes(id).size(), 2u);
+  cluster.wait(seconds(10));
+  cluster.up(id);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kRunning);
+  cluster.wait(seconds(100));
+  cluster.end(id);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kFinished);
+  EXPECT_EQ(cluster.job(id).done, 1);
+  const JobUsage& usage = cluster.job(id).usage;
+  EXPECT_TRUE(usage.devices == DeviceTime{16} * seconds(110).count_ns());
+  EXPECT_TRUE(usage.idle == DeviceTime{16} * seconds(10).count_ns());
+  EXPECT_EQ(cluster.state().ended_jobs(), 1u);
+}
+
+TEST(CoreJobs, KeepDevicesUntilTheirRanksAreGone) {
+  ScriptedCluster cluster;
+  const JobId first = cluster.run(cluster.job(32));
+  const JobId second = cluster.submit(cluster.job(8));
+  cluster.send(RanksEnded{first, 1, ExitKind::kDone, {}, {.done = 1}, false});
+  cluster.tick();
+  EXPECT_EQ(cluster.phase(first), JobPhase::kStopping);
+  EXPECT_EQ(cluster.phase(second), JobPhase::kQueued);
+  const NodeId free = cluster.nodes(first).at(1);
+  cluster.gone(first, {free});
+  cluster.tick();
+  EXPECT_EQ(cluster.phase(first), JobPhase::kStopping);
+  EXPECT_EQ(cluster.nodes(second), std::vector{free});
+  cluster.wait(seconds(3));
+  cluster.gone(first);
+  EXPECT_EQ(cluster.phase(first), JobPhase::kFinished);
+}
+
+TEST(CoreJobs, OfAProgramThatFailsAreStartedAgainLaterEachTimeAndThenNoMore) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.restart_max = 2;
+  const JobId id = cluster.submit(submission);
+  for (std::uint32_t fault = 1; fault <= 2; ++fault) {
+    cluster.tick();
+    ASSERT_EQ(cluster.phase(id), JobPhase::kStarting);
+    EXPECT_EQ(cluster.job(id).attempt, fault);
+    cluster.up(id);
+    cluster.wait(seconds(60));
+    cluster.end(id, ExitKind::kProgram);
+    EXPECT_EQ(cluster.phase(id), JobPhase::kHeld);
+    const Duration backoff = seconds(fault == 1 ? 10 : 20);
+    EXPECT_EQ(cluster.job(id).not_before, cluster.now() + backoff);
+    cluster.wait(backoff - Duration::nanoseconds(1));
+    EXPECT_EQ(cluster.phase(id), JobPhase::kHeld);
+    cluster.wait(Duration::nanoseconds(1));
+  }
+  cluster.up(id);
+  cluster.end(id, ExitKind::kProgram);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kFailed);
+  EXPECT_EQ(cluster.job(id).usage.program_faults, 3u);
+  EXPECT_EQ(cluster.job(id).blame.layer, FaultLayer::kProgram);
+}
+
+TEST(CoreJobs, AreCancelledInEveryPhase) {
+  ScriptedCluster cluster;
+  Submission later = cluster.job(8);
+  const JobId running = cluster.run(cluster.job(8));
+  later.after = {running};
+  const JobId held = cluster.submit(later);
+  const JobId starting = cluster.start(cluster.job(8));
+  const JobId preempted = cluster.run(cluster.job(8));
+  cluster.decide({PreemptJob{preempted, starting}});
+  const JobId queued = cluster.submit(cluster.job(32));
+  for (const JobId id : {held, queued}) {
+    cluster.send(CancelJob{id});
+    EXPECT_EQ(cluster.phase(id), JobPhase::kCancelled);
+  }
+  for (const JobId id : {starting, running, preempted}) {
+    cluster.send(CancelJob{id});
+    EXPECT_EQ(cluster.phase(id), JobPhase::kStopping);
+    cluster.send(CancelJob{id});
+    cluster.wait(seconds(5));
+    cluster.gone(id);
+    EXPECT_EQ(cluster.phase(id), JobPhase::kCancelled);
+    cluster.send(CancelJob{id});
+    EXPECT_EQ(cluster.count<JobEnded>(), 0u);
+  }
+  EXPECT_FALSE(cluster.send(CancelJob{JobId(99)}).answer.status);
+}
+
+TEST(CoreJobs, ThatArePreemptedWaitAgainAndGoOnFromTheirCheckpoint) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(32));
+  cluster.wait(Duration::minutes(30));
+  cluster.decide({PreemptJob{id, JobId()}});
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStopping);
+  EXPECT_EQ(cluster.job(id).stop, StopReason::kPower);
+  cluster.decide({PreemptJob{id, JobId()}});
+  EXPECT_EQ(cluster.count<JobStopping>(), 0u);
+  const Progress progress{.done = 0.25, .lost = Duration::minutes(15)};
+  cluster.send(RanksGone{id, 1, {}, progress});
+  EXPECT_EQ(cluster.phase(id), JobPhase::kQueued);
+  EXPECT_EQ(cluster.state().waiting()[0].done, 0.25);
+  EXPECT_TRUE(cluster.job(id).usage.lost == DeviceTime{32} * Duration::minutes(15).count_ns());
+  cluster.tick();
+  EXPECT_EQ(cluster.job(id).attempt, 2u);
+  cluster.send(RanksUp{id, 1, 0});
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStarting);
+  cluster.up(id);
+  cluster.end(id);
+}
+
+TEST(CoreJobs, BeyondTheirTimeLimitFail) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.request.time_limit = Duration::minutes(10);
+  const JobId id = cluster.run(submission);
+  cluster.wait(Duration::minutes(10) - Duration::nanoseconds(1));
+  EXPECT_EQ(cluster.phase(id), JobPhase::kRunning);
+  cluster.wait(Duration::nanoseconds(1));
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStopping);
+  cluster.gone(id);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kFailed);
+  EXPECT_EQ(cluster.job(id).blame.evidence, "time limit");
+}
+
+TEST(CoreJobs, StartWhenThoseBeforeThemHaveFinished) {
+  ScriptedCluster cluster;
+  const JobId a = cluster.run(cluster.job(8));
+  const JobId b = cluster.run(cluster.job(8));
+  Submission last = cluster.job(8);
+  last.after = {a, b};
+  const JobId c = cluster.submit(last);
+  EXPECT_EQ(cluster.phase(c), JobPhase::kHeld);
+  cluster.end(a);
+  EXPECT_EQ(cluster.phase(c), JobPhase::kHeld);
+  cluster.end(b);
+  EXPECT_EQ(cluster.phase(c), JobPhase::kQueued);
+  last.after = {a};
+  EXPECT_EQ(cluster.phase(cluster.submit(last)), JobPhase::kQueued);
+}
+
+TEST(CoreJobs, EndWithThoseTheyWaitFor) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.restart = RestartPolicy::kNever;
+  const JobId a = cluster.run(submission);
+  submission.after = {a};
+  const JobId b = cluster.submit(submission);
+  submission.after = {b, a};
+  const JobId c = cluster.submit(submission);
+  cluster.end(a, ExitKind::kProgram);
+  EXPECT_EQ(cluster.phase(a), JobPhase::kFailed);
+  EXPECT_EQ(cluster.phase(b), JobPhase::kCancelled);
+  EXPECT_EQ(cluster.phase(c), JobPhase::kCancelled);
+  EXPECT_EQ(cluster.job(b).blame.evidence, "waits for \"job\"");
+  const Outcome& refused = cluster.send(SubmitJob{submission});
+  ASSERT_FALSE(refused.answer.status);
+  EXPECT_EQ(refused.answer.status.error().message, "job \"job\" to wait for has been cancelled");
+  submission.after = {JobId(77)};
+  EXPECT_FALSE(cluster.send(SubmitJob{submission}).answer.status);
+}
+
+TEST(CoreJobs, OfAnArrayRunSoManyAtATime) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.array = ArrayId(0);
+  submission.parallel = 2;
+  std::vector<JobId> ids;
+  for (int i = 0; i < 4; ++i) ids.push_back(cluster.submit(submission));
+  cluster.tick();
+  EXPECT_EQ(cluster.state().active(ArrayId(0)), 2u);
+  EXPECT_EQ(cluster.state().held_of(ArrayId(0)), (std::vector{ids[2], ids[3]}));
+  cluster.up(ids[0]);
+  cluster.end(ids[0], ExitKind::kProgram);  // its place is another's while it backs off
+  EXPECT_EQ(cluster.phase(ids[0]), JobPhase::kHeld);
+  EXPECT_EQ(cluster.phase(ids[2]), JobPhase::kQueued);
+  cluster.wait(seconds(60));
+  EXPECT_EQ(cluster.phase(ids[0]), JobPhase::kHeld);
+  cluster.up(ids[1]);
+  cluster.end(ids[1]);
+  EXPECT_EQ(cluster.phase(ids[0]), JobPhase::kQueued);
+  EXPECT_EQ(cluster.phase(ids[3]), JobPhase::kHeld);
+  cluster.send(CancelJob{ids[0]});
+  EXPECT_EQ(cluster.phase(ids[3]), JobPhase::kQueued);
+}
+
+// --- Commands -----------------------------------------------------------------------------------
+
+TEST(CoreCommands, ThatAreSentTwiceAreCarriedOutOnce) {
+  ScriptedOptions options;
+  options.timing.remember_requests = Duration::hours(1);
+  ScriptedCluster cluster(options);
+  const JobId id = cluster.submit(cluster.job(8), "a");
+  EXPECT_EQ(cluster.submit(cluster.job(8), "a"), id);
+  EXPECT_EQ(cluster.state().jobs(), 1u);
+  EXPECT_NE(cluster.submit(cluster.job(8), "b"), id);
+  cluster.wait(Duration::hours(2));
+  (void)cluster.submit(cluster.job(8), "c");  // forgets the old ones
+  EXPECT_EQ(cluster.state().answered("a"), std::nullopt);
+  EXPECT_NE(cluster.submit(cluster.job(8), "a"), id);
+}
+
+TEST(CoreCommands, SetTenantsWhileJobsRun) {
+  ScriptedOptions options;
+  options.tenants = "- {name: default}\n- {name: b}\n";
+  ScriptedCluster cluster(options);
+  const JobId id = cluster.run(cluster.job(8));
+  const JobId queued = cluster.submit(cluster.job(32));
+  cluster.wait(Duration::hours(1));
+  cluster.decide({});
+  const std::string head = "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n";
+  EXPECT_FALSE(cluster.send(SetTenants{head + "- {name: b}\n"}).answer.status);
+  EXPECT_FALSE(cluster.send(SetTenants{head + "- {nane: b}\n"}).answer.status);
+  EXPECT_EQ(cluster.state().tenants().size(), 3u);
+  ASSERT_TRUE(cluster.send(SetTenants{head + "- {name: a}\n- {name: b}\n- {name: default}\n"})
+                  .answer.status);
+  EXPECT_EQ(cluster.state().tenants().path(cluster.job(id).tenant), "default");
+  EXPECT_EQ(cluster.job(queued).tenant, cluster.job(id).tenant);
+  cluster.end(id);
+  cluster.tick();
+  EXPECT_EQ(cluster.phase(queued), JobPhase::kStarting);
+}
+
+TEST(CoreCommands, SetPolicyAndPowerCaps) {
+  ScriptedOptions options;
+  options.power = PowerLimits::kAsBuilt;
+  ScriptedCluster cluster(options);
+  EXPECT_FALSE(cluster.send(SetPolicy{"kind: Polity\n"}).answer.status);
+  ASSERT_TRUE(
+      cluster.send(SetPolicy{"apiVersion: orrery/v1\nkind: Policy\nname: srtf\n"}).answer.status);
+  EXPECT_EQ(cluster.state().policy().name, "srtf");
+  EXPECT_FALSE(cluster.send(SetPowerCap{PowerDomainId(999), Watts(1)}).answer.status);
+  ASSERT_TRUE(cluster.send(SetPowerCap{PowerDomainId(0), Watts(12'345)}).answer.status);
+  const Situation s = cluster.state().situation(cluster.now());
+  EXPECT_EQ(s.caps->limit(PowerDomainId(0)), Watts(12'345));
+  cluster.send(SupplyObserved{PowerDomainId(0), Watts(10'000)});
+  EXPECT_EQ(s.caps->limit(PowerDomainId(0)), Watts(10'000));
+}
+
+TEST(CoreUsage, OfThePastIsRememberedAndFades) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(16));
+  const TenantId tenant = cluster.job(id).tenant;
+  const Duration half = cluster.state().tenants().half_life();
+  cluster.wait(half);
+  cluster.end(id);
+  const auto recent = [&] {
+    return cluster.state().situation(cluster.now()).usage->recent(tenant, kAllTypes);
+  };
+  EXPECT_NEAR(recent(), 8, 1e-9);
+  cluster.wait(half);
+  (void)cluster.submit(cluster.job(8));  // now it is somebody's turn, and looked at
+  EXPECT_NEAR(recent(), 4, 1e-9);
+}
+
+}  // namespace
+}  // namespace orrery

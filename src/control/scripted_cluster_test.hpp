@@ -1,0 +1,107 @@
+// control/scripted_cluster_test.hpp - a small fleet under control whose executor does what a test
+// says.
+//
+// Every event goes through the codec into a second state, beside the core's: after each the
+// invariants must hold there, after each input both must have one digest. So a test of anything is
+// a test of codec, replay and invariants, too. Built by a test, used by one thread.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/core.hpp"
+#include "control/journal.hpp"
+
+namespace orrery {
+
+/// Two racks of two DGX H100: 4 nodes, 32 accelerators.
+[[nodiscard]] std::string four_nodes();
+
+enum class PowerLimits : std::uint8_t { kNone, kAsBuilt };
+/// Whether devices may be shared: then what jobs are metered for is not what the ledger counts.
+enum class Sharing : std::uint8_t { kNever, kSometimes };
+
+struct ScriptedOptions {
+  std::string fleet = four_nodes();
+  std::string tenants;  ///< the lines under "tenants:"; empty: one, "default"
+  std::string policy = "fifo:blocking=false";
+  PowerLimits power = PowerLimits::kNone;
+  Sharing sharing = Sharing::kNever;
+  ControlTiming timing;
+  double failures_per_node_second = 0;
+};
+
+class ScriptedCluster {
+ public:
+  explicit ScriptedCluster(const ScriptedOptions& options = {});
+  ~ScriptedCluster();
+
+  /// Of one gang of whole H100 for an hour; all its ranks on as few nodes as can be.
+  [[nodiscard]] Submission job(std::uint32_t devices) const;
+  [[nodiscard]] GangRequest gang(std::uint32_t devices) const;
+  /// Elastic, from whole nodes.
+  [[nodiscard]] Submission elastic_job(std::uint32_t least, std::uint32_t most) const;
+
+  const Outcome& send(InputKind what, const std::string& request_id = "");
+  /// Decisions as if a full pass beside the core had taken them.
+  void decide(std::vector<Decision> decisions);
+  JobId submit(const Submission& submission, const std::string& request_id = "");
+  /// Submitted and given its devices.
+  JobId start(const Submission& submission);
+  /// Started and up.
+  JobId run(const Submission& submission);
+  /// Until nothing more is due now.
+  void tick();
+  /// Time passes; whatever is due in between happens when it is due.
+  void wait(Duration time);
+
+  void up(JobId id);
+  /// Its ranks end by themselves and are gone.
+  void end(JobId id, ExitKind kind = ExitKind::kDone);
+  /// Of its present attempt, on these nodes; none: anywhere.
+  void gone(JobId id, const std::vector<NodeId>& nodes = {});
+
+  [[nodiscard]] const Core& core() const { return *core_; }
+  [[nodiscard]] const State& state() const { return core_->state(); }
+  [[nodiscard]] const ControlSetup& setup() const { return setup_; }
+  [[nodiscard]] const Topology& topology() const { return *topology_; }
+  [[nodiscard]] const Job& job(JobId id) const { return state().job(id); }
+  [[nodiscard]] JobPhase phase(JobId id) const { return job(id).phase; }
+  /// Of its first gang; empty where it holds none.
+  [[nodiscard]] std::vector<NodeId> nodes(JobId id) const;
+  [[nodiscard]] NodeHealth health(NodeId id) const { return state().node(id).health; }
+  [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] const std::vector<TimedEvent>& log() const { return log_; }
+  /// Of the input before, how many events are of a type.
+  template <class Type>
+  [[nodiscard]] std::size_t count() const {
+    std::size_t found = 0;
+    for (const Event& event : core_events_) found += std::holds_alternative<Type>(event) ? 1 : 0;
+    return found;
+  }
+  /// Actions of the input before.
+  [[nodiscard]] const std::vector<Action>& actions() const { return actions_; }
+
+ private:
+  void mirror(const Event& event);
+
+  std::unique_ptr<const Topology> topology_;
+  std::unique_ptr<const PlaceTree> tree_;
+  std::unique_ptr<const TenantTree> tenants_;
+  std::unique_ptr<const PowerTree> power_;
+  Sharing sharing_;
+  ControlSetup setup_;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<State> mirror_;
+  std::unique_ptr<Scheduler> beside_;
+  std::vector<TimedEvent> log_;
+  std::vector<Event> core_events_;
+  std::vector<Action> actions_;
+  Instant now_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,112 @@
+#include "control/snapshot.hpp"
+
+#include <gtest/gtest.h>
+
+#include "control/scripted_cluster_test.hpp"
+
+namespace orrery {
+namespace {
+
+/// A bit of everything.
+void live(ScriptedCluster& cluster) {
+  cluster.send(SetSpare{NodeId(3), true});
+  const JobId runs = cluster.run(cluster.job(8));
+  cluster.wait(Duration::minutes(40));
+  Submission after = cluster.job(8);
+  after.after = {runs};
+  after.array = ArrayId(4);
+  (void)cluster.submit(after, "request");
+  (void)cluster.submit(cluster.job(32));
+  cluster.send(PlanReady{{WorkId(2), FleetTypeId(0), 8}, nullptr});
+  cluster.send(SetMaintenance{3, {NodeId(2)}, Instant::from_ns(1), Instant::max()});
+  cluster.send(NodeJoined{NodeId(1), 77});
+  cluster.send(LinkObserved{LinkId(3), {.health = 0.5F, .load = 0.25F}});
+  for (int i = 0; i < 3; ++i)
+    cluster.send(NodeFault{NodeId(1), FaultLayer::kHost, "", false, false});
+  cluster.send(SetPolicy{"apiVersion: orrery/v1\nkind: Policy\nname: easy\n"});
+  cluster.send(SetTenants{
+      "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n- {name: a}\n- {name: default}\n"});
+  cluster.send(SetPowerCap{PowerDomainId(0), Watts(20'000)});
+}
+
+ScriptedOptions powered() { return {.power = PowerLimits::kAsBuilt}; }
+
+Status restored(const ControlSetup& setup, std::string_view bytes) {
+  State state(setup);
+  return restore(state, bytes);
+}
+
+TEST(Snapshot, ComesBackAsTheStateItWas) {
+  ScriptedCluster cluster(powered());
+  live(cluster);
+  const std::string bytes = snapshot_of(cluster.state());
+  State state(cluster.setup());
+  const Status status = restore(state, bytes);
+  ASSERT_TRUE(status) << status.error().text();
+  EXPECT_TRUE(snapshot_of(state) == bytes);
+  EXPECT_EQ(digest_of(state), digest_of(cluster.state()));
+  EXPECT_EQ(state.policy().name, "easy");
+  EXPECT_EQ(state.tenants().path(state.job(JobId(0)).tenant), "default");
+  EXPECT_EQ(state.answered("request"), JobId(1));
+  EXPECT_EQ(state.after(JobId(0)).size(), 1u);
+  EXPECT_EQ(state.plans().size(), 1u);
+  EXPECT_EQ(state.maintenance().size(), 1u);
+  EXPECT_EQ(state.spares(), (std::set{NodeId(3)}));
+  EXPECT_EQ(state.jobs_on(NodeId(0)), cluster.state().jobs_on(NodeId(0)));
+  const Situation before = cluster.state().situation(cluster.now());
+  const Situation after = state.situation(cluster.now());
+  EXPECT_EQ(*after.power, *before.power);
+  EXPECT_EQ(after.fleet.link(LinkId(3)), (LinkState{.health = 0.5F, .load = 0.25F}));
+  EXPECT_EQ(after.caps->limit(PowerDomainId(0)), Watts(20'000));
+  EXPECT_EQ(after.waiting.size(), before.waiting.size());
+  const TenantId tenant = state.job(JobId(0)).tenant;
+  EXPECT_EQ(after.usage->recent(tenant, kAllTypes), before.usage->recent(tenant, kAllTypes));
+  EXPECT_GT(after.usage->recent(tenant, kAllTypes), 0);
+}
+
+TEST(Snapshot, OfANewStateIsRestoredToo) {
+  const ScriptedCluster cluster;
+  EXPECT_TRUE(restored(cluster.setup(), snapshot_of(cluster.state())));
+}
+
+TEST(Snapshot, OfDamagedBytesIsRefused) {
+  ScriptedCluster cluster(powered());
+  live(cluster);
+  std::string bytes = snapshot_of(cluster.state());
+  for (std::size_t i = 0; i < bytes.size(); i += 7) {
+    bytes[i] ^= 0x10;
+    const Status status = restored(cluster.setup(), bytes);
+    ASSERT_FALSE(status) << "byte " << i;
+    bytes[i] ^= 0x10;
+  }
+  EXPECT_FALSE(restored(cluster.setup(), ""));
+  EXPECT_FALSE(restored(cluster.setup(), std::string_view(bytes).substr(0, bytes.size() / 2)));
+}
+
+TEST(Snapshot, OfAnotherFleetIsRefused) {
+  const ScriptedCluster cluster;
+  const ScriptedCluster other(powered());
+  const Status status = restored(other.setup(), snapshot_of(cluster.state()));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "the snapshot is of another fleet");
+}
+
+TEST(Snapshot, NeedsSomebodyWhoKnowsItsPlans) {
+  ScriptedCluster cluster(powered());
+  live(cluster);
+  ControlSetup setup = cluster.setup();
+  setup.plans = nullptr;
+  const Status status = restored(setup, snapshot_of(cluster.state()));
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "the snapshot has plans, and nobody can plan here");
+}
+
+TEST(Snapshot, HasAnotherDigestAfterEveryEvent) {
+  ScriptedCluster cluster;
+  const std::uint64_t first = digest_of(cluster.state());
+  cluster.send(LinkObserved{LinkId(0), {.health = 1, .load = 0}});
+  EXPECT_NE(digest_of(cluster.state()), first);
+}
+
+}  // namespace
+}  // namespace orrery
