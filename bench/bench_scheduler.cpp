@@ -158,7 +158,8 @@ class Yard {
     while (static_cast<double>(cluster_.busy()) < part * all() && refused < 200) {
       refused = cluster_.run(jobs.next()) ? 0 : refused + 1;
     }
-    for (RunningJob& job : cluster_.running()) job.started = cluster_.now() - Duration::minutes(minutes());
+    for (RunningJob& job : cluster_.running())
+      job.started = cluster_.now() - Duration::minutes(minutes());
   }
 
   /// Lets random jobs end until no more than so much of the fleet is in use.
@@ -367,7 +368,8 @@ void bench_reclaim(Yard& yard) {
     if (!cluster.run(yard.gang(i % 2 == 0 ? 8 : 12, FleetTypeId(i % 3 == 2 ? 1 : 0)))) break;
   }
   for (RunningJob& job : cluster.running()) {
-    job.started = cluster.now() - Duration::minutes(1 + static_cast<std::int64_t>(yard.rng().below(120)));
+    job.started =
+        cluster.now() - Duration::minutes(1 + static_cast<std::int64_t>(yard.rng().below(120)));
   }
   cluster.wait(Duration::hours(1));
   for (const std::string_view policy : kBoth) {

@@ -193,14 +193,18 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
   if (!rules_.all_at_start && !trace_.jobs.empty()) {
     begin_ = options.from.value_or(trace_.first_submit());
   }
-  std::string throughputs = asked.throughputs;
-  if (throughputs.empty()) {
+  return load_throughputs(asked.throughputs, path);
+}
+
+// Those of Gavel lie beside its traces.
+Status SimulateRequest::load_throughputs(const std::string& file, const std::string& trace) {
+  std::string throughputs = file;
+  if (throughputs.empty() && rules_.name == "gavel") {
     for (const char* name : {"simulation_throughputs.json", "simulation_throughputs.json.gz"}) {
-      const std::filesystem::path beside = std::filesystem::path(path).parent_path() / name;
+      const std::filesystem::path beside = std::filesystem::path(trace).parent_path() / name;
       std::error_code error;
       if (std::filesystem::exists(beside, error)) throughputs = beside.string();
     }
-    if (rules_.name != "gavel") throughputs.clear();
   }
   if (throughputs.empty()) return {};
   Result<GavelThroughputs> rates = GavelThroughputs::load(throughputs);

@@ -81,6 +81,7 @@ class SimulateRequest {
   [[nodiscard]] Status load_facts(const CommandOptions& options);
   [[nodiscard]] Status load_cluster(const SimulateOptions& asked);
   [[nodiscard]] Status load_trace_file(const SimulateOptions& asked);
+  [[nodiscard]] Status load_throughputs(const std::string& file, const std::string& trace);
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const std::string& name);

@@ -48,6 +48,38 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   return json;
 }
 
+/// What the user typed, but for options that are as they would be without it.
+std::string command_of(const SimulateOptions& asked) {
+  const SimulateOptions usual;
+  std::string command = "orrery simulate";
+  const auto add = [&](std::string_view option, const std::string& value,
+                       const std::string& without) {
+    if (value == without) return;
+    const bool quote = value.find(' ') != std::string::npos;
+    command += fmt::format(" --{} {}{}{}", option, quote ? "\"" : "", value, quote ? "\"" : "");
+  };
+  add("fleet", asked.fleet, "");
+  add("accelerators", asked.accelerators, "");
+  add("trace", asked.trace, "");
+  add("format", asked.format, "");
+  add("generate", asked.generate, "");
+  if (asked.jobs > 0) add("jobs", std::to_string(asked.jobs), "");
+  add("span", asked.span, "");
+  for (const std::string& where : asked.where) add("where", where, "");
+  add("from", asked.from, "");
+  add("to", asked.to, "");
+  add("tenants", asked.tenants, "");
+  add("policy", asked.policies, "");
+  add("rules", asked.rules, usual.rules);
+  add("information", asked.information, usual.information);
+  add("failures", asked.failures, usual.failures);
+  if (asked.spares > 0) add("spares", std::to_string(asked.spares), "");
+  add("restart", asked.restart, "");
+  add("checkpoint-cost", asked.checkpoint_cost, "");
+  add("seed", std::to_string(asked.seed), std::to_string(usual.seed));
+  return command;
+}
+
 std::string time_text(double seconds) { return Duration::from_seconds(seconds).text(); }
 
 std::string seconds_cell(Instant at, Instant from) {
@@ -158,8 +190,7 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
       request.begin().ns() / 1'000'000'000 > kLongAgo ? TimeAxis::kCalendar : TimeAxis::kElapsed;
   data.seed = asked.seed;
   data.failures = asked.failures == "none" ? "" : asked.failures;
-  data.command = fmt::format("orrery simulate --policy {} --rules {} --information {} --seed {}",
-                             asked.policies, asked.rules, asked.information, asked.seed);
+  data.command = command_of(asked);
   data.notes = request.notes();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     data.types.push_back(topology.accelerator(FleetTypeId(t)).id);

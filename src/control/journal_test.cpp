@@ -172,7 +172,7 @@ TEST(Journal, EveryDamagedByteIsNoticedAndNothingAfterItIsRead) {
   std::size_t before = 0;
   for (std::size_t at = 0; at < written.sink.text.size(); ++at) {
     std::string bytes = written.sink.text;
-    bytes[at] = static_cast<char>(bytes[at] ^ (1 + rng.below(255)));
+    bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ (1 + rng.below(255)));
     const Outcome outcome = read(bytes);
     ASSERT_NE(outcome.error, "") << at;
     ASSERT_FALSE(outcome.torn) << at;

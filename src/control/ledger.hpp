@@ -64,7 +64,7 @@ inline std::array<EnumWord<DeviceUse>, kDeviceUses> enum_words(DeviceUse) {
 }
 
 /// Whole device-nanoseconds.
-__extension__ using DeviceTime = __int128;
+using DeviceTime = __int128_t;
 
 [[nodiscard]] inline double device_hours(DeviceTime time) {
   return static_cast<double>(time) / 3.6e12;
