@@ -106,7 +106,8 @@ TEST(Plot, AHeatMapIsAveragedDownToItsLimits) {
   for (int row = 0; row < 300; ++row) {
     map.rows.push_back("rack|" + std::to_string(row));
     for (std::size_t column = 0; column < map.columns; ++column) {
-      map.cells.push_back(row < 5 ? kNan : static_cast<double>((column + row) % 11) / 10);
+      map.cells.push_back(
+          row < 5 ? kNan : static_cast<double>((column + static_cast<std::size_t>(row)) % 11) / 10);
     }
   }
   const std::string html = plot_html(map);

@@ -14,16 +14,38 @@ namespace orrery {
 namespace {
 
 constexpr double kMinute = 60;
-constexpr double kHourNs = 3600;
+constexpr double kHourSeconds = 3600;
 constexpr double kDay = 86400;
 constexpr double kYear = 365 * kDay;
 
-constexpr std::array<double, 28> kSteps = {
-    1,          2,           5,           10,          15,           30,
-    kMinute,    120,         300,         600,         900,          1800,
-    kHourNs,    2 * kHourNs, 3 * kHourNs, 6 * kHourNs, 12 * kHourNs, kDay,
-    2 * kDay,   7 * kDay,    14 * kDay,   30 * kDay,   60 * kDay,    90 * kDay,
-    180 * kDay, 365 * kDay,  2 * kYear,   5 * kYear};
+constexpr std::array<double, 28> kSteps = {1,
+                                           2,
+                                           5,
+                                           10,
+                                           15,
+                                           30,
+                                           kMinute,
+                                           120,
+                                           300,
+                                           600,
+                                           900,
+                                           1800,
+                                           kHourSeconds,
+                                           2 * kHourSeconds,
+                                           3 * kHourSeconds,
+                                           6 * kHourSeconds,
+                                           12 * kHourSeconds,
+                                           kDay,
+                                           2 * kDay,
+                                           7 * kDay,
+                                           14 * kDay,
+                                           30 * kDay,
+                                           60 * kDay,
+                                           90 * kDay,
+                                           180 * kDay,
+                                           365 * kDay,
+                                           2 * kYear,
+                                           5 * kYear};
 
 constexpr std::array<std::string_view, 12> kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -33,7 +55,7 @@ struct Unit {
   std::string_view symbol;
 };
 constexpr std::array<Unit, 5> kUnits = {
-    {{kYear, "y"}, {kDay, "d"}, {kHourNs, "h"}, {kMinute, "min"}, {1, "s"}}};
+    {{kYear, "y"}, {kDay, "d"}, {kHourSeconds, "h"}, {kMinute, "min"}, {1, "s"}}};
 
 Unit unit_of(double step) {
   for (const Unit& unit : kUnits) {
@@ -139,8 +161,8 @@ std::vector<AxisTick> calendar_ticks(const ValueRange& seconds, std::size_t coun
 
 std::vector<AxisTick> duration_decades(const ValueRange& seconds) {
   static constexpr std::array<double, 13> kDecades = {
-      1e-3,    1e-2,         0.1,  1,        10,        kMinute, 600,
-      kHourNs, 10 * kHourNs, kDay, 7 * kDay, 30 * kDay, kYear};
+      1e-3, 1e-2,     0.1,       1,    10, kMinute, 600, kHourSeconds, 10 * kHourSeconds,
+      kDay, 7 * kDay, 30 * kDay, kYear};
   std::vector<AxisTick> ticks;
   for (const double value : kDecades) {
     if (value < seconds.min || value > seconds.max) continue;
