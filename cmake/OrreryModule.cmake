@@ -54,29 +54,48 @@ function(orrery_module name)
   add_library(orrery_${name} STATIC ${sources})
   target_include_directories(orrery_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(orrery_${name} PUBLIC ${libraries})
-  if(ORRERY_PRECOMPILE)
-    orrery_precompile(orrery_${name})
-  endif()
+  orrery_precompile(orrery_${name})
   if(ORRERY_TESTS)
     orrery_module_tests(${name} "${tests}")
   endif()
 endfunction()
 
-# The library of the lowest module compiles cmake/precompiled.hpp, the others use what it made.
+# orrery_precompile(TARGET)
+#
+# With ORRERY_PRECOMPILE, gives a library or program what most sources include, read once: the library
+# of the lowest module compiles cmake/precompiled.hpp, the others use what it made.
 function(orrery_precompile target)
-  if(target STREQUAL "orrery_base")
+  if(ORRERY_PRECOMPILE AND target STREQUAL "orrery_base")
     target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp)
-  else()
+  elseif(ORRERY_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM orrery_base)
   endif()
 endfunction()
 
+# The same for a test program, with gtest. No test program owns what is precompiled: the others
+# would have to wait for it.
+function(orrery_precompile_test target)
+  if(NOT ORRERY_PRECOMPILE)
+    return()
+  endif()
+  if(NOT TARGET orrery_precompiled_tests)
+    set(empty ${CMAKE_BINARY_DIR}/generated/precompiled_tests.cpp)
+    file(GENERATE OUTPUT ${empty} CONTENT "")
+    add_library(orrery_precompiled_tests OBJECT ${empty})
+    target_link_libraries(orrery_precompiled_tests PRIVATE orrery_base GTest::gtest)
+    target_precompile_headers(orrery_precompiled_tests PRIVATE
+      ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp <gtest/gtest.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM orrery_precompiled_tests)
+endfunction()
+
 # orrery_tests(TARGET PREFIX)
 #
-# Tells CTest of a gtest program twice: each test by its own name (label `single`), for a person who
+# Precompiles the headers of a gtest program and tells CTest of it twice: each test by its own name (label `single`), for a person who
 # picks some, and the whole as a few shards (label `shard`), because a process a test costs more than
 # most tests. A shard prints only what fails, so its output names the failing tests.
 function(orrery_tests target prefix)
+  orrery_precompile_test(${target})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS single)
   set(shards 4)
