@@ -75,7 +75,9 @@ double any_positive(Rng& rng) { return std::bit_cast<double>(1 + rng.below(bits_
 
 /// Either sign, from 2^-60 to 1, every power of two as likely.
 double any_small(Rng& rng) {
-  return std::ldexp(2.0 * rng.uniform() - 1.0, -static_cast<int>(rng.below(60)));
+  // Two statements: compilers differ in the order in which they evaluate arguments.
+  const int exponent = -static_cast<int>(rng.below(60));
+  return std::ldexp(2.0 * rng.uniform() - 1.0, exponent);
 }
 
 const auto kExpReference = [](long double x) { return std::exp(x); };
