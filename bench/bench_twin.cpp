@@ -1,0 +1,176 @@
+// bench/bench_twin.cpp - how fast virtual time passes, and what failures leave of a large job.
+//
+//   bench_twin [--traces DIR]     DIR holds train/philly_12vc.csv.gz
+//
+// Simulation alone: from the first input to the last event, without reading the trace. Peers are
+// limits: real time itself, and the closed form of the effective training time.
+#include <string_view>
+
+#include "bench/figure.hpp"
+#include "fleet/accelerator_fleet.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "perf/goodput.hpp"
+#include "twin/policy_run.hpp"
+#include "workload/builtin_models.hpp"
+#include "workload/trace_generator.hpp"
+#include "workload/trace_reader.hpp"
+
+namespace orrery {
+namespace {
+
+/// Stops with the message of an error: a benchmark has nobody to hand it to.
+template <class T>
+T or_stop(Result<T> result) {
+  if (!result) {
+    fmt::print(stderr, "bench_twin: {}\n", result.error().text());
+    std::exit(1);
+  }
+  return *std::move(result);
+}
+
+class Bench {
+ public:
+  Bench()
+      : catalog_(or_stop(Catalog::load(builtin_catalog(), ""))),
+        calibration_(or_stop(Calibration::load(builtin_calibration(), {}))),
+        models_(or_stop(ModelCatalog::load(builtin_models(), ""))) {}
+
+  [[nodiscard]] const Catalog& catalog() const { return catalog_; }
+
+  std::unique_ptr<VirtualCluster> cluster(std::vector<AcceleratorCount> accelerators) {
+    const AcceleratorFleet fleet =
+        or_stop(fleet_of_accelerators(catalog_, {std::move(accelerators), std::nullopt}));
+    return or_stop(VirtualCluster::make({catalog_, calibration_, models_}, fleet.spec, nullptr));
+  }
+
+ private:
+  Catalog catalog_;
+  Calibration calibration_;
+  ModelCatalog models_;
+};
+
+struct Timed {
+  PolicyRun run;
+  double seconds = 0;
+};
+
+/// What a run is given beside its cluster and jobs.
+struct Terms {
+  std::string policy;
+  std::string rules = "orrery";
+  std::optional<FailureSpec> failures;
+  std::uint32_t spares = 0;
+};
+
+Timed play(VirtualCluster& cluster, const Trace& trace, TraceJobOptions options,
+           const Terms& terms) {
+  options.rules = or_stop(replay_rules(terms.rules));
+  const TraceJobs jobs =
+      or_stop(trace_jobs(trace, cluster.resolve_context({}), cluster.classes(), options));
+  PolicyRunInputs in{.cluster = cluster,
+                     .jobs = jobs,
+                     .label = terms.policy,
+                     .policy = or_stop(policy_under(options.rules, terms.policy)),
+                     .rules = options.rules};
+  in.begin = trace.first_submit();
+  in.failures = terms.failures;
+  in.spares = terms.spares;
+  Timed timed;
+  timed.seconds = seconds_of([&] { timed.run = or_stop(run_policy(in)); });
+  return timed;
+}
+
+void bench_fifo(Bench& bench, const std::string& traces) {
+  Trace trace;
+  std::string name = "64,223 jobs made up like Philly, fifo";
+  if (traces.empty()) {
+    trace = generate_trace({.accelerators = 2496, .jobs = 64'223, .span = std::nullopt}, 1);
+  } else {
+    trace = or_stop(load_trace(traces + "/train/philly_12vc.csv.gz", {}));
+    name = "64,223 Philly jobs, fifo";
+  }
+  const auto cluster = bench.cluster({{"v100", 2496}});
+  const Timed timed = play(*cluster, trace, {}, {.policy = "fifo", .rules = "helios"});
+  print_figure({"twin", name, timed.seconds, "s", 0.5, "", std::nullopt});
+  print_figure(
+      {"twin", "events of it a job",
+       static_cast<double>(timed.run.summary.events) / static_cast<double>(timed.run.summary.jobs),
+       "events", std::nullopt, "", std::nullopt});
+}
+
+void bench_default_policy(Bench& bench) {
+  const auto cluster = bench.cluster({{"h100", 50'000}, {"h200", 50'000}});
+  TraceShape shape{.style = TraceStyle::kAcme, .accelerators = 100'000, .utilisation = 0.8};
+  shape.span = Duration::hours(24);
+  const Trace trace = generate_trace(shape, 1);
+  const FailureSpec failures = *or_stop(bench.catalog().require<FailureSpec>("rsc1"));
+  TraceJobOptions options;
+  options.restart = Duration::seconds(60);
+  const Timed timed = play(*cluster, trace, options,
+                           {.policy = "hardware-aware", .rules = "orrery", .failures = failures});
+  constexpr double kTimesRealTime = 10'000;
+  const double makespan = timed.run.summary.makespan_s;
+  print_figure({"twin",
+                fmt::format("default policy, 12,500 nodes, {} jobs, failures: {:.0f} virtual days",
+                            timed.run.summary.jobs, makespan / 86400),
+                timed.seconds, "s", makespan / kTimesRealTime, "real time", makespan});
+  print_figure({"twin", "mean pass of it, with all events between",
+                timed.seconds * 1e6 /
+                    static_cast<double>(timed.run.summary.passes.incremental +
+                                        timed.run.summary.passes.full),
+                "us", 100.0, "", std::nullopt});
+}
+
+/// One minus the effective training time ratio of a month of work on 16,384 accelerators.
+double lost_share(Bench& bench, Duration restart, std::uint32_t spares) {
+  const auto cluster = bench.cluster({{"h100", 16'712}});
+  Trace trace;
+  TraceJob& job = trace.jobs.emplace_back();
+  job.name = "pretrain";
+  job.run = Duration::hours(24 * 30);
+  job.accelerators = 16'384;
+  TraceJobOptions options;
+  options.restart = restart;
+  options.checkpoint_cost = Duration::milliseconds(500);
+  const FailureSpec failures = *or_stop(bench.catalog().require<FailureSpec>("llama3"));
+  const Timed timed =
+      play(*cluster, trace, options, {.policy = "fifo", .failures = failures, .spares = spares});
+  return 1 - job.run.count_seconds() / timed.run.summary.avg_jct_s;
+}
+
+void bench_large_job(Bench& bench) {
+  const FailureProfile& profile = *or_stop(bench.catalog().require<FailureProfile>("llama3"));
+  const auto closed = [&](Duration restart) {
+    GoodputInputs inputs;
+    inputs.mean_time_to_failure = or_stop(mean_time_to_failure(profile, 2048));
+    inputs.checkpoint.stall = inputs.checkpoint.persist = Seconds{0.5};
+    inputs.detect = Seconds{30};
+    inputs.restart = Seconds(restart.count_seconds());
+    inputs.step = Seconds{5};
+    return 1 - or_stop(goodput_of(inputs)).effective;
+  };
+  print_figure({"twin", "16,384 accelerators, cold restarts: share of time lost",
+                lost_share(bench, Duration::seconds(300), 0), "", 0.05, "closed form",
+                closed(Duration::seconds(300))});
+  print_figure({"twin", "the same with 2 % warm spares",
+                lost_share(bench, Duration::seconds(60), 41), "", 0.03, "closed form",
+                closed(Duration::seconds(60))});
+}
+
+int run(int argc, char** argv) {
+  std::string traces;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::string_view(argv[i]) == "--traces") traces = argv[i + 1];
+  }
+  Bench bench;
+  bench_fifo(bench, traces);
+  bench_default_policy(bench);
+  bench_large_job(bench);
+  return 0;
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int argc, char** argv) { return orrery::run(argc, argv); }
