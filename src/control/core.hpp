@@ -105,8 +105,7 @@ class Core {
   void lose_part(JobId id, NodeId node, const Blame& blame);
   [[nodiscard]] bool shrink_away(JobId id, NodeId node, const Blame& blame);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
-  [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost,
-                                                 const GangRequest& gang,
+  [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
                                                  std::span<const NodeId> used) const;
   void ranks_gone_on(NodeId node);
   void settle_nodes();

@@ -70,8 +70,8 @@ struct RunningJob {
 /// What counts up whenever something a refusal may rest on gets better: a refusal noted under the
 /// same counts still holds.
 struct Changes {
-  std::uint64_t freed = 0;  ///< devices given back, nodes ready again, limits or caps raised
-  std::uint64_t plans = 0;  ///< entries of the plan table
+  std::uint64_t freed = 0;   ///< devices given back, nodes ready again, limits or caps raised
+  std::uint64_t plans = 0;   ///< entries of the plan table
   std::uint64_t limits = 0;  ///< power limits moved, up or down
 };
 
