@@ -26,8 +26,8 @@ sites:
     pods:
     - name: pod
       racks:
-      - name: rack
-        nodes: [{{type: dgx-h100, count: {}}}]
+      - count: {}
+        nodes: [{{type: dgx-h100, count: 1}}]
 )";
 
 Policy policy_of(const std::string& name) {

@@ -5,8 +5,9 @@
 // then what was run. The exit status is 1 if any seed failed.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
+#include <span>
 
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
@@ -62,25 +63,46 @@ int run(const Seeds& seeds, const ProtocolWorld::Trace& trace) {
   return sum.failures == 0 ? 0 : 1;
 }
 
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return value;
+}
+
+/// "A..B" or "A".
+std::optional<Seeds> seeds_in(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  const auto first = number(text.substr(0, dots));
+  const auto last = dots == std::string_view::npos ? first : number(text.substr(dots + 2));
+  if (!first || !last) return std::nullopt;
+  return Seeds{*first, *last};
+}
+
+int run(std::span<char*> arguments) {
+  Seeds seeds;
+  ProtocolWorld::Trace trace;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view name = arguments[i];
+    if (name == "--trace") {
+      trace = print_line;
+      continue;
+    }
+    const bool known = name == "--seeds" || name == "--seed";
+    const auto read = known && i + 1 < arguments.size() ? seeds_in(arguments[++i]) : std::nullopt;
+    if (!read) {
+      fmt::print(stderr, "usage: simulate_protocol --seeds A..B | --seed N [--trace]\n");
+      return 2;
+    }
+    seeds = *read;
+  }
+  return run(seeds, trace);
+}
+
 }  // namespace
 }  // namespace orrery
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs the protocol of control, agents and keepers under faults.");
-  std::string range = "1..200";
-  std::uint64_t seed = 0;
-  app.add_option("--seeds", range, "first and last seed: 1..200");
-  const CLI::Option* one = app.add_option("--seed", seed, "one seed alone");
-  const CLI::Option* trace = app.add_flag("--trace", "print what happens");
-  CLI11_PARSE(app, argc, argv);
-  orrery::Seeds seeds{seed, seed};
-  if (one->empty()) {
-    const std::size_t dots = range.find("..");
-    const bool read = dots != std::string::npos &&
-                      CLI::detail::lexical_cast(range.substr(0, dots), seeds.first) &&
-                      CLI::detail::lexical_cast(range.substr(dots + 2), seeds.last);
-    if (!read) return fmt::print(stderr, "--seeds: expected A..B, found '{}'\n", range), 2;
-  }
-  return orrery::run(seeds, trace->empty() ? orrery::ProtocolWorld::Trace()
-                                           : orrery::ProtocolWorld::Trace(orrery::print_line));
+  return orrery::run(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
 }
