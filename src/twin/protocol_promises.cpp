@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "control/invariants.hpp"
 #include "twin/protocol_world.hpp"
 
 namespace orrery {
@@ -52,6 +53,7 @@ void ProtocolWorld::check_jobs() {
       return wrong(fmt::format("job {} goes on though it was cancelled", n));
     }
   }
+  if (const std::optional<std::string> broken = broken_invariant(state())) return wrong(*broken);
   show_changes();
 }
 
