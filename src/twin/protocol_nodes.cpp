@@ -257,7 +257,8 @@ void ProtocolNodes::check_start(NodeId id, const StartProcesses& start) {
     for (const auto& [other, host] : nodes_[at].keepers) {
       if (other == attempt || host.processes.empty()) continue;
       if (other.job == attempt.job && !fenced) {
-        outside_.wrong(text(attempt) + " starts beside " + text(other));
+        outside_.wrong(fmt::format("{} starts on node {} beside {} on node {}", text(attempt),
+                                   id.value(), text(other), at));
       }
       for (const auto& [slot, process] : host.processes) {
         if (NodeId::at(at) != id || (devices >> slot.device & 1) == 0) continue;
