@@ -382,14 +382,18 @@ void FleetLink::take_in(const NumberedReport& numbered, NodeId node, Instant now
   } else if (state.stage == RankStage::kUnknown) {
     if (!member->seen) member->seen = state;
   } else if (member->launched && state.applied >= *member->launched && !member->gone() &&
-             (gone || numbered.number > member->number)) {
+             (gone ? !member->seen || state.applied >= member->seen->applied
+                   : numbered.number > member->number)) {
     member->number = numbered.number;
     member->seen = state;
     follow_up(at->second, *member, now);
     drop_if_done(id);
   }
-  // After everything it says has become an input.
-  if (numbered.number != 0) order(node, Acknowledge{numbered.number});
+  // After everything it says has become an input: that a part is done does with the last of them.
+  const bool waits = attempts_.contains(id) && !attempts_.at(id).told_ended &&
+                     member->wanted == Wanted::kRun && state.end &&
+                     state.end->kind == ExitKind::kDone;
+  if (numbered.number != 0 && !waits) order(node, Acknowledge{numbered.number});
 }
 
 /// Something runs that control knows nothing of, or not there: left over from before.

@@ -216,5 +216,37 @@ TEST_F(FleetLinkTest, AControllerThatSleptDoesNotBlameTheNodes) {
   EXPECT_EQ(inputs<NodeHeard>().size(), 2);
 }
 
+TEST_F(FleetLinkTest, APartThatIsDoneIsAcknowledgedWhenTheWholeIs) {
+  meet(0);
+  meet(1);
+  start(0, {0, 1});
+  const AttemptReport done{
+      .token = {kId, 0}, .stage = RankStage::kGone, .end = AttemptEnd{ExitKind::kDone, {}}};
+  say(0, done);
+  EXPECT_TRUE(orders<Acknowledge>().empty());
+  say(1, done);
+  EXPECT_EQ(inputs<RanksEnded>().size(), 1);
+  EXPECT_EQ(orders<Acknowledge>().size(), 1);
+  say(0, done);
+  EXPECT_EQ(orders<Acknowledge>().size(), 1) << "said again until it is";
+}
+
+TEST_F(FleetLinkTest, AReportFromBeforeTheNewestLaunchIsNoProofThatItIsGone) {
+  const LaunchPlan plan{.nodes = {{.node = NodeId(0), .shares = {{0, 1, {0}, 1.0}}}}};
+  const std::vector<KnownAttempt> known{{kId, 0, JobPhase::kStopping, plan}};
+  link_ = FleetLink({.cluster = 7, .term = 3, .boots = {1, 1}}, known, now_);
+  beat(0);
+  const AttemptReport runs{.token = {kId, 0}, .stage = RankStage::kRunning, .applied = {2, 5}};
+  link_.on_report({agent(0), 0, Hello{newest_.sequence, now_, {{5, runs}}}}, now_);
+  AttemptReport gone = runs;
+  gone.stage = RankStage::kGone;
+  gone.applied = {1, 9};
+  link_.on_report({agent(0), 2, gone}, now_);
+  EXPECT_TRUE(inputs<RanksGone>().empty());
+  gone.applied = {2, 5};
+  link_.on_report({agent(0), 6, gone}, now_);
+  EXPECT_EQ(inputs<RanksGone>().size(), 1);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -26,8 +26,8 @@ const Outcome& Core::handle(const Input& input) {
 void Core::resume() {
   now_ = state_.now();
   for (const JobId id : state_.held_jobs()) {
-    const Job& job = state_.job(id);
-    if (job.not_before > now_) timers_.insert({job.not_before, id});
+    // Also of a backoff that ended in the moment before: nothing says that its timer fired.
+    if (state_.job(id).waiting_for == 0) timers_.insert({state_.job(id).not_before, id});
   }
   for (const RunningJob& run : state_.running()) {
     if (run.request->time_limit && state_.job(run.id).up) {

@@ -1,0 +1,225 @@
+#include "twin/protocol_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+constexpr int kSteps = 100;
+constexpr int kCalmMinutes = 120;
+
+/// Draws the faults of one seed.
+class FaultInjector {
+ public:
+  FaultInjector(ProtocolWorld& world, std::uint64_t seed)
+      : world_(world), rng_(Rng::stream(seed, "faults")) {}
+
+  void strike();
+  [[nodiscard]] Duration pause(std::int64_t most_ms) {
+    return Duration::milliseconds(
+        1 + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(most_ms))));
+  }
+  [[nodiscard]] std::uint64_t faults() const { return faults_; }
+  [[nodiscard]] Rng& rng() { return rng_; }
+
+ private:
+  void strike_agent(NodeId at);
+  void strike_keeper(NodeId at);
+  void strike_node(NodeId at);
+  void operate(NodeId at);
+  void lie();
+  [[nodiscard]] bool binding(const AttemptId& attempt) const;
+  void later(VirtualTime::Event event) {
+    world_.time().after(pause(rng_.below(8) == 0 ? 120'000 : 15'000), std::move(event));
+  }
+  void note(const std::string& what) {
+    ++faults_;
+    world_.note(what);
+  }
+
+  ProtocolWorld& world_;
+  Rng rng_;
+  std::uint64_t faults_ = 0;
+};
+
+void FaultInjector::strike() {
+  const NodeId at = NodeId::at(rng_.below(world_.nodes().size()));
+  switch (rng_.below(8)) {
+    case 0:
+    case 1:
+      return strike_agent(at);
+    case 2:
+      return strike_keeper(at);
+    case 3:
+      return strike_node(at);
+    case 4:
+      note(fmt::format("node {} is cut off", at.value()));
+      world_.cut(at);
+      return later([this, at] { world_.join(at); });
+    case 5:
+      return operate(at);
+    case 6:
+      return lie();
+    default:
+      if (!world_.controller_lives()) return;
+      ++faults_;
+      world_.kill_controller("between two events");
+  }
+}
+
+void FaultInjector::strike_agent(NodeId at) {
+  ProtocolNodes& nodes = world_.nodes();
+  if (rng_.below(2) == 0) {
+    note(fmt::format("agent {} dies", at.value()));
+    nodes.kill_agent(at);
+    return later([&nodes, at] { nodes.start_agent(at); });
+  }
+  note(fmt::format("agent {} freezes", at.value()));
+  nodes.freeze_agent(at);
+  later([&nodes, at] { nodes.thaw_agent(at); });
+}
+
+bool FaultInjector::binding(const AttemptId& attempt) const {
+  if (!world_.controller_lives() || !world_.state().has(attempt.job)) return true;
+  const Job& job = world_.state().job(attempt.job);
+  return job.submission == nullptr || job.submission->restart == RestartPolicy::kAfterLease;
+}
+
+void FaultInjector::strike_keeper(NodeId at) {
+  ProtocolNodes& nodes = world_.nodes();
+  const std::vector<AttemptId> here = nodes.keepers_on(at);
+  if (here.empty()) return;
+  const AttemptId attempt = here[rng_.below(here.size())];
+  const std::string of =
+      fmt::format("of job {} attempt {} on {}", attempt.job.value(), attempt.attempt, at.value());
+  switch (rng_.below(3)) {
+    case 0:
+      note("keeper dies " + of);
+      return nodes.kill_keeper(at, attempt);
+    case 1:
+      note("rank fails " + of);
+      return nodes.fail_rank(at, attempt);
+    default:
+      // A binding lease rests on a keeper that can run: one that is stopped cannot kill.
+      if (binding(attempt)) return;
+      note("keeper freezes " + of);
+      nodes.freeze_keeper(at, attempt);
+      later([&nodes, at, attempt] { nodes.thaw_keeper(at, attempt); });
+  }
+}
+
+void FaultInjector::strike_node(NodeId at) {
+  ProtocolNodes& nodes = world_.nodes();
+  if (!nodes.powered(at)) {
+    // The operator sees that it is off.
+    note(fmt::format("node {} is fenced", at.value()));
+    return world_.operate(FenceNode{at});
+  }
+  if (rng_.below(2) == 0) {
+    note(fmt::format("node {} loses power", at.value()));
+    nodes.power_off(at);
+    return later([&nodes, at] { nodes.power_on(at); });
+  }
+  note(fmt::format("node {} finds itself broken", at.value()));
+  const bool repair = rng_.below(2) == 0;
+  nodes.report_fault(at, {FaultLayer::kAccelerator, "xid 79", repair, rng_.below(2) == 0});
+}
+
+void FaultInjector::operate(NodeId at) {
+  switch (rng_.below(4)) {
+    case 0:
+      note(fmt::format("node {} is drained", at.value()));
+      world_.operate(DrainNode{at, rng_.below(2) == 0, "test"});
+      return later([this, at] { world_.operate(ResumeNode{at}); });
+    case 1:
+      note(fmt::format("node {} is made a spare", at.value()));
+      world_.operate(SetSpare{at, true});
+      return later([this, at] { world_.operate(SetSpare{at, false}); });
+    case 2:
+      if (world_.submissions() == 0 || rng_.below(4) != 0) return;
+      note("a job is cancelled");
+      return world_.cancel(rng_.below(world_.submissions()));
+    default:
+      note(fmt::format("node {} is resumed", at.value()));
+      return world_.operate(ResumeNode{at});
+  }
+}
+
+void FaultInjector::lie() {
+  note("something is said again");
+  if (rng_.below(2) == 0) {
+    world_.repeat_report();
+  } else {
+    world_.repeat_input();
+  }
+}
+
+ProtocolRules rules_of(Rng& rng) {
+  constexpr std::array<const char*, 3> kPolicies{"fifo", "srtf", "las"};
+  ProtocolRules rules;
+  rules.loss = 0.1 * rng.uniform();
+  rules.doubling = 0.1 * rng.uniform();
+  rules.delay_max = Duration::milliseconds(1 + static_cast<std::int64_t>(rng.below(2000)));
+  rules.stray = 0.05 * rng.uniform();
+  rules.crash = 0.01 * rng.uniform();
+  rules.ignores_term = 0.5 * rng.uniform();
+  rules.drift = static_cast<std::int32_t>(rng.below(200));
+  rules.policy = kPolicies[rng.below(kPolicies.size())];
+  return rules;
+}
+
+ProtocolJob draw_job(Rng& rng, std::size_t nodes) {
+  constexpr std::array<RestartPolicy, 4> kPolicies{RestartPolicy::kWhenSafe, RestartPolicy::kAtOnce,
+                                                   RestartPolicy::kAfterLease,
+                                                   RestartPolicy::kNever};
+  ProtocolJob job;
+  job.restart = kPolicies[rng.below(rng.below(4) == 0 ? 4 : 3)];
+  job.devices = rng.below(2) == 0 ? 1 + static_cast<std::uint32_t>(rng.below(8))
+                                  : 8 * (1 + static_cast<std::uint32_t>(rng.below(nodes)));
+  job.work = Duration::seconds(10 + static_cast<std::int64_t>(rng.below(90)));
+  return job;
+}
+
+}  // namespace
+
+Result<ProtocolSites> ProtocolSites::make(const Catalog& catalog) {
+  ProtocolSites sites;
+  for (std::size_t i = 0; i < sites.sites_.size(); ++i) {
+    Result<std::unique_ptr<ProtocolSite>> site = ProtocolSite::make(catalog, kProtocolNodesMin + i);
+    if (!site) return forward_error(site);
+    sites.sites_[i] = *std::move(site);
+  }
+  return sites;
+}
+
+ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
+                         const ProtocolWorld::Trace& trace) {
+  Rng rng = Rng::stream(seed, "protocol");
+  const std::size_t nodes = kProtocolNodesMin + rng.below(4);
+  ProtocolWorld world(sites.of(nodes), rules_of(rng), seed, trace);
+  FaultInjector injector(world, seed);
+  std::uint64_t jobs = 2 + rng.below(4);
+  for (int step = 0; step < kSteps && world.failure().empty(); ++step) {
+    if (jobs > 0 && rng.below(10) == 0) {
+      --jobs;
+      world.submit(draw_job(rng, nodes));
+    }
+    world.run(injector.pause(6000));
+    if (!world.controller_lives() && rng.below(4) != 0) world.start_controller();
+    injector.strike();
+  }
+  world.note("calm");
+  world.make_calm();
+  for (int minute = 0; minute < kCalmMinutes && world.failure().empty(); ++minute) {
+    if (world.settled()) break;
+    world.run(Duration::minutes(1));
+  }
+  ProtocolRun run{world.failure(), world.log().history_hash(), injector.faults(), world.crashes(),
+                  world.log().events()};
+  if (run.failure.empty() && !world.settled()) run.failure = "not settled: " + world.unsettled();
+  return run;
+}
+
+}  // namespace orrery

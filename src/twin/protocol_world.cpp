@@ -1,0 +1,419 @@
+#include "twin/protocol_world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/document.hpp"
+#include "fleet/builder.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::uint64_t kCluster = 7;
+constexpr Duration kAskAgain = Duration::seconds(7);  ///< of a client
+constexpr Duration kFullPass = Duration::seconds(1);
+constexpr std::size_t kRemembered = 64;
+
+constexpr const char* kFleet = R"(apiVersion: orrery/v1
+kind: Fleet
+name: small
+sites:
+- name: lab
+  halls:
+  - name: hall
+    pods:
+    - name: pod
+      racks:
+      - count: {}
+        nodes: [{{type: dgx-h100, count: 1}}]
+)";
+
+Policy policy_of(const std::string& name) {
+  const Result<Policy> policy = policy_named(name);
+  return policy ? *policy : Policy();
+}
+
+}  // namespace
+
+// --- The site -----------------------------------------------------------------------------------
+
+Result<std::unique_ptr<ProtocolSite>> ProtocolSite::make(const Catalog& catalog,
+                                                         std::size_t nodes) {
+  Result<Document> document =
+      Document::parse(fmt::format(fmt::runtime(kFleet), nodes), "small.yaml");
+  if (!document) return forward_error(document);
+  Result<FleetSpec> spec = read_fleet_spec(*document);
+  if (!spec) return forward_error(spec);
+  Result<Topology> topology = build_topology(*spec, catalog);
+  if (!topology) return forward_error(topology);
+  return std::make_unique<ProtocolSite>(*std::move(topology));
+}
+
+ProtocolSite::ProtocolSite(Topology topology)
+    : topology_(std::move(topology)), tree_(topology_), tenants_(default_tenant_tree(topology_)) {}
+
+ControlSetup ProtocolSite::setup(const Policy& policy) const {
+  ControlSetup setup;
+  setup.topology = &topology_;
+  setup.tree = &tree_;
+  setup.tenants = &tenants_;
+  setup.policy = policy;
+  setup.timing.grace = Duration::seconds(10);
+  return setup;
+}
+
+// --- Time and network ---------------------------------------------------------------------------
+
+ProtocolWorld::ProtocolWorld(const ProtocolSite& site, const ProtocolRules& rules,
+                             std::uint64_t seed, Trace trace)
+    : site_(site),
+      rules_(rules),
+      setup_(site.setup(policy_of(rules.policy))),
+      rng_(Rng::stream(seed, "world")),
+      trace_(std::move(trace)),
+      cut_(site.topology().node_count()),
+      nodes_({.cluster = kCluster,
+              .nodes = site.topology().node_count(),
+              .beat = rules.beat,
+              .ignores_term = rules.ignores_term,
+              .drift = rules.drift},
+             seed,
+             {time_,
+              [this](const Report& report) {
+                if (reports_.size() < kRemembered) {
+                  reports_.push_back(report);
+                } else {
+                  reports_[rng_.below(kRemembered)] = report;
+                }
+                if (cut_[report.from.node.value()]) return;
+                transmit([this, report] { deliver(report); });
+              },
+              [this](const std::string& what) { wrong(what); }}) {
+  start_controller();
+}
+
+void ProtocolWorld::wrong(const std::string& what) {
+  if (!failure_.empty()) return;
+  failure_ = time_.now().text() + ": " + what;
+  note("BROKEN: " + what);
+}
+
+void ProtocolWorld::note(const std::string& what) {
+  if (trace_) trace_(time_.now(), what);
+}
+
+Duration ProtocolWorld::delay() {
+  const Duration most = chance(rules_.stray) ? Duration::seconds(30) : rules_.delay_max;
+  return Duration::nanoseconds(
+      1000 + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(most.count_ns()))));
+}
+
+template <class Deliver>
+void ProtocolWorld::transmit(Deliver deliver) {
+  if (chance(rules_.doubling)) time_.after(delay(), deliver);
+  if (!chance(rules_.loss)) time_.after(delay(), std::move(deliver));
+}
+
+void ProtocolWorld::run(Duration span) {
+  const Instant until = time_.now() + span;
+  while (failure_.empty()) {
+    Instant next = std::min(time_.next(), nodes_.next_due());
+    if (controller_) {
+      next = std::min({next, controller_->link->next_due(), controller_->core.wake()});
+    }
+    if (next > until) break;
+    time_.move_to(next);
+    step();
+  }
+  time_.move_to(until);
+}
+
+/// One thing that is due.
+void ProtocolWorld::step() {
+  const Instant now = time_.now();
+  if (time_.next() <= now) {
+    time_.run_next();
+  } else if (nodes_.next_due() <= now) {
+    nodes_.fire_due();
+  } else if (controller_->link->next_due() <= now) {
+    controller_->link->advance(now);
+    drain_link();
+  } else {
+    (void)handle({now, Tick{}, {}});
+    drain_link();
+  }
+}
+
+// --- The controller -----------------------------------------------------------------------------
+
+void ProtocolWorld::kill_controller(const std::string& where) {
+  if (!controller_) return;
+  note("the controller dies " + where);
+  if (expected_) *expected_ = picture();
+  controller_.reset();
+  ++crashes_;
+}
+
+void ProtocolWorld::start_controller() {
+  if (controller_) return;
+  const Result<std::vector<TimedEvent>> events = log_.recover();
+  if (!events) return wrong("the log cannot be read: " + events.error().text());
+  controller_ = std::make_unique<Controller>(setup_);
+  for (const TimedEvent& event : *events) controller_->core.replay(event.at, event.what);
+  controller_->core.resume();
+  if (expected_ && *expected_ != picture()) {
+    wrong("a restart finds another state than was durable");
+  }
+  expected_.emplace();
+  ++controllers_;
+  note(fmt::format("controller {} starts with {} events", controllers_, events->size()));
+  check_jobs();
+  link_anew();
+}
+
+/// What control wanted done and may not have been done is said again.
+void ProtocolWorld::link_anew() {
+  LinkSetup setup{.cluster = kCluster, .term = controllers_};
+  setup.heartbeats.interval = rules_.beat;
+  setup.heartbeats.grace = rules_.beat * 6;
+  for (std::size_t at = 0; at < nodes_.size(); ++at) {
+    setup.boots.push_back(state().node(NodeId::at(at)).boot);
+  }
+  controller_->link.emplace(setup, known_attempts(), time_.now());
+  for (std::size_t at = 0; at < nodes_.size(); ++at) {
+    if (state().node(NodeId::at(at)).health != NodeHealth::kRepairing) continue;
+    controller_->link->repair({NodeId::at(at), FaultLayer::kHost}, time_.now());
+  }
+  drain_link();
+}
+
+std::vector<KnownAttempt> ProtocolWorld::known_attempts() const {
+  std::map<AttemptId, KnownAttempt> known;
+  for (const RunningJob& run : state().running()) {
+    const Job& job = state().job(run.id);
+    KnownAttempt& attempt = known[{run.id, job.attempt}];
+    attempt = {{run.id, job.attempt}, job.epoch, job.phase, plan_of(run)};
+    if (job.phase == JobPhase::kRunning && !job.up) attempt.phase = JobPhase::kStarting;
+  }
+  for (const Ghost& ghost : state().ghosts()) {
+    const AttemptId id{ghost.job, ghost.attempt};
+    const auto [at, added] = known.try_emplace(id);
+    // Of a running attempt: what an earlier epoch left is ended as a stray when it shows itself.
+    if (!added && at->second.phase != JobPhase::kStopping) continue;
+    if (added) at->second = {id, ghost.epoch, JobPhase::kStopping, plan_for(ghost.job)};
+    add_part(at->second.plan, 0, ghost.at, 1);
+  }
+  std::vector<KnownAttempt> all;
+  all.reserve(known.size());
+  for (auto& [id, attempt] : known) all.push_back(std::move(attempt));
+  return all;
+}
+
+LaunchPlan ProtocolWorld::plan_for(JobId id) const {
+  LaunchPlan plan{.nodes = {}, .lease = {}, .grace = setup_.timing.grace};
+  const Job& job = state().job(id);
+  if (job.submission != nullptr && job.submission->restart == RestartPolicy::kAfterLease) {
+    plan.lease = {Lease::Kind::kBinding, rules_.lease};
+  }
+  return plan;
+}
+
+LaunchPlan ProtocolWorld::plan_of(const RunningJob& run) const {
+  LaunchPlan plan = plan_for(run.id);
+  for (std::size_t gang = 0; gang < run.gangs.size(); ++gang) {
+    std::uint32_t rank = 0;
+    for (const NodeDevices& at : run.gangs[gang].allocation.ranks) {
+      add_part(plan, static_cast<std::uint32_t>(gang), at, run.terms[gang].clock);
+      const auto member = std::find_if(plan.nodes.begin(), plan.nodes.end(),
+                                       [&](const NodeRanks& each) { return each.node == at.node; });
+      for (std::uint32_t& each : member->shares.back().ranks) each = rank++;
+    }
+  }
+  return plan;
+}
+
+void ProtocolWorld::add_part(LaunchPlan& plan, std::uint32_t gang, const NodeDevices& at,
+                             double clock) const {
+  auto member =
+      std::lower_bound(plan.nodes.begin(), plan.nodes.end(), at.node,
+                       [](const NodeRanks& each, NodeId node) { return each.node < node; });
+  if (member == plan.nodes.end() || member->node != at.node) {
+    member = plan.nodes.insert(member, {at.node, {}, state().node(at.node).boot});
+  }
+  const auto count = static_cast<std::size_t>(std::popcount(at.devices));
+  member->shares.push_back({gang, at.devices, std::vector<std::uint32_t>(count), clock});
+}
+
+/// The points where it may die: before the input, in the write of its events, after it.
+std::optional<Answer> ProtocolWorld::handle(const Input& input) {
+  if (!controller_) return std::nullopt;
+  if (chance(rules_.crash)) {
+    kill_controller("between two inputs");
+    return std::nullopt;
+  }
+  const Outcome& outcome = controller_->core.handle(input);
+  if (!outcome.events.empty() && chance(rules_.crash)) {
+    log_.tear(input.at, outcome.events, rng_);
+    expected_.reset();
+    kill_controller("writing its log");
+    return std::nullopt;
+  }
+  log_.commit(input.at, outcome.events);
+  for (const Event& event : outcome.events) {
+    if (const auto* submitted = std::get_if<JobSubmitted>(&event)) note_submitted(*submitted);
+  }
+  if (!outcome.events.empty()) check_jobs();
+  if (chance(rules_.crash)) {
+    kill_controller("before it acts");
+    return std::nullopt;
+  }
+  for (const Action& action : outcome.actions) carry_out(action);
+  return outcome.answer;
+}
+
+void ProtocolWorld::carry_out(const Action& action) {
+  FleetLink& link = *controller_->link;
+  const Instant now = time_.now();
+  if (const auto* start = std::get_if<StartRanks>(&action)) {
+    const Job& job = state().job(start->job);
+    if (!holds_devices(job.phase) || job.attempt != start->attempt) return;
+    link.start(*start, plan_of(state().running(start->job)), now);
+  } else if (const auto* stop = std::get_if<StopRanks>(&action)) {
+    link.stop(*stop, now);
+  } else if (const auto* clock = std::get_if<ApplyClock>(&action)) {
+    link.apply(*clock, now);
+  } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
+    link.repair(*repair, now);
+  } else if (std::holds_alternative<RunFullPass>(action)) {
+    propose(full_pass(state(), controller_->passes, now));
+  }
+}
+
+void ProtocolWorld::propose(const Proposal& proposal) {
+  time_.after(kFullPass, [this, proposal, by = controllers_] {
+    if (by != controllers_) return;
+    (void)handle({time_.now(), proposal, {}});
+    drain_link();
+  });
+}
+
+void ProtocolWorld::deliver(const Report& report) {
+  if (!controller_) return;
+  controller_->link->on_report(report, time_.now());
+  drain_link();
+}
+
+/// In order, so that an acknowledgement leaves only after what it acknowledges is durable.
+void ProtocolWorld::drain_link() {
+  while (controller_) {
+    const std::vector<LinkEffect> effects = controller_->link->take();
+    if (effects.empty()) return;
+    for (const LinkEffect& effect : effects) {
+      if (const auto* order = std::get_if<Order>(&effect)) {
+        if (cut_[order->to.node.value()]) continue;
+        transmit([this, sent = *order] { nodes_.deliver(sent); });
+        continue;
+      }
+      const InputKind& what = std::get<InputKind>(effect);
+      const bool of_ranks = std::holds_alternative<RanksUp>(what) ||
+                            std::holds_alternative<RanksEnded>(what) ||
+                            std::holds_alternative<RanksGone>(what);
+      if (of_ranks) heard_.push_back(what);
+      (void)handle({time_.now(), what, {}});
+      if (!controller_) return;
+    }
+  }
+}
+
+// --- Clients ------------------------------------------------------------------------------------
+
+Submission ProtocolWorld::submission_of(std::size_t n) const {
+  const ProtocolJob& job = clients_[n].job;
+  Submission submission;
+  submission.restart = job.restart;
+  submission.request.name = fmt::format("job-{}", n);
+  submission.request.tenant = setup_.tenants->find("default").value_or(TenantId(0));
+  submission.request.estimate = job.work;
+  submission.request.preemptible = true;
+  RoleRequest role;
+  role.devices_min = role.devices_max = job.devices;
+  GangRequest gang;
+  gang.type = FleetTypeId(0);
+  gang.devices = job.devices;
+  gang.node_devices = std::min(job.devices, site_.topology().node_devices_max(gang.type));
+  role.options.push_back({gang, 1, std::nullopt});
+  submission.request.roles.push_back(std::move(role));
+  return submission;
+}
+
+void ProtocolWorld::submit(const ProtocolJob& job) {
+  clients_.push_back({.job = job});
+  ask_submit(clients_.size() - 1);
+}
+
+void ProtocolWorld::ask_submit(std::size_t n) {
+  if (clients_[n].answered) return;
+  transmit([this, n] {
+    const auto answer =
+        handle({time_.now(), SubmitJob{submission_of(n)}, fmt::format("request-{}", n)});
+    if (answer && answer->status && !chance(rules_.loss)) clients_[n].answered = true;
+    drain_link();
+  });
+  time_.after(kAskAgain, [this, n] { ask_submit(n); });
+}
+
+void ProtocolWorld::cancel(std::size_t n) {
+  if (clients_[n].cancels) return;
+  clients_[n].cancels = true;
+  ask_cancel(n);
+}
+
+void ProtocolWorld::ask_cancel(std::size_t n) {
+  if (clients_[n].cancelled) return;
+  transmit([this, n] {
+    if (!clients_[n].answered) return;
+    const auto answer = handle({time_.now(), CancelJob{*clients_[n].made}, {}});
+    if (answer && !chance(rules_.loss)) clients_[n].cancelled = true;
+    drain_link();
+  });
+  time_.after(kAskAgain, [this, n] { ask_cancel(n); });
+}
+
+void ProtocolWorld::operate(const InputKind& command) {
+  (void)handle({time_.now(), command, {}});
+  drain_link();
+}
+
+// --- Faults -------------------------------------------------------------------------------------
+
+void ProtocolWorld::repeat_report() {
+  if (!reports_.empty()) deliver(reports_[rng_.below(reports_.size())]);
+}
+
+void ProtocolWorld::repeat_input() {
+  if (!heard_.empty()) operate(heard_[rng_.below(heard_.size())]);
+}
+
+void ProtocolWorld::make_calm() {
+  rules_ = {.beat = rules_.beat, .lease = rules_.lease, .policy = rules_.policy};
+  for (std::size_t at = 0; at < nodes_.size(); ++at) {
+    const NodeId id = NodeId::at(at);
+    join(id);
+    nodes_.power_on(id);
+    nodes_.thaw_agent(id);
+    for (const AttemptId& attempt : nodes_.keepers_on(id)) nodes_.thaw_keeper(id, attempt);
+    nodes_.start_agent(id);
+  }
+  start_controller();
+  for (std::size_t at = 0; at < nodes_.size() && controller_; ++at) {
+    const NodeHealth health = state().node(NodeId::at(at)).health;
+    if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
+      operate(ResumeNode{NodeId::at(at)});
+    }
+    operate(SetSpare{NodeId::at(at), false});
+  }
+}
+
+}  // namespace orrery

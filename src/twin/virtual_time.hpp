@@ -1,0 +1,37 @@
+// twin/virtual_time.hpp - a clock that jumps from one event to the next, and what waits for it.
+//
+// One for a virtual world. Equal instants come in the order in which they were asked for. One
+// thread. Cost: O(log waiting) an event.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "twin/event_queue.hpp"
+
+namespace orrery {
+
+class VirtualTime {
+ public:
+  using Event = std::function<void()>;
+
+  [[nodiscard]] Instant now() const { return now_; }
+  void after(Duration delay, Event event) { queue_.push(now_ + delay, 0, std::move(event)); }
+
+  /// When the next event is due; Instant::max(): none waits.
+  [[nodiscard]] Instant next() const { return queue_.empty() ? Instant::max() : queue_.next(); }
+  /// Precondition: one waits, and is due.
+  void run_next() {
+    const Event event = queue_.pop();
+    event();
+  }
+  /// Never goes back.
+  void move_to(Instant at) { now_ = std::max(now_, at); }
+
+ private:
+  Instant now_;
+  EventQueue<Event> queue_;
+};
+
+}  // namespace orrery
