@@ -36,7 +36,7 @@ TEST_F(ProtocolTest, KeepsItsPromisesUnderFaultsOfEveryKindAndRunsTheSameTwice) 
 // Each once broke a promise: a timer that was due in the moment of a crash (836, 1607), a late
 // report that an attempt was gone before it was launched again (4490).
 TEST_F(ProtocolTest, KeepsItsPromisesWhereTheyWereOnceBroken) {
-  for (const std::uint64_t seed : {836, 1607, 4490}) {
+  for (const std::uint64_t seed : {836U, 1607U, 4490U}) {
     EXPECT_EQ(run_protocol(*sites_, seed).failure, "") << "seed " << seed;
   }
 }
