@@ -155,7 +155,7 @@ void Agent::obey(const Order& /*order*/, const MendNode& mend, Instant /*now*/) 
 
 void Agent::obey(const Order& order, const Reconcile& /*question*/, Instant now) {
   newest_ = std::max(newest_, order.stamp);
-  Hello hello{order.stamp.sequence, now, {}};
+  Hello hello{order.stamp, now, {}};
   hello.attempts.reserve(keepers_.size());
   for (const auto& [id, record] : keepers_) {
     hello.attempts.push_back({record.number, record.state});

@@ -292,7 +292,7 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
   Contact& node = contact(id);
   // Only the answer to the last question counts, and once: a double may come from an agent that
   // has died since.
-  if (node.awaiting == 0 || hello.answers != node.awaiting) return;
+  if (node.awaiting == 0 || hello.answers != OrderStamp{setup_.term, node.awaiting}) return;
   node.awaiting = 0;
   const bool fresh = !node.met || report.from != node.agent;
   const bool rebooted = node.agent.boot != 0 && node.agent.boot != report.from.boot;
@@ -304,7 +304,7 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
   }
   // No order up to the bar can bring anything any more: it is older than the question, or went to
   // an agent that is no more.
-  const OrderStamp bar{setup_.term, fresh ? sequence_ : hello.answers};
+  const OrderStamp bar{setup_.term, fresh ? sequence_ : hello.answers.sequence};
   for (const NumberedReport& listed : hello.attempts) {
     NumberedReport state = listed;
     if (state.report.stage == RankStage::kGone) {

@@ -50,7 +50,7 @@ class FleetLinkTest : public testing::Test {
   }
   void meet(std::uint32_t node) {
     beat(node);
-    link_.on_report({agent(node), 0, Hello{newest_.sequence, now_, {}}}, now_);
+    link_.on_report({agent(node), 0, Hello{newest_, now_, {}}}, now_);
     collect();
   }
   void pass(Duration span) {
@@ -93,8 +93,19 @@ TEST_F(FleetLinkTest, ALateDoubleOfAnAnswerIsNotAnAnswer) {
   meet(0);
   (void)inputs<NodeJoined>();
   const AgentIdentity dead{NodeId(0), 9, 1};
-  link_.on_report({dead, 0, Hello{newest_.sequence, now_, {}}}, now_);
+  link_.on_report({dead, 0, Hello{newest_, now_, {}}}, now_);
   EXPECT_TRUE(inputs<NodeJoined>().empty());
+}
+
+TEST_F(FleetLinkTest, AnAnswerToAnEarlierControllerIsNotAnAnswer) {
+  beat(0);
+  const Hello late{newest_, now_, {}};
+  link_ = FleetLink({.cluster = 7, .term = 2, .boots = {1, 1}}, {}, now_);
+  beat(0);
+  link_.on_report({agent(0), 0, late}, now_);
+  EXPECT_TRUE(inputs<NodeJoined>().empty());
+  link_.on_report({agent(0), 0, Hello{newest_, now_, {}}}, now_);
+  EXPECT_EQ(inputs<NodeJoined>().size(), 1);
 }
 
 TEST_F(FleetLinkTest, NothingIsOrderedBeforeTheNodeIsKnown) {
@@ -237,7 +248,7 @@ TEST_F(FleetLinkTest, AReportFromBeforeTheNewestLaunchIsNoProofThatItIsGone) {
   link_ = FleetLink({.cluster = 7, .term = 3, .boots = {1, 1}}, known, now_);
   beat(0);
   const AttemptReport runs{.token = {kId, 0}, .stage = RankStage::kRunning, .applied = {2, 5}};
-  link_.on_report({agent(0), 0, Hello{newest_.sequence, now_, {{5, runs}}}}, now_);
+  link_.on_report({agent(0), 0, Hello{newest_, now_, {{5, runs}}}}, now_);
   AttemptReport gone = runs;
   gone.stage = RankStage::kGone;
   gone.applied = {1, 9};

@@ -170,9 +170,9 @@ struct NumberedReport {
   AttemptReport report;
 };
 
-/// The answer to Reconcile number `answers`.
+/// The answer to the Reconcile with this stamp. Of an earlier term it is no answer.
 struct Hello {
-  std::uint64_t answers = 0;
+  OrderStamp answers;
   Instant at;  ///< the node's own clock
   std::vector<NumberedReport> attempts;
 };

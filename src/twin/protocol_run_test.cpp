@@ -34,9 +34,10 @@ TEST_F(ProtocolTest, KeepsItsPromisesUnderFaultsOfEveryKindAndRunsTheSameTwice) 
 }
 
 // Each once broke a promise: a timer that was due in the moment of a crash (836, 1607), a late
-// report that an attempt was gone before it was launched again (4490).
+// report that an attempt was gone before it was launched again (4490), a late answer to an earlier
+// controller (6786, 12523).
 TEST_F(ProtocolTest, KeepsItsPromisesWhereTheyWereOnceBroken) {
-  for (const std::uint64_t seed : {836U, 1607U, 4490U}) {
+  for (const std::uint64_t seed : {836U, 1607U, 4490U, 6786U, 12523U}) {
     EXPECT_EQ(run_protocol(*sites_, seed).failure, "") << "seed " << seed;
   }
 }
