@@ -16,6 +16,12 @@ Status compare(std::span<const Event> decided, Instant at, JournalReader<TimedEv
     const std::uint64_t before = written.good_bytes();
     Result<std::optional<TimedEvent>> then = written.next();
     if (!then) return forward_error(then);
+    if (!*then && written.torn()) {
+      return infeasible(
+          fmt::format("events.log ends in the middle of a record, at byte {}: the "
+                      "run was cut off, or the file",
+                      before));
+    }
     if (!*then) {
       return infeasible(
           fmt::format("at {}: an event was decided that the record does not have", at.text()));

@@ -65,6 +65,8 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
 void WaitStory::tell_refusal(Instant at, const Simulation& simulation) {
   const State& state = simulation.state();
   if (!state.has(job_) || state.job(job_).phase != JobPhase::kQueued) return;
+  // A pass of this very instant may still start it.
+  if (last_.empty() && state.job(job_).since == at) return;
   std::string why = "behind others in the queue";
   for (const StillWaits& waits : simulation.core().still_waiting()) {
     if (waits.job != job_) continue;
