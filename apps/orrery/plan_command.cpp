@@ -134,6 +134,8 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
   verb.add_option("--layout", plan.layout, "fixed dimensions: tp=8,pp=16,dp=128,..");
   verb.add_option("--runtime", plan.runtime, "what the program can do")->type_name("FILE");
   verb.add_option("--price", plan.price, "on-demand, spot, hyperscaler or owned");
+  verb.add_option("--utilisation", plan.utilisation,
+                  "part of its life in which an owned machine works");
   verb.add_option("--region", plan.region, "of the catalog's carbon and electricity tables");
   verb.add_option("--power-cap", plan.power_cap, "of each accelerator, such as \"500 W\"");
   verb.add_option("--storage", plan.storage, "that checkpoints go to, a catalog id");

@@ -35,8 +35,9 @@ void describe(Visitor& visitor, Self& file) {
   describe(visitor, file.abilities);
 }
 
-Result<RuntimeAbilities> load_runtime(const std::string& path) {
-  Result<Document> document = Document::load(path);
+Result<RuntimeAbilities> load_runtime(const PlanOptions& plan) {
+  const std::string& path = plan.runtime;
+  Result<Document> document = plan.files.document(path);
   if (!document) return forward_error(document);
   RuntimeFile file;
   if (Status read = read_struct(document->root(), file, {}); !read) return forward_error(read);
@@ -66,7 +67,7 @@ class RequestBuilder {
 
  private:
   Status load() {
-    Result<QuestionFacts> facts = load_facts(options_, plan_.model);
+    Result<QuestionFacts> facts = load_facts(options_, plan_.files.path(plan_.model));
     if (!facts) return forward_error(facts);
     request_.catalog = std::move(facts->catalog);
     request_.calibration = std::move(facts->calibration);
@@ -96,7 +97,7 @@ class RequestBuilder {
       if (Status read = read_layout(plan_.layout, q.space); !read) return read;
     }
     if (!plan_.runtime.empty()) {
-      Result<RuntimeAbilities> abilities = load_runtime(plan_.runtime);
+      Result<RuntimeAbilities> abilities = load_runtime(plan_);
       if (!abilities) return forward_error(abilities);
       q.space.abilities = *std::move(abilities);
     }
@@ -176,7 +177,9 @@ class RequestBuilder {
   }
 
   Status add_fleet() {
-    Result<FleetSpec> spec = load_fleet_spec(plan_.fleet);
+    Result<Document> document = plan_.files.document(plan_.fleet);
+    if (!document) return forward_error(document);
+    Result<FleetSpec> spec = read_fleet_spec(*document);
     if (!spec) return forward_error(spec);
     Result<Topology> topology = build_topology(*spec, *request_.catalog);
     if (!topology) return forward_error(topology);
@@ -280,6 +283,11 @@ Result<EconomicsOptions> economics_option(const PlanOptions& plan) {
     if (!basis) return forward_error(basis);
     economics.basis = *basis;
   }
+  if (plan.utilisation && !(*plan.utilisation > 0 && *plan.utilisation <= 1)) {
+    return wrong("utilisation",
+                 fmt::format("{}: expected more than 0, at most 1", *plan.utilisation));
+  }
+  economics.price.owned.utilisation = plan.utilisation;
   if (!plan.region.empty()) economics.site.region = plan.region;
   if (!plan.storage.empty()) economics.storage = plan.storage;
   if (!plan.power_cap.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/orrery/context.hpp"
+#include "apps/orrery/spec_files.hpp"
 #include "fleet/topology.hpp"
 #include "planner/planner.hpp"
 
@@ -29,13 +30,39 @@ struct PlanOptions {
   std::string layout;
   std::string runtime;  ///< file of what the training program can do
   std::string price;
+  std::optional<double> utilisation;  ///< of an owned machine's life
   std::string region;
   std::string power_cap;
   std::string storage;
   std::string input_rate;
   std::size_t top = 5;
   Effort effort = Effort::kPruned;
+  SpecFiles files;
 };
+
+/// What decides a plan, under the names of the command line.
+template <class Visitor, SameStruct<PlanOptions> Self>
+void describe(Visitor& visitor, Self& o) {
+  visitor.required("model", o.model);
+  visitor.optional("accelerators", o.accelerators);
+  visitor.optional("fleet", o.fleet);
+  visitor.optional("seq", o.sequence);
+  visitor.optional("global_batch", o.global_batch);
+  visitor.optional("precision", o.precision);
+  visitor.optional("task", o.task);
+  visitor.optional("attention", o.attention);
+  visitor.optional("objective", o.objective);
+  visitor.optional("budget", o.budget);
+  visitor.optional("tokens", o.tokens);
+  visitor.optional("layout", o.layout);
+  visitor.optional("runtime", o.runtime);
+  visitor.optional("price", o.price);
+  visitor.optional("utilisation", o.utilisation);
+  visitor.optional("region", o.region);
+  visitor.optional("power_cap", o.power_cap);
+  visitor.optional("storage", o.storage);
+  visitor.optional("input_rate", o.input_rate);
+}
 
 /// The catalog, the constants and the model a question is about, at addresses that stay.
 struct QuestionFacts {

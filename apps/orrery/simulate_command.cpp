@@ -15,6 +15,8 @@
 namespace orrery {
 namespace {
 
+constexpr std::uint64_t kSeedMax = std::uint64_t{1} << 53;  // JSON keeps a whole number so far
+
 double seconds_now() { return static_cast<double>(RealClock().now_monotonic().ns()) * 1e-9; }
 
 /// One line on a terminal, written over and over.
@@ -136,7 +138,7 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   verb.add_option("--load", a.load, "of what the fleet can do, how much is asked for")
       ->capture_default_str();
   verb.add_option("--format", a.format, "philly, swf, gavel, openb, muri, tiresias, sia, orrery");
-  verb.add_option("--where", a.where, "column=value: only these rows; may be given again");
+  verb.add_option("--where", a.rows, "column=value: only these rows; may be given again");
   verb.add_option("--from", a.from, "first submit, inclusive");
   verb.add_option("--to", a.to, "last submit, inclusive");
   verb.add_flag_callback(
@@ -153,13 +155,17 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   verb.add_option("--information", a.information,
                   "oracle, estimate, blind: what policies know of run times")
       ->capture_default_str();
-  verb.add_option("--seed", a.seed, "of everything random")->capture_default_str();
+  verb.add_option("--seed", a.seed, "of everything random")
+      ->check(CLI::Range(std::uint64_t{0}, kSeedMax))
+      ->capture_default_str();
   verb.add_option("--failures", a.failures,
                   "llama3, rsc1, rsc2, all-causes, measured, infinitehbd, none, or a file")
       ->capture_default_str();
   verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
   verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
   verb.add_option("--checkpoint-cost", a.checkpoint_cost, "of one checkpoint: \"20 s\"");
+  verb.add_option("--checkpoint-interval", a.checkpoint_interval,
+                  "between them: \"30 min\"; else the best for the cost and the failures");
   verb.add_option("--throughputs", a.throughputs, "steps a second, as Gavel has them (JSON)");
   verb.add_option("--prices", a.prices, "hourly prices of electricity (CSV)");
   verb.add_option("--carbon", a.carbon, "hourly carbon intensity (CSV)");

@@ -89,7 +89,9 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
   FleetSpec spec;
   const Catalog* catalog = &catalog_;
   if (!asked.fleet.empty()) {
-    Result<FleetSpec> loaded = load_fleet_spec(asked.fleet);
+    Result<Document> document = asked.files.document(asked.fleet);
+    if (!document) return forward_error(document);
+    Result<FleetSpec> loaded = read_fleet_spec(*document);
     if (!loaded) return forward_error(loaded);
     spec = *std::move(loaded);
   } else {
@@ -108,7 +110,7 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     notes_.insert(notes_.end(), fleet->assumptions.begin(), fleet->assumptions.end());
   }
   if (!asked.tenants.empty()) {
-    Result<Document> document = Document::load(asked.tenants);
+    Result<Document> document = asked.files.document(asked.tenants);
     if (!document) return forward_error(document);
     Result<TenantsSpec> tenants = read_tenants_spec(*document);
     if (!tenants) return forward_error(tenants);
@@ -163,7 +165,7 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
     if (!known) return wrong("format", known.error().message);
     options.format = *known;
   }
-  for (const std::string& where : asked.where) {
+  for (const std::string& where : asked.rows) {
     const std::size_t equals = where.find('=');
     if (equals == std::string::npos) {
       return wrong("where", fmt::format("\"{}\": expected column=value", where));
@@ -180,7 +182,11 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
   if (asked.bad_rows == SimulateOptions::Flag::kYes) {
     options.bad_rows = TraceOptions::BadRows::kSkip;
   }
-  Result<Trace> trace = load_trace(path, options);
+  const auto text = asked.files.texts.find(path);
+  path = asked.files.path(path);
+  Result<Trace> trace = text == asked.files.texts.end()
+                            ? load_trace(path, options)
+                            : read_trace(text->second, text->first, options);
   if (!trace) return forward_error(trace);
   trace_ = *std::move(trace);
   if (!trace_.skipped.empty()) {
@@ -193,12 +199,12 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
   if (!rules_.all_at_start && !trace_.jobs.empty()) {
     begin_ = options.from.value_or(trace_.first_submit());
   }
-  return load_throughputs(asked.throughputs, path);
+  return load_throughputs(asked, path);
 }
 
 // Those of Gavel lie beside its traces.
-Status SimulateRequest::load_throughputs(const std::string& file, const std::string& trace) {
-  std::string throughputs = file;
+Status SimulateRequest::load_throughputs(const SimulateOptions& asked, const std::string& trace) {
+  std::string throughputs = asked.files.path(asked.throughputs);
   if (throughputs.empty() && rules_.name == "gavel") {
     for (const char* name : {"simulation_throughputs.json", "simulation_throughputs.json.gz"}) {
       const std::filesystem::path beside = std::filesystem::path(trace).parent_path() / name;
@@ -216,7 +222,7 @@ Status SimulateRequest::load_throughputs(const std::string& file, const std::str
 Status SimulateRequest::load_policies(const SimulateOptions& asked) {
   for (const std::string& text : policy_texts(asked.policies)) {
     if (text.ends_with(".yaml")) {
-      Result<Document> document = Document::load(text);
+      Result<Document> document = asked.files.document(text);
       if (!document) return forward_error(document);
       Result<Policy> policy = read_policy(*document);
       if (!policy) return forward_error(policy);
@@ -230,10 +236,11 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
   return {};
 }
 
-Status SimulateRequest::load_failures(const std::string& name) {
+Status SimulateRequest::load_failures(const SimulateOptions& asked) {
+  const std::string& name = asked.failures;
   if (name == "none") return {};
   if (name.ends_with(".yaml")) {
-    Result<Document> document = Document::load(name);
+    Result<Document> document = asked.files.document(name);
     if (!document) return forward_error(document);
     Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
     if (!spec) return forward_error(spec);
@@ -249,7 +256,7 @@ Status SimulateRequest::load_failures(const std::string& name) {
 Status SimulateRequest::load_series(const SimulateOptions& asked) {
   const Duration year = Duration::hours(366 * 24);
   if (!asked.prices.empty()) {
-    Result<std::string> text = read_maybe_gzip(asked.prices);
+    Result<std::string> text = read_maybe_gzip(asked.files.path(asked.prices));
     if (!text) return forward_error(text);
     const auto series = read_price_series(*text, asked.prices);
     if (!series) return tl::unexpected(series.error());
@@ -258,7 +265,7 @@ Status SimulateRequest::load_series(const SimulateOptions& asked) {
     electricity_ = *std::move(steps);
   }
   if (!asked.carbon.empty()) {
-    Result<std::string> text = read_maybe_gzip(asked.carbon);
+    Result<std::string> text = read_maybe_gzip(asked.files.path(asked.carbon));
     if (!text) return forward_error(text);
     const auto series = read_carbon_series(*text, asked.carbon);
     if (!series) return tl::unexpected(series.error());
@@ -276,12 +283,15 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   options.seed = seed_;
   for (const auto& [name, text, target] :
        {std::tuple{"restart", &asked.restart, &options.restart},
-        std::tuple{"checkpoint-cost", &asked.checkpoint_cost, &options.checkpoint_cost}}) {
+        std::tuple{"checkpoint-cost", &asked.checkpoint_cost, &options.checkpoint_cost},
+        std::tuple{"checkpoint-interval", &asked.checkpoint_interval,
+                   &options.checkpoint_interval}}) {
     if (text->empty()) continue;
     Result<Seconds> time = quantity_option<Seconds>(name, *text);
     if (!time) return forward_error(time);
     *target = Duration::from_seconds(time->value());
   }
+  if (!asked.checkpoint_interval.empty()) options.interval = CheckpointInterval::kGiven;
   options.type = cluster_->topology().accelerator(FleetTypeId(0)).id;
   if (!asked.accelerators.empty())
     options.type = asked.accelerators.substr(0, asked.accelerators.find(':'));
@@ -319,7 +329,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   r.information_ = *information;
   if (Status status = r.load_facts(options); !status) return forward_error(status);
   if (Status status = r.load_policies(asked); !status) return forward_error(status);
-  if (Status status = r.load_failures(asked.failures); !status) return forward_error(status);
+  if (Status status = r.load_failures(asked); !status) return forward_error(status);
   if (Status status = r.load_cluster(asked); !status) return forward_error(status);
   if (Status status = r.load_trace_file(asked); !status) return forward_error(status);
   if (!asked.until.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/orrery/context.hpp"
+#include "apps/orrery/spec_files.hpp"
 #include "twin/policy_run.hpp"
 #include "twin/series_csv.hpp"
 #include "workload/gavel_throughputs.hpp"
@@ -25,7 +26,7 @@ struct SimulateOptions {
   std::string span;
   double load = 0.8;  ///< accelerator-seconds it asks for over those there are
   std::string format;
-  std::vector<std::string> where;
+  std::vector<std::string> rows;  ///< "column=value": only these
   std::string from;
   std::string to;
   std::string tenants;
@@ -42,12 +43,51 @@ struct SimulateOptions {
   std::string explain;
   std::string restart;
   std::string checkpoint_cost;
+  std::string checkpoint_interval;
   std::uint64_t seed = 1;
   std::uint32_t spares = 0;
   enum class Flag : std::uint8_t { kNo, kYes };
   Flag bad_rows = Flag::kNo;  ///< yes: counted and left out
   Flag map = Flag::kNo;       ///< yes: models, kinds and ranges by the committed mapping
+  SpecFiles files;
 };
+
+inline std::array<EnumWord<SimulateOptions::Flag>, 2> enum_words(SimulateOptions::Flag) {
+  return {{{"false", SimulateOptions::Flag::kNo}, {"true", SimulateOptions::Flag::kYes}}};
+}
+
+/// What decides a run, under the names of the command line: the setup of a record, and of a study's
+/// cells.
+template <class Visitor, SameStruct<SimulateOptions> Self>
+void describe(Visitor& visitor, Self& o) {
+  visitor.optional("fleet", o.fleet);
+  visitor.optional("accelerators", o.accelerators);
+  visitor.optional("trace", o.trace);
+  visitor.optional("format", o.format);
+  visitor.optional("where", o.rows);
+  visitor.optional("from", o.from);
+  visitor.optional("to", o.to);
+  visitor.optional("skip_bad", o.bad_rows);
+  visitor.optional("map", o.map);
+  visitor.optional("throughputs", o.throughputs);
+  visitor.optional("generate", o.generate);
+  visitor.optional("jobs", o.jobs);
+  visitor.optional("span", o.span);
+  visitor.optional("load", o.load);
+  visitor.optional("tenants", o.tenants);
+  visitor.optional("policy", o.policies);
+  visitor.optional("rules", o.rules);
+  visitor.optional("information", o.information);
+  visitor.optional("seed", o.seed);
+  visitor.optional("failures", o.failures);
+  visitor.optional("spares", o.spares);
+  visitor.optional("restart", o.restart);
+  visitor.optional("checkpoint_cost", o.checkpoint_cost);
+  visitor.optional("checkpoint_interval", o.checkpoint_interval);
+  visitor.optional("prices", o.prices);
+  visitor.optional("carbon", o.carbon);
+  visitor.optional("until", o.until);
+}
 
 struct NamedRun {
   std::string label;
@@ -81,10 +121,10 @@ class SimulateRequest {
   [[nodiscard]] Status load_facts(const CommandOptions& options);
   [[nodiscard]] Status load_cluster(const SimulateOptions& asked);
   [[nodiscard]] Status load_trace_file(const SimulateOptions& asked);
-  [[nodiscard]] Status load_throughputs(const std::string& file, const std::string& trace);
+  [[nodiscard]] Status load_throughputs(const SimulateOptions& asked, const std::string& trace);
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
-  [[nodiscard]] Status load_failures(const std::string& name);
+  [[nodiscard]] Status load_failures(const SimulateOptions& asked);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
 

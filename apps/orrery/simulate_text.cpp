@@ -65,7 +65,7 @@ std::string command_of(const SimulateOptions& asked) {
   add("generate", asked.generate, "");
   if (asked.jobs > 0) add("jobs", std::to_string(asked.jobs), "");
   add("span", asked.span, "");
-  for (const std::string& where : asked.where) add("where", where, "");
+  for (const std::string& where : asked.rows) add("where", where, "");
   add("from", asked.from, "");
   add("to", asked.to, "");
   add("tenants", asked.tenants, "");
@@ -76,6 +76,7 @@ std::string command_of(const SimulateOptions& asked) {
   if (asked.spares > 0) add("spares", std::to_string(asked.spares), "");
   add("restart", asked.restart, "");
   add("checkpoint-cost", asked.checkpoint_cost, "");
+  add("checkpoint-interval", asked.checkpoint_interval, "");
   add("seed", std::to_string(asked.seed), std::to_string(usual.seed));
   return command;
 }

@@ -35,12 +35,16 @@ struct Line {
   std::vector<double> high = {};
 };
 
+/// Whether the points of a line are marked: they are what was measured, the line only joins them.
+enum class PointMarks : std::uint8_t { kNone, kDots };
+
 /// `span` is the range of x; without it that of the values.
 struct LinePlot {
   Axis x;
   Axis y;
   std::vector<Line> lines;
   std::optional<ValueRange> span = std::nullopt;
+  PointMarks marks = PointMarks::kNone;
 };
 
 struct StackLayer {

@@ -62,6 +62,16 @@ std::string band_data(const PlotFrame& frame, const Line& line) {
   return edge.empty() ? std::string() : path_through(edge) + 'z';
 }
 
+// A dot is a line without length.
+std::string dots_data(std::span<const Point> points) {
+  std::string data;
+  for (const Point& at : points) {
+    if (!std::isfinite(at.x) || !std::isfinite(at.y)) continue;
+    data += fmt::format("M{} {}h0", svg_number(at.x), svg_number(at.y));
+  }
+  return data;
+}
+
 // What the layers up to each sum to, sample by sample; what is not finite adds nothing.
 std::vector<std::vector<double>> running_sums(const StackedPlot& plot) {
   std::vector<std::vector<double>> sums;
@@ -116,6 +126,9 @@ std::string plot_html(const LinePlot& plot) {
       points.push_back({frame.x(line.x[i]), frame.y(line.y[i])});
     }
     lines += named_path("l" + colour, legend.size(), line.name, path_through(points));
+    if (plot.marks == PointMarks::kDots) {
+      lines += series_path("dots l" + colour, legend.size(), dots_data(points));
+    }
     legend.push_back({line.name, colour});
   }
   return frame.html(std::move(legend), bands + lines);
@@ -162,14 +175,13 @@ std::string plot_html(const ScatterPlot& plot) {
   for (const Dots& dots : plot.groups) {
     const std::string colour = palette.next(dots.tone);
     const std::size_t drawn = std::min(dots.x.size(), kPlotPointsMax);
-    std::string data;
+    std::vector<Point> points;
+    points.reserve(drawn);
     for (std::size_t k = 0; k < drawn; ++k) {
       const std::size_t i = dots.x.size() * k / drawn;
-      const Point at{frame.x(dots.x[i]), frame.y(dots.y[i])};
-      if (!std::isfinite(at.x) || !std::isfinite(at.y)) continue;
-      data += fmt::format("M{} {}h0", svg_number(at.x), svg_number(at.y));
+      points.push_back({frame.x(dots.x[i]), frame.y(dots.y[i])});
     }
-    elements += named_path("dots l" + colour, legend.size(), dots.name, data);
+    elements += named_path("dots l" + colour, legend.size(), dots.name, dots_data(points));
     legend.push_back({dots.name, colour});
   }
   return frame.html(std::move(legend), elements);

@@ -152,7 +152,8 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
     played.truth.work = Duration::max();
   }
   if (!options_.rules.costs) request.checkpoint_interval = Duration::max();
-  played.submission.choose_interval = options_.rules.costs;
+  played.submission.choose_interval =
+      options_.rules.costs && options_.interval == CheckpointInterval::kBest;
   played.submission.restart = RestartPolicy::kAtOnce;
   if (truth->fails) played.submission.restart_max = 0;
   return {};

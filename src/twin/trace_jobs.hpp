@@ -22,6 +22,12 @@
 
 namespace orrery {
 
+/// Who says how often a trace's job writes a checkpoint.
+enum class CheckpointInterval : std::uint8_t {
+  kBest,  ///< control, by its cost and the failures of its nodes (Daly); else as given
+  kGiven,
+};
+
 struct TraceJobOptions {
   ReplayRules rules;
   Information information = Information::kOracle;
@@ -34,6 +40,7 @@ struct TraceJobOptions {
   Duration restart;  ///< of a trace's job from a checkpoint, where costs are the world's
   Duration checkpoint_cost;
   Duration checkpoint_interval = Duration::hours(1);
+  CheckpointInterval interval = CheckpointInterval::kBest;
 };
 
 /// A row that the fleet could never run.

@@ -1,0 +1,25 @@
+// apps/orrery/spec_files.hpp - the files that options name: on disk, beside the file that names
+// them, or handed over as text.
+//
+// Empty for the command line, where a name is a path. A study fills it. Values.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "base/document.hpp"
+#include "base/error.hpp"
+
+namespace orrery {
+
+struct SpecFiles {
+  std::string directory;                     ///< where a relative path is looked for first
+  std::map<std::string, std::string> texts;  ///< by name, in place of files
+
+  /// Where the file of that name is: in `directory` if there is such a file, else as it is named.
+  [[nodiscard]] std::string path(const std::string& name) const;
+  /// Errors: those of Document::load and Document::parse.
+  [[nodiscard]] Result<Document> document(const std::string& name) const;
+};
+
+}  // namespace orrery

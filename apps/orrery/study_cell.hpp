@@ -1,0 +1,25 @@
+// apps/orrery/study_cell.hpp - one cell of a study: exactly what `simulate` or `plan` do with these
+// options.
+//
+// Cells share nothing that changes, so that any number of them may run at once.
+#pragma once
+
+#include <vector>
+
+#include "apps/orrery/context.hpp"
+#include "twin/study_run.hpp"
+
+namespace orrery {
+
+struct CellQuestion {
+  StudyRun run = StudyRun::kSimulate;
+  std::string file;               ///< of the study; relative paths are looked for beside it first
+  const Study::CellFiles* asked;  ///< must outlive the question
+  std::uint32_t repeat = 0;       ///< added to the seed
+};
+
+/// Values in the order of study_figures. Errors: those of the verb, at the lines of the study.
+[[nodiscard]] Result<std::vector<double>> run_cell(const CommandOptions& options,
+                                                   const CellQuestion& question);
+
+}  // namespace orrery

@@ -1,0 +1,256 @@
+#include "twin/study_figures.hpp"
+
+#include <limits>
+
+#include "base/field_writer.hpp"
+#include "planner/planner.hpp"
+#include "twin/policy_run.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kGramsPerTonne = 1e6;
+constexpr double kKgPerTonne = 1000;
+
+/// A figure and how it is taken from what a run left.
+template <class Facts>
+struct Taken {
+  StudyFigure figure;
+  double (*value)(const Facts&);
+};
+
+double ratio(double part, double whole) { return whole > 0 ? part / whole : kNone; }
+
+Axis time(std::string title) { return {.title = std::move(title), .unit = AxisUnit::kDuration}; }
+Axis share(std::string title) { return {.title = std::move(title), .unit = AxisUnit::kShare}; }
+Axis money(std::string title) { return {.title = std::move(title), .unit = AxisUnit::kMoney}; }
+Axis count(std::string title, std::string symbol = {}) {
+  return {.title = std::move(title), .symbol = std::move(symbol)};
+}
+Axis physical(std::string title, std::string symbol) {
+  return {.title = std::move(title), .unit = AxisUnit::kPhysical, .symbol = std::move(symbol)};
+}
+
+double hours_of(const PolicyRun& run, DeviceUse use) {
+  double hours = 0;
+  for (const UseHours& type : run.report.use) hours += type[static_cast<std::size_t>(use)];
+  return hours;
+}
+
+double useful_hours(const PolicyRun& run) { return hours_of(run, DeviceUse::kUseful); }
+
+double all_hours(const PolicyRun& run) {
+  double hours = 0;
+  for (std::size_t u = 0; u < kDeviceUses; ++u) hours += hours_of(run, static_cast<DeviceUse>(u));
+  return hours;
+}
+
+/// Productive over available time of the jobs that ended, weighted by their devices: what Kokolis
+/// et al. (2024) call the effective training time ratio; waiting counts as available.
+double ettr(const PolicyRun& run) {
+  double productive = 0;
+  double available = 0;
+  for (const JobOutcome& job : run.outcomes) {
+    if (job.end == Instant::max() || job.start == Instant::max()) continue;
+    productive += device_hours(job.usage.devices - job.usage.lost - job.usage.idle);
+    available += (job.end - job.submit).count_seconds() / 3600 * job.devices;
+  }
+  return ratio(productive, available);
+}
+
+const std::vector<Taken<PolicyRun>>& simulate_list() {
+  using R = const PolicyRun&;
+  static const std::vector<Taken<PolicyRun>> kList = {
+      {{"avg_jct", time("mean completion time"), Better::kLess},
+       [](R r) { return r.summary.avg_jct_s; }},
+      {{"p50_jct", time("median completion time"), Better::kLess},
+       [](R r) { return r.summary.p50_jct_s; }},
+      {{"p99_jct", time("99 % completion time"), Better::kLess},
+       [](R r) { return r.summary.p99_jct_s; }},
+      {{"avg_wait", time("mean wait"), Better::kLess}, [](R r) { return r.summary.avg_wait_s; }},
+      {{"makespan", time("makespan"), Better::kLess}, [](R r) { return r.summary.makespan_s; }},
+      {{"finished", count("jobs finished"), Better::kMore},
+       [](R r) { return static_cast<double>(r.summary.finished); }},
+      {{"unfinished", count("jobs unfinished"), Better::kLess},
+       [](R r) { return static_cast<double>(r.summary.unfinished); }},
+      {{"oversized", count("jobs too large for the fleet"), Better::kLess},
+       [](R r) { return static_cast<double>(r.report.summary.oversized); }},
+      {{"utilization", share("devices in use"), Better::kMore},
+       [](R r) { return r.summary.utilization; }},
+      {{"goodput", share("useful of the time in use"), Better::kMore},
+       [](R r) { return r.summary.goodput; }},
+      {{"useful_share", share("useful of all device-time"), Better::kMore},
+       [](R r) { return ratio(useful_hours(r), all_hours(r)); }},
+      {{"ettr", share("effective training time ratio"), Better::kMore}, ettr},
+      {{"energy", physical("energy", "Wh"), Better::kLess},
+       [](R r) { return r.summary.energy_kwh * 1000; }},
+      {{"energy_per_useful_hour", physical("energy a useful accelerator-hour", "Wh"),
+        Better::kLess},
+       [](R r) { return ratio(r.summary.energy_kwh * 1000, useful_hours(r)); }},
+      {{"cost", money("cost"), Better::kLess}, [](R r) { return r.summary.cost_usd; }},
+      {{"cost_per_useful_hour", money("cost a useful accelerator-hour"), Better::kLess},
+       [](R r) { return ratio(r.summary.cost_usd, useful_hours(r)); }},
+      {{"co2", physical("CO2", "t"), Better::kLess},
+       [](R r) { return r.summary.co2_kg / kKgPerTonne; }},
+      {{"preemptions", count("preemptions"), Better::kLess},
+       [](R r) { return static_cast<double>(r.summary.preemptions); }},
+      {{"faults", count("jobs hit by faults"), Better::kLess},
+       [](R r) { return static_cast<double>(r.summary.faults); }},
+  };
+  return kList;
+}
+
+/// "no_demand_hours": device-hours by what the devices did.
+std::string hours_name(std::string_view word) {
+  std::string name(word);
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name + "_hours";
+}
+
+struct Planned {
+  const PlanAnswer& answer;
+  const PlanOffer& offer;
+  const Machine& machine;
+};
+
+double accelerators(const Planned& p) {
+  return static_cast<double>(p.machine.ranks) /
+         static_cast<double>(p.machine.ranks_per_accelerator);
+}
+
+double network_share(const Planned& p) {
+  const Breakdown& terms = p.offer.cost.terms;
+  double all = 0;
+  for (const double seconds : terms.seconds) all += seconds;
+  double network = 0;
+  for (const Term term : {Term::kTensorParallel, Term::kContextParallel, Term::kExpertParallel,
+                          Term::kShard, Term::kPipelineSend, Term::kDataParallel}) {
+    network += terms.seconds[static_cast<std::size_t>(term)];
+  }
+  return ratio(network, all);
+}
+
+template <class Q>
+double or_none(const std::optional<Q>& value) {
+  return value ? value->value() : kNone;
+}
+
+double part_of_goodput(const Planned& p, double Goodput::* part) {
+  const std::optional<Goodput>& goodput = p.offer.quote.goodput;
+  return goodput ? (*goodput).*part : kNone;
+}
+
+std::vector<Taken<Planned>> plan_speed_list() {
+  using P = const Planned&;
+  return {
+      {{"step", time("step"), Better::kLess}, [](P p) { return p.offer.cost.seconds; }},
+      {{"step_low", time("step, 10 % quantile"), Better::kLess},
+       [](P p) { return p.offer.seconds_low; }},
+      {{"step_high", time("step, 90 % quantile"), Better::kLess},
+       [](P p) { return p.offer.seconds_high; }},
+      {{"tokens_per_s", count("throughput", "tokens/s"), Better::kMore},
+       [](P p) { return p.offer.quote.tokens_per_second; }},
+      {{"tokens_per_s_per_accelerator", count("throughput an accelerator", "tokens/s"),
+        Better::kMore},
+       [](P p) { return ratio(p.offer.quote.tokens_per_second, accelerators(p)); }},
+      {{"mfu", share("model FLOP/s utilisation"), Better::kMore}, [](P p) { return p.offer.mfu; }},
+      {{"network_share", share("of the step, exposed communication"), Better::kLess},
+       network_share},
+      {{"memory", physical("memory of the fullest rank", "B"), Better::kLess},
+       [](P p) { return p.offer.cost.memory.total(); }},
+      {{"accelerators", count("accelerators"), Better::kNeither}, accelerators},
+      {{"power", physical("power", "W"), Better::kLess},
+       [](P p) { return or_none(p.offer.quote.power); }}};
+}
+
+std::vector<Taken<Planned>> plan_run_list() {
+  using P = const Planned&;
+  return {{{"run_time", time("whole run"), Better::kLess},
+           [](P p) { return p.offer.quote.run_time.value(); }},
+          {{"run_cost", money("whole run"), Better::kLess},
+           [](P p) { return or_none(p.offer.quote.run_cost); }},
+          {{"run_energy", physical("energy of the whole run", "Wh"), Better::kLess},
+           [](P p) {
+             const auto& energy = p.offer.quote.run_energy;
+             return energy ? kilowatt_hours(energy->facility) * 1000 : kNone;
+           }},
+          {{"run_co2", physical("CO2 of the whole run", "t"), Better::kLess},
+           [](P p) {
+             const auto& energy = p.offer.quote.run_energy;
+             return energy ? energy->carbon.value() / kGramsPerTonne : kNone;
+           }},
+          {{"cost_per_million_tokens", money("cost of a million tokens"), Better::kLess},
+           [](P p) { return or_none(p.offer.quote.run_cost) / p.answer.tokens.value() * 1e6; }},
+          {{"joules_per_token", physical("energy a token", "J"), Better::kLess},
+           [](P p) {
+             const auto& energy = p.offer.quote.run_energy;
+             return energy ? energy->facility.value() / p.answer.tokens.value() : kNone;
+           }},
+          {{"cost_per_accelerator_hour", money("cost an accelerator-hour"), Better::kLess},
+           [](P p) {
+             const double hours = p.offer.quote.run_time.value() / 3600 * accelerators(p);
+             return ratio(or_none(p.offer.quote.run_cost), hours);
+           }},
+          {{"effective", share("time in which training advances for good"), Better::kMore},
+           [](P p) { return part_of_goodput(p, &Goodput::effective); }},
+          {{"checkpoint_share", share("time for writing checkpoints"), Better::kLess},
+           [](P p) { return part_of_goodput(p, &Goodput::checkpoints); }},
+          {{"lost_share", share("time of work done again"), Better::kLess},
+           [](P p) { return part_of_goodput(p, &Goodput::lost_work); }},
+          {{"checkpoint_interval", time("checkpoint interval"), Better::kNeither}, [](P p) {
+             const auto& goodput = p.offer.quote.goodput;
+             return goodput ? goodput->interval.value() : kNone;
+           }}};
+}
+
+template <class Facts>
+void append(std::vector<StudyFigure>& figures, const std::vector<Taken<Facts>>& list) {
+  figures.reserve(figures.size() + list.size());
+  for (const Taken<Facts>& each : list) figures.push_back(each.figure);
+}
+
+template <class Facts>
+void append(std::vector<double>& values, const std::vector<Taken<Facts>>& list,
+            const Facts& facts) {
+  values.reserve(values.size() + list.size());
+  for (const Taken<Facts>& each : list) values.push_back(each.value(facts));
+}
+
+}  // namespace
+
+std::vector<StudyFigure> study_figures(StudyRun run) {
+  std::vector<StudyFigure> figures;
+  if (run == StudyRun::kPlan) {
+    append(figures, plan_speed_list());
+    append(figures, plan_run_list());
+    return figures;
+  }
+  append(figures, simulate_list());
+  figures.reserve(figures.size() + kDeviceUses);
+  for (const auto& [word, use] : enum_words(DeviceUse{})) {
+    const Axis axis{.title = "device-hours " + std::string(word), .symbol = "h"};
+    figures.push_back(
+        {hours_name(word), axis, use == DeviceUse::kUseful ? Better::kNeither : Better::kLess});
+  }
+  return figures;
+}
+
+std::vector<double> figures_of(const PolicyRun& run) {
+  std::vector<double> values;
+  append(values, simulate_list(), run);
+  values.reserve(values.size() + kDeviceUses);
+  for (const auto& [word, use] : enum_words(DeviceUse{})) values.push_back(hours_of(run, use));
+  return values;
+}
+
+std::vector<double> figures_of(const PlanAnswer& answer, const PlanQuestion& question) {
+  const PlanOffer& best = answer.plans.front();
+  const Planned planned{answer, best, question.machines[best.machine].machine};
+  std::vector<double> values;
+  append(values, plan_speed_list(), planned);
+  append(values, plan_run_list(), planned);
+  return values;
+}
+
+}  // namespace orrery

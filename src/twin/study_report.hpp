@@ -1,0 +1,33 @@
+// twin/study_report.hpp - the answers of a study as a table, a page with plots, JSON and CSV.
+//
+// Pure: equal answers give equal bytes. Cost: O(points x figures).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/field_writer.hpp"
+#include "twin/study_run.hpp"
+
+namespace orrery {
+
+struct StudyAnswers {
+  const Study& study;
+  std::vector<CellOutcome> outcomes;  ///< by study_cells
+  std::string command;                ///< what the user typed
+};
+
+/// A row a point, a column a figure shown; below it, why points have none.
+[[nodiscard]] std::string study_text(const StudyAnswers& answers);
+
+/// One page that needs nothing else: the plots, then the table.
+[[nodiscard]] std::string study_html(const StudyAnswers& answers);
+
+/// {name, title, question, run, seeds, axes, figures, points}; a figure of a point is its mean and,
+/// with several seeds, low and high; null where there is none.
+[[nodiscard]] Json study_json(const StudyAnswers& answers);
+
+/// A row a cell, with every figure of its kind of run.
+[[nodiscard]] std::string study_csv(const StudyAnswers& answers);
+
+}  // namespace orrery

@@ -1,0 +1,68 @@
+// twin/study_run.hpp - the cells of a study, run on several threads, and what they say together:
+// the mean of a point's seeds with its interval.
+//
+// Results are in the order of the cells whatever the number of threads, so equal studies give equal
+// bytes. What a cell does is the caller's; it is called from several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "twin/study_spec.hpp"
+
+namespace orrery {
+
+/// One value an axis, and which of the repeats.
+struct StudyCell {
+  std::vector<std::size_t> values;
+  std::uint32_t repeat = 0;
+};
+
+/// The product of the axes, the last running fastest but for the repeats.
+[[nodiscard]] std::vector<StudyCell> study_cells(const StudySpec& spec);
+
+/// Figures in the order of StudySpec::figures, or why there are none.
+struct CellOutcome {
+  std::vector<double> figures;
+  std::string failure;
+};
+
+struct CellRunner {
+  std::size_t cells = 0;
+  std::size_t threads = 1;
+  std::function<Result<std::vector<double>>(std::size_t)> run;
+  /// Called after each cell by one thread at a time with the number of cells done; may be empty.
+  std::function<void(std::size_t)> done = {};
+};
+
+/// A cell that cannot be met is an outcome. Errors: the first cell, in their order, whose input is
+/// wrong; cells behind it may then not be run.
+[[nodiscard]] Result<std::vector<CellOutcome>> run_cells(const CellRunner& runner);
+
+/// Mean and, of two or more, its 95 % interval by Student's t.
+struct Estimate {
+  double mean = 0;
+  double low = 0;
+  double high = 0;
+  std::uint32_t count = 0;  ///< of values; none: the mean is NaN
+};
+
+/// Of the finite ones. O(n).
+[[nodiscard]] Estimate estimate_of(const std::vector<double>& values);
+
+/// All repeats with the same values of the axes.
+struct StudyPoint {
+  std::vector<std::size_t> values;
+  std::vector<Estimate> figures;  ///< of the repeats that have figures
+  std::uint32_t failed = 0;       ///< repeats
+  std::string failure;            ///< of the first of them
+};
+
+/// By the order of the cells. Precondition: one outcome a cell.
+[[nodiscard]] std::vector<StudyPoint> study_points(const StudySpec& spec,
+                                                   const std::vector<CellOutcome>& outcomes);
+
+}  // namespace orrery

@@ -1,0 +1,233 @@
+// twin/study_test.cpp - files of kind Study: what their cells ask, how answers are summed up and
+// shown, and what is wrong in them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/xml_test.hpp"
+#include "twin/study_report.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kHead = "apiVersion: orrery/v1\nkind: Study\nname: s\n";
+
+constexpr const char* kSpares = R"(run: simulate
+base:
+  accelerators: h100:64
+  load: 0.5
+  failures: {apiVersion: orrery/v1, kind: Failures, name: f, repairs: [{fault: host}, {fault: nic}]}
+axes:
+- name: spares
+  label: spare nodes
+  values: [0, 4]
+- name: rate
+  option: failures.failures_per_1000_node_days
+  values: [3, {label: as new, value: 12}]
+seeds: 2
+show:
+- {figure: ettr, x: spares, series: rate}
+- {figure: ettr, x: rate, series: spares}
+- makespan
+)";
+
+Result<std::unique_ptr<Study>> read(const std::string& text) {
+  return Study::read(*Document::parse(text, "s.yaml"));
+}
+
+std::unique_ptr<Study> sound(const std::string& text) {
+  Result<std::unique_ptr<Study>> study = read(text);
+  EXPECT_TRUE(study) << (study ? "" : study.error().text());
+  return study ? *std::move(study) : nullptr;
+}
+
+std::string refusal(const std::string& text) {
+  const Result<std::unique_ptr<Study>> study = read(text);
+  return study ? "accepted" : study.error().text();
+}
+
+/// A text with one piece of it changed.
+std::string with(std::string text, const std::string& what, const std::string& by) {
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, text.npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+std::string spares() { return std::string(kHead) + kSpares; }
+
+/// A scalar of a text, by its path.
+std::string scalar_at(const PatchedText& text, std::string_view path) {
+  const Result<Document> document = Document::parse(text.text, "t");
+  EXPECT_TRUE(document) << (document ? "" : document.error().text()) << "\n" << text.text;
+  if (!document) return "";
+  DocumentNode node = document->root();
+  for (const std::string& part : patch_path(path)) {
+    const bool list = node.kind() == NodeKind::kSequence;
+    const std::optional<DocumentNode> next =
+        list ? node.items().at(static_cast<std::size_t>(part[0] - '0')) : entry_of(node, part);
+    if (!next) return "none";
+    node = *next;
+  }
+  return std::string(node.text());
+}
+
+/// A value a figure that tells the cell apart; the last point fails.
+std::vector<CellOutcome> made_up(const StudySpec& spec) {
+  std::vector<CellOutcome> outcomes;
+  const std::vector<StudyCell> cells = study_cells(spec);
+  outcomes.reserve(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    CellOutcome& outcome = outcomes.emplace_back();
+    outcome.figures.assign(spec.figures.size(), 0.5 + 0.01 * static_cast<double>(i));
+  }
+  outcomes.back() = {{}, "no \"room\", none"};
+  return outcomes;
+}
+
+TEST(Study, ACellIsTheBaseWithOneValueOfEachAxis) {
+  const auto study = sound(spares());
+  ASSERT_NE(study, nullptr);
+  const std::vector<StudyCell> cells = study_cells(study->spec());
+  ASSERT_EQ(cells.size(), 8u);
+  EXPECT_EQ(cells[3].values, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(cells[3].repeat, 1u);
+  const Result<Study::CellFiles> cell = study->cell(cells[7].values);
+  ASSERT_TRUE(cell) << cell.error().text();
+  EXPECT_EQ(scalar_at(cell->options, "accelerators"), "h100:64");
+  EXPECT_EQ(scalar_at(cell->options, "spares"), "4");
+  ASSERT_EQ(cell->files.size(), 1u);
+  EXPECT_EQ(scalar_at(cell->options, "failures"), cell->files[0].name);
+  EXPECT_EQ(scalar_at(cell->files[0].text, "failures_per_1000_node_days"), "12");
+  EXPECT_EQ(scalar_at(cell->files[0].text, "repairs.1.fault"), "nic");
+}
+
+TEST(Study, AnErrorInACellIsWhereTheUserWroteIt) {
+  const auto study = sound(with(spares(), "values: [3,", "values: [\"3\","));
+  ASSERT_NE(study, nullptr);
+  const Result<Study::CellFiles> cell = study->cell({0, 0});
+  ASSERT_TRUE(cell) << cell.error().text();
+  const PatchedText& text = cell->files[0].text;
+  const Result<Document> document = Document::parse(text.text, "t");
+  ASSERT_TRUE(document);
+  const auto rate = entry_of(document->root(), "failures_per_1000_node_days");
+  const Result<double> number = read_number(*rate);
+  ASSERT_FALSE(number) << "a quoted number is text";
+  EXPECT_EQ(text.located(number.error()).text(), "s.yaml:14:12: expected a number, found \"3\"");
+}
+
+TEST(Study, PathsReachIntoListsAndAddWhatIsMissing) {
+  const std::string text =
+      with(spares(), "failures.failures_per_1000_node_days", "failures.repairs.*.repair.median");
+  const auto study = sound(text);
+  ASSERT_NE(study, nullptr);
+  const Result<Study::CellFiles> cell = study->cell({0, 1});
+  ASSERT_TRUE(cell) << cell.error().text();
+  EXPECT_EQ(scalar_at(cell->files[0].text, "repairs.0.repair.median"), "12");
+  EXPECT_EQ(scalar_at(cell->files[0].text, "repairs.1.repair.median"), "12");
+  for (const auto& [path, message] :
+       {std::pair{"failures.repairs.2.fault",
+                  "\"failures.repairs\" is a list of 2: expected a position from 0, or *, found "
+                  "\"2\""},
+        std::pair{"failures.name.x", "\"failures.name\" is \"f\": nothing of it can be set"},
+        std::pair{"fleet.sites", "\"fleet\" is not given: nothing of it can be set"}}) {
+    const auto wrong = sound(with(spares(), "failures.failures_per_1000_node_days", path));
+    const Result<Study::CellFiles> refused = wrong->cell({0, 0});
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().text(), "s.yaml:13:11: " + std::string(message));
+  }
+}
+
+TEST(Study, NamesTheLineAndTheNearestNameOfWhatIsWrong) {
+  const std::string text = spares();
+  EXPECT_TRUE(refusal(with(text, "makespan", "makspan"))
+                  .starts_with("s.yaml:19:3: no figure \"makspan\", did you mean \"makespan\"?"));
+  EXPECT_EQ(refusal(with(text, "x: spares, series", "x: spears, series")),
+            "s.yaml:17:3: no axis \"spears\", did you mean \"spares\"?");
+  EXPECT_EQ(refusal(with(text, "label: spare nodes", "lable: spare nodes")),
+            "s.yaml:10:3: unknown key \"lable\", did you mean \"label\"?");
+  EXPECT_EQ(refusal(with(text, "values: [0, 4]", "values: [0, 0]")),
+            "s.yaml:11:15: a second value \"0\"");
+  EXPECT_EQ(refusal(with(text, "seeds: 2", "seeds: 0")), "s.yaml:15:8: expected 1 to 1000 seeds");
+  EXPECT_EQ(refusal(with(text, "values: [0, 4]", "values: [none, 4]")), "s.yaml:18:3: axis");
+  EXPECT_EQ(refusal(with(text, "run: simulate", "run: plan")),
+            "s.yaml:15:8: nothing of a plan is random: leave out the seeds");
+}
+
+TEST(Study, ValuesOfOneUnitLieOnALine) {
+  const auto study = sound(std::string(kHead) + R"(run: plan
+base: {model: llama-3.1-8b, accelerators: h100:64}
+axes:
+- {name: power_cap, values: [300 W, 0.5 kW]}
+- {name: precision, values: [bf16, fp8]}
+- {name: ratio, option: layout, values: [{label: "1:1", at: 1, value: tp=1}, {label: "1:99", at: 99, set: {layout: tp=2}}]}
+show: [step]
+)");
+  ASSERT_NE(study, nullptr);
+  const std::vector<StudyAxis>& axes = study->spec().axes;
+  EXPECT_TRUE(axes[0].numeric);
+  EXPECT_EQ(axes[0].values[1].at, 500);
+  EXPECT_EQ(axes[0].axis.symbol, "W");
+  EXPECT_FALSE(axes[1].numeric);
+  EXPECT_TRUE(axes[2].numeric);
+  EXPECT_EQ(axes[2].axis.scale, AxisScale::kLog);
+}
+
+TEST(Study, TheIntervalIsStudentsAndLeavesOutWhatIsUnknown) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const Estimate three = estimate_of({1, none, 2, 3});
+  EXPECT_EQ(three.count, 3u);
+  EXPECT_DOUBLE_EQ(three.mean, 2);
+  EXPECT_NEAR(three.high - three.mean, 4.303 / std::sqrt(3.0), 1e-12);
+  EXPECT_EQ(estimate_of({5}).low, 5);
+  EXPECT_EQ(estimate_of({none}).count, 0u);
+}
+
+TEST(Study, CellsComeOutTheSameForEveryNumberOfWorkers) {
+  CellRunner runner{.cells = 50, .run = [](std::size_t i) -> Result<std::vector<double>> {
+                      if (i % 7 == 3) return infeasible(fmt::format("cell {}", i));
+                      return std::vector<double>{static_cast<double>(i * i)};
+                    }};
+  const Result<std::vector<CellOutcome>> one = run_cells(runner);
+  runner.threads = 4;
+  const Result<std::vector<CellOutcome>> four = run_cells(runner);
+  ASSERT_TRUE(one && four);
+  for (std::size_t i = 0; i < one->size(); ++i) {
+    EXPECT_EQ((*one)[i].figures, (*four)[i].figures);
+    EXPECT_EQ((*one)[i].failure, (*four)[i].failure);
+  }
+  EXPECT_EQ((*one)[10].failure, "cell 10");
+  runner.run = [](std::size_t i) -> Result<std::vector<double>> {
+    if (i >= 5) return input_error({}, fmt::format("cell {}", i));
+    return std::vector<double>{};
+  };
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_EQ(run_cells(runner).error().message, "cell 5") << "the first that is wrong";
+  }
+}
+
+TEST(Study, AnswersAreATableAPageJsonAndRows) {
+  const auto study = sound(with(spares(), "name: s\n", "name: s\ntitle: a < b & \"c\"\n"));
+  ASSERT_NE(study, nullptr);
+  const StudyAnswers answers{*study, made_up(study->spec()), "orrery study s.yaml"};
+  const std::string text = study_text(answers);
+  EXPECT_NE(text.find("0       3       50.5 % ± 6.4 %"), text.npos) << text;
+  EXPECT_NE(text.find("spares 4, rate as new: 1 of 2 seeds: no \"room\""), text.npos) << text;
+  const Json json = study_json(answers);
+  EXPECT_EQ(json["points"].size(), 4u);
+  EXPECT_EQ(json["points"][1]["at"]["rate"], "as new");
+  EXPECT_NEAR(json["points"][1]["figures"]["ettr"]["mean"].get<double>(), 0.525, 1e-12);
+  EXPECT_NE(study_csv(answers).find("4,as new,1,,,"), std::string::npos);
+  EXPECT_TRUE(study_csv(answers).ends_with(",\"no \"\"room\"\", none\"\n"));
+  const std::string page = study_html(answers);
+  const std::size_t begin = page.find("<html");
+  const std::size_t script = page.find("<script>") + 8;
+  EXPECT_EQ(xml_fault(page.substr(begin, script - begin) + page.substr(page.find("</script>"))),
+            "");
+  EXPECT_EQ(page.find("a < b"), page.npos);
+  EXPECT_EQ(page, study_html(answers));
+}
+
+}  // namespace
+}  // namespace orrery
