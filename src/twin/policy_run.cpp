@@ -190,6 +190,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   PolicyRun run;
   run.summary = simulation.summary();
   run.outcomes = simulation.outcomes();
+  run.end = simulation.now();
   run.history = journal.history_hash();
   run.story = story.text();
   run.report.name = in.label;

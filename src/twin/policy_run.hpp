@@ -43,6 +43,7 @@ struct PolicyRun {
   PolicyReport report;
   SimulationSummary summary;
   std::vector<JobOutcome> outcomes;
+  Instant end;  ///< when nothing more happened, or the run was cut
   std::uint64_t history = 0;
   std::string story;
 };

@@ -1,5 +1,6 @@
 #include "twin/study_figures.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/field_writer.hpp"
@@ -52,9 +53,10 @@ double ettr(const PolicyRun& run) {
   double productive = 0;
   double available = 0;
   for (const JobOutcome& job : run.outcomes) {
-    if (job.end == Instant::max() || job.start == Instant::max()) continue;
+    if (job.start == Instant::max()) continue;
+    const Instant end = std::min(job.end, run.end);
     productive += device_hours(job.usage.devices - job.usage.lost - job.usage.idle);
-    available += (job.end - job.submit).count_seconds() / 3600 * job.devices;
+    available += (end - job.submit).count_seconds() / 3600 * job.devices;
   }
   return ratio(productive, available);
 }
