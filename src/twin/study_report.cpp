@@ -53,18 +53,20 @@ std::string place_of(const StudySpec& spec, const StudyPoint& point) {
   return place;
 }
 
-/// The best mean of a figure; none when all are equal, as then nothing won.
+/// The best mean of a figure; none when several points share it, as then none won.
 std::optional<double> best_of(const std::vector<StudyPoint>& points, std::size_t figure,
                               Better better) {
   std::optional<double> best;
-  bool differ = false;
+  bool alone = false;
   for (const StudyPoint& point : points) {
     const double value = point.figures[figure].mean;
     if (!std::isfinite(value)) continue;
-    differ = differ || (best && value != *best);
-    if (!best || (better == Better::kLess ? value < *best : value > *best)) best = value;
+    if (best && value == *best) alone = false;
+    if (best && (better == Better::kLess ? value >= *best : value <= *best)) continue;
+    best = value;
+    alone = true;
   }
-  return differ && better != Better::kNeither ? best : std::nullopt;
+  return alone && better != Better::kNeither ? best : std::nullopt;
 }
 
 std::vector<TextTable::Column> titles_of(const StudySpec& spec,
@@ -263,7 +265,7 @@ std::string head_html(const StudyAnswers& answers) {
   }
   if (spec.seeds > 1) {
     html += fact("Repeats", fmt::format("{} seeds a point; mean and its 95 % interval (Student's "
-                                        "t), drawn as a band",
+                                        "t), drawn as a band around lines",
                                         spec.seeds));
   }
   html += "<dt>Command</dt><dd><code>" + escaped_xml(answers.command) + "</code></dd>\n";

@@ -368,6 +368,9 @@ DocumentNode Study::base() const { return *entry_of(document_.root(), "base"); }
 
 Result<DocumentNode> Study::file_at(const DocumentNode& path) {
   std::string file(path.text());
+  if (file.empty() || file == "-") {
+    return input_error(path.position(), "expected the name of a file");
+  }
   const auto beside = std::filesystem::path(document_.file()).parent_path() / file;
   std::error_code error;
   if (std::filesystem::is_regular_file(beside, error)) file = beside.string();

@@ -114,7 +114,7 @@ TEST(Study, AnErrorInACellIsWhereTheUserWroteIt) {
   const auto rate = entry_of(document->root(), "failures_per_1000_node_days");
   const Result<double> number = read_number(*rate);
   ASSERT_FALSE(number) << "a quoted number is text";
-  EXPECT_EQ(text.located(number.error()).text(), "s.yaml:14:12: expected a number, found \"3\"");
+  EXPECT_EQ(text.located(number.error()).text(), "s.yaml:15:12: expected a number, found \"3\"");
 }
 
 TEST(Study, PathsReachIntoListsAndAddWhatIsMissing) {
@@ -135,24 +135,27 @@ TEST(Study, PathsReachIntoListsAndAddWhatIsMissing) {
     const auto wrong = sound(with(spares(), "failures.failures_per_1000_node_days", path));
     const Result<Study::CellFiles> refused = wrong->cell({0, 0});
     ASSERT_FALSE(refused) << path;
-    EXPECT_EQ(refused.error().text(), "s.yaml:13:11: " + std::string(message));
+    EXPECT_EQ(refused.error().text(), "s.yaml:14:11: " + std::string(message));
   }
 }
 
 TEST(Study, NamesTheLineAndTheNearestNameOfWhatIsWrong) {
   const std::string text = spares();
   EXPECT_TRUE(refusal(with(text, "makespan", "makspan"))
-                  .starts_with("s.yaml:19:3: no figure \"makspan\", did you mean \"makespan\"?"));
+                  .starts_with("s.yaml:20:3: no figure \"makspan\", did you mean \"makespan\"?"));
   EXPECT_EQ(refusal(with(text, "x: spares, series", "x: spears, series")),
-            "s.yaml:17:3: no axis \"spears\", did you mean \"spares\"?");
+            "s.yaml:18:3: no axis \"spears\", did you mean \"spares\"?");
   EXPECT_EQ(refusal(with(text, "label: spare nodes", "lable: spare nodes")),
-            "s.yaml:10:3: unknown key \"lable\", did you mean \"label\"?");
+            "s.yaml:11:3: unknown key \"lable\", did you mean \"label\"?; known here: name, label, "
+            "option, values");
   EXPECT_EQ(refusal(with(text, "values: [0, 4]", "values: [0, 0]")),
-            "s.yaml:11:15: a second value \"0\"");
-  EXPECT_EQ(refusal(with(text, "seeds: 2", "seeds: 0")), "s.yaml:15:8: expected 1 to 1000 seeds");
-  EXPECT_EQ(refusal(with(text, "values: [0, 4]", "values: [none, 4]")), "s.yaml:18:3: axis");
+            "s.yaml:12:15: a second value \"0\"");
+  EXPECT_EQ(refusal(with(text, "seeds: 2", "seeds: 0")), "s.yaml:16:8: expected 1 to 1000 seeds");
+  EXPECT_TRUE(refusal(with(with(text, "values: [0, 4]", "values: [none, 4]"), "series: rate}",
+                           "series: rate, kind: lines}"))
+                  .starts_with("s.yaml:18:3: axis \"spares\" has no numbers"));
   EXPECT_EQ(refusal(with(text, "run: simulate", "run: plan")),
-            "s.yaml:15:8: nothing of a plan is random: leave out the seeds");
+            "s.yaml:16:8: nothing of a plan is random: leave out the seeds");
 }
 
 TEST(Study, ValuesOfOneUnitLieOnALine) {
@@ -212,7 +215,7 @@ TEST(Study, AnswersAreATableAPageJsonAndRows) {
   ASSERT_NE(study, nullptr);
   const StudyAnswers answers{*study, made_up(study->spec()), "orrery study s.yaml"};
   const std::string text = study_text(answers);
-  EXPECT_NE(text.find("0       3       50.5 % ± 6.4 %"), text.npos) << text;
+  EXPECT_NE(text.find("     0       3  50.5 % ± 6.353 %"), text.npos) << text;
   EXPECT_NE(text.find("spares 4, rate as new: 1 of 2 seeds: no \"room\""), text.npos) << text;
   const Json json = study_json(answers);
   EXPECT_EQ(json["points"].size(), 4u);

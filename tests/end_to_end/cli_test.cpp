@@ -586,4 +586,15 @@ TEST_F(Cli, SaysWhyAJobCanNeverRunAndWhatIsWrongInItsFile) {
   EXPECT_EQ(orrery(fleet + job + " --explain nobody").code, 2);
 }
 
+TEST_F(Cli, AStudyIsTheSameForEveryNumberOfWorkersAndAnErrorHasItsLine) {
+  const std::string text = R"({apiVersion: orrery/v1, kind: Study, name: s, run: simulate,
+base: {accelerators: "h100:16", generate: philly, jobs: 5}, show: [avg_jct], axes: [{name: )";
+  const std::string study = write("s.yaml", text + "policy, values: [fifo, sjf]}]}");
+  const Outcome one = orrery("study " + study + " --jobs 1 -o json");
+  EXPECT_EQ(nlohmann::json::parse(one.out)["points"].size(), 2u) << one.err;
+  EXPECT_EQ(one.out, orrery("study " + study + " --jobs 2 -o json").out);
+  const Outcome bad = orrery("study " + write("b.yaml", text + "spars, values: [1]}]}"));
+  EXPECT_NE(bad.err.find("b.yaml:2:91: unknown key \"spars\""), std::string::npos) << bad.err;
+}
+
 }  // namespace

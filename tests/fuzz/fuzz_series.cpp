@@ -1,8 +1,11 @@
-// tests/fuzz/fuzz_series.cpp - any text as a file of failures, of prices and of carbon: what is
-// read keeps its promises.
+// tests/fuzz/fuzz_series.cpp - any text as a file of failures, of prices, of carbon and as a study:
+// what is read keeps its promises.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "fleet/builder.hpp"
@@ -10,6 +13,7 @@
 #include "twin/failure_file.hpp"
 #include "twin/failure_model.hpp"
 #include "twin/series_csv.hpp"
+#include "twin/study_run.hpp"
 
 namespace orrery {
 namespace {
@@ -62,6 +66,24 @@ void draw_faults(const Document& document) {
   }
 }
 
+void ask_cells(Document document) {
+  const Result<std::unique_ptr<Study>> study = Study::read(std::move(document));
+  if (!study) {
+    ORRERY_ASSERT(study.error().where.line >= 1, "a refusal says where");
+    return;
+  }
+  const std::vector<StudyCell> cells = study_cells((*study)->spec());
+  for (const StudyCell& cell : {cells.front(), cells.back()}) {
+    const Result<Study::CellFiles> asked = (*study)->cell(cell.values);
+    if (!asked) continue;
+    const PatchedText& options = asked->options;
+    const Result<Document> read = Document::parse(options.text, "options");
+    ORRERY_ASSERT(!read || read->root().kind() == NodeKind::kMapping, "options are a mapping");
+    const auto lines = std::count(options.text.begin(), options.text.end(), '\n');
+    ORRERY_ASSERT(static_cast<std::size_t>(lines) == options.lines.size(), "a place for each line");
+  }
+}
+
 template <class Value>
 void play(const Result<CsvSeries<Value>>& series) {
   if (!series) {
@@ -87,8 +109,9 @@ void play(const Result<CsvSeries<Value>>& series) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  if (const Result<Document> document = Document::parse(text, "failures.yaml"); document) {
+  if (Result<Document> document = Document::parse(text, "failures.yaml"); document) {
     draw_faults(*document);
+    ask_cells(*std::move(document));
   }
   play(read_price_series(text, "price.csv"));
   play(read_carbon_series(text, "carbon.csv"));
