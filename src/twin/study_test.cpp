@@ -164,7 +164,9 @@ base: {model: llama-3.1-8b, accelerators: h100:64}
 axes:
 - {name: power_cap, values: [300 W, 0.5 kW]}
 - {name: precision, values: [bf16, fp8]}
-- {name: ratio, option: layout, values: [{label: "1:1", at: 1, value: tp=1}, {label: "1:99", at: 99, set: {layout: tp=2}}]}
+- name: ratio
+  option: layout
+  values: [{label: "1:1", at: 1, value: tp=1}, {label: "1:99", at: 99, set: {layout: tp=2}}]
 show: [step]
 )");
   ASSERT_NE(study, nullptr);
