@@ -128,7 +128,7 @@ double lost_share(Bench& bench, Duration restart, std::uint32_t spares) {
   Trace trace;
   TraceJob& job = trace.jobs.emplace_back();
   job.name = "pretrain";
-  job.run = Duration::hours(24 * 30);
+  job.run = Duration::hours(24) * 30;
   job.accelerators = 16'384;
   TraceJobOptions options;
   options.restart = restart;

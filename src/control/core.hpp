@@ -82,7 +82,7 @@ class Core {
   void on(const PlanReady& ready);
 
   void emit(Event event);
-  void act(Action action) { outcome_.actions.push_back(std::move(action)); }
+  void act(const Action& action) { outcome_.actions.push_back(action); }
   void refuse(std::string why);
 
   // Jobs (core_jobs.cpp).

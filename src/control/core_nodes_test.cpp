@@ -322,7 +322,7 @@ TEST(CoreNodes, ThatFailTooOftenAreLemons) {
     cluster.wait(Duration::hours(1));
   }
   EXPECT_FALSE(cluster.state().node(NodeId(1)).lemon);
-  cluster.wait(Duration::hours(24 * 30));
+  cluster.wait(Duration::hours(24) * 30);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(cluster.state().node(NodeId(1)).lemon);
     cluster.send(NodeFault{NodeId(1), FaultLayer::kHost, "ecc", false, false});
