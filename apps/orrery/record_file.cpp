@@ -38,6 +38,7 @@ void each_option(Json& json, Options& o, Visit&& visit) {
   visit(json, "rules", o.rules);
   visit(json, "information", o.information);
   visit(json, "failures", o.failures);
+  visit(json, "arrivals", o.arrivals);
   visit(json, "throughputs", o.throughputs);
   visit(json, "prices", o.prices);
   visit(json, "carbon", o.carbon);

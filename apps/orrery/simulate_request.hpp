@@ -33,6 +33,7 @@ struct SimulateOptions {
   std::string rules = "orrery";
   std::string information = "oracle";
   std::string failures = "none";
+  std::string arrivals;
   std::string throughputs;
   std::string prices;
   std::string carbon;
@@ -85,6 +86,7 @@ class SimulateRequest {
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const std::string& name);
+  [[nodiscard]] Status load_arrivals(const std::string& list);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
 
@@ -101,6 +103,7 @@ class SimulateRequest {
   ReplayRules rules_;
   Information information_ = Information::kOracle;
   std::optional<FailureSpec> failures_;
+  std::vector<Instant> arrivals_;
   std::optional<StepSeries<DollarsPerJoule>> electricity_;
   std::optional<StepSeries<GramsCo2PerJoule>> carbon_;
   std::vector<std::string> notes_;
