@@ -42,7 +42,8 @@ class World {
     ReplayRules rules;
     WorldTiming timing;
     PlanSource plans;
-    std::optional<FailureModel> failures;  ///< none: nothing ever breaks
+    std::optional<FailureModel> failures;  ///< none: nothing breaks by chance
+    std::vector<Fault> scripted;           ///< by time; those that come anyhow
   };
 
   /// A fault, and what it did to jobs.
@@ -134,7 +135,9 @@ class World {
   [[nodiscard]] static double done_of(const Run& run);
 
   // Faults (world_faults.cpp).
-  void draw_fault();
+  void await_fault();
+  /// The next by time, scripted or drawn.
+  [[nodiscard]] std::optional<Fault> take_fault();
   void strike(std::uint32_t index, const State& state, Instant now);
   void strike_node(NodeId node, std::uint32_t index, const State& state);
   void halt(JobId job, Instant now);
@@ -145,6 +148,8 @@ class World {
   Facts facts_;
   EventQueue<Event> queue_;
   std::vector<Felt> felt_;
+  std::optional<Fault> drawn_;         ///< by chance, not due yet
+  std::size_t scripted_ = 0;           ///< of Facts::scripted, how many have been taken
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
   std::vector<Run> runs_;              ///< by job
   std::vector<PlanKey> plans_;
