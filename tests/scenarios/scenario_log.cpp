@@ -11,7 +11,6 @@
 namespace orrery {
 namespace {
 
-/// "on 8 x h100" is said by the caller; this is how many.
 std::uint32_t devices_of(std::span<const PlacedGang> gangs) {
   std::uint32_t devices = 0;
   for (const PlacedGang& gang : gangs) devices += gang.allocation.devices();
@@ -132,8 +131,8 @@ void ScenarioLog::on(const NodeChanged& event) {
 }
 
 void ScenarioLog::on(const SpareSet& event) {
-  write("spare", "",
-        parts_.topology().node_name(event.node) + (event.spare ? ": kept back" : ": steps in"));
+  if (event.spare) return;
+  write("spare", "", parts_.topology().node_name(event.node) + ": steps in");
 }
 
 // A switch has many links, and all change at once.
