@@ -284,6 +284,7 @@ Result<std::vector<NodeId>> ScenarioParts::nodes_named(const std::string& name) 
   for (std::uint32_t i = 0; i < topology().domains().size(); ++i) {
     const Domain& domain = topology().domain(DomainId(i));
     if (topology().path(DomainId(i)) != name || !nodes.empty()) continue;
+    nodes.reserve(domain.nodes);
     for (std::uint32_t n = 0; n < domain.nodes; ++n) {
       nodes.push_back(NodeId(domain.first_node.value() + n));
     }
