@@ -50,11 +50,22 @@ std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> sto
   return gangs;
 }
 
+/// How much longer its work takes at another step.
+double slower(const Powered& gang, std::size_t step) {
+  return gang.ladder[gang.step].throughput / gang.ladder[step].throughput;
+}
+
 }  // namespace
 
-void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step) {
+// What is left of it takes `slower` times as long.
+void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step,
+                     double slower) {
   const RunningJob& job = s_.running[running];
   GangTerms terms = job.terms[gang];
+  if (terms.length && job.expected_end != Instant::max()) {
+    const double left = std::max((job.expected_end - s_.now).count_seconds(), 0.0);
+    terms.length = Duration::from_seconds(left * slower);
+  }
   power_->remove(draws_of_gang(power_->tree(), job.gangs[gang], terms.draw));
   terms.clock = step.clock;
   terms.draw = step.each;
@@ -63,11 +74,18 @@ void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep&
 }
 
 // A cap that fell below the planned draw is met at once: clocks first, then the least worth stops.
+// Whoever is stopping already makes room.
 void Pass::relieve_power() {
   if (!power_) return;
+  PowerBudget staying = *power_;
+  for (const RunningJob& job : s_.running) {
+    for (std::size_t g = 0; job.stopping && g < job.gangs.size(); ++g) {
+      staying.remove(draws_of_gang(staying.tree(), job.gangs[g], job.terms[g].draw));
+    }
+  }
   bool above = false;
   for (std::uint32_t d = 0; d < s_.fleet.topology().power_domains().size() && !above; ++d) {
-    above = power_->excess(*s_.caps, PowerDomainId(d)) > 0;
+    above = staying.excess(*s_.caps, PowerDomainId(d)) > 0;
   }
   if (!above) return;
   const std::vector<Powered> gangs = powered_gangs(s_, stopped_);
@@ -81,11 +99,11 @@ void Pass::relieve_power() {
                      .stop_loss = lost_device_seconds(job) / policy_.horizon.value(),
                      .preemptible = job.request->preemptible});
   }
-  for (const PowerChange& change : relieve(*power_, *s_.caps, asked).changes) {
+  for (const PowerChange& change : relieve(staying, *s_.caps, asked).changes) {
     const Powered& gang = gangs[change.gang];
     const RunningJob& job = s_.running[gang.running];
     if (change.step) {
-      set_clock(gang.running, gang.gang, gang.ladder[*change.step]);
+      set_clock(gang.running, gang.gang, gang.ladder[*change.step], slower(gang, *change.step));
     } else if (stopped_[gang.running] == 0) {
       stopped_[gang.running] = 1;
       result_.decisions.emplace_back(PreemptJob{job.id, JobId(), lost_device_seconds(job)});
@@ -106,7 +124,8 @@ void Pass::raise_clocks() {
     PowerBudget without = *power_;
     without.remove(draws_of_gang(without.tree(), job.gangs[gang.gang], job.terms[gang.gang].draw));
     const auto step = clock_for(without, *s_.caps, {.nodes = gang.nodes, .ladder = gang.ladder});
-    if (step && *step < gang.step) set_clock(gang.running, gang.gang, gang.ladder[*step]);
+    if (step && *step < gang.step)
+      set_clock(gang.running, gang.gang, gang.ladder[*step], slower(gang, *step));
   }
 }
 

@@ -23,7 +23,7 @@ Duration scaled(Duration time, double factor) {
 
 World::World(const Topology& topology, Facts facts)
     : topology_(&topology), facts_(std::move(facts)), book_(facts_.plans) {
-  draw_fault();
+  await_fault();
 }
 
 void World::add(const TrueJob& job) {
@@ -51,6 +51,10 @@ void World::carry_out(const Action& action, const State& state, Instant now) {
   } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
     const auto needs = repair_.find(repair->node);
     const Duration time = needs == repair_.end() ? Duration() : needs->second;
+    if (time == Duration::max()) {  // for want of parts
+      repair_.erase(needs);
+      return;
+    }
     queue_.push(now + time, kThen, {.kind = Kind::kRepaired, .node = repair->node});
   }
 }
@@ -208,7 +212,7 @@ std::optional<Input> World::step(const State& state) {
       return std::nullopt;
     case Kind::kFault:
       strike(event.index, state, now);
-      draw_fault();
+      await_fault();
       return std::nullopt;
     case Kind::kKnown:
       return known(event, now);

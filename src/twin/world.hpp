@@ -44,7 +44,9 @@ class World {
     ReplayRules rules;
     WorldTiming timing;
     PlanSource plans;
-    std::optional<FailureModel> failures = std::nullopt;  ///< none: nothing ever breaks
+    std::optional<FailureModel> failures = std::nullopt;  ///< none: nothing breaks by chance
+    /// Faults that come anyhow, by time.
+    std::vector<Fault> scripted = {};
     /// With it jobs take links and storage from each other; none: nobody hinders anybody.
     const Calibration* calibration = nullptr;
     /// By node, when it is delivered (twin/arrivals.hpp); empty: all are there.
@@ -167,7 +169,9 @@ class World {
   [[nodiscard]] bool last_copy(Run& run, JobId job, const State& state, Instant now);
 
   // Faults (world_faults.cpp).
-  void draw_fault();
+  void await_fault();
+  /// The next by time, scripted or drawn.
+  [[nodiscard]] std::optional<Fault> take_fault();
   [[nodiscard]] bool is_there(NodeId node, Instant at) const {
     return facts_.arrivals.empty() || facts_.arrivals[node.value()] <= at;
   }
@@ -182,6 +186,8 @@ class World {
   PlanBook book_;
   EventQueue<Event> queue_;
   std::vector<Felt> felt_;
+  std::optional<Fault> drawn_;         ///< by chance, not due yet
+  std::size_t scripted_ = 0;           ///< of Facts::scripted, how many have been taken
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
   std::vector<Run> runs_;              ///< by job
   std::vector<PlanKey> plans_;

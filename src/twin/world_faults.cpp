@@ -1,5 +1,6 @@
 // Things that break, what they do to jobs, and what control gets to know of it and when.
 #include <algorithm>
+#include <utility>
 
 #include "twin/world.hpp"
 
@@ -69,9 +70,15 @@ std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& sco
 
 }  // namespace
 
-void World::draw_fault() {
-  if (!facts_.failures) return;
-  const std::optional<Fault> fault = facts_.failures->next(Instant::max());
+std::optional<Fault> World::take_fault() {
+  if (facts_.failures && !drawn_) drawn_ = facts_.failures->next(Instant::max());
+  const bool scripted = scripted_ < facts_.scripted.size() &&
+                        (!drawn_ || facts_.scripted[scripted_].at <= drawn_->at);
+  return scripted ? facts_.scripted[scripted_++] : std::exchange(drawn_, std::nullopt);
+}
+
+void World::await_fault() {
+  const std::optional<Fault> fault = take_fault();
   if (!fault) return;
   felt_.push_back({*fault, 0});
   queue_.push(fault->at, kFaultRank,
