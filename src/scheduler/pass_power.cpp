@@ -34,13 +34,17 @@ std::size_t nearest_step(std::span<const ClockStep> ladder, double clock) {
   return best;
 }
 
-/// Gangs whose clocks can be set, each with its ladder.
-std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> stopped) {
+enum class Clocks { kAny, kLowered };
+
+/// Gangs whose clocks can be set, each with its ladder. A ladder is dear, and few run slowed.
+std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> stopped,
+                                   Clocks clocks) {
   std::vector<Powered> gangs;
   for (std::uint32_t i = 0; i < s.running.size(); ++i) {
     const RunningJob& job = s.running[i];
     if (stopped[i] != 0 || job.stopping) continue;
     for (std::uint32_t g = 0; g < job.gangs.size(); ++g) {
+      if (clocks == Clocks::kLowered && job.terms[g].clock >= 1) continue;
       std::vector<ClockStep> ladder = ladder_of(s, *job.request, job.gangs[g]);
       if (ladder.empty()) continue;
       const std::size_t step = nearest_step(ladder, job.terms[g].clock);
@@ -88,7 +92,7 @@ void Pass::relieve_power() {
     above = staying.excess(*s_.caps, PowerDomainId(d)) > 0;
   }
   if (!above) return;
-  const std::vector<Powered> gangs = powered_gangs(s_, stopped_);
+  const std::vector<Powered> gangs = powered_gangs(s_, stopped_, Clocks::kAny);
   std::vector<RunningGang> asked;
   for (const Powered& gang : gangs) {
     const RunningJob& job = s_.running[gang.running];
@@ -118,7 +122,7 @@ void Pass::raise_clocks() {
       result_.decisions.begin(), result_.decisions.end(),
       [](const Decision& decision) { return std::holds_alternative<SetClock>(decision); });
   if (!power_ || slowed) return;
-  for (const Powered& gang : powered_gangs(s_, stopped_)) {
+  for (const Powered& gang : powered_gangs(s_, stopped_, Clocks::kLowered)) {
     if (gang.step == 0) continue;
     const RunningJob& job = s_.running[gang.running];
     PowerBudget without = *power_;
