@@ -1,9 +1,13 @@
 // bench/bench_twin.cpp - how fast virtual time passes, and what failures leave of a large job.
 //
-//   bench_twin [--traces DIR]     DIR holds train/philly_12vc.csv.gz
+//   bench_twin [--traces DIR] [--only NAME]
+//
+//   DIR holds train/philly_12vc.csv.gz; NAME is fifo, day, year, million or large-job.
 //
 // Simulation alone: from the first input to the last event, without reading the trace. Peers are
 // limits: real time itself, and the closed form of the effective training time.
+#include <sys/resource.h>
+
 #include <string_view>
 
 #include "bench/figure.hpp"
@@ -99,7 +103,18 @@ void bench_fifo(Bench& bench, const std::string& traces) {
        "events", std::nullopt, "", std::nullopt});
 }
 
-void bench_default_policy(Bench& bench) {
+/// What passes cost on average, with all events between them.
+void print_passes(const Timed& timed, std::string_view what) {
+  const Core::PassCounts& passes = timed.run.summary.passes;
+  const auto count = static_cast<double>(passes.incremental + passes.full);
+  print_figure({"twin",
+                fmt::format("mean pass of {}, with all events between: {} incremental, {} full",
+                            what, passes.incremental, passes.full),
+                timed.seconds * 1e6 / count, "us", 100.0, "", std::nullopt});
+}
+
+/// A busy day of short jobs; then the long ones run on.
+void bench_day(Bench& bench) {
   const auto cluster = bench.cluster({{"h100", 50'000}, {"h200", 50'000}});
   TraceShape shape{.style = TraceStyle::kAcme, .accelerators = 100'000, .utilisation = 0.8};
   shape.span = Duration::hours(24);
@@ -115,11 +130,75 @@ void bench_default_policy(Bench& bench) {
                 fmt::format("default policy, 12,500 nodes, {} jobs, failures: {:.0f} virtual days",
                             timed.run.summary.jobs, makespan / 86400),
                 timed.seconds, "s", makespan / kTimesRealTime, "real time", makespan});
-  print_figure({"twin", "mean pass of it, with all events between",
-                timed.seconds * 1e6 /
-                    static_cast<double>(timed.run.summary.passes.incremental +
-                                        timed.run.summary.passes.full),
-                "us", 100.0, "", std::nullopt});
+  print_passes(timed, "it");
+}
+
+/// 200,000 jobs over a year of 100,000 accelerators. Jobs of the published sizes would leave such a
+/// fleet idle, so they are `wider` and `longer` than drawn: whole nodes, days in place of hours.
+Trace year_trace(std::uint32_t accelerators) {
+  constexpr std::uint32_t kJobs = 200'000;
+  constexpr std::uint32_t kWider = 8;
+  constexpr double kLoad = 0.8;
+  TraceShape shape{.style = TraceStyle::kAcme, .accelerators = accelerators / kWider};
+  shape.utilisation = kLoad;
+  shape.jobs = kJobs;
+  Trace trace = generate_trace(shape, 1);
+  const Instant first = trace.first_submit();
+  const Duration span = trace.jobs.back().submit - first;
+  const double longer = Duration::hours(24 * 365).count_seconds() / span.count_seconds();
+  const auto stretch = [longer](Duration time) {
+    return Duration::from_seconds(time.count_seconds() * longer);
+  };
+  for (TraceJob& job : trace.jobs) {
+    job.submit = first + stretch(job.submit - first);
+    job.run = stretch(job.run);
+    job.accelerators *= kWider;
+  }
+  return trace;
+}
+
+void bench_year(Bench& bench) {
+  const auto cluster = bench.cluster({{"h100", 50'000}, {"h200", 50'000}});
+  const FailureSpec failures = *or_stop(bench.catalog().require<FailureSpec>("rsc1"));
+  TraceJobOptions options;
+  options.restart = Duration::seconds(60);
+  const Timed timed = play(*cluster, year_trace(100'000), options,
+                           {.policy = "hardware-aware", .rules = "orrery", .failures = failures});
+  const SimulationSummary& summary = timed.run.summary;
+  print_figure(
+      {"twin",
+       fmt::format("default policy, 12,500 nodes, {} jobs in a year, {} jobs hit by faults, {:.0f} "
+                   "% in use, {} events",
+                   summary.jobs, summary.faults, 100 * summary.utilization, summary.events),
+       timed.seconds, "s", 60, "real time", summary.makespan_s});
+  print_passes(timed, "the year");
+}
+
+/// The largest fleet: filled by gangs of all sizes, an hour later empty again.
+void bench_million(Bench& bench) {
+  constexpr std::uint32_t kAccelerators = 1'048'576;
+  const auto cluster = bench.cluster({{"h100", kAccelerators}});
+  Trace trace;
+  std::uint32_t left = kAccelerators;
+  for (std::uint32_t i = 0; left > 0; ++i) {
+    TraceJob& job = trace.jobs.emplace_back();
+    job.name = fmt::format("job-{}", i);
+    job.submit = Instant() + Duration::milliseconds(10) * i;
+    job.run = Duration::hours(1);
+    job.accelerators = std::min<std::uint32_t>(left, 1U << (i % 13));
+    left -= job.accelerators;
+  }
+  const FailureSpec failures = *or_stop(bench.catalog().require<FailureSpec>("rsc1"));
+  const Timed timed = play(*cluster, trace, {}, {.policy = "hardware-aware", .failures = failures});
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  constexpr double kKibInGib = 1024.0 * 1024.0;
+  print_figure({"twin",
+                fmt::format("131,072 nodes filled by {} gangs: memory of the process",
+                            timed.run.summary.jobs),
+                static_cast<double>(used.ru_maxrss) / kKibInGib, "GiB", 16, "", std::nullopt});
+  print_figure({"twin", "time of it", timed.seconds, "s", std::nullopt, "real time",
+                timed.run.summary.makespan_s});
 }
 
 /// One minus the effective training time ratio of a month of work on 16,384 accelerators.
@@ -128,7 +207,7 @@ double lost_share(Bench& bench, Duration restart, std::uint32_t spares) {
   Trace trace;
   TraceJob& job = trace.jobs.emplace_back();
   job.name = "pretrain";
-  job.run = Duration::hours(24 * 30);
+  job.run = Duration::hours(24) * 30;
   job.accelerators = 16'384;
   TraceJobOptions options;
   options.restart = restart;
@@ -160,13 +239,18 @@ void bench_large_job(Bench& bench) {
 
 int run(int argc, char** argv) {
   std::string traces;
+  std::string_view only;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--traces") traces = argv[i + 1];
+    if (std::string_view(argv[i]) == "--only") only = argv[i + 1];
   }
   Bench bench;
-  bench_fifo(bench, traces);
-  bench_default_policy(bench);
-  bench_large_job(bench);
+  const auto wanted = [only](std::string_view name) { return only.empty() || only == name; };
+  if (wanted("fifo")) bench_fifo(bench, traces);
+  if (wanted("day")) bench_day(bench);
+  if (wanted("year")) bench_year(bench);
+  if (wanted("large-job")) bench_large_job(bench);
+  if (wanted("million")) bench_million(bench);
   return 0;
 }
 

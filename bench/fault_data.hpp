@@ -82,7 +82,7 @@ inline std::optional<FaultRecord> read_infinitehbd(const std::string& folder) {
   }
   std::stable_sort(faults.begin(), faults.end(),
                    [](const auto& a, const auto& b) { return a.first.at < b.first.at; });
-  FaultRecord record{.faults = {}, .kinds = {}, .units = 400, .length = Duration::hours(348 * 24)};
+  FaultRecord record{.faults = {}, .kinds = {}, .units = 400, .length = Duration::hours(24) * 348};
   for (const auto& [fault, kind] : faults) record.add(fault, kind);
   return record;
 }

@@ -80,7 +80,7 @@ FailureSpec fit(const FaultRecord& record) {
 
 // What the model draws in `length`, as it would be recorded: a fault begins where it is known.
 FaultRecord drawn(const Topology& topology, const FailureSpec& spec, std::uint64_t seed) {
-  FaultRecord record{.units = topology.node_count(), .length = Duration::hours(348 * 24)};
+  FaultRecord record{.units = topology.node_count(), .length = Duration::hours(24) * 348};
   FailureModel model = must(FailureModel::make(topology, spec, {.seed = seed}));
   const Instant end = Instant() + record.length;
   while (const std::optional<Fault> fault = model.next(end)) {

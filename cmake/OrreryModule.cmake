@@ -54,48 +54,71 @@ function(orrery_module name)
   add_library(orrery_${name} STATIC ${sources})
   target_include_directories(orrery_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(orrery_${name} PUBLIC ${libraries})
-  orrery_precompile(orrery_${name})
+  set(level base)
+  if(name STREQUAL "scheduler" OR "scheduler" IN_LIST arg_DEPS)
+    set(level core)
+  endif()
+  orrery_precompile(orrery_${name} ${level})
   if(ORRERY_TESTS)
-    orrery_module_tests(${name} "${tests}")
+    orrery_module_tests(${name} "${tests}" ${level})
   endif()
 endfunction()
 
-# orrery_precompile(TARGET)
+# orrery_precompile(TARGET LEVEL)
 #
-# With ORRERY_PRECOMPILE, gives a library or program what most sources include, read once: the library
-# of the lowest module compiles cmake/precompiled.hpp, the others use what it made.
-function(orrery_precompile target)
-  if(ORRERY_PRECOMPILE AND target STREQUAL "orrery_base")
-    target_precompile_headers(${target} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp)
-  elseif(ORRERY_PRECOMPILE)
-    target_precompile_headers(${target} REUSE_FROM orrery_base)
+# With ORRERY_PRECOMPILE, gives a library or program what most sources of its level include, read once:
+# `base` is cmake/precompiled.hpp, compiled by the library of the lowest module; `core` adds
+# cmake/precompiled_core.hpp, for the modules from the scheduler up, compiled by the scheduler's.
+function(orrery_precompile target level)
+  if(NOT ORRERY_PRECOMPILE)
+    return()
   endif()
+  set(owner_of_base orrery_base)
+  set(owner_of_core orrery_scheduler)
+  if(target STREQUAL owner_of_${level})
+    orrery_precompiled_headers(headers ${level})
+    target_precompile_headers(${target} PRIVATE ${headers})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner_of_${level}})
+  endif()
+endfunction()
+
+function(orrery_precompiled_headers variable level)
+  set(headers ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp)
+  if(level STREQUAL "core")
+    list(APPEND headers ${CMAKE_SOURCE_DIR}/cmake/precompiled_core.hpp)
+  endif()
+  set(${variable} ${headers} PARENT_SCOPE)
 endfunction()
 
 # The same for a test program, with gtest. No test program owns what is precompiled: the others
 # would have to wait for it.
-function(orrery_precompile_test target)
+function(orrery_precompile_test target level)
   if(NOT ORRERY_PRECOMPILE)
     return()
   endif()
-  if(NOT TARGET orrery_precompiled_tests)
-    set(empty ${CMAKE_BINARY_DIR}/generated/precompiled_tests.cpp)
+  set(owner orrery_precompiled_tests_${level})
+  if(NOT TARGET ${owner})
+    set(empty ${CMAKE_BINARY_DIR}/generated/precompiled_tests_${level}.cpp)
     file(GENERATE OUTPUT ${empty} CONTENT "")
-    add_library(orrery_precompiled_tests OBJECT ${empty})
-    target_link_libraries(orrery_precompiled_tests PRIVATE orrery_base GTest::gtest)
-    target_precompile_headers(orrery_precompiled_tests PRIVATE
-      ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp <gtest/gtest.h>)
+    add_library(${owner} OBJECT ${empty})
+    set(highest_of_base orrery_base)
+    set(highest_of_core orrery_control)
+    target_link_libraries(${owner} PRIVATE ${highest_of_${level}} GTest::gtest)
+    orrery_precompiled_headers(headers ${level})
+    target_precompile_headers(${owner} PRIVATE ${headers} <gtest/gtest.h>)
   endif()
-  target_precompile_headers(${target} REUSE_FROM orrery_precompiled_tests)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
-# orrery_tests(TARGET PREFIX)
+# orrery_tests(TARGET PREFIX LEVEL)
 #
-# Precompiles the headers of a gtest program and tells CTest of it twice: each test by its own name (label `single`), for a person who
-# picks some, and the whole as a few shards (label `shard`), because a process a test costs more than
-# most tests. A shard prints only what fails, so its output names the failing tests.
-function(orrery_tests target prefix)
-  orrery_precompile_test(${target})
+# Precompiles the headers of a gtest program (LEVEL as above) and tells CTest of it twice: each test by
+# its own name (label `single`), for a person who picks some, and the whole as a few shards (label
+# `shard`), because a process a test costs more than most tests. A shard prints only what fails, so its
+# output names the failing tests.
+function(orrery_tests target prefix level)
+  orrery_precompile_test(${target} ${level})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS single)
   set(shards 4)
@@ -119,7 +142,7 @@ function(orrery_keep_thread_tests variable)
   set(${variable} ${kept} PARENT_SCOPE)
 endfunction()
 
-function(orrery_module_tests name tests)
+function(orrery_module_tests name tests level)
   if(ORRERY_SANITIZE STREQUAL "thread")
     orrery_keep_thread_tests(tests)
   endif()
@@ -128,7 +151,7 @@ function(orrery_module_tests name tests)
     target_link_libraries(${name}_test PRIVATE orrery_${name} GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE
       ORRERY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    orrery_tests(${name}_test ${name}.)
+    orrery_tests(${name}_test ${name}. ${level})
   endif()
 
   set(main ${CMAKE_BINARY_DIR}/${name}_link_test_main.cpp)

@@ -12,7 +12,7 @@ struct Figure {
 }  // namespace
 
 const std::array<ServingTerm, 6>& serving_terms() {
-  static constexpr std::array<ServingTerm, 6> kTerms{{
+  static constexpr std::array<ServingTerm, 6> kServingTerms{{
       {"matmul", "matrix products beside the experts', prompts included", &StepTime::matmul},
       {"experts", "products of the routed experts, and reading their weights", &StepTime::experts},
       {"attention", "scores and values, and reading the cache", &StepTime::attention},
@@ -20,7 +20,7 @@ const std::array<ServingTerm, 6>& serving_terms() {
       {"collective", "exchanges between the devices of an instance", &StepTime::collective},
       {"host", "scheduling, sampling and answering on the host", &StepTime::host},
   }};
-  return kTerms;
+  return kServingTerms;
 }
 
 void add_serving_figures(Json& json, const ServingPrediction& prediction,

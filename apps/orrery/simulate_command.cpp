@@ -113,20 +113,8 @@ Status run_simulate(const CommandOptions& options, const SimulateOptions& asked)
   return {};
 }
 
-}  // namespace
-
-void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<SimulateOptions>();
-  CLI::App& verb = *app.add_subcommand(
-      "simulate", "play a trace of jobs on a fleet, in virtual time, under one or more policies");
-  verb.footer(
-      "Examples:\n"
-      "  orrery simulate --accelerators h100:512 --generate philly --span \"7 days\"\n"
-      "  orrery simulate --fleet fleet.yaml --trace jobs.csv:philly --policy fifo,easy,capacity "
-      "--out results\n"
-      "  orrery simulate --accelerators v100:64 --trace philly.csv --format philly --where "
-      "cluster=6c71a0\n    --from 2017-10-01T00:00:00 --to 2017-10-14T23:59:59 --rules helios "
-      "--policy fifo -o json");
+/// What runs, and on what.
+void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& asked) {
   SimulateOptions& a = *asked;
   verb.add_option("--fleet", a.fleet, "a fleet spec");
   verb.add_option("--accelerators", a.accelerators, "TYPE:N[,TYPE:N..] in usual nodes");
@@ -147,6 +135,10 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   verb.add_flag_callback(
       "--map", [asked] { asked->map = SimulateOptions::Flag::kYes; },
       "give jobs a model, a kind and a range of sizes by the committed mapping");
+}
+
+/// Who decides, what goes wrong, and what comes of it.
+void add_world_options(CLI::App& verb, SimulateOptions& a) {
   verb.add_option("--tenants", a.tenants, "a file of tenants");
   verb.add_option("--policy", a.policies, "NAME[:key=value,..] or a file; several by commas")
       ->capture_default_str();
@@ -161,6 +153,9 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   verb.add_option("--failures", a.failures,
                   "llama3, rsc1, rsc2, all-causes, measured, infinitehbd, none, or a file")
       ->capture_default_str();
+  verb.add_option(
+      "--arrivals", a.arrivals,
+      "nodes not there yet, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
   verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
   verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
   verb.add_option("--checkpoint-cost", a.checkpoint_cost, "of one checkpoint: \"20 s\"");
@@ -173,6 +168,24 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   verb.add_option("--out", a.out, "directory for jobs-POLICY.csv, summary.json, report.html");
   verb.add_option("--record", a.record, "directory for inputs and events, for `orrery replay`");
   verb.add_option("--explain", a.explain, "JOB: tells what became of it and why it waited");
+}
+
+}  // namespace
+
+void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<SimulateOptions>();
+  CLI::App& verb = *app.add_subcommand(
+      "simulate", "play a trace of jobs on a fleet, in virtual time, under one or more policies");
+  verb.footer(
+      "Examples:\n"
+      "  orrery simulate --accelerators h100:512 --generate philly --span \"7 days\"\n"
+      "  orrery simulate --fleet fleet.yaml --trace jobs.csv:philly --policy fifo,easy,capacity "
+      "--out results\n"
+      "  orrery simulate --accelerators v100:64 --trace philly.csv --format philly --where "
+      "cluster=6c71a0\n    --from 2017-10-01T00:00:00 --to 2017-10-14T23:59:59 --rules helios "
+      "--policy fifo -o json");
+  add_work_options(verb, asked);
+  add_world_options(verb, *asked);
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return run_simulate(options, *asked); };
   });

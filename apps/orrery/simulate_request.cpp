@@ -10,6 +10,7 @@
 #include "base/gzip.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "fleet/spec.hpp"
+#include "twin/arrivals.hpp"
 #include "twin/failure_file.hpp"
 #include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
@@ -253,8 +254,35 @@ Status SimulateRequest::load_failures(const SimulateOptions& asked) {
   return {};
 }
 
+// "mi300x:180 days:90 days,h100:never"
+Status SimulateRequest::load_arrivals(const std::string& list) {
+  if (list.empty()) return {};
+  std::vector<Delivery> deliveries;
+  for (const std::string& piece : pieces(list)) {
+    const std::size_t colon = std::min(piece.find(':'), piece.size());
+    const std::string name = piece.substr(0, colon);
+    const Result<const Accelerator*> known = catalog_.require<Accelerator>(name);
+    if (!known) return wrong("arrivals", known.error().message);
+    const std::optional<FleetTypeId> type = cluster_->topology().find_type((*known)->id);
+    if (!type) return wrong("arrivals", fmt::format("no {} in this fleet", (*known)->id));
+    Delivery& delivery = deliveries.emplace_back(Delivery{*type, Duration::max(), {}});
+    const std::string times = piece.substr(std::min(colon + 1, piece.size()));
+    if (times == "never") continue;
+    const std::size_t second = std::min(times.find(':'), times.size());
+    Result<Seconds> after = quantity_option<Seconds>("arrivals", times.substr(0, second));
+    if (!after) return forward_error(after);
+    delivery.after = Duration::from_seconds(after->value());
+    if (second == times.size()) continue;
+    Result<Seconds> over = quantity_option<Seconds>("arrivals", times.substr(second + 1));
+    if (!over) return forward_error(over);
+    delivery.over = Duration::from_seconds(over->value());
+  }
+  arrivals_ = arrivals_of(cluster_->topology(), deliveries, begin_);
+  return {};
+}
+
 Status SimulateRequest::load_series(const SimulateOptions& asked) {
-  const Duration year = Duration::hours(366 * 24);
+  const Duration year = Duration::hours(24) * 366;
   if (!asked.prices.empty()) {
     Result<std::string> text = read_maybe_gzip(asked.files.path(asked.prices));
     if (!text) return forward_error(text);
@@ -281,6 +309,7 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   options.rules = rules_;
   options.information = information_;
   options.seed = seed_;
+  options.plans = [this](const PlanKey& key) { return cluster_->plan(key); };
   for (const auto& [name, text, target] :
        {std::tuple{"restart", &asked.restart, &options.restart},
         std::tuple{"checkpoint-cost", &asked.checkpoint_cost, &options.checkpoint_cost},
@@ -338,6 +367,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
     r.until_ = *until;
   }
   if (Status status = r.load_series(asked); !status) return forward_error(status);
+  if (Status status = r.load_arrivals(asked.arrivals); !status) return forward_error(status);
   if (Status status = r.make_jobs(asked); !status) return forward_error(status);
   return request;
 }
@@ -354,6 +384,7 @@ PolicyRunInputs SimulateRequest::inputs(const NamedRun& run) {
   in.begin = begin_;
   in.until = until_;
   in.spares = spares_;
+  in.arrivals = arrivals_;
   in.electricity = electricity_ ? &*electricity_ : nullptr;
   in.carbon = carbon_ ? &*carbon_ : nullptr;
   return in;

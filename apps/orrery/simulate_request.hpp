@@ -34,6 +34,7 @@ struct SimulateOptions {
   std::string rules = "orrery";
   std::string information = "oracle";
   std::string failures = "none";
+  std::string arrivals;
   std::string throughputs;
   std::string prices;
   std::string carbon;
@@ -80,6 +81,7 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("information", o.information);
   visitor.optional("seed", o.seed);
   visitor.optional("failures", o.failures);
+  visitor.optional("arrivals", o.arrivals);
   visitor.optional("spares", o.spares);
   visitor.optional("restart", o.restart);
   visitor.optional("checkpoint_cost", o.checkpoint_cost);
@@ -125,6 +127,7 @@ class SimulateRequest {
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const SimulateOptions& asked);
+  [[nodiscard]] Status load_arrivals(const std::string& list);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
 
@@ -141,6 +144,7 @@ class SimulateRequest {
   ReplayRules rules_;
   Information information_ = Information::kOracle;
   std::optional<FailureSpec> failures_;
+  std::vector<Instant> arrivals_;
   std::optional<StepSeries<DollarsPerJoule>> electricity_;
   std::optional<StepSeries<GramsCo2PerJoule>> carbon_;
   std::vector<std::string> notes_;

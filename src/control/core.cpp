@@ -30,8 +30,9 @@ void Core::resume() {
     if (state_.job(id).waiting_for == 0) timers_.insert({state_.job(id).not_before, id});
   }
   for (const RunningJob& run : state_.running()) {
-    if (run.request->time_limit && state_.job(run.id).up) {
-      timers_.insert({run.started + *run.request->time_limit, run.id});
+    const Job& job = state_.job(run.id);
+    if (run.request->time_limit && job.phase == JobPhase::kRunning) {
+      timers_.insert({job.since + *run.request->time_limit, run.id});
     }
   }
   for (const auto& [window, plan] : state_.maintenance()) {

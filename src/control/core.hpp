@@ -55,7 +55,9 @@ class Core {
   };
   [[nodiscard]] const PassCounts& passes() const { return passes_; }
   /// Why a job still waits, as the last pass saw it.
-  [[nodiscard]] std::span<const StillWaits> still_waiting() const { return still_waiting_; }
+  [[nodiscard]] std::span<const StillWaits> still_waiting() const { return last_.waiting; }
+  /// What the last pass decided, with the prices and gains that events do not keep.
+  [[nodiscard]] std::span<const Decision> decisions() const { return last_.decisions; }
 
  private:
   void on(const SubmitJob& command);
@@ -82,7 +84,7 @@ class Core {
   void on(const PlanReady& ready);
 
   void emit(Event event);
-  void act(Action action) { outcome_.actions.push_back(std::move(action)); }
+  void act(const Action& action) { outcome_.actions.push_back(action); }
   void refuse(std::string why);
 
   // Jobs (core_jobs.cpp).
@@ -101,6 +103,8 @@ class Core {
   // Nodes (core_nodes.cpp).
   void drain(const DrainNode& command);
   void keep_maintenance();
+  void end_drain(NodeId node);
+  void come_back(NodeId node);
   void lose(NodeId node, const Blame& blame);
   void lose_part(JobId id, NodeId node, const Blame& blame);
   [[nodiscard]] bool shrink_away(JobId id, NodeId node, const Blame& blame);
@@ -113,7 +117,8 @@ class Core {
 
   // Passes (core_passes.cpp).
   [[nodiscard]] bool changed() const;
-  [[nodiscard]] bool full_due(Instant now) const;
+  /// When a full pass is due; max: not as things are.
+  [[nodiscard]] Instant next_full() const;
   [[nodiscard]] Instant next_pass() const;
   void run_pass();
   void carry_out(PassResult& result);
@@ -144,8 +149,9 @@ class Core {
   std::set<PlanKey> plans_asked_;
   std::set<NodeId> emptying_;  ///< draining or quarantined, with work still on them
   std::map<JobId, std::vector<PlacedGang>> places_;  ///< of infrastructure stops, to start again at
-  std::vector<StillWaits> still_waiting_;
+  PassResult last_;                                  ///< of the last pass
   Seen seen_;
+  Changes seen_full_;         ///< by the last full pass
   std::uint64_t queued_ = 0;  ///< jobs that entered the queue
   std::optional<Instant> last_pass_;
   std::optional<Instant> last_full_;

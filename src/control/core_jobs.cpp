@@ -52,8 +52,9 @@ void Core::on(const RanksUp& seen) {
   const bool awaited = holds_devices(job.phase) && job.phase != JobPhase::kStopping && !job.up;
   if (!awaited || seen.attempt != job.attempt || seen.epoch != job.epoch) return;
   emit(JobRunning{seen.job});
-  const RunningJob& run = state_.running(seen.job);
-  if (run.request->time_limit) timers_.insert({now_ + *run.request->time_limit, seen.job});
+  // Of the attempt, whatever epochs follow.
+  const std::optional<Duration> limit = state_.running(seen.job).request->time_limit;
+  if (limit && seen.epoch == 0) timers_.insert({now_ + *limit, seen.job});
 }
 
 void Core::on(const RanksEnded& seen) {

@@ -104,21 +104,44 @@ void Core::keep_maintenance() {
     const bool over = plan.to <= now_;
     for (const NodeId node : plan.nodes) {
       const NodeHealth health = state_.node(node).health;
-      const bool drained = health == NodeHealth::kDraining || health == NodeHealth::kDrained;
       const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
-      if (over && drained) on(ResumeNode{node});
+      if (over && state_.node(node).drain) end_drain(node);
       if (!over && working) drain({node, true, "maintenance"});
     }
     if (over) emit(MaintenanceSet{window, {}, plan.from, plan.to});
   }
 }
 
+// A node that is out for another reason, too, stays out for that one.
+void Core::end_drain(NodeId node) {
+  const NodeHealth health = state_.node(node).health;
+  emit(NodeChanged{node, NodeHealth::kReady, {}});
+  if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
+    emptying_.erase(node);
+  } else {
+    emit(NodeChanged{node, health, {}});
+  }
+}
+
+// It works again; whether it takes work is for whoever drains it.
+void Core::come_back(NodeId node) {
+  if (state_.node(node).health != NodeHealth::kJoining) {
+    emit(NodeChanged{node, NodeHealth::kJoining, {}});
+  }
+  if (state_.node(node).drain) {
+    drain({node, false, ""});
+  } else {
+    emit(NodeChanged{node, NodeHealth::kReady, {}});
+  }
+}
+
 void Core::on(const ResumeNode& command) {
   if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
-  emptying_.erase(command.node);
   if (state_.node(command.node).health == NodeHealth::kLost) {
+    if (state_.node(command.node).drain) return end_drain(command.node);
     return refuse("the node does not answer; it is ready again when it does");
   }
+  emptying_.erase(command.node);
   if (state_.node(command.node).health != NodeHealth::kReady) {
     emit(NodeChanged{command.node, NodeHealth::kReady, {}});
   }
@@ -150,12 +173,9 @@ void Core::on(const NodeJoined& seen) {
     emit(NodeBooted{seen.node, seen.boot});
   }
   const NodeHealth health = state_.node(seen.node).health;
-  if (health == NodeHealth::kLost || health == NodeHealth::kSuspect) {
-    emit(NodeChanged{seen.node, NodeHealth::kJoining, {}});
-  }
-  if (state_.node(seen.node).health == NodeHealth::kJoining) {
-    emit(NodeChanged{seen.node, NodeHealth::kReady, {}});
-  }
+  const bool away = health == NodeHealth::kLost || health == NodeHealth::kSuspect ||
+                    health == NodeHealth::kJoining;
+  if (away) come_back(seen.node);
 }
 
 void Core::on(const NodeHeard& seen) {
@@ -193,8 +213,7 @@ void Core::on(const NodeRepaired& seen) {
   const NodeHealth health = state_.node(seen.node).health;
   if (health != NodeHealth::kRepairing && health != NodeHealth::kQuarantined) return;
   emptying_.erase(seen.node);
-  emit(NodeChanged{seen.node, NodeHealth::kJoining, {}});
-  emit(NodeChanged{seen.node, NodeHealth::kReady, {}});
+  come_back(seen.node);
 }
 
 // --- What follows -------------------------------------------------------------------------------

@@ -165,6 +165,42 @@ TEST(CoreNodes, ThatDrainCanBeLost) {
   EXPECT_NE(cluster.nodes(id).front(), node);
 }
 
+TEST(CoreNodes, ThatAreLostOrBreakWhileTheyDrainAreDrainedWhenTheyComeBack) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(8));
+  const NodeId node = cluster.nodes(id).front();
+  cluster.send(DrainNode{node, false, "disk"});
+  cluster.send(lost(node));
+  EXPECT_EQ(cluster.health(node), NodeHealth::kLost);
+  cluster.send(NodeJoined{node, 5});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kDraining);
+  cluster.send(NodeFault{node, FaultLayer::kHost, "fan", true, true});
+  cluster.gone(id, {node});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kRepairing);
+  cluster.send(NodeRepaired{node});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kDrained);
+  cluster.send(ResumeNode{node});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
+  cluster.send(lost(node));
+  cluster.send(NodeJoined{node, 6});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
+}
+
+TEST(CoreNodes, ThatAreLostInAMaintenanceWindowAreReadyWhenTheyComeBackAfterIt) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(8));
+  const NodeId node = cluster.nodes(id).front();
+  const Instant from = cluster.now() + Duration::hours(1);
+  cluster.send(SetMaintenance{7, {node}, from, from + Duration::hours(1)});
+  cluster.wait(Duration::hours(1));
+  cluster.send(lost(node));
+  EXPECT_TRUE(cluster.state().node(node).drain);
+  cluster.wait(Duration::hours(1));
+  EXPECT_EQ(cluster.health(node), NodeHealth::kLost);
+  cluster.send(NodeJoined{node, 5});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
+}
+
 TEST(CoreNodes, WithAnotherBootHaveLostWhatRanThere) {
   ScriptedCluster cluster;
   const JobId id = cluster.run(cluster.job(8));
@@ -276,6 +312,21 @@ TEST(CoreResizes, DevicesThatAJobLeavesAreFreeWhenTheOldRanksAreGone) {
   EXPECT_EQ(cluster.nodes(id), std::vector{NodeId(3)});
 }
 
+TEST(CoreResizes, DoNotRenewATimeLimit) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.request.time_limit = Duration::minutes(10);
+  const JobId id = cluster.run(submission);
+  const NodeId other(cluster.nodes(id).front() == NodeId(3) ? 2 : 3);
+  cluster.wait(Duration::minutes(8));
+  cluster.decide({resized(cluster, id, {{other, 0xff}})});
+  cluster.wait(Duration::minutes(1));
+  cluster.up(id);
+  cluster.wait(Duration::minutes(1));
+  EXPECT_EQ(cluster.job(id).stop, StopReason::kTimeLimit);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStopping);
+}
+
 TEST(CoreResizes, MayOverlapWithWhatTheJobHas) {
   ScriptedCluster cluster;
   const JobId id = cluster.run(cluster.elastic_job(8, 16));
@@ -322,7 +373,7 @@ TEST(CoreNodes, ThatFailTooOftenAreLemons) {
     cluster.wait(Duration::hours(1));
   }
   EXPECT_FALSE(cluster.state().node(NodeId(1)).lemon);
-  cluster.wait(Duration::hours(24 * 30));
+  cluster.wait(Duration::hours(24) * 30);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(cluster.state().node(NodeId(1)).lemon);
     cluster.send(NodeFault{NodeId(1), FaultLayer::kHost, "ecc", false, false});

@@ -71,7 +71,7 @@ Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
 bool Core::changed() const {
   const Changes& now = state_.changes();
   if (now.limits != seen_.changes.limits) return true;
-  if (state_.waiting().empty()) return !still_waiting_.empty();
+  if (state_.waiting().empty()) return !last_.waiting.empty();
   return queued_ != seen_.queued || now.freed != seen_.changes.freed ||
          now.plans != seen_.changes.plans;
 }
@@ -82,30 +82,30 @@ Instant Core::next_pass() const {
   return *last_pass_ + span_of(state_.policy().pass_interval);
 }
 
-bool Core::full_due(Instant now) const {
+// Those who run may grow, move or go faster when something came free, though nobody waits.
+Instant Core::next_full() const {
   const Policy& policy = state_.policy();
-  if (!wants_full(policy) || policy.full_interval <= Seconds() || full_asked_) return false;
-  if (state_.waiting().empty() && state_.running().empty()) return false;
-  return !last_full_ || now >= *last_full_ + span_of(policy.full_interval);
+  const Changes& now = state_.changes();
+  const bool runs_on = !state_.running().empty() &&
+                       (now.freed != seen_full_.freed || now.limits != seen_full_.limits);
+  if (!wants_full(policy) || policy.full_interval <= Seconds() || full_asked_)
+    return Instant::max();
+  if (state_.waiting().empty() && !runs_on) return Instant::max();
+  return last_full_ ? std::max(now_, *last_full_ + span_of(policy.full_interval)) : now_;
 }
 
 Instant Core::wake() const {
   Instant next = timers_.empty() ? Instant::max() : timers_.begin()->at;
   if (changed()) next = std::min(next, std::max(now_, next_pass()));
-  const Policy& policy = state_.policy();
-  const bool full = wants_full(policy) && policy.full_interval > Seconds() && !full_asked_ &&
-                    !state_.waiting().empty();
-  if (full) {
-    next = std::min(next, last_full_ ? *last_full_ + span_of(policy.full_interval) : now_);
-  }
-  return next;
+  return std::min(next, next_full());
 }
 
 void Core::on(const Tick&) {
   fire_timers();
   if (changed() && now_ >= next_pass()) run_pass();
-  if (!full_due(now_)) return;
+  if (now_ < next_full()) return;
   last_full_ = now_;
+  seen_full_ = state_.changes();
   full_asked_ = true;
   emit(PassDone{PassKind::kFull});
   act(RunFullPass{state_.version()});
@@ -123,9 +123,8 @@ void Core::fire_timers() {
     if (job.phase == JobPhase::kHeld) {
       release_if_due(timer.job);
     } else if (job.phase == JobPhase::kRunning) {
-      const RunningJob& run = state_.running(timer.job);
-      const std::optional<Duration> limit = run.request->time_limit;
-      if (limit && run.started + *limit <= now_) stop(timer.job, StopReason::kTimeLimit, {});
+      const std::optional<Duration> limit = state_.running(timer.job).request->time_limit;
+      if (limit && job.since + *limit <= now_) stop(timer.job, StopReason::kTimeLimit, {});
     }
   }
 }
@@ -188,7 +187,7 @@ void Core::carry_out(PassResult& result) {
                     std::equal(slots.begin(), slots.end(), result.reservations.begin(), same);
   if (!kept) emit(SlotsReserved{std::move(result.reservations)});
   note_idle(result);
-  still_waiting_ = std::move(result.waiting);
+  last_ = std::move(result);
 }
 
 // Why a start no longer fits the present; empty: it does.
@@ -231,12 +230,16 @@ std::string Core::misfit(const ResizeJob& resize) const {
   }
   const FleetView view = state_.fleet().view();
   for (const PlacedGang& gang : resize.gangs) {
+    const bool share = gang.allocation.share < kWholeDevice;
+    if (share && !there(view, gang.allocation, state_.policy().oversubscription)) {
+      return "the device is full by now";
+    }
     for (const NodeDevices& at : gang.allocation.ranks) {
       const auto has = mine.find(at.node);
       const std::uint64_t more = at.devices & ~(has == mine.end() ? 0 : has->second);
       const NodeState& node = view.node(at.node);
       if (node.health != NodeHealth::kReady) return "a node is not ready any more";
-      if ((node.free_mask & more) != more) return "devices are not free any more";
+      if (!share && (node.free_mask & more) != more) return "devices are not free any more";
     }
   }
   return {};

@@ -66,6 +66,9 @@ class FieldWalk {
   }
 
  private:
+  friend Derived;
+  FieldWalk() = default;
+
   __extension__ using Wide = __int128;
   static constexpr Wide kTwo64 = Wide{1} << 64;
 

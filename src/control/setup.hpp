@@ -28,7 +28,7 @@ struct ControlTiming {
   Duration backoff = Duration::seconds(10);  ///< after a program fault, doubling
   Duration backoff_max = Duration::minutes(10);
   Duration remember_requests = Duration::hours(24);
-  Duration lemon_window = Duration::hours(14 * 24);
+  Duration lemon_window = Duration::hours(24) * 14;
   std::uint32_t lemon_faults = 3;  ///< within the window, and above what chance gives
 };
 

@@ -47,8 +47,8 @@ void code(Codec& codec, S& run) {
 
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
-  auto& [boot, health, spare, lemon, faults, last_fault] = node;
-  codec(boot, health, spare, lemon, faults, last_fault);
+  auto& [boot, health, spare, lemon, drain, faults, last_fault] = node;
+  codec(boot, health, spare, lemon, drain, faults, last_fault);
 }
 
 template <class Codec, SameStruct<Ghost> S>

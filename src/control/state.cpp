@@ -365,6 +365,7 @@ void State::on(const ClockSet& event) {
 
 void State::on(const LinkChanged& event) {
   if (event.state.health > fleet_.view().link(event.link).health) ++changes_.freed;
+  ++changes_.limits;
   fleet_.set_link(event.link, event.state);
 }
 

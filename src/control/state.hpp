@@ -29,6 +29,7 @@ struct NodeRecord {
   NodeHealth health = NodeHealth::kReady;
   bool spare = false;
   bool lemon = false;
+  bool drain = false;        ///< it takes no work before it is resumed, whatever befalls it
   std::uint32_t faults = 0;  ///< within the window that ends with the last
   Instant last_fault;
 };

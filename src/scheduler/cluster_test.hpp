@@ -113,7 +113,6 @@ class TestCluster {
     for (const PlacedGang& gang : start.gangs) take(fleet_, gang.allocation, gang.host);
     RunningJob job{.id = start.job, .request = at->request, .submitted = at->submitted};
     job.started = now_;
-    job.checkpoint = Duration();  // all it did is saved
     job.expected_end = start.expected ? now_ + *start.expected : Instant::max();
     job.gangs = start.gangs;
     job.terms = start.terms;

@@ -10,18 +10,23 @@ namespace {
 class Claim {
  public:
   Claim(FleetOverlay& overlay, std::span<const PlacedGang> gangs)
-      : overlay_(&overlay), claimed_(overlay.view().topology().node_count()) {
+      : overlay_(&overlay),
+        claimed_(overlay.view().topology().node_count()),
+        whole_(claimed_.size()) {
     for (const PlacedGang& gang : gangs) {
       for (const NodeDevices& at : gang.allocation.ranks) claim(gang, at);
-      for (const NodeDevices& at : gang.allocation.idle) claimed_[at.node.value()] |= at.devices;
+      for (const NodeDevices& at : gang.allocation.idle) {
+        claimed_[at.node.value()] |= at.devices;
+        whole_[at.node.value()] |= at.devices;
+      }
       hide(gang.allocation);
     }
   }
 
   /// After `allocation` was given back.
   void hide(const Allocation& allocation) {
-    for (const NodeDevices& at : allocation.ranks) hide(at.node);
-    for (const NodeDevices& at : allocation.idle) hide(at.node);
+    for (const NodeDevices& at : allocation.ranks) hide(at);
+    for (const NodeDevices& at : allocation.idle) hide(at);
   }
 
  private:
@@ -30,19 +35,29 @@ class Claim {
     NodeState state = overlay_->view().node(at.node);
     detail::move_host(state, gang.host, static_cast<std::uint32_t>(std::popcount(at.devices)));
     overlay_->set_node(at.node, state);
-    if (gang.allocation.share == kWholeDevice) return;
+    if (gang.allocation.share == kWholeDevice) {
+      whole_[at.node.value()] |= at.devices;
+      return;
+    }
     const DeviceId device = detail::shared_device(overlay_->view().topology(), at);
     const int used = overlay_->view().shared(device) + gang.allocation.share;
     overlay_->set_shared(device, static_cast<std::uint16_t>(used));
   }
-  void hide(NodeId node) {
-    NodeState state = overlay_->view().node(node);
-    state.free_mask &= ~claimed_[node.value()];
-    overlay_->set_node(node, state);
+  /// Nor is there room beside the shares that have not left yet.
+  void hide(const NodeDevices& at) {
+    NodeState state = overlay_->view().node(at.node);
+    state.free_mask &= ~claimed_[at.node.value()];
+    overlay_->set_node(at.node, state);
+    const std::uint32_t first = overlay_->view().topology().place(at.node).first_device.value();
+    for (std::uint64_t left = at.devices & whole_[at.node.value()]; left != 0; left &= left - 1) {
+      const DeviceId device(first + static_cast<std::uint32_t>(std::countr_zero(left)));
+      if (overlay_->view().shared(device) != 0) overlay_->set_shared(device, kShareMax);
+    }
   }
 
   FleetOverlay* overlay_;
   std::vector<std::uint64_t> claimed_;  ///< by node
+  std::vector<std::uint64_t> whole_;    ///< of them, those that will not be shared
 };
 
 class RoomMaker {

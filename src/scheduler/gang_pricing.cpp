@@ -48,7 +48,18 @@ double owners_rate(const PriceContext& context, const JobRequest& job) {
   return rate;
 }
 
-double unknown_run(const PriceContext& context) { return context.policy.unknown_run.value(); }
+/// Seconds of a run of which nothing is known: what the policy assumes by the first of the options,
+/// and as much more or less by another as its steps take or its speed says, so that a slow type is
+/// not taken for a cheap one.
+double assumed_run(const PriceContext& context, const RoleRequest& role, const GangOption& option,
+                   const PlanHere& here) {
+  const double unknown = context.policy.unknown_run.value();
+  const PlannedWork* first = best_plan(context.situation.plans, role.options.front());
+  const bool steps = here.plan != nullptr && here.plan->training() != nullptr && first != nullptr &&
+                     first->training() != nullptr;
+  if (!steps) return unknown / option.speed;
+  return unknown * here.plan->step_seconds * here.ratio / first->step_seconds;
+}
 
 /// Part of a job on devices of one type at one site.
 struct Use {
@@ -219,6 +230,18 @@ std::optional<GangTerms> by_best_plan(const PriceContext& context, const Waiting
   return best;
 }
 
+/// What a gang is expected to run for.
+double seconds_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+                  const GangTerms& terms) {
+  if (terms.length) return terms.length->count_seconds();
+  const RoleRequest& role = job.request->roles[gang.role];
+  const GangOption& option = role.options[gang.option];
+  const PlanTable* plans = context.situation.plans;
+  const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
+  const PlannedWork* plan = entry != nullptr && *entry ? &entry->value()[terms.plan] : nullptr;
+  return assumed_run(context, role, option, {plan, terms.ratio});
+}
+
 double stranded(double free, double all) { return free * (1 - free / all); }
 
 }  // namespace
@@ -265,7 +288,8 @@ Price ideal_price(const PriceContext& context, const WaitingJob& job, const Idea
   const DeviceCosts* costs = any_costs(context, option.gang.type);
   const std::optional<Duration> left =
       left_of(job, whole_run_time(*job.request, role, option, {plan, 1}));
-  const double seconds = left ? left->count_seconds() : unknown_run(context);
+  const double seconds =
+      left ? left->count_seconds() : assumed_run(context, role, option, {plan, 1});
   Sum sum(context, job);
   sum.add_use(costs, {static_cast<double>(option.gang.devices), seconds, draw_of(plan, costs)});
   sum.add_time(seconds + ideal.wait.count_seconds());
@@ -279,7 +303,7 @@ Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedG
       costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
   const double hire = hire_of(costs);
   const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
-  const double seconds = terms.length ? terms.length->count_seconds() : unknown_run(context);
+  const double seconds = seconds_of(context, job, gang, terms);
   const Use use{gang.allocation.devices() * share, seconds, terms.draw};
   Sum sum(context, job);
   sum.add_use(costs, use);
@@ -297,7 +321,7 @@ double bill_of(const PriceContext& context, const WaitingJob& job, const PlacedG
   const DeviceCosts* costs =
       costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
   const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
-  const double seconds = terms.length ? terms.length->count_seconds() : unknown_run(context);
+  const double seconds = seconds_of(context, job, gang, terms);
   const double held = gang.allocation.devices() * share * seconds;
   const bool owned = costs != nullptr && costs->owned;
   const double electricity =

@@ -90,7 +90,7 @@ class Pass {
   void reserve(const WaitingJob& job, const Refusal& refusal);
   void relieve_power();
   void raise_clocks();
-  void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step);
+  void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step, double slower);
   void stagger_starts();
   void move_jobs();
   void defragment();

@@ -67,21 +67,6 @@ bool Pass::move(std::uint32_t running) {
 // Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
 // may be moved, where starting the gang an horizon earlier is worth more than the moves cost.
 void Pass::defragment() {
-  std::vector<std::uint32_t> who;
-  std::vector<MovableGang> movable;
-  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    const RunningJob& job = s_.running[i];
-    const bool may =
-        stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
-        (job.request->preemptible || job.request->checkpoint_interval != Duration::max()) &&
-        s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
-    if (!may) continue;
-    const PlacedGang& gang = job.gangs.front();
-    who.push_back(i);
-    movable.push_back({{&gang.allocation, gang.host},
-                       &job.request->roles[gang.role].options[gang.option].gang,
-                       static_cast<std::int64_t>(lost_device_seconds(job) * 1000)});
-  }
   std::vector<const WaitingJob*> jobs;
   std::vector<RoomGoal> goals;
   for (const WaitingJob* job : blocked_) {
@@ -98,7 +83,23 @@ void Pass::defragment() {
                      devices, static_cast<std::int64_t>(policy_.horizon.value() * devices * 1000)});
     if (goals.size() == kGoalsMax) break;
   }
-  if (movable.empty() || goals.empty()) return;
+  if (goals.empty()) return;
+  std::vector<std::uint32_t> who;
+  std::vector<MovableGang> movable;
+  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    const RunningJob& job = s_.running[i];
+    const bool may =
+        stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+        (job.request->preemptible || job.request->checkpoint_interval != Duration::max()) &&
+        s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
+    if (!may) continue;
+    const PlacedGang& gang = job.gangs.front();
+    who.push_back(i);
+    movable.push_back({{&gang.allocation, gang.host},
+                       &job.request->roles[gang.role].options[gang.option].gang,
+                       static_cast<std::int64_t>(lost_device_seconds(job) * 1000)});
+  }
+  if (movable.empty()) return;
   // What is kept for somebody is no room.
   const FleetView view = m_.reserved_->any() ? m_.reserved_->shadow() : m_.now_->view();
   Placer placer(m_.placer_.placer().tree());

@@ -34,13 +34,17 @@ std::size_t nearest_step(std::span<const ClockStep> ladder, double clock) {
   return best;
 }
 
-/// Gangs whose clocks can be set, each with its ladder.
-std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> stopped) {
+enum class Clocks { kAny, kLowered };
+
+/// Gangs whose clocks can be set, each with its ladder. A ladder is dear, and few run slowed.
+std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> stopped,
+                                   Clocks clocks) {
   std::vector<Powered> gangs;
   for (std::uint32_t i = 0; i < s.running.size(); ++i) {
     const RunningJob& job = s.running[i];
     if (stopped[i] != 0 || job.stopping) continue;
     for (std::uint32_t g = 0; g < job.gangs.size(); ++g) {
+      if (clocks == Clocks::kLowered && job.terms[g].clock >= 1) continue;
       std::vector<ClockStep> ladder = ladder_of(s, *job.request, job.gangs[g]);
       if (ladder.empty()) continue;
       const std::size_t step = nearest_step(ladder, job.terms[g].clock);
@@ -50,11 +54,22 @@ std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> sto
   return gangs;
 }
 
+/// How much longer its work takes at another step.
+double slower(const Powered& gang, std::size_t step) {
+  return gang.ladder[gang.step].throughput / gang.ladder[step].throughput;
+}
+
 }  // namespace
 
-void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step) {
+// What is left of it takes `slower` times as long.
+void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step,
+                     double slower) {
   const RunningJob& job = s_.running[running];
   GangTerms terms = job.terms[gang];
+  if (terms.length && job.expected_end != Instant::max()) {
+    const double left = std::max((job.expected_end - s_.now).count_seconds(), 0.0);
+    terms.length = Duration::from_seconds(left * slower);
+  }
   power_->remove(draws_of_gang(power_->tree(), job.gangs[gang], terms.draw));
   terms.clock = step.clock;
   terms.draw = step.each;
@@ -63,14 +78,21 @@ void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep&
 }
 
 // A cap that fell below the planned draw is met at once: clocks first, then the least worth stops.
+// Whoever is stopping already makes room.
 void Pass::relieve_power() {
   if (!power_) return;
+  PowerBudget staying = *power_;
+  for (const RunningJob& job : s_.running) {
+    for (std::size_t g = 0; job.stopping && g < job.gangs.size(); ++g) {
+      staying.remove(draws_of_gang(staying.tree(), job.gangs[g], job.terms[g].draw));
+    }
+  }
   bool above = false;
   for (std::uint32_t d = 0; d < s_.fleet.topology().power_domains().size() && !above; ++d) {
-    above = power_->excess(*s_.caps, PowerDomainId(d)) > 0;
+    above = staying.excess(*s_.caps, PowerDomainId(d)) > 0;
   }
   if (!above) return;
-  const std::vector<Powered> gangs = powered_gangs(s_, stopped_);
+  const std::vector<Powered> gangs = powered_gangs(s_, stopped_, Clocks::kAny);
   std::vector<RunningGang> asked;
   for (const Powered& gang : gangs) {
     const RunningJob& job = s_.running[gang.running];
@@ -81,11 +103,11 @@ void Pass::relieve_power() {
                      .stop_loss = lost_device_seconds(job) / policy_.horizon.value(),
                      .preemptible = job.request->preemptible});
   }
-  for (const PowerChange& change : relieve(*power_, *s_.caps, asked).changes) {
+  for (const PowerChange& change : relieve(staying, *s_.caps, asked).changes) {
     const Powered& gang = gangs[change.gang];
     const RunningJob& job = s_.running[gang.running];
     if (change.step) {
-      set_clock(gang.running, gang.gang, gang.ladder[*change.step]);
+      set_clock(gang.running, gang.gang, gang.ladder[*change.step], slower(gang, *change.step));
     } else if (stopped_[gang.running] == 0) {
       stopped_[gang.running] = 1;
       result_.decisions.emplace_back(PreemptJob{job.id, JobId(), lost_device_seconds(job)});
@@ -100,13 +122,14 @@ void Pass::raise_clocks() {
       result_.decisions.begin(), result_.decisions.end(),
       [](const Decision& decision) { return std::holds_alternative<SetClock>(decision); });
   if (!power_ || slowed) return;
-  for (const Powered& gang : powered_gangs(s_, stopped_)) {
+  for (const Powered& gang : powered_gangs(s_, stopped_, Clocks::kLowered)) {
     if (gang.step == 0) continue;
     const RunningJob& job = s_.running[gang.running];
     PowerBudget without = *power_;
     without.remove(draws_of_gang(without.tree(), job.gangs[gang.gang], job.terms[gang.gang].draw));
     const auto step = clock_for(without, *s_.caps, {.nodes = gang.nodes, .ladder = gang.ladder});
-    if (step && *step < gang.step) set_clock(gang.running, gang.gang, gang.ladder[*step]);
+    if (step && *step < gang.step)
+      set_clock(gang.running, gang.gang, gang.ladder[*step], slower(gang, *step));
   }
 }
 

@@ -89,7 +89,19 @@ bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cos
     ++preemptions_;
     return false;
   }
-  yield(job, *std::move(plan));
+  if (!plan->yields.empty()) {
+    yield(job, *std::move(plan));
+    return true;
+  }
+  // Nobody is in its way but slots kept for others: a guarantee goes before them.
+  for (const PlacedGang& gang : plan->gangs) {
+    const GangRequest& request = request_of(*job.request, gang);
+    const bool kept = m_.reserved_->any() && policy_.quotas == Quotas::kHeld;
+    if (kept && !usage().entitled(job.request->tenant, request.type, request.devices)) return false;
+  }
+  FoundOrRefusal found = find_in(m_.now_->view(), job);
+  if (!found) return false;
+  start(job, *std::move(found));
   return true;
 }
 

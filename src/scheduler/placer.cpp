@@ -86,7 +86,9 @@ Placer::Placer(const PlaceTree& tree)
     : tree_(&tree),
       rank_(enum_words(TopologyLevel{}).size()),
       counted_(tree.places().size()),
-      stamp_(tree.places().size()) {
+      stamp_(tree.places().size()),
+      avoided_(tree.topology().node_count()),
+      avoiding_(tree.places().size()) {
   // Levels by the size of their largest place, so that a leaf over eight racks is wider than a
   // rack.
   std::vector<std::pair<std::uint32_t, std::uint8_t>> sizes;
@@ -107,11 +109,27 @@ bool Placer::allowed(const Place& place) const {
   return place.site == Place::kAboveSites || (job_.request->sites >> place.site & 1) != 0;
 }
 
-bool Placer::avoided(NodeId node) const {
-  for (const NodeRun& range : job_.options->avoid) {
-    if (range.contains(node)) return true;
+bool Placer::avoided(NodeId node) const { return avoided_[node.value()] == call_; }
+
+void Placer::note_avoided() {
+  for (const NodeRun& run : job_.options->avoid) {
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const NodeId node(run.first.value() + i);
+      avoided_[node.value()] = call_;
+      for (PlaceId at = tree_->around(node); at.valid() && avoiding_[at.value()] != call_;
+           at = (*tree_)[at].parent) {
+        avoiding_[at.value()] = call_;
+      }
+    }
   }
-  return false;
+}
+
+// Where a request names nothing that free counts leave out, and all nodes may be taken.
+bool Placer::counts_answer(const Place& place) const {
+  const GangRequest& request = *job_.request;
+  return place.domain.valid() && !request.host.any() && request.segment == 0 &&
+         !request.exclusive && job_.rails == 0 && request.sites + 1 == 0 &&
+         avoiding_[tree_->id_of(place).value()] != call_;
 }
 
 std::uint32_t Placer::host_units(NodeId node) const {
@@ -165,7 +183,7 @@ std::uint32_t Placer::count_units(const Place& place) {
 std::uint32_t Placer::units_in(PlaceId id) {
   const Place& place = (*tree_)[id];
   if (!allowed(place)) return 0;
-  if (counting_ == Counting::kIndexed && place.domain.valid()) {
+  if ((counting_ == Counting::kIndexed && place.domain.valid()) || counts_answer(place)) {
     return job_.view->units(place.domain, job_.request->type, job_.request->node_devices);
   }
   if (stamp_[id.value()] == call_) return counted_[id.value()];
@@ -192,9 +210,12 @@ void Placer::begin(const Job& job, Counting counting) {
   counting_ = counting;
   holders_.clear();
   if (++call_ == 0) {
-    std::fill(stamp_.begin(), stamp_.end(), 0);
+    for (auto* stamps : {&stamp_, &avoided_, &avoiding_}) {
+      std::fill(stamps->begin(), stamps->end(), 0);
+    }
     call_ = 1;
   }
+  note_avoided();
 }
 
 bool Placer::find_holders_in(PlaceId id, Inside inside) {
@@ -212,103 +233,6 @@ bool Placer::find_holders_in(PlaceId id, Inside inside) {
     holders_.push_back({id, NodeId(), rank, free_in(place)});
   }
   return true;
-}
-
-NodeId Placer::tightest_node(DomainId from, std::uint32_t available) const {
-  const FleetTypeId type = job_.request->type;
-  const Topology& topology = tree_->topology();
-  DomainId at = from;
-  while (topology.domain(at).children > 0) {
-    const Domain& domain = topology.domain(at);
-    DomainId best;
-    std::uint32_t best_free = std::numeric_limits<std::uint32_t>::max();
-    for (std::uint32_t i = 0; i < domain.children; ++i) {
-      const DomainId child(domain.first_child.value() + i);
-      if (job_.view->nodes_with(child, type, available) == 0) continue;
-      const std::uint32_t free = job_.view->free(child, type).devices;
-      if (free < best_free) {
-        best = child;
-        best_free = free;
-      }
-    }
-    at = best;
-  }
-  const Domain& rack = topology.domain(at);
-  for (std::uint32_t i = 0; i < rack.nodes; ++i) {
-    const NodeId node(rack.first_node.value() + i);
-    if (topology.group(node).type == type && job_.view->node(node).available() == available) {
-      return node;
-    }
-  }
-  ORRERY_ASSERT(false, "a rack has the nodes its counts say");
-}
-
-NodeId Placer::first_node(DomainId from) const {
-  const FleetTypeId type = job_.request->type;
-  const Topology& topology = tree_->topology();
-  DomainId at = from;
-  while (topology.domain(at).children > 0) {
-    const Domain& domain = topology.domain(at);
-    DomainId next = domain.first_child;
-    while (job_.view->units(next, type, job_.request->devices) == 0)
-      next = DomainId(next.value() + 1);
-    at = next;
-  }
-  const Domain& rack = topology.domain(at);
-  for (std::uint32_t i = 0; i < rack.nodes; ++i) {
-    const NodeId node(rack.first_node.value() + i);
-    if (node_holds(node)) return node;
-  }
-  ORRERY_ASSERT(false, "a rack has the nodes its counts say");
-}
-
-bool Placer::node_holds(NodeId node) const {
-  const GangRequest& request = *job_.request;
-  const NodeGroup& group = tree_->topology().group(node);
-  if (group.type != request.type) return false;
-  const NodeState& state = job_.view->node(node);
-  if (state.available() < request.devices || host_units(node) < request.devices) return false;
-  if (request.exclusive && (state.available() != group.devices || state.used_cpu != 0))
-    return false;
-  return !avoided(node) && allowed((*tree_)[tree_->around(node)]);
-}
-
-// Nodes by how little they would be left with, one for each such remainder. Only with counts that
-// answer: a domain of the place, no site left out.
-void Placer::find_nodes() {
-  const Place& within = (*tree_)[job_.options->within];
-  const GangRequest& request = *job_.request;
-  if (job_.options->fit == NodeFit::kFirst) {
-    if (job_.view->units(within.domain, request.type, request.devices) > 0) {
-      holders_.push_back({job_.options->within, first_node(within.domain), 0, 0});
-    }
-    return;
-  }
-  const std::uint32_t most = tree_->topology().node_devices_max(request.type);
-  for (std::uint32_t k = request.devices; k <= most; ++k) {
-    if (job_.view->nodes_with(within.domain, request.type, k) == 0) continue;
-    const NodeId node = tightest_node(within.domain, k);
-    holders_.push_back({tree_->around(node), node, 0, k});
-    if (holders_.size() >= job_.options->most) return;
-  }
-}
-
-void Placer::find_nodes_exactly() {
-  const Place& within = (*tree_)[job_.options->within];
-  std::vector<std::uint32_t> rack_free;
-  for (std::uint32_t i = 0; i < within.nodes.count; ++i) {
-    const NodeId node(within.nodes.first.value() + i);
-    if (!node_holds(node)) continue;
-    const std::uint32_t available = job_.view->node(node).available();
-    const DomainId rack = tree_->topology().place(node).rack;
-    const std::uint32_t free =
-        job_.options->fit == NodeFit::kFirst
-            ? 0
-            : available << 16 |
-                  std::min(0xffffu, job_.view->free(rack, job_.request->type).devices);
-    holders_.push_back({tree_->around(node), node, 0, free});
-    if (job_.options->fit == NodeFit::kFirst && holders_.size() >= job_.options->most) return;
-  }
 }
 
 void Placer::find_holders() {

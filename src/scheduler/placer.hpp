@@ -93,6 +93,8 @@ class Placer {
   [[nodiscard]] std::uint32_t host_units(NodeId node) const;
   [[nodiscard]] bool node_holds(NodeId node) const;
   [[nodiscard]] bool avoided(NodeId node) const;
+  void note_avoided();
+  [[nodiscard]] bool counts_answer(const Place& place) const;
 
   void find_holders();
   /// Whether what is looked at lies inside a place of the required level.
@@ -101,6 +103,7 @@ class Placer {
   void find_nodes();
   void find_nodes_exactly();
   [[nodiscard]] NodeId tightest_node(DomainId from, std::uint32_t available) const;
+  [[nodiscard]] std::uint32_t holder_key(NodeId node, std::uint32_t available) const;
   [[nodiscard]] NodeId first_node(DomainId from) const;
   [[nodiscard]] Refusal refusal();
 
@@ -120,6 +123,8 @@ class Placer {
   std::uint32_t call_ = 0;
   std::vector<std::uint32_t> counted_;  ///< by place, valid where stamp_ is call_
   std::vector<std::uint32_t> stamp_;
+  std::vector<std::uint32_t> avoided_;   ///< by node: call_ where options.avoid names it
+  std::vector<std::uint32_t> avoiding_;  ///< by place: call_ where it has such a node
   std::vector<Holder> holders_;
   std::vector<NodeRoom> room_;
 };

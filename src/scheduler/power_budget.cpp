@@ -13,7 +13,7 @@ namespace {
 constexpr double kNodeWattsMax = 1e9;
 // An exawatt: more than any sum of draws, and far from overflow.
 constexpr double kLimitWattsMax = 1e15;
-constexpr Milliwatts kUnlimited = 1'000'000'000'000'000'000;
+constexpr Milliwatts kBoundless = 1'000'000'000'000'000'000;
 
 bool is_facility(PowerKind kind) {
   return kind == PowerKind::kSiteCap || kind == PowerKind::kFeeds;
@@ -144,7 +144,7 @@ std::optional<Watts> PowerCaps::limit(PowerDomainId id) const {
 
 void PowerCaps::update(PowerDomainId id) {
   const std::optional<Watts> now = limit(id);
-  room_[id.value()] = now ? tree_->room_under(id, *now) : kUnlimited;
+  room_[id.value()] = now ? tree_->room_under(id, *now) : kBoundless;
 }
 
 std::span<const PowerDomainId> PowerBudget::path_of(NodeId node) const {
@@ -192,7 +192,7 @@ std::optional<PowerShortfall> PowerBudget::check(const PowerCaps& caps,
 }
 
 PowerHeadroom PowerBudget::headroom(const PowerCaps& caps, DomainId rack) const {
-  PowerHeadroom least{.free = kUnlimited};
+  PowerHeadroom least{.free = kBoundless};
   for (const PowerDomainId id : tree_->path(rack)) {
     const Milliwatts free = std::max<Milliwatts>(-excess(caps, id), 0);
     if (free < least.free || (free == least.free && id < least.binding)) least = {free, id};

@@ -18,6 +18,7 @@ std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed,
 
 void PricedPlacer::begin() {
   for (auto& list : freed_) list.clear();
+  lemons_.reset();
 }
 
 // A gang whose plan is not there yet waits for it a while, and then starts without.
@@ -49,10 +50,14 @@ void PricedPlacer::add_safer_offer(const PriceContext& context, const Next& next
     return std::any_of(o.ranks.begin(), o.ranks.end(), often);
   });
   if (!risky) return;
-  std::vector<NodeRun> avoid(next.avoid.begin(), next.avoid.end());
-  for (std::uint32_t i = 0; i < risk.size(); ++i) {
-    if (risk[i] >= kOften) avoid.push_back({NodeId(i), 1});
+  if (!lemons_) {
+    lemons_.emplace();
+    for (std::uint32_t i = 0; i < risk.size(); ++i) {
+      if (risk[i] >= kOften) lemons_->push_back({NodeId(i), 1});
+    }
   }
+  std::vector<NodeRun> avoid(next.avoid.begin(), next.avoid.end());
+  avoid.insert(avoid.end(), lemons_->begin(), lemons_->end());
   PlaceOptions options;
   options.avoid = avoid;
   AllocationOrRefusal safer = placer_.place(context.view, gang, options);

@@ -33,7 +33,7 @@ class PricedPlacer {
  public:
   explicit PricedPlacer(const PlaceTree& tree) : placer_(tree) {}
 
-  /// Forgets what it counted of running jobs; before the first job of a pass.
+  /// Forgets what it counted of running jobs and nodes; before the first job of a pass.
   void begin();
 
   [[nodiscard]] PricedOrRefusal place(const WaitingJob& job, const PriceContext& context,
@@ -76,7 +76,8 @@ class PricedPlacer {
   Trial trial_;
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;
-  std::vector<std::vector<Freed>> freed_;  ///< by type; empty: not counted yet
+  std::vector<std::vector<Freed>> freed_;       ///< by type; empty: not counted yet
+  std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not looked at yet
 };
 
 }  // namespace orrery

@@ -3,15 +3,12 @@
 #include <algorithm>
 
 namespace orrery {
-namespace {
 
 const PlannedWork* best_plan(const PlanTable* plans, const GangOption& option) {
   if (plans == nullptr || !option.plan) return nullptr;
   const PlanEntry* entry = plans->find(*option.plan);
   return entry != nullptr && *entry ? &entry->value().front() : nullptr;
 }
-
-}  // namespace
 
 std::optional<Duration> whole_run_time(const JobRequest& job, const RoleRequest& role,
                                        const GangOption& option, const PlanHere& here) {

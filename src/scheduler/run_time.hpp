@@ -16,6 +16,9 @@ struct PlanHere {
   double ratio = 1;
 };
 
+/// The fastest known plan of an option; none: it needs none, or it is not found yet or at all.
+[[nodiscard]] const PlannedWork* best_plan(const PlanTable* plans, const GangOption& option);
+
 /// Of a whole job by one of a role's options: steps x step where the work has a plan, else the
 /// estimate over the option's speed, else the time limit. None: a service, which runs until it is
 /// told to stop, or a job of which nothing is known. Never more than the time limit.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "twin/arrivals.hpp"
 #include "twin/sampler.hpp"
 #include "twin/wait_story.hpp"
 
@@ -15,8 +16,8 @@ constexpr std::uint64_t kInputsBetweenProgress = 4096;
 constexpr std::size_t kSlowestShown = 20;
 constexpr std::size_t kFailuresShown = 5000;
 
-/// Spares evenly over the fleet, so that one is near.
-std::vector<Input> spare_commands(const PolicyRunInputs& in) {
+/// Spares evenly over the fleet, so that one is near; then who arrives, and what was asked for.
+std::vector<Input> commands_of(const PolicyRunInputs& in) {
   std::vector<Input> commands;
   const std::uint32_t nodes = in.cluster.topology().node_count();
   for (std::uint32_t i = 0; i < std::min(in.spares, nodes); ++i) {
@@ -24,7 +25,14 @@ std::vector<Input> spare_commands(const PolicyRunInputs& in) {
                                                (2 * std::uint64_t{in.spares}));
     commands.push_back({in.begin, SetSpare{NodeId(at), true}, {}});
   }
-  commands.insert(commands.end(), in.commands.begin(), in.commands.end());
+  const auto by_time = [](const Input& a, const Input& b) { return a.at < b.at; };
+  const auto add = [&](std::span<const Input> more) {
+    const auto middle = static_cast<std::ptrdiff_t>(commands.size());
+    commands.insert(commands.end(), more.begin(), more.end());
+    std::inplace_merge(commands.begin(), commands.begin() + middle, commands.end(), by_time);
+  };
+  add(arrival_commands(in.arrivals, in.begin));
+  add(in.commands);
   return commands;
 }
 
@@ -155,7 +163,9 @@ ControlSetup control_setup(const PolicyRunInputs& in) {
 
 Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   const ControlSetup setup = control_setup(in);
-  World::Facts world{in.rules, in.timing, setup.plans, std::nullopt};
+  World::Facts world{in.rules, in.timing, setup.plans};
+  world.calibration = &in.cluster.facts().calibration;
+  world.arrivals = in.arrivals;
   if (!in.rules.costs) world.timing = {Duration(), Duration(), Duration()};
   if (in.failures) {
     Result<FailureModel> model =
@@ -182,7 +192,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
     if (in.explain.valid()) story.look(at, *running, events);
   };
   hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
-  const std::vector<Input> commands = spare_commands(in);
+  const std::vector<Input> commands = commands_of(in);
   Simulation simulation({setup, std::move(world), in.jobs.jobs, std::move(hooks), commands});
   running = &simulation;
   simulation.run(in.until);

@@ -44,7 +44,7 @@ Instant ProtocolNodes::clock(const Node& node) const {
 
 Instant ProtocolNodes::when(const Node& node, Instant at) {
   const std::int64_t shown = (at - node.clock_at_boot).count_ns();
-  if (shown > Duration::hours(24 * 365).count_ns()) return Instant::max();
+  if (shown > (Duration::hours(24) * 365).count_ns()) return Instant::max();
   const std::int64_t whole = shown / node.rate;
   const std::int64_t rest = shown % node.rate;
   const std::int64_t passed = whole * kClockUnit + (rest * kClockUnit + node.rate - 1) / node.rate;

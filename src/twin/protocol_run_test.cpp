@@ -21,18 +21,6 @@ class ProtocolTest : public testing::Test {
   std::unique_ptr<ProtocolSites> sites_;
 };
 
-TEST_F(ProtocolTest, KeepsItsPromisesUnderFaultsOfEveryKindAndRunsTheSameTwice) {
-  std::uint64_t crashes = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const ProtocolRun run = run_protocol(*sites_, seed);
-    EXPECT_EQ(run.failure, "") << "replay: build/dev/bin/simulate_protocol --seed " << seed
-                               << " --trace";
-    EXPECT_EQ(run_protocol(*sites_, seed).history, run.history) << "seed " << seed;
-    crashes += run.crashes;
-  }
-  EXPECT_GT(crashes, 200U);
-}
-
 // Each once broke a promise: a timer that was due in the moment of a crash (836, 1607), a late
 // report that an attempt was gone before it was launched again (4490), a late answer to an earlier
 // controller (6786, 12523).

@@ -21,7 +21,7 @@ struct MadeUpSize {
   std::size_t policies = 3;
   std::size_t samples = 8760;
   std::size_t jobs = 20'000;
-  Duration window = Duration::hours(24 * 365);
+  Duration window = Duration::hours(24) * 365;
 };
 
 inline constexpr double kMadeUpDevices[] = {4096, 2048, 768};

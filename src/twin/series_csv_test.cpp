@@ -107,7 +107,7 @@ TEST(SeriesCsv, PlaysAnyPartOfItselfAtAnyTimeAndRepeats) {
   const Instant start = Instant() + Duration::hours(1000);
   const auto played = repeated(
       *series,
-      {.from = at("2022-01-01T01:30:00Z"), .at = start, .length = Duration::hours(24 * 365)});
+      {.from = at("2022-01-01T01:30:00Z"), .at = start, .length = Duration::hours(24) * 365});
   ASSERT_TRUE(played) << played.error().text();
   const auto price = [&](double hours) {
     return played->at(start + Duration::from_seconds(hours * 3600)).value() * kMwh;

@@ -118,6 +118,17 @@ Result<std::vector<ResourceUse>> StorageLoad::path(const TransferRequest& reques
   return uses;
 }
 
+Result<BytesPerSecond> StorageLoad::rate_alone(const TransferRequest& request) const {
+  Result<std::vector<ResourceUse>> uses = path(request);
+  if (!uses) return forward_error(uses);
+  Result<BytesPerSecond> rate = node_limit(request);
+  if (!rate) return rate;
+  for (const ResourceUse& use : *uses) {
+    rate = std::min(*rate, links_->capacity(use.resource) * (1 / use.multiplicity));
+  }
+  return rate;
+}
+
 Result<TransferId> StorageLoad::start(const TransferRequest& request, Instant now) {
   ORRERY_ASSERT(request.bytes.value() >= 0 && request.nodes >= 1, "something moves the bytes");
   Result<std::vector<ResourceUse>> uses = path(request);

@@ -63,6 +63,9 @@ class StorageLoad {
   /// inside nodes reached from elsewhere, no WAN link between the sites; those of storage_rate.
   [[nodiscard]] Result<TransferId> start(const TransferRequest& request, Instant now);
 
+  /// What it would move at with nobody else around. Errors: those of start.
+  [[nodiscard]] Result<BytesPerSecond> rate_alone(const TransferRequest& request) const;
+
   /// Ends a transfer before its time; what had not arrived.
   Bytes cancel(TransferId id, Instant now);
 

@@ -19,6 +19,15 @@ std::string shape_of(const TraceJob& job) {
                      job.kind ? static_cast<int>(*job.kind) : -1, job.tenant);
 }
 
+/// Of training by a plan, whose work counts a second a step (World); none: its run time is given.
+std::optional<double> planned_steps(const JobRequest& request) {
+  std::optional<double> most;
+  for (const RoleRequest& role : request.roles) {
+    if (role.work && role.steps) most = std::max(most.value_or(0), *role.steps);
+  }
+  return most;
+}
+
 class Maker {
  public:
   Maker(const ResolveContext& context, ClassTable& classes, const TraceJobOptions& options)
@@ -30,6 +39,8 @@ class Maker {
   [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job);
   [[nodiscard]] JobSpec spec_of(const TraceJob& job) const;
   [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job) const;
+  /// By the best plans on the fleet's own pieces; none: nobody can plan it.
+  [[nodiscard]] std::optional<Duration> planned_length(const JobRequest& request) const;
   [[nodiscard]] std::optional<Duration> told(const TraceJob& job, Duration truth) const;
 
   const ResolveContext& context_;
@@ -81,6 +92,13 @@ Result<TrueJob> Maker::truth_of(const TraceJob& job) const {
   if (options_.rules.work_from_steps && job.steps > 0) {
     truth.work = job.step_time * static_cast<std::int64_t>(job.steps);
   }
+  if (job.spec != nullptr && truth.work == Duration() && job.spec->kind != JobKind::kServe) {
+    return input_error({"", job.line, 0},
+                       fmt::format("job \"{}\" tells neither how long it runs nor how much it "
+                                   "trains: give `run` beside `spec`, or steps or tokens in its "
+                                   "work",
+                                   job.name));
+  }
   if (truth.work > Duration() || job.steps == 0) {
     truth.fails = job.status == TraceStatus::kFailed && options_.rules.costs;
     return truth;
@@ -98,6 +116,18 @@ Result<TrueJob> Maker::truth_of(const TraceJob& job) const {
   truth.steps_per_second = *speed;
   truth.work = Duration::from_seconds(static_cast<double>(job.steps) / *speed);
   return truth;
+}
+
+std::optional<Duration> Maker::planned_length(const JobRequest& request) const {
+  double longest = 0;
+  for (const RoleRequest& role : request.roles) {
+    const std::optional<PlanKey>& key = role.options.front().plan;
+    if (!key || !role.steps || !options_.plans) continue;
+    const std::shared_ptr<const PlanEntry> entry = options_.plans(*key);
+    if (entry == nullptr || !*entry) return std::nullopt;
+    longest = std::max(longest, *role.steps * entry->value().front().step_seconds);
+  }
+  return longest > 0 ? std::optional(Duration::from_seconds(longest)) : std::nullopt;
 }
 
 // By the job's name alone, so that neither order nor selection shifts anybody's estimate.
@@ -135,7 +165,9 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
     made.oversized.push_back({job.name, job.line, known->second.error().message});
     return {};
   }
-  Result<TrueJob> truth = truth_of(job);
+  const std::optional<double> steps = planned_steps(*known->second);
+  Result<TrueJob> truth =
+      steps ? Result<TrueJob>(TrueJob{.work = Duration::from_seconds(*steps)}) : truth_of(job);
   if (!truth) return forward_error(truth);
   PlayedJob& played = made.jobs.emplace_back();
   played.row = row;
@@ -146,7 +178,8 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   request.name = job.name;
   request.priority = job.priority;
   if (job.deadline) request.deadline = job.deadline;
-  if (!request.estimate) request.estimate = told(job, truth->work);
+  const std::optional<Duration> length = steps ? planned_length(request) : truth->work;
+  if (!request.estimate && length) request.estimate = told(job, *length);
   if (options_.rules.costs) request.time_limit = job.limit;
   if (truth->work == Duration() && request.kind == JobKind::kServe) {
     played.truth.work = Duration::max();

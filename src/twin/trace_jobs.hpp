@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "control/setup.hpp"
 #include "control/submission.hpp"
 #include "scheduler/class_table.hpp"
 #include "scheduler/resolve.hpp"
@@ -36,6 +37,8 @@ struct TraceJobOptions {
   /// Steps a second of a type of job on so many accelerators of a type; for traces that tell steps
   /// alone. Empty: nobody knows.
   std::function<std::optional<double>(std::string_view type, const TraceJob& job)> throughput;
+  /// Plans of the fleet, for the run time of work that is described; empty: nobody is told of it.
+  PlanSource plans;
   std::string type;  ///< of the accelerators that `throughput` is asked about
   Duration restart;  ///< of a trace's job from a checkpoint, where costs are the world's
   Duration checkpoint_cost;

@@ -15,25 +15,6 @@ constexpr std::uint8_t kThen = 1;
 /// How much longer work takes at a lower clock, of which `bound` stretches with it.
 double stretch(double clock, double bound) { return bound / clock + (1 - bound); }
 
-/// Seconds of the job's work that pass in a second where it is placed.
-double rate_of(const State& state, const RunningJob& run) {
-  double slowest = 0;
-  for (std::size_t i = 0; i < run.gangs.size(); ++i) {
-    const RoleRequest& role = run.request->roles[run.gangs[i].role];
-    const GangOption& option = role.options[run.gangs[i].option];
-    const GangTerms& terms = run.terms[i];
-    const PlanEntry* entry = option.plan ? state.plans().find(*option.plan) : nullptr;
-    const PlannedWork* plan = entry != nullptr && *entry ? &entry->value()[terms.plan] : nullptr;
-    double seconds = terms.ratio / option.speed;
-    if (plan != nullptr && plan->training() != nullptr && role.steps) {
-      seconds = plan->step_seconds * terms.ratio;  // work counts one second a step
-    }
-    seconds *= stretch(terms.clock, plan != nullptr ? plan->clock_bound : 1);
-    slowest = std::max(slowest, seconds);
-  }
-  return slowest > 0 ? 1 / slowest : 1;
-}
-
 Duration scaled(Duration time, double factor) {
   return factor == 1 ? time : Duration::from_seconds(time.count_seconds() * factor);
 }
@@ -41,8 +22,8 @@ Duration scaled(Duration time, double factor) {
 }  // namespace
 
 World::World(const Topology& topology, Facts facts)
-    : topology_(&topology), facts_(std::move(facts)) {
-  draw_fault();
+    : topology_(&topology), facts_(std::move(facts)), book_(facts_.plans) {
+  await_fault();
 }
 
 void World::add(const TrueJob& job) {
@@ -70,6 +51,10 @@ void World::carry_out(const Action& action, const State& state, Instant now) {
   } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
     const auto needs = repair_.find(repair->node);
     const Duration time = needs == repair_.end() ? Duration() : needs->second;
+    if (time == Duration::max()) {  // for want of parts
+      repair_.erase(needs);
+      return;
+    }
     queue_.push(now + time, kThen, {.kind = Kind::kRepaired, .node = repair->node});
   }
 }
@@ -79,6 +64,7 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
   const RunningJob& placed = state.running(action.job);
   if (run.up && !run.halted) settle(run, now);
   run.up = run.halted = false;
+  leave(action.job, now);
   ++run.serial;
   run.attempt = action.attempt;
   run.epoch = action.epoch;
@@ -99,8 +85,13 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
         now + delay, kEndsFirst,
         {.kind = Kind::kShed, .job = action.job, .serial = run.serial, .attempt = run.attempt});
   }
-  queue_.push(now + delay, kThen,
-              {.kind = Kind::kUp, .job = action.job, .serial = run.serial, .attempt = run.attempt});
+  const bool waits = action.epoch == 0 && awaits_bytes(run, placed, state, delay);
+  if (!waits) {
+    queue_.push(
+        now + delay, kThen,
+        {.kind = Kind::kUp, .job = action.job, .serial = run.serial, .attempt = run.attempt});
+  }
+  share(state, now);
 }
 
 Duration World::worked(const Run& run, Instant now) const {
@@ -111,7 +102,7 @@ Duration World::worked(const Run& run, Instant now) const {
 // Work advances evenly between checkpoints, their time spread over it.
 void World::settle(Run& run, Instant now) {
   if (!run.up || run.halted || now <= run.since) return;
-  if (facts_.rules.costs && run.interval != Duration::max()) {
+  if (facts_.rules.costs && run.interval != Duration::max() && !run.writes) {
     const std::int64_t every = (run.interval + run.cost).count_ns();
     const std::int64_t copies = every > 0 ? (now - run.saved).count_ns() / every : 0;
     if (copies > 0) {
@@ -142,8 +133,24 @@ Progress World::take_progress(Run& run, Instant now) {
   return progress;
 }
 
+double World::rate_of(const State& state, const RunningJob& run) {
+  double slowest = 0;
+  for (std::size_t i = 0; i < run.gangs.size(); ++i) {
+    const RoleRequest& role = run.request->roles[run.gangs[i].role];
+    const PlannedRun planned = book_.of(run, i, state);
+    double seconds = planned.ratio / role.options[run.gangs[i].option].speed;
+    if (planned.training() != nullptr && role.steps) {
+      seconds = planned.plan->step_seconds * planned.ratio;  // work counts one second a step
+    }
+    const double bound = planned.plan != nullptr ? planned.plan->clock_bound : 1;
+    slowest = std::max(slowest, seconds * stretch(run.terms[i].clock, bound));
+  }
+  return slowest > 0 ? 1 / slowest : 1;
+}
+
 void World::set_rate(Run& run, const State& state, JobId job) {
   run.rate = rate_of(state, state.running(job)) / run.slowdown;
+  if (contention_) run.rate /= contention_->slowdown(job);
   const bool saves = facts_.rules.costs && run.interval != Duration::max() &&
                      run.interval > Duration() && run.cost > Duration();
   if (!saves) return;
@@ -167,6 +174,8 @@ void World::stop(const StopRanks& action, const State& state, Instant now) {
   Duration wait;
   if (!facts_.rules.costs) {
     run.safe_left = run.left;
+  } else if (run.up && !run.halted && run.writes) {
+    if (last_copy(run, action.job, state, now)) wait = action.grace;
   } else if (run.up && !run.halted && run.interval != Duration::max()) {
     const Duration cost = state.running(action.job).request->checkpoint_cost;
     if (cost <= action.grace) {
@@ -175,9 +184,11 @@ void World::stop(const StopRanks& action, const State& state, Instant now) {
     }
   }
   run.up = false;
+  if (wait == Duration()) leave(action.job, now);
   queue_.push(
       now + wait, kEndsFirst,
       {.kind = Kind::kGone, .job = action.job, .serial = run.serial, .attempt = action.attempt});
+  share(state, now);
 }
 
 double World::done_of(const Run& run) {
@@ -188,6 +199,9 @@ double World::done_of(const Run& run) {
 std::optional<Input> World::step(const State& state) {
   const Instant now = queue_.next();
   const Event event = queue_.pop();
+  for (const LinkId link : std::exchange(links_told_, {})) {
+    if (contention_) contention_->link_changed(state.fleet().view(), link);
+  }
   switch (event.kind) {
     case Kind::kPlan:
       return Input{now, PlanReady{plans_[event.index], facts_.plans(plans_[event.index])}, {}};
@@ -198,7 +212,7 @@ std::optional<Input> World::step(const State& state) {
       return std::nullopt;
     case Kind::kFault:
       strike(event.index, state, now);
-      draw_fault();
+      await_fault();
       return std::nullopt;
     case Kind::kKnown:
       return known(event, now);
@@ -207,6 +221,10 @@ std::optional<Input> World::step(const State& state) {
     case Kind::kRepaired:
       repair_.erase(event.node);
       return Input{now, NodeRepaired{event.node}, {}};
+    case Kind::kMoved:
+      if (event.serial == arrivals_planned_) bytes_arrived(state, now);
+      return std::nullopt;
+    case Kind::kCopy:
     case Kind::kShed:
     case Kind::kUp:
     case Kind::kEnd:
@@ -218,6 +236,11 @@ std::optional<Input> World::step(const State& state) {
 
 std::optional<Input> World::step_run(const Event& event, const State& state, Instant now) {
   Run& run = runs_[event.job.value()];
+  if (event.kind == Kind::kCopy) {
+    const bool holds = event.attempt == run.attempt && event.serial == run.copies && run.up;
+    if (holds && !run.halted) begin_copy(run, event.job, state, now);
+    return std::nullopt;
+  }
   if (event.serial != run.serial) return std::nullopt;
   if (event.kind == Kind::kShed) {
     std::vector<NodeId> nodes;
@@ -230,16 +253,23 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
   if (event.kind == Kind::kUp) {
     run.up = true;
     run.since = run.saved = now;
+    join(run, event.job, state);
     set_rate(run, state, event.job);
     if (!facts_.rules.round) schedule_end(run, event.job, now);
+    share(state, now);
     return Input{now, RanksUp{event.job, run.attempt, run.epoch}, {}};
   }
   if (event.kind == Kind::kGone) {
+    ++run.serial;
+    leave(event.job, now);
+    share(state, now);
     return Input{now, RanksGone{event.job, event.attempt, {}, take_progress(run, now)}, {}};
   }
   settle(run, now);
   run.up = false;
   ++run.serial;
+  leave(event.job, now);
+  share(state, now);
   const bool fails = run.job.fails;
   RanksEnded ended{event.job, run.attempt, fails ? ExitKind::kProgram : ExitKind::kDone,
                    {},        {},          !facts_.rules.round};

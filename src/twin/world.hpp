@@ -15,8 +15,10 @@
 #include "control/action.hpp"
 #include "control/input.hpp"
 #include "control/state.hpp"
+#include "twin/contention.hpp"
 #include "twin/event_queue.hpp"
 #include "twin/failure_model.hpp"
+#include "twin/plan_book.hpp"
 #include "twin/replay_rules.hpp"
 
 namespace orrery {
@@ -42,7 +44,13 @@ class World {
     ReplayRules rules;
     WorldTiming timing;
     PlanSource plans;
-    std::optional<FailureModel> failures;  ///< none: nothing ever breaks
+    std::optional<FailureModel> failures = std::nullopt;  ///< none: nothing breaks by chance
+    /// Faults that come anyhow, by time.
+    std::vector<Fault> scripted = {};
+    /// With it jobs take links and storage from each other; none: nobody hinders anybody.
+    const Calibration* calibration = nullptr;
+    /// By node, when it is delivered (twin/arrivals.hpp); empty: all are there.
+    std::vector<Instant> arrivals = {};
   };
 
   /// A fault, and what it did to jobs.
@@ -85,6 +93,8 @@ class World {
     kPlan,
     kProposal,
     kRoundEnd,
+    kCopy,      ///< a copy of its state is due
+    kMoved,     ///< bytes have arrived
     kFault,     ///< something breaks
     kKnown,     ///< and is noticed
     kOver,      ///< and is whole again
@@ -118,11 +128,19 @@ class World {
     Duration saving;                       ///< spent on checkpoints, not reported yet
     std::optional<Duration> corrupt_left;  ///< of its work, when it began to compute wrongly
     std::uint64_t steps_left = 0;
+    std::optional<Duration> loading;  ///< its start waits for bytes, and takes that long after them
+    std::uint32_t awaited = 0;        ///< transfers
+    bool writes = false;              ///< its copies go through storage that others use, too
+    std::uint32_t copies = 0;         ///< begun or given up; kCopy events of others do not hold
+    std::optional<Duration> copy_left;  ///< of its work, in the copy being written
+    Instant copy_at;                    ///< when that was begun
   };
 
   [[nodiscard]] std::optional<Input> step_run(const Event& event, const State& state, Instant now);
   void start(const StartRanks& action, const State& state, Instant now);
   void stop(const StopRanks& action, const State& state, Instant now);
+  /// Seconds of the job's work that pass in a second where it is placed.
+  [[nodiscard]] double rate_of(const State& state, const RunningJob& run);
   void set_rate(Run& run, const State& state, JobId job);
   void schedule_end(Run& run, JobId job, Instant now);
   /// Work done between `since` and `now`.
@@ -133,8 +151,30 @@ class World {
   /// Part of its work that its newest good copy has.
   [[nodiscard]] static double done_of(const Run& run);
 
+  // Contention (world_contention.cpp).
+  /// nullptr: jobs do not hinder each other. Made when the first job that may is seen.
+  Contention* contention(const RunningJob& job, const State& state);
+  /// Whether the start waits for data or a copy to arrive; `delay`: for everything.
+  [[nodiscard]] bool awaits_bytes(Run& run, const RunningJob& placed, const State& state,
+                                  Duration delay);
+  /// Its ranks are up: it sends, and writes copies.
+  void join(Run& run, JobId job, const State& state);
+  /// They are not any more, in whatever way.
+  void leave(JobId job, Instant now);
+  /// Who is slower or faster by what changed, and when the next bytes arrive.
+  void share(const State& state, Instant now);
+  void begin_copy(Run& run, JobId job, const State& state, Instant now);
+  void bytes_arrived(const State& state, Instant now);
+  /// A last copy before a stop; whether one is being written.
+  [[nodiscard]] bool last_copy(Run& run, JobId job, const State& state, Instant now);
+
   // Faults (world_faults.cpp).
-  void draw_fault();
+  void await_fault();
+  /// The next by time, scripted or drawn.
+  [[nodiscard]] std::optional<Fault> take_fault();
+  [[nodiscard]] bool is_there(NodeId node, Instant at) const {
+    return facts_.arrivals.empty() || facts_.arrivals[node.value()] <= at;
+  }
   void strike(std::uint32_t index, const State& state, Instant now);
   void strike_node(NodeId node, std::uint32_t index, const State& state);
   void halt(JobId job, Instant now);
@@ -143,13 +183,20 @@ class World {
 
   const Topology* topology_;
   Facts facts_;
+  PlanBook book_;
   EventQueue<Event> queue_;
   std::vector<Felt> felt_;
+  std::optional<Fault> drawn_;         ///< by chance, not due yet
+  std::size_t scripted_ = 0;           ///< of Facts::scripted, how many have been taken
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
   std::vector<Run> runs_;              ///< by job
   std::vector<PlanKey> plans_;
   std::vector<Proposal> proposals_;
   bool in_round_ = false;
+  std::optional<Contention> contention_;
+  std::vector<LinkId> links_told_;  ///< changed, and not told to contention_ yet
+  Instant arrival_planned_ = Instant::max();
+  std::uint32_t arrivals_planned_ = 0;  ///< kMoved events so far; only the last holds
 };
 
 }  // namespace orrery

@@ -1,5 +1,6 @@
 // Things that break, what they do to jobs, and what control gets to know of it and when.
 #include <algorithm>
+#include <utility>
 
 #include "twin/world.hpp"
 
@@ -69,9 +70,15 @@ std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& sco
 
 }  // namespace
 
-void World::draw_fault() {
-  if (!facts_.failures) return;
-  const std::optional<Fault> fault = facts_.failures->next(Instant::max());
+std::optional<Fault> World::take_fault() {
+  if (facts_.failures && !drawn_) drawn_ = facts_.failures->next(Instant::max());
+  const bool scripted = scripted_ < facts_.scripted.size() &&
+                        (!drawn_ || facts_.scripted[scripted_].at <= drawn_->at);
+  return scripted ? facts_.scripted[scripted_++] : std::exchange(drawn_, std::nullopt);
+}
+
+void World::await_fault() {
+  const std::optional<Fault> fault = take_fault();
   if (!fault) return;
   felt_.push_back({*fault, 0});
   queue_.push(fault->at, kFaultRank,
@@ -87,6 +94,7 @@ void World::strike(std::uint32_t index, const State& state, Instant now) {
     return;
   }
   for (const NodeId node : nodes_struck(*topology_, fault.scope)) {
+    if (!is_there(node, fault.at)) continue;
     strike_node(node, index, state);
     queue_.push(std::max(fault.known_at(), now), kFaultRank,
                 {.kind = Kind::kKnown, .index = index, .node = node});
@@ -114,10 +122,12 @@ void World::strike_node(NodeId node, std::uint32_t index, const State& state) {
       halt(id, fault.at);
     }
   }
+  share(state, fault.at);
 }
 
 void World::halt(JobId job, Instant now) {
   Run& run = runs_[job.value()];
+  leave(job, now);
   run.halted = true;
   run.halted_at = now;
   ++run.serial;
@@ -128,6 +138,7 @@ std::optional<Input> World::known(const Event& event, Instant now) {
   const Fault& fault = felt_[event.index].fault;
   if (const auto* link = std::get_if<LinkId>(&fault.scope)) {
     const float health = fault.slowdown > 1 ? static_cast<float>(1 / fault.slowdown) : 0.0F;
+    links_told_.push_back(*link);
     return Input{now, LinkObserved{*link, {health, 0}}, {}};
   }
   if (const auto* domain = std::get_if<PowerDomainId>(&fault.scope)) {
@@ -151,6 +162,7 @@ std::optional<Input> World::known(const Event& event, Instant now) {
 std::optional<Input> World::over(const Event& event, const State& state, Instant now) {
   const Fault& fault = felt_[event.index].fault;
   if (const auto* link = std::get_if<LinkId>(&fault.scope)) {
+    links_told_.push_back(*link);
     return Input{now, LinkObserved{*link, {1, 0}}, {}};
   }
   if (const auto* domain = std::get_if<PowerDomainId>(&fault.scope)) {

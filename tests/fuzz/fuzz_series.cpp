@@ -56,7 +56,7 @@ void draw_faults(const Document& document) {
   ORRERY_ASSERT(model, "a spec that is read makes a model");
   Instant before;
   for (int i = 0; i < 300; ++i) {
-    const std::optional<Fault> fault = model->next(Instant() + Duration::hours(24 * 365));
+    const std::optional<Fault> fault = model->next(Instant() + Duration::hours(24) * 365);
     if (!fault) break;
     ORRERY_ASSERT(fault->at >= before, "faults come in order");
     ORRERY_ASSERT(fault->repair >= Duration() && fault->detection >= Duration(),

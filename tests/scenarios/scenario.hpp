@@ -1,8 +1,7 @@
-// scenarios/scenario.hpp - plays a scenario: a loop in virtual time around Scheduler::decide.
+// scenarios/scenario.hpp - plays a scenario through control's core in the twin's virtual world.
 //
-// Jobs arrive, run for as long as they are told, write checkpoints, stop when asked; nodes, links
-// and caps change as the file says. What was decided is checked against the invariants of
-// decisions and written down, a line each.
+// The twin runs it; here its file is translated into what a simulation takes, and what control
+// decided into lines. Every event is checked against what any history must keep to.
 #pragma once
 
 #include <string>

@@ -1,46 +1,44 @@
-// scenarios/scenario_checks.hpp - what every decision must keep to, whatever the policy.
+// scenarios/scenario_checks.hpp - what every history must keep to, whatever the policy.
 //
-// One for a scenario; told of each decision before it is carried out. Breaches are collected in
-// words.
+// One for a scenario. Takes up each event in a state of its own, which is told of nothing else: so
+// events alone carry the state. Breaches are collected in words.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "scheduler/decision.hpp"
-#include "scheduler/policy.hpp"
-#include "tests/scenarios/scenario_world.hpp"
+#include "control/state.hpp"
 
 namespace orrery {
 
 class ScenarioChecks {
  public:
-  ScenarioChecks(const ScenarioWorld& world, const Policy& policy)
-      : world_(world), policy_(policy) {}
+  /// `quiet_from`: from then on nobody is stopped in favour of another, moved or resized.
+  ScenarioChecks(const ControlSetup& setup, Instant quiet_from)
+      : state_(setup), quiet_from_(quiet_from) {}
 
-  /// Nodes ready, devices free, gangs whole, inside their level, caps kept.
-  void starts(const JobRequest& job, std::span<const PlacedGang> gangs,
-              std::span<const GangTerms> terms);
-  /// After it was entered: limits of its tenants.
-  void started(const JobRequest& job);
-  /// Of the victims of one pass: none preempted against its will or its tenant's guarantee.
-  void stops(const RunningJob& victim, const JobRequest* in_favour_of);
-  /// After a pass whose victims have left: no domain is above its limit.
-  void power_holds();
-  /// What is stopping counts as gone.
-  void pass_begins(std::span<const RunningJob> running);
+  [[nodiscard]] const State& state() const { return state_; }
 
-  void broken(std::string what) { broken_.push_back(std::move(what)); }
-  [[nodiscard]] std::vector<std::string> take() { return std::move(broken_); }
+  void take(Instant at, const Event& event);
+  /// Virtual time goes on: no power domain is above its limit, the state is sound.
+  void instant_ends();
+  /// The core's own state must be this one.
+  void ends(const State& state);
+
+  [[nodiscard]] const std::vector<std::string>& broken() const { return broken_; }
 
  private:
+  /// Nodes ready, devices free, gangs whole, inside their level, caps kept.
+  void starts(const JobStarted& event);
   void gang_fits(const JobRequest& job, const PlacedGang& gang);
+  /// Limits of its tenants.
+  void started(const JobStarted& event);
+  /// None preempted against its will or its tenant's guarantee.
+  void stops(const JobStopping& event);
+  void broken(std::string what) { broken_.push_back(std::move(what)); }
 
-  const ScenarioWorld& world_;
-  const Policy& policy_;
-  void leaves(const RunningJob& job);
-
-  std::optional<TenantUsage> gone_;  ///< usage without victims, of this pass and before
+  State state_;
+  Instant quiet_from_;
   std::vector<std::string> broken_;
 };
 

@@ -1,5 +1,5 @@
-// scenarios/scenario_spec.hpp - a scenario of the scheduler as a person writes it: a fleet, a
-// policy, jobs, and what happens to them when.
+// scenarios/scenario_spec.hpp - a scenario as a person writes it: a fleet, a policy, jobs, and what
+// happens to them when.
 //
 // Read from YAML by load_scenario; fleet, tenants and jobs are the files of users, as text inside
 // it. Values. Times of day are "09:30", "09:30:15" or, of a later day, "2d 09:30".
@@ -14,7 +14,7 @@
 #include "base/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
-#include "fleet/state.hpp"
+#include "hardware/reliability.hpp"
 
 namespace orrery {
 
@@ -22,7 +22,7 @@ namespace orrery {
 struct ScenarioJob {
   std::string at;               ///< empty: as the scenario begins
   std::uint32_t count = 1;      ///< more than one are named NAME-1, NAME-2, ...
-  std::optional<Seconds> runs;  ///< on what it asks for; none: as long as the scheduler expects
+  std::optional<Seconds> runs;  ///< on what it asks for; none: as long as its estimate
   std::string job;              ///< a JobSpec without its apiVersion
   SourcePosition where;
 };
@@ -35,11 +35,20 @@ void describe(Visitor& visitor, Self& j) {
   visitor.required("job", j.job);
 }
 
-/// What happens from outside; what is named in it, happens.
+/// What happens from outside; what is named in it, happens. Nodes are named by their own name, or
+/// all of a domain by its path.
 struct ScenarioEvent {
   std::string at;
-  std::optional<std::string> nodes;  ///< a node, or all of a domain: path
-  NodeHealth health = NodeHealth::kReady;
+  std::optional<std::string> fault;   ///< nodes that break
+  FaultKind kind = FaultKind::kHost;  ///< in what way
+  Seconds detection{0};               ///< until it is known
+  std::optional<Seconds>
+      repair;               ///< from then on; none: there are no parts, or it passes by itself
+  std::uint32_t times = 1;  ///< that it happens, a minute apart
+  std::optional<std::string> drain;       ///< nodes to take no more work
+  std::optional<std::string> evacuate;    ///< nodes to be empty at once
+  std::optional<std::string> resume;      ///< nodes that take work again
+  std::optional<std::string> spare;       ///< nodes kept back to replace lost ones
   std::optional<std::string> uplinks_of;  ///< a node: the links above its leaf switches
   double bandwidth = 1;                   ///< that is left of them
   double load = 0;                        ///< others put on them
@@ -54,8 +63,15 @@ struct ScenarioEvent {
 template <class Visitor, SameStruct<ScenarioEvent> Self>
 void describe(Visitor& visitor, Self& e) {
   visitor.required("at", e.at);
-  visitor.optional("nodes", e.nodes);
-  visitor.optional("health", e.health);
+  visitor.optional("fault", e.fault);
+  visitor.optional("kind", e.kind);
+  visitor.optional("detection", e.detection);
+  visitor.optional("repair", e.repair);
+  visitor.optional("times", e.times);
+  visitor.optional("drain", e.drain);
+  visitor.optional("evacuate", e.evacuate);
+  visitor.optional("resume", e.resume);
+  visitor.optional("spare", e.spare);
   visitor.optional("uplinks_of", e.uplinks_of);
   visitor.optional("bandwidth", e.bandwidth);
   visitor.optional("load", e.load);
@@ -87,23 +103,13 @@ void describe(Visitor& visitor, Self& s) {
   describe_step<Visitor, GramsCo2PerJoule>(visitor, s);
 }
 
-/// Nodes that fail more often than the usual.
-struct ScenarioRisk {
-  std::string nodes;
-  double times = 1;
-};
+/// What the log shows beside decisions: the terms of prices, or at the end where every device's
+/// time went.
+enum class Shown : std::uint8_t { kDecisions, kPrices, kLedger };
 
-template <class Visitor, SameStruct<ScenarioRisk> Self>
-void describe(Visitor& visitor, Self& r) {
-  visitor.required("nodes", r.nodes);
-  visitor.required("times", r.times);
-}
-
-/// What the log shows beside decisions.
-enum class Shown : std::uint8_t { kDecisions, kPrices };
-
-inline std::array<EnumWord<Shown>, 2> enum_words(Shown) {
-  return {{{"decisions", Shown::kDecisions}, {"prices", Shown::kPrices}}};
+inline std::array<EnumWord<Shown>, 3> enum_words(Shown) {
+  return {
+      {{"decisions", Shown::kDecisions}, {"prices", Shown::kPrices}, {"ledger", Shown::kLedger}}};
 }
 
 /// Whether limits of power hold.
@@ -130,7 +136,6 @@ struct ScenarioSpec {
   std::vector<ScenarioStep<DollarsPerJoule>> electricity;
   std::vector<ScenarioStep<GramsCo2PerJoule>> carbon;
   double failures_per_node_year = 0;
-  std::vector<ScenarioRisk> risk;
   std::optional<std::string> quiet_from;  ///< no job is stopped, moved or resized after it
   std::optional<std::string> until;
   SourcePosition where;
@@ -154,7 +159,6 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("electricity", s.electricity);
   visitor.optional("carbon", s.carbon);
   visitor.optional("failures_per_node_year", s.failures_per_node_year);
-  visitor.optional("risk", s.risk);
   visitor.optional("quiet_from", s.quiet_from);
   visitor.optional("until", s.until);
 }

@@ -74,19 +74,18 @@ std::string short_layout(const PlannedWork& plan) {
 }
 
 /// What another option of the role would have done in a step, where that is clearly faster.
-std::string penalty_text(const ScenarioWorld& world, const RoleRequest& role,
-                         const PlannedWork& plan) {
+std::string penalty_text(const State& state, const RoleRequest& role, const PlannedWork& plan) {
   const GangOption* best = nullptr;
   double least = plan.step_seconds / 1.05;
   for (const GangOption& option : role.options) {
-    const PlanEntry* entry = option.plan ? world.plans().find(*option.plan) : nullptr;
+    const PlanEntry* entry = option.plan ? state.plans().find(*option.plan) : nullptr;
     if (entry == nullptr || !*entry || (*entry)->front().step_seconds >= least) continue;
     least = (*entry)->front().step_seconds;
     best = &option;
   }
   if (best == nullptr || plan.training() == nullptr) return "";
   return fmt::format(", {:.2f} x the step of {} x {}", plan.step_seconds / least,
-                     best->gang.devices, type_text(world.topology(), best->gang.type));
+                     best->gang.devices, type_text(state.fleet().topology(), best->gang.type));
 }
 
 std::string dollars(std::int64_t micro) {
@@ -96,9 +95,9 @@ std::string dollars(std::int64_t micro) {
 
 }  // namespace
 
-std::string where_text(const ScenarioWorld& world, const JobRequest& job,
+std::string where_text(const State& state, const JobRequest& job,
                        std::span<const PlacedGang> gangs) {
-  const Topology& topology = world.topology();
+  const Topology& topology = state.fleet().topology();
   std::vector<std::string> roles;
   for (std::uint32_t r = 0; r < job.roles.size(); ++r) {
     std::uint32_t count = 0;
@@ -124,17 +123,17 @@ std::string where_text(const ScenarioWorld& world, const JobRequest& job,
   return fmt::format("{}", fmt::join(roles, " + "));
 }
 
-std::string terms_text(const ScenarioWorld& world, const JobRequest& job,
-                       std::span<const PlacedGang> gangs, std::span<const GangTerms> terms) {
+std::string terms_text(const State& state, const JobRequest& job, std::span<const PlacedGang> gangs,
+                       std::span<const GangTerms> terms) {
   std::string text;
   for (std::size_t i = 0; i < gangs.size(); ++i) {
     if (i > 0 && gangs[i].role == gangs[i - 1].role) continue;
     const std::optional<PlanKey>& key = job.roles[gangs[i].role].options[gangs[i].option].plan;
-    const PlanEntry* entry = key ? world.plans().find(*key) : nullptr;
+    const PlanEntry* entry = key ? state.plans().find(*key) : nullptr;
     if (entry != nullptr && *entry) {
       const PlannedWork& plan = (*entry)->at(terms[i].plan);
       text += ", " + short_layout(plan);
-      text += penalty_text(world, job.roles[gangs[i].role], plan);
+      text += penalty_text(state, job.roles[gangs[i].role], plan);
       if (terms[i].ratio > 1.005) text += fmt::format(", {:.2f} x its best step", terms[i].ratio);
     }
     if (terms[i].clock < 1) text += fmt::format(", clock {:.2f}", terms[i].clock);
@@ -151,7 +150,7 @@ std::string refusal_text(const Refusal& refusal) {
 
 std::string price_text(const Price& price, Shown shown) {
   std::string text = "$" + dollars(price.total());
-  if (shown == Shown::kDecisions) return text;
+  if (shown != Shown::kPrices) return text;
   std::vector<std::string> terms;
   for (const auto& [word, term] : enum_words(PriceTerm())) {
     if (price[term] != 0) terms.push_back(fmt::format("{} {}", word, dollars(price[term])));
@@ -159,10 +158,10 @@ std::string price_text(const Price& price, Shown shown) {
   return fmt::format("{} = {}", text, fmt::join(terms, " + "));
 }
 
-std::string plan_text(const ScenarioWorld& world, const PlanKey& key, const PlanEntry& entry) {
-  const Work& work = world.works()[key.work];
-  const std::string what = fmt::format("{} on {} x {}: ", work.model->name, key.devices,
-                                       type_text(world.topology(), key.type));
+std::string plan_text(const Topology& topology, const Work& work, const PlanKey& key,
+                      const PlanEntry& entry) {
+  const std::string what =
+      fmt::format("{} on {} x {}: ", work.model->name, key.devices, type_text(topology, key.type));
   if (!entry) return what + entry.error().text();
   const PlannedWork& best = entry->front();
   if (best.training() != nullptr) {

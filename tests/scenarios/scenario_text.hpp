@@ -4,17 +4,17 @@
 #include <span>
 #include <string>
 
-#include "scheduler/decision.hpp"
-#include "tests/scenarios/scenario_world.hpp"
+#include "control/state.hpp"
+#include "tests/scenarios/scenario_spec.hpp"
 
 namespace orrery {
 
 /// "64 x h100 in east/hall/su-1 (8 nodes)"; gangs of unlike roles joined by " + ".
-[[nodiscard]] std::string where_text(const ScenarioWorld& world, const JobRequest& job,
+[[nodiscard]] std::string where_text(const State& state, const JobRequest& job,
                                      std::span<const PlacedGang> gangs);
 
 /// ", tp8 pp2 dp4, 1.02 of its best step, clock 0.85"; empty where nothing of it is known.
-[[nodiscard]] std::string terms_text(const ScenarioWorld& world, const JobRequest& job,
+[[nodiscard]] std::string terms_text(const State& state, const JobRequest& job,
                                      std::span<const PlacedGang> gangs,
                                      std::span<const GangTerms> terms);
 
@@ -25,7 +25,7 @@ namespace orrery {
 [[nodiscard]] std::string price_text(const Price& price, Shown shown);
 
 /// "llama-3.1-70b on 64 x h100: tp=8,pp=1,dp=8, 1.2 s a step"
-[[nodiscard]] std::string plan_text(const ScenarioWorld& world, const PlanKey& key,
+[[nodiscard]] std::string plan_text(const Topology& topology, const Work& work, const PlanKey& key,
                                     const PlanEntry& entry);
 
 }  // namespace orrery

@@ -1,14 +1,16 @@
-// simulate_protocol --seeds A..B | --seed N [--trace]
+// simulate_protocol --seeds A..B | --seed N [--trace] [--once]
 //
 // Runs seeds of the protocol under faults (twin/protocol_run.hpp), each twice: both runs must have
-// the same history. Prints a line for each seed that fails, with the command that shows it again,
-// then what was run. The exit status is 1 if any seed failed.
+// the same history. With --once the second run is another process's: it is given the same seeds,
+// and must print the same digest of all histories. Prints a line for each seed that fails, with the
+// command that shows it again, then what was run. The exit status is 1 if any seed failed.
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdio>
 #include <span>
 
+#include "base/checksum.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "twin/protocol_run.hpp"
@@ -26,6 +28,15 @@ struct Sum {
   std::uint64_t faults = 0;
   std::uint64_t crashes = 0;
   std::uint64_t failures = 0;
+  std::uint64_t digest = 0;  ///< of the histories, in order
+};
+
+enum class Runs : std::uint8_t { kOne, kTwo };
+
+struct Asked {
+  Seeds seeds;
+  Runs runs = Runs::kTwo;
+  ProtocolWorld::Trace trace;
 };
 
 void print_line(Instant at, const std::string& what) {
@@ -33,12 +44,14 @@ void print_line(Instant at, const std::string& what) {
   std::fflush(stdout);
 }
 
-void run_seed(const ProtocolSites& sites, std::uint64_t seed, const ProtocolWorld::Trace& trace,
-              Sum& sum) {
-  const ProtocolRun first = run_protocol(sites, seed, trace);
-  const ProtocolRun second = run_protocol(sites, seed);
+void run_seed(const ProtocolSites& sites, std::uint64_t seed, const Asked& asked, Sum& sum) {
+  const ProtocolRun first = run_protocol(sites, seed, asked.trace);
   std::string failure = first.failure;
-  if (failure.empty() && first.history != second.history) failure = "two runs differ";
+  if (asked.runs == Runs::kTwo && failure.empty() &&
+      run_protocol(sites, seed).history != first.history) {
+    failure = "two runs differ";
+  }
+  sum.digest = checksum(fmt::format("{:016x}", first.history), sum.digest);
   ++sum.seeds;
   sum.faults += first.faults;
   sum.crashes += first.crashes;
@@ -49,17 +62,18 @@ void run_seed(const ProtocolSites& sites, std::uint64_t seed, const ProtocolWorl
   std::fflush(stdout);
 }
 
-int run(const Seeds& seeds, const ProtocolWorld::Trace& trace) {
+int run(const Asked& asked) {
   const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
   if (!catalog) return fmt::print(stderr, "{}\n", catalog.error().text()), 2;
   const Result<ProtocolSites> sites = ProtocolSites::make(*catalog);
   if (!sites) return fmt::print(stderr, "{}\n", sites.error().text()), 2;
   Sum sum;
-  for (std::uint64_t seed = seeds.first; seed <= seeds.last; ++seed) {
-    run_seed(*sites, seed, trace, sum);
+  for (std::uint64_t seed = asked.seeds.first; seed <= asked.seeds.last; ++seed) {
+    run_seed(*sites, seed, asked, sum);
   }
   fmt::print("{} seeds, {} faults, {} crashes of the controller, {} seeds failed\n", sum.seeds,
              sum.faults, sum.crashes, sum.failures);
+  if (asked.runs == Runs::kOne) fmt::print("digest {:016x}\n", sum.digest);
   return sum.failures == 0 ? 0 : 1;
 }
 
@@ -81,23 +95,26 @@ std::optional<Seeds> seeds_in(std::string_view text) {
 }
 
 int run(std::span<char*> arguments) {
-  Seeds seeds;
-  ProtocolWorld::Trace trace;
+  Asked asked;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view name = arguments[i];
     if (name == "--trace") {
-      trace = print_line;
+      asked.trace = print_line;
+      continue;
+    }
+    if (name == "--once") {
+      asked.runs = Runs::kOne;
       continue;
     }
     const bool known = name == "--seeds" || name == "--seed";
     const auto read = known && i + 1 < arguments.size() ? seeds_in(arguments[++i]) : std::nullopt;
     if (!read) {
-      fmt::print(stderr, "usage: simulate_protocol --seeds A..B | --seed N [--trace]\n");
+      fmt::print(stderr, "usage: simulate_protocol --seeds A..B | --seed N [--trace] [--once]\n");
       return 2;
     }
-    seeds = *read;
+    asked.seeds = *read;
   }
-  return run(seeds, trace);
+  return run(asked);
 }
 
 }  // namespace

@@ -1,0 +1,124 @@
+// What jobs take of each other, and the bytes their starts and copies wait for.
+#include <algorithm>
+
+#include "twin/world.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::uint8_t kArrivalsFirst = 0;
+
+}  // namespace
+
+Contention* World::contention(const RunningJob& job, const State& state) {
+  if (facts_.calibration == nullptr || !facts_.rules.costs) return nullptr;
+  if (!contention_ && Contention::concerns(job, state, book_)) {
+    contention_.emplace(state.fleet().view(), *facts_.calibration, book_);
+  }
+  return contention_ ? &*contention_ : nullptr;
+}
+
+bool World::awaits_bytes(Run& run, const RunningJob& placed, const State& state, Duration delay) {
+  run.loading.reset();
+  run.awaited = 0;
+  Contention* shared = contention(placed, state);
+  if (shared == nullptr) return false;
+  const Instant now = state.now();
+  for (std::size_t i = 0; i < placed.request->data.size(); ++i) {
+    if (shared->stage(placed, i, now)) ++run.awaited;
+  }
+  if (run.safe_left < run.job.work) {
+    // What a restart takes alone has the load in it.
+    const std::optional<Duration> alone = shared->move_state(MoveKind::kLoad, placed, state, now);
+    if (alone) {
+      ++run.awaited;
+      delay = delay - std::min(delay, *alone);
+    }
+  }
+  if (run.awaited == 0) return false;
+  run.loading = delay;
+  return true;
+}
+
+void World::join(Run& run, JobId job, const State& state) {
+  const RunningJob& placed = state.running(job);
+  Contention* shared = contention(placed, state);
+  if (shared == nullptr) return;
+  shared->run(placed, state);
+  run.writes = run.interval != Duration::max() && shared->keeps_copies(placed, state);
+  if (!run.writes) return;
+  run.copy_at = run.since;
+  queue_.push(run.since + run.interval + run.cost, kArrivalsFirst,
+              {.kind = Kind::kCopy, .job = job, .serial = ++run.copies, .attempt = run.attempt});
+}
+
+void World::leave(JobId job, Instant now) {
+  Run& run = runs_[job.value()];
+  ++run.copies;
+  run.copy_left.reset();
+  run.writes = false;
+  if (contention_) contention_->leave(job, now);
+}
+
+void World::share(const State& state, Instant now) {
+  if (!contention_) return;
+  for (const JobId id : contention_->update(now)) {
+    Run& run = runs_[id.value()];
+    if (!run.up || run.halted) continue;
+    settle(run, now);
+    set_rate(run, state, id);
+    schedule_end(run, id, now);
+  }
+  const Instant next = contention_->next();
+  if (next == arrival_planned_) return;
+  arrival_planned_ = next;
+  ++arrivals_planned_;
+  if (next == Instant::max()) return;
+  queue_.push(std::max(next, now), kArrivalsFirst,
+              {.kind = Kind::kMoved, .serial = arrivals_planned_});
+}
+
+// The stall of the snapshot is in the rate; its bytes are written while the job goes on.
+void World::begin_copy(Run& run, JobId job, const State& state, Instant now) {
+  settle(run, now);
+  run.saving += run.cost;
+  run.copy_at = now;
+  run.copy_left = run.left;
+  (void)contention_->move_state(MoveKind::kSave, state.running(job), state, now);
+  share(state, now);
+}
+
+bool World::last_copy(Run& run, JobId job, const State& state, Instant now) {
+  contention_->leave(job, now);  // an older copy under way is not worth finishing
+  run.copy_left = run.left;
+  return contention_->move_state(MoveKind::kSave, state.running(job), state, now).has_value();
+}
+
+void World::bytes_arrived(const State& state, Instant now) {
+  arrival_planned_ = Instant::max();
+  for (const Moved& moved : contention_->advance(now)) {
+    Run& run = runs_[moved.job.value()];
+    if (moved.kind != MoveKind::kSave) {
+      if (--run.awaited > 0) continue;
+      queue_.push(
+          now + *std::exchange(run.loading, std::nullopt), 1,
+          {.kind = Kind::kUp, .job = moved.job, .serial = run.serial, .attempt = run.attempt});
+      continue;
+    }
+    run.safe_left = *std::exchange(run.copy_left, std::nullopt);
+    run.saved = now;
+    if (!run.up) {  // it was the last before a stop
+      queue_.push(
+          now, kArrivalsFirst,
+          {.kind = Kind::kGone, .job = moved.job, .serial = run.serial, .attempt = run.attempt});
+      continue;
+    }
+    // A system too slow for the interval sets a longer one.
+    queue_.push(
+        std::max(now, run.copy_at + run.interval + run.cost), kArrivalsFirst,
+        {.kind = Kind::kCopy, .job = moved.job, .serial = ++run.copies, .attempt = run.attempt});
+  }
+  share(state, now);
+}
+
+}  // namespace orrery
