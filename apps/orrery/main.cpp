@@ -121,6 +121,7 @@ int run(int argc, char** argv) {
   add_compare_commands(app, options, chosen);
   add_schedule_commands(app, options, chosen);
   add_simulate_commands(app, options, chosen);
+  add_design_commands(app, options, chosen);
   add_replay_commands(app, options, chosen);
   try {
     app.parse(argc, argv);

@@ -6,6 +6,7 @@
 
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
+#include "perf/purchase_price.hpp"
 #include "perf/range_check.hpp"
 
 namespace orrery {

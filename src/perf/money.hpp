@@ -82,19 +82,6 @@ struct PriceSources {
                                                        const NodeType& node,
                                                        const PriceOptions& options);
 
-/// What buying one accelerator with its share of the server costs, without network and storage.
-struct PurchasePrice {
-  Dollars each;
-  std::string basis;                   ///< "dgx-h100 (press)", "operator"
-  std::optional<std::string> assumed;  ///< what stands in for a server's price nobody published
-};
-
-/// The operator's price of the node, else the catalog's of the node, of a rack made of such nodes,
-/// or of the accelerator times money.server.factor. Errors: none of these is known.
-[[nodiscard]] Result<PurchasePrice> purchase_price(const PriceSources& sources,
-                                                   const NodeType& node,
-                                                   const PriceOptions& options);
-
 /// Of a step or a run on so many accelerators.
 [[nodiscard]] Result<Dollars> cost_of(const AcceleratorCost& cost, double accelerators,
                                       Seconds time);

@@ -283,6 +283,8 @@ class Designer {
   Designer(const DesignFacts& facts, const DesignSpec& spec, const DesignProgress& progress)
       : facts_(facts), spec_(spec), progress_(progress) {
     design_.spec = &spec;
+    design_.beside = facts.calibration.first_of({"money.network.fraction"}) +
+                     facts.calibration.first_of({"money.storage.fraction"});
   }
 
   Result<Design> answer() {
@@ -339,8 +341,7 @@ class Designer {
       Sizer sizer(facts_, design_, option);
       Result<Draft> draft = sizer.size();
       if (draft) {
-        take(*std::move(draft));
-        design_.chosen = option;
+        take(*std::move(draft), option);
         found = true;
         continue;
       }
@@ -382,7 +383,11 @@ class Designer {
     return fmt::format("{} (with {})", fmt::join(changes, " and "), option.label);
   }
 
-  void take(Draft draft) {
+  void take(Draft draft, const DesignOption& option) {
+    design_.chosen = option;
+    const double power = draft.site.power_max / spec_.site.power;
+    const bool money = spec_.site.budget && *draft.site.capex / *spec_.site.budget > power;
+    design_.chosen.limit = money ? DesignLimit::kMoney : DesignLimit::kPower;
     design_.groups = std::move(draft.groups);
     design_.works = std::move(draft.works);
     design_.storage = draft.storage;

@@ -68,8 +68,14 @@ struct DesignedWork {
   [[nodiscard]] double accelerators() const { return double{1} * jobs * rate.accelerators; }
 };
 
+/// Groups point to the candidates, so it can be moved but not copied.
 struct Design {
+  Design() = default;
+  Design(Design&&) = default;
+  Design& operator=(Design&&) = default;
+
   const DesignSpec* spec = nullptr;
+  double beside = 0;  ///< price of network and storage over that of the nodes
   std::vector<DesignCandidate> candidates;
   DesignOption chosen;
   std::vector<DesignOption> others;  ///< best first

@@ -59,7 +59,7 @@ class OptionMaker {
       const double each = accelerators_for(design_, option, i);
       power += candidate.power * candidate.pue * each;
       if (candidate.price && cost) {
-        *cost += candidate.price->each * each;
+        *cost += candidate.price->each * each * (1 + design_.beside);
       } else {
         cost.reset();
       }

@@ -174,11 +174,6 @@ class Bill {
                      .what = fmt::format("of these {}, kept back to replace lost ones", node.id),
                      .count = static_cast<double>(group.spares),
                      .basis = "in the nodes above"});
-    rows_.push_back(
-        {.part = "racks",
-         .what = fmt::format("of up to {:.0f} {}", rack_nodes(facts_.catalog, node), node.id),
-         .count = std::ceil(group.nodes / rack_nodes(facts_.catalog, node)),
-         .basis = "no price in the catalog"});
   }
 
   void add_counted(std::string part, std::string what, double count, std::optional<Watts> power) {
@@ -240,8 +235,13 @@ class Bill {
       if (!hall.rows) continue;
       double racks = 0;
       for (const PodSpec& pod : hall.pods) {
-        for (const RackSpec& rack : pod.racks) racks += double(rack.count) * pod.count;
+        for (const RackSpec& rack : pod.racks) racks += double{1} * rack.count * pod.count;
       }
+      const NodeGroupSpec& first = hall.pods.front().racks.front().nodes.front();
+      rows_.push_back({.part = "racks",
+                       .what = fmt::format("of up to {} {}", first.count, first.type),
+                       .count = racks,
+                       .basis = "no price in the catalog"});
       rows_.push_back({.part = "power",
                        .what = fmt::format("rows of {} racks at {}", hall.rows->racks,
                                            print(hall.rows->capacity)),
@@ -268,12 +268,13 @@ class Bill {
 
 }  // namespace
 
-double rack_nodes(const Catalog& catalog, const NodeType& node) {
+double rack_nodes(const Catalog& catalog, const DesignCandidate& candidate) {
   constexpr int kServers = 4;
   constexpr int kAccelerators = 32;
-  const int domain = node.scale_up_domain_accelerators / std::max(1, node.accelerators_per_node);
-  const int most = std::max({domain, kServers, kAccelerators / node.accelerators_per_node});
-  return rack_nodes_max(catalog, node, most);
+  const NodeType& node = *candidate.node;
+  const int servers = std::max(kServers, kAccelerators / node.accelerators_per_node);
+  const int domain = static_cast<int>(unit_nodes(candidate));
+  return rack_nodes_max(catalog, node, domain > 1 ? domain : servers);
 }
 
 std::uint32_t unit_nodes(const DesignCandidate& candidate) {

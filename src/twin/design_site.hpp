@@ -75,8 +75,8 @@ void describe(Visitor& visitor, Self& b) {
 [[nodiscard]] std::vector<BillRow> bill_of(const DesignFacts& facts, const SiteQuestion& of,
                                            const DesignedSite& site);
 
-/// Nodes of the rack such nodes stand in.
-[[nodiscard]] double rack_nodes(const Catalog& catalog, const NodeType& node);
+/// Nodes of the rack such nodes are put into.
+[[nodiscard]] double rack_nodes(const Catalog& catalog, const DesignCandidate& candidate);
 
 /// Nodes that are bought together: those of a scale-up domain that fills a rack, else one.
 [[nodiscard]] std::uint32_t unit_nodes(const DesignCandidate& candidate);
