@@ -93,13 +93,21 @@ class Sizer {
     return nodes_of(work.rate, *groups_[work.group].candidate, jobs);
   }
 
+  [[nodiscard]] Spares spares_of(std::size_t group, double nodes) const {
+    std::uint32_t largest = 1;
+    for (const DesignedWork& work : works_) {
+      if (work.group == group) largest = std::max(largest, job_nodes(work, 1));
+    }
+    return spares_for(groups_[group].faults, nodes, largest);
+  }
+
   /// One job of each work, and spares.
   [[nodiscard]] std::vector<std::uint32_t> least_nodes() const {
     std::vector<std::uint32_t> nodes(groups_.size(), 0);
     for (const DesignedWork& work : works_) nodes[work.group] += job_nodes(work, 1);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      nodes[g] = round_up(nodes[g] + spares_for(groups_[g].faults, nodes[g]),
-                          unit_nodes(*groups_[g].candidate));
+      nodes[g] =
+          round_up(nodes[g] + spares_of(g, nodes[g]).nodes, unit_nodes(*groups_[g].candidate));
     }
     return nodes;
   }
@@ -123,7 +131,9 @@ class Sizer {
     Draft draft{.groups = groups_, .works = works_};
     for (std::size_t g = 0; g < nodes.size(); ++g) {
       draft.groups[g].nodes = nodes[g];
-      draft.groups[g].spares = spares_for(groups_[g].faults, nodes[g]);
+      const Spares spares = spares_of(g, nodes[g]);
+      draft.groups[g].spares = spares.nodes;
+      draft.groups[g].missing = spares.missing;
     }
     deal(draft);
     if (Status set = set_storage(draft); !set) return forward_error(set);
@@ -400,7 +410,10 @@ class Designer {
     DesignUse& use = design_.predicted;
     const double all = design_.accelerators();
     for (const DesignedWork& work : design_.works) {
-      const double part = work.accelerators() / all;
+      // Nodes beyond the spares are missed where they stand.
+      const DesignGroup& group = design_.groups[work.group];
+      const double there = 1 - std::min(1.0, group.missing / group.nodes);
+      const double part = work.accelerators() / all * there;
       const Goodput& parts = work.goodput.parts;
       use.useful += part * parts.effective;
       use.checkpoints += part * parts.checkpoints;

@@ -16,7 +16,10 @@ namespace {
 
 constexpr int kDraws = 1 << 15;
 constexpr double kCheckpointsKept = 10;
-constexpr double kUnmetMax = 0.01;
+/// Above so many broken nodes their number is as good as normal; e to the power of minus more than
+/// that vanishes.
+constexpr double kMeanMax = 500;
+constexpr double kDeviations = 3;
 constexpr double kMillionHours = 1e6 * 3600;
 
 /// As the world has it: a restarted daemon needs no new node.
@@ -107,21 +110,23 @@ Result<NodeFaults> node_faults(const Catalog& catalog, const FailureSpec& spec,
   return faults;
 }
 
-std::uint32_t spares_for(const NodeFaults& faults, double nodes) {
+Spares spares_for(const NodeFaults& faults, double nodes, double job_nodes) {
   const double mean = nodes * faults.rate * faults.out.value();
-  // By the normal approximation where the first term would vanish.
-  constexpr double kMeanMax = 500;
-  constexpr double kNinetyNinth = 2.326;
+  // E[(X - s)+] falls by P(X > s) with each spare.
+  Spares spares{.broken = mean, .missing = mean};
   if (mean > kMeanMax) {
-    return static_cast<std::uint32_t>(std::ceil(mean + kNinetyNinth * std::sqrt(mean)));
+    spares.nodes = static_cast<std::uint32_t>(std::ceil(mean + kDeviations * std::sqrt(mean)));
+    spares.missing = 0;
+    return spares;
   }
   double term = exp(-mean);
-  double sum = term;
-  std::uint32_t spares = 0;
-  while (1 - sum > kUnmetMax && spares < nodes) {
-    term *= mean / ++spares;
-    sum += term;
+  double above = 1 - term;
+  while (above * job_nodes > 1 && spares.nodes < nodes) {
+    spares.missing -= above;
+    term *= mean / ++spares.nodes;
+    above -= term;
   }
+  spares.missing = std::max(0.0, spares.missing);
   return spares;
 }
 

@@ -32,9 +32,18 @@ struct RackOfNodes {
 [[nodiscard]] Result<NodeFaults> node_faults(const Catalog& catalog, const FailureSpec& spec,
                                              const RackOfNodes& rack);
 
-/// The least number of spare nodes that as many broken ones exceed in under 1 % of the time: those
-/// out are Poisson, whatever the distribution of repair times (M/G/infinity).
-[[nodiscard]] std::uint32_t spares_for(const NodeFaults& faults, double nodes);
+/// Spare nodes, and what is short in spite of them.
+struct Spares {
+  std::uint32_t nodes = 0;
+  double broken = 0;   ///< nodes out of use, on the average
+  double missing = 0;  ///< of them, beyond the spares
+};
+
+/// As many spares as earn their keep: one more pays while the chance that it is needed is above
+/// 1 / job_nodes, as a job that misses a node stands whole. Nodes that are out are Poisson,
+/// whatever the distribution of repair times (M/G/infinity). Precondition: job_nodes >= 1, of the
+/// largest job.
+[[nodiscard]] Spares spares_for(const NodeFaults& faults, double nodes, double job_nodes);
 
 /// One job that trains, as storage and goodput see it.
 struct TrainedJob {

@@ -13,6 +13,8 @@ namespace {
 
 /// Jobs without an end outlast the rehearsal by this factor.
 constexpr double kOutlasts = 4;
+/// Those that end are followed so early, by their length, that somebody always waits.
+constexpr double kFollows = 0.95;
 
 /// The jobs of a mix: at the start as many as the design has at a time; those that end are followed
 /// by as many again.
@@ -32,7 +34,7 @@ class MixMaker {
     const double endless = span * kOutlasts;
     const double length = work.asked->duration ? work.asked->duration->value() : endless;
     const std::shared_ptr<const JobSpec> spec = spec_of(work, length * effective);
-    for (double at = 0; at < span; at += length) {
+    for (double at = 0; at < span; at += length * kFollows) {
       for (std::uint32_t i = 0; i < work.jobs; ++i) {
         TraceJob& job = trace_.jobs.emplace_back();
         job.name = fmt::format("{}-{}", work.asked->name, trace_.jobs.size());

@@ -106,6 +106,7 @@ class SiteBuilder {
     site_.fleet.name = of_.spec.name;
     site_.fleet.description = of_.spec.description;
     SiteSpec& site = site_.fleet.sites.front();
+    site.where = wished.where;
     site.region = wished.region;
     site.electricity = wished.electricity;
     site.pue = wished.pue;

@@ -22,6 +22,7 @@ struct DesignGroup {
   const DesignCandidate* candidate = nullptr;
   std::uint32_t nodes = 0;
   std::uint32_t spares = 0;  ///< of them
+  double missing = 0;        ///< broken beyond the spares, on the average
   NodeFaults faults;
 
   [[nodiscard]] double accelerators() const { return nodes * candidate->node_accelerators(); }

@@ -63,10 +63,15 @@ TEST(DesignSpecTest, WhatAUserCanGetWrongIsSaidWithItsLine) {
   }
 }
 
-TEST(DesignGoodputTest, SparesAreTheLeastThatBrokenNodesSeldomExceed) {
-  // Poisson of mean 1: more than 3 in 1.9 % of the time, more than 4 in 0.4 %.
-  EXPECT_EQ(spares_for({.rate = 0.001, .detect = {}, .out = Seconds(10)}, 100), 4U);
-  EXPECT_EQ(spares_for({.rate = 0, .detect = {}, .out = Seconds(10)}, 100), 0U);
+TEST(DesignGoodputTest, ASpareIsBoughtWhileItIsNeededMoreOftenThanItsJobIsLarge) {
+  // Poisson of mean 1: more than 0, 1, 2, 3 in 63, 26, 8, 1.9 % of the time.
+  const NodeFaults faults{.rate = 0.001, .detect = {}, .out = Seconds(10)};
+  EXPECT_EQ(spares_for(faults, 100, 1).nodes, 0U);
+  EXPECT_EQ(spares_for(faults, 100, 2).nodes, 1U);
+  EXPECT_EQ(spares_for(faults, 100, 20).nodes, 3U);
+  EXPECT_NEAR(spares_for(faults, 100, 1).missing, 1, 1e-12);
+  EXPECT_NEAR(spares_for(faults, 100, 2).missing, std::exp(-1.0), 1e-12);
+  EXPECT_EQ(spares_for({.rate = 0, .detect = {}, .out = Seconds(10)}, 100, 1000).nodes, 0U);
 }
 
 TEST_F(DesignTest, StorageHoldsTheStallOfCheckpointsAndNoUnitIsTooMany) {
