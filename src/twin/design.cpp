@@ -106,8 +106,14 @@ class Sizer {
     std::vector<std::uint32_t> nodes(groups_.size(), 0);
     for (const DesignedWork& work : works_) nodes[work.group] += job_nodes(work, 1);
     for (std::size_t g = 0; g < groups_.size(); ++g) {
-      nodes[g] =
-          round_up(nodes[g] + spares_of(g, nodes[g]).nodes, unit_nodes(*groups_[g].candidate));
+      const std::uint32_t jobs = nodes[g];
+      const std::uint32_t unit = unit_nodes(*groups_[g].candidate);
+      nodes[g] = round_up(jobs, unit);
+      for (;;) {
+        const std::uint32_t needed = jobs + spares_of(g, nodes[g]).nodes;
+        if (needed <= nodes[g]) break;
+        nodes[g] = round_up(needed, unit);
+      }
     }
     return nodes;
   }

@@ -115,7 +115,8 @@ Spares spares_for(const NodeFaults& faults, double nodes, double job_nodes) {
   // E[(X - s)+] falls by P(X > s) with each spare.
   Spares spares{.broken = mean, .missing = mean};
   if (mean > kMeanMax) {
-    spares.nodes = static_cast<std::uint32_t>(std::ceil(mean + kDeviations * std::sqrt(mean)));
+    const double wanted = std::ceil(mean + kDeviations * std::sqrt(mean));
+    spares.nodes = static_cast<std::uint32_t>(std::min(wanted, nodes));
     spares.missing = 0;
     return spares;
   }

@@ -54,7 +54,7 @@ TEST(DesignSpecTest, WhatAUserCanGetWrongIsSaidWithItsLine) {
       {text_with(site, "- {name: a, kind: Batch, model: gpt2}\n"), "Train, FineTune or Serve"},
       {text_with(site, "- {name: a, kind: Serve, model: gpt2}\n"), "input_tokens"},
       {text_with(site, std::string(kTrain) + kTrain), "a second work named \"train\""},
-      {text_with(site, "[]\n"), "expected 1 to 8"},
+      {text_with(site, "  []\n"), "expected 1 to 8"},
   };
   for (const auto& each : cases) {
     const Result<DesignSpec> spec = spec_of(each.text);
