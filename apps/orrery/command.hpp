@@ -21,6 +21,7 @@ void add_estimate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
 void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 }  // namespace orrery

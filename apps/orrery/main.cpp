@@ -122,6 +122,7 @@ int run(int argc, char** argv) {
   add_schedule_commands(app, options, chosen);
   add_simulate_commands(app, options, chosen);
   add_study_commands(app, options, chosen);
+  add_design_commands(app, options, chosen);
   add_replay_commands(app, options, chosen);
   try {
     app.parse(argc, argv);

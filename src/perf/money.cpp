@@ -4,20 +4,15 @@
 
 #include <string_view>
 
+#include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
+#include "perf/purchase_price.hpp"
 #include "perf/range_check.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr Seconds kYear = kHour * 8760.0;
-
-std::string_view word_of(PriceBasis basis) {
-  for (const auto& [word, value] : enum_words(basis)) {
-    if (value == basis) return word;
-  }
-  return "";
-}
 
 std::optional<DollarsPerSecond> listed_rent(const AcceleratorPrice& price, PriceBasis basis,
                                             PriceLevel level) {
@@ -73,38 +68,19 @@ Dollars at_level(const ServerCapex& capex, PriceLevel level) {
   return capex.typical;
 }
 
+std::string basis_of(const ServerCapex& capex) {
+  return fmt::format("{} ({})", capex.node, word_of(capex.provenance.confidence));
+}
+
 /// Price of one accelerator's share of a rack made of such nodes; none: no rack is priced.
-std::optional<Dollars> share_of_rack(const Catalog& catalog, const NodeType& node,
-                                     PriceLevel level) {
+std::optional<PurchasePrice> share_of_rack(const Catalog& catalog, const NodeType& node,
+                                           PriceLevel level) {
   for (const SystemType& system : catalog.all<SystemType>()) {
     const ServerCapex* capex = catalog.server_capex(system.id);
     if (system.node != node.id || capex == nullptr || !system.rack_accelerators) continue;
-    return at_level(*capex, level) / *system.rack_accelerators;
+    return PurchasePrice{at_level(*capex, level) / *system.rack_accelerators, basis_of(*capex), {}};
   }
   return std::nullopt;
-}
-
-/// Price of the server, for one of its accelerators.
-Result<Dollars> server_share(const PriceSources& sources, const NodeType& node,
-                             const PriceOptions& options, std::vector<std::string>& assumptions) {
-  const double count = node.accelerators_per_node;
-  if (options.owned.node_price) return *options.owned.node_price / count;
-  if (const ServerCapex* capex = sources.catalog.server_capex(node.id); capex != nullptr) {
-    return at_level(*capex, options.level) / count;
-  }
-  const std::optional<Dollars> rack = share_of_rack(sources.catalog, node, options.level);
-  if (rack) return *rack;
-  const Accelerator& accelerator = *sources.catalog.find<Accelerator>(node.accelerator);
-  const AcceleratorPrice* price = sources.catalog.price(accelerator);
-  if (price == nullptr || !price->unit_capex) {
-    return input_error({}, fmt::format("no purchase price of {} or of {} ({}) is known; give "
-                                       "dollars for one node of {}",
-                                       node.id, accelerator.name, accelerator.id, count));
-  }
-  const double factor = sources.calibration.first_of({"money.server.factor"});
-  assumptions.push_back(fmt::format("price of {}: {:.3g} x its accelerators of {}", node.id, factor,
-                                    print(*price->unit_capex)));
-  return *price->unit_capex * factor;
 }
 
 Status check_ownership(const Ownership& owned, const Site& site) {
@@ -136,8 +112,9 @@ Result<AcceleratorCost> owned_cost(const PriceSources& sources, const NodeType& 
     return forward_error(checked);
   }
   AcceleratorCost cost;
-  Result<Dollars> server = server_share(sources, node, options, cost.assumptions);
+  Result<PurchasePrice> server = purchase_price(sources, node, options);
   if (!server) return forward_error(server);
+  if (server->assumed) cost.assumptions.push_back(*server->assumed);
   const auto figure = [&](const std::optional<double>& given, std::string_view id) {
     const double value = given.value_or(sources.calibration.first_of({id}));
     if (!given) cost.assumptions.push_back(fmt::format("{}: {:.3g}", id, value));
@@ -148,12 +125,37 @@ Result<AcceleratorCost> owned_cost(const PriceSources& sources, const NodeType& 
   const double maintenance = figure(owned.maintenance_per_year, "money.maintenance.fraction");
   const double beside = figure(std::nullopt, "money.network.fraction") +
                         figure(std::nullopt, "money.storage.fraction");
-  cost.hire = *server * (1 + beside) * (1 / years + maintenance) / (kYear * utilisation);
+  cost.hire = server->each * (1 + beside) * (1 / years + maintenance) / (kYear * utilisation);
   cost.energy = owned.power * sources.site.pue * sources.site.electricity;
   return cost;
 }
 
 }  // namespace
+
+Result<PurchasePrice> purchase_price(const PriceSources& sources, const NodeType& node,
+                                     const PriceOptions& options) {
+  const double count = node.accelerators_per_node;
+  if (options.owned.node_price)
+    return PurchasePrice{*options.owned.node_price / count, "operator", {}};
+  if (const ServerCapex* capex = sources.catalog.server_capex(node.id); capex != nullptr) {
+    return PurchasePrice{at_level(*capex, options.level) / count, basis_of(*capex), {}};
+  }
+  std::optional<PurchasePrice> rack = share_of_rack(sources.catalog, node, options.level);
+  if (rack) return *std::move(rack);
+  const Accelerator& accelerator = *sources.catalog.find<Accelerator>(node.accelerator);
+  const AcceleratorPrice* price = sources.catalog.price(accelerator);
+  if (price == nullptr || !price->unit_capex) {
+    return input_error({}, fmt::format("no purchase price of {} or of {} ({}) is known; give "
+                                       "dollars for one node of {}",
+                                       node.id, accelerator.name, accelerator.id, count));
+  }
+  const double factor = sources.calibration.first_of({"money.server.factor"});
+  return PurchasePrice{*price->unit_capex * factor,
+                       fmt::format("{} ({}) x {:.3g}", accelerator.id,
+                                   word_of(price->provenance.confidence), factor),
+                       fmt::format("price of {}: {:.3g} x its accelerators of {}", node.id, factor,
+                                   print(*price->unit_capex))};
+}
 
 Result<AcceleratorCost> accelerator_cost(const PriceSources& sources, const NodeType& node,
                                          const PriceOptions& options) {

@@ -1,0 +1,15 @@
+// apps/orrery/design_text.hpp - the answer of `design` as text and as JSON.
+#pragma once
+
+#include <string>
+
+#include "base/field_writer.hpp"
+#include "twin/design.hpp"
+#include "twin/design_rehearsal.hpp"
+
+namespace orrery {
+
+[[nodiscard]] std::string design_text(const Design& design, const std::optional<Rehearsal>& played);
+[[nodiscard]] Json design_json(const Design& design, const std::optional<Rehearsal>& played);
+
+}  // namespace orrery
