@@ -76,6 +76,23 @@ TEST(MakeRoom, OnePlanBuildsOnTheOther) {
   EXPECT_EQ(plans[1].goal, 1u);
 }
 
+TEST(MakeRoom, SharesLeaveADeviceThatAGoalNeedsWhole) {
+  RunningFleet running(h100_racks(1, 2));
+  running.start(Allocation{{{NodeId(0), 0x01}}, {}, 250}, 1, {});
+  running.start(Allocation{{{NodeId(0), 0x01}}, {}, 250}, 1, {});
+  running.start({{NodeId(1), 0x0f}}, 1000);
+  MovableFleet movable(running, 8);
+  const std::vector<RoomPlan> plans =
+      plans_of(movable, std::vector{goal_of(running, gang_of(8, 8), 100)});
+  ASSERT_EQ(plans.size(), 1u);
+  ASSERT_EQ(plans[0].moves.size(), 2u);
+  movable.carry_out(plans[0].moves);
+  for (const GangMove& move : plans[0].moves) {
+    EXPECT_EQ(move.to.ranks.front().node, NodeId(1));
+  }
+  take(running.fleet, plans[0].gangs);
+}
+
 TEST(MakeRoom, EmptiesAScaleUpDomain) {
   RunningFleet running(nvl72_racks(3));
   for (std::uint32_t rack = 0; rack < 3; ++rack) {

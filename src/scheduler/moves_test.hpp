@@ -16,6 +16,7 @@ struct MovableFleet {
     for (std::size_t i = 0; i < of.held.size(); ++i) {
       const std::uint32_t devices = of.allocations[i].devices();
       requests.push_back(gang_of(devices, std::min(devices, node_devices)));
+      requests.back().share = of.allocations[i].share;
       gangs.push_back({of.held[i], &requests.back(), of.costs[i]});
     }
   }
