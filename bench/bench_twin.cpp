@@ -12,6 +12,7 @@
 
 #include "bench/figure.hpp"
 #include "fleet/accelerator_fleet.hpp"
+#include "fleet/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "perf/goodput.hpp"
@@ -45,7 +46,10 @@ class Bench {
   std::unique_ptr<VirtualCluster> cluster(std::vector<AcceleratorCount> accelerators) {
     const AcceleratorFleet fleet =
         or_stop(fleet_of_accelerators(catalog_, {std::move(accelerators), std::nullopt}));
-    return or_stop(VirtualCluster::make({catalog_, calibration_, models_}, fleet.spec, nullptr));
+    return cluster_of(fleet.spec);
+  }
+  std::unique_ptr<VirtualCluster> cluster_of(const FleetSpec& fleet) {
+    return or_stop(VirtualCluster::make({catalog_, calibration_, models_}, fleet, nullptr));
   }
 
  private:
@@ -174,10 +178,31 @@ void bench_year(Bench& bench) {
   print_passes(timed, "the year");
 }
 
+/// Pods of 8 racks of 4 DGX H100 on a rail-only network, as bench_fleet has them: 131,072 nodes.
+constexpr std::string_view kMillion = R"(apiVersion: orrery/v1
+kind: Fleet
+name: million
+sites:
+- name: site
+  halls:
+  - name: hall
+    rows: {racks: 8, capacity: 400 kW}
+    pods:
+    - name: su
+      count: 4096
+      racks:
+      - count: 8
+        cooling: in-row-or-dense-air
+        nodes: [{type: dgx-h100, count: 4}]
+  fabrics:
+  - {type: roce-400-th5, topology: rail-only-fat-tree}
+)";
+
 /// The largest fleet: filled by gangs of all sizes, an hour later empty again.
 void bench_million(Bench& bench) {
   constexpr std::uint32_t kAccelerators = 1'048'576;
-  const auto cluster = bench.cluster({{"h100", kAccelerators}});
+  const Document document = or_stop(Document::parse(std::string(kMillion), "million.yaml"));
+  const auto cluster = bench.cluster_of(or_stop(read_fleet_spec(document)));
   Trace trace;
   std::uint32_t left = kAccelerators;
   for (std::uint32_t i = 0; left > 0; ++i) {

@@ -49,21 +49,24 @@ class Key {
     for (const std::uint32_t side : gang.slice) add(side);
     add(gang.sites);
   }
-  void add(const RoleRequest& role) {
+  void add_room(const RoleRequest& role) {
     add(role.gangs);
     add(role.options.size());
     for (const GangOption& option : role.options) {
       add(option.gang);
-      add(option.speed);
       add(option.plan.has_value());
     }
     add(role.work);
-    add(role.steps);
     add(role.spread.has_value());
     if (role.spread) {
       add(role.spread->level);
       add(role.spread->most);
     }
+  }
+  void add(const RoleRequest& role) {
+    add_room(role);
+    for (const GangOption& option : role.options) add(option.speed);
+    add(role.steps);
   }
 
   [[nodiscard]] std::string take() { return std::move(bytes_); }
@@ -92,6 +95,14 @@ ClassId ClassTable::of(const JobRequest& request) {
   }
   key.add(request.roles.size());
   for (const RoleRequest& role : request.roles) key.add(role);
+  return ids_.emplace(key.take(), ClassId::at(ids_.size())).first->second;
+}
+
+ClassId ClassTable::of_room(const JobRequest& request) {
+  Key key;
+  key.add(request.preemptible);
+  key.add(request.roles.size());
+  for (const RoleRequest& role : request.roles) key.add_room(role);
   return ids_.emplace(key.take(), ClassId::at(ids_.size())).first->second;
 }
 

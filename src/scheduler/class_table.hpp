@@ -18,6 +18,10 @@ class ClassTable {
   /// A new id where no request like it was seen. O(options + log classes).
   ClassId of(const JobRequest& request);
 
+  /// The same, but only what decides whether there is room: requests that are placed alike, however
+  /// long they run and whatever they may cost. A table holds ids of one sort.
+  ClassId of_room(const JobRequest& request);
+
   [[nodiscard]] std::size_t size() const { return ids_.size(); }
 
  private:

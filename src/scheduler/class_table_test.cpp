@@ -21,6 +21,20 @@ TEST(ClassTable, JobsThatAskForTheSameAreOfAClass) {
   EXPECT_EQ(classes.size(), 1u);
 }
 
+TEST(ClassTable, JobsThatArePlacedAlikeAreOfARoomHoweverLongTheyRun) {
+  ResolveLab lab;
+  ClassTable rooms;
+  const auto room_of = [&](const std::string& keys, const std::string& role) {
+    return rooms.of_room(lab.request(batch(keys + "roles: [{" + role + "}]\n")));
+  };
+  const ClassId id = room_of("estimate: 1 h\n", "accelerators: 8");
+  EXPECT_EQ(room_of("estimate: 2 h\nbudget: $5\n", "accelerators: 8"), id);
+  EXPECT_NE(room_of("preemptible: false\n", "accelerators: 8"),
+            room_of("preemptible: true\n", "accelerators: 8"));
+  EXPECT_NE(room_of("estimate: 1 h\n", "accelerators: 16"), id);
+  EXPECT_NE(room_of("estimate: 1 h\n", "accelerators: 8, topology: {required: rack}"), id);
+}
+
 TEST(ClassTable, WhatPlacementOrPriceRestsOnTellsClassesApart) {
   ResolveLab lab(example_fleet("two-regions"));
   ClassTable classes;

@@ -135,14 +135,38 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
 }
 
+ClassId PassMemory::room_of(const JobRequest& request) {
+  const ClassId id = request.class_id;
+  if (!id.valid()) return {};
+  if (id.value() >= room_of_class_.size()) room_of_class_.resize(id.value() + 1);
+  ClassId& room = room_of_class_[id.value()];
+  if (!room.valid()) room = rooms_.of_room(request);
+  return room;
+}
+
+// Of rights nothing is remembered for a room: they are its tenant's.
 const Refusal* Pass::remembered(const WaitingJob& job) const {
-  const ClassId id = job.request->class_id;
-  if (!id.valid() || id.value() >= m_.classes_.size()) return nullptr;
-  const PassMemory::Refused& refused = m_.classes_[id.value()];
-  if (refused.pass == 0) return nullptr;
-  const bool holds = refused.pass == m_.pass_ ||
-                     (refused.freed == s_.changes.freed && refused.plans == s_.changes.plans);
-  return holds ? &refused.refusal : nullptr;
+  const auto in = [&](const std::vector<PassMemory::Refused>& list, ClassId id) -> const Refusal* {
+    if (!id.valid() || id.value() >= list.size()) return nullptr;
+    const PassMemory::Refused& refused = list[id.value()];
+    if (refused.pass == 0) return nullptr;
+    const bool holds = refused.pass == m_.pass_ ||
+                       (refused.freed == s_.changes.freed && refused.plans == s_.changes.plans);
+    return holds ? &refused.refusal : nullptr;
+  };
+  if (const Refusal* known = in(m_.classes_, job.request->class_id)) return known;
+  const Refusal* known = in(m_.refused_rooms_, m_.room_of(*job.request));
+  return known != nullptr && may_take_any(*job.request) ? known : nullptr;
+}
+
+bool Pass::may_take_any(const JobRequest& request) const {
+  if (policy_.quotas != Quotas::kHeld) return true;
+  const auto allowed = [&](const GangOption& option) {
+    return usage().room(request.tenant, option.gang.type).devices >= option.gang.devices;
+  };
+  return std::all_of(request.roles.begin(), request.roles.end(), [&](const RoleRequest& role) {
+    return std::all_of(role.options.begin(), role.options.end(), allowed);
+  });
 }
 
 // A quota refuses a tenant, not a class; and with priorities or guarantees one job of a class may
@@ -151,7 +175,12 @@ void Pass::remember(const WaitingJob& job, const Refusal& refusal) {
   const ClassId id = job.request->class_id;
   if (!id.valid() || refusal.kind != RejectionKind::kBusy) return;
   if (id.value() >= m_.classes_.size()) m_.classes_.resize(id.value() + 1);
-  m_.classes_[id.value()] = {refusal, s_.changes.freed, s_.changes.plans, m_.pass_};
+  const PassMemory::Refused refused{refusal, s_.changes.freed, s_.changes.plans, m_.pass_};
+  m_.classes_[id.value()] = refused;
+  if (!lacks_room_ || hidden_) return;
+  const ClassId room = m_.room_of(*job.request);
+  if (room.value() >= m_.refused_rooms_.size()) m_.refused_rooms_.resize(room.value() + 1);
+  m_.refused_rooms_[room.value()] = refused;
 }
 
 void Pass::wait(const WaitingJob& job, const Refusal& refusal) {
@@ -199,6 +228,8 @@ JobPlaceRules Pass::rules_for(const WaitingJob& job) {
 
 Pass::FoundOrRefusal Pass::by_fit(const FleetView& view, const WaitingJob& job) {
   GangsOrRefusal gangs = m_.placer_.place(view, *job.request, rules_for(job));
+  lacks_room_ = !gangs && (gangs_of(*job.request) == 1 || policy_.quotas == Quotas::kIgnored) &&
+                may_take_any(*job.request);
   if (!gangs) return tl::unexpected(gangs.error());
   return with_terms(view, job, *std::move(gangs));
 }
@@ -224,6 +255,7 @@ PriceContext Pass::context_of(const FleetView& view) const {
 
 Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
   PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job));
+  lacks_room_ = !priced && m_.priced_.lacks_room() && m_.priced_.missing().empty();
   result_.candidates += m_.priced_.candidates().size();
   for (const PlanKey& key : m_.priced_.missing()) result_.decisions.push_back(WantPlan{key});
   if (!priced) return tl::unexpected(priced.error());

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/class_table.hpp"
 #include "scheduler/defragment.hpp"
 #include "scheduler/job_placer.hpp"
 #include "scheduler/power_clock.hpp"
@@ -28,7 +29,10 @@ class PassMemory {
  public:
   explicit PassMemory(const PlaceTree& tree);
 
-  void forget() { classes_.clear(); }
+  void forget() {
+    classes_.clear();
+    refused_rooms_.clear();
+  }
 
  private:
   friend class Pass;
@@ -46,7 +50,13 @@ class PassMemory {
   std::optional<FleetOverlay> now_;
   std::optional<Reserved> reserved_;
   Timeline timeline_;
-  std::vector<Refused> classes_;  ///< by ClassId
+  /// Jobs of a room are placed alike; invalid where the request has no class.
+  [[nodiscard]] ClassId room_of(const JobRequest& request);
+
+  std::vector<Refused> classes_;        ///< by ClassId
+  ClassTable rooms_;                    ///< of its own ids
+  std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet
+  std::vector<Refused> refused_rooms_;  ///< by room
   std::uint32_t pass_ = 0;
 };
 
@@ -114,6 +124,7 @@ class Pass {
   [[nodiscard]] PriceContext context_of(const FleetView& view) const;
   [[nodiscard]] const Refusal* remembered(const WaitingJob& job) const;
   void remember(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] bool may_take_any(const JobRequest& request) const;
   void start(const WaitingJob& job, Found found);
   void wait(const WaitingJob& job, const Refusal& refusal);
   /// Who may yield to a job: positions among the running.
@@ -155,6 +166,8 @@ class Pass {
   std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> nobody_yields_;
   std::uint32_t preemptions_ = 0;  ///< tried in vain
   bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
+  bool lacks_room_ = false;        ///< it was refused for want of room alone
+  bool hidden_ = false;            ///< free devices are kept from others without a slot
   bool timeline_open_ = false;
   bool reserved_one_ = false;
   PassResult result_;

@@ -48,7 +48,7 @@ void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
     if (!gangs) return std::nullopt;
     return *std::move(gangs);
   };
-  std::optional<Slot> slot = m_.timeline_.earliest(attempt, {length, job.request->class_id});
+  std::optional<Slot> slot = m_.timeline_.earliest(attempt, {length, m_.room_of(*job.request)});
   if (!slot) return;
   m_.timeline_.reserve(*slot, length);
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};
@@ -151,6 +151,7 @@ void Pass::keep(const Reservation& slot) {
 
 // Whatever of it is free now is nobody else's in this pass.
 void Pass::keep_from_others(const PlacedGang& gang) {
+  hidden_ = true;
   for (const NodeDevices& at : gang.allocation.ranks) {
     NodeState state = m_.now_->view().node(at.node);
     state.free_mask &= ~at.devices;

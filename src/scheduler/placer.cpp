@@ -21,7 +21,7 @@ std::uint64_t lowest_bits(std::uint64_t free, std::uint32_t count, std::uint32_t
   std::uint64_t from = free;
   if (domain > 1 && domain < 64 && count <= domain) {
     std::uint32_t tightest = std::numeric_limits<std::uint32_t>::max();
-    for (std::uint32_t at = 0; at < 64; at += domain) {
+    for (std::uint32_t at = 0; at < 64 && free >> at != 0; at += domain) {
       const std::uint64_t block = free & (low_bits(domain) << at);
       const auto room = static_cast<std::uint32_t>(std::popcount(block));
       if (room >= count && room < tightest) {

@@ -76,6 +76,7 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
   options.most = context.policy.offers;
   std::vector<Allocation> offers = placer_.offers(context.view, gang, options);
   if (offers.empty()) return placer_.refusal_of(context.view, gang, next.avoid);
+  lacks_room_ = false;
   add_safer_offer(context, next, gang, offers);
   std::optional<Refusal> refused;
   for (Allocation& offer : offers) {
@@ -110,9 +111,13 @@ tl::expected<Candidate, Refusal> PricedPlacer::place_gang(const PriceContext& co
     const std::uint32_t wanted = held_of(*next.job->request, next.placed, gang.type) + gang.devices;
     if (rules.may_take && !rules.may_take(gang.type, wanted)) {
       if (first) closest = {RejectionKind::kQuota, TopologyLevel::kFleet, gang.devices};
+      lacks_room_ = false;
       continue;
     }
-    if (!planned(context, next, option, closest)) continue;
+    if (!planned(context, next, option, closest)) {
+      lacks_room_ = false;
+      continue;
+    }
     const std::optional<Refusal> refusal = price_offers(context, next, i, rules);
     if (!refusal) continue;
     const bool closer =
@@ -188,6 +193,8 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
   missing_.clear();
   PriceContext here = context;
   trial_.begin(context.view, gangs_of(*job.request));
+  // Where the first of several gangs is put is a matter of price.
+  lacks_room_ = gangs_of(*job.request) == 1;
   for (const std::uint32_t index : JobPlacer::order_of(*job.request)) {
     const RoleRequest& role = job.request->roles[index];
     for (std::uint32_t g = 0; g < role.gangs; ++g) {

@@ -43,6 +43,8 @@ class PricedPlacer {
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
   /// Plans that were asked for and are not in the table.
   [[nodiscard]] const std::vector<PlanKey>& missing() const { return missing_; }
+  /// Whether the last refusal was for want of room alone, of which length and price say nothing.
+  [[nodiscard]] bool lacks_room() const { return lacks_room_; }
 
  private:
   struct Next {
@@ -76,6 +78,7 @@ class PricedPlacer {
   Trial trial_;
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;
+  bool lacks_room_ = false;
   std::vector<std::vector<Freed>> freed_;       ///< by type; empty: not counted yet
   std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not looked at yet
 };

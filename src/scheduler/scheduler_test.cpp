@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/rng.hpp"
+#include "scheduler/class_table.hpp"
 #include "scheduler/cluster_test.hpp"
 
 namespace orrery {
@@ -52,6 +53,27 @@ TEST(Scheduler, FifoStopsAtTheHeadOfTheQueueOrSkipsIt) {
     cluster.pass(blocking ? "fifo:blocking=true" : "fifo:blocking=false");
     EXPECT_FALSE(cluster.runs(large));
     EXPECT_EQ(cluster.runs(small), !blocking);
+  }
+}
+
+TEST(Scheduler, RoomThatIsNotThereIsLookedForOnceForAllWhoArePlacedAlike) {
+  for (const char* policy : {"sjf", "capacity:preemption=none", "hardware-aware:preemption=none"}) {
+    TestCluster cluster;
+    ClassTable classes;
+    cluster.submit(cluster.job(120));
+    cluster.pass(policy);
+    for (int hours = 1; hours <= 20; ++hours) {
+      JobRequest job = cluster.job(16, Duration::hours(hours));
+      job.class_id = classes.of(job);
+      cluster.submit(job);
+    }
+    JobRequest fits = cluster.job(8);
+    fits.class_id = classes.of(fits);
+    const JobId small = cluster.submit(fits);
+    const PassResult result = cluster.pass(policy);
+    EXPECT_TRUE(cluster.runs(small)) << policy;
+    EXPECT_EQ(result.waiting.size(), 20u) << policy;
+    EXPECT_EQ(result.placements, 2u) << policy;
   }
 }
 
