@@ -150,7 +150,8 @@ TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
 }
 
 TEST_F(Cli, WhatIsGeneratedAsJsonValidates) {
-  for (const std::string id : {"dgx-superpod-gb200", "google-tpu-v5p-pod", "aws-trn2-ultraserver"}) {
+  for (const std::string id :
+       {"dgx-superpod-gb200", "google-tpu-v5p-pod", "aws-trn2-ultraserver"}) {
     const Outcome spec = orrery("fleet generate -o json --system " + id);
     ASSERT_EQ(spec.code, 0) << id << ": " << spec.err;
     const Outcome valid = orrery("fleet validate " + write(id + ".json", spec.out));
