@@ -63,7 +63,11 @@ Instant Simulation::next() const {
 void Simulation::run(Instant until) {
   while (!done()) {
     const Instant at = next();
-    if (at > until || at == Instant::max() || stuck()) break;
+    if (at == Instant::max() || stuck()) break;
+    if (at > until) {
+      now_ = until;  // what runs goes on until then
+      break;
+    }
     now_ = at;
     step_at(at);
     if (hooks_.tick) hooks_.tick(at, state());

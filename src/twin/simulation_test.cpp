@@ -46,7 +46,8 @@ class SimulationTest : public testing::Test {
     trace_.jobs.push_back(job);
   }
 
-  std::vector<JobOutcome> play(const std::string& policy, const std::string& rules) {
+  std::vector<JobOutcome> play(const std::string& policy, const std::string& rules,
+                               Instant until = Instant::max()) {
     TraceJobOptions options;
     options.rules = *replay_rules(rules);
     const Result<Policy> chosen = policy_under(options.rules, policy);
@@ -56,7 +57,8 @@ class SimulationTest : public testing::Test {
     EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());
     const ControlSetup setup = cluster_->setup(*chosen, Instant());
     Simulation simulation({setup, {options.rules, {}, setup.plans}, jobs->jobs, {}});
-    simulation.run();
+    simulation.run(until);
+    ended_ = simulation.now();
     summary_ = simulation.summary();
     return simulation.outcomes();
   }
@@ -65,6 +67,7 @@ class SimulationTest : public testing::Test {
   std::unique_ptr<VirtualCluster> cluster_;
   Trace trace_;
   SimulationSummary summary_;
+  Instant ended_;
 };
 
 std::int64_t seconds(Instant at) { return at.ns() / 1'000'000'000; }
@@ -81,6 +84,14 @@ TEST_F(SimulationTest, JobsRunInTheOrderOfSubmissionAndTheHeadOfTheQueueBlocks) 
   EXPECT_EQ(seconds(jobs[2].end), 110);
   EXPECT_EQ(seconds(jobs[3].start), 110);
   EXPECT_EQ(summary_.finished, 4U);
+}
+
+TEST_F(SimulationTest, WhatRunsAtTheEndCountsUntilThen) {
+  add(0, 1000, 16);
+  const Instant until = Instant() + Duration::seconds(600);
+  EXPECT_EQ(play("fifo", "helios", until)[0].phase, JobPhase::kRunning);
+  EXPECT_EQ(ended_, until);
+  EXPECT_DOUBLE_EQ(summary_.utilization, 1);
 }
 
 TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
