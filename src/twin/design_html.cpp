@@ -122,11 +122,12 @@ Figure options_figure(const Design& design) {
 std::string design_html(const Design& design, const std::optional<Rehearsal>& played) {
   HtmlPage page{.title = design.spec->name + ": " + design.chosen.label};
   page.body_html = head_html(design, played);
-  page.body_html += figures_html({use_figure(design, played), options_figure(design)});
-  page.body_html += figure_html({.title = "Work", .html = works_html(design)});
-  page.body_html += figure_html({.title = "Bill of materials",
-                                 .note = "what has no price in the catalog is counted, not priced",
-                                 .html = bill_html(design)});
+  page.body_html += "<h2>What it achieves</h2>\n" +
+                    figures_html({use_figure(design, played), options_figure(design)}) +
+                    "<h2>Work</h2>\n" + works_html(design) +
+                    "<h2>Bill of materials</h2>\n<p>What has no price in the catalog is counted, "
+                    "not priced.</p>\n" +
+                    bill_html(design);
   std::string reasons = "<ul>\n";
   for (const DesignOption& option : design.others) {
     reasons += fmt::format("<li>{}: {}</li>\n", escaped_xml(option.label), escaped_xml(option.why));
@@ -134,7 +135,7 @@ std::string design_html(const Design& design, const std::optional<Rehearsal>& pl
   for (const std::string& refused : design.refused) {
     reasons += fmt::format("<li>{}</li>\n", escaped_xml(refused));
   }
-  page.body_html += figure_html({.title = "Not chosen", .html = reasons + "</ul>\n"});
+  page.body_html += "<h2>Not chosen</h2>\n" + reasons + "</ul>\n";
   return page_html(page);
 }
 
