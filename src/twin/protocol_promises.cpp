@@ -25,12 +25,16 @@ std::string_view word_of(NodeHealth health) {
 
 }  // namespace
 
-void ProtocolWorld::note_submitted(const JobSubmitted& event) {
-  for (std::size_t n = 0; n < clients_.size(); ++n) {
-    if (event.submission.request.name != fmt::format("job-{}", n)) continue;
-    if (clients_[n].made) return wrong(fmt::format("submission {} became two jobs", n));
-    clients_[n].made = event.job;
-    nodes_.know(event.job, clients_[n].job);
+void ProtocolWorld::note_submitted(std::span<const Event> events) {
+  for (const Event& event : events) {
+    const auto* submitted = std::get_if<JobSubmitted>(&event);
+    if (submitted == nullptr) continue;
+    for (std::size_t n = 0; n < clients_.size(); ++n) {
+      if (submitted->submission.request.name != fmt::format("job-{}", n)) continue;
+      if (clients_[n].made) return wrong(fmt::format("submission {} became two jobs", n));
+      clients_[n].made = submitted->job;
+      nodes_.know(submitted->job, clients_[n].job);
+    }
   }
 }
 
@@ -100,7 +104,7 @@ void ProtocolWorld::show_changes() {
 }
 
 bool ProtocolWorld::settled() {
-  if (!controller_) return false;
+  if (!controller_ || writing()) return false;
   for (const Client& client : clients_) {
     if (!client.made || !ended(state().job(*client.made).phase)) return false;
   }

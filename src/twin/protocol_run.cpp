@@ -17,6 +17,7 @@ class FaultInjector {
       : world_(world), rng_(Rng::stream(seed, "faults")) {}
 
   void strike();
+  void fill_disk();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
     return Duration::milliseconds(
         1 + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(most_ms))));
@@ -67,6 +68,12 @@ void FaultInjector::strike() {
       ++faults_;
       world_.kill_controller("between two events");
   }
+}
+
+void FaultInjector::fill_disk() {
+  note("the disk is full");
+  world_.fill_disk();
+  later([this] { world_.free_disk(); });
 }
 
 void FaultInjector::strike_agent(NodeId at) {
@@ -170,6 +177,9 @@ ProtocolRules rules_of(Rng& rng) {
   return rules;
 }
 
+/// One seed in five has a disk that is slow at times, and full at others.
+bool bad_disk(std::uint64_t seed) { return seed % 5 == 4; }
+
 ProtocolJob draw_job(Rng& rng, std::size_t nodes) {
   constexpr std::array<RestartPolicy, 4> kPolicies{RestartPolicy::kWhenSafe, RestartPolicy::kAtOnce,
                                                    RestartPolicy::kAfterLease,
@@ -198,7 +208,10 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
                          const ProtocolWorld::Trace& trace) {
   Rng rng = Rng::stream(seed, "protocol");
   const std::size_t nodes = kProtocolNodesMin + rng.below(4);
-  ProtocolWorld world(sites.of(nodes), rules_of(rng), seed, trace);
+  ProtocolRules rules = rules_of(rng);
+  Rng disk = Rng::stream(seed, "disk");
+  if (bad_disk(seed)) rules.slow_write = 0.2 * disk.uniform();
+  ProtocolWorld world(sites.of(nodes), rules, seed, trace);
   FaultInjector injector(world, seed);
   std::uint64_t jobs = 2 + rng.below(4);
   for (int step = 0; step < kSteps && world.failure().empty(); ++step) {
@@ -209,6 +222,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
     world.run(injector.pause(6000));
     if (!world.controller_lives() && rng.below(4) != 0) world.start_controller();
     injector.strike();
+    if (bad_disk(seed) && disk.below(10) == 0) injector.fill_disk();
   }
   world.note("calm");
   world.make_calm();

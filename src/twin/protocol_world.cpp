@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/assert.hpp"
 #include "base/document.hpp"
 #include "fleet/builder.hpp"
 
@@ -120,7 +121,7 @@ void ProtocolWorld::run(Duration span) {
   const Instant until = time_.now() + span;
   while (failure_.empty()) {
     Instant next = std::min(time_.next(), nodes_.next_due());
-    if (controller_) {
+    if (controller_ && !writing()) {
       next = std::min({next, controller_->link->next_due(), controller_->core.wake()});
     }
     if (next > until) break;
@@ -141,8 +142,7 @@ void ProtocolWorld::step() {
     controller_->link->advance(now);
     drain_link();
   } else {
-    (void)handle({now, Tick{}, {}});
-    drain_link();
+    handle({now, Tick{}, {}});
   }
 }
 
@@ -151,6 +151,15 @@ void ProtocolWorld::step() {
 void ProtocolWorld::kill_controller(const std::string& where) {
   if (!controller_) return;
   note("the controller dies " + where);
+  if (unwritten_ && chance(0.5)) {
+    // All of it was there, and nobody was told.
+    log_.commit(unwritten_->at, unwritten_->events);
+    note_submitted(unwritten_->events);
+  } else if (unwritten_) {
+    log_.tear(unwritten_->at, unwritten_->events, rng_);
+    expected_.reset();
+  }
+  unwritten_.reset();
   if (expected_) *expected_ = picture();
   controller_.reset();
   ++crashes_;
@@ -247,30 +256,47 @@ void ProtocolWorld::add_part(LaunchPlan& plan, std::uint32_t gang, const NodeDev
 }
 
 /// The points where it may die: before the input, in the write of its events, after it.
-std::optional<Answer> ProtocolWorld::handle(const Input& input) {
-  if (!controller_) return std::nullopt;
-  if (chance(rules_.crash)) {
-    kill_controller("between two inputs");
-    return std::nullopt;
-  }
+void ProtocolWorld::handle(const Input& input, Answered answered) {
+  if (!controller_) return;
+  ORRERY_ASSERT(!writing(), "one input after the other");
+  if (chance(rules_.crash)) return kill_controller("between two inputs");
   const Outcome& outcome = controller_->core.handle(input);
   if (!outcome.events.empty() && chance(rules_.crash)) {
     log_.tear(input.at, outcome.events, rng_);
     expected_.reset();
-    kill_controller("writing its log");
-    return std::nullopt;
+    return kill_controller("writing its log");
   }
-  log_.commit(input.at, outcome.events);
-  for (const Event& event : outcome.events) {
-    if (const auto* submitted = std::get_if<JobSubmitted>(&event)) note_submitted(*submitted);
+  unwritten_ = {input.at, outcome.events, outcome.actions, outcome.answer, std::move(answered), {}};
+  ++writes_;
+  const bool slow = !outcome.events.empty() && rules_.slow_write > 0 && chance(rules_.slow_write);
+  if (!slow) return written();
+  note("the disk is slow");
+  const auto most = static_cast<std::uint64_t>(rules_.write_max.count_ns());
+  time_.after(Duration::nanoseconds(static_cast<std::int64_t>(rng_.below(most))),
+              [this, write = writes_] {
+                if (writing() && write == writes_) written();
+              });
+}
+
+void ProtocolWorld::written() {
+  Unwritten done = *std::exchange(unwritten_, std::nullopt);
+  log_.commit(done.at, done.events);
+  note_submitted(done.events);
+  if (!done.events.empty()) check_jobs();
+  if (chance(rules_.crash)) return kill_controller("before it acts");
+  for (const Action& action : done.actions) carry_out(action);
+  if (done.answered) done.answered(done.answer);
+  drain_link();
+  for (VirtualTime::Event& event : done.then) when_free(std::move(event));
+}
+
+void ProtocolWorld::when_free(VirtualTime::Event event) {
+  if (!controller_) return;
+  if (writing()) {
+    unwritten_->then.push_back(std::move(event));
+  } else {
+    event();
   }
-  if (!outcome.events.empty()) check_jobs();
-  if (chance(rules_.crash)) {
-    kill_controller("before it acts");
-    return std::nullopt;
-  }
-  for (const Action& action : outcome.actions) carry_out(action);
-  return outcome.answer;
 }
 
 void ProtocolWorld::carry_out(const Action& action) {
@@ -294,36 +320,38 @@ void ProtocolWorld::carry_out(const Action& action) {
 void ProtocolWorld::propose(const Proposal& proposal) {
   time_.after(kFullPass, [this, proposal, by = controllers_] {
     if (by != controllers_) return;
-    (void)handle({time_.now(), proposal, {}});
-    drain_link();
+    when_free([this, proposal] { handle({time_.now(), proposal, {}}); });
   });
 }
 
 void ProtocolWorld::deliver(const Report& report) {
-  if (!controller_) return;
-  controller_->link->on_report(report, time_.now());
-  drain_link();
+  when_free([this, report] {
+    controller_->link->on_report(report, time_.now());
+    drain_link();
+  });
 }
 
 /// In order, so that an acknowledgement leaves only after what it acknowledges is durable.
 void ProtocolWorld::drain_link() {
-  while (controller_) {
-    const std::vector<LinkEffect> effects = controller_->link->take();
-    if (effects.empty()) return;
-    for (const LinkEffect& effect : effects) {
-      if (const auto* order = std::get_if<Order>(&effect)) {
-        if (cut_[order->to.node.value()]) continue;
-        transmit([this, sent = *order] { nodes_.deliver(sent); });
-        continue;
-      }
-      const InputKind& what = std::get<InputKind>(effect);
-      const bool of_ranks = std::holds_alternative<RanksUp>(what) ||
-                            std::holds_alternative<RanksEnded>(what) ||
-                            std::holds_alternative<RanksGone>(what);
-      if (of_ranks) heard_.push_back(what);
-      (void)handle({time_.now(), what, {}});
-      if (!controller_) return;
+  while (controller_ && !writing()) {
+    std::deque<LinkEffect>& effects = controller_->effects;
+    if (effects.empty()) {
+      for (LinkEffect& effect : controller_->link->take()) effects.push_back(std::move(effect));
     }
+    if (effects.empty()) return;
+    const LinkEffect effect = std::move(effects.front());
+    effects.pop_front();
+    if (const auto* order = std::get_if<Order>(&effect)) {
+      if (cut_[order->to.node.value()]) continue;
+      transmit([this, sent = *order] { nodes_.deliver(sent); });
+      continue;
+    }
+    const InputKind& what = std::get<InputKind>(effect);
+    const bool of_ranks = std::holds_alternative<RanksUp>(what) ||
+                          std::holds_alternative<RanksEnded>(what) ||
+                          std::holds_alternative<RanksGone>(what);
+    if (of_ranks) heard_.push_back(what);
+    handle({time_.now(), what, {}});
   }
 }
 
@@ -355,13 +383,16 @@ void ProtocolWorld::submit(const ProtocolJob& job) {
 
 void ProtocolWorld::ask_submit(std::size_t n) {
   if (clients_[n].answered) return;
-  transmit([this, n] {
-    const auto answer =
-        handle({time_.now(), SubmitJob{submission_of(n)}, fmt::format("request-{}", n)});
-    if (answer && answer->status && !chance(rules_.loss)) clients_[n].answered = true;
-    drain_link();
-  });
+  transmit([this, n] { when_free([this, n] { refuse_or_submit(n); }); });
   time_.after(kAskAgain, [this, n] { ask_submit(n); });
+}
+
+void ProtocolWorld::refuse_or_submit(std::size_t n) {
+  if (disk_full_) return note("a submission is refused, the disk is full");
+  handle({time_.now(), SubmitJob{submission_of(n)}, fmt::format("request-{}", n)},
+         [this, n](const Answer& answer) {
+           if (answer.status && !chance(rules_.loss)) clients_[n].answered = true;
+         });
 }
 
 void ProtocolWorld::cancel(std::size_t n) {
@@ -374,16 +405,17 @@ void ProtocolWorld::ask_cancel(std::size_t n) {
   if (clients_[n].cancelled) return;
   transmit([this, n] {
     if (!clients_[n].answered) return;
-    const auto answer = handle({time_.now(), CancelJob{*clients_[n].made}, {}});
-    if (answer && !chance(rules_.loss)) clients_[n].cancelled = true;
-    drain_link();
+    when_free([this, n] {
+      handle({time_.now(), CancelJob{*clients_[n].made}, {}}, [this, n](const Answer&) {
+        if (!chance(rules_.loss)) clients_[n].cancelled = true;
+      });
+    });
   });
   time_.after(kAskAgain, [this, n] { ask_cancel(n); });
 }
 
 void ProtocolWorld::operate(const InputKind& command) {
-  (void)handle({time_.now(), command, {}});
-  drain_link();
+  when_free([this, command] { handle({time_.now(), command, {}}); });
 }
 
 // --- Faults -------------------------------------------------------------------------------------
@@ -397,6 +429,7 @@ void ProtocolWorld::repeat_input() {
 }
 
 void ProtocolWorld::make_calm() {
+  free_disk();
   rules_ = {.beat = rules_.beat, .lease = rules_.lease, .policy = rules_.policy};
   for (std::size_t at = 0; at < nodes_.size(); ++at) {
     const NodeId id = NodeId::at(at);
@@ -408,10 +441,10 @@ void ProtocolWorld::make_calm() {
   }
   start_controller();
   for (std::size_t at = 0; at < nodes_.size() && controller_; ++at) {
-    const NodeHealth health = state().node(NodeId::at(at)).health;
-    if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
-      operate(ResumeNode{NodeId::at(at)});
-    }
+    const NodeRecord& node = state().node(NodeId::at(at));
+    const bool drained =
+        node.health == NodeHealth::kDraining || node.health == NodeHealth::kDrained;
+    if (drained || node.drain) operate(ResumeNode{NodeId::at(at)});
     operate(SetSpare{NodeId::at(at), false});
   }
 }

@@ -8,6 +8,7 @@
 // Cost: O(nodes + keepers + log events) a step.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,8 +49,10 @@ struct ProtocolRules {
   double loss = 0;      ///< of a message between controller and agents or clients
   double doubling = 0;  ///< likewise
   Duration delay_max = Duration::milliseconds(2);
-  double stray = 0;         ///< share of messages that take up to 30 s
-  double crash = 0;         ///< of the controller, at each of the points an input passes
+  double stray = 0;       ///< share of messages that take up to 30 s
+  double crash = 0;       ///< of the controller, at each of the points an input passes
+  double slow_write = 0;  ///< share of writes to the log that take up to `write_max`
+  Duration write_max = Duration::seconds(20);
   double ignores_term = 0;  ///< share of processes that end by SIGKILL alone
   std::int32_t drift = 0;   ///< of clocks, at most, in 1/10000 either way
   Duration beat = Duration::seconds(5);
@@ -84,6 +87,9 @@ class ProtocolWorld {
 
   void kill_controller(const std::string& where);
   void start_controller();
+  /// Only the reserve of the disk is left: nothing new is accepted, what ends is still recorded.
+  void fill_disk() { disk_full_ = true; }
+  void free_disk() { disk_full_ = false; }
   [[nodiscard]] bool controller_lives() const { return controller_ != nullptr; }
   void cut(NodeId node) { cut_[node.value()] = true; }
   void join(NodeId node) { cut_[node.value()] = false; }
@@ -115,6 +121,7 @@ class ProtocolWorld {
     Core core;
     Scheduler passes;  ///< full ones, beside the core
     std::optional<FleetLink> link;
+    std::deque<LinkEffect> effects;  ///< of the link, not looked at yet
   };
   struct Client {
     ProtocolJob job;
@@ -129,14 +136,22 @@ class ProtocolWorld {
   [[nodiscard]] Duration delay();
   template <class Deliver>
   void transmit(Deliver deliver);
+  /// Waits for the disk, and so takes nothing in.
+  [[nodiscard]] bool writing() const { return unwritten_.has_value(); }
   void step();
 
   // The controller.
-  [[nodiscard]] std::optional<Answer> handle(const Input& input);
+  using Answered = std::function<void(const Answer&)>;
+  /// The answer comes once it is durable, or never. Precondition: it does not write.
+  void handle(const Input& input, Answered answered = {});
   void carry_out(const Action& action);
+  /// The write of an input is through.
+  void written();
   void drain_link();
   void deliver(const Report& report);
   void propose(const Proposal& proposal);
+  /// Does it now, or when the disk has answered.
+  void when_free(VirtualTime::Event event);
   [[nodiscard]] std::vector<KnownAttempt> known_attempts() const;
   [[nodiscard]] LaunchPlan plan_of(const RunningJob& run) const;
   void add_part(LaunchPlan& plan, std::uint32_t gang, const NodeDevices& at, double clock) const;
@@ -146,10 +161,11 @@ class ProtocolWorld {
   // Clients.
   void ask_submit(std::size_t n);
   void ask_cancel(std::size_t n);
+  void refuse_or_submit(std::size_t n);
   [[nodiscard]] Submission submission_of(std::size_t n) const;
 
   // Promises (protocol_promises.cpp).
-  void note_submitted(const JobSubmitted& event);
+  void note_submitted(std::span<const Event> events);
   void check_jobs();
   [[nodiscard]] std::vector<std::string> picture() const;
   void show_changes();
@@ -171,6 +187,18 @@ class ProtocolWorld {
   std::vector<std::string> shown_;
   std::vector<Report> reports_;   ///< some of the past
   std::vector<InputKind> heard_;  ///< likewise, of ranks
+  /// The input whose events are on their way to the disk; its actions and answer wait for them.
+  struct Unwritten {
+    Instant at;
+    std::vector<Event> events;
+    std::vector<Action> actions;
+    Answer answer;
+    Answered answered;
+    std::vector<VirtualTime::Event> then;  ///< what came meanwhile, in order
+  };
+  std::optional<Unwritten> unwritten_;
+  std::uint64_t writes_ = 0;
+  bool disk_full_ = false;
   std::string failure_;
   ProtocolNodes nodes_;
 };
