@@ -149,7 +149,7 @@ Trace year_trace(std::uint32_t accelerators) {
   Trace trace = generate_trace(shape, 1);
   const Instant first = trace.first_submit();
   const Duration span = trace.jobs.back().submit - first;
-  const double longer = Duration::hours(24 * 365).count_seconds() / span.count_seconds();
+  const double longer = (Duration::hours(24) * 365).count_seconds() / span.count_seconds();
   const auto stretch = [longer](Duration time) {
     return Duration::from_seconds(time.count_seconds() * longer);
   };

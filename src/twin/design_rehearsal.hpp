@@ -14,7 +14,7 @@
 namespace orrery {
 
 struct RehearsalOptions {
-  Duration span = Duration::hours(7 * 24);
+  Duration span = Duration::hours(24) * 7;
   std::uint64_t seed = 1;
 };
 
