@@ -593,7 +593,7 @@ base: {accelerators: "h100:16", generate: philly, jobs: 5}, show: [avg_jct], axe
   EXPECT_EQ(nlohmann::json::parse(one.out)["points"].size(), 2u) << one.err;
   EXPECT_EQ(one.out, orrery("study " + study + " --jobs 2 -o json").out);
   const Outcome bad = orrery("study " + write("b.yaml", text + "spars, values: [1]}]}"));
-  EXPECT_NE(bad.err.find("b.yaml:2:91: unknown key \"spars\""), std::string::npos) << bad.err;
+  EXPECT_NE(bad.err.find("b.yaml:2:92: unknown key \"spars\""), std::string::npos) << bad.err;
 }
 
 }  // namespace
