@@ -60,8 +60,8 @@ void Core::on(const RanksUp& seen) {
 void Core::on(const RanksEnded& seen) {
   if (!state_.has(seen.job)) return;
   const Job& job = state_.job(seen.job);
-  if (!holds_devices(job.phase) || seen.attempt != job.attempt) return;
-  if (job.phase != JobPhase::kStopping) {
+  const bool present = holds_devices(job.phase) && seen.attempt == job.attempt;
+  if (present && job.phase != JobPhase::kStopping) {
     StopReason reason = StopReason::kFinished;
     if (seen.kind == ExitKind::kProgram) reason = StopReason::kProgram;
     if (seen.kind == ExitKind::kInfra) reason = StopReason::kInfra;
@@ -69,8 +69,9 @@ void Core::on(const RanksEnded& seen) {
     emit(JobStopping{seen.job, reason, JobId(), seen.blame, seen.progress});
   }
   if (!seen.gone) return;
+  // Of an attempt that was given up, too: it may have left ghosts.
   free_devices(seen.job, seen.attempt, {});
-  finish_if_gone(seen.job, seen.progress);
+  if (present) finish_if_gone(seen.job, seen.progress);
 }
 
 void Core::on(const RanksGone& seen) {

@@ -23,9 +23,9 @@ class ProtocolTest : public testing::Test {
 
 // Each once broke a promise: a timer that was due in the moment of a crash (836, 1607), a late
 // report that an attempt was gone before it was launched again (4490), a late answer to an earlier
-// controller (6786, 12523).
+// controller (6786, 12523), an end that was told when its job was gone already (6431).
 TEST_F(ProtocolTest, KeepsItsPromisesWhereTheyWereOnceBroken) {
-  for (const std::uint64_t seed : {836U, 1607U, 4490U, 6786U, 12523U}) {
+  for (const std::uint64_t seed : {836U, 1607U, 4490U, 6431U, 6786U, 12523U}) {
     EXPECT_EQ(run_protocol(*sites_, seed).failure, "") << "seed " << seed;
   }
 }
