@@ -4,6 +4,7 @@
 
 #include <cctype>
 
+#include "base/csv_text.hpp"
 #include "base/field_writer.hpp"
 #include "base/text_table.hpp"
 
@@ -159,17 +160,15 @@ std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   const Instant from = request.begin();
   for (const JobOutcome& job : run.outcomes) {
     const TraceJob& row = request.trace().jobs[job.row];
-    std::string name = row.name;
-    for (char& c : name) c = c == ',' || c == '\n' || c == '"' ? '_' : c;
-    csv +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}\n",
-                    name, row.line, word_of(job.phase), job.devices, seconds_cell(job.submit, from),
-                    seconds_cell(job.start, from), seconds_cell(job.end, from),
-                    job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
-                    seconds_cell(job.end, job.submit), device_hours(job.usage.devices),
-                    device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
-                    job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
-                    job.usage.program_faults);
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}\n",
+                       csv_text(row.name), row.line, word_of(job.phase), job.devices,
+                       seconds_cell(job.submit, from), seconds_cell(job.start, from),
+                       seconds_cell(job.end, from),
+                       job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
+                       seconds_cell(job.end, job.submit), device_hours(job.usage.devices),
+                       device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
+                       job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
+                       job.usage.program_faults);
   }
   return csv;
 }

@@ -45,14 +45,14 @@ class PassMemory {
     std::uint32_t pass = 0;  ///< the pass that saw it; 0: none
   };
 
+  /// Jobs of a room are placed alike; invalid where the request has no class.
+  [[nodiscard]] ClassId room_of(const JobRequest& request);
+
   JobPlacer placer_;
   PricedPlacer priced_;
   std::optional<FleetOverlay> now_;
   std::optional<Reserved> reserved_;
   Timeline timeline_;
-  /// Jobs of a room are placed alike; invalid where the request has no class.
-  [[nodiscard]] ClassId room_of(const JobRequest& request);
-
   std::vector<Refused> classes_;        ///< by ClassId
   ClassTable rooms_;                    ///< of its own ids
   std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet

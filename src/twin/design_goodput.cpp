@@ -22,13 +22,6 @@ constexpr double kMeanMax = 500;
 constexpr double kDeviations = 3;
 constexpr double kMillionHours = 1e6 * 3600;
 
-/// As the world has it: a restarted daemon needs no new node.
-bool takes_node(const Fault& fault) {
-  if (fault.remedy == Remedy::kRepair) return true;
-  return fault.kind != FaultKind::kSoftware && fault.kind != FaultKind::kNetwork &&
-         fault.kind != FaultKind::kFailSlow;
-}
-
 /// The system serves every node, over its own NICs, and says what sizing needs.
 bool suits_checkpoints(const StorageSystem& system) {
   return place_of(system) == StoragePlace::kShared && system.write && system.usable && system.power;

@@ -49,4 +49,12 @@ struct Fault {
   friend bool operator==(const Fault&, const Fault&) = default;
 };
 
+/// Whether a node that it strikes takes no work until it is over: a restarted daemon needs no new
+/// node.
+[[nodiscard]] inline bool takes_node(const Fault& fault) {
+  if (fault.remedy == Remedy::kRepair) return true;
+  return fault.kind != FaultKind::kSoftware && fault.kind != FaultKind::kNetwork &&
+         fault.kind != FaultKind::kFailSlow;
+}
+
 }  // namespace orrery

@@ -47,8 +47,8 @@ double all_hours(const PolicyRun& run) {
   return hours;
 }
 
-/// Productive over available time of the jobs that ended, weighted by their devices: what Kokolis
-/// et al. (2024) call the effective training time ratio; waiting counts as available.
+/// Productive over available time of the jobs that have started, weighted by their devices: what
+/// Kokolis et al. (2024) call the effective training time ratio; waiting counts as available.
 double ettr(const PolicyRun& run) {
   double productive = 0;
   double available = 0;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/csv_text.hpp"
 #include "base/text_table.hpp"
 #include "fleet/svg_canvas.hpp"
 #include "twin/html_page.hpp"
@@ -273,13 +274,6 @@ std::string head_html(const StudyAnswers& answers) {
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-std::string csv_text(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
-}
 
 }  // namespace
 

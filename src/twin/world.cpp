@@ -222,7 +222,7 @@ std::optional<Input> World::step(const State& state) {
       repair_.erase(event.node);
       return Input{now, NodeRepaired{event.node}, {}};
     case Kind::kMoved:
-      if (event.serial == arrivals_planned_) bytes_arrived(state, now);
+      if (event.serial == moves_planned_) bytes_arrived(state, now);
       return std::nullopt;
     case Kind::kCopy:
     case Kind::kShed:

@@ -194,9 +194,9 @@ class World {
   std::vector<Proposal> proposals_;
   bool in_round_ = false;
   std::optional<Contention> contention_;
-  std::vector<LinkId> links_told_;  ///< changed, and not told to contention_ yet
-  Instant arrival_planned_ = Instant::max();
-  std::uint32_t arrivals_planned_ = 0;  ///< kMoved events so far; only the last holds
+  std::vector<LinkId> links_told_;      ///< changed, and not told to contention_ yet
+  Instant next_move_ = Instant::max();  ///< when bytes arrive next, as last planned
+  std::uint32_t moves_planned_ = 0;     ///< kMoved events so far; only the last holds
 };
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint8_t kArrivalsFirst = 0;
+constexpr std::uint8_t kMovesFirst = 0;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void World::join(Run& run, JobId job, const State& state) {
   run.writes = run.interval != Duration::max() && shared->keeps_copies(placed, state);
   if (!run.writes) return;
   run.copy_at = run.since;
-  queue_.push(run.since + run.interval + run.cost, kArrivalsFirst,
+  queue_.push(run.since + run.interval + run.cost, kMovesFirst,
               {.kind = Kind::kCopy, .job = job, .serial = ++run.copies, .attempt = run.attempt});
 }
 
@@ -70,12 +70,11 @@ void World::share(const State& state, Instant now) {
     schedule_end(run, id, now);
   }
   const Instant next = contention_->next();
-  if (next == arrival_planned_) return;
-  arrival_planned_ = next;
-  ++arrivals_planned_;
+  if (next == next_move_) return;
+  next_move_ = next;
+  ++moves_planned_;
   if (next == Instant::max()) return;
-  queue_.push(std::max(next, now), kArrivalsFirst,
-              {.kind = Kind::kMoved, .serial = arrivals_planned_});
+  queue_.push(std::max(next, now), kMovesFirst, {.kind = Kind::kMoved, .serial = moves_planned_});
 }
 
 // The stall of the snapshot is in the rate; its bytes are written while the job goes on.
@@ -95,7 +94,7 @@ bool World::last_copy(Run& run, JobId job, const State& state, Instant now) {
 }
 
 void World::bytes_arrived(const State& state, Instant now) {
-  arrival_planned_ = Instant::max();
+  next_move_ = Instant::max();
   for (const Moved& moved : contention_->advance(now)) {
     Run& run = runs_[moved.job.value()];
     if (moved.kind != MoveKind::kSave) {
@@ -109,13 +108,13 @@ void World::bytes_arrived(const State& state, Instant now) {
     run.saved = now;
     if (!run.up) {  // it was the last before a stop
       queue_.push(
-          now, kArrivalsFirst,
+          now, kMovesFirst,
           {.kind = Kind::kGone, .job = moved.job, .serial = run.serial, .attempt = run.attempt});
       continue;
     }
     // A system too slow for the interval sets a longer one.
     queue_.push(
-        std::max(now, run.copy_at + run.interval + run.cost), kArrivalsFirst,
+        std::max(now, run.copy_at + run.interval + run.cost), kMovesFirst,
         {.kind = Kind::kCopy, .job = moved.job, .serial = ++run.copies, .attempt = run.attempt});
   }
   share(state, now);

@@ -46,13 +46,6 @@ bool redundant(const PowerDomain& domain) {
          domain.supply.find("2N") != std::string::npos;
 }
 
-/// Whether the node takes no work until it is over: a restarted daemon needs no new node.
-bool takes_node(const Fault& fault) {
-  if (fault.remedy == Remedy::kRepair) return true;
-  return fault.kind != FaultKind::kSoftware && fault.kind != FaultKind::kNetwork &&
-         fault.kind != FaultKind::kFailSlow;
-}
-
 /// Nodes that a fault strikes by itself; links and supplies strike none.
 std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& scope) {
   if (const auto* node = std::get_if<NodeId>(&scope)) return {*node};
