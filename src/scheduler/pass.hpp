@@ -107,7 +107,7 @@ class Pass {
   void carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job);
   [[nodiscard]] bool move(std::uint32_t running);
   void grow_elastic();
-  void grow(const RunningJob& job, const RoleRequest& role);
+  bool grow(const RunningJob& job, const RoleRequest& role);
   /// What it goes on with; nothing when it has to stop.
   std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of, FleetOverlay& after);
   void keep(const Reservation& slot);
@@ -157,7 +157,7 @@ class Pass {
   std::optional<TenantUsage> usage_;  ///< a copy, once something started
   std::optional<PowerBudget> power_;
   std::vector<TenantId> changed_;           ///< whose usage the job in hand changed
-  std::vector<char> stopped_;               ///< by running job: preempted in this pass
+  std::vector<char> stopped_;               ///< by running job: this pass has decided of it
   std::vector<const WaitingJob*> blocked_;  ///< that nothing but room would help, in order
   std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
   std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made

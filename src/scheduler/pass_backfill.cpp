@@ -72,12 +72,12 @@ void Pass::grow_elastic() {
     const RoleRequest& role = job.request->roles[job.gangs[0].role];
     const GangRequest& has = role.options[job.gangs[0].option].gang;
     if (role.elastic() && has.devices < role.devices_max && wanted[has.type.value()] == 0) {
-      grow(job, role);
+      stopped_[i] = grow(job, role) ? 1 : 0;
     }
   }
 }
 
-void Pass::grow(const RunningJob& job, const RoleRequest& role) {
+bool Pass::grow(const RunningJob& job, const RoleRequest& role) {
   const PlacedGang& old = job.gangs.front();
   const GangRequest& has = role.options[old.option].gang;
   const WaitingJob left = as_waiting(job, s_.now);
@@ -100,7 +100,7 @@ void Pass::grow(const RunningJob& job, const RoleRequest& role) {
   }
   if (!best) {
     take(*m_.now_, std::span<const PlacedGang>(job.gangs));
-    return;
+    return false;
   }
   take(*m_.now_, std::span<const PlacedGang>(best->gangs));
   const GangRequest& gets = role.options[best->gangs.front().option].gang;
@@ -110,6 +110,7 @@ void Pass::grow(const RunningJob& job, const RoleRequest& role) {
   result_.decisions.emplace_back(ResizeJob{job.id, std::move(best->gangs), std::move(best->terms),
                                            std::nullopt, gained * has.devices,
                                            job.request->restart.count_seconds() * gets.devices});
+  return true;
 }
 
 // A victim that can go on with less does so at once, on what is left of its devices or elsewhere.
