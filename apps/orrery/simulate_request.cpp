@@ -324,6 +324,18 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   options.type = cluster_->topology().accelerator(FleetTypeId(0)).id;
   if (!asked.accelerators.empty())
     options.type = asked.accelerators.substr(0, asked.accelerators.find(':'));
+  if (asked.map == SimulateOptions::Flag::kYes) {
+    const Topology& fleet = cluster_->topology();
+    const std::optional<FleetTypeId> reference = fleet.find_type(options.type);
+    const Accelerator& recorded = fleet.accelerator(reference.value_or(FleetTypeId(0)));
+    options.speed = [&fleet, &recorded](std::string_view model, FleetTypeId type) {
+      return type_speed(model_class(model), fleet.accelerator(type), recorded);
+    };
+    notes_.push_back(
+        fmt::format("run times are taken as those on {}; other types are as fast on a "
+                    "job's model as the mapping says",
+                    recorded.id));
+  }
   if (throughputs_) {
     options.throughput = [this](std::string_view type, const TraceJob& job) {
       return throughputs_->steps_per_second(type, {job.model, job.accelerators});

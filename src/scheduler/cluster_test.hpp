@@ -88,6 +88,10 @@ class TestCluster {
   void wait(Duration time) { now_ = now_ + time; }
   /// It is done.
   void finish(JobId id) { (void)take_out(id); }
+  /// It waits no longer.
+  void withdraw(JobId id) {
+    std::erase_if(waiting_, [&](const WaitingJob& job) { return job.id == id; });
+  }
   /// It waits again.
   void stop(JobId id) {
     const RunningJob job = take_out(id);

@@ -46,7 +46,7 @@ PassResult Pass::run(PassKind kind) {
   if (kind == PassKind::kFull) {
     raise_clocks();
     if (policy_.preemption == PreemptionRule::kEntitled) defragment();
-    grow_elastic();
+    improve_running();
     if (policy_.choice == OptionChoice::kCheapest) move_jobs();
   }
   stagger_starts();

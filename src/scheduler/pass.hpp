@@ -106,8 +106,16 @@ class Pass {
   void defragment();
   void carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job);
   [[nodiscard]] bool move(std::uint32_t running);
-  void grow_elastic();
-  bool grow(const RunningJob& job, const RoleRequest& role);
+  void improve_running();
+  bool improve(const RunningJob& job, const std::vector<char>& wanted);
+  [[nodiscard]] bool may_change_to(const RunningJob& job, const GangOption& to) const;
+  /// What is left of a run, and what it is worth not to have it: micro-dollars where options are
+  /// priced, else nanoseconds.
+  struct Rest {
+    Duration length;
+    std::int64_t worth = 0;
+  };
+  [[nodiscard]] Rest rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const;
   /// What it goes on with; nothing when it has to stop.
   std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of, FleetOverlay& after);
   void keep(const Reservation& slot);

@@ -1,4 +1,4 @@
-// Slots for jobs that cannot start yet, and room for elastic ones that can grow.
+// Slots for jobs that cannot start yet, and what they are kept from.
 #include <algorithm>
 
 #include "scheduler/pass.hpp"
@@ -54,63 +54,6 @@ void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};
   keep(kept);
   result_.reservations.push_back(std::move(kept));
-}
-
-// Devices nobody waits for go to elastic jobs that are done sooner with them, restart included.
-void Pass::grow_elastic() {
-  std::vector<char> wanted(s_.fleet.topology().type_count());
-  for (const WaitingJob* job : blocked_) {
-    for (const RoleRequest& role : job->request->roles) {
-      for (const GangOption& option : role.options) wanted[option.gang.type.value()] = 1;
-    }
-  }
-  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    const RunningJob& job = s_.running[i];
-    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
-                     s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
-    if (!may) continue;
-    const RoleRequest& role = job.request->roles[job.gangs[0].role];
-    const GangRequest& has = role.options[job.gangs[0].option].gang;
-    if (role.elastic() && has.devices < role.devices_max && wanted[has.type.value()] == 0) {
-      stopped_[i] = grow(job, role) ? 1 : 0;
-    }
-  }
-}
-
-bool Pass::grow(const RunningJob& job, const RoleRequest& role) {
-  const PlacedGang& old = job.gangs.front();
-  const GangRequest& has = role.options[old.option].gang;
-  const WaitingJob left = as_waiting(job, s_.now);
-  give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
-  std::optional<Found> best;
-  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
-    const GangRequest& gang = role.options[i].gang;
-    if (gang.type != has.type || gang.devices <= has.devices) continue;
-    const std::uint32_t more = gang.devices - has.devices;
-    if (policy_.quotas == Quotas::kHeld &&
-        usage().room(job.request->tenant, gang.type).devices < more) {
-      continue;
-    }
-    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
-    if (!placed) continue;
-    FoundOrRefusal found =
-        with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
-    if (!found || !found->length || s_.now + *found->length >= job.expected_end) continue;
-    if (!best || *found->length < *best->length) best = *std::move(found);
-  }
-  if (!best) {
-    take(*m_.now_, std::span<const PlacedGang>(job.gangs));
-    return false;
-  }
-  take(*m_.now_, std::span<const PlacedGang>(best->gangs));
-  const GangRequest& gets = role.options[best->gangs.front().option].gang;
-  apply({job.request->tenant, gets.type, rank_of(*job.request),
-         static_cast<std::int64_t>(gets.devices) - static_cast<std::int64_t>(has.devices)});
-  const double gained = (job.expected_end - (s_.now + *best->length)).count_seconds();
-  result_.decisions.emplace_back(ResizeJob{job.id, std::move(best->gangs), std::move(best->terms),
-                                           std::nullopt, gained * has.devices,
-                                           job.request->restart.count_seconds() * gets.devices});
-  return true;
 }
 
 // A victim that can go on with less does so at once, on what is left of its devices or elsewhere.

@@ -15,7 +15,112 @@ constexpr std::size_t kGoalsMax = 4;
 /// Steps over the canonical ones from which another place is looked for.
 constexpr double kRatioWorthALook = 1.02;
 
+bool may_be_moved(const RunningJob& job) {
+  return job.request->preemptible || job.request->checkpoint_interval != Duration::max();
+}
+
 }  // namespace
+
+// Devices nobody waits for go to those who are better off with them: an elastic job takes more of
+// its type; where options are chosen by price, a job may leave for another type.
+void Pass::improve_running() {
+  std::vector<char> wanted(s_.fleet.topology().type_count());
+  for (const WaitingJob* job : blocked_) {
+    for (const RoleRequest& role : job->request->roles) {
+      for (const GangOption& option : role.options) wanted[option.gang.type.value()] = 1;
+    }
+  }
+  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    const RunningJob& job = s_.running[i];
+    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+                     s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
+    if (may && improve(job, wanted)) stopped_[i] = 1;
+  }
+}
+
+bool Pass::may_change_to(const RunningJob& job, const GangOption& to) const {
+  const PlacedGang& old = job.gangs.front();
+  const RoleRequest& role = job.request->roles[old.role];
+  const GangRequest& has = role.options[old.option].gang;
+  const GangRequest& gets = to.gang;
+  std::uint32_t more = gets.devices;
+  if (gets.type == has.type) {
+    if (!role.elastic() || gets.devices <= has.devices) return false;
+    more -= has.devices;
+  } else if (policy_.choice != OptionChoice::kCheapest || !may_be_moved(job)) {
+    return false;
+  }
+  return policy_.quotas == Quotas::kIgnored ||
+         usage().room(job.request->tenant, gets.type).devices >= more;
+}
+
+// Run times have heavy tails: what has run for long, and nobody knows how long it will, is expected
+// to run for as long again.
+Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const {
+  const PlacedGang& old = job.gangs.front();
+  const RoleRequest& role = job.request->roles[old.role];
+  if (!terms.length) {
+    const double ran = job.attained_at(s_.now) / job.devices();
+    const double faster = role.options[gang.option].speed / role.options[old.option].speed;
+    terms.length = Duration::from_seconds(ran / faster);
+  }
+  if (policy_.choice != OptionChoice::kCheapest) return {*terms.length, terms.length->count_ns()};
+  const PriceContext context = context_of(m_.now_->view());
+  return {*terms.length, price_of(context, as_waiting(job, s_.now), gang, terms).total()};
+}
+
+bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
+  const PlacedGang& old = job.gangs.front();
+  const RoleRequest& role = job.request->roles[old.role];
+  std::vector<std::uint32_t> options;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const bool idle = wanted[role.options[i].gang.type.value()] == 0;
+    if (idle && may_change_to(job, role.options[i])) options.push_back(i);
+  }
+  if (options.empty()) return false;
+  const WaitingJob left = as_waiting(job, s_.now);
+  const bool priced = policy_.choice == OptionChoice::kCheapest;
+  give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
+  GangTerms here = job.terms.front();
+  here.length.reset();
+  if (job.expected_end != Instant::max()) {
+    here.length = std::max(Duration(), job.expected_end - s_.now);
+  }
+  const Rest stay = rest_of(job, old, here);
+  const std::int64_t change =
+      priced
+          ? price_of_lost_work(context_of(m_.now_->view()), left, lost_device_seconds(job)).total()
+          : 0;
+  std::optional<Found> best;
+  Rest least{{}, stay.worth - change};
+  for (const std::uint32_t i : options) {
+    const GangRequest& gang = role.options[i].gang;
+    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
+    if (!placed) continue;
+    FoundOrRefusal found =
+        with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
+    if (!found || (!priced && !found->length)) continue;
+    const Rest rest = rest_of(job, found->gangs.front(), found->terms.front());
+    if (rest.worth >= least.worth) continue;
+    least = rest;
+    best = *std::move(found);
+  }
+  if (!best) {
+    take(*m_.now_, std::span<const PlacedGang>(job.gangs));
+    return false;
+  }
+  take(*m_.now_, std::span<const PlacedGang>(best->gangs));
+  const GangRequest& has = role.options[old.option].gang;
+  const GangRequest& gets = role.options[best->gangs.front().option].gang;
+  const std::int32_t rank = rank_of(*job.request);
+  apply({job.request->tenant, has.type, rank, -std::int64_t{has.devices}});
+  apply({job.request->tenant, gets.type, rank, std::int64_t{gets.devices}});
+  result_.decisions.emplace_back(
+      ResizeJob{job.id, std::move(best->gangs), std::move(best->terms), std::nullopt,
+                (stay.length - least.length).count_seconds() * has.devices,
+                job.request->restart.count_seconds() * gets.devices});
+  return true;
+}
 
 // A job whose network got worse moves when what it gains over the rest of its run exceeds the work
 // it loses: since its last checkpoint, the checkpoint itself, the restart.
@@ -88,10 +193,9 @@ void Pass::defragment() {
   std::vector<MovableGang> movable;
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     const RunningJob& job = s_.running[i];
-    const bool may =
-        stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
-        (job.request->preemptible || job.request->checkpoint_interval != Duration::max()) &&
-        s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
+    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+                     may_be_moved(job) &&
+                     s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
     if (!may) continue;
     const PlacedGang& gang = job.gangs.front();
     who.push_back(i);

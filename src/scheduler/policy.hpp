@@ -95,14 +95,14 @@ struct PriceWeights {
   double energy = 1;          ///< electricity, where it is paid beside the hire
   double carbon_tonne = 100;  ///< dollars a tonne of CO2
   /// A job's time until it is done, x what its devices cost to hire on demand; by goal below.
-  double time = 1;
-  double time_cost_goal = 0.1;  ///< the same for jobs whose goal is cost or energy
-  double fragmentation = 1;     ///< devices a placement leaves stranded, x hire x the horizon
-  double lost_work = 1;         ///< of victims, x hire
-  double data = 1;              ///< copying to a cold site: egress and the time it takes
-  double failure = 1;           ///< expected lost work and restarts
-  double lateness = 5;          ///< seconds beyond the deadline, x hire
-  double headroom = 0.05;       ///< of the share of the tightest power limit that it takes
+  double time = 4;
+  double time_cost_goal = 0.025;  ///< the same for jobs whose goal is cost or energy
+  double fragmentation = 1;       ///< devices a placement leaves stranded, x hire x the horizon
+  double lost_work = 1;           ///< of victims, x hire
+  double data = 1;                ///< copying to a cold site: egress and the time it takes
+  double failure = 1;             ///< expected lost work and restarts
+  double lateness = 5;            ///< seconds beyond the deadline, x hire
+  double headroom = 0.05;         ///< of the share of the tightest power limit that it takes
 };
 
 template <class Visitor, SameStruct<PriceWeights> Self>

@@ -17,7 +17,10 @@ std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed,
 }  // namespace
 
 void PricedPlacer::begin() {
-  for (auto& list : freed_) list.clear();
+  for (FreedOfType& type : freed_) {
+    type.list.clear();
+    type.claimed = 0;
+  }
   lemons_.reset();
 }
 
@@ -141,7 +144,8 @@ std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
   const std::uint32_t free = context.view.free(Topology::root(), gang.type).devices;
   if (free >= gang.devices) return Duration();
   if (freed_.size() <= gang.type.value()) freed_.resize(gang.type.value() + 1);
-  std::vector<Freed>& list = freed_[gang.type.value()];
+  std::vector<Freed>& list = freed_[gang.type.value()].list;
+  const std::uint32_t wanted = freed_[gang.type.value()].claimed + gang.devices;
   if (list.empty()) {
     for (const RunningJob& job : s.running) {
       for (const PlacedGang& placed : job.gangs) {
@@ -152,21 +156,23 @@ std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
     std::sort(list.begin(), list.end(), [](const Freed& a, const Freed& b) { return a.at < b.at; });
     for (std::size_t i = 1; i < list.size(); ++i) list[i].devices += list[i - 1].devices;
   }
-  const auto enough = std::partition_point(list.begin(), list.end(), [&](const Freed& freed) {
-    return free + freed.devices < gang.devices;
-  });
+  const auto enough = std::partition_point(
+      list.begin(), list.end(), [&](const Freed& freed) { return free + freed.devices < wanted; });
   if (enough == list.end() || enough->at == Instant::max()) return std::nullopt;
   return std::max(Duration(), enough->at - s.now);
 }
 
-// A job is patient only so long: it does not wait for what comes later than that, and wrong
-// estimates cannot keep it waiting for ever.
+// Who wants to be done soon and can leave for a better place later starts where it can. Who waits
+// is patient only so long: not for what comes later than that, and wrong estimates cannot keep it
+// waiting for ever. What it waits for is not there for those behind it.
 bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
                                  const Candidate& now) {
   const Situation& s = context.situation;
   const JobRequest& job = *next.job->request;
   const RoleRequest& role = job.roles[next.role];
   if (role.options.size() < 2 || job.kind == JobKind::kServe) return false;
+  const bool moves = job.preemptible || job.checkpoint_interval != Duration::max();
+  if (moves && job.goal == JobGoal::kTime) return false;
   const Instant until =
       next.job->submitted + Duration::from_seconds(context.policy.patience.value());
   if (s.now > until) return false;
@@ -181,7 +187,9 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
     const std::optional<Duration> wait = wait_for(context, option.gang);
     if (!wait || *wait == Duration() || s.now + *wait > until) continue;
     const Price later = ideal_price(context, *next.job, {next.role, i, *wait});
-    if (later.total() < present.total()) return true;
+    if (later.total() >= present.total()) continue;
+    freed_[option.gang.type.value()].claimed += option.gang.devices;
+    return true;
   }
   return false;
 }

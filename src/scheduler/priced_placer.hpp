@@ -58,6 +58,10 @@ class PricedPlacer {
     Instant at;
     std::uint32_t devices;  ///< in all until then
   };
+  struct FreedOfType {
+    std::vector<Freed> list;    ///< by time; empty: not counted yet
+    std::uint32_t claimed = 0;  ///< by jobs of this pass that wait for them
+  };
 
   [[nodiscard]] tl::expected<Candidate, Refusal> place_gang(const PriceContext& context,
                                                             const Next& next,
@@ -79,7 +83,7 @@ class PricedPlacer {
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;
   bool lacks_room_ = false;
-  std::vector<std::vector<Freed>> freed_;       ///< by type; empty: not counted yet
+  std::vector<FreedOfType> freed_;              ///< by type
   std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not looked at yet
 };
 

@@ -128,6 +128,36 @@ TEST(Scheduler, HardwareAwareTakesWhatCostsLeastForTheJob) {
   EXPECT_EQ(cluster.find(first)->gangs[0].option, 0u);
 }
 
+// What runs on the slower type leaves for the faster one once nobody waits for that, and not
+// before.
+TEST(Scheduler, HardwareAwareMovesAJobToATypeThatNobodyWaitsFor) {
+  TestCluster cluster(
+      one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+               "dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]\n"));
+  const JobId holder = cluster.submit(cluster.job(8));
+  cluster.pass("hardware-aware");
+  JobRequest either = cluster.job(8, Duration::hours(10));
+  either.preemptible = true;
+  either.roles[0].options.push_back({cluster.gang(8, "nvidia-a100-sxm4-80g"), 0.4, std::nullopt});
+  const JobId mover = cluster.submit(either);
+  cluster.pass("hardware-aware");
+  ASSERT_TRUE(cluster.runs(mover)) << "it does not wait";
+  EXPECT_EQ(cluster.find(mover)->gangs[0].option, 1u);
+
+  const JobId waiting = cluster.submit(cluster.job(16));
+  const auto full = [&] {
+    cluster.wait(Duration::minutes(11));
+    cluster.pass("hardware-aware", PassKind::kFull);
+    return cluster.find(mover)->gangs[0].option;
+  };
+  EXPECT_EQ(full(), 1u) << "there is no room";
+  cluster.finish(holder);
+  EXPECT_EQ(full(), 1u) << "somebody waits for that type";
+  cluster.withdraw(waiting);
+  EXPECT_EQ(full(), 0u);
+  EXPECT_EQ(full(), 0u) << "and it stays";
+}
+
 TEST(Scheduler, EasyLetsShortJobsPassTheFirstInTheQueueButNeverDelaysIt) {
   TestCluster cluster;
   cluster.submit(cluster.job(96, Duration::hours(2)));

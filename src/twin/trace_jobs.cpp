@@ -12,11 +12,17 @@
 namespace orrery {
 namespace {
 
-/// Everything about a trace's job that decides what it may be placed on.
+/// Everything about a trace's job that decides what it may be placed on, and how fast it is there.
 std::string shape_of(const TraceJob& job) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", job.accelerators, job.accelerators_min,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", job.accelerators, job.accelerators_min,
                      job.accelerators_max, job.share, job.types, job.cpu_millicores, job.memory_mib,
-                     job.kind ? static_cast<int>(*job.kind) : -1, job.tenant);
+                     job.kind ? static_cast<int>(*job.kind) : -1, job.tenant, job.model);
+}
+
+/// A run time is that on `accelerators`; the work of an elastic job counts on the most it may have.
+double of_most(const TraceJob& job) {
+  if (job.accelerators_max == 0) return 1;
+  return static_cast<double>(job.accelerators) / job.accelerators_max;
 }
 
 /// Of training by a plan, whose work counts a second a step (World); none: its run time is given.
@@ -38,6 +44,7 @@ class Maker {
  private:
   [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job);
   [[nodiscard]] JobSpec spec_of(const TraceJob& job) const;
+  [[nodiscard]] std::vector<TypeSpeed> types_of(const TraceJob& job) const;
   [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job) const;
   /// By the best plans on the fleet's own pieces; none: nobody can plan it.
   [[nodiscard]] std::optional<Duration> planned_length(const JobRequest& request) const;
@@ -48,6 +55,34 @@ class Maker {
   const TraceJobOptions& options_;
   std::map<std::string, Result<JobRequest>> known_;
 };
+
+// The fastest first where the trace names none, which is the order in which they are asked.
+std::vector<TypeSpeed> Maker::types_of(const TraceJob& job) const {
+  const Topology& topology = context_.fleet.topology();
+  std::vector<TypeSpeed> types;
+  std::string_view named = job.types;
+  while (!named.empty()) {
+    const std::size_t bar = std::min(named.find('|'), named.size());
+    types.push_back({std::string(named.substr(0, bar)), 1, {}});
+    named.remove_prefix(std::min(bar + 1, named.size()));
+  }
+  if (!options_.speed || job.model.empty()) return types;
+  if (!types.empty()) {
+    for (TypeSpeed& each : types) {
+      const std::optional<FleetTypeId> type = topology.find_type(each.type);
+      const double speed = type ? options_.speed(job.model, *type) : 0;
+      if (speed > 0) each.speed = speed;
+    }
+    return types;
+  }
+  for (std::uint32_t i = 0; i < topology.type_count(); ++i) {
+    const double speed = options_.speed(job.model, FleetTypeId(i));
+    if (speed > 0) types.push_back({topology.accelerator(FleetTypeId(i)).id, speed, {}});
+  }
+  std::stable_sort(types.begin(), types.end(),
+                   [](const TypeSpeed& a, const TypeSpeed& b) { return a.speed > b.speed; });
+  return types;
+}
 
 JobSpec Maker::spec_of(const TraceJob& job) const {
   JobSpec spec;
@@ -64,12 +99,7 @@ JobSpec Maker::spec_of(const TraceJob& job) const {
     role.accelerators_max = job.accelerators_max;
   }
   if (job.share < kWholeDevice) role.share = job.share / double{kWholeDevice};
-  std::string_view types = job.types;
-  while (!types.empty()) {
-    const std::size_t bar = std::min(types.find('|'), types.size());
-    role.types.push_back({std::string(types.substr(0, bar)), 1, {}});
-    types.remove_prefix(std::min(bar + 1, types.size()));
-  }
+  role.types = types_of(job);
   const double ranks = std::max<double>(job.accelerators, 1);
   role.host.cpu = job.cpu_millicores / 1000.0 / ranks;
   role.host.memory = Bytes(static_cast<double>(job.memory_mib) * 1024 * 1024 / ranks);
@@ -178,7 +208,10 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   request.name = job.name;
   request.priority = job.priority;
   if (job.deadline) request.deadline = job.deadline;
-  const std::optional<Duration> length = steps ? planned_length(request) : truth->work;
+  if (!steps && truth->work > Duration()) {
+    played.truth.work = Duration::from_seconds(truth->work.count_seconds() * of_most(job));
+  }
+  const std::optional<Duration> length = steps ? planned_length(request) : played.truth.work;
   if (!request.estimate && length) request.estimate = told(job, *length);
   if (options_.rules.costs) request.time_limit = job.limit;
   if (truth->work == Duration() && request.kind == JobKind::kServe) {

@@ -37,6 +37,9 @@ struct TraceJobOptions {
   /// Steps a second of a type of job on so many accelerators of a type; for traces that tell steps
   /// alone. Empty: nobody knows.
   std::function<std::optional<double>(std::string_view type, const TraceJob& job)> throughput;
+  /// How fast a type of the fleet is on a model over the type that run times are of. Empty: every
+  /// type is as fast.
+  std::function<double(std::string_view model, FleetTypeId type)> speed;
   /// Plans of the fleet, for the run time of work that is described; empty: nobody is told of it.
   PlanSource plans;
   std::string type;  ///< of the accelerators that `throughput` is asked about

@@ -25,7 +25,7 @@ namespace orrery {
 
 /// What a job truly is.
 struct TrueJob {
-  Duration work;            ///< run time on the first of its options
+  Duration work;            ///< run time where an option's speed is 1
   bool fails = false;       ///< its program ends with an error when its work is done
   std::uint64_t steps = 0;  ///< of a round-based replay
   double steps_per_second = 0;
