@@ -54,8 +54,8 @@ bool Pass::may_change_to(const RunningJob& job, const GangOption& to) const {
          usage().room(job.request->tenant, gets.type).devices >= more;
 }
 
-// Run times have heavy tails: what has run for long, and nobody knows how long it will, is expected
-// to run for as long again.
+// Run times have heavy tails: of what nobody knows the end of, or has run beyond it, as much is
+// expected to be left as has passed.
 Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const {
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
@@ -83,9 +83,8 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
   GangTerms here = job.terms.front();
   here.length.reset();
-  if (job.expected_end != Instant::max()) {
-    here.length = std::max(Duration(), job.expected_end - s_.now);
-  }
+  const bool known = job.expected_end != Instant::max() && job.expected_end > s_.now;
+  if (known) here.length = job.expected_end - s_.now;
   const Rest stay = rest_of(job, old, here);
   const std::int64_t change =
       priced
@@ -99,8 +98,10 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
     if (!placed) continue;
     FoundOrRefusal found =
         with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
-    if (!found || (!priced && !found->length)) continue;
-    const Rest rest = rest_of(job, found->gangs.front(), found->terms.front());
+    if (!found || (!priced && !(known && found->length))) continue;
+    GangTerms there = found->terms.front();
+    if (!known) there.length.reset();
+    const Rest rest = rest_of(job, found->gangs.front(), there);
     if (rest.worth >= least.worth) continue;
     least = rest;
     best = *std::move(found);

@@ -127,8 +127,12 @@ std::vector<JobOutcome> Simulation::outcomes() const {
     outcome.submit = job.submitted;
     outcome.start = job.first_start;
     outcome.end = ended(job.phase) ? job.end : Instant::max();
-    const GangRequest& gang = jobs_[i].submission.request.roles.front().options.front().gang;
-    outcome.devices = gang.devices;
+    const RoleRequest& role = jobs_[i].submission.request.roles.front();
+    outcome.devices = role.options.front().gang.devices;
+    if (!role.steps && jobs_[i].truth.work != Duration::max()) {
+      outcome.work_hours = jobs_[i].truth.work.count_seconds() / 3600 * role.devices_max *
+                           (role.options.front().gang.share / double{kWholeDevice});
+    }
     outcome.usage = state().usage_of(job.id, now_);
   }
   return outcomes;

@@ -26,6 +26,8 @@ struct JobOutcome {
   Instant start = Instant::max();  ///< first; max: never
   Instant end = Instant::max();    ///< max: not ended
   std::uint32_t devices = 0;
+  /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
+  double work_hours = 0;
   JobUsage usage;
 };
 

@@ -61,6 +61,19 @@ double ettr(const PolicyRun& run) {
   return ratio(productive, available);
 }
 
+/// What devices achieve: an hour on one that is twice as fast counts two. Of failed programs
+/// nothing counts.
+double work_per_hour(const PolicyRun& run) {
+  double work = 0;
+  double held = 0;
+  for (const JobOutcome& job : run.outcomes) {
+    if (job.work_hours <= 0) continue;
+    if (job.phase == JobPhase::kFinished) work += job.work_hours;
+    held += device_hours(job.usage.devices);
+  }
+  return ratio(work, held);
+}
+
 const std::vector<Taken<PolicyRun>>& simulate_list() {
   using R = const PolicyRun&;
   static const std::vector<Taken<PolicyRun>> kList = {
@@ -82,6 +95,8 @@ const std::vector<Taken<PolicyRun>>& simulate_list() {
        [](R r) { return r.summary.utilization; }},
       {{"goodput", share("useful of the time in use"), Better::kMore},
        [](R r) { return r.summary.goodput; }},
+      {{"work_per_hour", count("work done an accelerator-hour in use", "h"), Better::kMore},
+       work_per_hour},
       {{"useful_share", share("useful of all device-time"), Better::kMore},
        [](R r) { return ratio(useful_hours(r), all_hours(r)); }},
       {{"ettr", share("effective training time ratio"), Better::kMore}, ettr},
