@@ -190,6 +190,20 @@ void Core::carry_out(PassResult& result) {
   last_ = std::move(result);
 }
 
+namespace {
+
+/// Why gangs with these terms, one each, draw too much beside what is planned; empty: they do not.
+std::string above_limit(PowerBudget budget, const PowerCaps& caps,
+                        std::span<const PlacedGang> gangs, std::span<const GangTerms> terms) {
+  for (std::size_t i = 0; i < gangs.size(); ++i) {
+    const auto draws = draws_of_gang(budget.tree(), gangs[i], terms[i].draw);
+    if (budget.try_add(caps, draws)) return "above a power limit by now";
+  }
+  return {};
+}
+
+}  // namespace
+
 // Why a start no longer fits the present; empty: it does.
 std::string Core::misfit(const StartJob& start) const {
   if (!state_.has(start.job) || state_.job(start.job).phase != JobPhase::kQueued) {
@@ -213,12 +227,7 @@ std::string Core::misfit(const StartJob& start) const {
     }
   }
   if (s.power == nullptr) return {};
-  PowerBudget budget = *s.power;
-  for (std::size_t i = 0; i < start.gangs.size(); ++i) {
-    const auto draws = draws_of_gang(budget.tree(), start.gangs[i], start.terms[i].draw);
-    if (budget.try_add(*s.caps, draws)) return "above a power limit by now";
-  }
-  return {};
+  return above_limit(*s.power, *s.caps, start.gangs, start.terms);
 }
 
 std::string Core::misfit(const ResizeJob& resize) const {
@@ -242,7 +251,14 @@ std::string Core::misfit(const ResizeJob& resize) const {
       if (!share && (node.free_mask & more) != more) return "devices are not free any more";
     }
   }
-  return {};
+  const Situation s = state_.situation(now_);
+  if (s.power == nullptr) return {};
+  const RunningJob& run = state_.running(resize.job);
+  PowerBudget budget = *s.power;
+  for (std::size_t i = 0; i < run.gangs.size(); ++i) {
+    budget.remove(draws_of_gang(budget.tree(), run.gangs[i], run.terms[i].draw));
+  }
+  return above_limit(budget, *s.caps, resize.gangs, resize.terms);
 }
 
 // Who should have shrunk in favour of another and cannot makes room altogether.

@@ -43,11 +43,12 @@ PassResult Pass::run(PassKind kind) {
   } else {
     run_in_order();
   }
-  if (kind == PassKind::kFull) {
-    raise_clocks();
+  // Nobody is better off for a pass that had to slow somebody.
+  if (kind == PassKind::kFull && !slowed_somebody()) {
     if (policy_.preemption == PreemptionRule::kEntitled) defragment();
     improve_running();
     if (policy_.choice == OptionChoice::kCheapest) move_jobs();
+    raise_clocks();
   }
   stagger_starts();
   return std::move(result_);

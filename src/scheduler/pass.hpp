@@ -99,7 +99,11 @@ class Pass {
   void open_timeline();
   void reserve(const WaitingJob& job, const Refusal& refusal);
   void relieve_power();
+  [[nodiscard]] bool slowed_somebody() const;
   void raise_clocks();
+  /// What a running job draws by its terms, out of the budget; a gang with its terms, into it.
+  void leave_power(const RunningJob& job);
+  void enter_power(const PlacedGang& gang, const GangTerms& terms);
   void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step, double slower);
   void stagger_starts();
   void move_jobs();

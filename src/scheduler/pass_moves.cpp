@@ -1,6 +1,7 @@
 // Running jobs that would be better off elsewhere.
 #include <algorithm>
 
+#include "scheduler/gang_power.hpp"
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
@@ -81,6 +82,7 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   const WaitingJob left = as_waiting(job, s_.now);
   const bool priced = policy_.choice == OptionChoice::kCheapest;
   give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
+  leave_power(job);
   GangTerms here = job.terms.front();
   here.length.reset();
   const bool known = job.expected_end != Instant::max() && job.expected_end > s_.now;
@@ -108,9 +110,12 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   }
   if (!best) {
     take(*m_.now_, std::span<const PlacedGang>(job.gangs));
+    enter_power(job.gangs.front(), job.terms.front());
     return false;
   }
   take(*m_.now_, std::span<const PlacedGang>(best->gangs));
+  enter_power(best->gangs.front(), best->terms.front());
+  keep_from_others(old);  // until its ranks have left
   const GangRequest& has = role.options[old.option].gang;
   const GangRequest& gets = role.options[best->gangs.front().option].gang;
   const std::int32_t rank = rank_of(*job.request);
@@ -121,6 +126,16 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
                 (stay.length - least.length).count_seconds() * has.devices,
                 job.request->restart.count_seconds() * gets.devices});
   return true;
+}
+
+void Pass::leave_power(const RunningJob& job) {
+  for (std::size_t i = 0; power_ && i < job.gangs.size(); ++i) {
+    power_->remove(draws_of_gang(power_->tree(), job.gangs[i], job.terms[i].draw));
+  }
+}
+
+void Pass::enter_power(const PlacedGang& gang, const GangTerms& terms) {
+  if (power_) power_->add(draws_of_gang(power_->tree(), gang, terms.draw));
 }
 
 // A job whose network got worse moves when what it gains over the rest of its run exceeds the work
@@ -145,6 +160,7 @@ bool Pass::move(std::uint32_t running) {
   give_back(without, std::span<const PlacedGang>(job.gangs));
   const auto here = terms_of({s_, policy_, without.view(), nullptr}, left, old);
   if (!here || !here->length || here->ratio <= kRatioWorthALook) return false;
+  leave_power(job);
   PlaceOptions options;
   options.most = policy_.offers;
   const double devices = old.allocation.devices();
@@ -153,15 +169,18 @@ bool Pass::move(std::uint32_t running) {
   GangTerms best_terms;
   for (Allocation& offer : m_.placer_.placer().offers(without.view(), gang, options)) {
     PlacedGang there{old.role, old.option, std::move(offer), gang.host};
-    const auto terms = terms_of({s_, policy_, without.view(), nullptr}, left, there);
+    const auto terms = terms_of(context_of(without.view()), left, there);
     if (!terms || !terms->length || terms->ratio >= here->ratio) continue;
     if (best && terms->ratio >= best_terms.ratio) continue;
     best = std::move(there);
     best_terms = *terms;
   }
-  if (!best) return false;
-  const double gained = (*here->length - *best_terms.length).count_seconds() * devices;
-  if (gained <= cost) return false;
+  const double gained = best ? (*here->length - *best_terms.length).count_seconds() * devices : 0;
+  if (!best || gained <= cost) {
+    enter_power(old, job.terms.front());
+    return false;
+  }
+  enter_power(*best, best_terms);
   // What is free of its new place is taken; its old one it has until it has left.
   keep_from_others(*best);
   stopped_[running] = 1;
@@ -215,19 +234,31 @@ void Pass::defragment() {
 
 void Pass::carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job) {
   if (plan.moves.empty()) return;
+  const std::optional<PowerBudget> before = power_;
+  std::vector<ResizeJob> moves;
+  moves.reserve(plan.moves.size());
   for (GangMove& move : plan.moves) {
     const RunningJob& moved = s_.running[who[move.gang]];
     PlacedGang there = moved.gangs.front();
     there.allocation = std::move(move.to);
-    stopped_[who[move.gang]] = 1;
-    keep_from_others(there);
-    const auto terms = terms_of({s_, policy_, s_.fleet, nullptr}, as_waiting(moved, s_.now), there);
-    result_.decisions.emplace_back(ResizeJob{moved.id,
-                                             {std::move(there)},
-                                             {terms ? *terms : moved.terms.front()},
-                                             job.id,
-                                             static_cast<double>(plan.gain) / 1000,
-                                             lost_device_seconds(moved)});
+    leave_power(moved);
+    const auto terms = terms_of(context_of(s_.fleet), as_waiting(moved, s_.now), there);
+    if (!terms && terms.error().kind == RejectionKind::kPower) {
+      power_ = before;
+      return;
+    }
+    enter_power(there, terms ? *terms : moved.terms.front());
+    moves.push_back({moved.id,
+                     {std::move(there)},
+                     {terms ? *terms : moved.terms.front()},
+                     job.id,
+                     static_cast<double>(plan.gain) / 1000,
+                     lost_device_seconds(moved)});
+  }
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    stopped_[who[plan.moves[i].gang]] = 1;
+    keep_from_others(moves[i].gangs.front());
+    result_.decisions.emplace_back(std::move(moves[i]));
   }
   Reservation slot{job.id, s_.now, std::move(plan.gangs)};
   for (const PlacedGang& gang : slot.gangs) keep_from_others(gang);

@@ -115,13 +115,15 @@ void Pass::relieve_power() {
   }
 }
 
-// What was slowed goes on at the highest clock that fits now, in the order of the running jobs;
-// never in a pass that had to slow somebody.
-void Pass::raise_clocks() {
-  const bool slowed = std::any_of(
+bool Pass::slowed_somebody() const {
+  return std::any_of(
       result_.decisions.begin(), result_.decisions.end(),
       [](const Decision& decision) { return std::holds_alternative<SetClock>(decision); });
-  if (!power_ || slowed) return;
+}
+
+// What was slowed goes on at the highest clock that fits now, in the order of the running jobs.
+void Pass::raise_clocks() {
+  if (!power_) return;
   for (const Powered& gang : powered_gangs(s_, stopped_, Clocks::kLowered)) {
     if (gang.step == 0) continue;
     const RunningJob& job = s_.running[gang.running];
