@@ -131,6 +131,7 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
   if (asked && policy_.preemption == PreemptionRule::kEntitled && preempt_for(job, refusal)) {
     return Queue::kGoesOn;
   }
+  if (asked && take_surplus(job, refusal)) return Queue::kGoesOn;
   wait(job, refusal);
   reserve(job, refusal);
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;

@@ -120,6 +120,8 @@ class Pass {
     std::int64_t worth = 0;
   };
   [[nodiscard]] Rest rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const;
+  /// The largest of its sizes below what it has that fits.
+  [[nodiscard]] std::optional<Found> smaller_of(const RunningJob& job, const FleetView& view) const;
   /// What it goes on with; nothing when it has to stop.
   std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of, FleetOverlay& after);
   void keep(const Reservation& slot);
@@ -144,8 +146,17 @@ class Pass {
   /// What ending a running job costs, in device-milliseconds or any other unit.
   using CostOf = std::function<std::int64_t(std::uint32_t)>;
 
+  /// A victim that must not be in a plan; none: it may be carried out.
+  using Objection = std::function<std::optional<std::uint32_t>(const PreemptionPlan&)>;
+
   [[nodiscard]] bool preempt_for(const WaitingJob& job, const Refusal& refusal);
-  [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost);
+  [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
+                             const Objection& objection);
+  [[nodiscard]] bool take_surplus(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] bool has_surplus_for(const WaitingJob& job, const RunningJob& running) const;
+  /// A victim of a plan that could not go on with less.
+  [[nodiscard]] std::optional<std::uint32_t> would_stop(const PreemptionPlan& plan) const;
+  [[nodiscard]] std::int64_t lost_device_milliseconds(std::uint32_t running) const;
   [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running) const;
   [[nodiscard]] std::optional<std::uint32_t> object(const WaitingJob& job,
                                                     const PreemptionPlan& plan) const;

@@ -56,9 +56,7 @@ void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
   result_.reservations.push_back(std::move(kept));
 }
 
-// A victim that can go on with less does so at once, on what is left of its devices or elsewhere.
-std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of,
-                                       FleetOverlay& after) {
+std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job, const FleetView& view) const {
   if (job.gangs.size() != 1) return std::nullopt;
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
@@ -66,21 +64,34 @@ std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of
   for (std::uint32_t i = 0; i < role.options.size(); ++i) {
     const GangRequest& gang = role.options[i].gang;
     if (gang.type != has.type || gang.devices >= has.devices) continue;
-    AllocationOrRefusal placed = m_.placer_.placer().place(after.view(), gang);
+    AllocationOrRefusal placed = m_.placer_.placer().place(view, gang);
     if (!placed) continue;
-    FoundOrRefusal found = with_terms(after.view(), as_waiting(job, s_.now),
+    FoundOrRefusal found = with_terms(view, as_waiting(job, s_.now),
                                       {PlacedGang{old.role, i, *std::move(placed), gang.host}});
-    if (!found) continue;
-    take(after, std::span<const PlacedGang>(found->gangs));
-    apply({job.request->tenant, gang.type, rank_of(*job.request),
-           static_cast<std::int64_t>(gang.devices)});
-    PlacedGang smaller = found->gangs.front();
-    result_.decisions.emplace_back(ResizeJob{job.id, std::move(found->gangs),
-                                             std::move(found->terms), in_favour_of, 0,
-                                             job.request->restart.count_seconds() * gang.devices});
-    return smaller;
+    if (found) return *std::move(found);
   }
   return std::nullopt;
+}
+
+// A victim that can go on with less does so at once, on what is left of its devices or elsewhere.
+std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of,
+                                       FleetOverlay& after) {
+  leave_power(job);
+  std::optional<Found> found = smaller_of(job, after.view());
+  if (!found) {
+    for (std::size_t i = 0; i < job.gangs.size(); ++i) enter_power(job.gangs[i], job.terms[i]);
+    return std::nullopt;
+  }
+  take(after, std::span<const PlacedGang>(found->gangs));
+  PlacedGang smaller = found->gangs.front();
+  enter_power(smaller, found->terms.front());
+  const GangRequest& gang = job.request->roles[smaller.role].options[smaller.option].gang;
+  apply({job.request->tenant, gang.type, rank_of(*job.request),
+         static_cast<std::int64_t>(gang.devices)});
+  result_.decisions.emplace_back(ResizeJob{job.id, std::move(found->gangs), std::move(found->terms),
+                                           in_favour_of, 0,
+                                           job.request->restart.count_seconds() * gang.devices});
+  return smaller;
 }
 
 // The shadow begins without what was started before there was a reason to have one.

@@ -55,14 +55,58 @@ bool Pass::preempt_for(const WaitingJob& job, const Refusal& refusal) {
   if (known != nobody_yields_.end() && known->second == usage_changes_) return false;
   const bool made_room = preempt(
       job, [&](std::uint32_t i) { return may_yield(job, s_.running[i]); },
-      [&](std::uint32_t i) {
-        return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[i]) * 1000));
-      });
+      [&](std::uint32_t i) { return lost_device_milliseconds(i); },
+      [&](const PreemptionPlan& plan) { return object(job, plan); });
   if (yielding_.empty()) nobody_yields_[asks] = usage_changes_;
   return made_room;
 }
 
-bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost) {
+std::int64_t Pass::lost_device_milliseconds(std::uint32_t running) const {
+  return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[running]) * 1000));
+}
+
+// What an elastic job holds beyond its least it has for as long as nobody of its rank waits for it.
+bool Pass::take_surplus(const WaitingJob& job, const Refusal& refusal) {
+  const bool helps =
+      policy_.choice == OptionChoice::kCheapest && refusal.kind == RejectionKind::kBusy;
+  if (!helps || preemptions_ >= kVainPreemptions) return false;
+  return preempt(
+      job, [&](std::uint32_t i) { return has_surplus_for(job, s_.running[i]); },
+      [&](std::uint32_t i) { return lost_device_milliseconds(i); },
+      [&](const PreemptionPlan& plan) { return would_stop(plan); });
+}
+
+bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) const {
+  const JobRequest& mine = *job.request;
+  const JobRequest& theirs = *running.request;
+  if (running.stopping || running.gangs.size() != 1 || rank_of(mine) < rank_of(theirs)) {
+    return false;
+  }
+  const GangRequest& has = request_of(theirs, running.gangs.front());
+  const RoleRequest& role = theirs.roles[running.gangs.front().role];
+  if (has.devices <= role.devices_min) return false;
+  if (s_.now - running.started < Duration::from_seconds(policy_.min_run.value())) return false;
+  return policy_.quotas == Quotas::kIgnored || theirs.tenant == mine.tenant ||
+         usage().above_guarantee(theirs.tenant, has.type, mine.tenant) > 0;
+}
+
+std::optional<std::uint32_t> Pass::would_stop(const PreemptionPlan& plan) const {
+  FleetOverlay after(m_.now_->view());
+  for (const Yield& one : plan.yields) {
+    give_back(after, std::span<const PlacedGang>(s_.running[yielding_[one.victim]].gangs));
+  }
+  take(after, std::span<const PlacedGang>(plan.gangs));
+  for (const Yield& one : plan.yields) {
+    const std::optional<Found> smaller =
+        smaller_of(s_.running[yielding_[one.victim]], after.view());
+    if (!smaller) return one.victim;
+    take(after, std::span<const PlacedGang>(smaller->gangs));
+  }
+  return std::nullopt;
+}
+
+bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
+                   const Objection& objection) {
   std::vector<Victim> victims;
   std::vector<std::vector<HeldGang>> held;
   yielding_.clear();
@@ -82,7 +126,7 @@ bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cos
     if (!found) return std::nullopt;
     return std::move(found->gangs);
   };
-  ask.object = [&](const PreemptionPlan& plan) { return object(job, plan); };
+  ask.object = objection;
   ask.devices = devices_wanted(*job.request);
   std::optional<PreemptionPlan> plan = plan_preemption(m_.now_->view(), victims, ask);
   if (!plan) {
@@ -252,7 +296,8 @@ void Pass::run_by_order() {
         },
         [&](std::uint32_t r) {
           return static_cast<std::int64_t>(entries.size() - position[r]) * s_.running[r].devices();
-        });
+        },
+        [&](const PreemptionPlan& plan) { return object(job, plan); });
     if (made_room) result_.waiting.pop_back();
   }
 }

@@ -201,6 +201,35 @@ TEST(Scheduler, AVictimThatIsElasticGoesOnWithLess) {
   EXPECT_EQ(cluster.find(large)->devices(), 128u);
 }
 
+// Beyond its least an elastic job has devices only as long as nobody waits for them, and it is
+// never stopped for it.
+TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
+  TestCluster cluster(
+      one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+               "dgx-h100, count: 2}]\n"));
+  JobRequest wide = cluster.job(16, Duration::hours(10));
+  wide.preemptible = true;
+  wide.roles[0].devices_min = 8;
+  wide.roles[0].options.push_back({cluster.gang(8), 0.5, std::nullopt});
+  const JobId elastic = cluster.submit(wide);
+  cluster.pass("hardware-aware");
+  ASSERT_EQ(cluster.find(elastic)->devices(), 16u);
+  JobRequest equal = cluster.job(8);
+  equal.preemptible = true;
+  const JobId second = cluster.submit(equal);
+  cluster.pass("hardware-aware");
+  EXPECT_EQ(cluster.find(elastic)->devices(), 16u) << "it has run for no time yet";
+  cluster.wait(Duration::minutes(11));
+  for (int i = 0; i < 2; ++i) cluster.pass("hardware-aware");
+  EXPECT_EQ(cluster.find(elastic)->devices(), 8u);
+  EXPECT_TRUE(cluster.runs(second));
+  const JobId third = cluster.submit(equal);
+  cluster.wait(Duration::minutes(11));
+  for (int i = 0; i < 2; ++i) cluster.pass("hardware-aware");
+  EXPECT_EQ(cluster.find(elastic)->devices(), 8u) << "that is its least";
+  EXPECT_FALSE(cluster.runs(third));
+}
+
 TEST(Scheduler, TheMemoOfRefusalsNeverChangesAnAnswer) {
   for (const char* policy : {"fifo:blocking=false", "easy", "conservative", "hardware-aware"}) {
     TestCluster cluster;
