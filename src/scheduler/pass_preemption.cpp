@@ -28,13 +28,16 @@ double Pass::lost_device_seconds(const RunningJob& job) const {
 // Within its tenant a job may take from lower ranks; from another tenant what is above its
 // guarantees, as its own right or, beyond that, from lower ranks. What the whole plan comes to is
 // judged in object().
-bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) const {
+bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
   const JobRequest& mine = *job.request;
   const JobRequest& theirs = *running.request;
   if (running.stopping || !theirs.preemptible) return false;
   const bool higher = rank_of(mine) > rank_of(theirs);
-  const Duration ran = s_.now - running.started;
-  if (!higher && ran < Duration::from_seconds(policy_.min_run.value())) return false;
+  const Instant settled = running.started + Duration::from_seconds(policy_.min_run.value());
+  if (!higher && s_.now < settled) {
+    hold_until(settled);
+    return false;
+  }
   if (theirs.tenant == mine.tenant) return higher;
   for (const PlacedGang& gang : running.gangs) {
     const FleetTypeId type = request_of(theirs, gang).type;
@@ -58,7 +61,11 @@ bool Pass::preempt_for(const WaitingJob& job, const Refusal& refusal) {
       [&](std::uint32_t i) {
         return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[i]) * 1000));
       });
-  if (yielding_.empty()) nobody_yields_[asks] = usage_changes_;
+  if (yielding_.empty()) {
+    nobody_yields_[asks] = usage_changes_;
+  } else {
+    hold_until(s_.now);  // work at risk grows
+  }
   return made_room;
 }
 

@@ -19,6 +19,7 @@ std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed,
 void PricedPlacer::begin() {
   for (auto& list : freed_) list.clear();
   lemons_.reset();
+  holds_until_ = Instant::max();
 }
 
 // A gang whose plan is not there yet waits for it a while, and then starts without.
@@ -181,7 +182,10 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
     const std::optional<Duration> wait = wait_for(context, option.gang);
     if (!wait || *wait == Duration() || s.now + *wait > until) continue;
     const Price later = ideal_price(context, *next.job, {next.role, i, *wait});
-    if (later.total() < present.total()) return true;
+    // A wait that is worth it stays so: it only gets shorter. Another may become so at any time.
+    const bool worth = later.total() < present.total();
+    holds_until_ = std::min(holds_until_, worth ? s.now + *wait : s.now);
+    if (worth) return true;
   }
   return false;
 }
