@@ -53,7 +53,7 @@ PassResult Pass::run(PassKind kind) {
     if (job.stopping) count(*job.request, job.gangs, Held::kLess);
   }
   start_reserved();
-  if (makes_reservations()) open_timeline();
+  if (makes_reservations() && !s_.waiting.empty()) open_timeline();
   if (policy_.preemption == PreemptionRule::kAnew) {
     run_anew();
   } else if (policy_.preemption == PreemptionRule::kByOrder) {

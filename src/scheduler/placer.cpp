@@ -223,8 +223,12 @@ bool Placer::find_holders_in(PlaceId id, Inside inside) {
   if (units < job_.units) return false;
   const Place& place = (*tree_)[id];
   if (place.is(job_.required) || job_.required == TopologyLevel::kFleet) inside = Inside::kYes;
+  // Most children are too small whatever is free: their counts are not read.
+  const std::uint32_t in_a_node =
+      tree_->topology().node_devices_max(job_.request->type) / job_.request->node_devices;
   bool deeper = false;
   for (const Place& child : tree_->children(place)) {
+    if (child.nodes.count * in_a_node < job_.units) continue;
     deeper = find_holders_in(tree_->id_of(child), inside) || deeper;
   }
   if (inside == Inside::kYes && !deeper) {
