@@ -142,13 +142,13 @@ TEST(PassInvariants, HoldOnRandomQueuesUnderEveryPolicy) {
   }
 }
 
-/// One rack of H100, one of A100 at half the speed; most jobs may have either.
+/// Most jobs may have H100, or A100 at a third of the speed.
 JobId submit_to_either(TestCluster& cluster, Rng& rng) {
   JobRequest job = random_job(cluster, rng);
   RoleRequest& role = job.roles[0];
   const GangRequest& fast = role.options[0].gang;
-  if (role.options.size() == 1 && fast.share == kWholeDevice && rng.below(4) != 0) {
-    role.options.push_back({cluster.gang(fast.devices, "a100"), 0.5, std::nullopt});
+  if (role.options.size() == 1 && fast.share == kWholeDevice && rng.below(3) != 0) {
+    role.options.push_back({cluster.gang(fast.devices, "a100"), 0.3, std::nullopt});
   }
   if (rng.below(16) == 0) job.deadline = cluster.now() + Duration::hours(2);
   return cluster.submit(std::move(job));
@@ -162,20 +162,21 @@ PassResult decided_at(const TestCluster& cluster, const Policy& policy, Instant 
 }
 
 TEST(PassInvariants, APassHoldsAsLongAsItSays) {
-  const std::string fleet = one_hall(
-      "    - racks:\n      - {count: 2, cooling: in-row-or-dense-air, nodes: [{type: dgx-h100, "
-      "count: 4}]}\n      - {count: 2, cooling: in-row-or-dense-air, nodes: [{type: dgx-a100-80g, "
-      "count: 4}]}\n");
+  const std::string racks =
+      "\n      racks: [{count: 4, cooling: in-row-or-dense-air, nodes: [{type: ";
+  const std::string fleet = one_hall("    - name: fast" + racks + "dgx-h100, count: 4}]}]\n" +
+                                     "    - name: slow" + racks + "dgx-a100-80g, count: 4}]}]\n");
   int patient = 0;
   int bounded = 0;
   for (const char* name : {"capacity", "hardware-aware", "fifo"}) {
     TestCluster cluster(fleet, kTenants);
     Rng rng = Rng::stream(7, name);
     const Policy policy = *policy_named(name);
-    for (int step = 0; step < 150; ++step) {
-      for (std::uint64_t i = rng.below(3); i > 0; --i) submit_to_either(cluster, rng);
-      if (!cluster.running().empty() && rng.below(2) == 0) {
-        cluster.finish(cluster.running()[rng.below(cluster.running().size())].id);
+    for (int step = 0; step < 300; ++step) {
+      if (rng.below(2) == 0) submit_to_either(cluster, rng);
+      const std::vector<RunningJob> running = cluster.running();
+      for (const RunningJob& job : running) {
+        if (job.expected_end <= cluster.now()) cluster.finish(job.id);
       }
       cluster.pass(name, rng.below(5) == 0 ? PassKind::kFull : PassKind::kIncremental);
       cluster.wait(Duration::minutes(static_cast<std::int64_t>(rng.below(10))));
@@ -196,8 +197,8 @@ TEST(PassInvariants, APassHoldsAsLongAsItSays) {
       }
     }
   }
-  EXPECT_GT(bounded, 20);
-  EXPECT_GT(patient, 20);
+  EXPECT_GT(bounded, 10);
+  EXPECT_GT(patient, 0);
 }
 
 TEST(PassInvariants, NothingMovesForEverWhenNothingChanges) {
