@@ -53,6 +53,14 @@ void Core::emit(Event event) {
   outcome_.events.push_back(std::move(event));
 }
 
+void Core::emit_unfelt(Event event) {
+  const bool holds = held_version_ == state_.version() && now_ < held_until_;
+  emit(std::move(event));
+  if (!holds) return;
+  held_version_ = state_.version();
+  seen_.changes.links = state_.changes().links;
+}
+
 void Core::refuse(std::string why) { outcome_.answer.status = input_error({}, std::move(why)); }
 
 // --- Commands -----------------------------------------------------------------------------------
@@ -134,7 +142,7 @@ void Core::on(const SetMaintenance& command) {
 // --- Observations of links and supplies
 // -----------------------------------------------------------
 
-void Core::on(const LinkObserved& seen) { emit(LinkChanged{seen.link, seen.state}); }
+void Core::on(const LinkObserved& seen) { emit_unfelt(LinkChanged{seen.link, seen.state}); }
 
 void Core::on(const SupplyObserved& seen) {
   emit(PowerLimitSet{seen.domain, PowerLimitSet::What::kSupply, seen.supply});

@@ -84,6 +84,8 @@ class Core {
   void on(const PlanReady& ready);
 
   void emit(Event event);
+  /// Of an event that a pass which holds does not feel.
+  void emit_unfelt(Event event);
   void act(const Action& action) { outcome_.actions.push_back(action); }
   void refuse(std::string why);
 
@@ -117,6 +119,7 @@ class Core {
 
   // Passes (core_passes.cpp).
   [[nodiscard]] bool changed() const;
+  [[nodiscard]] bool every_pass_full() const;
   /// When a full pass is due; max: not as things are.
   [[nodiscard]] Instant next_full() const;
   [[nodiscard]] Instant next_pass() const;
@@ -151,8 +154,10 @@ class Core {
   std::map<JobId, std::vector<PlacedGang>> places_;  ///< of infrastructure stops, to start again at
   PassResult last_;                                  ///< of the last pass
   Seen seen_;
-  Changes seen_full_;         ///< by the last full pass
-  std::uint64_t queued_ = 0;  ///< jobs that entered the queue
+  Changes seen_full_;               ///< by the last full pass
+  std::uint64_t queued_ = 0;        ///< jobs that entered the queue
+  Instant held_until_;              ///< PassResult::holds_until of the last pass of the core's own
+  std::uint64_t held_version_ = 0;  ///< of the state, as far as that goes
   std::optional<Instant> last_pass_;
   std::optional<Instant> last_full_;
   bool first_pass_ = true;

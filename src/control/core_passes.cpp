@@ -67,13 +67,19 @@ Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
   return {state.version(), scheduler.decide(state.situation(now), state.policy(), PassKind::kFull)};
 }
 
-// Without anybody who waits there is nothing to decide, unless a limit moved under those who run.
+// Without anybody who waits there is nothing to decide, unless a power limit moved under those who
+// run. A link under them is a reason to move somebody, which only full passes do.
 bool Core::changed() const {
   const Changes& now = state_.changes();
-  if (now.limits != seen_.changes.limits) return true;
-  if (state_.waiting().empty()) return !last_.waiting.empty();
-  return queued_ != seen_.queued || now.freed != seen_.changes.freed ||
-         now.plans != seen_.changes.plans;
+  const Changes& seen = seen_.changes;
+  if (now.limits != seen.limits) return true;
+  const bool links = now.links != seen.links;
+  if (state_.waiting().empty()) return !last_.waiting.empty() || (links && every_pass_full());
+  return links || queued_ != seen_.queued || now.freed != seen.freed || now.plans != seen.plans;
+}
+
+bool Core::every_pass_full() const {
+  return wants_full(state_.policy()) && state_.policy().full_interval <= Seconds();
 }
 
 // The interval is waived while nothing runs: nobody could free anything.
@@ -87,7 +93,8 @@ Instant Core::next_full() const {
   const Policy& policy = state_.policy();
   const Changes& now = state_.changes();
   const bool runs_on = !state_.running().empty() &&
-                       (now.freed != seen_full_.freed || now.limits != seen_full_.limits);
+                       (now.freed != seen_full_.freed || now.limits != seen_full_.limits ||
+                        now.links != seen_full_.links);
   if (!wants_full(policy) || policy.full_interval <= Seconds() || full_asked_)
     return Instant::max();
   if (state_.waiting().empty() && !runs_on) return Instant::max();
@@ -107,7 +114,7 @@ void Core::on(const Tick&) {
   last_full_ = now_;
   seen_full_ = state_.changes();
   full_asked_ = true;
-  emit(PassDone{PassKind::kFull});
+  emit_unfelt(PassDone{PassKind::kFull});
   act(RunFullPass{state_.version()});
 }
 
@@ -131,14 +138,18 @@ void Core::fire_timers() {
 
 void Core::run_pass() {
   const Policy& policy = state_.policy();
-  const bool whole = wants_full(policy) && policy.full_interval <= Seconds();
+  const bool whole = every_pass_full();
   seen_ = {state_.changes(), queued_};
   if (!first_pass_) last_pass_ = now_;
   first_pass_ = false;
   PassResult result = scheduler_.decide(state_.situation(now_), policy,
                                         whole ? PassKind::kFull : PassKind::kIncremental);
   ++(whole ? passes_.full : passes_.incremental);
+  const Instant holds_until = result.holds_until;
+  const std::uint64_t before = state_.version();
   carry_out(result);
+  held_until_ = before == state_.version() ? holds_until : now_;
+  held_version_ = state_.version();
 }
 
 void Core::on(const Proposal& proposal) {

@@ -177,7 +177,8 @@ void code(Codec& codec, S& waits) {
 
 template <class Codec, SameStruct<PassResult> S>
 void code(Codec& codec, S& result) {
-  auto& [decisions, waiting, reservations, candidates, placements] = result;
+  // How long it holds is asked of the core's own passes, which no record has.
+  auto& [decisions, waiting, reservations, candidates, placements, holds_until] = result;
   codec(decisions, waiting, reservations, candidates, placements);
 }
 

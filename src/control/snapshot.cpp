@@ -65,14 +65,14 @@ void code(Codec& codec, S& window) {
 
 template <class Codec, SameStruct<Changes> S>
 void code(Codec& codec, S& changes) {
-  auto& [freed, plans, limits] = changes;
-  codec(freed, plans, limits);
+  auto& [freed, plans, limits, links] = changes;
+  codec(freed, plans, limits, links);
 }
 
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 1;
+constexpr std::uint32_t kForm = 2;
 
 /// A command that was answered, in the order of their age.
 struct Remembered {

@@ -364,8 +364,7 @@ void State::on(const ClockSet& event) {
 // --- Everything else ----------------------------------------------------------------------------
 
 void State::on(const LinkChanged& event) {
-  if (event.state.health > fleet_.view().link(event.link).health) ++changes_.freed;
-  ++changes_.limits;
+  ++changes_.links;
   fleet_.set_link(event.link, event.state);
 }
 

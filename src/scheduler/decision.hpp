@@ -67,6 +67,9 @@ struct PassResult {
   std::vector<Reservation> reservations;
   std::uint64_t candidates = 0;  ///< priced
   std::uint64_t placements = 0;  ///< tried
+  /// Of an incremental pass: one before then decides the same, nothing, in any situation that is
+  /// like this but for the time and the links.
+  Instant holds_until;
 };
 
 }  // namespace orrery

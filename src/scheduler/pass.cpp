@@ -8,6 +8,17 @@
 #include "scheduler/run_time.hpp"
 
 namespace orrery {
+namespace {
+
+/// What a plan makes of a place rests on its links.
+bool has_plans(const JobRequest& request) {
+  return std::any_of(request.roles.begin(), request.roles.end(), [](const RoleRequest& role) {
+    return std::any_of(role.options.begin(), role.options.end(),
+                       [](const GangOption& option) { return option.plan.has_value(); });
+  });
+}
+
+}  // namespace
 
 PassMemory::PassMemory(const PlaceTree& tree) : placer_(tree), priced_(tree) {}
 
@@ -26,14 +37,23 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
   if (s_.power != nullptr) power_ = *s_.power;
 }
 
+// Orders and timelines that are made anew from the clock hold at no other time.
+bool Pass::holds_at_all() const {
+  return kind_ == PassKind::kIncremental && !makes_reservations() && s_.electricity == nullptr &&
+         s_.carbon == nullptr &&
+         (policy_.preemption == PreemptionRule::kNone ||
+          policy_.preemption == PreemptionRule::kEntitled);
+}
+
 PassResult Pass::run(PassKind kind) {
   kind_ = kind;
+  result_.holds_until = holds_at_all() ? Instant::max() : s_.now;
   relieve_power();
   for (const RunningJob& job : s_.running) {
     if (job.stopping) count(*job.request, job.gangs, Held::kLess);
   }
   start_reserved();
-  if (makes_reservations()) open_timeline();
+  if (makes_reservations() && !s_.waiting.empty()) open_timeline();
   if (policy_.preemption == PreemptionRule::kAnew) {
     run_anew();
   } else if (policy_.preemption == PreemptionRule::kByOrder) {
@@ -51,6 +71,7 @@ PassResult Pass::run(PassKind kind) {
     raise_clocks();
   }
   stagger_starts();
+  if (!result_.decisions.empty()) hold_until(s_.now);
   return std::move(result_);
 }
 
@@ -110,6 +131,7 @@ std::vector<std::int64_t> Pass::capacity() const {
 
 Pass::Queue Pass::consider(const WaitingJob& job) {
   if (std::binary_search(held_.begin(), held_.end(), job.id)) return Queue::kGoesOn;
+  if (job.request->deadline || has_plans(*job.request)) hold_until(s_.now);
   Refusal refusal;
   bool asked = true;
   if (const Refusal* known = remembered(job)) {
@@ -117,6 +139,7 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
   } else if (result_.candidates >= policy_.budget && kind_ == PassKind::kIncremental) {
     refusal = {RejectionKind::kBusy, TopologyLevel::kFleet, 0};
     asked = false;
+    hold_until(s_.now);
   } else {
     in_the_way_ = false;
     FoundOrRefusal found = find(job);
@@ -146,19 +169,22 @@ ClassId PassMemory::room_of(const JobRequest& request) {
   return room;
 }
 
-// Of rights nothing is remembered for a room: they are its tenant's.
+// Of rights nothing is remembered for a room: they are its tenant's. Whether there is room does not
+// rest on links either; what a class was refused for may.
 const Refusal* Pass::remembered(const WaitingJob& job) const {
-  const auto in = [&](const std::vector<PassMemory::Refused>& list, ClassId id) -> const Refusal* {
+  const auto in = [&](const std::vector<PassMemory::Refused>& list,
+                      ClassId id) -> const PassMemory::Refused* {
     if (!id.valid() || id.value() >= list.size()) return nullptr;
     const PassMemory::Refused& refused = list[id.value()];
     if (refused.pass == 0) return nullptr;
-    const bool holds = refused.pass == m_.pass_ ||
-                       (refused.freed == s_.changes.freed && refused.plans == s_.changes.plans);
-    return holds ? &refused.refusal : nullptr;
+    const bool holds = refused.pass == m_.pass_ || (refused.changes.freed == s_.changes.freed &&
+                                                    refused.changes.plans == s_.changes.plans);
+    return holds ? &refused : nullptr;
   };
-  if (const Refusal* known = in(m_.classes_, job.request->class_id)) return known;
-  const Refusal* known = in(m_.refused_rooms_, m_.room_of(*job.request));
-  return known != nullptr && may_take_any(*job.request) ? known : nullptr;
+  const PassMemory::Refused* known = in(m_.classes_, job.request->class_id);
+  if (known != nullptr && known->changes.links == s_.changes.links) return &known->refusal;
+  known = in(m_.refused_rooms_, m_.room_of(*job.request));
+  return known != nullptr && may_take_any(*job.request) ? &known->refusal : nullptr;
 }
 
 bool Pass::may_take_any(const JobRequest& request) const {
@@ -177,7 +203,7 @@ void Pass::remember(const WaitingJob& job, const Refusal& refusal) {
   const ClassId id = job.request->class_id;
   if (!id.valid() || refusal.kind != RejectionKind::kBusy) return;
   if (id.value() >= m_.classes_.size()) m_.classes_.resize(id.value() + 1);
-  const PassMemory::Refused refused{refusal, s_.changes.freed, s_.changes.plans, m_.pass_};
+  const PassMemory::Refused refused{refusal, s_.changes, m_.pass_};
   m_.classes_[id.value()] = refused;
   if (!lacks_room_ || hidden_) return;
   const ClassId room = m_.room_of(*job.request);
@@ -258,6 +284,7 @@ PriceContext Pass::context_of(const FleetView& view) const {
 Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
   PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job));
   lacks_room_ = !priced && m_.priced_.lacks_room() && m_.priced_.missing().empty();
+  hold_until(m_.priced_.holds_until());
   result_.candidates += m_.priced_.candidates().size();
   for (const PlanKey& key : m_.priced_.missing()) result_.decisions.push_back(WantPlan{key});
   if (!priced) return tl::unexpected(priced.error());

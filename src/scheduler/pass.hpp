@@ -4,6 +4,7 @@
 // (an overlay), so that later decisions of the pass see earlier ones.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -40,8 +41,7 @@ class PassMemory {
   /// A class that could not start.
   struct Refused {
     Refusal refusal;
-    std::uint64_t freed = 0;  ///< Changes under which that was
-    std::uint64_t plans = 0;
+    Changes changes;         ///< under which that was
     std::uint32_t pass = 0;  ///< the pass that saw it; 0: none
   };
 
@@ -141,6 +141,9 @@ class Pass {
   [[nodiscard]] bool may_take_any(const JobRequest& request) const;
   void start(const WaitingJob& job, Found found);
   void wait(const WaitingJob& job, const Refusal& refusal);
+  /// What the pass decides may be another thing from `time` on.
+  void hold_until(Instant time) { result_.holds_until = std::min(result_.holds_until, time); }
+  [[nodiscard]] bool holds_at_all() const;
   /// Who may yield to a job: positions among the running.
   using MayYield = std::function<bool(std::uint32_t)>;
   /// What ending a running job costs, in device-milliseconds or any other unit.
@@ -153,11 +156,11 @@ class Pass {
   [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
                              const Objection& objection);
   [[nodiscard]] bool take_surplus(const WaitingJob& job, const Refusal& refusal);
-  [[nodiscard]] bool has_surplus_for(const WaitingJob& job, const RunningJob& running) const;
+  [[nodiscard]] bool has_surplus_for(const WaitingJob& job, const RunningJob& running);
   /// A victim of a plan that could not go on with less.
   [[nodiscard]] std::optional<std::uint32_t> would_stop(const PreemptionPlan& plan) const;
   [[nodiscard]] std::int64_t lost_device_milliseconds(std::uint32_t running) const;
-  [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running) const;
+  [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running);
   [[nodiscard]] std::optional<std::uint32_t> object(const WaitingJob& job,
                                                     const PreemptionPlan& plan) const;
   [[nodiscard]] std::vector<UsageChange> changes_of(const WaitingJob& job,

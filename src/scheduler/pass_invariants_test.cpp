@@ -165,6 +165,65 @@ TEST(PassInvariants, HoldOnRandomQueuesUnderEveryPolicy) {
   }
 }
 
+/// Most jobs may have H100, or A100 at a third of the speed.
+JobId submit_to_either(TestCluster& cluster, Rng& rng) {
+  JobRequest job = random_job(cluster, rng);
+  RoleRequest& role = job.roles[0];
+  const GangRequest& fast = role.options[0].gang;
+  if (role.options.size() == 1 && fast.share == kWholeDevice && rng.below(3) != 0) {
+    role.options.push_back({cluster.gang(fast.devices, "a100"), 0.3, std::nullopt});
+  }
+  if (rng.below(16) == 0) job.deadline = cluster.now() + Duration::hours(2);
+  return cluster.submit(std::move(job));
+}
+
+/// What a scheduler without a memory decides of the cluster at another time.
+PassResult decided_at(const TestCluster& cluster, const Policy& policy, Instant time) {
+  Situation s = cluster.situation();
+  s.now = time;
+  return Scheduler(cluster.tree()).decide(s, policy, PassKind::kIncremental);
+}
+
+TEST(PassInvariants, APassHoldsAsLongAsItSays) {
+  const std::string racks =
+      "\n      racks: [{count: 4, cooling: in-row-or-dense-air, nodes: [{type: ";
+  const std::string fleet = one_hall("    - name: fast" + racks + "dgx-h100, count: 4}]}]\n" +
+                                     "    - name: slow" + racks + "dgx-a100-80g, count: 4}]}]\n");
+  int patient = 0;
+  int bounded = 0;
+  for (const char* name : {"capacity", "hardware-aware", "fifo"}) {
+    TestCluster cluster(fleet, kTenants);
+    Rng rng = Rng::stream(7, name);
+    const Policy policy = *policy_named(name);
+    for (int step = 0; step < 300; ++step) {
+      if (rng.below(2) == 0) submit_to_either(cluster, rng);
+      const std::vector<RunningJob> running = cluster.running();
+      for (const RunningJob& job : running) {
+        if (job.expected_end <= cluster.now()) cluster.finish(job.id);
+      }
+      cluster.pass(name, rng.below(5) == 0 ? PassKind::kFull : PassKind::kIncremental);
+      cluster.wait(Duration::minutes(static_cast<std::int64_t>(rng.below(10))));
+      const PassResult now = decided_at(cluster, policy, cluster.now());
+      if (now.holds_until <= cluster.now()) continue;
+      ASSERT_TRUE(now.decisions.empty());
+      const Instant last =
+          std::min(now.holds_until, cluster.now() + Duration::hours(24)) - Duration::nanoseconds(1);
+      bounded += now.holds_until != Instant::max() ? 1 : 0;
+      const PassResult then = decided_at(cluster, policy, last);
+      EXPECT_TRUE(then.decisions.empty()) << name << ", step " << step;
+      EXPECT_EQ(then.reservations.size(), now.reservations.size());
+      ASSERT_EQ(then.waiting.size(), now.waiting.size());
+      for (std::size_t i = 0; i < now.waiting.size(); ++i) {
+        EXPECT_EQ(then.waiting[i].job, now.waiting[i].job);
+        EXPECT_EQ(then.waiting[i].refusal, now.waiting[i].refusal) << name << ", step " << step;
+        patient += now.waiting[i].refusal.kind == RejectionKind::kLater ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(bounded, 10);
+  EXPECT_GT(patient, 0);
+}
+
 TEST(PassInvariants, NothingMovesForEverWhenNothingChanges) {
   for (const char* policy : {"capacity", "hardware-aware", "srtf", "las"}) {
     for (const std::string& fleet : {small_h100(), h100_and_a100()}) {

@@ -154,12 +154,15 @@ void Pass::move_jobs() {
 bool Pass::move(std::uint32_t running) {
   const RunningJob& job = s_.running[running];
   const PlacedGang& old = job.gangs.front();
-  const GangRequest& gang = job.request->roles[old.role].options[old.option].gang;
-  WaitingJob left = as_waiting(job, s_.now);
+  const GangOption& option = job.request->roles[old.role].options[old.option];
+  if (!option.plan) return false;  // one place is like another
+  const GangRequest& gang = option.gang;
+  const WaitingJob left = as_waiting(job, s_.now);
+  // Of a place that is given the terms rest on links alone, not on who is there.
+  const auto here = terms_of({s_, policy_, m_.now_->view(), nullptr}, left, old);
+  if (!here || !here->length || here->ratio <= kRatioWorthALook) return false;
   FleetOverlay without(m_.now_->view());
   give_back(without, std::span<const PlacedGang>(job.gangs));
-  const auto here = terms_of({s_, policy_, without.view(), nullptr}, left, old);
-  if (!here || !here->length || here->ratio <= kRatioWorthALook) return false;
   leave_power(job);
   PlaceOptions options;
   options.most = policy_.offers;

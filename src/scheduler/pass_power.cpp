@@ -92,6 +92,7 @@ void Pass::relieve_power() {
     above = staying.excess(*s_.caps, PowerDomainId(d)) > 0;
   }
   if (!above) return;
+  hold_until(s_.now);
   const std::vector<Powered> gangs = powered_gangs(s_, stopped_, Clocks::kAny);
   std::vector<RunningGang> asked;
   for (const Powered& gang : gangs) {

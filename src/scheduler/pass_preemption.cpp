@@ -28,13 +28,16 @@ double Pass::lost_device_seconds(const RunningJob& job) const {
 // Within its tenant a job may take from lower ranks; from another tenant what is above its
 // guarantees, as its own right or, beyond that, from lower ranks. What the whole plan comes to is
 // judged in object().
-bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) const {
+bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
   const JobRequest& mine = *job.request;
   const JobRequest& theirs = *running.request;
   if (running.stopping || !theirs.preemptible) return false;
   const bool higher = rank_of(mine) > rank_of(theirs);
-  const Duration ran = s_.now - running.started;
-  if (!higher && ran < Duration::from_seconds(policy_.min_run.value())) return false;
+  const Instant settled = running.started + Duration::from_seconds(policy_.min_run.value());
+  if (!higher && s_.now < settled) {
+    hold_until(settled);
+    return false;
+  }
   if (theirs.tenant == mine.tenant) return higher;
   for (const PlacedGang& gang : running.gangs) {
     const FleetTypeId type = request_of(theirs, gang).type;
@@ -57,7 +60,11 @@ bool Pass::preempt_for(const WaitingJob& job, const Refusal& refusal) {
       job, [&](std::uint32_t i) { return may_yield(job, s_.running[i]); },
       [&](std::uint32_t i) { return lost_device_milliseconds(i); },
       [&](const PreemptionPlan& plan) { return object(job, plan); });
-  if (yielding_.empty()) nobody_yields_[asks] = usage_changes_;
+  if (yielding_.empty()) {
+    nobody_yields_[asks] = usage_changes_;
+  } else {
+    hold_until(s_.now);  // work at risk grows
+  }
   return made_room;
 }
 
@@ -70,13 +77,15 @@ bool Pass::take_surplus(const WaitingJob& job, const Refusal& refusal) {
   const bool helps =
       policy_.choice == OptionChoice::kCheapest && refusal.kind == RejectionKind::kBusy;
   if (!helps || preemptions_ >= kVainPreemptions) return false;
-  return preempt(
+  const bool made_room = preempt(
       job, [&](std::uint32_t i) { return has_surplus_for(job, s_.running[i]); },
       [&](std::uint32_t i) { return lost_device_milliseconds(i); },
       [&](const PreemptionPlan& plan) { return would_stop(plan); });
+  if (!yielding_.empty()) hold_until(s_.now);
+  return made_room;
 }
 
-bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) const {
+bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) {
   const JobRequest& mine = *job.request;
   const JobRequest& theirs = *running.request;
   if (running.stopping || running.gangs.size() != 1 || rank_of(mine) < rank_of(theirs)) {
@@ -85,7 +94,11 @@ bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) con
   const GangRequest& has = request_of(theirs, running.gangs.front());
   const RoleRequest& role = theirs.roles[running.gangs.front().role];
   if (has.devices <= role.devices_min) return false;
-  if (s_.now - running.started < Duration::from_seconds(policy_.min_run.value())) return false;
+  const Instant settled = running.started + Duration::from_seconds(policy_.min_run.value());
+  if (s_.now < settled) {
+    hold_until(settled);
+    return false;
+  }
   return policy_.quotas == Quotas::kIgnored || theirs.tenant == mine.tenant ||
          usage().above_guarantee(theirs.tenant, has.type, mine.tenant) > 0;
 }

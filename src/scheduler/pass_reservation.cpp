@@ -82,7 +82,10 @@ void Pass::start_reserved() {
     }
     keep(slot);
     result_.reservations.push_back(slot);
-    if (!due) continue;
+    if (!due) {
+      hold_until(slot.start);
+      continue;
+    }
     count(*s_.waiting[found->second].request, slot.gangs, Held::kMore);
     hold(slot.job);
     wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});

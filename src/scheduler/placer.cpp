@@ -111,14 +111,24 @@ bool Placer::allowed(const Place& place) const {
 
 bool Placer::avoided(NodeId node) const { return avoided_[node.value()] == call_; }
 
+// Where the counts would answer but for these nodes, a place has what is counted less what they
+// have.
 void Placer::note_avoided() {
   for (const NodeRun& run : job_.options->avoid) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
       const NodeId node(run.first.value() + i);
+      if (avoided(node)) continue;
+      const std::uint32_t units = node_units(node);
       avoided_[node.value()] = call_;
-      for (PlaceId at = tree_->around(node); at.valid() && avoiding_[at.value()] != call_;
-           at = (*tree_)[at].parent) {
-        avoiding_[at.value()] = call_;
+      for (PlaceId id = tree_->around(node); id.valid(); id = (*tree_)[id].parent) {
+        const Place& place = (*tree_)[id];
+        if (counts_answer(place)) {  // the first of its nodes
+          counted_[id.value()] =
+              job_.view->units(place.domain, job_.request->type, job_.request->node_devices);
+          stamp_[id.value()] = call_;
+        }
+        avoiding_[id.value()] = call_;
+        if (stamp_[id.value()] == call_) counted_[id.value()] -= units;
       }
     }
   }
@@ -223,8 +233,12 @@ bool Placer::find_holders_in(PlaceId id, Inside inside) {
   if (units < job_.units) return false;
   const Place& place = (*tree_)[id];
   if (place.is(job_.required) || job_.required == TopologyLevel::kFleet) inside = Inside::kYes;
+  // Most children are too small whatever is free: their counts are not read.
+  const std::uint32_t in_a_node =
+      tree_->topology().node_devices_max(job_.request->type) / job_.request->node_devices;
   bool deeper = false;
   for (const Place& child : tree_->children(place)) {
+    if (child.nodes.count * in_a_node < job_.units) continue;
     deeper = find_holders_in(tree_->id_of(child), inside) || deeper;
   }
   if (inside == Inside::kYes && !deeper) {

@@ -96,22 +96,36 @@ std::uint32_t Placer::holder_key(NodeId node, std::uint32_t available) const {
 }
 
 // The counts of a rack are an upper bound: one whose fullest node that could do would still be
-// worse than enough others is not looked into.
+// worse than enough others is not looked into. Nor are the racks of a domain of which that is so.
 void Placer::find_nodes_exactly() {
   const Place& within = (*tree_)[job_.options->within];
   const Topology& topology = tree_->topology();
   const std::uint32_t end = within.nodes.first.value() + within.nodes.count;
   std::vector<std::uint32_t> best;  // keys, ascending
-  for (std::uint32_t i = within.nodes.first.value(); i < end;) {
-    const Domain& rack = topology.domain(topology.place(NodeId(i)).rack);
-    const std::uint32_t rack_end = std::min(end, rack.first_node.value() + rack.nodes);
-    const auto nodes =
-        job_.view->nodes_by_available(topology.place(NodeId(i)).rack, job_.request->type);
+  // Devices of the fullest node that could do; none: 0.
+  const auto fullest = [&](DomainId domain) -> std::uint32_t {
+    const auto nodes = job_.view->nodes_by_available(domain, job_.request->type);
     std::uint32_t least = job_.request->devices;
     while (least < nodes.size() && nodes[least] == 0) ++least;
-    const bool hopeless = least >= nodes.size() || (best.size() >= job_.options->most &&
-                                                    holder_key(NodeId(i), least) > best.back());
-    if (hopeless) {
+    return least < nodes.size() ? least : 0;
+  };
+  const auto worse = [&](std::uint32_t key) {
+    return best.size() >= job_.options->most && key > best.back();
+  };
+  for (std::uint32_t i = within.nodes.first.value(); i < end;) {
+    const Domain& rack = topology.domain(topology.place(NodeId(i)).rack);
+    const Domain& around = topology.domain(rack.parent);
+    if (i == around.first_node.value()) {
+      const std::uint32_t least = fullest(rack.parent);
+      const bool best_fit = job_.options->fit == NodeFit::kBest;
+      if (least == 0 || (best_fit && worse(least << 16))) {
+        i = std::min(end, i + around.nodes);
+        continue;
+      }
+    }
+    const std::uint32_t rack_end = std::min(end, rack.first_node.value() + rack.nodes);
+    const std::uint32_t least = fullest(topology.place(NodeId(i)).rack);
+    if (least == 0 || worse(holder_key(NodeId(i), least))) {
       i = rack_end;
       continue;
     }

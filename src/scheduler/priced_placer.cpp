@@ -22,6 +22,7 @@ void PricedPlacer::begin() {
     type.claimed = 0;
   }
   lemons_.reset();
+  holds_until_ = Instant::max();
 }
 
 // A gang whose plan is not there yet waits for it a while, and then starts without.
@@ -187,7 +188,10 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
     const std::optional<Duration> wait = wait_for(context, option.gang);
     if (!wait || *wait == Duration() || s.now + *wait > until) continue;
     const Price later = ideal_price(context, *next.job, {next.role, i, *wait});
-    if (later.total() >= present.total()) continue;
+    // A wait that is worth it stays so: it only gets shorter. Another may become so at any time.
+    const bool worth = later.total() < present.total();
+    holds_until_ = std::min(holds_until_, worth ? s.now + *wait : s.now);
+    if (!worth) continue;
     freed_[option.gang.type.value()].claimed += option.gang.devices;
     return true;
   }

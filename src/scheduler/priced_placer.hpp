@@ -43,6 +43,9 @@ class PricedPlacer {
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
   /// Plans that were asked for and are not in the table.
   [[nodiscard]] const std::vector<PlanKey>& missing() const { return missing_; }
+  /// Since begin(), and for jobs without a deadline: as far as waiting for better hardware goes,
+  /// the same places would get the same answers before then.
+  [[nodiscard]] Instant holds_until() const { return holds_until_; }
   /// Whether the last refusal was for want of room alone, of which length and price say nothing.
   [[nodiscard]] bool lacks_room() const { return lacks_room_; }
 
@@ -83,6 +86,7 @@ class PricedPlacer {
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;
   bool lacks_room_ = false;
+  Instant holds_until_;
   std::vector<FreedOfType> freed_;              ///< by type
   std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not looked at yet
 };

@@ -72,7 +72,8 @@ struct RunningJob {
 struct Changes {
   std::uint64_t freed = 0;   ///< devices given back, nodes ready again, limits or caps raised
   std::uint64_t plans = 0;   ///< entries of the plan table
-  std::uint64_t limits = 0;  ///< power limits or links changed, for better or worse
+  std::uint64_t limits = 0;  ///< power limits changed, for better or worse
+  std::uint64_t links = 0;   ///< links changed, for better or worse: steps take another time
 };
 
 /// A slot kept for a job that cannot start yet: at once when the devices are free, in the order of
