@@ -168,12 +168,13 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
                    {.layer = FaultLayer::kProgram, .evidence = evidence_of(exit.status, rank)}};
     end(launch_.grace, now);
     if (!processes_.empty()) tell();
-  } else if (!asked && processes_.empty()) {
-    report_.end = AttemptEnd{};
-    report_.stage = RankStage::kEnding;
   } else if (asked && report_.stage == RankStage::kStarting &&
              started_epoch_ < report_.token.epoch) {
     start_processes();
+  } else if (processes_.empty() && report_.stage < RankStage::kEnding) {
+    // Also when one that was to leave went after the last that was not.
+    report_.end = AttemptEnd{};
+    report_.stage = RankStage::kEnding;
   }
   if (asked && report_.stage < RankStage::kEnding && all_shed()) tell();
   note_up();

@@ -66,6 +66,17 @@ TEST(Keeper, SaysWhenWhatAnEpochLeavesOutIsGone) {
   EXPECT_EQ(only<AttemptReport>(keeper.take()).at(0).shed_epoch, 1);
 }
 
+TEST(Keeper, IsDoneThoughTheLastToGoWasToLeave) {
+  Keeper keeper = running();
+  keeper.on_order({{1, 2}, launch(1, 0b01)}, kStart);
+  keeper.on_process_exit({{0, 0}, 0}, kStart);
+  EXPECT_FALSE(keeper.report().end);
+  keeper.on_process_exit({{0, 1}, 143}, kStart);
+  ASSERT_TRUE(keeper.report().end);
+  EXPECT_EQ(keeper.report().end->kind, ExitKind::kDone);
+  EXPECT_EQ(keeper.stage(), RankStage::kGone);
+}
+
 TEST(Keeper, DoesNotStartAgainWhatItHasNotHeardToHaveExited) {
   Keeper keeper = running();
   keeper.on_order({{1, 2}, launch(1, 0b111)}, kStart);

@@ -26,9 +26,11 @@ class ProtocolTest : public testing::Test {
 // controller (6786), an end that was told when its job was gone already (6431). Of jobs that
 // resize: one that starts again beside an earlier epoch (61), that has nothing left when a node
 // boots (16), that comes back to a node whose part of it is done (4), or was to leave it in the
-// epoch before (220), an exit that is heard after the next epoch (4672).
+// epoch before (220), an exit that is heard after the next epoch (4672), ranks that end before
+// those that leave (7657).
 TEST_F(ProtocolTest, KeepsItsPromisesWhereTheyWereOnceBroken) {
-  for (const std::uint64_t seed : {4U, 16U, 61U, 220U, 836U, 1607U, 4490U, 4672U, 6431U, 6786U}) {
+  for (const std::uint64_t seed :
+       {4U, 16U, 61U, 220U, 836U, 1607U, 4490U, 4672U, 6431U, 6786U, 7657U}) {
     EXPECT_EQ(run_protocol(*sites_, seed).failure, "") << "seed " << seed;
   }
 }
