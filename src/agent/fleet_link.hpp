@@ -40,6 +40,8 @@ struct KnownAttempt {
   std::uint32_t epoch = 0;
   JobPhase phase = JobPhase::kRunning;  ///< kStarting, kRunning or kStopping
   LaunchPlan plan;
+  /// Where something of an earlier epoch may be left, in the plan or not; ascending, each once.
+  std::vector<NodeId> leaving;
 };
 
 /// InputKind: to control. Order: to the agent of order.to.node.
@@ -97,6 +99,7 @@ class FleetLink {
   using Check = std::pair<Instant, NodeId>;
 
   void restore(const KnownAttempt& known, Instant now);
+  void restore_leaving(LinkedAttempt& attempt, NodeId node, Instant now);
   void hear(const Report& report, const Heartbeat& beat, Instant now);
   void hear(const Report& report, const Hello& hello, Instant now);
   void hear(const Report& report, const AttemptReport& state, Instant now);
@@ -124,8 +127,9 @@ class FleetLink {
   void renew(NodeId node, Instant now);
   void send_mending(NodeId node, Instant now);
 
-  // What nodes say.
+  // What nodes say (fleet_link_attempts.cpp).
   void take_in(const NumberedReport& numbered, NodeId node, Instant now);
+  void launch_anew(LinkedAttempt& attempt, LinkedMember& member, Instant now);
   void end_stray(const AttemptReport& state, NodeId node, Instant now);
   void find_missing(const Hello& hello, NodeId node, const OrderStamp& bar, Instant now);
   void all_gone_from(NodeId node);
@@ -135,6 +139,7 @@ class FleetLink {
   void note_end(LinkedAttempt& attempt, LinkedMember& member, Instant now);
   void tell_ended(LinkedAttempt& attempt, const LinkedMember& member);
   void tell_gone(LinkedAttempt& attempt, LinkedMember& member);
+  void tell_shed(LinkedAttempt& attempt, LinkedMember& member);
   void drop_if_done(const AttemptId& id);
   void check_leases(NodeId node, Instant now);
   void tell(InputKind input) { effects_.emplace_back(std::move(input)); }

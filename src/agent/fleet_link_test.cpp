@@ -242,6 +242,39 @@ TEST_F(FleetLinkTest, APartThatIsDoneIsAcknowledgedWhenTheWholeIs) {
   EXPECT_EQ(orders<Acknowledge>().size(), 1) << "said again until it is";
 }
 
+TEST_F(FleetLinkTest, ALaterTermHearsWhenAnEarlierEpochHasLeft) {
+  const LaunchPlan plan{.nodes = {{.node = NodeId(0), .shares = {{0, 1, {0}, 1.0}}}}};
+  const std::vector<KnownAttempt> known{{kId, 2, JobPhase::kRunning, plan, {NodeId(0), NodeId(1)}}};
+  link_ = FleetLink({.cluster = 7, .term = 2, .boots = {1, 1}}, known, now_);
+  meet(1);
+  std::vector<RanksGone> gone = inputs<RanksGone>();
+  ASSERT_EQ(gone.size(), 1) << "an answer that does not name it";
+  EXPECT_EQ(gone[0].nodes, std::vector{NodeId(1)});
+  EXPECT_EQ(gone[0].epoch, 2);
+  beat(0);
+  AttemptReport state{.token = {kId, 2}, .stage = RankStage::kRunning, .up_epoch = 2};
+  state.shed_epoch = 1;
+  link_.on_report({agent(0), 0, Hello{newest_, now_, {{5, state}}}}, now_);
+  EXPECT_TRUE(inputs<RanksGone>().empty());
+  state.shed_epoch = 2;
+  numbers_ = 5;
+  say(0, state);
+  gone = inputs<RanksGone>();
+  ASSERT_EQ(gone.size(), 1);
+  EXPECT_EQ(gone[0].epoch, 1);
+}
+
+TEST_F(FleetLinkTest, ALaterTermSetsAClockThatWasNeverOrdered) {
+  const LaunchPlan plan{.nodes = {{.node = NodeId(0), .shares = {{0, 1, {0}, 0.7}}}}};
+  const std::vector<KnownAttempt> known{{kId, 0, JobPhase::kRunning, plan, {}}};
+  link_ = FleetLink({.cluster = 7, .term = 2, .boots = {1, 1}}, known, now_);
+  beat(0);
+  AttemptReport state{.token = {kId, 0}, .stage = RankStage::kRunning, .up_epoch = 0};
+  state.clocks = {1};
+  link_.on_report({agent(0), 0, Hello{newest_, now_, {{5, state}}}}, now_);
+  EXPECT_EQ(orders<LaunchRanks>().at(0).shares.at(0).clock, 0.7);
+}
+
 TEST_F(FleetLinkTest, AReportFromBeforeTheNewestLaunchIsNoProofThatItIsGone) {
   const LaunchPlan plan{.nodes = {{.node = NodeId(0), .shares = {{0, 1, {0}, 1.0}}}}};
   const std::vector<KnownAttempt> known{{kId, 0, JobPhase::kStopping, plan}};

@@ -119,13 +119,20 @@ void Keeper::start_processes() {
   for (const Process& process : processes_) {
     if (process.leaving) processes.push_back(process);
   }
-  for (const RankSlot& slot : wanted) processes.push_back({slot});
+  std::vector<RankSlot> fresh;
+  fresh.reserve(wanted.size());
+  for (const RankSlot& slot : wanted) {
+    processes.push_back({slot});
+    const bool runs = std::any_of(processes_.begin(), processes_.end(),
+                                  [&](const Process& process) { return process.slot == slot; });
+    if (!runs) fresh.push_back(slot);
+  }
   std::sort(processes.begin(), processes.end(),
             [](const Process& a, const Process& b) { return a.slot < b.slot; });
   processes_ = std::move(processes);
   started_epoch_ = report_.token.epoch;
   report_.stage = RankStage::kStarting;
-  effects_.push_back(StartProcesses{launch_.token, launch_.shares});
+  effects_.push_back(StartProcesses{launch_.token, launch_.shares, std::move(fresh)});
 }
 
 void Keeper::on_process_up(const ProcessUp& up, Instant now) {
@@ -161,16 +168,29 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
                    {.layer = FaultLayer::kProgram, .evidence = evidence_of(exit.status, rank)}};
     end(launch_.grace, now);
     if (!processes_.empty()) tell();
-  } else if (!asked && processes_.empty()) {
-    report_.end = AttemptEnd{};
-    report_.stage = RankStage::kEnding;
   } else if (asked && report_.stage == RankStage::kStarting &&
              started_epoch_ < report_.token.epoch) {
     start_processes();
-    return;
+  } else if (processes_.empty() && report_.stage < RankStage::kEnding) {
+    // Also when one that was to leave went after the last that was not.
+    report_.end = AttemptEnd{};
+    report_.stage = RankStage::kEnding;
   }
+  if (asked && report_.stage < RankStage::kEnding && all_shed()) tell();
   note_up();
   note_gone();
+}
+
+bool Keeper::all_shed() const {
+  return std::none_of(processes_.begin(), processes_.end(),
+                      [](const Process& process) { return process.leaving; });
+}
+
+void Keeper::tell() {
+  if (all_shed()) report_.shed_epoch = report_.token.epoch;
+  report_.clocks.clear();
+  for (const RankShare& share : launch_.shares) report_.clocks.push_back(share.clock);
+  effects_.push_back(report_);
 }
 
 void Keeper::note_gone() {

@@ -26,10 +26,12 @@ struct RankSlot {
 
 // --- Effects ------------------------------------------------------------------------------------
 
-/// Starts the processes of `shares` that do not run, and hands those that do the newer epoch.
+/// The processes of `shares` take part in a newer epoch. Those of `fresh` are started; another that
+/// is no more is not: the keeper will hear of its exit.
 struct StartProcesses {
   FenceToken token;
   std::vector<RankShare> shares;
+  std::vector<RankSlot> fresh;  ///< ascending
 };
 
 enum class ProcessSignal : std::uint8_t { kTerm, kKill };
@@ -98,7 +100,8 @@ class Keeper {
   void leave(const std::vector<RankSlot>& slots, Instant kill_at);
   void note_up();
   void note_gone();
-  void tell() { effects_.push_back(report_); }
+  void tell();
+  [[nodiscard]] bool all_shed() const;
   [[nodiscard]] std::vector<RankSlot> living() const;
 
   AttemptReport report_;

@@ -55,6 +55,34 @@ TEST(Keeper, IsUpWhenEveryRankIs) {
   EXPECT_EQ(keeper.report().up_epoch, 0);
 }
 
+TEST(Keeper, SaysWhenWhatAnEpochLeavesOutIsGone) {
+  Keeper keeper = running();
+  keeper.on_order({{1, 2}, launch(1, 0b01)}, kStart);
+  EXPECT_EQ(keeper.report().shed_epoch, 0);
+  keeper.on_process_up({{0, 0}, 1}, kStart);
+  EXPECT_EQ(keeper.report().shed_epoch, 0) << "up, and the other still leaves";
+  (void)keeper.take();
+  keeper.on_process_exit({{0, 1}, 143}, kStart);
+  EXPECT_EQ(only<AttemptReport>(keeper.take()).at(0).shed_epoch, 1);
+}
+
+TEST(Keeper, IsDoneThoughTheLastToGoWasToLeave) {
+  Keeper keeper = running();
+  keeper.on_order({{1, 2}, launch(1, 0b01)}, kStart);
+  keeper.on_process_exit({{0, 0}, 0}, kStart);
+  EXPECT_FALSE(keeper.report().end);
+  keeper.on_process_exit({{0, 1}, 143}, kStart);
+  ASSERT_TRUE(keeper.report().end);
+  EXPECT_EQ(keeper.report().end->kind, ExitKind::kDone);
+  EXPECT_EQ(keeper.stage(), RankStage::kGone);
+}
+
+TEST(Keeper, DoesNotStartAgainWhatItHasNotHeardToHaveExited) {
+  Keeper keeper = running();
+  keeper.on_order({{1, 2}, launch(1, 0b111)}, kStart);
+  EXPECT_EQ(only<StartProcesses>(keeper.take()).at(0).fresh, (std::vector<RankSlot>{{0, 2}}));
+}
+
 TEST(Keeper, AsksThenKillsAndAskingAgainNeverLengthensTheGrace) {
   Keeper keeper = running();
   keeper.on_order({{1, 2}, EndRanks{{kId, 0}, Duration::seconds(30)}}, kStart);

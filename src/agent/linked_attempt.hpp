@@ -45,10 +45,19 @@ struct LinkedMember {
   std::optional<AttemptReport> seen;
   bool up = false;       ///< in the present epoch
   bool done = false;     ///< its ranks ended well
+  bool sheds = false;    ///< control waits to hear that nothing of an earlier epoch is left here
   bool counted = false;  ///< among the gone ones
   bool told = false;     ///< control knows that it is gone, or need not know
 
   [[nodiscard]] bool gone() const { return seen && seen->stage == RankStage::kGone; }
+
+  [[nodiscard]] bool runs_at_its_clocks() const {
+    for (std::size_t i = 0; i < ranks.shares.size(); ++i) {
+      const double clock = i < seen->clocks.size() ? seen->clocks[i] : 1;
+      if (clock != ranks.shares[i].clock) return false;
+    }
+    return true;
+  }
 
   /// Whether the node has done what is wanted of it, as far as it has said.
   [[nodiscard]] bool settled(std::uint32_t epoch) const {
@@ -57,7 +66,7 @@ struct LinkedMember {
     if (seen->applied < ordered) return false;
     switch (wanted) {
       case Wanted::kRun:
-        return seen->token.epoch >= epoch;
+        return seen->token.epoch >= epoch && runs_at_its_clocks();
       case Wanted::kEnd:
         return seen->stage >= RankStage::kEnding;
       case Wanted::kKill:
@@ -81,6 +90,7 @@ struct LinkedAttempt {
   Progress progress;          ///< the furthest that was reported
   bool told_up = false;       ///< control knows that the present epoch is up
   bool told_ended = false;    ///< control knows how it ended
+  bool ending = false;        ///< none of its nodes is to run it any more
 
   [[nodiscard]] FenceToken token() const { return {id, epoch}; }
   [[nodiscard]] LinkedMember* member(NodeId node) {

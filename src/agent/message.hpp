@@ -47,7 +47,8 @@ struct RankShare {
   std::uint32_t gang = 0;
   std::uint64_t devices = 0;
   std::vector<std::uint32_t> ranks;
-  double clock = 1;  ///< of the full one
+  double clock = 1;                    ///< of the full one
+  std::uint16_t share = kWholeDevice;  ///< of each device, in thousandths
 
   friend bool operator==(const RankShare&, const RankShare&) = default;
 };
@@ -144,7 +145,10 @@ struct AttemptReport {
   FenceToken token;  ///< with the newest epoch ordered
   RankStage stage = RankStage::kUnknown;
   std::optional<std::uint32_t> up_epoch;  ///< newest of which every rank here was up
-  std::optional<AttemptEnd> end;          ///< kDone: every rank here is done
+  /// Newest of which every process here is: what only earlier ones had is gone.
+  std::uint32_t shed_epoch = 0;
+  std::vector<double> clocks;     ///< of its shares, in order; what is not named runs at full clock
+  std::optional<AttemptEnd> end;  ///< kDone: every rank here is done
   Progress progress;
   /// Newest order that has its effect; of what is gone, no older order can bring it back.
   OrderStamp applied;

@@ -94,6 +94,7 @@ void Core::on(const CancelJob& command) {
     end(command.job, JobPhase::kCancelled, {job.done, {}, {}, {}});
   } else if (job.phase == JobPhase::kStopping) {
     emit(CancelAsked{command.job});
+    finish_if_gone(command.job, std::nullopt);
   } else {
     stop(command.job, StopReason::kCancelled, {});
   }

@@ -93,7 +93,8 @@ class Core {
   void release_if_due(JobId id);
   void release_of(ArrayId array);
   void stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of = JobId());
-  void free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes);
+  void free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
+                    std::uint32_t epoch = kEveryEpoch);
   void finish_if_gone(JobId id, const std::optional<Progress>& progress);
   void finish_stop(JobId id, const Progress& progress);
   void end(JobId id, JobPhase phase, const Progress& progress, Blame blame = {});

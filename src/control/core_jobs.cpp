@@ -76,13 +76,14 @@ void Core::on(const RanksEnded& seen) {
 
 void Core::on(const RanksGone& seen) {
   if (!state_.has(seen.job)) return;
-  free_devices(seen.job, seen.attempt, seen.nodes);
+  free_devices(seen.job, seen.attempt, seen.nodes, seen.epoch);
   if (seen.attempt != state_.job(seen.job).attempt) return;
   finish_if_gone(seen.job, seen.progress);
 }
 
-void Core::free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes) {
-  emit(DevicesFreed{id, attempt, nodes});
+void Core::free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
+                        std::uint32_t epoch) {
+  emit(DevicesFreed{id, attempt, nodes, epoch});
   settle_nodes();
 }
 
@@ -91,11 +92,14 @@ void Core::finish_if_gone(JobId id, const std::optional<Progress>& progress) {
   const Job& job = state_.job(id);
   if (job.phase != JobPhase::kStopping) return;
   const RunningJob& run = state_.running(id);
+  // Its effects are fenced, or nobody wants it back.
+  const bool let_go = job.submission->restart == RestartPolicy::kAtOnce || job.cancel ||
+                      job.stop == StopReason::kCancelled;
+  const bool over = job.stop == StopReason::kFinished || job.stop == StopReason::kTimeLimit;
+  if (job.leaving > 0 && !let_go && !over) return;  // an earlier epoch may still run
   bool done = holds_nothing(run);
   if (!done) {
-    // What is left lies on lost nodes, and its effects are fenced, or nobody wants it back.
-    const bool let_go = job.submission->restart == RestartPolicy::kAtOnce || job.cancel ||
-                        job.stop == StopReason::kCancelled;
+    // What is left lies on lost nodes.
     const std::vector<NodeId> nodes = nodes_of(run);
     done = let_go && std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) {
              return state_.node(node).health == NodeHealth::kLost;

@@ -226,7 +226,9 @@ void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
   const Job& job = state_.job(id);
   if (!holds_devices(job.phase)) return;
   if (job.phase == JobPhase::kStopping) return finish_if_gone(id, std::nullopt);
-  if (!shrink_away(id, node, blame)) stop(id, StopReason::kInfra, blame);
+  if (shrink_away(id, node, blame)) return;
+  stop(id, StopReason::kInfra, blame);
+  finish_if_gone(id, std::nullopt);  // of a job that had no other node nothing more may be heard
 }
 
 // An elastic gang goes on with what is left of it, by its largest size that this holds.
@@ -341,6 +343,9 @@ void Core::ranks_gone_on(NodeId node) {
     if (ghost.at.node == node) ghosts.emplace_back(ghost.job, ghost.attempt);
   }
   for (const auto& [job, attempt] : ghosts) free_devices(job, attempt, {node});
+  for (const auto& [job, attempt] : ghosts) {
+    if (attempt == state_.job(job).attempt) finish_if_gone(job, std::nullopt);
+  }
   for (const JobId id : state_.jobs_on(node)) {
     if (state_.job(id).phase != JobPhase::kStopping) {
       lose_part(id, node, {FaultLayer::kHost, node, "the node started anew"});

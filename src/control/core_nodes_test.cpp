@@ -138,6 +138,22 @@ TEST(CoreNodes, ThatAreLostDoNotHoldUpWhatMayStartAtOnce) {
   EXPECT_EQ(cluster.health(gone), NodeHealth::kReady);
 }
 
+TEST(CoreNodes, ThatWereAllOfAJobDoNotHoldItUpEither) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.restart = RestartPolicy::kAtOnce;
+  const JobId id = cluster.run(submission);
+  const NodeId gone = cluster.nodes(id).front();
+  cluster.send(lost(gone));
+  EXPECT_EQ(cluster.job(id).attempt, 2u);
+  EXPECT_NE(cluster.nodes(id).front(), gone);
+  const JobId unfenced = cluster.run(cluster.job(8));
+  cluster.send(lost(cluster.nodes(unfenced).front()));
+  EXPECT_EQ(cluster.phase(unfenced), JobPhase::kStopping);
+  cluster.send(CancelJob{unfenced});
+  EXPECT_EQ(cluster.phase(unfenced), JobPhase::kCancelled);
+}
+
 TEST(CoreNodes, ThatAreLostEndWhatNeverStartsAgain) {
   ScriptedCluster cluster;
   Submission submission = cluster.job(8);
@@ -310,6 +326,34 @@ TEST(CoreResizes, DevicesThatAJobLeavesAreFreeWhenTheOldRanksAreGone) {
   cluster.decide({resized(cluster, id, {{NodeId(2), 0xff}, {NodeId(3), 0xff}})});
   EXPECT_EQ(cluster.count<DecisionDropped>(), 1u) << "the other is there";
   EXPECT_EQ(cluster.nodes(id), std::vector{NodeId(3)});
+}
+
+TEST(CoreResizes, AJobDoesNotStartAgainBesideAnEpochItLeft) {
+  ScriptedCluster cluster;
+  cluster.send(NodeJoined{NodeId(1), 8});
+  const JobId id = cluster.run(cluster.elastic_job(8, 16));
+  cluster.decide({resized(cluster, id, {{NodeId(0), 0xff}})});
+  cluster.up(id);
+  cluster.send(RanksEnded{id, 1, ExitKind::kInfra, {}, {}, false});
+  cluster.gone(id, {NodeId(0)});
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStopping) << "of the first epoch node 1 may have ranks";
+  cluster.send(NodeJoined{NodeId(1), 9});
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStarting);
+}
+
+TEST(CoreResizes, WhatIsGoneOfAnEarlierEpochFreesNothingOfALaterOne) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.elastic_job(8, 16));
+  cluster.decide({resized(cluster, id, {{NodeId(0), 0x0f}, {NodeId(1), 0x0f}})});
+  cluster.up(id);
+  const RanksGone shed{id, 1, {NodeId(0)}, std::nullopt, 0};
+  cluster.send(shed);
+  EXPECT_EQ(cluster.job(id).leaving, 4u);
+  cluster.send(CancelJob{id});
+  cluster.send(shed);
+  EXPECT_EQ(cluster.nodes(id), (std::vector{NodeId(0), NodeId(1)}));
+  cluster.gone(id);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kCancelled);
 }
 
 TEST(CoreResizes, DoNotRenewATimeLimit) {

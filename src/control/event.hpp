@@ -17,6 +17,9 @@
 
 namespace orrery {
 
+/// What is so of an attempt is so of each epoch it ever has.
+inline constexpr std::uint32_t kEveryEpoch = ~std::uint32_t{0};
+
 struct JobSubmitted {
   JobId job;
   Submission submission;
@@ -78,6 +81,7 @@ struct DevicesFreed {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
+  std::uint32_t epoch = kEveryEpoch;  ///< newest of which they are gone; a newer one's may be there
 };
 
 /// stopping -> queued or held.

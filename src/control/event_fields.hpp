@@ -100,8 +100,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<DevicesFreed> S>
 void code(Codec& codec, S& event) {
-  auto& [job, attempt, nodes] = event;
-  codec(job, attempt, nodes);
+  auto& [job, attempt, nodes, epoch] = event;
+  codec(job, attempt, nodes, epoch);
 }
 
 template <class Codec, SameStruct<JobRequeued> S>
@@ -284,8 +284,8 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<RanksGone> S>
 void code(Codec& codec, S& input) {
-  auto& [job, attempt, nodes, progress] = input;
-  codec(job, attempt, nodes, progress);
+  auto& [job, attempt, nodes, progress, epoch] = input;
+  codec(job, attempt, nodes, progress, epoch);
 }
 
 template <class Codec, SameStruct<NodeJoined> S>

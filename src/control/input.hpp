@@ -98,6 +98,8 @@ struct RanksGone {
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
   std::optional<Progress> progress;  ///< of an end that was asked for, with the last of them
+  /// Newest of which none is left: a later one may have brought others there.
+  std::uint32_t epoch = kEveryEpoch;
 };
 
 /// An agent registered: the node is there, with nothing running but `adopted` attempts.

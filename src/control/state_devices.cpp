@@ -154,15 +154,14 @@ void State::on(const DevicesFreed& event) {
   ++changes_.freed;
   Job& job = at(event.job);
   const auto gone = [&](const Ghost& ghost) {
-    const bool older =
-        ghost.attempt < job.attempt || ghost.epoch < job.epoch || !holds_devices(job.phase);
-    if (ghost.job != event.job || ghost.attempt > event.attempt || !older) return false;
-    if (!named(ghost.at.node)) return false;
+    if (ghost.job != event.job || ghost.attempt != event.attempt) return false;
+    if (ghost.epoch > event.epoch || !named(ghost.at.node)) return false;
     free_ghost(ghost);
     return true;
   };
   std::erase_if(ghosts_, gone);
   if (job.phase != JobPhase::kStopping || event.attempt != job.attempt) return;
+  if (event.epoch < job.epoch) return;
   meter(job);
   RunningJob& run = running_at(event.job);
   remove_power(run);

@@ -1,11 +1,34 @@
-// control/upcast.cpp - every type is still as it was first written.
 #include "control/upcast.hpp"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "control/encoder.hpp"
+#include "control/input.hpp"
 
 namespace orrery {
+namespace {
 
-std::span<const Upcaster> builtin_upcasters() { return {}; }
+constexpr std::uint32_t kDevicesFreed = 7;
+static_assert(std::is_same_v<std::variant_alternative_t<kDevicesFreed, Event>, DevicesFreed>);
+constexpr std::uint32_t kRanksGone = 12;
+static_assert(std::is_same_v<std::variant_alternative_t<kRanksGone, InputKind>, RanksGone>);
+
+/// What was gone was gone of every epoch.
+std::string add_every_epoch(std::string_view fields) {
+  Encoder epoch;
+  epoch(kEveryEpoch);
+  return std::string(fields).append(epoch.bytes());
+}
+
+constexpr std::array kUpcasters{
+    Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
+    Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
+
+}  // namespace
+
+std::span<const Upcaster> builtin_upcasters() { return kUpcasters; }
 
 std::uint8_t present_version(JournalContent content, std::uint32_t type,
                              std::span<const Upcaster> upcasters) {

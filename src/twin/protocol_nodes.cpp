@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace orrery {
@@ -238,6 +239,8 @@ void ProtocolNodes::drain_keeper(NodeId id, const AttemptId& attempt) {
     } else if (const auto* report = std::get_if<AttemptReport>(&effect)) {
       tell_agent(
           id, [state = *report](Agent& agent, Instant now) { agent.on_keeper_report(state, now); });
+    } else if (const auto* cap = std::get_if<CapClock>(&effect)) {
+      cap_clock(id, attempt, cap->share);
     } else if (std::holds_alternative<ExitKeeper>(effect)) {
       if (!host->processes.empty()) outside_.wrong("a keeper left its processes alone");
       kill_keeper(id, attempt);
@@ -250,9 +253,8 @@ void ProtocolNodes::drain_keeper(NodeId id, const AttemptId& attempt) {
 
 void ProtocolNodes::check_start(NodeId id, const StartProcesses& start) {
   const AttemptId& attempt = start.token.id;
-  std::uint64_t devices = 0;
-  for (const RankShare& share : start.shares) devices |= share.devices;
   const bool fenced = jobs_.at(attempt.job).restart == RestartPolicy::kAtOnce;
+  std::map<std::uint32_t, std::uint32_t> taken;  // of each accelerator, by others
   for (std::size_t at = 0; at < nodes_.size(); ++at) {
     for (const auto& [other, host] : nodes_[at].keepers) {
       if (other == attempt || host.processes.empty()) continue;
@@ -260,11 +262,15 @@ void ProtocolNodes::check_start(NodeId id, const StartProcesses& start) {
         outside_.wrong(fmt::format("{} starts on node {} beside {} on node {}", text(attempt),
                                    id.value(), text(other), at));
       }
-      for (const auto& [slot, process] : host.processes) {
-        if (NodeId::at(at) != id || (devices >> slot.device & 1) == 0) continue;
-        outside_.wrong(fmt::format("{} starts on accelerator {} of node {}, which {} has",
-                                   text(attempt), slot.device, at, text(other)));
-      }
+      if (NodeId::at(at) != id) continue;
+      for (const auto& [slot, process] : host.processes) taken[slot.device] += process.share;
+    }
+  }
+  for (const RankShare& share : start.shares) {
+    for (const auto& [device, others] : taken) {
+      if ((share.devices >> device & 1) == 0 || others + share.share <= kWholeDevice) continue;
+      outside_.wrong(fmt::format("{} starts on accelerator {} of node {}, which others have",
+                                 text(attempt), device, id.value()));
     }
   }
 }
@@ -273,61 +279,86 @@ void ProtocolNodes::start_processes(NodeId id, const StartProcesses& start) {
   check_start(id, start);
   for (const RankShare& share : start.shares) {
     for (std::uint64_t left = share.devices; left != 0; left &= left - 1) {
-      start_process(id, start.token,
-                    {share.gang, static_cast<std::uint32_t>(std::countr_zero(left))});
+      const RankSlot slot{share.gang, static_cast<std::uint32_t>(std::countr_zero(left))};
+      if (std::binary_search(start.fresh.begin(), start.fresh.end(), slot)) {
+        start_process(id, start.token.id, slot, share.share);
+      }
+      join_epoch(id, start.token, slot, share.clock);
     }
   }
 }
 
-/// One that runs already takes part in the newer epoch.
-void ProtocolNodes::start_process(NodeId id, const FenceToken& token, const RankSlot& slot) {
-  const AttemptId attempt = token.id;
-  const auto [at, added] = host_of(id, attempt)->processes.try_emplace(slot);
-  if (added) at->second = {++pids_, rng_.uniform() < setup_.ignores_term};
-  const std::uint64_t pid = at->second.pid;
-  outside_.time.after(kRankStart, [this, id, attempt, pid, up = ProcessUp{slot, token.epoch}] {
-    if (!find_process(id, attempt, pid)) return;
-    reach_keeper(id, attempt, [up](Keeper& keeper, Instant now) { keeper.on_process_up(up, now); });
-  });
-  if (!added) return;
+void ProtocolNodes::start_process(NodeId id, const AttemptId& attempt, const RankSlot& slot,
+                                  std::uint16_t share) {
+  const std::uint64_t pid = ++pids_;
+  const Process process{pid, rng_.uniform() < setup_.ignores_term, {}, share, 1};
+  if (!host_of(id, attempt)->processes.emplace(slot, process).second) {
+    outside_.wrong(text(attempt) + " has two processes on one accelerator");
+  }
   outside_.time.after(jobs_.at(attempt.job).work,
                       [this, id, attempt, pid] { end_process(id, attempt, {pid, 0}); });
-  have_effect(id, token, pid);
+  have_effect(id, attempt, pid);
 }
 
-/// Now and then each process writes something through the fence of its job.
-void ProtocolNodes::have_effect(NodeId id, const FenceToken& token, std::uint64_t pid) {
-  outside_.time.after(kEffects, [this, id, token, pid] {
-    if (!find_process(id, token.id, pid)) return;
-    Fence& fence = fences_.try_emplace(token.id.job, token.id.job).first->second;
-    if (!fence.admit(token)) {
-      ++fenced_;
-      if (jobs_.at(token.id.job).restart != RestartPolicy::kAtOnce) {
-        outside_.wrong(text(token.id) + " works on after its successor did");
-      }
-    }
-    have_effect(id, token, pid);
+void ProtocolNodes::join_epoch(NodeId id, const FenceToken& token, const RankSlot& slot,
+                               double clock) {
+  const AttemptId attempt = token.id;
+  Processes& processes = host_of(id, attempt)->processes;
+  const auto at = processes.find(slot);
+  if (at == processes.end()) return;
+  at->second.token = token;
+  at->second.clock = clock;
+  const std::uint64_t pid = at->second.pid;
+  outside_.time.after(kRankStart, [this, id, attempt, pid, up = ProcessUp{slot, token.epoch}] {
+    if (find_process(id, attempt, pid) == nullptr) return;
+    reach_keeper(id, attempt, [up](Keeper& keeper, Instant now) { keeper.on_process_up(up, now); });
   });
 }
 
-std::optional<RankSlot> ProtocolNodes::find_process(NodeId id, const AttemptId& attempt,
-                                                    std::uint64_t pid) {
-  const KeeperHost* host = host_of(id, attempt);
-  if (host == nullptr) return std::nullopt;
-  for (const auto& [slot, process] : host->processes) {
-    if (process.pid == pid) return slot;
+void ProtocolNodes::cap_clock(NodeId id, const AttemptId& attempt, const RankShare& share) {
+  for (auto& [slot, process] : host_of(id, attempt)->processes) {
+    const bool of_share = slot.gang == share.gang && (share.devices >> slot.device & 1) != 0;
+    if (of_share) process.clock = share.clock;
   }
-  return std::nullopt;
+}
+
+/// Now and then each process writes something through the fence of its job. Epochs of an attempt
+/// may overlap while a rank leaves: its successors' rendezvous keeps it off.
+void ProtocolNodes::have_effect(NodeId id, const AttemptId& attempt, std::uint64_t pid) {
+  outside_.time.after(kEffects, [this, id, attempt, pid] {
+    const auto* process = find_process(id, attempt, pid);
+    if (process == nullptr) return;
+    Fence& fence = fences_.try_emplace(attempt.job, attempt.job).first->second;
+    if (!fence.admit(process->second.token)) {
+      ++fenced_;
+      const bool older = attempt < fence.newest().id;
+      if (older && jobs_.at(attempt.job).restart != RestartPolicy::kAtOnce) {
+        outside_.wrong(text(attempt) + " works on after its successor did");
+      }
+    }
+    have_effect(id, attempt, pid);
+  });
+}
+
+ProtocolNodes::Processes::value_type* ProtocolNodes::find_process(NodeId id,
+                                                                  const AttemptId& attempt,
+                                                                  std::uint64_t pid) {
+  KeeperHost* host = host_of(id, attempt);
+  if (host == nullptr) return nullptr;
+  for (Processes::value_type& each : host->processes) {
+    if (each.second.pid == pid) return &each;
+  }
+  return nullptr;
 }
 
 void ProtocolNodes::end_process(NodeId id, const AttemptId& attempt, const Ending& ending) {
-  const std::optional<RankSlot> slot = find_process(id, attempt, ending.pid);
-  if (!slot) return;
-  host_of(id, attempt)->processes.erase(*slot);
-  reach_keeper(id, attempt,
-               [exit = ProcessExit{*slot, ending.status}](Keeper& keeper, Instant now) {
-                 keeper.on_process_exit(exit, now);
-               });
+  const auto* process = find_process(id, attempt, ending.pid);
+  if (process == nullptr) return;
+  const RankSlot slot = process->first;
+  host_of(id, attempt)->processes.erase(slot);
+  reach_keeper(id, attempt, [exit = ProcessExit{slot, ending.status}](Keeper& keeper, Instant now) {
+    keeper.on_process_exit(exit, now);
+  });
 }
 
 void ProtocolNodes::signal_processes(NodeId id, const AttemptId& attempt,
@@ -357,6 +388,18 @@ std::size_t ProtocolNodes::keepers() const {
   std::size_t sum = 0;
   for (const Node& each : nodes_) sum += each.keepers.size();
   return sum;
+}
+
+double ProtocolNodes::clock(const AttemptId& attempt) const {
+  double least = 1;
+  for (const Node& each : nodes_) {
+    const auto at = each.keepers.find(attempt);
+    if (at == each.keepers.end()) continue;
+    for (const auto& [slot, process] : at->second.processes) {
+      least = std::min(least, process.clock);
+    }
+  }
+  return least;
 }
 
 std::size_t ProtocolNodes::processes(const AttemptId& attempt) const {

@@ -5,7 +5,7 @@
 // that runs too fast or too slow and begins anew with a boot. Between agent, keepers and processes
 // of a node nothing is lost but with one of them. One thread.
 // It watches what no machine of the protocol can see: that no accelerator ever has processes of two
-// attempts, and no job two attempts at once unless its effects are fenced.
+// attempts, unless they share it, and no job two attempts at once unless its effects are fenced.
 // Cost: O(nodes + keepers) a timer.
 #pragma once
 
@@ -26,6 +26,8 @@ namespace orrery {
 struct ProtocolJob {
   RestartPolicy restart = RestartPolicy::kWhenSafe;
   std::uint32_t devices = 1;
+  std::uint32_t devices_min = 0;          ///< elastic down to it; 0: of one size
+  std::uint16_t share = kWholeDevice;     ///< of its device, in thousandths
   Duration work = Duration::seconds(60);  ///< of an attempt, once its ranks have started
 };
 
@@ -82,6 +84,8 @@ class ProtocolNodes {
   [[nodiscard]] std::size_t keepers() const;
   /// Living processes of an attempt, on all nodes.
   [[nodiscard]] std::size_t processes(const AttemptId& attempt) const;
+  /// The least clock that a process of it runs at; 1: none is lowered.
+  [[nodiscard]] double clock(const AttemptId& attempt) const;
   /// Processes ever started.
   [[nodiscard]] std::uint64_t started() const { return pids_; }
   /// Effects of older attempts that a fence kept off.
@@ -91,12 +95,16 @@ class ProtocolNodes {
   struct Process {
     std::uint64_t pid = 0;
     bool ignores_term = false;
+    FenceToken token;  ///< of the newest epoch it takes part in
+    std::uint16_t share = kWholeDevice;
+    double clock = 1;
   };
   /// What arrives while somebody is frozen.
   using Inbox = std::vector<VirtualTime::Event>;
+  using Processes = std::map<RankSlot, Process>;
   struct KeeperHost {
     Keeper keeper;
-    std::map<RankSlot, Process> processes;
+    Processes processes;
     bool frozen = false;
     Inbox inbox;
   };
@@ -132,10 +140,14 @@ class ProtocolNodes {
 
   void check_start(NodeId id, const StartProcesses& start);
   void start_processes(NodeId id, const StartProcesses& start);
-  void start_process(NodeId id, const FenceToken& token, const RankSlot& slot);
-  void have_effect(NodeId id, const FenceToken& token, std::uint64_t pid);
-  [[nodiscard]] std::optional<RankSlot> find_process(NodeId id, const AttemptId& attempt,
-                                                     std::uint64_t pid);
+  void start_process(NodeId id, const AttemptId& attempt, const RankSlot& slot,
+                     std::uint16_t share);
+  void join_epoch(NodeId id, const FenceToken& token, const RankSlot& slot, double clock);
+  void cap_clock(NodeId id, const AttemptId& attempt, const RankShare& share);
+  void have_effect(NodeId id, const AttemptId& attempt, std::uint64_t pid);
+  /// nullptr: it lives no more.
+  [[nodiscard]] Processes::value_type* find_process(NodeId id, const AttemptId& attempt,
+                                                    std::uint64_t pid);
   struct Ending {
     std::uint64_t pid = 0;
     int status = 0;

@@ -18,6 +18,9 @@ class FaultInjector {
 
   void strike();
   void fill_disk();
+  /// An elastic job shall go on with other devices.
+  void resize();
+  void cap_power();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
     return Duration::milliseconds(
         1 + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(most_ms))));
@@ -31,6 +34,7 @@ class FaultInjector {
   void strike_node(NodeId at);
   void operate(NodeId at);
   void lie();
+  [[nodiscard]] std::vector<NodeDevices> draw_place(std::uint32_t devices, const Allocation& has);
   [[nodiscard]] bool binding(const AttemptId& attempt) const;
   void later(VirtualTime::Event event) {
     world_.time().after(pause(rng_.below(8) == 0 ? 120'000 : 15'000), std::move(event));
@@ -74,6 +78,57 @@ void FaultInjector::fill_disk() {
   note("the disk is full");
   world_.fill_disk();
   later([this] { world_.free_disk(); });
+}
+
+/// Some of what it has and of what is free, from some node on.
+std::vector<NodeDevices> FaultInjector::draw_place(std::uint32_t devices, const Allocation& has) {
+  const FleetView view = world_.state().fleet().view();
+  const std::size_t nodes = world_.nodes().size();
+  const std::size_t first = rng_.below(nodes);
+  std::vector<NodeDevices> place;
+  for (std::size_t i = 0; i < nodes && devices > 0; ++i) {
+    const NodeId at = NodeId::at((first + i) % nodes);
+    std::uint64_t left = view.node(at).free_mask;
+    for (const NodeDevices& part : has.ranks) left |= part.node == at ? part.devices : 0;
+    NodeDevices taken{at, 0};
+    for (; left != 0 && devices > 0; left &= left - 1) {
+      if (rng_.below(8) == 0) continue;
+      taken.devices |= left & (~left + 1);
+      --devices;
+    }
+    if (taken.devices != 0) place.push_back(taken);
+  }
+  if (devices > 0) return {};
+  std::sort(place.begin(), place.end(),
+            [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  return place;
+}
+
+void FaultInjector::resize() {
+  if (!world_.controller_lives()) return;
+  const std::span<const RunningJob> running = world_.state().running();
+  if (running.empty()) return;
+  const RunningJob& run = running[rng_.below(running.size())];
+  const RoleRequest& role = run.request->roles.front();
+  if (!role.elastic()) return;
+  ResizeJob resize{.job = run.id, .gangs = run.gangs, .terms = run.terms};
+  PlacedGang& gang = resize.gangs.front();
+  gang.option = static_cast<std::uint32_t>(rng_.below(role.options.size()));
+  gang.allocation.ranks =
+      draw_place(role.options[gang.option].gang.devices, run.gangs.front().allocation);
+  if (gang.allocation.ranks.empty()) return;
+  note(fmt::format("job {} shall have {} devices", run.id.value(), gang.allocation.devices()));
+  Proposal proposal;
+  proposal.result.decisions.emplace_back(std::move(resize));
+  world_.operate(proposal);
+}
+
+void FaultInjector::cap_power() {
+  const auto nodes = static_cast<double>(world_.nodes().size());
+  std::optional<Watts> cap;
+  if (rng_.below(4) != 0) cap = Watts{nodes * (3000 + 9000 * rng_.uniform())};
+  note(cap ? fmt::format("power is capped at {:.0f} W", cap->value()) : "power is not capped");
+  world_.cap_power(cap);
 }
 
 void FaultInjector::strike_agent(NodeId at) {
@@ -180,6 +235,33 @@ ProtocolRules rules_of(Rng& rng) {
 /// One seed in five has a disk that is slow at times, and full at others.
 bool bad_disk(std::uint64_t seed) { return seed % 5 == 4; }
 
+/// One seed in three has jobs that resize, jobs that share accelerators, or caps of power.
+struct Variety {
+  bool elastic = false;
+  bool shared = false;
+  bool capped = false;
+};
+
+Variety draw_variety(Rng& rng, std::uint64_t seed, ProtocolRules& rules) {
+  if (seed % 3 != 1) return {};
+  const Variety variety{rng.below(4) != 0, rng.below(2) == 0, rng.below(2) == 0};
+  rules.power_limited = variety.capped;
+  if (rng.below(2) == 0) rules.policy = "hardware-aware:min_run=0 s,full_interval=10 s";
+  return variety;
+}
+
+/// What a job of such a seed has beside what others have.
+void vary(ProtocolJob& job, const Variety& variety, Rng& rng) {
+  if (variety.elastic && rng.below(3) != 0) {
+    job.devices = 4 * (1 + static_cast<std::uint32_t>(rng.below(8)));
+    job.devices_min = std::min<std::uint32_t>(job.devices, 4);
+    job.work = job.work * 3;
+  } else if (variety.shared && rng.below(2) == 0) {
+    job.devices = 1;
+    job.share = static_cast<std::uint16_t>(100 * (1 + rng.below(9)));
+  }
+}
+
 ProtocolJob draw_job(Rng& rng, std::size_t nodes) {
   constexpr std::array<RestartPolicy, 4> kPolicies{RestartPolicy::kWhenSafe, RestartPolicy::kAtOnce,
                                                    RestartPolicy::kAfterLease,
@@ -211,18 +293,24 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   ProtocolRules rules = rules_of(rng);
   Rng disk = Rng::stream(seed, "disk");
   if (bad_disk(seed)) rules.slow_write = 0.2 * disk.uniform();
+  Rng other = Rng::stream(seed, "variety");
+  const Variety variety = draw_variety(other, seed, rules);
   ProtocolWorld world(sites.of(nodes), rules, seed, trace);
   FaultInjector injector(world, seed);
   std::uint64_t jobs = 2 + rng.below(4);
   for (int step = 0; step < kSteps && world.failure().empty(); ++step) {
     if (jobs > 0 && rng.below(10) == 0) {
       --jobs;
-      world.submit(draw_job(rng, nodes));
+      ProtocolJob job = draw_job(rng, nodes);
+      vary(job, variety, other);
+      world.submit(job);
     }
     world.run(injector.pause(6000));
     if (!world.controller_lives() && rng.below(4) != 0) world.start_controller();
     injector.strike();
     if (bad_disk(seed) && disk.below(10) == 0) injector.fill_disk();
+    if (variety.elastic && other.below(3) == 0) injector.resize();
+    if (variety.capped && other.below(10) == 0) injector.cap_power();
   }
   world.note("calm");
   world.make_calm();

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
+#include "agent/launch_plan.hpp"
 #include "base/assert.hpp"
 #include "base/document.hpp"
 #include "fleet/builder.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "perf/calibration.hpp"
 
 namespace orrery {
 namespace {
@@ -16,12 +18,14 @@ constexpr std::uint64_t kCluster = 7;
 constexpr Duration kAskAgain = Duration::seconds(7);  ///< of a client
 constexpr Duration kFullPass = Duration::seconds(1);
 constexpr std::size_t kRemembered = 64;
+constexpr std::uint32_t kElasticStep = 4;  ///< accelerators, half a node
 
 constexpr const char* kFleet = R"(apiVersion: orrery/v1
 kind: Fleet
 name: small
 sites:
 - name: lab
+  power_cap: 1 MW
   halls:
   - name: hall
     pods:
@@ -49,11 +53,20 @@ Result<std::unique_ptr<ProtocolSite>> ProtocolSite::make(const Catalog& catalog,
   if (!spec) return forward_error(spec);
   Result<Topology> topology = build_topology(*spec, catalog);
   if (!topology) return forward_error(topology);
-  return std::make_unique<ProtocolSite>(*std::move(topology));
+  Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
+  if (!calibration) return forward_error(calibration);
+  auto site = std::make_unique<ProtocolSite>(*std::move(topology));
+  Result<FleetCosts> costs = FleetCosts::make({catalog, *calibration}, site->topology_, {});
+  if (!costs) return forward_error(costs);
+  site->costs_ = *std::move(costs);
+  return site;
 }
 
 ProtocolSite::ProtocolSite(Topology topology)
-    : topology_(std::move(topology)), tree_(topology_), tenants_(default_tenant_tree(topology_)) {}
+    : topology_(std::move(topology)),
+      tree_(topology_),
+      power_(topology_),
+      tenants_(default_tenant_tree(topology_)) {}
 
 ControlSetup ProtocolSite::setup(const Policy& policy) const {
   ControlSetup setup;
@@ -63,6 +76,11 @@ ControlSetup ProtocolSite::setup(const Policy& policy) const {
   setup.policy = policy;
   setup.timing.grace = Duration::seconds(10);
   return setup;
+}
+
+void ProtocolSite::limit_power(ControlSetup& setup) const {
+  setup.power = &power_;
+  setup.costs = &costs_;
 }
 
 // --- Time and network ---------------------------------------------------------------------------
@@ -92,6 +110,8 @@ ProtocolWorld::ProtocolWorld(const ProtocolSite& site, const ProtocolRules& rule
                 transmit([this, report] { deliver(report); });
               },
               [this](const std::string& what) { wrong(what); }}) {
+  setup_.timing.lease = rules.lease;
+  if (rules.power_limited) site.limit_power(setup_);
   start_controller();
 }
 
@@ -190,69 +210,12 @@ void ProtocolWorld::link_anew() {
   for (std::size_t at = 0; at < nodes_.size(); ++at) {
     setup.boots.push_back(state().node(NodeId::at(at)).boot);
   }
-  controller_->link.emplace(setup, known_attempts(), time_.now());
+  controller_->link.emplace(setup, known_attempts(state()), time_.now());
   for (std::size_t at = 0; at < nodes_.size(); ++at) {
     if (state().node(NodeId::at(at)).health != NodeHealth::kRepairing) continue;
     controller_->link->repair({NodeId::at(at), FaultLayer::kHost}, time_.now());
   }
   drain_link();
-}
-
-std::vector<KnownAttempt> ProtocolWorld::known_attempts() const {
-  std::map<AttemptId, KnownAttempt> known;
-  for (const RunningJob& run : state().running()) {
-    const Job& job = state().job(run.id);
-    KnownAttempt& attempt = known[{run.id, job.attempt}];
-    attempt = {{run.id, job.attempt}, job.epoch, job.phase, plan_of(run)};
-    if (job.phase == JobPhase::kRunning && !job.up) attempt.phase = JobPhase::kStarting;
-  }
-  for (const Ghost& ghost : state().ghosts()) {
-    const AttemptId id{ghost.job, ghost.attempt};
-    const auto [at, added] = known.try_emplace(id);
-    // Of a running attempt: what an earlier epoch left is ended as a stray when it shows itself.
-    if (!added && at->second.phase != JobPhase::kStopping) continue;
-    if (added) at->second = {id, ghost.epoch, JobPhase::kStopping, plan_for(ghost.job)};
-    add_part(at->second.plan, 0, ghost.at, 1);
-  }
-  std::vector<KnownAttempt> all;
-  all.reserve(known.size());
-  for (auto& [id, attempt] : known) all.push_back(std::move(attempt));
-  return all;
-}
-
-LaunchPlan ProtocolWorld::plan_for(JobId id) const {
-  LaunchPlan plan{.nodes = {}, .lease = {}, .grace = setup_.timing.grace};
-  const Job& job = state().job(id);
-  if (job.submission != nullptr && job.submission->restart == RestartPolicy::kAfterLease) {
-    plan.lease = {Lease::Kind::kBinding, rules_.lease};
-  }
-  return plan;
-}
-
-LaunchPlan ProtocolWorld::plan_of(const RunningJob& run) const {
-  LaunchPlan plan = plan_for(run.id);
-  for (std::size_t gang = 0; gang < run.gangs.size(); ++gang) {
-    std::uint32_t rank = 0;
-    for (const NodeDevices& at : run.gangs[gang].allocation.ranks) {
-      add_part(plan, static_cast<std::uint32_t>(gang), at, run.terms[gang].clock);
-      const auto member = std::find_if(plan.nodes.begin(), plan.nodes.end(),
-                                       [&](const NodeRanks& each) { return each.node == at.node; });
-      for (std::uint32_t& each : member->shares.back().ranks) each = rank++;
-    }
-  }
-  return plan;
-}
-
-void ProtocolWorld::add_part(LaunchPlan& plan, std::uint32_t gang, const NodeDevices& at,
-                             double clock) const {
-  auto member =
-      std::lower_bound(plan.nodes.begin(), plan.nodes.end(), at.node,
-                       [](const NodeRanks& each, NodeId node) { return each.node < node; });
-  if (member == plan.nodes.end() || member->node != at.node) {
-    member = plan.nodes.insert(member, {at.node, {}, state().node(at.node).boot});
-  }
-  const auto count = static_cast<std::size_t>(std::popcount(at.devices));
-  member->shares.push_back({gang, at.devices, std::vector<std::uint32_t>(count), clock});
 }
 
 /// The points where it may die: before the input, in the write of its events, after it.
@@ -305,7 +268,7 @@ void ProtocolWorld::carry_out(const Action& action) {
   if (const auto* start = std::get_if<StartRanks>(&action)) {
     const Job& job = state().job(start->job);
     if (!holds_devices(job.phase) || job.attempt != start->attempt) return;
-    link.start(*start, plan_of(state().running(start->job)), now);
+    link.start(*start, launch_plan(state(), start->job), now);
   } else if (const auto* stop = std::get_if<StopRanks>(&action)) {
     link.stop(*stop, now);
   } else if (const auto* clock = std::get_if<ApplyClock>(&action)) {
@@ -366,12 +329,18 @@ Submission ProtocolWorld::submission_of(std::size_t n) const {
   submission.request.estimate = job.work;
   submission.request.preemptible = true;
   RoleRequest role;
-  role.devices_min = role.devices_max = job.devices;
-  GangRequest gang;
-  gang.type = FleetTypeId(0);
-  gang.devices = job.devices;
-  gang.node_devices = std::min(job.devices, site_.topology().node_devices_max(gang.type));
-  role.options.push_back({gang, 1, std::nullopt});
+  role.devices_max = job.devices;
+  role.devices_min = job.devices_min == 0 ? job.devices : job.devices_min;
+  for (std::uint32_t devices = role.devices_max; devices >= role.devices_min;) {
+    GangRequest gang;
+    gang.type = FleetTypeId(0);
+    gang.devices = devices;
+    gang.node_devices = std::min(devices, site_.topology().node_devices_max(gang.type));
+    gang.share = job.share;
+    const double speed = static_cast<double>(devices) / static_cast<double>(job.devices);
+    role.options.push_back({gang, speed, std::nullopt});
+    devices -= std::min(devices, kElasticStep);
+  }
   submission.request.roles.push_back(std::move(role));
   return submission;
 }
@@ -418,6 +387,13 @@ void ProtocolWorld::operate(const InputKind& command) {
   when_free([this, command] { handle({time_.now(), command, {}}); });
 }
 
+void ProtocolWorld::cap_power(std::optional<Watts> cap) {
+  for (std::size_t at = 0; at < site_.topology().power_domains().size(); ++at) {
+    const PowerDomainId id = PowerDomainId::at(at);
+    if (site_.topology().power(id).kind == PowerKind::kSiteCap) operate(SetPowerCap{id, cap});
+  }
+}
+
 // --- Faults -------------------------------------------------------------------------------------
 
 void ProtocolWorld::repeat_report() {
@@ -447,6 +423,7 @@ void ProtocolWorld::make_calm() {
     if (drained || node.drain) operate(ResumeNode{NodeId::at(at)});
     operate(SetSpare{NodeId::at(at), false});
   }
+  if (setup_.power != nullptr) cap_power(std::nullopt);
 }
 
 }  // namespace orrery

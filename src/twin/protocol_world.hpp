@@ -35,12 +35,16 @@ class ProtocolSite {
   ProtocolSite& operator=(const ProtocolSite&) = delete;
 
   [[nodiscard]] const Topology& topology() const { return topology_; }
-  /// For one controller after the other; refers to this site.
+  /// For one controller after the other, without limits of power; refers to this site.
   [[nodiscard]] ControlSetup setup(const Policy& policy) const;
+  /// From then on power can be capped: clocks fall by what the accelerators are known to draw.
+  void limit_power(ControlSetup& setup) const;
 
  private:
   Topology topology_;
   PlaceTree tree_;
+  PowerTree power_;
+  FleetCosts costs_;
   TenantTree tenants_;
 };
 
@@ -58,6 +62,7 @@ struct ProtocolRules {
   Duration beat = Duration::seconds(5);
   Duration lease = Duration::minutes(1);  ///< of jobs that restart after it
   std::string policy = "fifo";
+  bool power_limited = false;
 };
 
 class ProtocolWorld {
@@ -80,8 +85,10 @@ class ProtocolWorld {
   /// Of the n-th submission.
   void cancel(std::size_t n);
   [[nodiscard]] std::size_t submissions() const { return clients_.size(); }
-  /// A command of the operator; lost when nobody is there.
+  /// A command of the operator, or a decision of a pass; lost when nobody is there.
   void operate(const InputKind& command);
+  /// Of the whole site; none takes it back.
+  void cap_power(std::optional<Watts> cap);
 
   // --- Faults
 
@@ -152,10 +159,6 @@ class ProtocolWorld {
   void propose(const Proposal& proposal);
   /// Does it now, or when the disk has answered.
   void when_free(VirtualTime::Event event);
-  [[nodiscard]] std::vector<KnownAttempt> known_attempts() const;
-  [[nodiscard]] LaunchPlan plan_of(const RunningJob& run) const;
-  void add_part(LaunchPlan& plan, std::uint32_t gang, const NodeDevices& at, double clock) const;
-  [[nodiscard]] LaunchPlan plan_for(JobId job) const;
   void link_anew();
 
   // Clients.

@@ -248,7 +248,8 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
       if (ghost.job == event.job && ghost.epoch < run.epoch) nodes.push_back(ghost.at.node);
     }
     if (nodes.empty()) return std::nullopt;
-    return Input{now, RanksGone{event.job, event.attempt, std::move(nodes), std::nullopt}, {}};
+    RanksGone gone{event.job, event.attempt, std::move(nodes), std::nullopt, run.epoch - 1};
+    return Input{now, std::move(gone), {}};
   }
   if (event.kind == Kind::kUp) {
     run.up = true;
