@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "store/backend_test.hpp"
+#include "store/disk_reserve.hpp"
 
 namespace orrery {
 namespace {
@@ -161,6 +162,28 @@ TEST(GroupCommitThreads, WhereThereIsNoRoomSomeMayBeMadeOnce) {
   EXPECT_EQ(with.told.failed.front().failure, StorageFailure::kFull);
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(store.extent()->newest, second);
+}
+
+TEST(DiskReserve, IsTakenGivenUpOnceAndTakenAgainWhenThereIsRoom) {
+  const TestDirectory directory;
+  const std::string ballast = directory.path("ballast");
+  DiskReserve reserve(directory.path(""), 1 << 20);
+  ASSERT_TRUE(reserve.held());
+  EXPECT_EQ(std::filesystem::file_size(ballast), 1u << 20);
+  EXPECT_TRUE(DiskReserve(directory.path(""), 1 << 20).held()) << "that of a process before";
+  EXPECT_EQ(reserve.give_up(), RoomMade::kYes);
+  EXPECT_FALSE(std::filesystem::exists(ballast));
+  EXPECT_EQ(reserve.give_up(), RoomMade::kNo);
+  EXPECT_EQ(reserve.look(), DiskRoom::kEnough);
+  EXPECT_TRUE(reserve.held());
+}
+
+TEST(DiskReserve, WhereTheDiskHasNoRoomForItTakesNothingAndSaysSo) {
+  const TestDirectory directory;
+  DiskReserve reserve(directory.path(""), std::uint64_t{1} << 60);
+  EXPECT_EQ(reserve.look(), DiskRoom::kLow);
+  EXPECT_FALSE(reserve.held());
+  EXPECT_FALSE(std::filesystem::exists(directory.path("ballast")));
 }
 
 }  // namespace
