@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "store/setup_texts.hpp"
+
 namespace orrery {
 namespace {
 
@@ -49,6 +51,9 @@ HistoryResult<HistoryReader> HistoryReader::open(StoreReader& store, const Histo
   StorageResult<StoreExtent> extent = store.extent();
   if (!extent) return failed(extent, {});
   reader.newest_ = extent->newest;
+  StorageResult<StoreTexts> texts = store.texts();
+  if (!texts) return failed(texts, {});
+  if (const Result<SetupTexts> setup = setup_texts(*texts)) reader.facts_ = setup_digest(*setup);
   return reader;
 }
 
@@ -96,6 +101,11 @@ HistoryResult<bool> HistoryReader::enter(const Batch& batch) {
                                       "{:016x}",
                                       before, hash_));
   }
+  if (const std::string& facts = journal->head().setup; !facts_.empty() && facts != facts_) {
+    return damage(place_, fmt::format("rests on the facts \"{}\", but the texts of the store are "
+                                      "\"{}\"",
+                                      facts, facts_));
+  }
   journal_.emplace(*std::move(journal));
   return true;
 }
@@ -105,7 +115,7 @@ HistoryResult<bool> HistoryReader::next_batch(const EventVisitor& visit) {
   if (!batch) return tl::unexpected(batch.error());
   if (*batch == nullptr) return false;
   place_ = {place_.segment, (*batch)->number, 0};
-  const HistoryResult<bool> entered = enter(**batch);
+  HistoryResult<bool> entered = enter(**batch);
   if (!entered) return entered;
   while (true) {
     const Result<std::optional<TimedEvent>> event = journal_->next();

@@ -102,7 +102,8 @@ using EventVisitor = std::function<void(const TimedEvent&)>;
 class HistoryReader {
  public:
   /// Up to the batch that is the newest now. What is borrowed outlives it. `plans`: see
-  /// JournalReadOptions. Errors: of the store.
+  /// JournalReadOptions. Errors: of the store. Where the store has the texts of a setup, segments
+  /// that rest on other facts are damage.
   [[nodiscard]] static HistoryResult<HistoryReader> open(StoreReader& store,
                                                          const HistoryStart& start,
                                                          const PlanSource* plans);
@@ -137,6 +138,7 @@ class HistoryReader {
   const PlanSource* plans_;
   std::uint64_t hash_;
   std::uint64_t newest_ = 0;
+  std::string facts_;   ///< digest of the setup texts; empty: there are none
   HistoryPlace place_;  ///< of the newest batch read
   std::vector<Batch> portion_;
   std::size_t next_ = 0;  ///< in it

@@ -265,6 +265,11 @@ TEST_F(DamagedHistory, IsAlsoABatchThatIsMissingOrCutOrOfAnotherHistory) {
   EXPECT_NE(damage().message.find("of another history"), std::string::npos);
 }
 
+TEST_F(DamagedHistory, AreAlsoTextsThatTheLogDoesNotRestOn) {
+  ASSERT_TRUE(store_.put_texts(term_, store_texts({.fleet = "another"})));
+  EXPECT_NE(damage().message.find("rests on the facts \"\""), std::string::npos);
+}
+
 TEST_F(DamagedHistory, InADatabaseFileIsFoundWhereverTheFlippedByteLies) {
   const SqliteBackend backend;
   const std::string marker = "a-reason-that-is-looked-for";
