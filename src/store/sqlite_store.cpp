@@ -112,6 +112,14 @@ StorageStatus make_tables(SqliteDatabase& database) {
   });
 }
 
+/// Its owner's alone, where SQLite would let others read it. It is closed again before SQLite opens
+/// it: to close it later would release the locks that SQLite holds on it in this process.
+StorageStatus make_file(RealStorage& storage, const std::string& path, OpenMode mode) {
+  StorageResult<std::unique_ptr<File>> file = storage.open(path, mode);
+  if (!file) return forward_failure(file);
+  return {};
+}
+
 std::string database_path(const std::string& path) {
   std::error_code none;
   return std::filesystem::is_directory(path, none) ? path + "/store.db" : path;
@@ -150,8 +158,9 @@ StorageResult<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string&
   StorageResult<FileDescriptor> lock = lock_directory(directory);
   if (!lock) return forward_failure(lock);
   const std::string path = directory + "/store.db";
-  StorageResult<std::unique_ptr<File>> file = storage.open(path, OpenMode::kAppend);
-  if (!file) return forward_failure(file);
+  if (StorageStatus made = make_file(storage, path, OpenMode::kAppend); !made) {
+    return forward_failure(made);
+  }
   auto database = SqliteDatabase::open(path, SqliteDatabase::Access::kWrite);
   if (!database) return forward_failure(database);
   // Until its tables are there, all at once, it is empty.
@@ -184,10 +193,7 @@ StorageStatus SqliteStore::backup(const std::string& from, const std::string& to
   RealStorage storage;
   const std::string temporary = to + ".tmp";
   std::filesystem::remove(temporary, none);
-  {
-    StorageResult<std::unique_ptr<File>> made = storage.open(temporary, OpenMode::kCreate);
-    if (!made) return forward_failure(made);
-  }
+  if (StorageStatus made = make_file(storage, temporary, OpenMode::kCreate); !made) return made;
   StorageStatus copied = copy_into(**source, temporary);
   if (copied) copied = storage.rename({.from = temporary, .to = to});
   if (!copied) std::filesystem::remove(temporary, none);
