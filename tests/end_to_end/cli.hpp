@@ -23,6 +23,9 @@ inline std::string slurp(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Path of the program that was built.
+std::string program();
+
 class Cli : public testing::Test {
  protected:
   void SetUp() override {
@@ -42,8 +45,8 @@ class Cli : public testing::Test {
   }
 
   [[nodiscard]] CliRun orrery(const std::string& arguments) const {
-    const std::string command = std::string(ORRERY_PROGRAM) + " " + arguments + " >" + path("out") +
-                                " 2>" + path("err") + " </dev/null";
+    const std::string command =
+        program() + " " + arguments + " >" + path("out") + " 2>" + path("err") + " </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(path("out")), slurp(path("err"))};
   }

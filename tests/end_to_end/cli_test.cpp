@@ -12,6 +12,9 @@
 #include "tests/end_to_end/cli.hpp"
 
 namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
 namespace {
 
 constexpr const char* kHeader = "apiVersion: orrery/v1\nkind: Catalog\nname: mine\n";
