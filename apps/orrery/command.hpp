@@ -23,5 +23,6 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
 void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 }  // namespace orrery

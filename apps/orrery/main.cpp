@@ -124,6 +124,7 @@ int run(int argc, char** argv) {
   add_study_commands(app, options, chosen);
   add_design_commands(app, options, chosen);
   add_replay_commands(app, options, chosen);
+  add_store_commands(app, options, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

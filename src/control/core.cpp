@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "control/settings.hpp"
+#include "control/snapshot.hpp"
 
 namespace orrery {
 
@@ -22,6 +23,8 @@ const Outcome& Core::handle(const Input& input) {
   std::visit([this](const auto& each) { on(each); }, input.what);
   return outcome_;
 }
+
+Status Core::restore(std::string_view snapshot) { return orrery::restore(state_, snapshot); }
 
 void Core::resume() {
   now_ = state_.now();

@@ -15,6 +15,7 @@
 #include <queue>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "control/action.hpp"
@@ -37,6 +38,9 @@ class Core {
   /// Valid until the next input. Precondition: `input.at` is not before that of the input before.
   const Outcome& handle(const Input& input);
 
+  /// Begins where a snapshot stands (control/snapshot.hpp), for a core that is new. After an error
+  /// it is of no use. Events of the log after it may follow; then call resume().
+  [[nodiscard]] Status restore(std::string_view snapshot);
   /// Applies an event of a log; for a core that has handled nothing yet. After the last one call
   /// resume().
   void replay(Instant at, const Event& event) { state_.apply(at, event); }

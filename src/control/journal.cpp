@@ -100,6 +100,13 @@ Result<std::optional<Record>> JournalReader<Record>::next() {
 }
 
 template <class Record>
+void JournalReader<Record>::go_on(std::string_view bytes, std::string name) {
+  ORRERY_ASSERT(!failed_, "nothing is read after damage");
+  frames_.go_on(bytes, std::move(name));
+  stand();
+}
+
+template <class Record>
 tl::unexpected<Error> JournalReader<Record>::fail(Error error) {
   failed_ = error;
   return tl::unexpected(std::move(error));

@@ -86,6 +86,9 @@ class JournalReader {
   /// After an error everything before it is good, and nothing after it is read.
   [[nodiscard]] Result<std::optional<Record>> next();
 
+  /// See FrameReader::go_on. Precondition: no error was returned either.
+  void go_on(std::string_view bytes, std::string name);
+
   [[nodiscard]] const JournalHead& head() const { return frames_.head(); }
   /// Bytes of the journal up to the end of the newest record that next() returned.
   [[nodiscard]] std::uint64_t good_bytes() const { return good_bytes_; }

@@ -38,6 +38,8 @@ std::string print_checksums(std::uint64_t expected, std::uint64_t found) {
 
 }  // namespace
 
+bool begins_journal(std::string_view bytes) { return bytes.starts_with(kMagic); }
+
 FrameWriter::FrameWriter(const JournalHead& head, JournalSink* sink)
     : sink_(sink), chain_(head.before) {
   if (sink_ == nullptr) return;
@@ -118,6 +120,13 @@ Status FrameReader::read_head(JournalContent content) {
   chain_ = head_.before;
   at_ = end + kChecksumSize;
   return {};
+}
+
+void FrameReader::go_on(std::string_view bytes, std::string name) {
+  ORRERY_ASSERT(at_ == bytes_.size() && !torn_, "pieces are read to their ends");
+  bytes_ = bytes;
+  name_ = std::move(name);
+  at_ = 0;
 }
 
 Result<std::optional<Frame>> FrameReader::next() {

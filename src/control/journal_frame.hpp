@@ -54,6 +54,9 @@ struct FrameType {
 
 inline constexpr std::size_t kPayloadMax = std::size_t{1} << 28;
 
+/// Whether a journal begins here, as far as its first bytes tell; no frame begins with them.
+[[nodiscard]] bool begins_journal(std::string_view bytes);
+
 /// Made once a journal. The sink outlives it; none: the hash alone is kept.
 class FrameWriter {
  public:
@@ -94,6 +97,10 @@ class FrameReader {
   /// The next frame; none at the end, be it whole or torn. Error: damage that is not a torn tail,
   /// with its offset and both checksums; asked again it says the same. O(frame).
   [[nodiscard]] Result<std::optional<Frame>> next();
+
+  /// Reads on in the next piece of a journal that is kept in pieces of whole frames. Offsets count
+  /// from its begin. Precondition: next() found the end of the piece before, and it was not torn.
+  void go_on(std::string_view bytes, std::string name);
 
   [[nodiscard]] const JournalHead& head() const { return head_; }
   /// What was read so far, and is good.

@@ -1,6 +1,5 @@
 // The program as a user runs it: a process, its exit code, what it prints where.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -10,56 +9,22 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Cli : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "orrery-cli-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return (directory_ / name).string();
-  }
-
-  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
-  }
-
-  [[nodiscard]] Outcome orrery(const std::string& arguments) const {
-    const std::string command = std::string(ORRERY_PROGRAM) + " " + arguments + " >" + path("out") +
-                                " 2>" + path("err") + " </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(path("out")), slurp(path("err"))};
-  }
-
- private:
-  std::filesystem::path directory_;
-};
 
 constexpr const char* kHeader = "apiVersion: orrery/v1\nkind: Catalog\nname: mine\n";
 
 TEST_F(Cli, ShowsAnAcceleratorByItsShortName) {
-  const Outcome text = orrery("catalog show h100");
+  const CliRun text = orrery("catalog show h100");
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("989.4 TFLOP/s"), std::string::npos);
   EXPECT_EQ(text.err, "");
-  const Outcome json = orrery("catalog show H100 -o json");
+  const CliRun json = orrery("catalog show H100 -o json");
   const auto parsed = nlohmann::json::parse(json.out);
   EXPECT_EQ(parsed["id"], "nvidia-h100-sxm5-80g");
   EXPECT_EQ(parsed["hbm_bytes"], 85899345920);
@@ -88,7 +53,7 @@ TEST_F(Cli, ANameOfTwoKindsIsShownOfTheKindAskedFor) {
 }
 
 TEST_F(Cli, AnUnknownNameIsWrongInputAndSuggestsTheNearest) {
-  const Outcome run = orrery("catalog show h10O");
+  const CliRun run = orrery("catalog show h10O");
   EXPECT_EQ(run.code, 2);
   EXPECT_EQ(run.out, "");
   EXPECT_NE(run.err.find("\"h10O\" is not in the catalog"), std::string::npos) << run.err;
@@ -96,7 +61,7 @@ TEST_F(Cli, AnUnknownNameIsWrongInputAndSuggestsTheNearest) {
 }
 
 TEST_F(Cli, AnswersWhetherAFrameworkRunsOnAnAccelerator) {
-  const Outcome run = orrery("catalog stacks tensorflow trainium");
+  const CliRun run = orrery("catalog stacks tensorflow trainium");
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("TensorFlow on Trainium1 (aws-trainium1):"), std::string::npos) << run.out;
   const auto other = nlohmann::json::parse(orrery("catalog stacks h100 pytorch -o json").out);
@@ -128,7 +93,7 @@ TEST_F(Cli, AWrongOverlayNamesFileLineAndColumn) {
   const std::string file = write("overlay/bad.yaml", std::string(kHeader) +
                                                          "accelerators:\n- id: x\n  like: h100\n  "
                                                          "tdp_wats: 900 W\n");
-  const Outcome run = orrery("catalog list --catalog " + path("overlay"));
+  const CliRun run = orrery("catalog list --catalog " + path("overlay"));
   EXPECT_EQ(run.code, 2);
   EXPECT_TRUE(run.err.find(file + ":7:3: unknown key \"tdp_wats\", did you mean \"tdp_watts\"?") !=
               std::string::npos)
@@ -136,11 +101,11 @@ TEST_F(Cli, AWrongOverlayNamesFileLineAndColumn) {
 }
 
 TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
-  const Outcome spec = orrery("fleet generate --system dgx-superpod-h100");
+  const CliRun spec = orrery("fleet generate --system dgx-superpod-h100");
   ASSERT_EQ(spec.code, 0) << spec.err;
   const std::string file = write("superpod.yaml", spec.out);
   EXPECT_EQ(orrery("fleet validate " + file).code, 0);
-  const Outcome show = orrery("fleet show " + file);
+  const CliRun show = orrery("fleet show " + file);
   EXPECT_EQ(show.code, 0);
   EXPECT_NE(show.out.find("127 nodes"), std::string::npos);
   const auto json = nlohmann::json::parse(orrery("fleet show -o json " + file).out);
@@ -152,9 +117,9 @@ TEST_F(Cli, GeneratesAFleetThatValidatesAndShows) {
 TEST_F(Cli, WhatIsGeneratedAsJsonValidates) {
   for (const std::string id :
        {"dgx-superpod-gb200", "google-tpu-v5p-pod", "aws-trn2-ultraserver"}) {
-    const Outcome spec = orrery("fleet generate -o json --system " + id);
+    const CliRun spec = orrery("fleet generate -o json --system " + id);
     ASSERT_EQ(spec.code, 0) << id << ": " << spec.err;
-    const Outcome valid = orrery("fleet validate " + write(id + ".json", spec.out));
+    const CliRun valid = orrery("fleet validate " + write(id + ".json", spec.out));
     EXPECT_EQ(valid.code, 0) << id << ": " << valid.err;
   }
 }
@@ -169,7 +134,7 @@ TEST_F(Cli, APictureNeverReplacesTheSpecOrADevice) {
   EXPECT_EQ(orrery("fleet show " + file + " --svg ''").code, 2);
   EXPECT_EQ(orrery("fleet show " + file + " --svg /dev/full").code, 1);
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
-  const Outcome nowhere = orrery("fleet show " + file + " --svg " + path("no/where.svg"));
+  const CliRun nowhere = orrery("fleet show " + file + " --svg " + path("no/where.svg"));
   EXPECT_EQ(nowhere.code, 1);
   EXPECT_EQ(nowhere.out, "");
   EXPECT_NE(nowhere.err.find("No such file"), std::string::npos) << nowhere.err;
@@ -185,7 +150,7 @@ TEST_F(Cli, ASystemOfNoSizeIsRefusedNotDividedBy) {
         "{id: meta-24k-ib, accelerators: 12}", "{id: meta-24k-ib, topology: banana}"}) {
     const std::string file =
         write("overlay/bad.yaml", std::string(kHeader) + "systems:\n- " + row + "\n");
-    const Outcome run = orrery("catalog list --catalog " + path("overlay"));
+    const CliRun run = orrery("catalog list --catalog " + path("overlay"));
     EXPECT_EQ(run.code, 2) << row;
     EXPECT_NE(run.err.find(file + ":5:3: "), std::string::npos) << run.err;
   }
@@ -194,7 +159,7 @@ TEST_F(Cli, ASystemOfNoSizeIsRefusedNotDividedBy) {
 TEST_F(Cli, GeneratesAnotherNumberOfNodesAndSaysWhatCannotBe) {
   EXPECT_NE(orrery("fleet generate --system superpod-h100 --nodes 64").out.find("count: 2"),
             std::string::npos);
-  const Outcome odd = orrery("fleet generate --system gb200-rack --nodes 20");
+  const CliRun odd = orrery("fleet generate --system gb200-rack --nodes 20");
   EXPECT_EQ(odd.code, 2);
   EXPECT_NE(odd.err.find("comes in racks of 18 nodes"), std::string::npos) << odd.err;
   EXPECT_EQ(orrery("fleet generate --system superpod-h100 --nodes 0").code, 2);
@@ -211,7 +176,7 @@ TEST_F(Cli, HostileFilesGiveOneErrorAndExitCodeTwo) {
       {"list", "- 1\n"},
   }};
   for (const auto& [name, text] : files) {
-    const Outcome run = orrery("fleet validate " + write(name, text));
+    const CliRun run = orrery("fleet validate " + write(name, text));
     EXPECT_EQ(run.code, 2) << name << ": " << run.err;
     EXPECT_EQ(run.out, "") << name;
     EXPECT_NE(run.err.find(path(name)), std::string::npos) << name << ": " << run.err;
@@ -224,7 +189,7 @@ TEST_F(Cli, WrongArgumentsExitWithTwoAndHelpWithZero) {
   EXPECT_EQ(orrery("").code, 2);
   EXPECT_EQ(orrery("flet show x").code, 2);
   EXPECT_EQ(orrery("catalog list -o xml").code, 2);
-  const Outcome help = orrery("--help");
+  const CliRun help = orrery("--help");
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("catalog"), std::string::npos);
   EXPECT_EQ(orrery("fleet generate --help").code, 0);
@@ -251,7 +216,7 @@ TEST_F(Cli, CountsTheParametersOfAModel) {
 const std::string kSmallPlan = "plan --model llama-3.1-8b --accelerators h100:64 ";
 
 TEST_F(Cli, PlansAsJsonWithTermsThatSumToTheStep) {
-  const Outcome run = orrery(kSmallPlan + "-o json --top 3");
+  const CliRun run = orrery(kSmallPlan + "-o json --top 3");
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.err, "");
   const auto answer = nlohmann::json::parse(run.out);
@@ -279,7 +244,7 @@ TEST_F(Cli, PlansAsJsonWithTermsThatSumToTheStep) {
 }
 
 TEST_F(Cli, ThePublishedLayoutOfLlamaIsPricedNearItsMeasuredUtilisation) {
-  const Outcome run = orrery(
+  const CliRun run = orrery(
       "plan --model llama-3.1-405b --accelerators h100:16384 --seq 8192 --global-batch 2048 "
       "--precision bf16 --layout tp=8,pp=16,dp=128 -o json");
   ASSERT_EQ(run.code, 0) << run.err;
@@ -289,7 +254,7 @@ TEST_F(Cli, ThePublishedLayoutOfLlamaIsPricedNearItsMeasuredUtilisation) {
 }
 
 TEST_F(Cli, APlanForPeopleExplainsEveryTermAndTheRunnerUp) {
-  const Outcome run = orrery(kSmallPlan);
+  const CliRun run = orrery(kSmallPlan);
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* part : {"The first, term by term", "matrix products of the layers",
                            "Why the second lost", "Goodput", "Assumptions", "--seq 8192"}) {
@@ -308,7 +273,7 @@ TEST_F(Cli, PrunedAndExhaustivePlansAreTheSame) {
 
 TEST_F(Cli, WrongQuestionsToThePlannerNameTheOptionAndTheRule) {
   const auto refused = [&](const std::string& arguments, const std::string& text) {
-    const Outcome run = orrery("plan --model llama-3.1-8b " + arguments);
+    const CliRun run = orrery("plan --model llama-3.1-8b " + arguments);
     EXPECT_EQ(run.code, 2) << arguments;
     EXPECT_EQ(run.out, "") << arguments;
     EXPECT_NE(run.err.find(text), std::string::npos) << arguments << ": " << run.err;
@@ -338,7 +303,7 @@ TEST_F(Cli, WrongQuestionsToThePlannerNameTheOptionAndTheRule) {
 }
 
 TEST_F(Cli, AModelTooLargeExitsWithOneAndSaysWhatWouldHelp) {
-  const Outcome run = orrery("plan --model llama-3.1-405b --accelerators h100:8 -o json");
+  const CliRun run = orrery("plan --model llama-3.1-405b --accelerators h100:8 -o json");
   EXPECT_EQ(run.code, 1);
   EXPECT_EQ(run.out, "");
   EXPECT_NE(run.err.find("out of memory"), std::string::npos) << run.err;
@@ -355,7 +320,7 @@ TEST_F(Cli, AConfigurationOfNoKnownArchitectureIsRefusedForTrainingAndServing) {
        {"plan --accelerators h100:8 --model " + config,
         "plan --serve --accelerators h100:8 --input-tokens 100 --output-tokens 100 --model " +
             config}) {
-    const Outcome run = orrery(asked);
+    const CliRun run = orrery(asked);
     EXPECT_EQ(run.code, 2) << run.out;
     EXPECT_NE(run.err.find("foobar"), std::string::npos) << run.err;
   }
@@ -365,21 +330,21 @@ TEST_F(Cli, ARuntimeThatDeclaresLittleGetsSuchPlans) {
   const std::string runtime = write("runtime.yaml",
                                     "apiVersion: orrery/v1\nkind: Runtime\nname: mine\n"
                                     "tensor_max: 1\npipeline_max: 1\ncontext_max: 1\nzero: [3]\n");
-  const Outcome run = orrery(kSmallPlan + "--runtime " + runtime + " -o json");
+  const CliRun run = orrery(kSmallPlan + "--runtime " + runtime + " -o json");
   ASSERT_EQ(run.code, 0) << run.err;
   const nlohmann::json answer = nlohmann::json::parse(run.out);
   for (const auto& plan : answer["plans"]) {
     EXPECT_EQ(plan["zero"], 3);
     EXPECT_EQ(plan["dp"], 64);
   }
-  const Outcome wrong = orrery(kSmallPlan + "--layout tp=2 --runtime " + runtime);
+  const CliRun wrong = orrery(kSmallPlan + "--layout tp=2 --runtime " + runtime);
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("mine: tp 2"), std::string::npos) << wrong.err;
 }
 
 TEST_F(Cli, AWholeFleetIsSearchedForTheCheapestPlan) {
-  const Outcome run = orrery("plan --model llama-3.1-8b --objective cost -o json --fleet " +
-                             std::string(ORRERY_SOURCE_DIR) + "/examples/fleets/scarce-mixed.yaml");
+  const CliRun run = orrery("plan --model llama-3.1-8b --objective cost -o json --fleet " +
+                            std::string(ORRERY_SOURCE_DIR) + "/examples/fleets/scarce-mixed.yaml");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto answer = nlohmann::json::parse(run.out);
   for (const auto& other : answer["pareto"]) {
@@ -388,7 +353,7 @@ TEST_F(Cli, AWholeFleetIsSearchedForTheCheapestPlan) {
 }
 
 TEST_F(Cli, TheReportIsOnePageThatNeedsNothingElse) {
-  const Outcome run = orrery(kSmallPlan + "--html " + path("plan.html"));
+  const CliRun run = orrery(kSmallPlan + "--html " + path("plan.html"));
   ASSERT_EQ(run.code, 0) << run.err;
   const std::string page = slurp(path("plan.html"));
   EXPECT_NE(page.find("class=\"bar\""), std::string::npos);
@@ -399,13 +364,13 @@ TEST_F(Cli, TheReportIsOnePageThatNeedsNothingElse) {
 }
 
 TEST_F(Cli, EmitsThePlanForThreeLaunchers) {
-  const Outcome megatron = orrery(kSmallPlan + "--emit megatron");
+  const CliRun megatron = orrery(kSmallPlan + "--emit megatron");
   EXPECT_EQ(megatron.code, 0) << megatron.err;
   EXPECT_NE(megatron.out.find("--tensor-model-parallel-size"), std::string::npos);
-  const Outcome deepspeed = orrery(kSmallPlan + "--emit deepspeed");
+  const CliRun deepspeed = orrery(kSmallPlan + "--emit deepspeed");
   ASSERT_EQ(deepspeed.code, 0) << deepspeed.err;
   EXPECT_EQ(nlohmann::json::parse(deepspeed.out)["train_batch_size"], 512);
-  const Outcome fsdp = orrery(kSmallPlan + "--emit fsdp");
+  const CliRun fsdp = orrery(kSmallPlan + "--emit fsdp");
   ASSERT_EQ(fsdp.code, 0) << fsdp.err;
   EXPECT_NE(fsdp.out.find("distributed_type: FSDP"), std::string::npos);
   EXPECT_EQ(orrery(kSmallPlan + "--emit fsdp --layout tp=2").code, 1);
@@ -413,7 +378,7 @@ TEST_F(Cli, EmitsThePlanForThreeLaunchers) {
 }
 
 TEST_F(Cli, SensitivitiesNameEveryFigure) {
-  const Outcome run = orrery(kSmallPlan + "--sensitivity -o json --top 1");
+  const CliRun run = orrery(kSmallPlan + "--sensitivity -o json --top 1");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto changes = nlohmann::json::parse(run.out)["sensitivity"];
   EXPECT_EQ(changes.size(), 10u);
@@ -424,7 +389,7 @@ TEST_F(Cli, SensitivitiesNameEveryFigure) {
 
 TEST_F(Cli, ComparesTypesForOneWorkload) {
   const std::string job = "compare --model llama-3.1-8b --accelerators h100:64,mi300x:64";
-  const Outcome run = orrery(job + " -o json");
+  const CliRun run = orrery(job + " -o json");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto rows = nlohmann::json::parse(run.out)["rows"];
   ASSERT_EQ(rows.size(), 2u);
@@ -436,13 +401,13 @@ TEST_F(Cli, ComparesTypesForOneWorkload) {
 TEST_F(Cli, SetsMeasuredBenchmarkRowsBesidePredictedOnes) {
   const std::string runs =
       " --runs " + std::string(ORRERY_SOURCE_DIR) + "/data/runs/training_runs.json";
-  const Outcome run = orrery("compare --benchmark mlperf:gpt3 -o json" + runs);
+  const CliRun run = orrery("compare --benchmark mlperf:gpt3 -o json" + runs);
   ASSERT_EQ(run.code, 0) << run.err;
   const auto answer = nlohmann::json::parse(run.out);
   EXPECT_EQ(answer["rows"].size(), 17u);
   EXPECT_GE(answer["compared"], 15);
   EXPECT_LT(answer["mape"], 0.25);
-  const Outcome unknown = orrery("compare --benchmark mlperf:chess" + runs);
+  const CliRun unknown = orrery("compare --benchmark mlperf:chess" + runs);
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("mlperf:gpt3, mlperf:lora"), std::string::npos) << unknown.err;
 }
@@ -455,7 +420,7 @@ constexpr const char* kServices = R"({"rows": [
    "engine": "vllm", "input_tokens": 1000}]})";
 
 TEST_F(Cli, EstimatesServicesWithIntervalsAndSaysWhyARowHasNone) {
-  const Outcome run = orrery("estimate --runs " + write("runs.json", kServices) + " -o json");
+  const CliRun run = orrery("estimate --runs " + write("runs.json", kServices) + " -o json");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto rows = nlohmann::json::parse(run.out);
   ASSERT_EQ(rows.size(), 2u);
@@ -475,7 +440,7 @@ TEST_F(Cli, EstimatesServicesWithIntervalsAndSaysWhyARowHasNone) {
   EXPECT_TRUE(rows[0]["warnings"].is_array());
   EXPECT_EQ(rows[1].size(), 2u);
   EXPECT_NE(rows[1]["error"].get<std::string>().find("output_tokens"), std::string::npos);
-  const Outcome text = orrery("estimate --runs " + path("runs.json"));
+  const CliRun text = orrery("estimate --runs " + path("runs.json"));
   EXPECT_NE(text.out.find("output tokens/s"), std::string::npos) << text.out;
   EXPECT_EQ(text.out.find("step s"), std::string::npos) << text.out;
 }
@@ -484,9 +449,9 @@ constexpr const char* kServe =
     "plan --serve --model llama-3.1-70b --input-tokens 1000 --output-tokens 500 ";
 
 TEST_F(Cli, PlansAServiceWithinItsLimits) {
-  const Outcome run = orrery(std::string(kServe) +
-                             "--accelerators h100,b200:8 --rate 10 --ttft 1 --tpot '40 ms' "
-                             "--top 3 -o json");
+  const CliRun run = orrery(std::string(kServe) +
+                            "--accelerators h100,b200:8 --rate 10 --ttft 1 --tpot '40 ms' "
+                            "--top 3 -o json");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
   ASSERT_EQ(json["plans"].size(), 3u);
@@ -514,7 +479,7 @@ TEST_F(Cli, PlansAServiceWithinItsLimits) {
 }
 
 TEST_F(Cli, AServiceForPeopleNamesWhatBindsAndEveryTerm) {
-  const Outcome run = orrery(std::string(kServe) + "--accelerators h100:8 --tpot 0.04");
+  const CliRun run = orrery(std::string(kServe) + "--accelerators h100:8 --tpot 0.04");
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* part : {"$/M tokens", "tokens/s/W", "matmul", "collective", "what binds: --tpot",
                            "Memory of a device", "Assumptions"}) {
@@ -523,7 +488,7 @@ TEST_F(Cli, AServiceForPeopleNamesWhatBindsAndEveryTerm) {
 }
 
 TEST_F(Cli, AnImpossibleServiceSaysWhichLimitBindsAndWhatHelps) {
-  const Outcome run = orrery(std::string(kServe) + "--accelerators h100:8 --rate 1000");
+  const CliRun run = orrery(std::string(kServe) + "--accelerators h100:8 --rate 1000");
   EXPECT_EQ(run.code, 1);
   EXPECT_EQ(run.out, "");
   EXPECT_NE(run.err.find("--rate 1000 binds"), std::string::npos) << run.err;
@@ -543,7 +508,7 @@ TEST_F(Cli, WrongQuestionsAboutServicesNameTheOption) {
       {"", "--accelerators"},
   };
   for (const auto& [arguments, named] : cases) {
-    const Outcome run = orrery(kServe + arguments);
+    const CliRun run = orrery(kServe + arguments);
     EXPECT_EQ(run.code, 2) << arguments << ": " << run.err;
     EXPECT_EQ(run.out, "") << arguments;
     EXPECT_NE(run.err.find(named), std::string::npos) << arguments << ": " << run.err;
@@ -558,11 +523,11 @@ const std::string kJobs = ORRERY_SOURCE_DIR "/examples/jobs/";
 TEST_F(Cli, SchedulesAQueueOfJobFiles) {
   const std::string asked = "schedule --fleet " + kFleets + "superpod-h100.yaml " + kJobs +
                             "pretrain-deadline.yaml " + kJobs + "serve-small.yaml";
-  const Outcome text = orrery(asked);
+  const CliRun text = orrery(asked);
   EXPECT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("pretrain-deadline"), std::string::npos);
   EXPECT_NE(text.out.find("starts"), std::string::npos);
-  const Outcome json = orrery(asked + " -o json --policy capacity");
+  const CliRun json = orrery(asked + " -o json --policy capacity");
   EXPECT_EQ(json.code, 0) << json.err;
   const auto answer = nlohmann::json::parse(json.out);
   EXPECT_EQ(answer["policy"], "capacity");
@@ -572,11 +537,11 @@ TEST_F(Cli, SchedulesAQueueOfJobFiles) {
 TEST_F(Cli, SaysWhyAJobCanNeverRunAndWhatIsWrongInItsFile) {
   const std::string fleet = "schedule --fleet " + kFleets + "superpod-h100.yaml ";
   const std::string head = "apiVersion: orrery/v1\nkind: Batch\nname: j\n";
-  const Outcome never =
+  const CliRun never =
       orrery(fleet + write("never.yaml", head + "roles: [{accelerators: 4096, types: [h100]}]\n"));
   EXPECT_EQ(never.code, 1);
   EXPECT_NE(never.out.find("never"), std::string::npos) << never.out;
-  const Outcome wrong = orrery(fleet + write("wrong.yaml", head + "roles: [{acelerators: 8}]\n"));
+  const CliRun wrong = orrery(fleet + write("wrong.yaml", head + "roles: [{acelerators: 8}]\n"));
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("wrong.yaml:4"), std::string::npos) << wrong.err;
   const std::string job = write("job.yaml", head + "roles: [{accelerators: 8}]\n");
@@ -589,11 +554,12 @@ TEST_F(Cli, AStudyIsTheSameForEveryNumberOfWorkersAndAnErrorHasItsLine) {
   const std::string text = R"({apiVersion: orrery/v1, kind: Study, name: s, run: simulate,
 base: {accelerators: "h100:16", generate: philly, jobs: 5}, show: [avg_jct], axes: [{name: )";
   const std::string study = write("s.yaml", text + "policy, values: [fifo, sjf]}]}");
-  const Outcome one = orrery("study " + study + " --jobs 1 -o json");
+  const CliRun one = orrery("study " + study + " --jobs 1 -o json");
   EXPECT_EQ(nlohmann::json::parse(one.out)["points"].size(), 2u) << one.err;
   EXPECT_EQ(one.out, orrery("study " + study + " --jobs 2 -o json").out);
-  const Outcome bad = orrery("study " + write("b.yaml", text + "spars, values: [1]}]}"));
+  const CliRun bad = orrery("study " + write("b.yaml", text + "spars, values: [1]}]}"));
   EXPECT_NE(bad.err.find("b.yaml:2:92: unknown key \"spars\""), std::string::npos) << bad.err;
 }
 
 }  // namespace
+}  // namespace orrery

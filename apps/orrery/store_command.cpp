@@ -1,0 +1,213 @@
+// orrery store
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/store_setup.hpp"
+#include "control/snapshot.hpp"
+#include "store/event_json.hpp"
+#include "store/history.hpp"
+#include "store/sqlite_store.hpp"
+
+namespace orrery {
+namespace {
+
+struct StoreRequest {
+  std::string path;
+  std::string to;
+};
+
+/// That there is no store, or that a file is there already, is for the user to mend.
+tl::unexpected<Error> store_failed(const StorageError& error) {
+  Error out = error;
+  const bool input = error.failure == StorageFailure::kNotFound;
+  out.kind = input ? ErrorKind::kInput : ErrorKind::kEnvironment;
+  return tl::unexpected(std::move(out));
+}
+
+std::string print_batches(const StoreExtent& extent) {
+  if (extent.newest == 0) return "no batch yet";
+  if (extent.oldest > extent.newest)
+    return fmt::format("all batches up to {} dropped", extent.newest);
+  return fmt::format("batches {} to {}", extent.oldest, extent.newest);
+}
+
+std::string print_hash(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+Status verify(const CommandOptions& options, const StoreRequest& asked) {
+  auto store = SqliteStore::open_to_read(asked.path);
+  if (!store) return store_failed(store.error());
+  HistoryResult<VerifiedHistory> verified = verify_history(**store);
+  if (!verified) {
+    const HistoryPlace& place = verified.error().place;
+    if (options.output == OutputFormat::kJson) {
+      print_json({{"good", false},
+                  {"segment", place.segment},
+                  {"batch", place.batch},
+                  {"offset", place.offset},
+                  {"why", verified.error().message}});
+    }
+    return forward_error(verified);
+  }
+  const HistoryReader::Counts& read = verified->read;
+  if (options.output == OutputFormat::kJson) {
+    print_json({{"good", true},
+                {"oldest_batch", verified->extent.oldest},
+                {"newest_batch", verified->extent.newest},
+                {"segments", read.segments},
+                {"events", read.events},
+                {"snapshots", verified->snapshots},
+                {"history_hash", print_hash(verified->history_hash)}});
+    return {};
+  }
+  print_text(fmt::format("{}: good: {} with {} events in {} segments, history {}\n",
+                         (*store)->name(), print_batches(verified->extent), read.events,
+                         read.segments, print_hash(verified->history_hash)));
+  if (!verified->snapshots.empty()) {
+    print_text(fmt::format("snapshots up to batch {}\n", fmt::join(verified->snapshots, ", ")));
+  }
+  return {};
+}
+
+Status export_events(const StoreRequest& asked) {
+  auto store = SqliteStore::open_to_read(asked.path);
+  if (!store) return store_failed(store.error());
+  HistoryResult<HistoryStart> start = oldest_start(**store);
+  if (!start) return forward_error(start);
+  HistoryResult<HistoryReader> reader = HistoryReader::open(**store, *start, nullptr);
+  if (!reader) return forward_error(reader);
+  const EventVisitor print = [](const TimedEvent& event) {
+    // Evidence of a fault may be bytes of any kind.
+    constexpr auto kReplace = Json::error_handler_t::replace;
+    print_text(event_json(event).dump(-1, ' ', false, kReplace) + "\n");
+  };
+  while (true) {
+    HistoryResult<bool> more = reader->next_batch(print);
+    if (!more) return forward_error(more);
+    if (!*more) return {};
+  }
+}
+
+Status back_up(const CommandOptions& options, const StoreRequest& asked) {
+  if (StorageStatus copied = SqliteStore::backup(asked.path, asked.to); !copied) {
+    return store_failed(copied.error());
+  }
+  auto copy = SqliteStore::open_to_read(asked.to);
+  if (!copy) return store_failed(copy.error());
+  StorageResult<StoreExtent> extent = (*copy)->extent();
+  if (!extent) return store_failed(extent.error());
+  if (options.output == OutputFormat::kJson) {
+    print_json(
+        {{"backup", asked.to}, {"oldest_batch", extent->oldest}, {"newest_batch", extent->newest}});
+  } else {
+    print_text(fmt::format("{}: {}\n", asked.to, print_batches(*extent)));
+  }
+  return {};
+}
+
+class StateTarget final : public HistoryTarget {
+ public:
+  explicit StateTarget(const ControlSetup& setup) : setup_(setup) {}
+  void begin() override { state_ = std::make_unique<State>(setup_); }
+  Status restore(std::string_view snapshot) override { return orrery::restore(*state_, snapshot); }
+  void apply(const TimedEvent& event) override { state_->apply(event.at, event.what); }
+  [[nodiscard]] const State& state() const { return *state_; }
+
+ private:
+  const ControlSetup& setup_;
+  std::unique_ptr<State> state_;
+};
+
+/// The bytes of a snapshot of all there is, after it was restored and found to be the same state.
+Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
+  StateTarget target(setup);
+  HistoryResult<RecoveredHistory> history = recover_history(store, nullptr, target);
+  if (!history) return forward_error(history);
+  const std::string state = snapshot_of(target.state());
+  State again(setup);
+  if (Status restored = restore(again, state); !restored) return forward_error(restored);
+  if (digest_of(again) != digest_of(target.state())) {
+    return environment_error(fmt::format(
+        "{}: the snapshot is not the state it was made of; nothing was changed", store.name()));
+  }
+  return Batch{history->newest, seal_snapshot(history->history_hash, state)};
+}
+
+Status compact(const CommandOptions& options, const StoreRequest& asked) {
+  // To read first: opening to write would make a store where there is none.
+  auto there = SqliteStore::open_to_read(asked.path);
+  if (!there) return store_failed(there.error());
+  there->reset();
+  auto store = SqliteStore::open(asked.path);
+  if (!store) return store_failed(store.error());
+  StorageResult<StoreExtent> before = (*store)->extent();
+  if (!before) return store_failed(before.error());
+  if (before->newest == 0)
+    return infeasible((*store)->name() + ": no batch yet, nothing to compact");
+  Result<std::unique_ptr<StoredSetup>> setup = StoredSetup::load(options, **store);
+  if (!setup) return forward_error(setup);
+  Result<Batch> snapshot = checked_snapshot(**store, (*setup)->control());
+  if (!snapshot) return forward_error(snapshot);
+  StorageResult<StoreTerm> term = (*store)->claim();
+  if (!term) return store_failed(term.error());
+  StorageStatus done = (*store)->put_snapshot(*term, *snapshot);
+  if (done) done = (*store)->drop_covered(*term, snapshot->number);
+  if (done) done = (*store)->shrink();
+  if (!done) return store_failed(done.error());
+  const std::uint64_t dropped = before->newest + 1 - before->oldest;
+  if (options.output == OutputFormat::kJson) {
+    print_json({{"snapshot", snapshot->number},
+                {"snapshot_bytes", snapshot->bytes.size()},
+                {"dropped_batches", dropped}});
+  } else {
+    print_text(fmt::format("{}: a snapshot of {} bytes up to batch {}, {} batches dropped\n",
+                           (*store)->name(), snapshot->bytes.size(), snapshot->number, dropped));
+  }
+  return {};
+}
+
+CLI::App& add_store_verb(CLI::App& app, const std::string& name, const std::string& what,
+                         const std::shared_ptr<StoreRequest>& asked) {
+  CLI::App& verb = *app.add_subcommand(name, what);
+  verb.add_option("store", asked->path, "the directory of a store, or a backup of one")
+      ->type_name("DIR|FILE")
+      ->required();
+  return verb;
+}
+
+}  // namespace
+
+void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<StoreRequest>();
+  CLI::App& store = *app.add_subcommand("store", "the durable log of a daemon: check, read, copy");
+  store.require_subcommand(1);
+  store.footer(
+      "Examples:\n"
+      "  orrery store verify /var/lib/orrery/store\n"
+      "  orrery store export /var/lib/orrery/store | grep JobEnded\n"
+      "  orrery store backup /var/lib/orrery/store /backup/orrery.db   (while the daemon runs)\n"
+      "  orrery store compact /var/lib/orrery/store                    (while it does not)\n");
+  add_store_verb(store, "verify", "read every record and snapshot; the place of the first damage",
+                 asked)
+      .callback([&options, &chosen, asked] {
+        chosen = [&options, asked] { return verify(options, *asked); };
+      });
+  add_store_verb(store, "export", "one JSON object an event, a line each", asked)
+      .callback([&chosen, asked] { chosen = [asked] { return export_events(*asked); }; });
+  CLI::App& backup =
+      add_store_verb(store, "backup", "copy it into one file, also while it is written", asked);
+  backup.add_option("to", asked->to, "the file to make")->type_name("FILE")->required();
+  backup.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return back_up(options, *asked); };
+  });
+  CLI::App& compact_verb = *store.add_subcommand(
+      "compact", "put a snapshot in place of the log up to now; not while a daemon writes it");
+  compact_verb.add_option("store", asked->path, "the directory of a store")
+      ->type_name("DIR")
+      ->required();
+  compact_verb.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return compact(options, *asked); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,52 @@
+#include "store/disk_reserve.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file_descriptor.hpp"
+#include "base/real_storage.hpp"
+
+namespace orrery {
+
+DiskReserve::DiskReserve(const std::string& directory, std::uint64_t bytes)
+    : directory_(directory), path_(directory + "/ballast"), bytes_(bytes) {
+  struct stat there{};
+  constexpr std::uint64_t kBlock = 512;  // of st_blocks, whatever the file system's are
+  held_ = ::stat(path_.c_str(), &there) == 0 &&
+          static_cast<std::uint64_t>(there.st_blocks) * kBlock >= bytes_;
+  if (!held_) static_cast<void>(look());
+}
+
+std::uint64_t DiskReserve::free_bytes() const {
+  RealStorage storage;
+  return storage.free_bytes(directory_).value_or(0);
+}
+
+bool DiskReserve::held() const {
+  const std::scoped_lock lock(mutex_);
+  return held_;
+}
+
+void DiskReserve::take() {
+  constexpr mode_t kOwnerOnly = 0600;
+  const FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kOwnerOnly));
+  held_ = file.valid() && ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes_)) == 0;
+  // What it took in part is of no use to it.
+  if (!held_) ::unlink(path_.c_str());
+}
+
+DiskRoom DiskReserve::look() {
+  const std::scoped_lock lock(mutex_);
+  if (!held_ && free_bytes() / 2 >= bytes_) take();
+  return held_ && free_bytes() >= bytes_ ? DiskRoom::kEnough : DiskRoom::kLow;
+}
+
+RoomMade DiskReserve::give_up() {
+  const std::scoped_lock lock(mutex_);
+  if (!held_) return RoomMade::kNo;
+  held_ = false;
+  return ::unlink(path_.c_str()) == 0 ? RoomMade::kYes : RoomMade::kNo;
+}
+
+}  // namespace orrery

@@ -1,0 +1,15 @@
+// store/event_json.hpp - an event of a log as a JSON object, for other programs.
+//
+// Ids are the numbers that the log has (null: none), times of day are texts, durations seconds,
+// words of fixed sets their words where they have some, other quantities in their base unit. Pure.
+#pragma once
+
+#include "base/field_writer.hpp"
+#include "control/journal.hpp"
+
+namespace orrery {
+
+/// {"at": .., "event": "JobStarted", and the fields under their names}.
+[[nodiscard]] Json event_json(const TimedEvent& event);
+
+}  // namespace orrery

@@ -1,0 +1,98 @@
+#include "store/group_commit.hpp"
+
+#include <utility>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+
+GroupCommit::GroupCommit(GroupCommitOptions options)
+    : options_(std::move(options)), newest_(options_.newest), thread_([this] { run(); }) {}
+
+GroupCommit::~GroupCommit() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (phase_ == Phase::kRuns) phase_ = Phase::kEnding;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+std::uint64_t GroupCommit::submit(std::string_view bytes) {
+  std::uint64_t number = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    const bool open = !queue_.empty() && queue_.back().kind == Kind::kBatch &&
+                      queue_.back().batch.bytes.size() < kBatchBytes;
+    if (!open) queue_.push_back({Kind::kBatch, {++newest_, {}}});
+    queue_.back().batch.bytes += bytes;
+    waiting_bytes_ += bytes.size();
+    number = newest_;
+  }
+  wake_.notify_one();
+  return number;
+}
+
+void GroupCommit::put_snapshot(std::string bytes) {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_bytes_ += bytes.size();
+    queue_.push_back({Kind::kSnapshot, {newest_, std::move(bytes)}});
+  }
+  wake_.notify_one();
+}
+
+std::size_t GroupCommit::waiting_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return waiting_bytes_;
+}
+
+void GroupCommit::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return phase_ != Phase::kRuns || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Work work = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    const StorageStatus status = write(work);
+    lock.lock();
+    waiting_bytes_ -= work.batch.bytes.size();
+    tell(work, status);
+    if (is_final(work, status)) {
+      phase_ = Phase::kFailed;
+      return;
+    }
+  }
+}
+
+StorageStatus GroupCommit::commit(const Batch& batch) {
+  StorageStatus status = options_.store.append(options_.term, batch);
+  if (status || status.error().failure != StorageFailure::kFull || !options_.make_room) {
+    return status;
+  }
+  if (options_.make_room() == RoomMade::kNo) return status;
+  return options_.store.append(options_.term, batch);
+}
+
+StorageStatus GroupCommit::write(const Work& work) {
+  if (work.kind == Kind::kBatch) return commit(work.batch);
+  return put_snapshot_and_drop(options_.store, options_.term, work.batch);
+}
+
+bool GroupCommit::is_final(const Work& work, const StorageStatus& status) {
+  if (status) return false;
+  return work.kind == Kind::kBatch || status.error().failure != StorageFailure::kFull;
+}
+
+void GroupCommit::tell(const Work& work, const StorageStatus& status) const {
+  if (is_final(work, status)) {
+    options_.inbox.post([call = options_.failed, why = status.error()] { call(why); });
+  } else if (work.kind == Kind::kBatch) {
+    options_.inbox.post([call = options_.durable, number = work.batch.number] { call(number); });
+  } else if (options_.snapshot_put) {
+    options_.inbox.post([call = options_.snapshot_put, status] { call(status); });
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,89 @@
+// store/group_commit.hpp - makes a log durable beside the loop that writes it: one thread that
+// commits, one batch at a time.
+//
+// Made by the loop's owner, who gives it the store for as long as it lives. The loop submits bytes
+// and goes on; while a commit runs, what it submits gathers in the next batch. So commits group by
+// themselves under load, and cost one write when idle. A failure is final: nothing after it is
+// written, and the loop, which told nobody of what was not durable, ends.
+// Threads: one submits, the other is its own; callbacks run on the loop, through its inbox.
+// Invariant: `durable` is told each number in order, after the store has that batch.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "store/store.hpp"
+
+namespace orrery {
+
+enum class RoomMade : std::uint8_t { kNo, kYes };
+
+struct GroupCommitOptions {
+  Store& store;
+  StoreTerm term = StoreTerm::kNone;
+  std::uint64_t newest = 0;  ///< batch that the store has
+  Inbox& inbox;
+  /// All batches up to this one are durable. Called on the loop; what it refers to outlives the
+  /// loop's last round, as do those of the other two.
+  std::function<void(std::uint64_t)> durable;
+  /// Nothing more will be.
+  std::function<void(const StorageError&)> failed;
+  /// A snapshot is there, or for want of room is not: the log is whole without it. May be none.
+  std::function<void(const StorageStatus&)> snapshot_put;
+  /// Called by the committing thread when a batch finds no room (store/disk_reserve.hpp); it tries
+  /// once more if some was made. May be none.
+  std::function<RoomMade()> make_room;
+};
+
+class GroupCommit {
+ public:
+  /// At which a batch is closed; what is submitted at once stays together.
+  static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
+
+  explicit GroupCommit(GroupCommitOptions options);
+  /// What was submitted is committed first; nobody is told of it unless the loop goes on.
+  ~GroupCommit();
+  GroupCommit(const GroupCommit&) = delete;
+  GroupCommit& operator=(const GroupCommit&) = delete;
+
+  /// Adds bytes to the batch that is open. Returns its number, with which `durable` will tell that
+  /// they are. Cost: a copy.
+  std::uint64_t submit(std::string_view bytes);
+  /// Of the state after all that was submitted. The log goes on with a new segment, whatever
+  /// becomes of the snapshot. Two snapshots are kept, and what the older one covers is dropped.
+  void put_snapshot(std::string bytes);
+  /// Submitted and not yet committed: whoever takes commands bounds it.
+  [[nodiscard]] std::size_t waiting_bytes() const;
+
+ private:
+  enum class Kind : std::uint8_t { kBatch, kSnapshot };
+  struct Work {
+    Kind kind = Kind::kBatch;
+    Batch batch;
+  };
+
+  void run();
+  [[nodiscard]] StorageStatus commit(const Batch& batch);
+  [[nodiscard]] StorageStatus write(const Work& work);
+  /// Whether nothing may be written after it.
+  [[nodiscard]] static bool is_final(const Work& work, const StorageStatus& status);
+  /// Posts what became of it.
+  void tell(const Work& work, const StorageStatus& status) const;
+
+  GroupCommitOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Work> queue_;  ///< guarded by mutex_, as are the next three
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t newest_;  ///< submitted
+  enum class Phase : std::uint8_t { kRuns, kEnding, kFailed } phase_ = Phase::kRuns;
+  std::thread thread_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,263 @@
+// store/history.cpp - batches into events, and all of them into a core.
+#include "store/history.hpp"
+
+#include <map>
+#include <utility>
+
+#include "store/setup_texts.hpp"
+
+namespace orrery {
+namespace {
+
+/// Read at once; a batch is usually smaller.
+constexpr std::size_t kPortionBytes = std::size_t{4} << 20;
+
+tl::unexpected<HistoryDamage> damaged(Error error, const HistoryPlace& place) {
+  error.kind = ErrorKind::kEnvironment;
+  return tl::unexpected<HistoryDamage>(HistoryDamage{std::move(error), place});
+}
+
+template <class T>
+tl::unexpected<HistoryDamage> failed(StorageResult<T>& result, const HistoryPlace& place) {
+  return damaged(std::move(result.error()), place);
+}
+
+Error snapshot_error(StoreReader& store, std::uint64_t covers, const std::string& what) {
+  return {ErrorKind::kEnvironment,
+          fmt::format("{}: the snapshot up to batch {}: {}", store.name(), covers, what),
+          {}};
+}
+
+/// A snapshot's bytes and what they say.
+struct ReadSnapshot {
+  std::string bytes;
+  std::uint64_t history_hash = 0;
+};
+
+Result<ReadSnapshot> read_snapshot(StoreReader& store, std::uint64_t covers) {
+  StorageResult<std::string> bytes = store.snapshot(covers);
+  if (!bytes) return orrery::forward_error(bytes);
+  const Result<OpenedSnapshot> opened = open_snapshot(*bytes);
+  if (!opened) return tl::unexpected(snapshot_error(store, covers, opened.error().message));
+  const std::uint64_t hash = opened->history_hash;
+  return ReadSnapshot{*std::move(bytes), hash};
+}
+
+}  // namespace
+
+HistoryResult<HistoryReader> HistoryReader::open(StoreReader& store, const HistoryStart& start,
+                                                 const PlanSource* plans) {
+  HistoryReader reader(store, start, plans);
+  StorageResult<StoreExtent> extent = store.extent();
+  if (!extent) return failed(extent, {});
+  reader.newest_ = extent->newest;
+  StorageResult<StoreTexts> texts = store.texts();
+  if (!texts) return failed(texts, {});
+  if (const Result<SetupTexts> setup = setup_texts(*texts)) reader.facts_ = setup_digest(*setup);
+  return reader;
+}
+
+tl::unexpected<HistoryDamage> HistoryReader::damage(const HistoryPlace& place,
+                                                    const std::string& what) const {
+  const std::string where = place.segment == 0
+                                ? fmt::format("batch {}", place.batch)
+                                : fmt::format("segment {}, batch {}", place.segment, place.batch);
+  return damaged({ErrorKind::kEnvironment,
+                  fmt::format("{}: {}, byte {}: {}", store_->name(), where, place.offset, what),
+                  {}},
+                 place);
+}
+
+HistoryResult<const Batch*> HistoryReader::fetch() {
+  const HistoryPlace next{place_.segment, place_.batch + 1, 0};
+  if (place_.batch >= newest_) return nullptr;
+  if (next_ == portion_.size()) {
+    StorageResult<std::vector<Batch>> more = store_->read(place_.batch, kPortionBytes);
+    if (!more) return damage(next, more.error().message);
+    portion_ = *std::move(more);
+    next_ = 0;
+  }
+  if (portion_.empty()) {
+    return damage(next, fmt::format("is not there, nor is any up to {}", newest_));
+  }
+  const Batch& batch = portion_[next_++];
+  if (batch.number == next.batch) return &batch;
+  return damage(next, fmt::format("is not there; the next one is batch {}", batch.number));
+}
+
+HistoryResult<bool> HistoryReader::enter(const Batch& batch) {
+  const std::string name = "this batch";
+  if (!begins_journal(batch.bytes)) {
+    if (!journal_) return damage(place_, "expected the head of a segment");
+    journal_->go_on(batch.bytes, name);
+    return true;
+  }
+  place_.segment = batch.number;
+  ++counts_.segments;
+  auto journal = JournalReader<TimedEvent>::open(batch.bytes, {.name = name, .plans = plans_});
+  if (!journal) return damage(place_, journal.error().message);
+  if (const std::uint64_t before = journal->head().before; before != hash_) {
+    return damage(place_, fmt::format("continues history {:016x}, but the history before it is "
+                                      "{:016x}",
+                                      before, hash_));
+  }
+  if (const std::string& facts = journal->head().setup; !facts_.empty() && facts != facts_) {
+    return damage(place_, fmt::format("rests on the facts \"{}\", but the texts of the store are "
+                                      "\"{}\"",
+                                      facts, facts_));
+  }
+  journal_.emplace(*std::move(journal));
+  return true;
+}
+
+HistoryResult<bool> HistoryReader::next_batch(const EventVisitor& visit) {
+  const HistoryResult<const Batch*> batch = fetch();
+  if (!batch) return tl::unexpected(batch.error());
+  if (*batch == nullptr) return false;
+  place_ = {place_.segment, (*batch)->number, 0};
+  HistoryResult<bool> entered = enter(**batch);
+  if (!entered) return entered;
+  while (true) {
+    const Result<std::optional<TimedEvent>> event = journal_->next();
+    place_.offset = journal_->good_bytes();
+    if (!event) return damage(place_, event.error().message);
+    if (!*event) break;
+    ++counts_.events;
+    visit(**event);
+  }
+  if (journal_->torn()) return damage(place_, "the batch ends inside a record");
+  ++counts_.batches;
+  hash_ = journal_->history_hash();
+  return true;
+}
+
+namespace {
+
+/// Into a target that stands where `start` says.
+HistoryResult<RecoveredHistory> replay(StoreReader& store, const HistoryStart& start,
+                                       const PlanSource* plans, HistoryTarget& target) {
+  HistoryResult<HistoryReader> reader = HistoryReader::open(store, start, plans);
+  if (!reader) return tl::unexpected(reader.error());
+  const EventVisitor apply = [&](const TimedEvent& event) { target.apply(event); };
+  while (true) {
+    const HistoryResult<bool> more = reader->next_batch(apply);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+  }
+  RecoveredHistory recovered;
+  recovered.read = reader->counts();
+  recovered.newest = reader->batch();
+  recovered.history_hash = reader->history_hash();
+  return recovered;
+}
+
+class CoreTarget final : public HistoryTarget {
+ public:
+  explicit CoreTarget(const ControlSetup& setup) : setup_(setup) {}
+  void begin() override { core_ = std::make_unique<Core>(setup_); }
+  Status restore(std::string_view snapshot) override { return core_->restore(snapshot); }
+  void apply(const TimedEvent& event) override { core_->replay(event.at, event.what); }
+  std::unique_ptr<Core> take() { return std::move(core_); }
+
+ private:
+  const ControlSetup& setup_;
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace
+
+HistoryResult<RecoveredHistory> recover_history(StoreReader& store, const PlanSource* plans,
+                                                HistoryTarget& target) {
+  StorageResult<std::vector<std::uint64_t>> snapshots = store.snapshots();
+  if (!snapshots) return failed(snapshots, {});
+  std::vector<std::string> passed_over;
+  for (const std::uint64_t covers : *snapshots) {
+    Result<ReadSnapshot> read = read_snapshot(store, covers);
+    Status restored;
+    if (read) {
+      target.begin();
+      restored = target.restore(open_snapshot(read->bytes)->state);
+    }
+    if (!read || !restored) {
+      passed_over.push_back(read ? snapshot_error(store, covers, restored.error().message).message
+                                 : read.error().message);
+      continue;
+    }
+    auto recovered = replay(store, {covers, read->history_hash}, plans, target);
+    if (!recovered) return recovered;
+    recovered->snapshot = covers;
+    recovered->passed_over = std::move(passed_over);
+    return recovered;
+  }
+  StorageResult<StoreExtent> extent = store.extent();
+  if (!extent) return failed(extent, {});
+  if (extent->oldest > 1) {
+    Error error{
+        ErrorKind::kEnvironment,
+        fmt::format("{}: the batches up to {} were dropped, and no snapshot of them is good",
+                    store.name(), extent->oldest - 1),
+        {}};
+    for (const std::string& why : passed_over) error.message += "; " + why;
+    return damaged(std::move(error), {.batch = extent->oldest - 1});
+  }
+  target.begin();
+  auto recovered = replay(store, {}, plans, target);
+  if (recovered) recovered->passed_over = std::move(passed_over);
+  return recovered;
+}
+
+HistoryResult<RecoveredCore> recover_core(StoreReader& store, const ControlSetup& setup) {
+  CoreTarget target(setup);
+  HistoryResult<RecoveredHistory> history = recover_history(store, &setup.plans, target);
+  if (!history) return tl::unexpected(history.error());
+  RecoveredCore recovered{target.take(), *std::move(history)};
+  recovered.core->resume();
+  return recovered;
+}
+
+HistoryResult<HistoryStart> oldest_start(StoreReader& store) {
+  StorageResult<StoreExtent> extent = store.extent();
+  if (!extent) return failed(extent, {});
+  HistoryStart start{.after = extent->oldest - 1};
+  if (start.after == 0) return start;
+  Result<ReadSnapshot> before = read_snapshot(store, start.after);
+  if (!before) return damaged(std::move(before.error()), {.batch = start.after});
+  start.history_hash = before->history_hash;
+  return start;
+}
+
+HistoryResult<VerifiedHistory> verify_history(StoreReader& store) {
+  VerifiedHistory verified;
+  StorageResult<StoreExtent> extent = store.extent();
+  if (!extent) return failed(extent, {});
+  verified.extent = *extent;
+  const HistoryResult<HistoryStart> start = oldest_start(store);
+  if (!start) return tl::unexpected(start.error());
+  HistoryResult<HistoryReader> reader = HistoryReader::open(store, *start, nullptr);
+  if (!reader) return tl::unexpected(reader.error());
+  StorageResult<std::vector<std::uint64_t>> snapshots = store.snapshots();
+  if (!snapshots) return failed(snapshots, {});
+  verified.snapshots = *snapshots;
+  std::map<std::uint64_t, std::uint64_t> hashes{{start->after, start->history_hash}};
+  while (true) {
+    const HistoryResult<bool> more = reader->next_batch([](const TimedEvent&) {});
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) break;
+    hashes[reader->batch()] = reader->history_hash();
+  }
+  for (const std::uint64_t covers : *snapshots) {
+    const HistoryPlace place{.batch = covers};
+    Result<ReadSnapshot> read = read_snapshot(store, covers);
+    if (!read) return damaged(std::move(read.error()), place);
+    const auto hash = hashes.find(covers);
+    if (hash != hashes.end() && hash->second != read->history_hash) {
+      return damaged(snapshot_error(store, covers, "it is of another history"), place);
+    }
+  }
+  if (StorageStatus sound = store.check(); !sound) return failed(sound, {});
+  verified.read = reader->counts();
+  verified.history_hash = reader->history_hash();
+  return verified;
+}
+
+}  // namespace orrery

@@ -1,0 +1,158 @@
+#include "store/sqlite_database.hpp"
+
+#include <sqlite3.h>
+
+#include <cerrno>
+
+#include "base/assert.hpp"
+#include "store/store.hpp"
+
+namespace orrery {
+namespace {
+
+/// How long somebody else may hold the file for a moment: a reader that mends what a crash left.
+constexpr int kBusyMilliseconds = 5'000;
+
+bool is_no_room(int cause) { return cause == ENOSPC || cause == EDQUOT || cause == EFBIG; }
+
+/// Whether a write failed for want of room. SQLite itself tells a full disk alone, not a quota or a
+/// limit on file size: its files are asked which error the system gave them last.
+bool is_full(sqlite3* connection) {
+  const int code = sqlite3_extended_errcode(connection);
+  if ((code & 0xff) == SQLITE_FULL) return true;
+  if (code != SQLITE_IOERR_WRITE && code != SQLITE_IOERR_SHMSIZE) return false;
+  int cause = 0;
+  sqlite3_file_control(connection, "main", SQLITE_FCNTL_LAST_ERRNO, &cause);
+  if (is_no_room(cause)) return true;
+  sqlite3_file* log = nullptr;
+  sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  if (log == nullptr || log->pMethods == nullptr) return false;
+  log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &cause);
+  return is_no_room(cause);
+}
+
+}  // namespace
+
+void SqliteStatement::Finalizer::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
+
+void SqliteDatabase::Closer::operator()(sqlite3* connection) const { sqlite3_close(connection); }
+
+SqliteStatement& SqliteStatement::number(std::uint64_t value) {
+  sqlite3_bind_int64(statement_.get(), ++bound_, static_cast<sqlite3_int64>(value));
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::bytes(std::string_view value) {
+  // An empty view may have no address, which would mean NULL.
+  const char* at = value.empty() ? "" : value.data();
+  sqlite3_bind_blob64(statement_.get(), ++bound_, at, value.size(), SQLITE_STATIC);
+  return *this;
+}
+
+SqliteStatement& SqliteStatement::text(std::string_view value) {
+  const char* at = value.empty() ? "" : value.data();
+  sqlite3_bind_text64(statement_.get(), ++bound_, at, value.size(), SQLITE_STATIC, SQLITE_UTF8);
+  return *this;
+}
+
+StorageResult<bool> SqliteStatement::step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return database_->failure("carry out a statement");
+}
+
+std::uint64_t SqliteStatement::number_at(int column) const {
+  return static_cast<std::uint64_t>(sqlite3_column_int64(statement_.get(), column));
+}
+
+bool SqliteStatement::null_at(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+std::string SqliteStatement::bytes_at(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_.get(), column);
+  const int size = sqlite3_column_bytes(statement_.get(), column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes), static_cast<std::size_t>(size)};
+}
+
+StorageResult<std::unique_ptr<SqliteDatabase>> SqliteDatabase::open(const std::string& path,
+                                                                    Access access) {
+  sqlite3* connection = nullptr;
+  const int flags = access == Access::kRead ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+  const int code = sqlite3_open_v2(path.c_str(), &connection, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  auto database = std::make_unique<SqliteDatabase>(path, connection);
+  if (code != SQLITE_OK) return database->failure("open");
+  sqlite3_busy_timeout(connection, kBusyMilliseconds);
+  if (StorageStatus status = database->execute("PRAGMA trusted_schema=OFF"); !status) {
+    return forward_failure(status);
+  }
+  return database;
+}
+
+StorageResult<SqliteStatement> SqliteDatabase::prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      &statement, nullptr);
+  if (code != SQLITE_OK) return failure("read");
+  return SqliteStatement(*this, statement);
+}
+
+StorageStatus SqliteDatabase::execute(std::string_view sql) {
+  StorageResult<SqliteStatement> statement = prepare(sql);
+  if (!statement) return forward_failure(statement);
+  return finish(*statement);
+}
+
+StorageStatus SqliteDatabase::finish(SqliteStatement& statement) {
+  while (true) {
+    StorageResult<bool> more = statement.step();
+    if (!more) return forward_failure(more);
+    if (!*more) return {};
+  }
+}
+
+StorageStatus SqliteDatabase::transact(const std::function<StorageStatus()>& changes) {
+  if (!broken_.empty()) {
+    return store_error(StorageFailure::kOther,
+                       fmt::format("{}: given up after an earlier failure: {}", path_, broken_));
+  }
+  StorageStatus status = execute("BEGIN IMMEDIATE");
+  if (status) status = changes();
+  if (status) status = execute("COMMIT");
+  if (status) return {};
+  // Some failures end the transaction by themselves.
+  if (sqlite3_get_autocommit(connection_.get()) == 0) {
+    const StorageStatus undone = execute("ROLLBACK");
+    if (!undone) broken_ = undone.error().message;
+  }
+  return status;
+}
+
+StorageStatus SqliteDatabase::copy_to(SqliteDatabase& target) {
+  sqlite3_backup* copy =
+      sqlite3_backup_init(target.connection_.get(), "main", connection_.get(), "main");
+  if (copy == nullptr) return target.failure("copy");
+  // All in one step: read in one transaction, which no writer has to wait for.
+  const int code = sqlite3_backup_step(copy, -1);
+  const int ended = sqlite3_backup_finish(copy);
+  if (code == SQLITE_DONE && ended == SQLITE_OK) return {};
+  return target.failure("copy");
+}
+
+tl::unexpected<StorageError> SqliteDatabase::failure(std::string_view what) {
+  const int code = sqlite3_errcode(connection_.get()) & 0xff;
+  const bool full = is_full(connection_.get());
+  const std::string message =
+      full ? fmt::format("{}: cannot {}: no room on the disk, or within a limit on file size",
+                         path_, what)
+           : fmt::format("{}: cannot {}: {}", path_, what, sqlite3_errmsg(connection_.get()));
+  // What could not be written may be lost to the system's cache: see File::sync.
+  if (code == SQLITE_IOERR && !full) broken_ = message;
+  return store_error(full ? StorageFailure::kFull : StorageFailure::kOther, message);
+}
+
+}  // namespace orrery

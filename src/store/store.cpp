@@ -1,0 +1,45 @@
+// store/store.cpp - what every backend refuses, in one place.
+#include "store/store.hpp"
+
+namespace orrery {
+
+tl::unexpected<StorageError> store_error(StorageFailure failure, std::string message) {
+  return tl::unexpected<StorageError>(
+      StorageError{Error{ErrorKind::kEnvironment, std::move(message), {}}, failure});
+}
+
+StorageStatus check_term(const std::string& name, const TermPair& terms) {
+  if (terms.held == terms.given && terms.given != StoreTerm::kNone) return {};
+  return store_error(
+      StorageFailure::kOther,
+      fmt::format("{}: the writer of term {} may write no more: term {} was claimed", name,
+                  static_cast<std::uint64_t>(terms.given), static_cast<std::uint64_t>(terms.held)));
+}
+
+StorageStatus check_next(const std::string& name, const BatchPair& numbers) {
+  if (numbers.given == numbers.newest + 1) return {};
+  return store_error(StorageFailure::kOther, fmt::format("{}: expected batch {}, was given {}",
+                                                         name, numbers.newest + 1, numbers.given));
+}
+
+StorageStatus check_covered(const std::string& name, const BatchPair& numbers) {
+  if (numbers.given <= numbers.newest) return {};
+  return store_error(StorageFailure::kOther,
+                     fmt::format("{}: a snapshot up to batch {}, but the newest batch is {}", name,
+                                 numbers.given, numbers.newest));
+}
+
+StorageStatus put_snapshot_and_drop(Store& store, StoreTerm term, const Batch& covers) {
+  if (StorageStatus put = store.put_snapshot(term, covers); !put) return put;
+  StorageResult<std::vector<std::uint64_t>> there = store.snapshots();
+  if (!there) return forward_failure(there);
+  if (there->size() < 2) return {};
+  return store.drop_covered(term, (*there)[1]);
+}
+
+tl::unexpected<StorageError> no_snapshot(const std::string& name, std::uint64_t covers) {
+  return store_error(StorageFailure::kNotFound,
+                     fmt::format("{}: no snapshot up to batch {}", name, covers));
+}
+
+}  // namespace orrery
