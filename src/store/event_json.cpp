@@ -86,7 +86,7 @@ template <>
 inline constexpr std::string_view kFieldNames<JobStopping> =
     "job reason in_favour_of blame progress";
 template <>
-inline constexpr std::string_view kFieldNames<DevicesFreed> = "job attempt nodes";
+inline constexpr std::string_view kFieldNames<DevicesFreed> = "job attempt nodes epoch";
 template <>
 inline constexpr std::string_view kFieldNames<JobRequeued> = "job progress not_before";
 template <>
