@@ -318,7 +318,10 @@ void KeeperProcess::send_status() {
   progress.lost = now() - saved_at_;
   keeper_.on_progress(keeper_.report().token, progress);
   const KeeperStatus status{keeper_.report(), progress_, notes_};
-  (void)real_.env().transport.send(agent_, encode(KeeperOutput(status)));
+  if (real_.env().transport.send(agent_, encode(KeeperOutput(status))) != SendOutcome::kQueued) {
+    // An agent that does not read: once it connects again it is told the whole.
+    real_.env().transport.close(std::exchange(agent_, ConnectionId::kNone));
+  }
 }
 
 void KeeperProcess::note(std::string text) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -307,6 +308,9 @@ TEST_F(KeeperTest, AKilledGuardTakesThemWithItToo) {
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   EXPECT_TRUE(rank.ends());
   EXPECT_TRUE(daemon.ends());
+  // The keeper itself is nobody's child here; it has the lock until its end.
+  const FileDescriptor lock(::open(files_.lock().c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(::flock(lock.get(), LOCK_EX), 0);
 }
 
 TEST_F(KeeperTest, ADaemonThatARankLeavesIsGoneBeforeTheAttemptIs) {
