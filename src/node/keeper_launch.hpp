@@ -35,6 +35,9 @@ struct KeeperFiles {
   [[nodiscard]] std::string lock() const { return directory + "/lock"; }
   [[nodiscard]] std::string socket() const { return "unix:" + directory + "/socket"; }
   [[nodiscard]] std::string progress() const { return directory + "/progress"; }
+  /// Who takes part: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": .., "ranks": ..}]}]},
+  /// replaced in one step with each epoch. A process that goes on in it says so in `progress`.
+  [[nodiscard]] std::string membership() const { return directory + "/membership"; }
   [[nodiscard]] std::string hostfile() const { return directory + "/hostfile"; }
   [[nodiscard]] std::string rankfile() const { return directory + "/rankfile"; }
   [[nodiscard]] std::string work() const { return directory + "/work"; }

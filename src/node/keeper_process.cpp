@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/checksum.hpp"
+#include "base/field_writer.hpp"
 #include "node/rank_process.hpp"
 
 namespace orrery {
@@ -104,11 +105,14 @@ void KeeperProcess::choose_user() {
     launch_.user.reset();
     return;
   }
-  for (const std::string& path : {files_.progress(), files_.work()}) {
-    if (::chown(path.c_str(), user.uid, user.gid) != 0 && errno != ENOENT) {
-      note(fmt::format("cannot give {} to user {}", path, user.uid));
-    }
-  }
+  give_to_user(files_.progress());
+  if (launch_.directory == files_.work()) give_to_user(files_.work());
+}
+
+void KeeperProcess::give_to_user(const std::string& path) {
+  if (!launch_.user || ::chown(path.c_str(), launch_.user->uid, launch_.user->gid) == 0) return;
+  note(fmt::format("cannot give {} to user {}: {}", path, launch_.user->uid,
+                   std::generic_category().message(errno)));
 }
 
 Status KeeperProcess::watch_signals() {
@@ -240,6 +244,7 @@ void KeeperProcess::act() {
 }
 
 void KeeperProcess::apply(const StartProcesses& start) {
+  write_membership(start.token.epoch);
   for (const RankShare& share : start.shares) start_share(start, share);
 }
 
@@ -261,11 +266,27 @@ void KeeperProcess::start_share(const StartProcesses& start, const RankShare& sh
 }
 
 void KeeperProcess::write_mpi_files(const GangLayout& layout) {
-  Storage& storage = real_.env().storage;
-  for (const auto& [path, text] : {std::pair(files_.hostfile(), mpi_hostfile(layout)),
-                                   std::pair(files_.rankfile(), mpi_rankfile(layout))}) {
-    if (auto written = storage.write_file(path, text); !written) note(written.error().message);
+  write_for_user(files_.hostfile(), mpi_hostfile(layout));
+  write_for_user(files_.rankfile(), mpi_rankfile(layout));
+}
+
+void KeeperProcess::write_membership(std::uint32_t epoch) {
+  Json gangs = Json::array();
+  for (const GangLayout& layout : launch_.gangs) {
+    Json nodes = Json::array();
+    for (const GangNode& node : layout.nodes) {
+      nodes.push_back({{"address", node.address}, {"ranks", node.ranks}});
+    }
+    gangs.push_back({{"gang", layout.gang}, {"nodes", std::move(nodes)}});
   }
+  write_for_user(files_.membership(), Json{{"epoch", epoch}, {"gangs", std::move(gangs)}}.dump());
+}
+
+void KeeperProcess::write_for_user(const std::string& path, std::string_view text) {
+  if (auto written = real_.env().storage.write_file(path, text); !written) {
+    return note(written.error().message);
+  }
+  give_to_user(path);
 }
 
 void KeeperProcess::apply(const SignalProcesses& signal) {

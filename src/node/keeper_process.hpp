@@ -63,6 +63,10 @@ class KeeperProcess final : public ListenerEvents {
   void apply(const ExitKeeper& exit);
   void start_share(const StartProcesses& start, const RankShare& share);
   void write_mpi_files(const GangLayout& layout);
+  void write_membership(std::uint32_t epoch);
+  /// For the processes to read.
+  void write_for_user(const std::string& path, std::string_view text);
+  void give_to_user(const std::string& path);
   void arm_timer();
   void report_soon();
   void send_status();
