@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -71,6 +72,8 @@ class NewProcess {
     check(::dup2(start_.output, 1), Step::kSetUp);
     check(::dup2(start_.output, 2), Step::kSetUp);
     reset_signals();
+    // Whatever the agent or a library left open is none of the program's.
+    (void)::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     check(::chdir(start_.directory.c_str()), Step::kDirectory);
     execute();
     fail(Step::kProgram);
