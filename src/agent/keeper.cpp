@@ -33,10 +33,13 @@ std::uint32_t rank_on(const RankSlot& slot, const std::vector<RankShare>& shares
   return 0;
 }
 
-/// "exit status 3 of rank 5", "signal 9 ended rank 5".
-std::string evidence_of(int status, std::uint32_t rank) {
-  return status > 128 ? fmt::format("signal {} ended rank {}", status - 128, rank)
-                      : fmt::format("exit status {} of rank {}", status, rank);
+/// "exit status 3 of rank 5", "signal 9 ended rank 5", and what else is known of it.
+std::string evidence_of(const ProcessExit& exit, std::uint32_t rank) {
+  std::string text = exit.status > 128
+                         ? fmt::format("signal {} ended rank {}", exit.status - 128, rank)
+                         : fmt::format("exit status {} of rank {}", exit.status, rank);
+  if (!exit.cause.evidence.empty()) text += ": " + exit.cause.evidence;
+  return text;
 }
 
 }  // namespace
@@ -163,9 +166,10 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
   processes_.erase(at);
   if (!asked && exit.status != 0) {
     const std::uint32_t rank = rank_on(exit.slot, launch_.shares);
-    report_.end =
-        AttemptEnd{ExitKind::kProgram,
-                   {.layer = FaultLayer::kProgram, .evidence = evidence_of(exit.status, rank)}};
+    Blame blame = exit.cause;
+    blame.evidence = evidence_of(exit, rank);
+    const bool own = blame.layer == FaultLayer::kProgram;
+    report_.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kInfra, std::move(blame)};
     end(launch_.grace, now);
     if (!processes_.empty()) tell();
   } else if (asked && report_.stage == RankStage::kStarting &&

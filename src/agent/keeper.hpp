@@ -62,7 +62,8 @@ struct ProcessUp {
 
 struct ProcessExit {
   RankSlot slot;
-  int status = 0;  ///< exit status; 128 + the signal that ended it
+  int status = 0;                              ///< exit status; 128 + the signal that ended it
+  Blame cause{.layer = FaultLayer::kProgram};  ///< of an end that is none of the work
 };
 
 class Keeper {

@@ -31,6 +31,9 @@ class RealEnv {
 
   [[nodiscard]] Env env() { return Env{clock_, *loop_, entropy_, storage_, transport_, *loop_}; }
 
+  /// For what watches descriptors of its own.
+  [[nodiscard]] RealLoop& loop() { return *loop_; }
+
   /// Runs until stop().
   void run();
   /// Runs until `condition` holds, which it looks at before every round, or until stop().

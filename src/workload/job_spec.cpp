@@ -343,6 +343,44 @@ void check_lists(SpecCheck& check, const JobSpec& job) {
   check.also(array.finish());
 }
 
+// A name as every shell can say it; ORRERY_ is for what a process is told of its job.
+bool is_variable(std::string_view name) {
+  const auto in_name = [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
+         std::all_of(name.begin(), name.end(), in_name);
+}
+
+Status check_launch(const LaunchSpec& launch) {
+  SpecCheck check(launch.where);
+  const auto text = [&](std::string_view key, const std::string& value) {
+    if (value.find('\0') != value.npos) check.fail("{} holds a zero byte, expected text", key);
+  };
+  if (launch.command.empty() || launch.command[0].empty()) {
+    check.fail("command is empty, expected a program and its arguments");
+  } else if (launch.per == LaunchUnit::kAccelerator && is_torchrun(launch.command[0])) {
+    check.fail("torchrun starts a process an accelerator itself, expected per: node");
+  }
+  for (const std::string& part : launch.command) text("command", part);
+  for (const auto& [name, value] : launch.environment) {
+    if (!is_variable(name)) {
+      check.fail("environment names \"{}\", expected letters, digits and _, no digit first",
+                 printable(name, 60));
+    }
+    if (name.starts_with("ORRERY_")) {
+      check.fail("environment sets {}, expected no ORRERY_ variable: they tell of the job",
+                 printable(name, 60));
+    }
+    text(name, value);
+  }
+  text("directory", launch.directory);
+  if (!launch.directory.empty() && launch.directory[0] != '/') {
+    check.fail("directory is \"{}\", expected an absolute path", printable(launch.directory, 60));
+  }
+  return check.finish();
+}
+
 Status check_job(const JobSpec& job) {
   constexpr std::int32_t kPriorityMax = 1000;
   SpecCheck check(job.where);
@@ -360,10 +398,15 @@ Status check_job(const JobSpec& job) {
   for (const RoleSpec& role : job.roles) check.also(check_role(role, job.kind));
   check_money_and_time(check, job);
   check_lists(check, job);
+  if (job.launch) check.also(check_launch(*job.launch));
   return check.finish();
 }
 
 }  // namespace
+
+bool is_torchrun(std::string_view program) {
+  return program.substr(program.rfind('/') + 1) == "torchrun";
+}
 
 Result<JobSpec> read_job_spec(const Document& document) { return read_job_spec(document.root()); }
 

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -216,6 +218,34 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("image", s.image);
 }
 
+/// What one process of the job is for.
+enum class LaunchUnit : std::uint8_t { kAccelerator, kNode };
+
+inline std::array<EnumWord<LaunchUnit>, 2> enum_words(LaunchUnit) {
+  return {{{"accelerator", LaunchUnit::kAccelerator}, {"node", LaunchUnit::kNode}}};
+}
+
+/// Whether the program is one that starts a process for each accelerator of its node by itself.
+[[nodiscard]] bool is_torchrun(std::string_view program);
+
+/// What is started, without a shell. The framework decides which variables tell a process its
+/// rank.
+struct LaunchSpec {
+  std::vector<std::string> command;  ///< program (searched in PATH) and arguments
+  std::vector<std::pair<std::string, std::string>> environment;  ///< in the order written
+  std::string directory;  ///< absolute; empty: one that the node makes for the attempt
+  LaunchUnit per = LaunchUnit::kAccelerator;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<LaunchSpec> Self>
+void describe(Visitor& visitor, Self& l) {
+  visitor.required("command", l.command);
+  visitor.optional("environment", l.environment);
+  visitor.optional("directory", l.directory);
+  visitor.optional("per", l.per);
+}
+
 struct CheckpointSpec {
   std::optional<Seconds> interval;  ///< none: the one of most goodput
   std::optional<Seconds> cost;      ///< of one, in which training stands
@@ -285,6 +315,7 @@ struct JobSpec {
   std::optional<Seconds> estimate;    ///< of its run time, on what it asks for
   std::vector<DataSpec> data;
   SoftwareSpec software;
+  std::optional<LaunchSpec> launch;         ///< none: nothing to start, for rehearsals only
   std::vector<std::string> residency;       ///< labels of sites it may run at; empty: all
   std::vector<std::string> export_classes;  ///< of accelerators it may run on; empty: all
   CheckpointSpec checkpoint;
@@ -310,6 +341,7 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("estimate", j.estimate);
   visitor.optional("data", j.data);
   visitor.optional("software", j.software);
+  visitor.optional("launch", j.launch);
   visitor.optional("residency", j.residency);
   visitor.optional("export_classes", j.export_classes);
   visitor.optional("checkpoint", j.checkpoint);

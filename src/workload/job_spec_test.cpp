@@ -389,6 +389,42 @@ TEST(JobSpec, RefusesADeadlineOnlyOnceItHasPassed) {
   EXPECT_TRUE(check_at(accepted(job(kOne)), Instant::max()));
 }
 
+TEST(JobSpec, SaysWhatIsLaunchedAndReadsItBack) {
+  const JobSpec spec = accepted(
+      job(kOne,
+          "launch:\n  command: [python3, train.py, '--lr', '1e-4']\n"
+          "  environment: {NCCL_DEBUG: INFO, LEVEL: '1'}\n  directory: /srv/run\n  per: node\n"));
+  ASSERT_TRUE(spec.launch);
+  EXPECT_EQ(spec.launch->command,
+            (std::vector<std::string>{"python3", "train.py", "--lr", "1e-4"}));
+  ASSERT_EQ(spec.launch->environment.size(), 2u);
+  EXPECT_EQ(spec.launch->environment[1], (std::pair<std::string, std::string>("LEVEL", "1")));
+  EXPECT_EQ(spec.launch->per, LaunchUnit::kNode);
+  EXPECT_EQ(to_json(accepted(write_job_spec(spec))).dump(), to_json(spec).dump());
+  EXPECT_EQ(accepted(job(kOne, "launch: {command: [a]}\n")).launch->per, LaunchUnit::kAccelerator);
+}
+
+TEST(JobSpec, RefusesALaunchThatCannotStartWithItsPlace) {
+  const auto launch = [](const std::string& keys) {
+    return refusal(job(kOne, "launch:\n  " + keys + "\n"));
+  };
+  EXPECT_EQ(launch("per: node"), "job.yaml:6:3: the key \"command\" is missing");
+  EXPECT_EQ(launch("command: []"),
+            "job.yaml:6:3: command is empty, expected a program and its arguments");
+  EXPECT_EQ(launch("{command: [a], environment: {2X: b}}"),
+            "job.yaml:6:3: environment names \"2X\", expected letters, digits and _, no digit "
+            "first");
+  EXPECT_EQ(launch("{command: [a], environment: {ORRERY_JOB: b}}"),
+            "job.yaml:6:3: environment sets ORRERY_JOB, expected no ORRERY_ variable: they tell of "
+            "the job");
+  EXPECT_EQ(launch("{command: [a], directory: run}"),
+            "job.yaml:6:3: directory is \"run\", expected an absolute path");
+  EXPECT_EQ(launch("{command: [/opt/bin/torchrun, a.py]}"),
+            "job.yaml:6:3: torchrun starts a process an accelerator itself, expected per: node");
+  EXPECT_EQ(launch("{command: [a], per: rack}"),
+            "job.yaml:6:23: unknown value \"rack\"; expected one of: accelerator, node");
+}
+
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {
   EXPECT_EQ(write_job_spec(accepted(job("accelerators: 1, name: main, host: {}, topology: {}, "
                                         "types: [{type: h100, speed: 1}]",

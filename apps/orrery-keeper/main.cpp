@@ -1,0 +1,60 @@
+// orrery-keeper DIRECTORY: keeps the ranks of one attempt on one node (node/keeper_process.hpp).
+//
+// Started by the agent, which wrote DIRECTORY/launch. Says "ready" on standard output once an agent
+// can connect; what prevents that goes to standard error. It ends when the agent releases it.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/real_env.hpp"
+#include "node/keeper_guard.hpp"
+#include "node/keeper_process.hpp"
+
+namespace orrery {
+namespace {
+
+int complain(const Error& error) {
+  fmt::print(stderr, "orrery-keeper: {}\n", error.text());
+  return 1;
+}
+
+int keep(const KeeperFiles& files) {
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  if (!real) return complain(real.error());
+  Result<std::unique_ptr<KeeperProcess>> keeper = KeeperProcess::open(**real, files);
+  if (!keeper) return complain(keeper.error());
+  (void)!::write(1, "ready\n", 6);
+  const FileDescriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (null.valid()) (void)::dup2(null.get(), 1);
+  (*keeper)->run();
+  return 0;
+}
+
+int run(const KeeperFiles& files) {
+  const Result<FileDescriptor> lock = lock_keeper_directory(files);
+  if (!lock) return complain(lock.error());
+  const int status = run_guarded([&] { return keep(files); });
+  if (status > 128) {
+    RealStorage storage;
+    (void)make_keeper_group(storage, files);
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int count, char** arguments) {
+  if (count == 2 && std::strcmp(arguments[1], "--version") == 0) {
+    fmt::print("orrery-keeper {}\n", ORRERY_VERSION);
+    return 0;
+  }
+  if (count != 2 || arguments[1][0] == '-') {
+    fmt::print(stderr, "usage: orrery-keeper DIRECTORY\n");
+    return 2;
+  }
+  return orrery::run({arguments[1]});
+}

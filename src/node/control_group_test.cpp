@@ -1,0 +1,120 @@
+// node/control_group_test.cpp - the contract of control groups, with each driver that this machine
+// lets us run; what could not be run says so.
+#include "node/control_group.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+namespace orrery {
+namespace {
+
+using Version = ControlGroupPlace::Version;
+
+std::string slurp(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Where this machine would put a group of this version; none: it has no such tree.
+Result<ControlGroupPlace> place_of(Version version) {
+  const std::string groups = slurp("/proc/self/cgroup");
+  const std::string mounts = slurp("/proc/self/mounts");
+  std::string kept;
+  // Only the mounts of the version that is asked for.
+  for (std::size_t at = 0, end = 0; at < mounts.size(); at = end + 1) {
+    end = std::min(mounts.find('\n', at), mounts.size());
+    const std::string line = mounts.substr(at, end - at);
+    if ((line.find(" cgroup2 ") != line.npos) == (version == Version::kV2)) kept += line + "\n";
+  }
+  return own_control_group({groups, kept});
+}
+
+class ControlGroupTest : public ::testing::TestWithParam<Version> {
+ protected:
+  void SetUp() override {
+    const Result<ControlGroupPlace> place = place_of(GetParam());
+    if (!place) GTEST_SKIP() << "NOT RUN HERE: " << place.error().text();
+    place_ = *place;
+    name_ = "orrery-test-" + std::to_string(::getpid());
+    auto group = ControlGroup::make(place_, name_);
+    if (!group) GTEST_SKIP() << "NOT RUN HERE: " << group.error().text();
+    group_ = *std::move(group);
+  }
+
+  /// A process that joins, starts one more, and waits; both end with the group alone.
+  pid_t start_two() {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      if (::write(group_->members(), "0", 1) != 1) ::_exit(1);
+      (void)::setsid();
+      (void)::fork();
+      while (true) ::pause();
+    }
+    return pid;
+  }
+
+  ControlGroupPlace place_;
+  std::string name_;
+  std::unique_ptr<ControlGroup> group_;
+};
+
+TEST_P(ControlGroupTest, KillsAllThatIsInItAndGoesAwayWithItsOwner) {
+  EXPECT_TRUE(group_->empty());
+  const pid_t pid = start_two();
+  ASSERT_GT(pid, 0);
+  // Its second process is one nobody waits for; killing goes on until the group is empty.
+  int status = 0;
+  while (group_->empty()) {
+    ASSERT_EQ(::waitpid(pid, &status, WNOHANG), 0) << "it could not join";
+  }
+  while (!group_->empty()) group_->kill();
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  group_.reset();
+  EXPECT_NE(::access((place_.directory + "/" + name_).c_str(), F_OK), 0);
+}
+
+TEST_P(ControlGroupTest, TakesOverAnEmptyOneThatWasLeftAndNoOther) {
+  group_.reset();
+  ASSERT_EQ(::mkdir((place_.directory + "/" + name_).c_str(), 0755), 0);
+  auto again = ControlGroup::make(place_, name_);
+  ASSERT_TRUE(again) << again.error().text();
+  group_ = *std::move(again);
+  const pid_t pid = start_two();
+  while (group_->empty()) {
+  }
+  EXPECT_FALSE(ControlGroup::make(place_, name_));
+  while (!group_->empty()) group_->kill();
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, ControlGroupTest,
+                         ::testing::Values(Version::kV1Freezer, Version::kV2),
+                         [](const auto& tested) {
+                           return tested.param == Version::kV2 ? "V2" : "V1Freezer";
+                         });
+
+TEST(ControlGroupPlaces, AreFoundInWhatTheKernelSays) {
+  const std::string v2 = "none /x/unified cgroup2 rw 0 0\n";
+  const std::string v1 = "c /x/cpu cgroup rw,cpu 0 0\nc /x/ice cgroup rw,freezer 0 0\n";
+  const auto pure = own_control_group({"0::/a/b\n", v2});
+  ASSERT_TRUE(pure);
+  EXPECT_EQ(pure->version, Version::kV2);
+  EXPECT_EQ(pure->directory, "/x/unified/a/b");
+  const std::string groups = "6:freezer:/\n1:cpu:/c\n0::/a\n";
+  const std::string both = v2 + v1;
+  const auto hybrid = own_control_group({groups, both});
+  ASSERT_TRUE(hybrid);
+  EXPECT_EQ(hybrid->version, Version::kV1Freezer);
+  EXPECT_EQ(hybrid->directory, "/x/ice");
+  EXPECT_FALSE(own_control_group({"", ""}));
+}
+
+}  // namespace
+}  // namespace orrery

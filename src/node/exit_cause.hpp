@@ -1,0 +1,20 @@
+// node/exit_cause.hpp - why a process ended, from its status and its last lines: the program's own
+// fault, the node's, the network's or the storage's, with the line that says so.
+//
+// Pure. A short table of messages that nothing but a broken machine writes; whatever is not sure
+// is the program's. A peer that went away is no fault of the network: it died of its own cause,
+// which its keeper reports.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "control/job.hpp"
+
+namespace orrery {
+
+/// `status` as in ProcessExit; `tail`: the end of what it wrote. Evidence is empty where nothing
+/// but the status speaks. Only the last 8 KiB are read. O(tail).
+[[nodiscard]] Blame exit_cause(int status, std::string_view tail);
+
+}  // namespace orrery

@@ -1,0 +1,35 @@
+// node/exit_cause_test.cpp - what is the program's fault, and what is not.
+#include "node/exit_cause.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+TEST(ExitCause, IsTheProgramUnlessALineSaysOtherwise) {
+  EXPECT_EQ(exit_cause(3, "KeyError: 'x'\n").layer, FaultLayer::kProgram);
+  EXPECT_EQ(exit_cause(3, "").evidence, "");
+  EXPECT_EQ(exit_cause(0, "No space left on device").evidence, "");
+  EXPECT_NE(exit_cause(137, "").evidence.find("out of memory"), std::string::npos);
+}
+
+TEST(ExitCause, QuotesTheNewestLineThatBlamesTheMachine) {
+  const Blame storage =
+      exit_cause(1, "No route to host\nsave\nOSError: Stale file handle: 'a'\nend\n");
+  EXPECT_EQ(storage.layer, FaultLayer::kStorage);
+  EXPECT_EQ(storage.evidence, "OSError: Stale file handle: 'a'");
+  EXPECT_EQ(exit_cause(1, "x: Network is unreachable").layer, FaultLayer::kNetwork);
+  EXPECT_EQ(exit_cause(134, "GPU has fallen off the bus").layer, FaultLayer::kAccelerator);
+}
+
+TEST(ExitCause, IsNoPeerThatWentAway) {
+  EXPECT_EQ(exit_cause(1, "Connection reset by peer\n").layer, FaultLayer::kProgram);
+}
+
+TEST(ExitCause, ReadsTheEndAlone) {
+  const std::string old = "Input/output error\n" + std::string(10'000, 'x');
+  EXPECT_EQ(exit_cause(1, old).layer, FaultLayer::kProgram);
+}
+
+}  // namespace
+}  // namespace orrery

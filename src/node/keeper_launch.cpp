@@ -1,0 +1,95 @@
+#include "node/keeper_launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.hpp"
+#include "base/checksum.hpp"
+#include "base/little_endian.hpp"
+#include "control/decoder.hpp"
+#include "control/encoder.hpp"
+#include "node/keeper_fields.hpp"
+
+namespace orrery {
+namespace {
+
+// The file: magic with the version, the fields, a checksum of all before it.
+constexpr std::string_view kMagic = "orrery-launch-1\n";
+constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;
+
+std::vector<GangLayout>::const_iterator find_layout(std::uint32_t gang,
+                                                    const std::vector<GangLayout>& gangs) {
+  return std::find_if(gangs.begin(), gangs.end(),
+                      [&](const GangLayout& layout) { return layout.gang == gang; });
+}
+
+}  // namespace
+
+std::string launch_complaint(const LaunchRanks& ranks, const std::vector<GangLayout>& gangs) {
+  if (ranks.shares.empty()) return "no ranks";
+  for (const RankShare& share : ranks.shares) {
+    const auto layout = find_layout(share.gang, gangs);
+    if (layout == gangs.end() || layout->here >= layout->nodes.size()) {
+      return fmt::format("no layout of gang {}", share.gang);
+    }
+    const auto devices = static_cast<std::size_t>(std::popcount(share.devices));
+    if (devices == 0 || devices != share.ranks.size()) {
+      return fmt::format("{} ranks of gang {} for {} devices", share.ranks.size(), share.gang,
+                         devices);
+    }
+    for (const GangNode& node : layout->nodes) {
+      if (node.ranks.empty()) return fmt::format("a node of gang {} without ranks", share.gang);
+    }
+  }
+  return "";
+}
+
+const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& gangs) {
+  const auto found = find_layout(gang, gangs);
+  ORRERY_ASSERT(found != gangs.end(), "a launch was checked before it is followed");
+  return *found;
+}
+
+std::string KeeperFiles::log(const RankStart& start) const {
+  return fmt::format("{}/gang-{}-rank-{}.log", logs(), start.slots.at(0).gang, start.rank);
+}
+
+Status write_keeper_launch(Storage& storage, const KeeperFiles& files, const KeeperLaunch& launch) {
+  Encoder encoder;
+  encoder.raw(kMagic);
+  encoder(launch);
+  encoder.fixed(checksum(encoder.bytes(), 0));
+  auto written = storage.write_file(files.launch(), encoder.bytes());
+  if (!written) return forward_error(written);
+  return {};
+}
+
+Result<KeeperLaunch> read_keeper_launch(Storage& storage, const KeeperFiles& files) {
+  auto bytes = storage.read_file(files.launch(), kFileBytesMax);
+  if (!bytes) return forward_error(bytes);
+  const auto wrong = [&](std::string_view what) {
+    return environment_error(fmt::format("{}: {}", files.launch(), what));
+  };
+  const std::string_view all(*bytes);
+  if (!all.starts_with(kMagic)) return wrong("no launch file of this version");
+  const std::size_t size = all.size() - sizeof(std::uint64_t);
+  if (all.size() < kMagic.size() + sizeof(std::uint64_t) ||
+      load_little_endian<std::uint64_t>(all.data() + size) != checksum(all.substr(0, size), 0)) {
+    return wrong("torn or changed: its checksum is another");
+  }
+  Decoder decoder(all.substr(kMagic.size(), size - kMagic.size()));
+  KeeperLaunch launch;
+  decoder(launch);
+  if (const auto fault = decoder.finish()) {
+    return wrong(fmt::format("byte {}: {}", kMagic.size() + fault->offset, fault->what));
+  }
+  if (launch.facts.command.empty() || launch.facts.command[0].empty()) return wrong("no program");
+  if (const std::string what = launch_complaint(launch.ranks, launch.gangs); !what.empty()) {
+    return wrong(what);
+  }
+  return launch;
+}
+
+}  // namespace orrery

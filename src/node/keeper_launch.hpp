@@ -1,0 +1,62 @@
+// node/keeper_launch.hpp - what a keeper is started with, and the file that holds it.
+//
+// The agent writes DIR/launch, then starts `orrery-keeper DIR`; nobody changes the file after that.
+// Names below are of files in DIR, the attempt's directory, which is short enough for the path of
+// a unix socket.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "node/launch_environment.hpp"
+#include "node/rank_log.hpp"
+#include "node/rank_process.hpp"
+
+namespace orrery {
+
+struct KeeperLaunch {
+  OrderStamp stamp;
+  LaunchRanks ranks;
+  LaunchFacts facts;                ///< paths in it are filled in by the keeper
+  std::vector<GangLayout> gangs;    ///< of every share
+  std::string directory;            ///< where processes begin; empty: DIR/work
+  std::optional<ProcessUser> user;  ///< none: whoever the keeper is
+  LogLimits logs;
+  std::uint64_t work_steps = 0;  ///< of the whole job, to say what part is done; 0: nobody knows
+};
+
+/// DIR/NAME.
+struct KeeperFiles {
+  std::string directory;
+
+  [[nodiscard]] std::string launch() const { return directory + "/launch"; }
+  [[nodiscard]] std::string lock() const { return directory + "/lock"; }
+  [[nodiscard]] std::string socket() const { return "unix:" + directory + "/socket"; }
+  [[nodiscard]] std::string progress() const { return directory + "/progress"; }
+  /// Who takes part: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": .., "ranks": ..}]}]},
+  /// replaced in one step with each epoch. A process that goes on in it says so in `progress`.
+  [[nodiscard]] std::string membership() const { return directory + "/membership"; }
+  [[nodiscard]] std::string hostfile() const { return directory + "/hostfile"; }
+  [[nodiscard]] std::string rankfile() const { return directory + "/rankfile"; }
+  [[nodiscard]] std::string work() const { return directory + "/work"; }
+  [[nodiscard]] std::string logs() const { return directory + "/logs"; }
+  [[nodiscard]] std::string log(const RankStart& start) const;
+};
+
+/// What is wrong with an order to launch: a share without a layout of its gang, or whose devices
+/// and ranks are not as many; empty: nothing.
+[[nodiscard]] std::string launch_complaint(const LaunchRanks& ranks,
+                                           const std::vector<GangLayout>& gangs);
+/// The layout of a gang. Precondition: launch_complaint() had none.
+[[nodiscard]] const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& gangs);
+
+/// Replaces the file in one step.
+[[nodiscard]] Status write_keeper_launch(Storage& storage, const KeeperFiles& files,
+                                         const KeeperLaunch& launch);
+/// Errors name the file: absent, of another version, torn or changed, or with a share whose gang
+/// has no layout or without a rank.
+[[nodiscard]] Result<KeeperLaunch> read_keeper_launch(Storage& storage, const KeeperFiles& files);
+
+}  // namespace orrery

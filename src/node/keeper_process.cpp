@@ -1,0 +1,353 @@
+#include "node/keeper_process.hpp"
+
+#include <fcntl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/checksum.hpp"
+#include "base/field_writer.hpp"
+#include "node/rank_process.hpp"
+
+namespace orrery {
+namespace {
+
+tl::unexpected<Error> system_error(std::string_view what) {
+  return environment_error(
+      fmt::format("cannot {}: {}", what, std::generic_category().message(errno)));
+}
+
+template <class T>
+Status status_of(StorageResult<T> result) {
+  if (!result) return forward_error(result);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ControlGroup>> make_keeper_group(Storage& storage,
+                                                        const KeeperFiles& files) {
+  const auto read = [&](const char* path) {
+    return storage.read_file(path, std::size_t{1} << 20).value_or("");
+  };
+  const std::string groups = read("/proc/self/cgroup");
+  const std::string mounts = read("/proc/self/mounts");
+  const Result<ControlGroupPlace> place = own_control_group({groups, mounts});
+  if (!place) return tl::unexpected(place.error());
+  // The directory's lock makes sure that there is one keeper of this name.
+  return ControlGroup::make(*place, fmt::format("orrery-{:016x}", checksum(files.directory, 0)));
+}
+
+Result<std::unique_ptr<KeeperProcess>> KeeperProcess::open(RealEnv& real,
+                                                           const KeeperFiles& files) {
+  Result<KeeperLaunch> launch = read_keeper_launch(real.env().storage, files);
+  if (!launch) return forward_error(launch);
+  auto process = std::make_unique<KeeperProcess>(real, files, *std::move(launch));
+  if (Status ready = process->prepare(); !ready) return forward_error(ready);
+  return process;
+}
+
+KeeperProcess::KeeperProcess(RealEnv& real, KeeperFiles files, KeeperLaunch launch)
+    : real_(real),
+      files_(std::move(files)),
+      launch_(std::move(launch)),
+      keeper_(launch_.stamp, launch_.ranks, clock_.now_boot()),
+      saved_at_(clock_.now_boot()) {}
+
+Status KeeperProcess::prepare() {
+  Storage& storage = real_.env().storage;
+  launch_.facts.progress = files_.progress();
+  launch_.facts.hostfile = files_.hostfile();
+  launch_.facts.rankfile = files_.rankfile();
+  if (Status made = status_of(storage.make_directories(files_.logs())); !made) return made;
+  if (launch_.directory.empty()) {
+    launch_.directory = files_.work();
+    if (Status made = status_of(storage.make_directories(files_.work())); !made) return made;
+  }
+  if (Status adopting = adopt_orphans(); !adopting) return adopting;
+  join_group();
+  auto stream = ProgressStream::open(real_.loop(), files_.progress(),
+                                     [this](const ProgressLine& line) { on_line(line); });
+  if (!stream) return forward_error(stream);
+  stream_ = *std::move(stream);
+  choose_user();
+  if (Status watching = watch_signals(); !watching) return watching;
+  if (Status watching = watch_time(); !watching) return watching;
+  const Result<Listening> listening = real_.env().transport.listen(files_.socket(), *this);
+  if (!listening) return tl::unexpected(listening.error());
+  return {};
+}
+
+void KeeperProcess::join_group() {
+  Storage& storage = real_.env().storage;
+  auto group = make_keeper_group(storage, files_);
+  if (!group) note(group.error().message);
+  ranks_ = std::make_unique<RankTable>(real_.loop(), storage, files_,
+                                       group ? *std::move(group) : nullptr);
+}
+
+/// As the user whose job it is; only root can become somebody else.
+void KeeperProcess::choose_user() {
+  if (!launch_.user) return;
+  const ProcessUser& user = *launch_.user;
+  if (::geteuid() != 0) {
+    if (user.uid != ::geteuid()) {
+      note(
+          fmt::format("runs as user {}, not as {}: the keeper is not root", ::geteuid(), user.uid));
+    }
+    launch_.user.reset();
+    return;
+  }
+  give_to_user(files_.progress());
+  if (launch_.directory == files_.work()) give_to_user(files_.work());
+}
+
+void KeeperProcess::give_to_user(const std::string& path) {
+  if (!launch_.user || ::chown(path.c_str(), launch_.user->uid, launch_.user->gid) == 0) return;
+  note(fmt::format("cannot give {} to user {}: {}", path, launch_.user->uid,
+                   std::generic_category().message(errno)));
+}
+
+Status KeeperProcess::watch_signals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGCHLD);
+  sigaddset(&wanted, SIGTERM);
+  FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals.valid()) return system_error("watch signals");
+  auto watch = DescriptorWatch::make(real_.loop(), std::move(signals),
+                                     [this](std::string_view bytes) { on_signal(bytes); });
+  if (!watch) return forward_error(watch);
+  signals_ = *std::move(watch);
+  return {};
+}
+
+Status KeeperProcess::watch_time() {
+  FileDescriptor timer(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
+  if (!timer.valid()) return system_error("make a timer");
+  auto watch = DescriptorWatch::make(real_.loop(), std::move(timer), [this](std::string_view) {
+    keeper_.on_timer(now());
+    act();
+  });
+  if (!watch) return forward_error(watch);
+  timer_ = *std::move(watch);
+  return {};
+}
+
+void KeeperProcess::run() {
+  act();
+  real_.run_until([this] { return done_; });
+}
+
+// --- What comes in ------------------------------------------------------------------------------
+
+void KeeperProcess::on_signal(std::string_view signals) {
+  for (std::size_t at = 0; at + sizeof(signalfd_siginfo) <= signals.size();
+       at += sizeof(signalfd_siginfo)) {
+    signalfd_siginfo signal;
+    std::memcpy(&signal, signals.data() + at, sizeof signal);
+    if (signal.ssi_signo != SIGTERM) continue;
+    ending_ = true;
+    const AttemptReport& report = keeper_.report();
+    keeper_.on_order({report.applied, KillRanks{report.token}}, now());
+  }
+  stream_->drain();
+  for (const ProcessExit& exit : ranks_->reap()) keeper_.on_process_exit(exit, now());
+  act();
+}
+
+void KeeperProcess::on_line(const ProgressLine& line) {
+  const FenceToken token = keeper_.report().token;
+  if (line.epoch && *line.epoch < token.epoch) return;
+  if (line.epoch && line.rank) {
+    for (const RankSlot& slot : ranks_->slots_of(*line.rank)) {
+      keeper_.on_process_up({slot, *line.epoch}, now());
+    }
+  }
+  if (line.step) progress_.step = *line.step;
+  if (line.loss) progress_.loss = *line.loss;
+  if (line.tokens) progress_.tokens = *line.tokens;
+  if (line.checkpoint) {
+    progress_.checkpoint = *line.checkpoint;
+    progress_.saved_step = progress_.step;
+    saved_at_ = now();
+  }
+  report_soon();
+  act();
+}
+
+void KeeperProcess::on_accept(const Accepted&) {}
+
+void KeeperProcess::on_close(ConnectionId connection, const Closed&) {
+  if (connection == agent_) agent_ = ConnectionId::kNone;
+}
+
+void KeeperProcess::on_frame(ConnectionId connection, std::string_view frame) {
+  Result<KeeperInput> message = decode_keeper_input(frame);
+  if (!message) {
+    note(fmt::format("a message was not understood: {}", message.error().message));
+    real_.env().transport.close(connection);
+    if (connection == agent_) agent_ = ConnectionId::kNone;
+    return;
+  }
+  if (auto* order = std::get_if<AgentOrder>(&*message)) {
+    follow(connection, std::move(*order));
+  } else {
+    answer(connection, std::get<LogQuestion>(*message));
+  }
+}
+
+void KeeperProcess::follow(ConnectionId connection, AgentOrder order) {
+  if (connection != agent_ && agent_ != ConnectionId::kNone) real_.env().transport.close(agent_);
+  agent_ = connection;
+  if (const auto* launch = std::get_if<LaunchRanks>(&order.order.what)) {
+    const std::vector<GangLayout>& gangs = order.gangs.empty() ? launch_.gangs : order.gangs;
+    if (const std::string wrong = launch_complaint(*launch, gangs); !wrong.empty()) {
+      note(fmt::format("an order was not followed: {}", wrong));
+      return send_status();
+    }
+    if (!order.gangs.empty() && launch->token >= keeper_.report().token) {
+      launch_.gangs = std::move(order.gangs);
+    }
+  }
+  keeper_.on_order(order.order, now());
+  act();
+}
+
+void KeeperProcess::answer(ConnectionId connection, const LogQuestion& question) {
+  LogTail tail{.question = question};
+  if (const RankLog* log = ranks_->log(question.gang, question.rank); log != nullptr) {
+    tail.found = true;
+    tail.part = log->read(question.from);
+  }
+  (void)real_.env().transport.send(connection, encode(KeeperOutput(std::move(tail))));
+}
+
+// --- What is done -------------------------------------------------------------------------------
+
+void KeeperProcess::act() {
+  for (std::vector<KeeperEffect> effects = keeper_.take(); !effects.empty();
+       effects = keeper_.take()) {
+    for (const KeeperEffect& effect : effects) {
+      std::visit([this](const auto& what) { apply(what); }, effect);
+    }
+  }
+  if (ending_ && keeper_.stage() == RankStage::kGone) done_ = true;
+  arm_timer();
+}
+
+void KeeperProcess::apply(const StartProcesses& start) {
+  write_membership(start.token.epoch);
+  for (const RankShare& share : start.shares) start_share(start, share);
+}
+
+void KeeperProcess::start_share(const StartProcesses& start, const RankShare& share) {
+  const GangLayout& layout = layout_of(share.gang, launch_.gangs);
+  if (launch_.facts.style == LaunchStyle::kMpi) write_mpi_files(layout);
+  for (const RankStart& each : rank_starts(launch_.facts, layout, share)) {
+    const Status started = ranks_->start(each, launch_);
+    for (const RankSlot& slot : each.slots) {
+      // What its program does after its begin is its own affair, so it is up.
+      if (started) {
+        keeper_.on_process_up({slot, start.token.epoch}, now());
+      } else {
+        const Blame cause{.layer = FaultLayer::kProgram, .evidence = started.error().message};
+        keeper_.on_process_exit({slot, 127, cause}, now());
+      }
+    }
+  }
+}
+
+void KeeperProcess::write_mpi_files(const GangLayout& layout) {
+  write_for_user(files_.hostfile(), mpi_hostfile(layout));
+  write_for_user(files_.rankfile(), mpi_rankfile(layout));
+}
+
+void KeeperProcess::write_membership(std::uint32_t epoch) {
+  Json gangs = Json::array();
+  for (const GangLayout& layout : launch_.gangs) {
+    Json nodes = Json::array();
+    for (const GangNode& node : layout.nodes) {
+      nodes.push_back({{"address", node.address}, {"ranks", node.ranks}});
+    }
+    gangs.push_back({{"gang", layout.gang}, {"nodes", std::move(nodes)}});
+  }
+  write_for_user(files_.membership(), Json{{"epoch", epoch}, {"gangs", std::move(gangs)}}.dump());
+}
+
+void KeeperProcess::write_for_user(const std::string& path, std::string_view text) {
+  if (auto written = real_.env().storage.write_file(path, text); !written) {
+    return note(written.error().message);
+  }
+  give_to_user(path);
+}
+
+void KeeperProcess::apply(const SignalProcesses& signal) {
+  ranks_->signal(signal.signal, signal.slots);
+}
+
+void KeeperProcess::apply(const CapClock& cap) {
+  note(fmt::format("clock {} of gang {} is not set: the node has no driver for it", cap.share.clock,
+                   cap.share.gang));
+}
+
+void KeeperProcess::apply(const AttemptReport&) { send_status(); }
+
+void KeeperProcess::apply(const ExitKeeper&) { done_ = true; }
+
+void KeeperProcess::arm_timer() {
+  const Instant due = keeper_.next_due();
+  itimerspec setting{};
+  if (due != Instant::max()) {
+    const std::int64_t ns = std::max<std::int64_t>(due.ns(), 1);  // Zero would disarm it.
+    setting.it_value.tv_sec = ns / 1'000'000'000;
+    setting.it_value.tv_nsec = ns % 1'000'000'000;
+  }
+  (void)::timerfd_settime(timer_->get(), TFD_TIMER_ABSTIME, &setting, nullptr);
+}
+
+/// Ranks may say a thousand things a second; the agent hears of the first at once, then of one.
+void KeeperProcess::report_soon() {
+  if (quiet_) {
+    unsaid_ = true;
+    return;
+  }
+  quiet_ = true;
+  unsaid_ = false;
+  send_status();
+  (void)real_.env().timers.call_after(Duration::seconds(1), [this] {
+    quiet_ = false;
+    if (unsaid_) report_soon();
+  });
+}
+
+void KeeperProcess::send_status() {
+  if (agent_ == ConnectionId::kNone) return;
+  progress_.bad_lines = stream_->bad_lines();
+  Progress progress;
+  if (launch_.work_steps > 0) {
+    progress.done = std::min(
+        1.0, static_cast<double>(progress_.saved_step) / static_cast<double>(launch_.work_steps));
+  }
+  progress.lost = now() - saved_at_;
+  keeper_.on_progress(keeper_.report().token, progress);
+  const KeeperStatus status{keeper_.report(), progress_, notes_};
+  if (real_.env().transport.send(agent_, encode(KeeperOutput(status))) != SendOutcome::kQueued) {
+    // An agent that does not read: once it connects again it is told the whole.
+    real_.env().transport.close(std::exchange(agent_, ConnectionId::kNone));
+  }
+}
+
+void KeeperProcess::note(std::string text) {
+  constexpr std::size_t kNotesMax = 32;
+  if (notes_.size() < kNotesMax) notes_.push_back(std::move(text));
+}
+
+}  // namespace orrery

@@ -1,0 +1,95 @@
+// node/keeper_process.hpp - the keeper on a real machine: Keeper (agent/keeper.hpp) decides, this
+// starts and ends processes, keeps time and speaks with the agent.
+//
+// Built by main() of orrery-keeper, or by whoever has a thread and a directory for it; lives as
+// long as the process. It needs no agent: orders come when one is connected, and the lease runs
+// anyway. Reports go to the agent that sent the last order. The clock is CLOCK_BOOTTIME.
+// Precondition: SIGCHLD and SIGTERM are blocked, a single thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/keeper.hpp"
+#include "base/real_env.hpp"
+#include "node/descriptor_watch.hpp"
+#include "node/keeper_launch.hpp"
+#include "node/keeper_wire.hpp"
+#include "node/progress_stream.hpp"
+#include "node/rank_table.hpp"
+
+namespace orrery {
+
+/// The group of the keeper of this directory. Letting it go again removes what a keeper that was
+/// killed has left. Error: there are no groups, or none may be made.
+[[nodiscard]] Result<std::unique_ptr<ControlGroup>> make_keeper_group(Storage& storage,
+                                                                      const KeeperFiles& files);
+
+class KeeperProcess final : public ListenerEvents {
+ public:
+  /// Reads the launch file, makes what lies in the directory, listens. The ranks start with run().
+  /// Errors: the launch file, or what the system refused.
+  [[nodiscard]] static Result<std::unique_ptr<KeeperProcess>> open(RealEnv& real,
+                                                                   const KeeperFiles& files);
+  KeeperProcess(RealEnv& real, KeeperFiles files, KeeperLaunch launch);
+
+  /// Until the agent has released it or, after SIGTERM, nobody is left.
+  void run();
+
+  void on_accept(const Accepted& accepted) override;
+  void on_frame(ConnectionId connection, std::string_view frame) override;
+  void on_close(ConnectionId connection, const Closed& closed) override;
+
+ private:
+  [[nodiscard]] Status prepare();
+  [[nodiscard]] Status watch_signals();
+  [[nodiscard]] Status watch_time();
+  void choose_user();
+  void join_group();
+
+  void on_signal(std::string_view signals);
+  void on_line(const ProgressLine& line);
+  void follow(ConnectionId connection, AgentOrder order);
+  void answer(ConnectionId connection, const LogQuestion& question);
+
+  /// Does all that the keeper wants, then waits for its next instant.
+  void act();
+  void apply(const StartProcesses& start);
+  void apply(const SignalProcesses& signal);
+  void apply(const CapClock& cap);
+  void apply(const AttemptReport& report);
+  void apply(const ExitKeeper& exit);
+  void start_share(const StartProcesses& start, const RankShare& share);
+  void write_mpi_files(const GangLayout& layout);
+  void write_membership(std::uint32_t epoch);
+  /// For the processes to read.
+  void write_for_user(const std::string& path, std::string_view text);
+  void give_to_user(const std::string& path);
+  void arm_timer();
+  void report_soon();
+  void send_status();
+  void note(std::string text);
+  [[nodiscard]] Instant now() const { return clock_.now_boot(); }
+
+  RealEnv& real_;
+  RealClock clock_;
+  KeeperFiles files_;
+  KeeperLaunch launch_;
+  Keeper keeper_;
+  std::unique_ptr<RankTable> ranks_;
+  std::unique_ptr<ProgressStream> stream_;
+  std::unique_ptr<DescriptorWatch> signals_;
+  std::unique_ptr<DescriptorWatch> timer_;
+  ConnectionId agent_ = ConnectionId::kNone;
+  RankProgress progress_;
+  Instant saved_at_;  ///< newest checkpoint, or the start
+  std::vector<std::string> notes_;
+  bool quiet_ = false;   ///< progress was told less than a second ago
+  bool unsaid_ = false;  ///< and there is more
+  bool ending_ = false;  ///< SIGTERM came: done when nobody is left
+  bool done_ = false;
+};
+
+}  // namespace orrery

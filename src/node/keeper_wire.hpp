@@ -1,0 +1,71 @@
+// node/keeper_wire.hpp - what agent and keeper say to each other over the keeper's unix socket.
+//
+// A message is a frame of base/env.hpp's Transport: one byte, the version of the wire, then the
+// fields in the binary form of control/encoder.hpp. Both ends are of this project and on one
+// machine, but not of one release: an agent that is replaced meets keepers of the release before.
+// So the keeper speaks its own version, and the agent all versions that are still running.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node/launch_environment.hpp"
+#include "node/rank_log.hpp"
+
+namespace orrery {
+
+// --- Agent to keeper ----------------------------------------------------------------------------
+
+/// Whoever sends one is the agent from then on; an earlier one is disconnected.
+struct AgentOrder {
+  KeeperOrder order;
+  std::vector<GangLayout> gangs;  ///< of a LaunchRanks with a newer epoch; else empty
+};
+
+/// What process `rank` of a gang wrote, from byte `from` on. The answer is a LogTail.
+struct LogQuestion {
+  std::uint32_t gang = 0;
+  std::uint32_t rank = 0;
+  std::uint64_t from = 0;
+};
+
+using KeeperInput = std::variant<AgentOrder, LogQuestion>;
+
+// --- Keeper to agent ----------------------------------------------------------------------------
+
+/// What the ranks last said of themselves.
+struct RankProgress {
+  std::uint64_t step = 0;
+  std::uint64_t saved_step = 0;  ///< newest that a checkpoint covers
+  std::uint64_t tokens = 0;
+  double loss = 0;
+  std::string checkpoint;
+  std::uint64_t bad_lines = 0;
+};
+
+struct KeeperStatus {
+  AttemptReport report;
+  RankProgress progress;
+  std::vector<std::string> notes;  ///< what is other than was asked for, and why
+};
+
+struct LogTail {
+  LogQuestion question;
+  bool found = false;  ///< there is such a process
+  LogPart part;
+};
+
+using KeeperOutput = std::variant<KeeperStatus, LogTail>;
+
+// --- Bytes --------------------------------------------------------------------------------------
+
+[[nodiscard]] std::string encode(const KeeperInput& message);
+[[nodiscard]] std::string encode(const KeeperOutput& message);
+/// Errors: another version, or bytes that no encode() wrote.
+[[nodiscard]] Result<KeeperInput> decode_keeper_input(std::string_view frame);
+[[nodiscard]] Result<KeeperOutput> decode_keeper_output(std::string_view frame);
+
+}  // namespace orrery

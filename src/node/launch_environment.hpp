@@ -1,0 +1,91 @@
+// node/launch_environment.hpp - the launch contract: what each process of a job finds in its
+// environment, by framework.
+//
+// Pure functions over what the agent knows of a job; the keeper starts processes with the result.
+// Nothing is inherited: what is not named here or in the job's spec is not there, so no variable of
+// another launcher (Slurm, PMI, Open MPI) can mislead a program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/keeper.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+
+/// Whose variables a process is told its rank by.
+enum class LaunchStyle : std::uint8_t { kNative, kTorch, kDeepspeed, kTensorflow, kJax, kMpi };
+
+/// Of a framework's id in the catalog, or "mpi"; what has no variables of its own is native.
+[[nodiscard]] LaunchStyle launch_style_of(std::string_view framework);
+
+/// Which variable lists the devices that a process may use.
+enum class DeviceList : std::uint8_t { kNone, kCuda, kRocm, kNeuron, kTpu };
+
+/// Of a platform's id in the catalog.
+[[nodiscard]] DeviceList device_list_of(std::string_view platform);
+
+/// The kernels that OpenBLAS should take on the CPU of this /proc/cpuinfo, for releases that do not
+/// know it and fall back to their slowest; empty: it finds them by itself.
+[[nodiscard]] std::string_view openblas_core_type(std::string_view cpuinfo);
+
+/// One node of a gang, with the ranks it has.
+struct GangNode {
+  std::string address;  ///< name or number that the other nodes reach it by
+  std::vector<std::uint32_t> ranks;
+};
+
+/// One gang over all its nodes. Invariant: ranks count from 0 without gaps; `here` is one of nodes.
+struct GangLayout {
+  std::uint32_t gang = 0;
+  std::vector<GangNode> nodes;
+  std::uint32_t here = 0;         ///< this node's place in `nodes`
+  std::uint16_t master_port = 0;  ///< free on the first node, and so many after it as it has ranks
+  std::uint32_t restarts = 0;     ///< of the job so far
+};
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// What is the same for every process of an attempt on one node.
+struct LaunchFacts {
+  std::string job;     ///< its name
+  std::string tenant;  ///< its path
+  AttemptId attempt;
+  std::string plan;      ///< JSON
+  std::string progress;  ///< path of the stream of progress lines
+  std::string hostfile;  ///< path, for kMpi
+  std::string rankfile;  ///< path, for kMpi
+  LaunchStyle style = LaunchStyle::kNative;
+  LaunchUnit per = LaunchUnit::kAccelerator;
+  std::vector<std::string> command;
+  Variables environment;  ///< of the spec
+  std::uint32_t restarts_max = 0;
+  DeviceList devices = DeviceList::kNone;
+  std::vector<std::string> device_names;  ///< the platform's, by device; none: their numbers
+  std::uint32_t threads = 1;              ///< cores of one device's part of the node
+  std::string openblas_core_type;
+};
+
+/// One process to start.
+struct RankStart {
+  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (LaunchUnit::kNode)
+  std::uint32_t rank = 0;
+  Variables environment;  ///< each name once, ascending
+};
+
+/// The processes of one share. What the contract says wins over the spec's environment, which wins
+/// over defaults (threads, OpenBLAS). Precondition: the layout is of the share's gang and gives
+/// this node the share's ranks. O(ranks here x variables; for TensorFlow x ranks of the gang).
+[[nodiscard]] std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
+                                                 const RankShare& share);
+
+/// For `mpirun --hostfile`: "address slots=N", a node a line.
+[[nodiscard]] std::string mpi_hostfile(const GangLayout& layout);
+/// For `mpirun --rankfile`: "rank R=address slot=N", ranks ascending.
+[[nodiscard]] std::string mpi_rankfile(const GangLayout& layout);
+
+}  // namespace orrery

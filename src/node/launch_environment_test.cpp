@@ -1,0 +1,164 @@
+// node/launch_environment_test.cpp - the launch contract, framework by framework.
+#include "node/launch_environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace orrery {
+namespace {
+
+using Expected = std::map<std::string, std::string>;
+
+/// Ranks 2 and 0 of four are here, on devices 1 and 3 of the second node.
+GangLayout layout() {
+  return {.gang = 7,
+          .nodes = {{"n0", {1, 3}}, {"n1", {2, 0}}},
+          .here = 1,
+          .master_port = 29500,
+          .restarts = 2};
+}
+RankShare share() { return {.gang = 7, .devices = 0b1010, .ranks = {2, 0}}; }
+
+LaunchFacts facts(LaunchStyle style) {
+  return {.job = "big",
+          .tenant = "a/b",
+          .attempt = {JobId(5), 3},
+          .plan = "{}",
+          .progress = "/run/p",
+          .hostfile = "/run/h",
+          .rankfile = "/run/r",
+          .style = style,
+          .command = {"prog"},
+          .restarts_max = 9,
+          .threads = 4};
+}
+
+/// What every process gets.
+Expected common(Expected more) {
+  more.merge(Expected{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+                      {"OMP_NUM_THREADS", "4"},
+                      {"ORRERY_JOB", "big"},
+                      {"ORRERY_ATTEMPT", "3"},
+                      {"ORRERY_TENANT", "a/b"},
+                      {"ORRERY_PLAN", "{}"},
+                      {"ORRERY_PROGRESS", "/run/p"}});
+  return more;
+}
+
+Expected as_map(const Variables& variables) { return {variables.begin(), variables.end()}; }
+
+Expected first(const LaunchFacts& with) {
+  return as_map(rank_starts(with, layout(), share()).at(0).environment);
+}
+
+Expected torch() {
+  return {{"RANK", "2"},
+          {"LOCAL_RANK", "0"},
+          {"WORLD_SIZE", "4"},
+          {"LOCAL_WORLD_SIZE", "2"},
+          {"GROUP_RANK", "1"},
+          {"GROUP_WORLD_SIZE", "2"},
+          {"ROLE_RANK", "2"},
+          {"ROLE_NAME", "default"},
+          {"ROLE_WORLD_SIZE", "4"},
+          {"MASTER_ADDR", "n0"},
+          {"MASTER_PORT", "29500"},
+          {"TORCHELASTIC_RESTART_COUNT", "2"},
+          {"TORCHELASTIC_MAX_RESTARTS", "9"},
+          {"TORCHELASTIC_RUN_ID", "big-3"},
+          {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+          {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"}};
+}
+
+TEST(LaunchEnvironment, TellsEachFrameworkItsOwnVariablesAndNoOthers) {
+  EXPECT_EQ(first(facts(LaunchStyle::kNative)), common({}));
+  EXPECT_EQ(first(facts(LaunchStyle::kTorch)), common(torch()));
+  Expected deepspeed = torch();
+  deepspeed.merge(Expected{{"CROSS_RANK", "1"}, {"CROSS_SIZE", "2"}, {"LOCAL_SIZE", "2"}});
+  EXPECT_EQ(first(facts(LaunchStyle::kDeepspeed)), common(deepspeed));
+  EXPECT_EQ(first(facts(LaunchStyle::kTensorflow)),
+            common({{"TF_CONFIG",
+                     R"({"cluster":{"worker":["n1:29501","n0:29500","n1:29500","n0:29501"]},)"
+                     R"("task":{"type":"worker","index":2}})"}}));
+  EXPECT_EQ(first(facts(LaunchStyle::kJax)), common({{"JAX_COORDINATOR_ADDRESS", "n0:29500"},
+                                                     {"JAX_NUM_PROCESSES", "4"},
+                                                     {"JAX_PROCESS_ID", "2"}}));
+  EXPECT_EQ(first(facts(LaunchStyle::kMpi)),
+            common({{"ORRERY_HOSTFILE", "/run/h"}, {"ORRERY_RANKFILE", "/run/r"}}));
+  EXPECT_EQ(mpi_hostfile(layout()), "n0 slots=2\nn1 slots=2\n");
+  EXPECT_EQ(mpi_rankfile(layout()),
+            "rank 0=n1 slot=1\nrank 1=n0 slot=0\nrank 2=n1 slot=0\nrank 3=n0 slot=1\n");
+}
+
+TEST(LaunchEnvironment, StartsTorchrunOncePerNode) {
+  LaunchFacts with = facts(LaunchStyle::kTorch);
+  with.command = {"/opt/bin/torchrun", "a.py"};
+  with.per = LaunchUnit::kNode;
+  const std::vector<RankStart> starts = rank_starts(with, layout(), share());
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].slots, (std::vector<RankSlot>{{7, 1}, {7, 3}}));
+  Expected expected = common({{"PET_NNODES", "2"},
+                              {"PET_NPROC_PER_NODE", "2"},
+                              {"PET_NODE_RANK", "1"},
+                              {"PET_RDZV_BACKEND", "c10d"},
+                              {"PET_RDZV_ENDPOINT", "n0:29500"},
+                              {"PET_RDZV_ID", "big-3"},
+                              {"PET_MAX_RESTARTS", "0"}});
+  expected["OMP_NUM_THREADS"] = "8";
+  EXPECT_EQ(as_map(starts[0].environment), expected);
+}
+
+TEST(LaunchEnvironment, ListsDevicesAsTheProgramCountsThem) {
+  const auto listed = [](LaunchStyle style, DeviceList list, const std::string& name) {
+    LaunchFacts with = facts(style);
+    with.devices = list;
+    std::vector<std::string> values;
+    for (const RankStart& start : rank_starts(with, layout(), share())) {
+      values.push_back(as_map(start.environment)[name]);
+    }
+    return values;
+  };
+  using Lists = std::vector<std::string>;
+  // LOCAL_RANK is an index into the list; whoever has none must find its own device alone.
+  EXPECT_EQ(listed(LaunchStyle::kTorch, DeviceList::kCuda, "CUDA_VISIBLE_DEVICES"),
+            (Lists{"1,3", "1,3"}));
+  EXPECT_EQ(listed(LaunchStyle::kJax, DeviceList::kCuda, "CUDA_VISIBLE_DEVICES"),
+            (Lists{"1", "3"}));
+  EXPECT_EQ(listed(LaunchStyle::kNative, DeviceList::kRocm, "ROCR_VISIBLE_DEVICES"),
+            (Lists{"1", "3"}));
+  EXPECT_EQ(listed(LaunchStyle::kJax, DeviceList::kTpu, "TPU_VISIBLE_CHIPS"), (Lists{"1", "3"}));
+  LaunchFacts named = facts(LaunchStyle::kNative);
+  named.devices = DeviceList::kNeuron;
+  named.device_names = {"0-1", "2-3", "4-5", "6-7"};
+  named.per = LaunchUnit::kNode;
+  EXPECT_EQ(first(named)["NEURON_RT_VISIBLE_CORES"], "2-3,6-7");
+}
+
+TEST(LaunchEnvironment, TheContractWinsOverTheSpecAndTheSpecOverDefaults) {
+  LaunchFacts with = facts(LaunchStyle::kTorch);
+  with.openblas_core_type = "SKYLAKEX";
+  EXPECT_EQ(first(with)["OPENBLAS_CORETYPE"], "SKYLAKEX");
+  with.environment = {{"RANK", "77"}, {"OMP_NUM_THREADS", "1"}, {"OPENBLAS_CORETYPE", "ZEN"}};
+  EXPECT_EQ(first(with)["RANK"], "2");
+  EXPECT_EQ(first(with)["OMP_NUM_THREADS"], "1");
+  EXPECT_EQ(first(with)["OPENBLAS_CORETYPE"], "ZEN");
+}
+
+TEST(LaunchEnvironment, KnowsFrameworksPlatformsAndCpus) {
+  EXPECT_EQ(launch_style_of("pytorch"), LaunchStyle::kTorch);
+  EXPECT_EQ(launch_style_of("megatron-lm"), LaunchStyle::kTorch);
+  EXPECT_EQ(launch_style_of("llama-cpp"), LaunchStyle::kNative);
+  EXPECT_EQ(device_list_of("xla-tpu"), DeviceList::kTpu);
+  EXPECT_EQ(device_list_of("cpu"), DeviceList::kNone);
+  EXPECT_EQ(openblas_core_type("vendor_id\t: GenuineIntel\nflags\t\t: fma avx2 avx512f avx512dq "
+                               "avx512bw avx512vl\nbugs\t:\n"),
+            "SKYLAKEX");
+  EXPECT_EQ(openblas_core_type("vendor_id\t: AuthenticAMD\nflags\t\t: fma avx2\n"), "ZEN");
+  EXPECT_EQ(openblas_core_type("vendor_id\t: GenuineIntel\nflags\t\t: fma avx2 x\n"), "HASWELL");
+  EXPECT_EQ(openblas_core_type("vendor_id\t: GenuineIntel\nflags\t\t: sse2\n"), "");
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,101 @@
+#include "node/progress_stream.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+template <class Number>
+bool read_natural(const nlohmann::json& object, const char* key, std::optional<Number>& out) {
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (!found->is_number_unsigned() ||
+      found->template get<std::uint64_t>() > std::numeric_limits<Number>::max()) {
+    return false;
+  }
+  out = found->template get<Number>();
+  return true;
+}
+
+std::optional<ProgressLine> parse(std::string_view text) {
+  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  ProgressLine line;
+  if (!read_natural(object, "step", line.step) || !read_natural(object, "tokens", line.tokens) ||
+      !read_natural(object, "epoch", line.epoch) || !read_natural(object, "rank", line.rank)) {
+    return std::nullopt;
+  }
+  if (const auto loss = object.find("loss"); loss != object.end()) {
+    if (!loss->is_number()) return std::nullopt;
+    line.loss = loss->get<double>();
+  }
+  if (const auto saved = object.find("checkpoint"); saved != object.end()) {
+    if (!saved->is_string()) return std::nullopt;
+    line.checkpoint = saved->get<std::string>();
+  }
+  return line;
+}
+
+}  // namespace
+
+void ProgressParser::feed(std::string_view bytes,
+                          const std::function<void(const ProgressLine&)>& take) {
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::size_t room = kLineBytesMax + 1 - line_.size();
+    line_ += bytes.substr(0, std::min(end, room));
+    if (end == bytes.npos) return;
+    bytes.remove_prefix(end + 1);
+    if (!line_.empty()) {
+      const std::optional<ProgressLine> line =
+          line_.size() > kLineBytesMax ? std::nullopt : parse(line_);
+      line ? take(*line) : static_cast<void>(++bad_);
+    }
+    line_.clear();
+  }
+}
+
+Result<std::unique_ptr<ProgressStream>> ProgressStream::open(RealLoop& loop,
+                                                             const std::string& path, Take take) {
+  const auto failed = [&](const char* what) {
+    return environment_error(
+        fmt::format("{}: cannot {}: {}", path, what, std::generic_category().message(errno)));
+  };
+  (void)::unlink(path.c_str());
+  if (::mkfifo(path.c_str(), 0600) != 0) return failed("make a named pipe");
+  // Open for writing, too: so it never ends, and nobody who opens it waits.
+  FileDescriptor pipe(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!pipe.valid()) return failed("open the named pipe");
+  const int fd = pipe.get();
+  auto stream = std::make_unique<ProgressStream>(loop, std::move(pipe), std::move(take));
+  const Result<WatchId> watch = loop.watch(fd, EPOLLIN, *stream);
+  if (!watch) return tl::unexpected(watch.error());
+  stream->watch_ = *watch;
+  return stream;
+}
+
+ProgressStream::ProgressStream(RealLoop& loop, FileDescriptor pipe, Take take)
+    : loop_(loop), pipe_(std::move(pipe)), take_(std::move(take)) {}
+
+ProgressStream::~ProgressStream() {
+  if (watch_ != WatchId::kNone) loop_.unwatch(watch_);
+}
+
+void ProgressStream::on_ready(std::uint32_t) { drain(); }
+
+void ProgressStream::drain() {
+  // As much as a pipe holds at once; more waits for the next round of the loop.
+  std::array<char, std::size_t{64} << 10> chunk;
+  const ssize_t got = ::read(pipe_.get(), chunk.data(), chunk.size());
+  if (got > 0) parser_.feed({chunk.data(), static_cast<std::size_t>(got)}, take_);
+}
+
+}  // namespace orrery

@@ -1,0 +1,74 @@
+// node/progress_stream.hpp - the named pipe into which ranks say how far they are, as JSON lines.
+//
+//   {"step": 120, "loss": 2.31, "tokens": 983040, "checkpoint": "ckpt/120", "epoch": 2, "rank": 0}
+//
+// Every key may be absent. `checkpoint` says that all up to `step` can be found again; `epoch` and
+// `rank` that a process goes on in a newer membership. Owned by the keeper, used on its loop. Lines
+// that are none are counted and have no effect: a program must not fail for what it says of
+// itself. Cost: O(bytes).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/real_loop.hpp"
+
+namespace orrery {
+
+struct ProgressLine {
+  std::optional<std::uint64_t> step;
+  std::optional<double> loss;
+  std::optional<std::uint64_t> tokens;
+  std::optional<std::string> checkpoint;
+  std::optional<std::uint32_t> epoch;
+  std::optional<std::uint32_t> rank;
+};
+
+/// Cuts a stream into lines and reads them.
+class ProgressParser {
+ public:
+  /// Longer ones are bad; what a single write to a pipe keeps together.
+  static constexpr std::size_t kLineBytesMax = 4096;
+
+  /// Hands each line that is good to `take`.
+  void feed(std::string_view bytes, const std::function<void(const ProgressLine&)>& take);
+  [[nodiscard]] std::uint64_t bad_lines() const { return bad_; }
+
+ private:
+  std::string line_;  ///< so far; one byte above the limit when it is too long
+  std::uint64_t bad_ = 0;
+};
+
+class ProgressStream final : public ReadyHandler {
+ public:
+  using Take = std::function<void(const ProgressLine&)>;
+
+  /// Makes the pipe anew. `loop` outlives it.
+  [[nodiscard]] static Result<std::unique_ptr<ProgressStream>> open(RealLoop& loop,
+                                                                    const std::string& path,
+                                                                    Take take);
+  ProgressStream(RealLoop& loop, FileDescriptor pipe, Take take);
+  ProgressStream(const ProgressStream&) = delete;
+  ProgressStream& operator=(const ProgressStream&) = delete;
+  ~ProgressStream() override;
+
+  /// Reads what is there.
+  void drain();
+  [[nodiscard]] std::uint64_t bad_lines() const { return parser_.bad_lines(); }
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  RealLoop& loop_;
+  FileDescriptor pipe_;
+  Take take_;
+  ProgressParser parser_;
+  WatchId watch_ = WatchId::kNone;
+};
+
+}  // namespace orrery

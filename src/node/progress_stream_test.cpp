@@ -1,0 +1,58 @@
+// node/progress_stream_test.cpp - lines of progress, however they are cut, and what is none.
+#include "node/progress_stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace orrery {
+namespace {
+
+struct Heard {
+  std::vector<ProgressLine> lines;
+  std::uint64_t bad = 0;
+};
+
+/// Fed in parts of `part` bytes.
+Heard heard(const std::string& text, std::size_t part) {
+  ProgressParser parser;
+  Heard result;
+  for (std::size_t at = 0; at < text.size(); at += part) {
+    parser.feed(std::string_view(text).substr(at, part),
+                [&](const ProgressLine& line) { result.lines.push_back(line); });
+  }
+  result.bad = parser.bad_lines();
+  return result;
+}
+
+TEST(ProgressParser, ReadsLinesHoweverTheyAreCut) {
+  const std::string text =
+      "{\"step\": 7, \"loss\": 2.5, \"tokens\": 99, \"checkpoint\": \"c/7\"}\n\n"
+      "{\"epoch\": 2, \"rank\": 1, \"mood\": \"good\"}\n{\"step\": 8";
+  for (const std::size_t part : {std::size_t{1}, std::size_t{7}, text.size()}) {
+    const Heard result = heard(text, part);
+    ASSERT_EQ(result.lines.size(), 2u) << part;
+    EXPECT_EQ(result.lines[0].step, 7u);
+    EXPECT_EQ(result.lines[0].loss, 2.5);
+    EXPECT_EQ(result.lines[0].tokens, 99u);
+    EXPECT_EQ(result.lines[0].checkpoint, "c/7");
+    EXPECT_EQ(result.lines[1].epoch, 2u);
+    EXPECT_FALSE(result.lines[1].step);
+    EXPECT_EQ(result.bad, 0u);
+  }
+}
+
+TEST(ProgressParser, CountsWhatIsNoLineAndGoesOn) {
+  const std::string text =
+      "step 7\n[1]\n{\"step\": -1}\n{\"rank\": 4294967296}\n{\"loss\": \"x\"}\n" +
+      std::string(1'000'000, '{') + "\n{\"step\": 9}\n";
+  for (const std::size_t part : {std::size_t{1000}, text.size()}) {
+    const Heard result = heard(text, part);
+    ASSERT_EQ(result.lines.size(), 1u) << part;
+    EXPECT_EQ(result.lines[0].step, 9u);
+    EXPECT_EQ(result.bad, 6u);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

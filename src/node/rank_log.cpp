@@ -1,0 +1,90 @@
+#include "node/rank_log.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace orrery {
+
+Result<std::unique_ptr<RankLog>> RankLog::open(const Place& place) {
+  auto log = std::make_unique<RankLog>(place);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return environment_error(
+        fmt::format("cannot make a pipe: {}", std::generic_category().message(errno)));
+  }
+  log->reading_ = FileDescriptor(ends[0]);
+  log->writing_ = FileDescriptor(ends[1]);
+  (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // The other end blocks, as programs expect.
+  auto file = place.storage.open(place.path, OpenMode::kAppend);
+  if (!file) return forward_error(file);
+  log->file_ = *std::move(file);
+  const Result<WatchId> watch = place.loop.watch(ends[0], EPOLLIN, *log);
+  if (!watch) return tl::unexpected(watch.error());
+  log->watch_ = *watch;
+  return log;
+}
+
+RankLog::~RankLog() { stop_watching(); }
+
+void RankLog::stop_watching() {
+  if (watch_ != WatchId::kNone) place_.loop.unwatch(std::exchange(watch_, WatchId::kNone));
+}
+
+void RankLog::on_ready(std::uint32_t) { (void)take(); }
+
+void RankLog::drain() {
+  // More than a pipe holds: a daemon that has the pipe, too, and never falls silent is not waited
+  // for.
+  for (int chunks = 0; chunks < 32 && take() == More::kYes; ++chunks) {
+  }
+}
+
+RankLog::More RankLog::take() {
+  std::array<char, kTailBytes> chunk;
+  const ssize_t got = ::read(reading_.get(), chunk.data(), chunk.size());
+  if (got > 0) {
+    keep({chunk.data(), static_cast<std::size_t>(got)});
+    return More::kYes;
+  }
+  if (got < 0 && errno == EINTR) return More::kYes;
+  if (got == 0) stop_watching();  // Nobody is left who could write.
+  return More::kNo;
+}
+
+void RankLog::keep(std::string_view bytes) {
+  end_ += bytes.size();
+  tail_ += bytes;
+  if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+  while (!bytes.empty()) {
+    if (file_->size() >= place_.limits.file_bytes) rotate();
+    const std::uint64_t limit = std::max(place_.limits.file_bytes, file_->size() + 1);
+    const std::string_view part = bytes.substr(0, limit - file_->size());
+    if (!file_->append(part)) dropped_ += part.size();
+    bytes.remove_prefix(part.size());
+  }
+}
+
+/// Where a name cannot be changed, or no file opened, it goes on with what it has.
+void RankLog::rotate() {
+  const auto name = [&](std::uint32_t age) {
+    return age == 0 ? place_.path : fmt::format("{}.{}", place_.path, age);
+  };
+  for (std::uint32_t age = std::max(place_.limits.files, 2u) - 1; age > 0; --age) {
+    (void)place_.storage.rename({name(age - 1), name(age)});
+  }
+  if (auto next = place_.storage.open(place_.path, OpenMode::kAppend)) file_ = *std::move(next);
+}
+
+LogPart RankLog::read(std::uint64_t from) const {
+  const std::uint64_t begin = end_ - tail_.size();
+  const std::uint64_t at = std::clamp(from, begin, end_);
+  return {at, tail_.substr(at - begin)};
+}
+
+}  // namespace orrery

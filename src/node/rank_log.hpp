@@ -1,0 +1,80 @@
+// node/rank_log.hpp - what one process writes: read from its pipe into a file that is rotated, the
+// newest part kept in memory for whoever looks on.
+//
+// Owned by the keeper, one for each process; used on its loop. It takes whatever comes, so that a
+// process never waits for a disk that is full: what cannot be written is counted, and the tail has
+// it all the same. Cost: one write for each 64 KiB read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/env.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/real_loop.hpp"
+
+namespace orrery {
+
+struct LogLimits {
+  std::uint64_t file_bytes = std::uint64_t{64} << 20;  ///< a file that has so many is rotated
+  std::uint32_t files = 4;                             ///< kept: path, path.1 (newer), path.2, ..
+};
+
+/// Bytes of a log from `from` on; where they end is what to ask for next.
+struct LogPart {
+  std::uint64_t from = 0;
+  std::string bytes;
+};
+
+class RankLog final : public ReadyHandler {
+ public:
+  static constexpr std::size_t kTailBytes = std::size_t{64} << 10;
+
+  struct Place {
+    RealLoop& loop;
+    Storage& storage;
+    std::string path;
+    LogLimits limits;
+  };
+
+  /// Opens the pipe; writing_end() goes to the process. Errors: the pipe or the file.
+  [[nodiscard]] static Result<std::unique_ptr<RankLog>> open(const Place& place);
+  explicit RankLog(const Place& place) : place_(place) {}
+  RankLog(const RankLog&) = delete;
+  RankLog& operator=(const RankLog&) = delete;
+  ~RankLog() override;
+
+  [[nodiscard]] int writing_end() const { return writing_.get(); }
+  /// Once the process has it.
+  void close_writing_end() { writing_.reset(); }
+
+  /// Reads what is there; to be called when the process has ended.
+  void drain();
+  /// What the tail has from byte `from` of the stream on, or from its begin where that is later.
+  [[nodiscard]] LogPart read(std::uint64_t from) const;
+  [[nodiscard]] std::string_view tail() const { return tail_; }
+  /// Bytes that did not get into the file.
+  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  enum class More { kYes, kNo };
+  More take();
+  void keep(std::string_view bytes);
+  void rotate();
+  void stop_watching();
+
+  Place place_;
+  FileDescriptor reading_;
+  FileDescriptor writing_;
+  std::unique_ptr<File> file_;
+  WatchId watch_ = WatchId::kNone;
+  std::string tail_;
+  std::uint64_t end_ = 0;  ///< of the stream so far
+  std::uint64_t dropped_ = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,175 @@
+#include "node/rank_process.hpp"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+namespace {
+
+/// What a process that could not run its program says before it ends.
+struct StartFailure {
+  enum class Step : std::uint8_t { kSetUp, kGroup, kUser, kDirectory, kProgram };
+  Step step = Step::kSetUp;
+  int code = 0;
+};
+
+std::string words_of(const StartFailure& failure, const ProcessStart& start) {
+  const std::string why = std::generic_category().message(failure.code);
+  switch (failure.step) {
+    case StartFailure::Step::kSetUp:
+      return fmt::format("cannot set up {}: {}", start.command[0], why);
+    case StartFailure::Step::kGroup:
+      return fmt::format("cannot put {} into its control group: {}", start.command[0], why);
+    case StartFailure::Step::kUser:
+      return fmt::format("cannot run {} as user {}: {}", start.command[0], start.user->uid, why);
+    case StartFailure::Step::kDirectory:
+      return fmt::format("cannot run {} in {}: {}", start.command[0], start.directory, why);
+    case StartFailure::Step::kProgram:
+      return fmt::format("cannot run {}: {}", start.command[0], why);
+  }
+  return why;
+}
+
+void raise_limit(int resource) {
+  rlimit limit{};
+  const auto which = static_cast<__rlimit_resource>(resource);
+  if (::getrlimit(which, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(which, &limit);
+}
+
+/// The new process, up to its program. Only what it needs is left when that begins.
+class NewProcess {
+ public:
+  NewProcess(const ProcessStart& start, int report) : start_(start), report_(report) {}
+
+  [[noreturn]] void run(pid_t keeper, int input) {
+    using Step = StartFailure::Step;
+    ::setsid();
+    check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Step::kSetUp);
+    if (start_.group >= 0) check(::write(start_.group, "0", 1), Step::kGroup);
+    set_limits();
+    become_user();
+    // Changing the user forgets it, so it comes after; who died before it was set is seen below.
+    check(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), Step::kSetUp);
+    if (::getppid() != keeper) ::_exit(1);
+    check(::dup2(input, 0), Step::kSetUp);
+    check(::dup2(start_.output, 1), Step::kSetUp);
+    check(::dup2(start_.output, 2), Step::kSetUp);
+    reset_signals();
+    // Whatever the agent or a library left open is none of the program's.
+    (void)::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    check(::chdir(start_.directory.c_str()), Step::kDirectory);
+    execute();
+    fail(Step::kProgram);
+  }
+
+ private:
+  [[noreturn]] void fail(StartFailure::Step step) const {
+    const StartFailure failure{step, errno};
+    (void)!::write(report_, &failure, sizeof failure);
+    ::_exit(127);
+  }
+  /// Negative is what failing calls return.
+  void check(ssize_t result, StartFailure::Step step) const {
+    if (result < 0) fail(step);
+  }
+
+  static void set_limits() {
+    const rlimit none{0, 0};
+    (void)::setrlimit(RLIMIT_CORE, &none);
+    raise_limit(RLIMIT_NOFILE);
+    raise_limit(RLIMIT_MEMLOCK);
+  }
+
+  void become_user() const {
+    if (!start_.user) return;
+    const std::vector<gid_t> groups(start_.user->groups.begin(), start_.user->groups.end());
+    check(::setgroups(groups.size(), groups.data()), StartFailure::Step::kUser);
+    check(::setgid(start_.user->gid), StartFailure::Step::kUser);
+    check(::setuid(start_.user->uid), StartFailure::Step::kUser);
+  }
+
+  static void reset_signals() {
+    for (int number = 1; number < NSIG; ++number) (void)::signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  }
+
+  void execute() const {
+    std::vector<std::string> variables;
+    variables.reserve(start_.environment.size());
+    for (const auto& [name, value] : start_.environment) variables.push_back(name + "=" + value);
+    std::vector<std::string> command = start_.command;
+    const auto pointers = [](std::vector<std::string>& texts) {
+      std::vector<char*> list;
+      list.reserve(texts.size() + 1);
+      for (std::string& text : texts) list.push_back(text.data());
+      list.push_back(nullptr);
+      return list;
+    };
+    std::vector<char*> environment = pointers(variables);
+    const std::vector<char*> arguments = pointers(command);
+    environ = environment.data();  // The search takes PATH from here.
+    ::execvp(arguments[0], arguments.data());
+  }
+
+  const ProcessStart& start_;
+  int report_;
+};
+
+}  // namespace
+
+Result<pid_t> start_process(const ProcessStart& start) {
+  ORRERY_ASSERT(!start.command.empty(), "a job spec names a program");
+  const FileDescriptor input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  std::array<int, 2> ends{};
+  if (!input.valid() || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return environment_error(words_of({StartFailure::Step::kSetUp, errno}, start));
+  }
+  const FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
+  const pid_t keeper = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) NewProcess(start, writing.get()).run(keeper, input.get());
+  if (pid < 0) return environment_error(words_of({StartFailure::Step::kSetUp, errno}, start));
+  writing.reset();
+  StartFailure failure;
+  ssize_t got = 0;
+  do {
+    got = ::read(reading.get(), &failure, sizeof failure);
+  } while (got < 0 && errno == EINTR);
+  if (got == 0) return pid;  // Closed by the program's begin.
+  (void)::kill(pid, SIGKILL);
+  (void)::waitpid(pid, nullptr, 0);
+  return environment_error(words_of(failure, start));
+}
+
+Status adopt_orphans() {
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0) return {};
+  return environment_error(
+      fmt::format("cannot adopt orphans: {}", std::generic_category().message(errno)));
+}
+
+void kill_children() {
+  std::ifstream children(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  for (pid_t child = 0; children >> child;) (void)::kill(child, SIGKILL);
+}
+
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// node/rank_process.hpp - starts one process of a job, and ends what is left of a process tree.
+//
+// Used by the keeper, which has a single thread and may therefore fork. A process that is started
+// leads a session and a process group of its own, dies with whoever started it, gains no privilege
+// by executing anything, reads nothing and writes into the pipe it is given.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "node/launch_environment.hpp"
+
+namespace orrery {
+
+/// As whom processes run.
+struct ProcessUser {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::vector<std::uint32_t> groups;
+};
+
+struct ProcessStart {
+  std::vector<std::string> command;  ///< at least the program; searched in the environment's PATH
+  const Variables& environment;
+  std::string directory;
+  std::optional<ProcessUser> user;  ///< none: whoever the keeper is
+  int output = -1;                  ///< becomes standard output and standard error
+  int group = -1;                   ///< cgroup.procs, open for writing; -1: the keeper's own group
+};
+
+/// Starts it and waits until it runs its program. Errors: what failed, with the program's name.
+/// The limits on open files and locked memory are raised as far as allowed; no core is written.
+[[nodiscard]] Result<pid_t> start_process(const ProcessStart& start);
+
+/// From now on, descendants whose parent has ended become children of this process.
+[[nodiscard]] Status adopt_orphans();
+
+/// Sends SIGKILL to every child of this process; their children become its own as they end, so
+/// that doing it again whenever one has ended leaves nobody. Precondition: a single thread.
+void kill_children();
+
+}  // namespace orrery

@@ -1,0 +1,95 @@
+#include "node/rank_table.hpp"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <set>
+
+#include "node/exit_cause.hpp"
+#include "node/rank_process.hpp"
+
+namespace orrery {
+
+RankTable::RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
+                     std::unique_ptr<ControlGroup> group)
+    : loop_(loop), storage_(storage), files_(files), group_(std::move(group)) {}
+
+Status RankTable::start(const RankStart& start, const KeeperLaunch& launch) {
+  for (const auto& [pid, running] : running_) {
+    for (const RankSlot& slot : running.start.slots) {
+      const auto& wanted = start.slots;
+      if (std::find(wanted.begin(), wanted.end(), slot) != wanted.end()) return {};
+    }
+  }
+  auto log = RankLog::open({loop_, storage_, files_.log(start), launch.logs});
+  if (!log) return forward_error(log);
+  const ProcessStart process{.command = launch.facts.command,
+                             .environment = start.environment,
+                             .directory = launch.directory,
+                             .user = launch.user,
+                             .output = (*log)->writing_end(),
+                             .group = group_ ? group_->members() : -1};
+  const Result<pid_t> pid = start_process(process);
+  if (!pid) return tl::unexpected(pid.error());
+  (*log)->close_writing_end();
+  std::unique_ptr<RankLog>& kept = logs_[{start.slots.at(0).gang, start.rank}];
+  kept = *std::move(log);
+  running_.emplace(*pid, Running{start, kept.get()});
+  return {};
+}
+
+void RankTable::signal(ProcessSignal signal, const std::vector<RankSlot>& slots) {
+  const int number = signal == ProcessSignal::kTerm ? SIGTERM : SIGKILL;
+  bool all = true;
+  for (const auto& [pid, running] : running_) {
+    const auto& own = running.start.slots;
+    const bool meant = std::any_of(own.begin(), own.end(), [&](const RankSlot& slot) {
+      return std::find(slots.begin(), slots.end(), slot) != slots.end();
+    });
+    if (meant) (void)::kill(-pid, number);
+    all = all && meant;
+  }
+  if (group_ && all && number == SIGKILL) group_->kill();
+}
+
+void RankTable::note_end(pid_t pid, int status) {
+  const auto found = running_.find(pid);
+  if (found == running_.end()) return;
+  // Still unreaped, so its number names no other group.
+  (void)::kill(-pid, SIGKILL);
+  found->second.log->drain();
+  const Blame cause = exit_cause(status, found->second.log->tail());
+  for (const RankSlot& slot : found->second.start.slots) ended_.push_back({slot, status, cause});
+  running_.erase(found);
+}
+
+std::vector<ProcessExit> RankTable::reap() {
+  while (true) {
+    siginfo_t child{};
+    if (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0) break;  // no child is left
+    if (child.si_pid == 0) {
+      if (!running_.empty()) break;
+      if (group_) group_->kill();
+      kill_children();
+      return {};
+    }
+    note_end(child.si_pid, child.si_code == CLD_EXITED ? child.si_status : 128 + child.si_status);
+    (void)::waitpid(child.si_pid, nullptr, 0);
+  }
+  return std::exchange(ended_, {});
+}
+
+const RankLog* RankTable::log(std::uint32_t gang, std::uint32_t rank) const {
+  const auto found = logs_.find({gang, rank});
+  return found == logs_.end() ? nullptr : found->second.get();
+}
+
+std::vector<RankSlot> RankTable::slots_of(std::uint32_t rank) const {
+  for (const auto& [pid, running] : running_) {
+    if (running.start.rank == rank) return running.start.slots;
+  }
+  return {};
+}
+
+}  // namespace orrery

@@ -1,0 +1,430 @@
+// The keeper as an agent uses it: real processes, a real socket, and every way that either ends.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <sstream>
+
+#include "base/real_env.hpp"
+#include "node/keeper_launch.hpp"
+#include "node/keeper_wire.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr Duration kPatience = Duration::seconds(60);
+constexpr int kPatienceMs = 60'000;
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A process that may be anybody's, to see it end.
+class Witness {
+ public:
+  explicit Witness(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+  [[nodiscard]] bool alive() const { return fd_.valid() && wait(0) == 0; }
+  [[nodiscard]] bool ends() const { return !fd_.valid() || wait(kPatienceMs) == 1; }
+
+ private:
+  [[nodiscard]] int wait(int milliseconds) const {
+    pollfd poll{fd_.get(), POLLIN, 0};
+    return ::poll(&poll, 1, milliseconds);
+  }
+  FileDescriptor fd_;
+};
+
+/// One agent: what a keeper tells it.
+class Agent final : public ConnectionEvents {
+ public:
+  explicit Agent(RealEnv& real) : real_(real) {}
+
+  void connect(const KeeperFiles& files) {
+    connection_ = real_.env().transport.connect(files.socket(), *this).value();
+  }
+  template <class What>
+  void order(const What& what) {
+    send(AgentOrder{{{1, ++sequence_}, what}, {}});
+  }
+  void send(const KeeperInput& input) {
+    ASSERT_EQ(real_.env().transport.send(connection_, encode(input)), SendOutcome::kQueued);
+  }
+  void disconnect() { real_.env().transport.close(connection_); }
+
+  void on_frame(ConnectionId, std::string_view frame) override {
+    Result<KeeperOutput> said = decode_keeper_output(frame);
+    ASSERT_TRUE(said) << said.error().text();
+    if (auto* now = std::get_if<KeeperStatus>(&*said)) {
+      status = *now;
+      ++statuses;
+    } else {
+      tail = std::get<LogTail>(*said);
+    }
+  }
+  void on_close(ConnectionId, const Closed&) override { closed = true; }
+
+  std::optional<KeeperStatus> status;
+  std::optional<LogTail> tail;
+  int statuses = 0;
+  bool closed = false;
+
+ private:
+  RealEnv& real_;
+  ConnectionId connection_ = ConnectionId::kNone;
+  std::uint64_t sequence_ = 1;
+};
+
+class KeeperTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_keep_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    files_.directory = name;
+    auto made = RealEnv::create();
+    ASSERT_TRUE(made);
+    real_ = *std::move(made);
+    agent_ = std::make_unique<Agent>(*real_);
+  }
+  void TearDown() override {
+    // The end of the keeper is the end of all it holds.
+    if (keeper_ > 0) (void)finish(SIGTERM);
+    agent_.reset();
+    real_.reset();
+    std::filesystem::remove_all(files_.directory);
+  }
+
+  /// `script` is run by a shell as each of `ranks` ranks, told who it is as PyTorch is.
+  [[nodiscard]] KeeperLaunch launch(const std::string& script, std::uint32_t ranks = 1) const {
+    KeeperLaunch launch;
+    launch.stamp = {1, 1};
+    launch.ranks.token = {{JobId(3), 1}, 1};
+    RankShare share{.gang = 0, .devices = (std::uint64_t{1} << ranks) - 1, .ranks = {}};
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) share.ranks.push_back(rank);
+    launch.gangs = {{.gang = 0, .nodes = {{"127.0.0.1", share.ranks}}, .master_port = 29500}};
+    launch.ranks.shares = {share};
+    launch.ranks.grace = Duration::seconds(30);
+    launch.ranks.heard = RealClock().now_boot();
+    launch.facts.job = "j";
+    launch.facts.attempt = launch.ranks.token.id;
+    launch.facts.style = LaunchStyle::kTorch;
+    launch.facts.command = {"sh", "-c", script};
+    launch.work_steps = 10;
+    return launch;
+  }
+
+  /// Starts the program; true once it says that it is ready.
+  bool spawn() {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const std::string errors = files_.directory + "/errors";
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    ::posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), O_CREAT | O_WRONLY, 0600);
+    std::string program = ORRERY_KEEPER;
+    char* arguments[] = {program.data(), files_.directory.data(), nullptr};
+    EXPECT_EQ(::posix_spawn(&keeper_, program.c_str(), &actions, nullptr, arguments, environ), 0);
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    char word[6];
+    const ssize_t got = ::read(ends[0], word, sizeof word);
+    ::close(ends[0]);
+    return got == 6;
+  }
+  void start(const KeeperLaunch& launch) {
+    ASSERT_TRUE(write_keeper_launch(real_->env().storage, files_, launch));
+    ASSERT_TRUE(spawn()) << slurp(files_.directory + "/errors");
+    agent_->connect(files_);
+    agent_->order(AdoptKeeper{});
+  }
+  /// Exit status of the program, after `signal` if it is one.
+  int finish(int signal = 0) {
+    if (signal != 0) (void)::kill(keeper_, signal);
+    int status = 0;
+    EXPECT_EQ(::waitpid(keeper_, &status, 0), keeper_);
+    keeper_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  void release() {
+    agent_->order(ReleaseKeeper{});
+    EXPECT_EQ(finish(), 0);
+  }
+
+  void await(const std::function<bool()>& condition) {
+    bool late = false;
+    const TimerId timer = real_->env().timers.call_after(kPatience, [&] { late = true; });
+    real_->run_until([&] { return late || condition(); });
+    real_->env().timers.cancel(timer);
+    ASSERT_FALSE(late) << "in stage "
+                       << (agent_->status ? static_cast<int>(agent_->status->report.stage) : -1);
+  }
+  void await_stage(RankStage stage) {
+    await([&] { return agent_->status && agent_->status->report.stage == stage; });
+  }
+  void await_step(std::uint64_t step) {
+    await([&] { return agent_->status && agent_->status->progress.step == step; });
+  }
+  /// All that a rank has written.
+  std::string output(std::uint32_t rank = 0) {
+    agent_->tail.reset();
+    agent_->send(LogQuestion{.gang = 0, .rank = rank});
+    await([&] { return agent_->tail.has_value(); });
+    EXPECT_TRUE(agent_->tail && agent_->tail->found);
+    return agent_->tail ? agent_->tail->part.bytes : "";
+  }
+  /// The numbers that rank 0 has written before it said step 1: processes.
+  std::vector<pid_t> processes() {
+    await_step(1);
+    std::istringstream text(output());
+    std::vector<pid_t> pids;
+    for (pid_t pid = 0; text >> pid;) pids.push_back(pid);
+    return pids;
+  }
+  [[nodiscard]] const AttemptReport& report() const { return agent_->status->report; }
+
+  KeeperFiles files_;
+  std::unique_ptr<RealEnv> real_;
+  std::unique_ptr<Agent> agent_;
+  pid_t keeper_ = 0;
+};
+
+const std::string kSaysStep1 = "echo '{\"step\":1}' >$ORRERY_PROGRESS; ";
+/// Says its own number and that of a daemon that nobody waits for.
+const std::string kWithDaemon = "echo $$; (setsid sleep 1000 & echo $!); " + kSaysStep1;
+
+TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
+  start(
+      launch("echo hello $RANK of $WORLD_SIZE; grep NoNewPrivs /proc/self/status; "
+             "echo bad >$ORRERY_PROGRESS; "
+             "echo '{\"step\":5,\"loss\":1.5,\"checkpoint\":\"c\"}' >$ORRERY_PROGRESS",
+             2));
+  await_stage(RankStage::kGone);
+  ASSERT_TRUE(report().end);
+  EXPECT_EQ(report().end->kind, ExitKind::kDone) << report().end->blame.evidence;
+  EXPECT_EQ(report().up_epoch, 1u);
+  EXPECT_EQ(report().progress.done, 0.5);
+  EXPECT_EQ(agent_->status->progress.loss, 1.5);
+  EXPECT_EQ(agent_->status->progress.bad_lines, 2u);
+  EXPECT_EQ(output(1), "hello 1 of 2\nNoNewPrivs:\t1\n");
+  EXPECT_EQ(slurp(files_.logs() + "/gang-0-rank-0.log"), "hello 0 of 2\nNoNewPrivs:\t1\n");
+  release();
+}
+
+TEST_F(KeeperTest, OneRankThatFailsEndsTheOthersAndIsNamed) {
+  start(launch("[ $RANK = 1 ] && exit 3; exec sleep 1000", 3));
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kProgram);
+  EXPECT_EQ(report().end->blame.evidence, "exit status 3 of rank 1");
+}
+
+TEST_F(KeeperTest, AFullDiskIsNoFaultOfTheProgram) {
+  start(launch("echo 'save: No space left on device' >&2; exit 1"));
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kInfra);
+  EXPECT_EQ(report().end->blame.layer, FaultLayer::kStorage);
+  EXPECT_EQ(report().end->blame.evidence, "exit status 1 of rank 0: save: No space left on device");
+}
+
+TEST_F(KeeperTest, AProgramThatIsNotThereIsNamed) {
+  KeeperLaunch missing = launch("");
+  missing.facts.command = {"no-such-program"};
+  start(missing);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kProgram);
+  EXPECT_EQ(report().end->blame.evidence,
+            "exit status 127 of rank 0: cannot run no-such-program: No such file or directory");
+}
+
+TEST_F(KeeperTest, WhoIgnoresSigtermIsKilledAfterTheGrace) {
+  start(launch("trap '' TERM; " + kSaysStep1 + "while :; do sleep 1000; done"));
+  await_step(1);
+  agent_->order(EndRanks{report().token, Duration::milliseconds(50)});
+  await_stage(RankStage::kGone);
+  EXPECT_FALSE(report().end);
+}
+
+TEST_F(KeeperTest, WhoEndsAtSigtermMayFinishFirst) {
+  start(launch("trap 'echo saved; exit 0' TERM; " + kSaysStep1 + "sleep 1000 & wait"));
+  await_step(1);
+  agent_->order(EndRanks{report().token, Duration::seconds(1000)});
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(output(), "saved\n");
+}
+
+TEST_F(KeeperTest, AgentsComeAndGoAndTheRanksDoNotNotice) {
+  start(launch(kWithDaemon + "exec sleep 1000"));
+  const std::vector<pid_t> before = processes();
+  agent_->disconnect();
+  Agent second(*real_);
+  second.connect(files_);
+  second.order(AdoptKeeper{});
+  await([&] { return second.status.has_value(); });
+  EXPECT_EQ(second.status->report.stage, RankStage::kRunning);
+  EXPECT_EQ(second.status->progress.step, 1u);
+  // A third one while the second is still there, as one that was stopped and is replaced.
+  agent_->status.reset();
+  agent_->connect(files_);
+  agent_->order(AdoptKeeper{});
+  await([&] { return second.closed && agent_->status; });
+  EXPECT_EQ(processes(), before);
+  EXPECT_TRUE(Witness(before.at(0)).alive());
+}
+
+TEST_F(KeeperTest, AKilledKeeperTakesItsRanksAndTheirDaemonsWithIt) {
+  start(launch(kWithDaemon + "exec sleep 1000"));
+  const std::vector<pid_t> pids = processes();
+  ASSERT_EQ(pids.size(), 2u);
+  const Witness rank(pids[0]);
+  const Witness daemon(pids[1]);
+  ASSERT_TRUE(rank.alive() && daemon.alive());
+  // The program has started one process, the keeper; what it starts are the ranks.
+  pid_t keeper = 0;
+  std::istringstream(slurp(fmt::format("/proc/{0}/task/{0}/children", keeper_))) >> keeper;
+  ASSERT_GT(keeper, 0);
+  ASSERT_EQ(::kill(keeper, SIGKILL), 0);
+  EXPECT_EQ(finish(), 128 + SIGKILL);
+  EXPECT_FALSE(rank.alive() || daemon.alive()) << "the program ends after all it has started";
+}
+
+TEST_F(KeeperTest, AKilledGuardTakesThemWithItToo) {
+  start(launch(kWithDaemon + "exec sleep 1000"));
+  const std::vector<pid_t> pids = processes();
+  ASSERT_EQ(pids.size(), 2u);
+  const Witness rank(pids[0]);
+  const Witness daemon(pids[1]);
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  EXPECT_TRUE(rank.ends());
+  EXPECT_TRUE(daemon.ends());
+  // The keeper itself is nobody's child here; it has the lock until its end.
+  const FileDescriptor lock(::open(files_.lock().c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_EQ(::flock(lock.get(), LOCK_EX), 0);
+}
+
+TEST_F(KeeperTest, ADaemonThatARankLeavesIsGoneBeforeTheAttemptIs) {
+  start(launch("sleep 1000 & " + kWithDaemon));
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kDone);
+  std::istringstream text(output());
+  for (pid_t pid = 0; text >> pid;) EXPECT_FALSE(Witness(pid).alive()) << pid;
+}
+
+TEST_F(KeeperTest, ARankGoesOnInANewerEpochThatAnotherOneJoins) {
+  // Each says as its step how many there were when it began.
+  const std::string script =
+      "echo rank $RANK of $WORLD_SIZE; echo '{\"step\":'$WORLD_SIZE'}' >$ORRERY_PROGRESS; "
+      "until grep -q '\"epoch\":2' ${ORRERY_PROGRESS%/*}/membership; do sleep 0.01; done; "
+      "echo '{\"epoch\":2,\"rank\":0}' >$ORRERY_PROGRESS; exec sleep 1000";
+  const KeeperLaunch one = launch(script);
+  start(one);
+  await_step(1);
+  EXPECT_EQ(report().up_epoch, 1u);
+  KeeperLaunch two = launch(script, 2);
+  two.ranks.token.epoch = 2;
+  agent_->send(AgentOrder{{{1, 100}, two.ranks}, two.gangs});
+  await([&] { return report().up_epoch == 2u && agent_->status->progress.step == 2; });
+  EXPECT_EQ(report().stage, RankStage::kRunning);
+  EXPECT_EQ(output(0), "rank 0 of 1\n");
+  EXPECT_EQ(output(1), "rank 1 of 2\n");
+}
+
+TEST_F(KeeperTest, LogsAreRotatedAndTheTailIsKept) {
+  KeeperLaunch talking = launch("seq 1 1000");
+  talking.logs = {.file_bytes = 1000, .files = 3};
+  start(talking);
+  await_stage(RankStage::kGone);
+  const std::string all = output();
+  EXPECT_EQ(all.size(), 3893u);
+  const std::string log = files_.logs() + "/gang-0-rank-0.log";
+  EXPECT_EQ(slurp(log + ".2") + slurp(log + ".1") + slurp(log), all.substr(1000));
+  EXPECT_FALSE(std::filesystem::exists(log + ".3"));
+  agent_->tail.reset();
+  agent_->send(LogQuestion{.from = 3888});
+  await([&] { return agent_->tail.has_value(); });
+  EXPECT_EQ(agent_->tail->part.bytes, "1000\n");
+}
+
+TEST_F(KeeperTest, EndsTheRanksByItselfWhenNoControllerIsHeard) {
+  const std::string alive = files_.directory + "/alive";
+  ASSERT_EQ(::mkfifo(alive.c_str(), 0600), 0);
+  KeeperLaunch leased = launch("exec sleep 1000 >" + alive);
+  leased.ranks.lease = {Lease::Kind::kBinding, Duration::milliseconds(500)};
+  ASSERT_TRUE(write_keeper_launch(real_->env().storage, files_, leased));
+  ASSERT_TRUE(spawn());
+  // Held open by the rank alone: the end of the file is the rank's.
+  const FileDescriptor held(::open(alive.c_str(), O_RDONLY | O_CLOEXEC));
+  char byte = 0;
+  EXPECT_EQ(::read(held.get(), &byte, 1), 0);
+  agent_->connect(files_);
+  agent_->order(AdoptKeeper{});
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kInfra);
+  EXPECT_EQ(report().end->blame.layer, FaultLayer::kController);
+  release();
+}
+
+TEST_F(KeeperTest, ARenewedLeaseHolds) {
+  KeeperLaunch leased = launch("exec sleep 1000");
+  leased.ranks.lease = {Lease::Kind::kBinding, Duration::seconds(1000)};
+  leased.ranks.heard = RealClock().now_boot() - Duration::seconds(899);
+  start(leased);
+  agent_->order(RenewLease{leased.ranks.token.id, RealClock().now_boot()});
+  await_stage(RankStage::kRunning);
+  EXPECT_FALSE(report().end);
+}
+
+TEST_F(KeeperTest, IsEndedBySigtermWithAllItHolds) {
+  start(launch("trap '' TERM; " + kWithDaemon + "while :; do sleep 1000; done", 2));
+  const std::vector<pid_t> pids = processes();
+  EXPECT_EQ(finish(SIGTERM), 0);
+  for (const pid_t pid : pids) EXPECT_FALSE(Witness(pid).alive());
+}
+
+TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
+  EXPECT_FALSE(spawn());
+  EXPECT_EQ(finish(), 1);
+  EXPECT_NE(slurp(files_.directory + "/errors").find(files_.launch()), std::string::npos);
+  std::ofstream(files_.launch()) << "orrery-launch-1\ntorn";
+  EXPECT_FALSE(spawn());
+  EXPECT_EQ(finish(), 1);
+  EXPECT_EQ(slurp(files_.directory + "/errors"),
+            "orrery-keeper: " + files_.launch() + ": torn or changed: its checksum is another\n");
+}
+
+TEST_F(KeeperTest, IsTheOnlyOneOfItsDirectory) {
+  start(launch("exec sleep 1000"));
+  await_stage(RankStage::kRunning);
+  const pid_t first = keeper_;
+  EXPECT_FALSE(spawn());
+  EXPECT_EQ(finish(), 1);
+  EXPECT_NE(slurp(files_.directory + "/errors").find("another keeper holds it"), std::string::npos);
+  keeper_ = first;
+}
+
+TEST_F(KeeperTest, RunsAsTheUserOfTheJob) {
+  if (::geteuid() != 0) GTEST_SKIP() << "NOT RUN HERE: only root can become somebody else";
+  std::filesystem::permissions(files_.directory, std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add);
+  KeeperLaunch other = launch("id -u; id -G; " + kSaysStep1 + "touch mine");
+  other.user = ProcessUser{65534, 65533, {65532}};
+  start(other);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(output(), "65534\n65533 65532\n");
+  EXPECT_EQ(report().end->kind, ExitKind::kDone) << report().end->blame.evidence;
+  EXPECT_EQ(agent_->status->progress.step, 1u);
+}
+
+}  // namespace
+}  // namespace orrery
