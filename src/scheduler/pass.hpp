@@ -190,6 +190,8 @@ class Pass {
   std::uint64_t usage_changes_ = 0;
   /// By tenant and rank: nobody may yield to them, as of so many changes of usage.
   std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> nobody_yields_;
+  /// Likewise: nobody has more than his least for them.
+  std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> no_surplus_;
   std::uint32_t preemptions_ = 0;  ///< tried in vain
   bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
   bool lacks_room_ = false;        ///< it was refused for want of room alone

@@ -77,11 +77,18 @@ bool Pass::take_surplus(const WaitingJob& job, const Refusal& refusal) {
   const bool helps =
       policy_.choice == OptionChoice::kCheapest && refusal.kind == RejectionKind::kBusy;
   if (!helps || preemptions_ >= kVainPreemptions) return false;
+  const std::pair<TenantId, std::int32_t> asks(job.request->tenant, rank_of(*job.request));
+  const auto known = no_surplus_.find(asks);
+  if (known != no_surplus_.end() && known->second == usage_changes_) return false;
   const bool made_room = preempt(
       job, [&](std::uint32_t i) { return has_surplus_for(job, s_.running[i]); },
       [&](std::uint32_t i) { return lost_device_milliseconds(i); },
       [&](const PreemptionPlan& plan) { return would_stop(plan); });
-  if (!yielding_.empty()) hold_until(s_.now);
+  if (yielding_.empty()) {
+    no_surplus_[asks] = usage_changes_;
+  } else {
+    hold_until(s_.now);
+  }
   return made_room;
 }
 

@@ -208,7 +208,7 @@ class JsonCodec {
   }
   template <class... T>
   Json of(std::type_identity<std::variant<T...>>, const std::variant<T...>& it) {
-    return std::visit([this](const auto& each) { return value(each); }, it);
+    return std::visit([this](const auto& each) -> Json { return this->value(each); }, it);
   }
   template <class Range>
   Json list(const Range& range) {
