@@ -35,8 +35,8 @@ void code(Codec& codec, S& value) {
 
 template <class Codec, SameStruct<RankShare> S>
 void code(Codec& codec, S& value) {
-  auto& [gang, devices, ranks, clock] = value;
-  codec(gang, devices, ranks, clock);
+  auto& [gang, devices, ranks, clock, share] = value;
+  codec(gang, devices, ranks, clock, share);
 }
 
 template <class Codec, SameStruct<Lease> S>
@@ -89,8 +89,8 @@ void code(Codec& codec, S& value) {
 
 template <class Codec, SameStruct<AttemptReport> S>
 void code(Codec& codec, S& value) {
-  auto& [token, stage, up_epoch, end, progress, applied] = value;
-  codec(token, stage, up_epoch, end, progress, applied);
+  auto& [token, stage, up_epoch, shed_epoch, clocks, end, progress, applied] = value;
+  codec(token, stage, up_epoch, shed_epoch, clocks, end, progress, applied);
 }
 
 template <class Codec, SameStruct<GangNode> S>

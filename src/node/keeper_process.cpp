@@ -252,7 +252,12 @@ void KeeperProcess::start_share(const StartProcesses& start, const RankShare& sh
   const GangLayout& layout = layout_of(share.gang, launch_.gangs);
   if (launch_.facts.style == LaunchStyle::kMpi) write_mpi_files(layout);
   for (const RankStart& each : rank_starts(launch_.facts, layout, share)) {
-    const Status started = ranks_->start(each, launch_);
+    const bool fresh = std::any_of(each.slots.begin(), each.slots.end(), [&](const RankSlot& slot) {
+      return std::binary_search(start.fresh.begin(), start.fresh.end(), slot);
+    });
+    const bool runs = ranks_->runs(each);
+    if (!fresh && !runs) continue;  // its exit is on its way
+    const Status started = runs ? Status() : ranks_->start(each, launch_);
     for (const RankSlot& slot : each.slots) {
       // What its program does after its begin is its own affair, so it is up.
       if (started) {

@@ -15,13 +15,16 @@ RankTable::RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
                      std::unique_ptr<ControlGroup> group)
     : loop_(loop), storage_(storage), files_(files), group_(std::move(group)) {}
 
+bool RankTable::runs(const RankStart& start) const {
+  return std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
+    const auto& own = each.second.start.slots;
+    return std::any_of(own.begin(), own.end(), [&](const RankSlot& slot) {
+      return std::find(start.slots.begin(), start.slots.end(), slot) != start.slots.end();
+    });
+  });
+}
+
 Status RankTable::start(const RankStart& start, const KeeperLaunch& launch) {
-  for (const auto& [pid, running] : running_) {
-    for (const RankSlot& slot : running.start.slots) {
-      const auto& wanted = start.slots;
-      if (std::find(wanted.begin(), wanted.end(), slot) != wanted.end()) return {};
-    }
-  }
   auto log = RankLog::open({loop_, storage_, files_.log(start), launch.logs});
   if (!log) return forward_error(log);
   const ProcessStart process{.command = launch.facts.command,

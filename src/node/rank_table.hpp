@@ -25,8 +25,9 @@ class RankTable {
   RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
             std::unique_ptr<ControlGroup> group);
 
-  /// Starts a process, unless one of its slots has one; that one goes on. Errors: the log or the
-  /// program.
+  /// Whether one of its slots has a process.
+  [[nodiscard]] bool runs(const RankStart& start) const;
+  /// Precondition: none of its slots has a process. Errors: the log or the program.
   [[nodiscard]] Status start(const RankStart& start, const KeeperLaunch& launch);
   /// To the processes of these slots and all they have started in their process groups.
   void signal(ProcessSignal signal, const std::vector<RankSlot>& slots);
