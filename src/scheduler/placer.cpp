@@ -340,19 +340,19 @@ bool Placer::take_nodes(const Place& place, std::uint32_t units, Allocation& out
 bool Placer::take_from(PlaceId id, std::uint32_t units, Allocation& out) {
   const Place& place = (*tree_)[id];
   if (place.children == 0) return take_nodes(place, units, out);
-  struct Room {
+  struct PlaceRoom {
     PlaceId id;
     std::uint32_t units;
     std::uint32_t free;
   };
-  std::vector<Room> rooms;
+  std::vector<PlaceRoom> rooms;
   for (const Place& child : tree_->children(place)) {
     const std::uint32_t room = units_in(tree_->id_of(child));
     if (room > 0) rooms.push_back({tree_->id_of(child), room, free_in(child)});
   }
   const bool best = job_.options->fit == NodeFit::kBest;
   if (best) {
-    std::stable_sort(rooms.begin(), rooms.end(), [](const Room& a, const Room& b) {
+    std::stable_sort(rooms.begin(), rooms.end(), [](const PlaceRoom& a, const PlaceRoom& b) {
       return a.units != b.units ? a.units > b.units : a.free < b.free;
     });
   }
