@@ -92,12 +92,13 @@ Placer::Placer(const PlaceTree& tree)
   // Levels by the size of their largest place, so that a leaf over eight racks is wider than a
   // rack.
   std::vector<std::pair<std::uint32_t, std::uint8_t>> sizes;
-  for (std::uint8_t level = 0; level < rank_.size(); ++level) {
+  sizes.reserve(rank_.size());
+  for (std::size_t level = 0; level < rank_.size(); ++level) {
     std::uint32_t size = 0;
     for (const Place& place : tree.places()) {
       if (place.is(static_cast<TopologyLevel>(level))) size = std::max(size, place.nodes.count);
     }
-    sizes.emplace_back(size, level);
+    sizes.emplace_back(size, static_cast<std::uint8_t>(level));
   }
   std::sort(sizes.begin(), sizes.end());
   for (std::size_t i = 0; i < sizes.size(); ++i) {
