@@ -29,7 +29,7 @@ struct StartFailure {
 };
 
 std::string words_of(const StartFailure& failure, const ProcessStart& start) {
-  const std::string why = std::generic_category().message(failure.code);
+  std::string why = std::generic_category().message(failure.code);
   switch (failure.step) {
     case StartFailure::Step::kSetUp:
       return fmt::format("cannot set up {}: {}", start.command[0], why);
@@ -115,7 +115,9 @@ class NewProcess {
   void execute() const {
     std::vector<std::string> variables;
     variables.reserve(start_.environment.size());
-    for (const auto& [name, value] : start_.environment) variables.push_back(name + "=" + value);
+    for (const auto& [name, value] : start_.environment) {
+      variables.push_back(fmt::format("{}={}", name, value));
+    }
     std::vector<std::string> command = start_.command;
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
