@@ -120,10 +120,12 @@ class Pass {
     std::int64_t worth = 0;
   };
   [[nodiscard]] Rest rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const;
-  /// The largest of its sizes below what it has that fits.
-  [[nodiscard]] std::optional<Found> smaller_of(const RunningJob& job, const FleetView& view) const;
+  /// The largest of its sizes below what it has that fits beside `kept`.
+  [[nodiscard]] std::optional<Found> smaller_of(const RunningJob& job,
+                                                std::span<const PlacedGang> kept) const;
   /// What it goes on with; nothing when it has to stop.
-  std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of, FleetOverlay& after);
+  std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of,
+                                   std::span<const PlacedGang> kept);
   void keep(const Reservation& slot);
   void keep_from_others(const PlacedGang& gang);
 

@@ -6,6 +6,18 @@
 #include "scheduler/run_time.hpp"
 
 namespace orrery {
+namespace {
+
+/// Whatever of its place is free looks taken.
+void hide(FleetOverlay& fleet, const PlacedGang& gang) {
+  for (const NodeDevices& at : gang.allocation.ranks) {
+    NodeState state = fleet.view().node(at.node);
+    state.free_mask &= ~at.devices;
+    fleet.set_node(at.node, state);
+  }
+}
+
+}  // namespace
 
 bool Pass::makes_reservations() const {
   switch (policy_.blocked) {
@@ -56,8 +68,14 @@ void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
   result_.reservations.push_back(std::move(kept));
 }
 
-std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job, const FleetView& view) const {
+// On its own devices and what is free: what other victims hold is theirs until they have left.
+std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
+                                            std::span<const PlacedGang> kept) const {
   if (job.gangs.size() != 1) return std::nullopt;
+  FleetOverlay mine(m_.now_->view());
+  give_back(mine, std::span<const PlacedGang>(job.gangs));
+  for (const PlacedGang& gang : kept) hide(mine, gang);
+  const FleetView view = mine.view();
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
   const GangRequest& has = role.options[old.option].gang;
@@ -75,14 +93,13 @@ std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job, const FleetVi
 
 // A victim that can go on with less does so at once, on what is left of its devices or elsewhere.
 std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of,
-                                       FleetOverlay& after) {
+                                       std::span<const PlacedGang> kept) {
   leave_power(job);
-  std::optional<Found> found = smaller_of(job, after.view());
+  std::optional<Found> found = smaller_of(job, kept);
   if (!found) {
     for (std::size_t i = 0; i < job.gangs.size(); ++i) enter_power(job.gangs[i], job.terms[i]);
     return std::nullopt;
   }
-  take(after, std::span<const PlacedGang>(found->gangs));
   PlacedGang smaller = found->gangs.front();
   enter_power(smaller, found->terms.front());
   const GangRequest& gang = job.request->roles[smaller.role].options[smaller.option].gang;
@@ -107,11 +124,7 @@ void Pass::keep(const Reservation& slot) {
 // Whatever of it is free now is nobody else's in this pass.
 void Pass::keep_from_others(const PlacedGang& gang) {
   hidden_ = true;
-  for (const NodeDevices& at : gang.allocation.ranks) {
-    NodeState state = m_.now_->view().node(at.node);
-    state.free_mask &= ~at.devices;
-    m_.now_->set_node(at.node, state);
-  }
+  hide(*m_.now_, gang);
 }
 
 }  // namespace orrery

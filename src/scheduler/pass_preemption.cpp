@@ -111,16 +111,11 @@ bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) {
 }
 
 std::optional<std::uint32_t> Pass::would_stop(const PreemptionPlan& plan) const {
-  FleetOverlay after(m_.now_->view());
+  std::vector<PlacedGang> kept = plan.gangs;
   for (const Yield& one : plan.yields) {
-    give_back(after, std::span<const PlacedGang>(s_.running[yielding_[one.victim]].gangs));
-  }
-  take(after, std::span<const PlacedGang>(plan.gangs));
-  for (const Yield& one : plan.yields) {
-    const std::optional<Found> smaller =
-        smaller_of(s_.running[yielding_[one.victim]], after.view());
+    const std::optional<Found> smaller = smaller_of(s_.running[yielding_[one.victim]], kept);
     if (!smaller) return one.victim;
-    take(after, std::span<const PlacedGang>(smaller->gangs));
+    kept.push_back(smaller->gangs.front());
   }
   return std::nullopt;
 }
@@ -208,16 +203,11 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
   for (const UsageChange& change : changes_of(job, plan)) apply(change);
   Reservation slot{job.id, s_.now, std::move(plan.gangs)};
   keep(slot);
-  FleetOverlay after(m_.now_->view());
-  for (const Yield& one : plan.yields) {
-    give_back(after, std::span<const PlacedGang>(s_.running[yielding_[one.victim]].gangs));
-  }
-  take(after, std::span<const PlacedGang>(slot.gangs));
-  std::vector<PlacedGang> kept;
+  std::vector<PlacedGang> kept = slot.gangs;
   for (const Yield& one : plan.yields) {
     const std::uint32_t i = yielding_[one.victim];
     stopped_[i] = 1;
-    if (std::optional<PlacedGang> smaller = shrink(s_.running[i], job.id, after)) {
+    if (std::optional<PlacedGang> smaller = shrink(s_.running[i], job.id, kept)) {
       kept.push_back(*std::move(smaller));
       continue;
     }
@@ -225,8 +215,7 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
     slot.lost_device_seconds += lost;
     result_.decisions.emplace_back(PreemptJob{s_.running[i].id, job.id, lost});
   }
-  m_.reserved_->cover(kept);
-  kept.insert(kept.end(), slot.gangs.begin(), slot.gangs.end());
+  m_.reserved_->cover(std::span<const PlacedGang>(kept).subspan(slot.gangs.size()));
   for (const PlacedGang& gang : kept) keep_from_others(gang);
   if (timeline_open_) m_.timeline_.reserve({s_.now, slot.gangs}, Duration::max());
   result_.reservations.push_back(std::move(slot));
