@@ -134,7 +134,7 @@ void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& as
       "leave out rows that cannot be read, and count them");
   verb.add_flag_callback(
       "--map", [asked] { asked->map = SimulateOptions::Flag::kYes; },
-      "give jobs a model, a kind and a range of sizes by the committed mapping");
+      "give jobs a model, a kind, a range of sizes and speeds by type by the committed mapping");
 }
 
 /// Who decides, what goes wrong, and what comes of it.

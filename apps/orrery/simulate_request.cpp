@@ -331,10 +331,12 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
     options.speed = [&fleet, &recorded](std::string_view model, FleetTypeId type) {
       return type_speed(model_class(model), fleet.accelerator(type), recorded);
     };
-    notes_.push_back(
-        fmt::format("run times are taken as those on {}; other types are as fast on a "
-                    "job's model as the mapping says",
-                    recorded.id));
+    if (fleet.type_count() > 1) {
+      notes_.push_back(
+          fmt::format("run times are taken as those on {}; how fast other types are on "
+                      "a job's model is an assumption of the mapping",
+                      recorded.id));
+    }
   }
   if (throughputs_) {
     options.throughput = [this](std::string_view type, const TraceJob& job) {

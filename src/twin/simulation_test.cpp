@@ -94,6 +94,41 @@ TEST_F(SimulationTest, WhatRunsAtTheEndCountsUntilThen) {
   EXPECT_DOUBLE_EQ(summary_.utilization, 1);
 }
 
+// Of a mapped trace: what runs an hour on the type it was recorded on is done sooner on a faster
+// one, is asked about that first, and never on CPUs; on twice its accelerators it takes half as
+// long.
+TEST_F(SimulationTest, RunTimesAreThoseOnTheRecordedTypeAndNumber) {
+  const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(
+      std::string(kTwoNodes) + "        - {type: dgx-a100-80g, count: 1}\n", "two.yaml"));
+  ASSERT_TRUE(spec) << spec.error().text();
+  cluster_ = *VirtualCluster::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
+  const Topology& fleet = cluster_->topology();
+  add(0, 3600, 8);
+  trace_.jobs[0].model = "gpt2";
+  add(0, 3600, 4);
+  trace_.jobs[1].model = "gpt2";
+  trace_.jobs[1].accelerators_min = 2;
+  trace_.jobs[1].accelerators_max = 8;
+  TraceJobOptions options;
+  options.speed = [&](std::string_view, FleetTypeId type) {
+    return type == *fleet.find_type("h100") ? 2.0 : 1.0;
+  };
+  const auto jobs = trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options);
+  ASSERT_TRUE(jobs) << jobs.error().text();
+  const RoleRequest& rigid = jobs->jobs[0].submission.request.roles[0];
+  ASSERT_EQ(rigid.options.size(), 2U);
+  EXPECT_EQ(rigid.options[0].gang.type, *fleet.find_type("h100"));
+  EXPECT_DOUBLE_EQ(rigid.options[0].speed / rigid.options[1].speed, 2);
+  EXPECT_EQ(jobs->jobs[0].truth.work, Duration::hours(1));
+  EXPECT_EQ(jobs->jobs[1].truth.work, Duration::minutes(30));
+  const ControlSetup setup = cluster_->setup(*policy_named("capacity"), Instant());
+  Simulation simulation({setup, {options.rules, {}, setup.plans}, jobs->jobs, {}});
+  simulation.run();
+  const std::vector<JobOutcome> played = simulation.outcomes();
+  EXPECT_NEAR((played[0].end - played[0].start).count_seconds(), 1800, 10);
+  EXPECT_NEAR((played[1].end - played[1].start).count_seconds(), 900, 10);
+}
+
 TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
   add(0, 100, 16);
   add(10, 20, 8);

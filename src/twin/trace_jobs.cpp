@@ -56,7 +56,8 @@ class Maker {
   std::map<std::string, Result<JobRequest>> known_;
 };
 
-// The fastest first where the trace names none, which is the order in which they are asked.
+// The fastest first where the trace names none, which is the order in which they are asked; CPUs,
+// whose speed on a model says nothing of a job that was recorded on accelerators, are not asked.
 std::vector<TypeSpeed> Maker::types_of(const TraceJob& job) const {
   const Topology& topology = context_.fleet.topology();
   std::vector<TypeSpeed> types;
@@ -76,8 +77,10 @@ std::vector<TypeSpeed> Maker::types_of(const TraceJob& job) const {
     return types;
   }
   for (std::uint32_t i = 0; i < topology.type_count(); ++i) {
+    const Accelerator& accelerator = topology.accelerator(FleetTypeId(i));
+    if (accelerator.kind == AcceleratorKind::kCpu) continue;
     const double speed = options_.speed(job.model, FleetTypeId(i));
-    if (speed > 0) types.push_back({topology.accelerator(FleetTypeId(i)).id, speed, {}});
+    if (speed > 0) types.push_back({accelerator.id, speed, {}});
   }
   std::stable_sort(types.begin(), types.end(),
                    [](const TypeSpeed& a, const TypeSpeed& b) { return a.speed > b.speed; });
