@@ -52,9 +52,14 @@ int main(int count, char** arguments) {
     fmt::print("orrery-keeper {}\n", ORRERY_VERSION);
     return 0;
   }
-  if (count != 2 || arguments[1][0] == '-') {
-    fmt::print(stderr, "usage: orrery-keeper DIRECTORY\n");
-    return 2;
+  const bool help = count == 2 && (std::strcmp(arguments[1], "--help") == 0 ||
+                                   std::strcmp(arguments[1], "-h") == 0);
+  if (help || count != 2 || arguments[1][0] == '-') {
+    fmt::print(help ? stdout : stderr,
+               "usage: orrery-keeper DIRECTORY\n\n"
+               "Holds the ranks of one attempt of a job on this node. Agents start it, with the\n"
+               "attempt's launch file in DIRECTORY; it is not meant to be started by hand.\n");
+    return help ? 0 : 2;
   }
   return orrery::run({arguments[1]});
 }
