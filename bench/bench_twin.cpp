@@ -43,13 +43,13 @@ class Bench {
 
   [[nodiscard]] const Catalog& catalog() const { return catalog_; }
 
-  std::unique_ptr<VirtualCluster> cluster(std::vector<AcceleratorCount> accelerators) {
+  std::unique_ptr<ClusterFacts> cluster(std::vector<AcceleratorCount> accelerators) {
     const AcceleratorFleet fleet =
         or_stop(fleet_of_accelerators(catalog_, {std::move(accelerators), std::nullopt}));
     return cluster_of(fleet.spec);
   }
-  std::unique_ptr<VirtualCluster> cluster_of(const FleetSpec& fleet) {
-    return or_stop(VirtualCluster::make({catalog_, calibration_, models_}, fleet, nullptr));
+  std::unique_ptr<ClusterFacts> cluster_of(const FleetSpec& fleet) {
+    return or_stop(ClusterFacts::make({catalog_, calibration_, models_}, fleet, nullptr));
   }
 
  private:
@@ -71,7 +71,7 @@ struct Terms {
   std::uint32_t spares = 0;
 };
 
-Timed play(VirtualCluster& cluster, const Trace& trace, TraceJobOptions options,
+Timed play(ClusterFacts& cluster, const Trace& trace, TraceJobOptions options,
            const Terms& terms) {
   options.rules = or_stop(replay_rules(terms.rules));
   const TraceJobs jobs =

@@ -117,7 +117,7 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     if (!tenants) return forward_error(tenants);
     tenants_ = *std::move(tenants);
   }
-  Result<std::unique_ptr<VirtualCluster>> cluster = VirtualCluster::make(
+  Result<std::unique_ptr<ClusterFacts>> cluster = ClusterFacts::make(
       {*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);

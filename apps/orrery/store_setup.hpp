@@ -8,7 +8,7 @@
 
 #include "apps/orrery/context.hpp"
 #include "store/setup_texts.hpp"
-#include "twin/virtual_cluster.hpp"
+#include "control/cluster_facts.hpp"
 
 namespace orrery {
 
@@ -32,7 +32,7 @@ class StoredSetup {
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<VirtualCluster> cluster_;
+  std::unique_ptr<ClusterFacts> cluster_;
   ControlSetup control_;
 };
 

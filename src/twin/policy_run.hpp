@@ -12,12 +12,12 @@
 #include "hardware/failure_spec.hpp"
 #include "twin/report_data.hpp"
 #include "twin/simulation.hpp"
-#include "twin/virtual_cluster.hpp"
+#include "control/cluster_facts.hpp"
 
 namespace orrery {
 
 struct PolicyRunInputs {
-  VirtualCluster& cluster;
+  ClusterFacts& cluster;
   const TraceJobs& jobs;
   std::string label;  ///< of the policy, as it was asked for
   Policy policy;

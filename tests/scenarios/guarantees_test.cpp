@@ -8,7 +8,7 @@
 #include "scheduler/tenants_spec.hpp"
 #include "tests/scenarios/scenario_checks.hpp"
 #include "twin/simulation.hpp"
-#include "twin/virtual_cluster.hpp"
+#include "control/cluster_facts.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
@@ -46,12 +46,12 @@ class Guarantees : public testing::TestWithParam<const char*> {
     const AcceleratorFleet fleet =
         value_of(fleet_of_accelerators(builtin_facts(), {{{"a100", 32}, {"h100", 32}}, {}}));
     cluster_ = value_of(
-        VirtualCluster::make({builtin_facts(), calibration_, models_}, fleet.spec, &tenants));
+        ClusterFacts::make({builtin_facts(), calibration_, models_}, fleet.spec, &tenants));
   }
 
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<VirtualCluster> cluster_;
+  std::unique_ptr<ClusterFacts> cluster_;
 };
 
 TEST_P(Guarantees, AreNeverTakenFromATenantThatIsWithinThem) {

@@ -1,4 +1,4 @@
-#include "twin/virtual_cluster.hpp"
+#include "control/cluster_facts.hpp"
 
 #include "fleet/builder.hpp"
 #include "scheduler/plan_work.hpp"
@@ -11,18 +11,18 @@ constexpr std::size_t kPlansKept = 3;
 
 }  // namespace
 
-VirtualCluster::VirtualCluster(const Facts& facts, const Topology& topology)
+ClusterFacts::ClusterFacts(const Facts& facts, const Topology& topology)
     : facts_(facts),
       pristine_(topology),
       power_(pristine_.topology()),
       sizes_(PlanSources{{facts.catalog, facts.calibration}, pristine_.topology()}) {}
 
-Result<std::unique_ptr<VirtualCluster>> VirtualCluster::make(const Facts& facts,
+Result<std::unique_ptr<ClusterFacts>> ClusterFacts::make(const Facts& facts,
                                                              const FleetSpec& fleet,
                                                              const TenantsSpec* tenants) {
   const Result<Topology> topology = build_topology(fleet, facts.catalog);
   if (!topology) return tl::unexpected(topology.error());
-  auto cluster = std::make_unique<VirtualCluster>(facts, *topology);
+  auto cluster = std::make_unique<ClusterFacts>(facts, *topology);
   Result<FleetCosts> costs =
       FleetCosts::make({facts.catalog, facts.calibration}, cluster->topology(), {});
   if (!costs) return forward_error(costs);
@@ -37,7 +37,7 @@ Result<std::unique_ptr<VirtualCluster>> VirtualCluster::make(const Facts& facts,
   return cluster;
 }
 
-ControlSetup VirtualCluster::setup(const Policy& policy, Instant begin) {
+ControlSetup ClusterFacts::setup(const Policy& policy, Instant begin) {
   ControlSetup setup;
   setup.topology = &pristine_.topology();
   setup.tree = &pristine_.tree();
@@ -50,7 +50,7 @@ ControlSetup VirtualCluster::setup(const Policy& policy, Instant begin) {
   return setup;
 }
 
-ResolveContext VirtualCluster::resolve_context(Instant now) {
+ResolveContext ClusterFacts::resolve_context(Instant now) {
   return {.fleet = pristine_,
           .models = facts_.models,
           .tenants = *tenants_,
@@ -59,7 +59,7 @@ ResolveContext VirtualCluster::resolve_context(Instant now) {
           .now = now};
 }
 
-std::shared_ptr<const PlanEntry> VirtualCluster::plan(const PlanKey& key) {
+std::shared_ptr<const PlanEntry> ClusterFacts::plan(const PlanKey& key) {
   std::shared_ptr<const PlanEntry>& known = plans_[key];
   if (known == nullptr) {
     known = std::make_shared<const PlanEntry>(

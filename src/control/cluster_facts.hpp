@@ -1,7 +1,8 @@
-// twin/virtual_cluster.hpp - a fleet with all that control rests on: places, tenants, prices,
-// power, plans. Made once, then any number of simulations run on it, one after the other.
+// control/cluster_facts.hpp - a fleet with all that control rests on: places, tenants, prices,
+// power, plans. Made of the texts of a cluster, once, by the daemon or the twin.
 //
-// Keeps what plan searches found, so that policies compared on one cluster search once. One thread.
+// Keeps what plan searches found, so that what runs on one cluster, one after the other, searches
+// once. One thread. Cost: that of building the fleet.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@
 
 namespace orrery {
 
-class VirtualCluster {
+class ClusterFacts {
  public:
   struct Facts {
     const Catalog& catalog;
@@ -27,12 +28,12 @@ class VirtualCluster {
   };
 
   /// The facts must outlive it. Errors: those of the specs, with their positions.
-  [[nodiscard]] static Result<std::unique_ptr<VirtualCluster>> make(const Facts& facts,
+  [[nodiscard]] static Result<std::unique_ptr<ClusterFacts>> make(const Facts& facts,
                                                                     const FleetSpec& fleet,
                                                                     const TenantsSpec* tenants);
 
   /// Without tenants and prices; make() adds them.
-  VirtualCluster(const Facts& facts, const Topology& topology);
+  ClusterFacts(const Facts& facts, const Topology& topology);
 
   [[nodiscard]] const Topology& topology() const { return pristine_.topology(); }
   [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
