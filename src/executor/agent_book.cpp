@@ -29,7 +29,8 @@ Status AgentBook::check(NodeId node, const AgentOpening& opening) const {
   const NodeGroup& group = topology_.group(node);
   const std::string& type = topology_.accelerator(group.type).id;
   const std::uint32_t count = group.devices;
-  if (opening.inventory.accelerator == type && opening.inventory.accelerators == count) return {};
+  const bool same_type = topology_.find_type(opening.inventory.accelerator) == group.type;
+  if (same_type && opening.inventory.accelerators == count) return {};
   return infeasible(fmt::format("node \"{}\" has {} {}, the fleet says {} {}", opening.node,
                                 opening.inventory.accelerators, opening.inventory.accelerator,
                                 count, type));
