@@ -69,13 +69,6 @@ std::string plan_text(const ScheduleRequest& request, const JobRequest& job,
                      duration_text(plan.step_seconds * start.terms[0].ratio));
 }
 
-std::string refusal_text(const Refusal& refusal) {
-  std::string what(name_of(refusal.kind));
-  if (refusal.missing == 0) return what;
-  return fmt::format("{}: {} accelerators short ({})", what, refusal.missing,
-                     word_of(refusal.level));
-}
-
 std::string jobs_table(const ScheduleRequest& request, const PassResult& result) {
   TextTable table({{"job"},
                    {"decision"},

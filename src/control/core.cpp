@@ -85,7 +85,7 @@ void Core::on(const SubmitJob& command) {
   }
   const JobId id = JobId::at(state_.jobs());
   outcome_.answer.job = id;
-  emit(JobSubmitted{id, command.submission, request_id_});
+  emit(JobSubmitted{id, command.submission, request_id_, command.spec});
   release_if_due(id);
 }
 

@@ -24,6 +24,7 @@ struct JobSubmitted {
   JobId job;
   Submission submission;
   std::string request_id;  ///< the client's; empty: none
+  std::string spec;        ///< as its owner wrote it, for whoever launches it; empty: nobody does
 };
 
 /// held -> queued.

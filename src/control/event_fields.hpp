@@ -58,8 +58,8 @@ void code(Codec& codec, S& progress) {
 
 template <class Codec, SameStruct<JobSubmitted> S>
 void code(Codec& codec, S& event) {
-  auto& [job, submission, request_id] = event;
-  codec(job, submission, request_id);
+  auto& [job, submission, request_id, spec] = event;
+  codec(job, submission, request_id, spec);
 }
 
 template <class Codec, SameStruct<JobReleased> S>
@@ -212,8 +212,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<SubmitJob> S>
 void code(Codec& codec, S& input) {
-  auto& [submission] = input;
-  codec(submission);
+  auto& [submission, spec] = input;
+  codec(submission, spec);
 }
 
 template <class Codec, SameStruct<CancelJob> S>

@@ -19,6 +19,7 @@ namespace orrery {
 
 struct SubmitJob {
   Submission submission;
+  std::string spec;  ///< kept with the job until it ends; decides nothing
 };
 
 struct CancelJob {

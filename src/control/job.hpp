@@ -157,6 +157,7 @@ struct Job {
   std::unique_ptr<const Submission> submission;  ///< until it ends
   std::string name;
   TenantId tenant;
+  std::string spec;  ///< as its owner wrote it, until it ends
 };
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "fleet/state.hpp"
 #include "fleet/topology.hpp"
 #include "scheduler/fleet_costs.hpp"
 #include "scheduler/place_tree.hpp"
@@ -45,6 +46,8 @@ struct ControlSetup {
   double failures_per_node_second = 0;  ///< usual; for checkpoint intervals and prices
   Policy policy;
   ControlTiming timing;
+  /// Of every node before anybody has heard of it.
+  NodeHealth nodes_begin = NodeHealth::kReady;
   Instant begin;
 };
 

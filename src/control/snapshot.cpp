@@ -30,10 +30,10 @@ template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
-                          up, progress, blame, usage, submission, name, tenant] = job;
+                          up, progress, blame, usage, submission, name, tenant, spec] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
-        submission, name, tenant);
+        submission, name, tenant, spec);
 }
 
 /// Its request is that of its job.
@@ -72,7 +72,7 @@ void code(Codec& codec, S& changes) {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 2;
+constexpr std::uint32_t kForm = 3;
 
 /// A command that was answered, in the order of their age.
 struct Remembered {

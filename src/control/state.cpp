@@ -56,6 +56,10 @@ State::State(const ControlSetup& setup)
     caps_.emplace(*setup.power);
     power_.emplace(*setup.power);
   }
+  if (setup.nodes_begin == NodeHealth::kReady) return;
+  for (std::size_t at = 0; at < nodes_.size(); ++at) {
+    edit_node(NodeId::at(at), {.health = setup.nodes_begin});
+  }
 }
 
 void State::apply(Instant at, const Event& event) {
@@ -131,6 +135,7 @@ void State::on(const JobSubmitted& event) {
   job.submission = std::make_unique<const Submission>(event.submission);
   job.name = event.submission.request.name;
   job.tenant = event.submission.request.tenant;
+  job.spec = event.spec;
   job.submitted = now_;
   job.since = now_;
   for (const JobId before : event.submission.after) {
@@ -312,6 +317,7 @@ void State::note_end(Job& job) {
   }
   drop_slots(job.id);
   job.submission.reset();
+  job.spec = {};
 }
 
 void State::drop_slots(JobId job) {

@@ -10,8 +10,12 @@
 namespace orrery {
 namespace {
 
+constexpr std::uint32_t kJobSubmitted = 0;
+static_assert(std::is_same_v<std::variant_alternative_t<kJobSubmitted, Event>, JobSubmitted>);
 constexpr std::uint32_t kDevicesFreed = 7;
 static_assert(std::is_same_v<std::variant_alternative_t<kDevicesFreed, Event>, DevicesFreed>);
+constexpr std::uint32_t kSubmitJob = 0;
+static_assert(std::is_same_v<std::variant_alternative_t<kSubmitJob, InputKind>, SubmitJob>);
 constexpr std::uint32_t kRanksGone = 12;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksGone, InputKind>, RanksGone>);
 
@@ -22,7 +26,16 @@ std::string add_every_epoch(std::string_view fields) {
   return std::string(fields).append(epoch.bytes());
 }
 
+/// Nobody launched what was submitted.
+std::string add_no_spec(std::string_view fields) {
+  Encoder spec;
+  spec(std::string());
+  return std::string(fields).append(spec.bytes());
+}
+
 constexpr std::array kUpcasters{
+    Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
+    Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
     Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
 

@@ -1,5 +1,6 @@
 #include "scheduler/class_table.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -77,7 +78,9 @@ class Key {
 
 }  // namespace
 
-ClassId ClassTable::of(const JobRequest& request) {
+namespace {
+
+std::string class_key(const JobRequest& request) {
   Key key;
   key.add(request.kind);
   key.add(request.preemptible);
@@ -95,7 +98,22 @@ ClassId ClassTable::of(const JobRequest& request) {
   }
   key.add(request.roles.size());
   for (const RoleRequest& role : request.roles) key.add(role);
-  return ids_.emplace(key.take(), ClassId::at(ids_.size())).first->second;
+  return key.take();
+}
+
+}  // namespace
+
+ClassId ClassTable::id_of(std::string key) {
+  const auto [found, is_new] = ids_.emplace(std::move(key), ClassId::at(size_));
+  if (is_new) ++size_;
+  return found->second;
+}
+
+ClassId ClassTable::of(const JobRequest& request) { return id_of(class_key(request)); }
+
+void ClassTable::take_up(const JobRequest& request) {
+  ids_.emplace(class_key(request), request.class_id);
+  size_ = std::max(size_, std::size_t{request.class_id.value()} + 1);
 }
 
 ClassId ClassTable::of_room(const JobRequest& request) {
@@ -103,7 +121,7 @@ ClassId ClassTable::of_room(const JobRequest& request) {
   key.add(request.preemptible);
   key.add(request.roles.size());
   for (const RoleRequest& role : request.roles) key.add_room(role);
-  return ids_.emplace(key.take(), ClassId::at(ids_.size())).first->second;
+  return id_of(key.take());
 }
 
 }  // namespace orrery

@@ -74,6 +74,9 @@ struct Explanation {
   [[nodiscard]] std::string text() const;
 };
 
+/// In a few words: "busy: 8 accelerators short (node)".
+[[nodiscard]] std::string refusal_text(const Refusal& refusal);
+
 /// Precondition: the job waits in the situation.
 [[nodiscard]] Explanation explain(const Situation& situation, const Policy& policy, JobId job,
                                   const ExplainNames& names);

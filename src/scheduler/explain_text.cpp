@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/field_writer.hpp"
 #include "scheduler/explain.hpp"
 
 namespace orrery {
@@ -45,6 +46,13 @@ std::string Explanation::text() const {
     text += fmt::format("  starts now  {}{}\n", change.what, cost_text(change));
   }
   return text;
+}
+
+std::string refusal_text(const Refusal& refusal) {
+  std::string what(name_of(refusal.kind));
+  if (refusal.missing == 0) return what;
+  return fmt::format("{}: {} accelerators short ({})", what, refusal.missing,
+                     word_of(refusal.level));
 }
 
 }  // namespace orrery

@@ -69,7 +69,7 @@ inline constexpr std::string_view kFieldNames<Blame> = "layer node evidence";
 template <>
 inline constexpr std::string_view kFieldNames<Progress> = "done lost saving undetected";
 template <>
-inline constexpr std::string_view kFieldNames<JobSubmitted> = "job submission request_id";
+inline constexpr std::string_view kFieldNames<JobSubmitted> = "job submission request_id spec";
 template <>
 inline constexpr std::string_view kFieldNames<JobReleased> = "job";
 template <>

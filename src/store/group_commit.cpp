@@ -24,7 +24,7 @@ std::uint64_t GroupCommit::submit(std::string_view bytes) {
     const std::scoped_lock lock(mutex_);
     const bool open = !queue_.empty() && queue_.back().kind == Kind::kBatch &&
                       queue_.back().batch.bytes.size() < kBatchBytes;
-    if (!open) queue_.push_back({Kind::kBatch, {++newest_, {}}});
+    if (!open) queue_.push_back({Kind::kBatch, {++newest_, {}}, {}});
     queue_.back().batch.bytes += bytes;
     waiting_bytes_ += bytes.size();
     number = newest_;
@@ -33,11 +33,19 @@ std::uint64_t GroupCommit::submit(std::string_view bytes) {
   return number;
 }
 
+void GroupCommit::put_texts(StoreTexts texts) {
+  {
+    const std::scoped_lock lock(mutex_);
+    queue_.push_back({Kind::kTexts, {}, std::move(texts)});
+  }
+  wake_.notify_one();
+}
+
 void GroupCommit::put_snapshot(std::string bytes) {
   {
     const std::scoped_lock lock(mutex_);
     waiting_bytes_ += bytes.size();
-    queue_.push_back({Kind::kSnapshot, {newest_, std::move(bytes)}});
+    queue_.push_back({Kind::kSnapshot, {newest_, std::move(bytes)}, {}});
   }
   wake_.notify_one();
 }
@@ -66,23 +74,26 @@ void GroupCommit::run() {
   }
 }
 
-StorageStatus GroupCommit::commit(const Batch& batch) {
-  StorageStatus status = options_.store.append(options_.term, batch);
+StorageStatus GroupCommit::commit(const Work& work) {
+  if (work.kind == Kind::kTexts) return options_.store.put_texts(options_.term, work.texts);
+  return options_.store.append(options_.term, work.batch);
+}
+
+StorageStatus GroupCommit::write(const Work& work) {
+  if (work.kind == Kind::kSnapshot) {
+    return put_snapshot_and_drop(options_.store, options_.term, work.batch);
+  }
+  StorageStatus status = commit(work);
   if (status || status.error().failure != StorageFailure::kFull || !options_.make_room) {
     return status;
   }
   if (options_.make_room() == RoomMade::kNo) return status;
-  return options_.store.append(options_.term, batch);
-}
-
-StorageStatus GroupCommit::write(const Work& work) {
-  if (work.kind == Kind::kBatch) return commit(work.batch);
-  return put_snapshot_and_drop(options_.store, options_.term, work.batch);
+  return commit(work);
 }
 
 bool GroupCommit::is_final(const Work& work, const StorageStatus& status) {
   if (status) return false;
-  return work.kind == Kind::kBatch || status.error().failure != StorageFailure::kFull;
+  return work.kind != Kind::kSnapshot || status.error().failure != StorageFailure::kFull;
 }
 
 void GroupCommit::tell(const Work& work, const StorageStatus& status) const {
@@ -90,7 +101,7 @@ void GroupCommit::tell(const Work& work, const StorageStatus& status) const {
     options_.inbox.post([call = options_.failed, why = status.error()] { call(why); });
   } else if (work.kind == Kind::kBatch) {
     options_.inbox.post([call = options_.durable, number = work.batch.number] { call(number); });
-  } else if (options_.snapshot_put) {
+  } else if (work.kind == Kind::kSnapshot && options_.snapshot_put) {
     options_.inbox.post([call = options_.snapshot_put, status] { call(status); });
   }
 }

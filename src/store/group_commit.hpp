@@ -55,6 +55,8 @@ class GroupCommit {
   /// Adds bytes to the batch that is open. Returns its number, with which `durable` will tell that
   /// they are. Cost: a copy.
   std::uint64_t submit(std::string_view bytes);
+  /// Texts beside the log, durable before what is submitted after them.
+  void put_texts(StoreTexts texts);
   /// Of the state after all that was submitted. The log goes on with a new segment, whatever
   /// becomes of the snapshot. Two snapshots are kept, and what the older one covers is dropped.
   void put_snapshot(std::string bytes);
@@ -62,14 +64,15 @@ class GroupCommit {
   [[nodiscard]] std::size_t waiting_bytes() const;
 
  private:
-  enum class Kind : std::uint8_t { kBatch, kSnapshot };
+  enum class Kind : std::uint8_t { kBatch, kTexts, kSnapshot };
   struct Work {
     Kind kind = Kind::kBatch;
     Batch batch;
+    StoreTexts texts;
   };
 
   void run();
-  [[nodiscard]] StorageStatus commit(const Batch& batch);
+  [[nodiscard]] StorageStatus commit(const Work& work);
   [[nodiscard]] StorageStatus write(const Work& work);
   /// Whether nothing may be written after it.
   [[nodiscard]] static bool is_final(const Work& work, const StorageStatus& status);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "agent/launch_plan.hpp"
 #include "base/assert.hpp"
 #include "base/document.hpp"
 #include "fleet/builder.hpp"
@@ -141,9 +140,7 @@ void ProtocolWorld::run(Duration span) {
   const Instant until = time_.now() + span;
   while (failure_.empty()) {
     Instant next = std::min(time_.next(), nodes_.next_due());
-    if (controller_ && !writing()) {
-      next = std::min({next, controller_->link->next_due(), controller_->core.wake()});
-    }
+    if (controller_) next = std::min(next, controller_->next_due());
     if (next > until) break;
     time_.move_to(next);
     step();
@@ -158,11 +155,11 @@ void ProtocolWorld::step() {
     time_.run_next();
   } else if (nodes_.next_due() <= now) {
     nodes_.fire_due();
-  } else if (controller_->link->next_due() <= now) {
-    controller_->link->advance(now);
-    drain_link();
+  } else if (!chance(rules_.crash)) {
+    controller_->advance(now);
+    die_if_doomed();
   } else {
-    handle({now, Tick{}, {}});
+    kill_controller("between two inputs");
   }
 }
 
@@ -171,16 +168,17 @@ void ProtocolWorld::step() {
 void ProtocolWorld::kill_controller(const std::string& where) {
   if (!controller_) return;
   note("the controller dies " + where);
-  if (unwritten_ && chance(0.5)) {
-    // All of it was there, and nobody was told.
-    log_.commit(unwritten_->at, unwritten_->events);
-    note_submitted(unwritten_->events);
-  } else if (unwritten_) {
-    log_.tear(unwritten_->at, unwritten_->events, rng_);
-    expected_.reset();
+  if (writing_ > 0 && chance(0.5)) {
+    // All that was on its way is there, and nobody was told.
+    commit();
+  } else if (!unwritten_.empty()) {
+    log_.tear(unwritten_.front().at, unwritten_.front().events, rng_);
   }
-  unwritten_.reset();
-  if (expected_) *expected_ = picture();
+  expected_.reset();
+  if (unwritten_.empty()) expected_ = picture(state());
+  unwritten_.clear();
+  writing_ = 0;
+  doomed_ = false;
   controller_.reset();
   ++crashes_;
 }
@@ -189,133 +187,100 @@ void ProtocolWorld::start_controller() {
   if (controller_) return;
   const Result<std::vector<TimedEvent>> events = log_.recover();
   if (!events) return wrong("the log cannot be read: " + events.error().text());
-  controller_ = std::make_unique<Controller>(setup_);
-  for (const TimedEvent& event : *events) controller_->core.replay(event.at, event.what);
-  controller_->core.resume();
-  if (expected_ && *expected_ != picture()) {
+  auto core = std::make_unique<Core>(setup_);
+  for (const TimedEvent& event : *events) core->replay(event.at, event.what);
+  core->resume();
+  if (expected_ && *expected_ != picture(core->state())) {
     wrong("a restart finds another state than was durable");
   }
-  expected_.emplace();
   ++controllers_;
+  appended_ = 0;
   note(fmt::format("controller {} starts with {} events", controllers_, events->size()));
+  const ControlHost::Setup setup{.cluster = kCluster,
+                                 .term = controllers_,
+                                 .heartbeats = {.interval = rules_.beat, .grace = rules_.beat * 6}};
+  HostOutlet& outlet = *this;
+  controller_ = std::make_unique<ControlHost>(std::move(core), setup, outlet, time_.now());
   check_jobs();
-  link_anew();
+  die_if_doomed();
 }
 
-/// What control wanted done and may not have been done is said again.
-void ProtocolWorld::link_anew() {
-  LinkSetup setup{.cluster = kCluster, .term = controllers_};
-  setup.heartbeats.interval = rules_.beat;
-  setup.heartbeats.grace = rules_.beat * 6;
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    setup.boots.push_back(state().node(NodeId::at(at)).boot);
-  }
-  controller_->link.emplace(setup, known_attempts(state()), time_.now());
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    if (state().node(NodeId::at(at)).health != NodeHealth::kRepairing) continue;
-    controller_->link->repair({NodeId::at(at), FaultLayer::kHost}, time_.now());
-  }
-  drain_link();
-}
-
-/// The points where it may die: before the input, in the write of its events, after it.
-void ProtocolWorld::handle(const Input& input, Answered answered) {
+/// A point where it may die: before an input.
+void ProtocolWorld::handle(const Input& input, ControlHost::Answered answered) {
   if (!controller_) return;
-  ORRERY_ASSERT(!writing(), "one input after the other");
   if (chance(rules_.crash)) return kill_controller("between two inputs");
-  const Outcome& outcome = controller_->core.handle(input);
-  if (!outcome.events.empty() && chance(rules_.crash)) {
-    log_.tear(input.at, outcome.events, rng_);
-    expected_.reset();
-    return kill_controller("writing its log");
+  controller_->handle(input, std::move(answered));
+  die_if_doomed();
+}
+
+void ProtocolWorld::note(const Input& input) {
+  const InputKind& what = input.what;
+  const bool of_ranks = std::holds_alternative<RanksUp>(what) ||
+                        std::holds_alternative<RanksEnded>(what) ||
+                        std::holds_alternative<RanksGone>(what);
+  if (of_ranks) heard_.push_back(what);
+}
+
+std::uint64_t ProtocolWorld::append(Instant at, std::span<const Event> events) {
+  unwritten_.push_back({at, {events.begin(), events.end()}});
+  if (controller_) check_jobs();
+  if (chance(rules_.crash)) doomed_ = true;
+  if (writing_ == 0) write();
+  return ++appended_;
+}
+
+/// All that waits, in one write; what comes meanwhile waits for the next.
+void ProtocolWorld::write() {
+  if (unwritten_.empty()) return;
+  writing_ = unwritten_.size();
+  Duration takes;
+  if (rules_.slow_write > 0 && chance(rules_.slow_write)) {
+    note("the disk is slow");
+    takes = Duration::nanoseconds(static_cast<std::int64_t>(
+        rng_.below(static_cast<std::uint64_t>(rules_.write_max.count_ns()))));
   }
-  unwritten_ = {input.at, outcome.events, outcome.actions, outcome.answer, std::move(answered), {}};
-  ++writes_;
-  const bool slow = !outcome.events.empty() && rules_.slow_write > 0 && chance(rules_.slow_write);
-  if (!slow) return written();
-  note("the disk is slow");
-  const auto most = static_cast<std::uint64_t>(rules_.write_max.count_ns());
-  time_.after(Duration::nanoseconds(static_cast<std::int64_t>(rng_.below(most))),
-              [this, write = writes_] {
-                if (writing() && write == writes_) written();
-              });
+  time_.after(takes, [this, by = controllers_] {
+    if (controller_ && by == controllers_) written();
+  });
+}
+
+void ProtocolWorld::commit() {
+  for (; writing_ > 0; --writing_) {
+    const Unwritten input = std::move(unwritten_.front());
+    unwritten_.pop_front();
+    log_.commit(input.at, input.events);
+    note_durable(input.events);
+  }
 }
 
 void ProtocolWorld::written() {
-  Unwritten done = *std::exchange(unwritten_, std::nullopt);
-  log_.commit(done.at, done.events);
-  note_submitted(done.events);
-  if (!done.events.empty()) check_jobs();
+  commit();
   if (chance(rules_.crash)) return kill_controller("before it acts");
-  for (const Action& action : done.actions) carry_out(action);
-  if (done.answered) done.answered(done.answer);
-  drain_link();
-  for (VirtualTime::Event& event : done.then) when_free(std::move(event));
+  controller_->durable(appended_ - unwritten_.size());
+  write();
+  die_if_doomed();
 }
 
-void ProtocolWorld::when_free(VirtualTime::Event event) {
-  if (!controller_) return;
-  if (writing()) {
-    unwritten_->then.push_back(std::move(event));
-  } else {
-    event();
-  }
+/// In the midst of what it did.
+void ProtocolWorld::die_if_doomed() {
+  if (doomed_) kill_controller("writing its log");
 }
 
-void ProtocolWorld::carry_out(const Action& action) {
-  FleetLink& link = *controller_->link;
-  const Instant now = time_.now();
-  if (const auto* start = std::get_if<StartRanks>(&action)) {
-    const Job& job = state().job(start->job);
-    if (!holds_devices(job.phase) || job.attempt != start->attempt) return;
-    link.start(*start, launch_plan(state(), start->job), now);
-  } else if (const auto* stop = std::get_if<StopRanks>(&action)) {
-    link.stop(*stop, now);
-  } else if (const auto* clock = std::get_if<ApplyClock>(&action)) {
-    link.apply(*clock, now);
-  } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
-    link.repair(*repair, now);
-  } else if (std::holds_alternative<RunFullPass>(action)) {
-    propose(full_pass(state(), controller_->passes, now));
-  }
+void ProtocolWorld::send(const Order& order) {
+  if (cut_[order.to.node.value()]) return;
+  transmit([this, sent = order] { nodes_.deliver(sent); });
 }
 
-void ProtocolWorld::propose(const Proposal& proposal) {
-  time_.after(kFullPass, [this, proposal, by = controllers_] {
-    if (by != controllers_) return;
-    when_free([this, proposal] { handle({time_.now(), proposal, {}}); });
+void ProtocolWorld::propose(Proposal proposal) {
+  time_.after(kFullPass, [this, proposal = std::move(proposal), by = controllers_] {
+    if (by == controllers_) handle({time_.now(), proposal, {}});
   });
 }
 
 void ProtocolWorld::deliver(const Report& report) {
-  when_free([this, report] {
-    controller_->link->on_report(report, time_.now());
-    drain_link();
-  });
-}
-
-/// In order, so that an acknowledgement leaves only after what it acknowledges is durable.
-void ProtocolWorld::drain_link() {
-  while (controller_ && !writing()) {
-    std::deque<LinkEffect>& effects = controller_->effects;
-    if (effects.empty()) {
-      for (LinkEffect& effect : controller_->link->take()) effects.push_back(std::move(effect));
-    }
-    if (effects.empty()) return;
-    const LinkEffect effect = std::move(effects.front());
-    effects.pop_front();
-    if (const auto* order = std::get_if<Order>(&effect)) {
-      if (cut_[order->to.node.value()]) continue;
-      transmit([this, sent = *order] { nodes_.deliver(sent); });
-      continue;
-    }
-    const InputKind& what = std::get<InputKind>(effect);
-    const bool of_ranks = std::holds_alternative<RanksUp>(what) ||
-                          std::holds_alternative<RanksEnded>(what) ||
-                          std::holds_alternative<RanksGone>(what);
-    if (of_ranks) heard_.push_back(what);
-    handle({time_.now(), what, {}});
-  }
+  if (!controller_) return;
+  controller_->deliver(report, time_.now());
+  die_if_doomed();
 }
 
 // --- Clients ------------------------------------------------------------------------------------
@@ -352,7 +317,7 @@ void ProtocolWorld::submit(const ProtocolJob& job) {
 
 void ProtocolWorld::ask_submit(std::size_t n) {
   if (clients_[n].answered) return;
-  transmit([this, n] { when_free([this, n] { refuse_or_submit(n); }); });
+  transmit([this, n] { refuse_or_submit(n); });
   time_.after(kAskAgain, [this, n] { ask_submit(n); });
 }
 
@@ -374,18 +339,14 @@ void ProtocolWorld::ask_cancel(std::size_t n) {
   if (clients_[n].cancelled) return;
   transmit([this, n] {
     if (!clients_[n].answered) return;
-    when_free([this, n] {
-      handle({time_.now(), CancelJob{*clients_[n].made}, {}}, [this, n](const Answer&) {
-        if (!chance(rules_.loss)) clients_[n].cancelled = true;
-      });
+    handle({time_.now(), CancelJob{*clients_[n].made}, {}}, [this, n](const Answer&) {
+      if (!chance(rules_.loss)) clients_[n].cancelled = true;
     });
   });
   time_.after(kAskAgain, [this, n] { ask_cancel(n); });
 }
 
-void ProtocolWorld::operate(const InputKind& command) {
-  when_free([this, command] { handle({time_.now(), command, {}}); });
-}
+void ProtocolWorld::operate(const InputKind& command) { handle({time_.now(), command, {}}); }
 
 void ProtocolWorld::cap_power(std::optional<Watts> cap) {
   for (std::size_t at = 0; at < site_.topology().power_domains().size(); ++at) {

@@ -14,8 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/fleet_link.hpp"
-#include "control/core.hpp"
+#include "executor/control_host.hpp"
 #include "twin/durable_log.hpp"
 #include "twin/protocol_nodes.hpp"
 
@@ -65,7 +64,7 @@ struct ProtocolRules {
   bool power_limited = false;
 };
 
-class ProtocolWorld {
+class ProtocolWorld final : private HostOutlet {
  public:
   using Trace = std::function<void(Instant, const std::string&)>;
 
@@ -119,17 +118,9 @@ class ProtocolWorld {
   [[nodiscard]] const DurableLog& log() const { return log_; }
   [[nodiscard]] std::uint64_t crashes() const { return crashes_; }
   /// Precondition: a controller lives.
-  [[nodiscard]] const State& state() const { return controller_->core.state(); }
+  [[nodiscard]] const State& state() const { return controller_->state(); }
 
  private:
-  struct Controller {
-    explicit Controller(const ControlSetup& setup) : core(setup), passes(*setup.tree) {}
-
-    Core core;
-    Scheduler passes;  ///< full ones, beside the core
-    std::optional<FleetLink> link;
-    std::deque<LinkEffect> effects;  ///< of the link, not looked at yet
-  };
   struct Client {
     ProtocolJob job;
     std::optional<JobId> made;  ///< by control, durable
@@ -143,23 +134,20 @@ class ProtocolWorld {
   [[nodiscard]] Duration delay();
   template <class Deliver>
   void transmit(Deliver deliver);
-  /// Waits for the disk, and so takes nothing in.
-  [[nodiscard]] bool writing() const { return unwritten_.has_value(); }
   void step();
 
-  // The controller.
-  using Answered = std::function<void(const Answer&)>;
-  /// The answer comes once it is durable, or never. Precondition: it does not write.
-  void handle(const Input& input, Answered answered = {});
-  void carry_out(const Action& action);
-  /// The write of an input is through.
-  void written();
-  void drain_link();
+  // The controller, and what leaves it.
+  void note(const Input& input) override;
+  std::uint64_t append(Instant at, std::span<const Event> events) override;
+  void send(const Order& order) override;
+  void propose(Proposal proposal) override;
+  void search_plan(const PlanKey&) override {}
+  void handle(const Input& input, ControlHost::Answered answered = {});
   void deliver(const Report& report);
-  void propose(const Proposal& proposal);
-  /// Does it now, or when the disk has answered.
-  void when_free(VirtualTime::Event event);
-  void link_anew();
+  void write();
+  void commit();
+  void written();
+  void die_if_doomed();
 
   // Clients.
   void ask_submit(std::size_t n);
@@ -168,9 +156,9 @@ class ProtocolWorld {
   [[nodiscard]] Submission submission_of(std::size_t n) const;
 
   // Promises (protocol_promises.cpp).
-  void note_submitted(std::span<const Event> events);
+  void note_durable(std::span<const Event> events);
   void check_jobs();
-  [[nodiscard]] std::vector<std::string> picture() const;
+  [[nodiscard]] std::vector<std::string> picture(const State& state) const;
   void show_changes();
 
   const ProtocolSite& site_;
@@ -181,26 +169,24 @@ class ProtocolWorld {
   VirtualTime time_;
   std::vector<bool> cut_;
   DurableLog log_;
-  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<ControlHost> controller_;
   std::uint64_t controllers_ = 0;
   std::uint64_t crashes_ = 0;
   std::vector<Client> clients_;
-  std::vector<JobPhase> ended_;                       ///< by job; kHeld: it has not
+  std::vector<JobPhase> ended_;                       ///< by job, as is durable; kHeld: it has not
   std::optional<std::vector<std::string>> expected_;  ///< picture that a restart must find
   std::vector<std::string> shown_;
   std::vector<Report> reports_;   ///< some of the past
   std::vector<InputKind> heard_;  ///< likewise, of ranks
-  /// The input whose events are on their way to the disk; its actions and answer wait for them.
+  /// The events of one input, not durable yet.
   struct Unwritten {
     Instant at;
     std::vector<Event> events;
-    std::vector<Action> actions;
-    Answer answer;
-    Answered answered;
-    std::vector<VirtualTime::Event> then;  ///< what came meanwhile, in order
   };
-  std::optional<Unwritten> unwritten_;
-  std::uint64_t writes_ = 0;
+  std::deque<Unwritten> unwritten_;
+  std::size_t writing_ = 0;     ///< the first so many of them are on their way to the disk
+  std::uint64_t appended_ = 0;  ///< inputs with events, of this controller
+  bool doomed_ = false;         ///< the controller dies as soon as it has done what it does
   bool disk_full_ = false;
   std::string failure_;
   ProtocolNodes nodes_;

@@ -1,0 +1,256 @@
+// orreryd: the controller of a cluster, as a process (executor/controller.hpp, api/server.hpp).
+//
+//   DIR/fleet.yaml, tenants.yaml, policy.yaml   what a log is begun with; only the first must be
+//   there DIR/catalog      facts laid over those compiled in, where it is there DIR/store the log
+//   DIR/tokens       who may do what; made with DIR/token and DIR/agent-token at the first start
+//   DIR/cluster.json where it serves, written once it does
+//   DIR/orreryd.pid  its process
+// SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on.
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdlib>
+
+#include "api/orrery_service.hpp"
+#include "api/server.hpp"
+#include "api/token_book.hpp"
+#include "base/document.hpp"
+#include "base/field_reader.hpp"
+#include "base/field_writer.hpp"
+#include "base/log.hpp"
+#include "base/real_env.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "node/descriptor_watch.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "workload/builtin_models.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kTextMax = std::size_t{8} << 20;
+constexpr const char* kPolicy = "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\n";
+
+struct Options {
+  std::string directory;
+  std::string listen;
+  std::string policy;
+};
+
+int complain(const Error& error) {
+  fmt::print(stderr, "orreryd: {}\n", error.text());
+  return error.kind == ErrorKind::kInput ? 2 : 1;
+}
+
+/// Where clients find the controller.
+struct ClusterFile {
+  std::string address;
+  std::string name;
+  std::string version = ORRERY_VERSION;
+};
+
+template <class Visitor, SameStruct<ClusterFile> Self>
+void describe(Visitor& visitor, Self& cluster) {
+  visitor.required("address", cluster.address);
+  visitor.required("name", cluster.name);
+  visitor.optional("version", cluster.version);
+}
+
+class Daemon {
+ public:
+  Daemon(RealEnv& real, Options options)
+      : real_(real), env_(real.env()), options_(std::move(options)), log_(sink_) {}
+
+  [[nodiscard]] Status begin();
+  /// Exit status.
+  [[nodiscard]] int run();
+
+ private:
+  [[nodiscard]] Status load_facts();
+  [[nodiscard]] Result<SetupTexts> setup_texts();
+  [[nodiscard]] Result<std::string> text(const std::string& name);
+  [[nodiscard]] Status watch_signals();
+  [[nodiscard]] std::string address();
+  [[nodiscard]] Status announce();
+  void end(int status) {
+    status_ = status;
+    real_.stop();
+  }
+
+  RealEnv& real_;
+  Env env_;
+  Options options_;
+  DescriptorLogSink sink_;
+  Log log_;
+  Catalog catalog_;
+  Calibration calibration_;
+  ModelCatalog models_;
+  std::unique_ptr<DescriptorWatch> signals_;
+  std::unique_ptr<Controller> controller_;
+  MethodTable methods_;
+  std::optional<TokenBook> tokens_;
+  std::unique_ptr<Server> server_;
+  int status_ = 0;
+};
+
+Status Daemon::load_facts() {
+  const std::string overlay = options_.directory + "/catalog";
+  const bool has_overlay = ::access(overlay.c_str(), R_OK) == 0;
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), has_overlay ? overlay : "");
+  if (!catalog) return forward_error(catalog);
+  Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
+  if (!calibration) return forward_error(calibration);
+  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), {});
+  if (!models) return forward_error(models);
+  catalog_ = *std::move(catalog);
+  calibration_ = *std::move(calibration);
+  models_ = *std::move(models);
+  return {};
+}
+
+/// Empty: there is no such file.
+Result<std::string> Daemon::text(const std::string& name) {
+  StorageResult<std::string> bytes =
+      env_.storage.read_file(options_.directory + "/" + name, kTextMax);
+  if (bytes) return *std::move(bytes);
+  if (bytes.error().failure == StorageFailure::kNotFound) return std::string();
+  return forward_error(bytes);
+}
+
+Result<SetupTexts> Daemon::setup_texts() {
+  SetupTexts texts;
+  Result<std::string> fleet = text("fleet.yaml");
+  if (!fleet) return forward_error(fleet);
+  if (fleet->empty()) {
+    return input_error({options_.directory + "/fleet.yaml", 0, 0},
+                       "expected a Fleet file; `orrery fleet generate` and `orrery up` write one");
+  }
+  Result<std::string> tenants = text("tenants.yaml");
+  if (!tenants) return forward_error(tenants);
+  Result<std::string> policy = text("policy.yaml");
+  if (!policy) return forward_error(policy);
+  texts.fleet = *std::move(fleet);
+  texts.tenants = *std::move(tenants);
+  texts.policy = *std::move(policy);
+  if (texts.policy.empty()) texts.policy = kPolicy;
+  texts.writer = std::string("orreryd ") + ORRERY_VERSION;
+  return texts;
+}
+
+Status Daemon::watch_signals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGINT);
+  FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals.valid()) return environment_error("cannot watch signals");
+  auto watch =
+      DescriptorWatch::make(real_.loop(), std::move(signals), [this](std::string_view) { end(0); });
+  if (!watch) return forward_error(watch);
+  signals_ = *std::move(watch);
+  return {};
+}
+
+/// The one it had before, so that agents find it again.
+std::string Daemon::address() {
+  if (!options_.listen.empty()) return options_.listen;
+  const Result<std::string> before = text("cluster.json");
+  if (before && !before->empty()) {
+    const Result<Document> document = Document::parse(*before, "cluster.json");
+    if (document) {
+      ClusterFile cluster;
+      if (read_struct(document->root(), cluster, {})) return cluster.address;
+    }
+  }
+  return "127.0.0.1:0";
+}
+
+Status Daemon::announce() {
+  const ClusterFile file{.address = server_->address(),
+                         .name = controller_->state().setup().topology->name()};
+  StorageStatus put =
+      env_.storage.write_file(options_.directory + "/cluster.json", to_json(file).dump() + "\n");
+  if (!put) return forward_error(put);
+  put =
+      env_.storage.write_file(options_.directory + "/orreryd.pid", fmt::format("{}\n", ::getpid()));
+  if (!put) return forward_error(put);
+  log_.info(env_.clock.now_wall(), "serving", {{"address", file.address}, {"cluster", file.name}});
+  return {};
+}
+
+Status Daemon::begin() {
+  if (Status loaded = load_facts(); !loaded) return loaded;
+  if (Status watching = watch_signals(); !watching) return watching;
+  Result<SetupTexts> texts = setup_texts();
+  if (!texts) return forward_error(texts);
+  Result<TokenBook> tokens = TokenBook::open(env_, options_.directory);
+  if (!tokens) return forward_error(tokens);
+  tokens_ = *std::move(tokens);
+  Result<std::unique_ptr<Controller>> controller = Controller::open(
+      env_, log_,
+      {.directory = options_.directory,
+       .setup = *std::move(texts),
+       .facts = {catalog_, calibration_, models_},
+       .failed = [this](const Error& error) {
+         log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
+         end(1);
+       }});
+  if (!controller) return forward_error(controller);
+  controller_ = *std::move(controller);
+  methods_ = orrery_methods(*controller_, env_);
+  Result<std::unique_ptr<Server>> server = Server::start(
+      env_, *controller_, {.address = address(), .methods = &methods_, .tokens = &*tokens_});
+  if (!server) return forward_error(server);
+  server_ = *std::move(server);
+  return announce();
+}
+
+int Daemon::run() {
+  real_.run();
+  log_.info(env_.clock.now_wall(), "ended", {{"jobs", controller_->state().jobs()}});
+  return status_;
+}
+
+int serve(const Options& options) {
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  if (!real) return complain(real.error());
+  Daemon daemon(**real, options);
+  if (Status begun = daemon.begin(); !begun) return complain(begun.error());
+  return daemon.run();
+}
+
+/// Before any thread is made, so that all have them blocked.
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  (void)::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  (void)std::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int count, char** arguments) {
+  CLI::App app(
+      "The controller of a cluster: keeps its log, decides who runs where, serves clients and\n"
+      "agents. `orrery up` starts one on this machine.",
+      "orreryd");
+  orrery::Options options;
+  app.add_option("--dir", options.directory, "directory of the cluster, with fleet.yaml")
+      ->required();
+  app.add_option("--listen", options.listen,
+                 "HOST:PORT to serve at; port 0 chooses one (default: as the last time, or "
+                 "127.0.0.1:0)");
+  app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  orrery::block_signals();
+  return orrery::serve(options);
+}

@@ -1,0 +1,361 @@
+// The way back: bytes that a network brought may say anything, so every number is looked at before
+// it becomes one of the project's values.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "api/agent_messages.hpp"
+#include "node/keeper_launch.hpp"
+
+namespace orrery {
+namespace {
+
+/// Keeps the first thing wrong; what is read after it is of no account.
+class MessageReader {
+ public:
+  [[nodiscard]] AgentMessage read(const v1::AgentMessage& in);
+  [[nodiscard]] ControllerMessage read(const v1::ControllerMessage& in);
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
+
+ private:
+  // --- Numbers
+  void complain(std::string what) {
+    if (wrong_.empty()) wrong_ = std::move(what);
+  }
+  template <class Enum>
+  Enum choice(std::uint32_t value, Enum last, std::string_view what) {
+    if (value <= static_cast<std::uint32_t>(last)) return static_cast<Enum>(value);
+    complain(fmt::format("{} {}, expected 0 to {}", what, value, static_cast<std::uint32_t>(last)));
+    return Enum{};
+  }
+  template <std::unsigned_integral Number>
+  Number natural(std::uint64_t value, Number max, std::string_view what) {
+    if (value <= max) return static_cast<Number>(value);
+    complain(fmt::format("{} {}, expected at most {}", what, value, max));
+    return 0;
+  }
+  template <class Name>
+  Name id(std::uint64_t value, std::string_view what) {
+    // The highest number stands for none.
+    return Name(natural(value, std::numeric_limits<std::uint32_t>::max() - 1, what));
+  }
+  Duration span(std::int64_t ns, std::string_view what) {
+    if (ns < 0) complain(fmt::format("{} {} ns, expected none below 0", what, ns));
+    return Duration::nanoseconds(ns);
+  }
+  double clock(double value) {
+    if (!std::isfinite(value) || value <= 0) {
+      complain(fmt::format("clock {}, expected a part of the full one", value));
+    }
+    return value;
+  }
+
+  // --- What both directions share
+  static OrderStamp stamp(const v1::OrderStamp& in) { return {in.term(), in.sequence()}; }
+  AgentIdentity identity(const v1::AgentIdentity& in) {
+    return {id<NodeId>(in.node(), "node"), in.boot(), in.incarnation()};
+  }
+  AttemptId attempt_id(const v1::FenceToken& in) {
+    return {id<JobId>(in.job(), "job"), in.attempt()};
+  }
+  FenceToken token(const v1::FenceToken& in) { return {attempt_id(in), in.epoch()}; }
+
+  OrderKind order_kind(const v1::AgentOrder& in);
+  LaunchRanks launch(const v1::LaunchRanks& in);
+  RankShare share(const v1::RankShare& in);
+  NodeProgram program(const v1::Program& in);
+  GangLayout layout(const v1::GangLayout& in);
+  void check(const LaunchRanks& launch, const NodeProgram& program);
+  void check_whole(const GangLayout& layout);
+
+  Report report(const v1::AgentReport& in);
+  ReportKind report_kind(const v1::AgentReport& in);
+  AttemptReport attempt(const v1::AttemptReport& in);
+  Progress progress(const v1::RankProgress& in);
+  Blame blame(const v1::Blame& in);
+  Signals signals(const v1::Signals& in);
+  Hello hello(const v1::Hello& in);
+  AttemptNotes notes(const v1::RankNotes& in);
+  static AgentOpening opening(const v1::AgentOpen& in);
+
+  std::string wrong_;
+};
+
+template <class Repeated>
+std::vector<std::uint32_t> numbers(const Repeated& in) {
+  return {in.begin(), in.end()};
+}
+
+// --- From the controller ------------------------------------------------------------------------
+
+ControllerMessage MessageReader::read(const v1::ControllerMessage& in) {
+  if (in.has_welcome()) {
+    const v1::Welcome& welcome = in.welcome();
+    if (welcome.beat_ns() <= 0 || welcome.repeat_ns() <= 0) complain("a beat that is no time");
+    return AgentWelcome{welcome.cluster(), id<NodeId>(welcome.node(), "node"),
+                        Duration::nanoseconds(welcome.beat_ns()),
+                        Duration::nanoseconds(welcome.repeat_ns())};
+  }
+  if (in.has_log()) {
+    const v1::LogQuestion& log = in.log();
+    return AttemptLogQuestion{
+        log.id(), attempt_id(log.attempt()), {log.gang(), log.rank(), log.from()}};
+  }
+  NodeOrder ordered;
+  if (!in.has_order()) {
+    complain("a message that says nothing");
+    return ordered;
+  }
+  const v1::AgentOrder& order = in.order();
+  ordered.order = {order.cluster(), stamp(order.stamp()), identity(order.to()), order_kind(order)};
+  if (const auto* ranks = std::get_if<LaunchRanks>(&ordered.order.what)) {
+    ordered.program = program(order.launch().program());
+    check(*ranks, ordered.program);
+  }
+  return ordered;
+}
+
+OrderKind MessageReader::order_kind(const v1::AgentOrder& in) {
+  switch (in.what_case()) {
+    case v1::AgentOrder::kLaunch:
+      return launch(in.launch());
+    case v1::AgentOrder::kEnd:
+      return EndRanks{token(in.end().token()), span(in.end().grace_ns(), "grace")};
+    case v1::AgentOrder::kKill:
+      return KillRanks{token(in.kill().token())};
+    case v1::AgentOrder::kRenew:
+      return RenewLease{attempt_id(in.renew().attempt()), Instant::from_ns(in.renew().heard_ns())};
+    case v1::AgentOrder::kMend:
+      return MendNode{choice(in.mend().layer(), FaultLayer::kController, "layer")};
+    case v1::AgentOrder::kReconcile:
+      return Reconcile{};
+    case v1::AgentOrder::kAcknowledge:
+      return Acknowledge{in.acknowledge().number()};
+    case v1::AgentOrder::WHAT_NOT_SET:
+      break;
+  }
+  complain("an order that says nothing");
+  return Reconcile{};
+}
+
+LaunchRanks MessageReader::launch(const v1::LaunchRanks& in) {
+  LaunchRanks out;
+  out.token = token(in.token());
+  out.shares.reserve(static_cast<std::size_t>(in.shares_size()));
+  for (const v1::RankShare& each : in.shares()) out.shares.push_back(share(each));
+  out.delay = span(in.delay_ns(), "delay");
+  out.grace = span(in.grace_ns(), "grace");
+  out.lease = {choice(static_cast<std::uint32_t>(in.lease().kind()), Lease::Kind::kBinding,
+                      "kind of a lease"),
+               span(in.lease().length_ns(), "lease")};
+  out.heard = Instant::from_ns(in.heard_ns());
+  return out;
+}
+
+RankShare MessageReader::share(const v1::RankShare& in) {
+  RankShare out{in.gang(), in.devices(), numbers(in.ranks()), clock(in.clock())};
+  out.share = natural(in.share(), kWholeDevice, "share of a device");
+  if (out.share == 0) complain("no share of a device");
+  return out;
+}
+
+NodeProgram MessageReader::program(const v1::Program& in) {
+  NodeProgram out{
+      .job = in.job(), .tenant = in.tenant(), .plan = in.plan(), .framework = in.framework()};
+  out.per = choice(static_cast<std::uint32_t>(in.per()), LaunchUnit::kNode, "process per");
+  out.command = {in.command().begin(), in.command().end()};
+  out.environment.reserve(static_cast<std::size_t>(in.environment_size()));
+  for (const v1::Variable& variable : in.environment()) {
+    out.environment.emplace_back(variable.name(), variable.value());
+  }
+  out.directory = in.directory();
+  out.restarts_max = in.restarts_max();
+  out.work_steps = in.work_steps();
+  out.gangs.reserve(static_cast<std::size_t>(in.gangs_size()));
+  for (const v1::GangLayout& each : in.gangs()) out.gangs.push_back(layout(each));
+  out.user = in.user();
+  return out;
+}
+
+GangLayout MessageReader::layout(const v1::GangLayout& in) {
+  GangLayout out{.gang = in.gang(), .nodes = {}, .here = in.here()};
+  out.nodes.reserve(static_cast<std::size_t>(in.nodes_size()));
+  for (const v1::GangLayout::Node& node : in.nodes()) {
+    out.nodes.push_back({node.address(), numbers(node.ranks())});
+  }
+  out.master_port =
+      natural(in.master_port(), std::numeric_limits<std::uint16_t>::max(), "master port");
+  out.restarts = in.restarts();
+  check_whole(out);
+  return out;
+}
+
+void MessageReader::check_whole(const GangLayout& layout) {
+  std::vector<std::uint32_t> ranks;
+  for (const GangNode& node : layout.nodes) {
+    ranks.insert(ranks.end(), node.ranks.begin(), node.ranks.end());
+  }
+  std::sort(ranks.begin(), ranks.end());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == i) continue;
+    return complain(fmt::format("the ranks of gang {} do not count from 0 to {}", layout.gang,
+                                ranks.size() - 1));
+  }
+}
+
+void MessageReader::check(const LaunchRanks& launch, const NodeProgram& program) {
+  if (program.command.empty() || program.command[0].empty()) complain("no program");
+  if (std::string what = launch_complaint(launch, program.gangs); !what.empty()) {
+    return complain(std::move(what));
+  }
+  for (const RankShare& share : launch.shares) {
+    const GangLayout& layout = layout_of(share.gang, program.gangs);
+    if (layout.nodes[layout.here].ranks == share.ranks) continue;
+    complain(fmt::format("other ranks of gang {} here than its layout says", share.gang));
+  }
+}
+
+// --- From an agent ------------------------------------------------------------------------------
+
+AgentMessage MessageReader::read(const v1::AgentMessage& in) {
+  switch (in.what_case()) {
+    case v1::AgentMessage::kOpen:
+      return opening(in.open());
+    case v1::AgentMessage::kReport:
+      return report(in.report());
+    case v1::AgentMessage::kLog: {
+      const v1::LogPart& log = in.log();
+      return AttemptLogPart{log.id(), log.found(), log.size(), {log.from(), log.bytes()}};
+    }
+    case v1::AgentMessage::kKeptLog: {
+      const v1::KeptLog& kept = in.kept_log();
+      return KeptLog{attempt_id(kept.attempt()),
+                     kept.gang(),
+                     kept.rank(),
+                     {kept.part().from(), kept.part().bytes()}};
+    }
+    case v1::AgentMessage::kNotes:
+      return notes(in.notes());
+    case v1::AgentMessage::WHAT_NOT_SET:
+      break;
+  }
+  complain("a message that says nothing");
+  return AgentOpening{};
+}
+
+AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
+  const v1::Inventory& has = in.inventory();
+  return {in.node(),
+          in.address(),
+          in.boot(),
+          in.incarnation(),
+          in.version(),
+          {has.accelerator(), has.accelerators(), has.emulated(), has.cores(), has.memory_bytes(),
+           has.kernel(), has.driver(), has.machine()}};
+}
+
+Report MessageReader::report(const v1::AgentReport& in) {
+  return {identity(in.from()), in.number(), report_kind(in)};
+}
+
+ReportKind MessageReader::report_kind(const v1::AgentReport& in) {
+  switch (in.what_case()) {
+    case v1::AgentReport::kHello:
+      return hello(in.hello());
+    case v1::AgentReport::kHeartbeat:
+      return Heartbeat{in.heartbeat().sequence(), Instant::from_ns(in.heartbeat().at_ns()),
+                       signals(in.heartbeat().signals())};
+    case v1::AgentReport::kAttempt:
+      return attempt(in.attempt());
+    case v1::AgentReport::kRefused:
+      return Refused{stamp(in.refused().stamp()),
+                     choice(in.refused().why(), RefusalReason::kLeaseOver, "reason to refuse"),
+                     in.refused().term()};
+    case v1::AgentReport::kFault:
+      return HealthFault{choice(in.fault().layer(), FaultLayer::kController, "layer"),
+                         in.fault().evidence(), in.fault().repair(), in.fault().stops_jobs()};
+    case v1::AgentReport::kMended:
+      return Mended{};
+    case v1::AgentReport::WHAT_NOT_SET:
+      break;
+  }
+  complain("a report that says nothing");
+  return Mended{};
+}
+
+Hello MessageReader::hello(const v1::Hello& in) {
+  Hello out{stamp(in.answers()), Instant::from_ns(in.at_ns()), {}};
+  out.attempts.reserve(static_cast<std::size_t>(in.attempts_size()));
+  for (const v1::NumberedReport& each : in.attempts()) {
+    out.attempts.push_back({each.number(), attempt(each.report())});
+  }
+  return out;
+}
+
+AttemptReport MessageReader::attempt(const v1::AttemptReport& in) {
+  AttemptReport out;
+  out.token = token(in.token());
+  out.stage = choice(in.stage(), RankStage::kGone, "stage");
+  if (in.has_up_epoch()) out.up_epoch = in.up_epoch();
+  out.shed_epoch = in.shed_epoch();
+  out.clocks.reserve(static_cast<std::size_t>(in.clocks_size()));
+  for (const double each : in.clocks()) out.clocks.push_back(clock(each));
+  if (in.has_end()) {
+    out.end = AttemptEnd{choice(in.end().kind(), ExitKind::kInfra, "kind of an end"),
+                         blame(in.end().blame())};
+  }
+  out.progress = progress(in.progress());
+  out.applied = stamp(in.applied());
+  return out;
+}
+
+Progress MessageReader::progress(const v1::RankProgress& in) {
+  if (!(in.done() >= 0 && in.done() <= 1)) {
+    complain(fmt::format("{} of the work done, expected 0 to 1", in.done()));
+  }
+  return {in.done(), span(in.lost_ns(), "time lost"), span(in.saving_ns(), "time of saving"),
+          span(in.undetected_ns(), "time undetected")};
+}
+
+Blame MessageReader::blame(const v1::Blame& in) {
+  Blame out{.layer = choice(in.layer(), FaultLayer::kController, "layer"),
+            .evidence = in.evidence()};
+  if (in.has_node()) out.node = id<NodeId>(in.node(), "node");
+  return out;
+}
+
+Signals MessageReader::signals(const v1::Signals& in) {
+  constexpr auto kMax = std::numeric_limits<std::uint16_t>::max();
+  return {in.power_w(), natural(in.temperature_c(), kMax, "temperature"),
+          natural(in.xid_count(), kMax, "number of driver errors"), in.ecc_count(),
+          in.link_errors()};
+}
+
+AttemptNotes MessageReader::notes(const v1::RankNotes& in) {
+  return {attempt_id(in.attempt()),
+          {in.step(), in.saved_step(), in.tokens(), in.loss(), in.checkpoint(), in.bad_lines()},
+          {in.notes().begin(), in.notes().end()}};
+}
+
+template <class Message, class Proto>
+Result<Message> read_whole(const Proto& in) {
+  MessageReader reader;
+  Message out = reader.read(in);
+  if (!reader.wrong().empty()) return environment_error(reader.wrong());
+  return out;
+}
+
+}  // namespace
+
+Result<AgentMessage> from_proto(const v1::AgentMessage& message) {
+  return read_whole<AgentMessage>(message);
+}
+
+Result<ControllerMessage> from_proto(const v1::ControllerMessage& message) {
+  return read_whole<ControllerMessage>(message);
+}
+
+}  // namespace orrery

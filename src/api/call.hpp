@@ -1,0 +1,70 @@
+// api/call.hpp - one call of a client, whatever it came by: who calls, what is sent back, how it
+// ends.
+//
+// Made by a server (gRPC, HTTP), handed to a method (api/method_table.hpp) on the controller's
+// loop. A call with one answer is a stream of one message. Everything here is used on the loop
+// alone; a server carries what is sent to its own threads. A call that its client has given up
+// takes what is sent and drops it.
+#pragma once
+
+#include <google/protobuf/message.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace orrery {
+
+/// The numbers are those of gRPC.
+enum class CallCode : std::uint8_t {
+  kOk = 0,
+  kCancelled = 1,
+  kInvalidArgument = 3,
+  kDeadlineExceeded = 4,
+  kNotFound = 5,
+  kPermissionDenied = 7,
+  kResourceExhausted = 8,
+  kFailedPrecondition = 9,
+  kUnimplemented = 12,
+  kInternal = 13,
+  kUnavailable = 14,
+  kUnauthenticated = 16,
+};
+
+struct CallStatus {
+  CallCode code = CallCode::kOk;
+  std::string message;  ///< for a person
+};
+
+/// Of an Error: the user's are kInvalidArgument, what cannot be met kFailedPrecondition.
+[[nodiscard]] CallStatus status_of(const Error& error);
+
+/// What one may do; each may all that the ones before it may.
+enum class Role : std::uint8_t { kNobody, kAgent, kViewer, kUser, kOperator, kAdmin };
+
+struct Caller {
+  std::string name;
+  Role role = Role::kNobody;
+};
+
+class Call {
+ public:
+  virtual ~Call() = default;
+  virtual void send(const google::protobuf::Message& message) = 0;
+  /// The last thing; what was sent goes first.
+  virtual void finish(const CallStatus& status) = 0;
+  /// Whether anybody still wants what is sent.
+  [[nodiscard]] virtual bool wanted() const = 0;
+  [[nodiscard]] virtual const Caller& caller() const = 0;
+
+  void reply(const google::protobuf::Message& message) {
+    send(message);
+    finish({});
+  }
+  void fail(const Error& error) { finish(status_of(error)); }
+};
+
+}  // namespace orrery

@@ -1,0 +1,61 @@
+// api/grpc_stream.hpp - what one gRPC stream still has to write, and how it ends, for threads that
+// do not know whether it is still there.
+//
+// Shared by the reactor, which gRPC deletes when the stream is done, and by whoever answers on the
+// loop. Any thread. Invariant: one write at a time; Finish is called once, after the last write.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "api/call.hpp"
+
+namespace orrery {
+
+/// Errors: bytes that are no such message.
+[[nodiscard]] bool parse(const grpc::ByteBuffer& bytes, google::protobuf::Message& message);
+[[nodiscard]] grpc::ByteBuffer serialize(const google::protobuf::Message& message);
+
+class GrpcStream {
+ public:
+  explicit GrpcStream(grpc::ServerGenericBidiReactor& reactor) : reactor_(&reactor) {}
+
+  /// Dropped where the stream has ended; ends it where its peer does not take what is sent.
+  void send(const google::protobuf::Message& message);
+  void finish(const CallStatus& status);
+  [[nodiscard]] bool wanted() const { return wanted_; }
+  /// Reads the next message, unless the stream has ended. Precondition: no read is on its way.
+  void read(grpc::ByteBuffer& into);
+
+  // --- For the reactor
+  void on_write_done(bool written);
+  /// The peer has gone.
+  void on_cancel();
+  /// gRPC is done with the reactor.
+  void on_done();
+
+ private:
+  /// Waits to be written; beyond it the peer is too slow.
+  static constexpr std::size_t kWaitingBytesMax = std::size_t{8} << 20;
+
+  enum class Next : std::uint8_t { kNothing, kWrite, kFinish };
+  [[nodiscard]] Next next();
+  void go_on(Next what);
+
+  mutable std::mutex mutex_;
+  grpc::ServerGenericBidiReactor* reactor_;  ///< guarded, as all below; nullptr: done
+  std::deque<grpc::ByteBuffer> queue_;
+  std::size_t waiting_bytes_ = 0;
+  grpc::ByteBuffer writing_;
+  bool busy_ = false;  ///< a write is on its way
+  std::optional<CallStatus> status_;
+  bool finished_ = false;
+  std::atomic<bool> wanted_ = true;
+};
+
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// api/method_table.hpp - the methods of a service by their names: what each takes, who may call it,
+// what it does.
+//
+// Made once, before the servers that look methods up in it; then immutable, so any thread may look.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/call.hpp"
+
+namespace orrery {
+
+struct Method {
+  Role role = Role::kViewer;  ///< least
+  /// An empty message of the kind it takes.
+  std::function<std::unique_ptr<google::protobuf::Message>()> request;
+  /// On the controller's loop.
+  std::function<void(const google::protobuf::Message&, std::shared_ptr<Call>)> handle;
+};
+
+class MethodTable {
+ public:
+  template <class Request>
+  void add(const std::string& name, Role role,
+           std::function<void(const Request&, std::shared_ptr<Call>)> handle) {
+    methods_[name] = {role, [] { return std::make_unique<Request>(); },
+                      [handle = std::move(handle)](const google::protobuf::Message& request,
+                                                   std::shared_ptr<Call> call) {
+                        handle(static_cast<const Request&>(request), std::move(call));
+                      }};
+  }
+
+  /// nullptr: there is none.
+  [[nodiscard]] const Method* find(std::string_view name) const {
+    const auto found = methods_.find(name);
+    return found == methods_.end() ? nullptr : &found->second;
+  }
+  [[nodiscard]] const std::map<std::string, Method, std::less<>>& all() const { return methods_; }
+
+ private:
+  std::map<std::string, Method, std::less<>> methods_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,316 @@
+#include "api/orrery_service.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "api/log_reading.hpp"
+#include "api/views.hpp"
+#include "base/field_writer.hpp"
+#include "base/nearest_name.hpp"
+#include "scheduler/explain.hpp"
+
+namespace orrery {
+namespace {
+
+using CallPtr = std::shared_ptr<Call>;
+
+constexpr std::uint32_t kPageUsual = 100;
+constexpr std::uint32_t kPageMost = 1000;
+
+/// What a page asks for: so many rows of those numbered from `first` on.
+struct Page {
+  std::uint64_t first = 0;
+  std::uint32_t size = kPageUsual;
+};
+
+template <class Request>
+Result<Page> page_of(const Request& request) {
+  Page page;
+  if (request.page_size() > kPageMost) {
+    return input_error(
+        {}, fmt::format("page_size is {}, expected at most {}", request.page_size(), kPageMost));
+  }
+  if (request.page_size() > 0) page.size = request.page_size();
+  const std::string& token = request.page_token();
+  if (token.empty()) return page;
+  const char* end = token.data() + token.size();
+  const auto [at, wrong] = std::from_chars(token.data(), end, page.first);
+  if (wrong != std::errc() || at != end) {
+    return input_error({}, fmt::format("page_token \"{}\" is none of ours", token));
+  }
+  return page;
+}
+
+class Methods {
+ public:
+  Methods(Controller& controller, const Env& env) : controller_(controller), env_(env) {}
+
+  [[nodiscard]] MethodTable table() const;
+
+ private:
+  [[nodiscard]] const State& state() const { return controller_.state(); }
+
+  /// None: the call was told that there is no such job.
+  template <class Request>
+  [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
+    if (request.id() < state().jobs()) return JobId::at(request.id());
+    call->finish({CallCode::kNotFound, fmt::format("no job {}", request.id())});
+    return std::nullopt;
+  }
+  [[nodiscard]] std::optional<NodeId> node_of(const std::string& name, const CallPtr& call) const;
+
+  /// Answers with what the state shows now, once that is durable.
+  template <class View>
+  void read(const CallPtr& call, View view) const {
+    controller_.after_durable([call, view = std::move(view)] { call->reply(view); });
+  }
+
+  void submit(const v1::SubmitJobRequest& request, const CallPtr& call) const;
+  void cancel(const v1::CancelJobRequest& request, const CallPtr& call) const;
+  void list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const;
+  void get_job(const v1::GetJobRequest& request, const CallPtr& call) const;
+  void wait_job(const v1::WaitJobRequest& request, const CallPtr& call) const;
+  void explain_job(const v1::ExplainJobRequest& request, const CallPtr& call) const;
+  void read_log(const v1::ReadLogRequest& request, const CallPtr& call) const;
+  void list_nodes(const v1::ListNodesRequest& request, const CallPtr& call) const;
+  void get_node(const v1::GetNodeRequest& request, const CallPtr& call) const;
+  void drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const;
+  template <class Command>
+  void change_node(const v1::NodeRequest& request, const CallPtr& call) const;
+  void command_node(NodeId node, InputKind what, const std::string& request_id,
+                    const CallPtr& call) const;
+  void watch_events(const CallPtr& call) const;
+
+  Controller& controller_;
+  Env env_;
+};
+
+std::optional<NodeId> Methods::node_of(const std::string& name, const CallPtr& call) const {
+  if (const std::optional<NodeId> node = controller_.agents().node_named(name)) return node;
+  std::vector<std::string> names;
+  const Topology& topology = *state().setup().topology;
+  names.reserve(topology.node_count());
+  for (std::uint32_t at = 0; at < topology.node_count(); ++at) {
+    names.push_back(topology.node_name(NodeId(at)));
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string hint = did_you_mean(name, views);
+  call->finish({CallCode::kNotFound, fmt::format("no node \"{}\"{}", name, hint)});
+  return std::nullopt;
+}
+
+// --- Jobs ---------------------------------------------------------------------------------------
+
+void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) const {
+  if (Status room = controller_.admission(); !room) {
+    return call->finish({CallCode::kResourceExhausted, room.error().text()});
+  }
+  const std::string file = request.file().empty() ? "job" : request.file();
+  controller_.submit({request.spec(), file}, request.request_id(),
+                     [this, call](Result<std::vector<JobId>> jobs) {
+                       if (!jobs) return call->fail(jobs.error());
+                       v1::SubmitJobResponse response;
+                       response.set_id(jobs->front().value());
+                       response.set_name(state().job(jobs->front()).name);
+                       if (jobs->size() > 1) {
+                         for (const JobId job : *jobs) response.add_array(job.value());
+                       }
+                       call->reply(response);
+                     });
+}
+
+void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) const {
+  const std::optional<JobId> job = job_of(request, call);
+  if (!job) return;
+  if (const Job& known = state().job(*job); ended(known.phase)) {
+    return call->finish(
+        {CallCode::kFailedPrecondition,
+         fmt::format("job {} has ended: it {}", job->value(), word_of(known.phase))});
+  }
+  controller_.command(CancelJob{*job}, request.request_id(), [call](Result<JobId> done) {
+    if (!done) return call->fail(done.error());
+    call->reply(v1::CancelJobResponse());
+  });
+}
+
+/// Newest first; the token is the number of the next job to look at, plus one.
+void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const {
+  const Result<Page> page = page_of(request);
+  if (!page) return call->fail(page.error());
+  v1::ListJobsResponse response;
+  std::uint64_t next = state().jobs();
+  if (!request.page_token().empty()) next = std::min(next, page->first);
+  for (; next > 0; --next) {
+    const Job& job = state().job(JobId::at(next - 1));
+    if (!request.all() && request.phase().empty() && ended(job.phase)) continue;
+    if (!request.phase().empty() && word_of(job.phase) != request.phase()) continue;
+    if (!request.tenant().empty() && state().tenants().path(job.tenant) != request.tenant()) {
+      continue;
+    }
+    if (static_cast<std::uint32_t>(response.jobs_size()) == page->size) break;
+    *response.add_jobs() = job_view(controller_, job.id, JobDetail::kRow);
+  }
+  if (next > 0) response.set_next_page_token(std::to_string(next));
+  read(call, std::move(response));
+}
+
+void Methods::get_job(const v1::GetJobRequest& request, const CallPtr& call) const {
+  const std::optional<JobId> job = job_of(request, call);
+  if (job) read(call, job_view(controller_, *job, JobDetail::kAll));
+}
+
+void Methods::wait_job(const v1::WaitJobRequest& request, const CallPtr& call) const {
+  const std::optional<JobId> job = job_of(request, call);
+  if (!job) return;
+  if (ended(state().job(*job).phase)) {
+    return read(call, job_view(controller_, *job, JobDetail::kRow));
+  }
+  auto number = std::make_shared<Controller::WatchNumber>();
+  *number = controller_.watch([this, call, number, id = *job](const TimedEvent& event) {
+    if (!call->wanted()) return controller_.unwatch(*number);
+    const auto* end = std::get_if<JobEnded>(&event.what);
+    if (end == nullptr || end->job != id) return;
+    controller_.unwatch(*number);
+    call->reply(job_view(controller_, id, JobDetail::kRow));
+  });
+}
+
+void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& call) const {
+  const std::optional<JobId> id = job_of(request, call);
+  if (!id) return;
+  const Job& job = state().job(*id);
+  v1::Explanation view;
+  view.set_id(id->value());
+  if (job.phase == JobPhase::kQueued) {
+    const ExplainNames names{[this](JobId other) {
+      return fmt::format("{} ({})", other.value(), state().job(other).name);
+    }};
+    view.set_text(
+        explain(state().situation(controller_.now()), state().policy(), *id, names).text());
+  } else {
+    const v1::Job shown = job_view(controller_, *id, JobDetail::kRow);
+    std::string text = fmt::format("Job {} ({}) is {}", id->value(), job.name, shown.phase());
+    if (!shown.waiting().empty()) text += ": it " + shown.waiting();
+    if (!shown.reason().empty()) text += ", its last attempt stopped: " + shown.reason();
+    if (!shown.blame().empty()) text += " (" + shown.blame() + ")";
+    view.set_text(text + ".\n");
+  }
+  read(call, std::move(view));
+}
+
+void Methods::read_log(const v1::ReadLogRequest& request, const CallPtr& call) const {
+  const std::optional<JobId> id = job_of(request, call);
+  if (!id) return;
+  const Job& job = state().job(*id);
+  if (request.attempt() > job.attempt) {
+    return call->finish(
+        {CallCode::kNotFound, fmt::format("job {} has had {} attempts", id->value(), job.attempt)});
+  }
+  if (job.attempt == 0 && !request.follow()) {
+    return call->finish({CallCode::kFailedPrecondition,
+                         fmt::format("job {} has not started yet; `orrery explain {}` says why",
+                                     id->value(), id->value())});
+  }
+  LogReading::begin(controller_, env_, request, call);
+}
+
+// --- Nodes --------------------------------------------------------------------------------------
+
+void Methods::list_nodes(const v1::ListNodesRequest& request, const CallPtr& call) const {
+  const Result<Page> page = page_of(request);
+  if (!page) return call->fail(page.error());
+  const std::uint64_t count = state().setup().topology->node_count();
+  v1::ListNodesResponse response;
+  std::uint64_t at = page->first;
+  for (; at < count && at - page->first < page->size; ++at) {
+    *response.add_nodes() = node_view(controller_, NodeId::at(at));
+  }
+  if (at < count) response.set_next_page_token(std::to_string(at));
+  read(call, std::move(response));
+}
+
+void Methods::get_node(const v1::GetNodeRequest& request, const CallPtr& call) const {
+  const std::optional<NodeId> node = node_of(request.name(), call);
+  if (node) read(call, node_view(controller_, *node));
+}
+
+void Methods::command_node(NodeId node, InputKind what, const std::string& request_id,
+                           const CallPtr& call) const {
+  controller_.command(std::move(what), request_id, [this, node, call](Result<JobId> done) {
+    if (!done) {
+      return call->finish({CallCode::kFailedPrecondition, done.error().text()});
+    }
+    v1::NodeResponse response;
+    *response.mutable_node() = node_view(controller_, node);
+    call->reply(response);
+  });
+}
+
+void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const {
+  const std::optional<NodeId> node = node_of(request.name(), call);
+  if (!node) return;
+  command_node(*node, DrainNode{*node, request.at_once(), request.why()}, request.request_id(),
+               call);
+}
+
+template <class Command>
+void Methods::change_node(const v1::NodeRequest& request, const CallPtr& call) const {
+  const std::optional<NodeId> node = node_of(request.name(), call);
+  if (node) command_node(*node, Command{*node}, request.request_id(), call);
+}
+
+void Methods::watch_events(const CallPtr& call) const {
+  auto number = std::make_shared<Controller::WatchNumber>();
+  *number = controller_.watch([this, call, number](const TimedEvent& event) {
+    if (!call->wanted()) return controller_.unwatch(*number);
+    call->send(event_view(event));
+  });
+}
+
+// --- The table ----------------------------------------------------------------------------------
+
+MethodTable Methods::table() const {
+  MethodTable table;
+  // A copy of two references, so that the table needs nothing beside the controller.
+  const auto add = [&]<class Request>(const std::string& name, Role role,
+                                      void (Methods::*method)(const Request&, const CallPtr&)
+                                          const) {
+    table.add<Request>(name, role, [self = *this, method](const Request& request, CallPtr call) {
+      (self.*method)(request, call);
+    });
+  };
+  add("SubmitJob", Role::kUser, &Methods::submit);
+  add("CancelJob", Role::kUser, &Methods::cancel);
+  add("ListJobs", Role::kViewer, &Methods::list_jobs);
+  add("GetJob", Role::kViewer, &Methods::get_job);
+  add("WaitJob", Role::kViewer, &Methods::wait_job);
+  add("ExplainJob", Role::kViewer, &Methods::explain_job);
+  add("ReadLog", Role::kViewer, &Methods::read_log);
+  add("ListNodes", Role::kViewer, &Methods::list_nodes);
+  add("GetNode", Role::kViewer, &Methods::get_node);
+  add("DrainNode", Role::kOperator, &Methods::drain_node);
+  add("ResumeNode", Role::kOperator, &Methods::change_node<ResumeNode>);
+  add("FenceNode", Role::kOperator, &Methods::change_node<FenceNode>);
+  table.add<v1::ListTenantsRequest>("ListTenants", Role::kViewer,
+                                    [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
+                                      self.read(call, tenants_view(self.controller_));
+                                    });
+  table.add<v1::GetClusterRequest>("GetCluster", Role::kViewer,
+                                   [self = *this](const v1::GetClusterRequest&, CallPtr call) {
+                                     self.read(call, cluster_view(self.controller_));
+                                   });
+  table.add<v1::WatchEventsRequest>(
+      "WatchEvents", Role::kViewer,
+      [self = *this](const v1::WatchEventsRequest&, CallPtr call) { self.watch_events(call); });
+  return table;
+}
+
+}  // namespace
+
+MethodTable orrery_methods(Controller& controller, const Env& env) {
+  return Methods(controller, env).table();
+}
+
+}  // namespace orrery

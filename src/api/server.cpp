@@ -1,0 +1,249 @@
+#include "api/server.hpp"
+
+#include <fmt/format.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+
+#include "api/agent_messages.hpp"
+#include "api/grpc_stream.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr int kMessageBytesMax = 4 << 20;
+constexpr int kKeepaliveMs = 10'000;
+constexpr int kKeepalivePatienceMs = 5'000;
+/// Calls that wait for the loop.
+constexpr std::int64_t kWaitingCallsMax = 10'000;
+constexpr auto kShutdownPatience = std::chrono::milliseconds(200);
+
+constexpr std::string_view kService = "/orrery.v1.Orrery/";
+constexpr std::string_view kAgents = "/orrery.v1.AgentService/Connect";
+
+/// What all streams share. Outlives them: the server waits for them.
+struct Shared {
+  Env env;
+  Controller& controller;
+  const MethodTable& methods;
+  const TokenBook& tokens;
+  std::atomic<std::int64_t> waiting = 0;
+};
+
+class GrpcCall final : public Call {
+ public:
+  GrpcCall(std::shared_ptr<GrpcStream> stream, Caller caller)
+      : stream_(std::move(stream)), caller_(std::move(caller)) {}
+
+  void send(const google::protobuf::Message& message) override { stream_->send(message); }
+  void finish(const CallStatus& status) override { stream_->finish(status); }
+  [[nodiscard]] bool wanted() const override { return stream_->wanted(); }
+  [[nodiscard]] const Caller& caller() const override { return caller_; }
+
+ private:
+  std::shared_ptr<GrpcStream> stream_;
+  Caller caller_;
+};
+
+/// gRPC deletes none of its reactors: each ends itself.
+class Reactor : public grpc::ServerGenericBidiReactor {
+ public:
+  Reactor() : stream_(std::make_shared<GrpcStream>(*this)) {}
+
+  void OnWriteDone(bool written) override { stream_->on_write_done(written); }
+  void OnCancel() override { stream_->on_cancel(); }
+  void OnDone() override {
+    stream_->on_done();
+    delete this;
+  }
+
+ protected:
+  std::shared_ptr<GrpcStream> stream_;
+  grpc::ByteBuffer bytes_;
+};
+
+class Refusal final : public Reactor {
+ public:
+  explicit Refusal(const CallStatus& status) { stream_->finish(status); }
+};
+
+/// A call of a client: one message, then the answer.
+class CallReactor final : public Reactor {
+ public:
+  CallReactor(Shared& shared, const Method& method, Caller caller)
+      : shared_(shared), method_(method), caller_(std::move(caller)) {
+    stream_->read(bytes_);
+  }
+
+  void OnReadDone(bool read) override {
+    std::shared_ptr<google::protobuf::Message> request = method_.request();
+    if (!read || !parse(bytes_, *request)) {
+      return stream_->finish({CallCode::kInvalidArgument, "the message is not of this method"});
+    }
+    if (shared_.waiting.fetch_add(1) >= kWaitingCallsMax) {
+      shared_.waiting.fetch_sub(1);
+      return stream_->finish({CallCode::kResourceExhausted, "the controller is overloaded"});
+    }
+    auto call = std::make_shared<GrpcCall>(stream_, caller_);
+    shared_.env.post([&shared = shared_, &method = method_, request, call] {
+      shared.waiting.fetch_sub(1);
+      if (call->wanted()) method.handle(*request, call);
+    });
+  }
+
+ private:
+  Shared& shared_;
+  const Method& method_;
+  Caller caller_;
+};
+
+/// The controller's end of an agent. Made and ended on the loop, but for its first message.
+class GrpcAgent final : public AgentSession {
+ public:
+  GrpcAgent(Shared& shared, std::shared_ptr<GrpcStream> stream)
+      : shared_(shared), stream_(std::move(stream)) {}
+
+  void send(const ControllerMessage& message) override {
+    if (const auto* welcome = std::get_if<AgentWelcome>(&message)) node_ = welcome->node;
+    stream_->send(to_proto(message));
+  }
+  void close(const Error& why) override { stream_->finish(status_of(why)); }
+
+  void take(const AgentMessage& message) {
+    if (const auto* opening = std::get_if<AgentOpening>(&message); opening != nullptr && !node_) {
+      shared_.controller.open_session(*opening, *this);
+    } else if (node_ && opening == nullptr) {
+      shared_.controller.receive(*node_, message);
+    } else {
+      close({ErrorKind::kInput, "an agent opens its stream once, and first", {}});
+    }
+  }
+  void end() { shared_.controller.close_session(*this); }
+
+ private:
+  Shared& shared_;
+  std::shared_ptr<GrpcStream> stream_;
+  std::optional<NodeId> node_;  ///< once it is welcome
+};
+
+/// One message of an agent is on its way to the loop at a time, so a loop that is slow slows them.
+class AgentReactor final : public Reactor {
+ public:
+  explicit AgentReactor(Shared& shared)
+      : shared_(shared),
+        agent_(std::make_shared<GrpcAgent>(shared, stream_)),
+        read_(std::make_shared<grpc::ByteBuffer>()) {
+    stream_->read(*read_);
+  }
+
+  void OnReadDone(bool read) override {
+    if (!read) return stream_->finish({});
+    v1::AgentMessage bytes;
+    if (!parse(*read_, bytes)) return refuse("the message is none of an agent");
+    Result<AgentMessage> message = from_proto(bytes);
+    if (!message) return refuse(message.error().text());
+    shared_.env.post(
+        [agent = agent_, stream = stream_, into = read_, message = *std::move(message)] {
+          agent->take(message);
+          stream->read(*into);
+        });
+  }
+  void OnDone() override {
+    shared_.env.post([agent = agent_] { agent->end(); });
+    Reactor::OnDone();
+  }
+
+ private:
+  void refuse(const std::string& why) { stream_->finish({CallCode::kInvalidArgument, why}); }
+
+  Shared& shared_;
+  std::shared_ptr<GrpcAgent> agent_;
+  std::shared_ptr<grpc::ByteBuffer> read_;
+};
+
+class GrpcServer final : public Server, private grpc::CallbackGenericService {
+ public:
+  GrpcServer(const Env& env, Controller& controller, const ServerOptions& options)
+      : shared_{env, controller, *options.methods, *options.tokens} {}
+  ~GrpcServer() override {
+    if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
+  }
+
+  [[nodiscard]] Status listen(const std::string& address);
+  [[nodiscard]] const std::string& address() const override { return address_; }
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
+
+ private:
+  [[nodiscard]] Caller caller_of(const grpc::GenericCallbackServerContext& context) const;
+
+  Shared shared_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+Status GrpcServer::listen(const std::string& address) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterCallbackGenericService(this);
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  // Two controllers at one port would share its calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepalivePatienceMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kKeepaliveMs / 2);
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return environment_error(fmt::format("cannot listen at {}: is it in use?", address));
+  }
+  address_ = address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+  return {};
+}
+
+Caller GrpcServer::caller_of(const grpc::GenericCallbackServerContext& context) const {
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) return {};
+  std::string_view value(found->second.data(), found->second.size());
+  constexpr std::string_view kBearer = "Bearer ";
+  if (!value.starts_with(kBearer)) return {};
+  return shared_.tokens.caller(value.substr(kBearer.size()));
+}
+
+grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  const Caller caller = caller_of(*context);
+  if (caller.role == Role::kNobody) {
+    return new Refusal({CallCode::kUnauthenticated, "no token, or none that is known here"});
+  }
+  const std::string& name = context->method();
+  const bool may_be_agent = caller.role == Role::kAgent || caller.role == Role::kAdmin;
+  if (name == kAgents && may_be_agent) return new AgentReactor(shared_);
+  const Method* method = nullptr;
+  if (name.starts_with(kService)) method = shared_.methods.find(name.substr(kService.size()));
+  if (method == nullptr && name != kAgents) {
+    return new Refusal({CallCode::kUnimplemented, "there is no method " + name});
+  }
+  if (method == nullptr || caller.role < method->role) {
+    return new Refusal(
+        {CallCode::kPermissionDenied, fmt::format("\"{}\" may not call {}", caller.name, name)});
+  }
+  return new CallReactor(shared_, *method, caller);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(const Env& env, Controller& controller,
+                                              const ServerOptions& options) {
+  auto server = std::make_unique<GrpcServer>(env, controller, options);
+  if (Status listening = server->listen(options.address); !listening) {
+    return forward_error(listening);
+  }
+  return server;
+}
+
+}  // namespace orrery

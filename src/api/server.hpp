@@ -1,0 +1,37 @@
+// api/server.hpp - serves a controller over gRPC: the methods of clients, and the streams of
+// agents.
+//
+// Built beside a controller, on its loop; ends before it. gRPC's threads only decode, look up who
+// calls and what it may, and post to the loop; answers go the other way. What waits for the loop is
+// bounded: beyond that a call is refused with RESOURCE_EXHAUSTED. What a client does not take is
+// bounded too, and ends its call.
+// Invariant: no method runs, and no agent is heard, without a token that allows it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/method_table.hpp"
+#include "api/token_book.hpp"
+#include "base/env.hpp"
+#include "executor/controller.hpp"
+
+namespace orrery {
+
+struct ServerOptions {
+  std::string address = "127.0.0.1:0";
+  const MethodTable* methods = nullptr;
+  const TokenBook* tokens = nullptr;
+};
+
+class Server {
+ public:
+  /// Error: the address cannot be listened at.
+  [[nodiscard]] static Result<std::unique_ptr<Server>> start(const Env& env, Controller& controller,
+                                                             const ServerOptions& options);
+  virtual ~Server() = default;
+  /// With the port that was chosen: "127.0.0.1:34017".
+  [[nodiscard]] virtual const std::string& address() const = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,249 @@
+#include "api/views.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "agent/launch_plan.hpp"
+#include "base/field_writer.hpp"
+#include "control/codec.hpp"
+#include "control/snapshot.hpp"
+#include "scheduler/explain.hpp"
+#include "store/event_json.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr double kJoulesPerKwh = 3.6e6;
+constexpr double kGramsPerKg = 1000;
+constexpr std::int64_t kNanoseconds = 1'000'000'000;
+
+v1::JobBill bill_view(const JobUsage& usage) {
+  v1::JobBill bill;
+  bill.set_waited_s(usage.waited.count_seconds());
+  bill.set_accelerator_hours(device_hours(usage.devices));
+  bill.set_lost_accelerator_hours(device_hours(usage.lost));
+  bill.set_idle_accelerator_hours(device_hours(usage.idle));
+  bill.set_energy_kwh(usage.joules / kJoulesPerKwh);
+  bill.set_cost_usd(usage.dollars);
+  bill.set_co2_kg(usage.co2_grams / kGramsPerKg);
+  bill.set_preemptions(usage.preemptions);
+  bill.set_faults(usage.faults);
+  bill.set_program_faults(usage.program_faults);
+  return bill;
+}
+
+std::string blame_text(const Blame& blame, const Topology& topology) {
+  if (blame.layer == FaultLayer::kNone) return blame.evidence;
+  std::string text(word_of(blame.layer));
+  if (blame.node.valid()) text += " of " + topology.node_name(blame.node);
+  return blame.evidence.empty() ? text : text + ": " + blame.evidence;
+}
+
+std::string held_text(const Job& job, Instant now) {
+  if (job.waiting_for > 0) return fmt::format("waits for {} jobs before it", job.waiting_for);
+  if (job.not_before > now) {
+    return fmt::format("starts again in {:.0f} s, after a fault of its program",
+                       (job.not_before - now).count_seconds());
+  }
+  return "waits for its turn in the array";
+}
+
+std::string queued_text(const Controller& controller, JobId id) {
+  for (const StillWaits& waits : controller.core().still_waiting()) {
+    if (waits.job == id) return refusal_text(waits.refusal);
+  }
+  return "waits for the next pass";
+}
+
+std::string waiting_text(const Controller& controller, const Job& job) {
+  if (job.phase == JobPhase::kHeld) return held_text(job, controller.now());
+  if (job.phase == JobPhase::kQueued) return queued_text(controller, job.id);
+  return {};
+}
+
+void add_parts(const Controller& controller, const Job& job, v1::Job& view) {
+  const State& state = controller.state();
+  const Topology& topology = *state.setup().topology;
+  const RunningJob& run = state.running(job.id);
+  std::uint32_t accelerators = 0;
+  for (const NodeRanks& node : launch_plan(state, job.id).nodes) {
+    for (const RankShare& share : node.shares) {
+      v1::JobPart& part = *view.add_parts();
+      const auto count = static_cast<std::uint32_t>(std::popcount(share.devices));
+      part.set_node(topology.node_name(node.node));
+      part.set_accelerator(topology.accelerator(topology.group(node.node).type).id);
+      part.set_accelerators(count);
+      part.set_gang(share.gang);
+      part.set_role(job.submission->request.roles[run.gangs[share.gang].role].name);
+      for (const std::uint32_t rank : share.ranks) part.add_ranks(rank);
+      accelerators += count;
+    }
+  }
+  view.set_accelerators(accelerators);
+}
+
+std::uint32_t wanted_accelerators(const JobRequest& request) {
+  std::uint32_t accelerators = 0;
+  for (const RoleRequest& role : request.roles) accelerators += role.gangs * role.devices_max;
+  return accelerators;
+}
+
+void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
+  v1::JobProgress& progress = *view.mutable_progress();
+  progress.set_done(job.phase == JobPhase::kFinished ? 1 : job.done);
+  const AttemptNotes* notes = controller.agents().notes_of(job.id);
+  if (notes == nullptr || notes->attempt.attempt != job.attempt) return;
+  progress.set_step(notes->progress.step);
+  progress.set_saved_step(notes->progress.saved_step);
+  progress.set_tokens(notes->progress.tokens);
+  progress.set_loss(notes->progress.loss);
+  progress.set_checkpoint(notes->progress.checkpoint);
+  for (const std::string& note : notes->notes) view.add_notes(note);
+}
+
+}  // namespace
+
+google::protobuf::Timestamp timestamp_of(Instant at) {
+  const std::int64_t ns = (at - Instant()).count_ns();
+  google::protobuf::Timestamp timestamp;
+  timestamp.set_seconds(ns / kNanoseconds);
+  timestamp.set_nanos(static_cast<std::int32_t>(ns % kNanoseconds));
+  return timestamp;
+}
+
+v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
+  const State& state = controller.state();
+  const Job& job = state.job(id);
+  v1::Job view;
+  view.set_id(id.value());
+  view.set_name(job.name);
+  view.set_tenant(state.tenants().path(job.tenant));
+  view.set_phase(std::string(word_of(job.phase)));
+  view.set_attempt(job.attempt);
+  view.set_epoch(job.epoch);
+  *view.mutable_submitted() = timestamp_of(job.submitted);
+  *view.mutable_since() = timestamp_of(job.since);
+  if (job.first_start < Instant::max()) *view.mutable_started() = timestamp_of(job.first_start);
+  if (ended(job.phase)) *view.mutable_ended() = timestamp_of(job.since);
+  if (job.attempt > 0 && !holds_devices(job.phase)) {
+    view.set_reason(std::string(word_of(job.stop)));
+  }
+  if (job.submission != nullptr) {
+    const JobRequest& request = job.submission->request;
+    view.set_kind(std::string(word_of(request.kind)));
+    view.set_priority(request.priority);
+    view.set_accelerators(wanted_accelerators(request));
+  }
+  if (holds_devices(job.phase)) add_parts(controller, job, view);
+  add_progress(controller, job, view);
+  *view.mutable_bill() = bill_view(state.usage_of(id, controller.now()));
+  view.set_blame(blame_text(job.blame, *state.setup().topology));
+  view.set_waiting(waiting_text(controller, job));
+  if (detail == JobDetail::kAll) view.set_spec(job.spec);
+  return view;
+}
+
+v1::Node node_view(const Controller& controller, NodeId id) {
+  const State& state = controller.state();
+  const Topology& topology = *state.setup().topology;
+  const NodeRecord& record = state.node(id);
+  const NodeGroup& group = topology.group(id);
+  v1::Node view;
+  view.set_name(topology.node_name(id));
+  view.set_health(std::string(word_of(record.health)));
+  view.set_accelerator(topology.accelerator(group.type).id);
+  view.set_accelerators(group.devices);
+  view.set_free(state.fleet().view().node(id).available());
+  view.set_place(topology.path(topology.place(id).rack));
+  for (const JobId job : state.jobs_on(id)) view.add_jobs(job.value());
+  view.set_spare(record.spare);
+  view.set_drain(record.drain);
+  view.set_lemon(record.lemon);
+  view.set_faults(record.faults);
+  const Signals& signals = controller.link().signals(id);
+  view.set_power_w(signals.power_w);
+  view.set_temperature_c(signals.temperature_c);
+  const AgentRecord& agent = controller.agents().of(id);
+  view.set_connected(agent.session != nullptr);
+  if (!agent.opening) return view;
+  const NodeInventory& found = agent.opening->inventory;
+  view.set_address(agent.opening->address);
+  view.set_version(agent.opening->version);
+  view.set_machine(found.machine);
+  view.set_emulated(found.emulated);
+  view.set_kernel(found.kernel);
+  view.set_driver(found.driver);
+  view.set_cores(found.cores);
+  view.set_memory_bytes(found.memory_bytes);
+  return view;
+}
+
+v1::Cluster cluster_view(const Controller& controller) {
+  const State& state = controller.state();
+  const Topology& topology = *state.setup().topology;
+  v1::Cluster view;
+  view.set_name(topology.name());
+  view.set_version(ORRERY_VERSION);
+  view.set_nodes(topology.node_count());
+  view.set_accelerators(topology.device_count());
+  std::uint32_t ready = 0;
+  std::uint32_t free = 0;
+  for (std::uint32_t at = 0; at < topology.node_count(); ++at) {
+    const NodeId id(at);
+    if (state.node(id).health == NodeHealth::kReady) ++ready;
+    free += state.fleet().view().node(id).available();
+    const std::optional<AgentOpening>& agent = controller.agents().of(id).opening;
+    if (agent && agent->inventory.emulated) view.set_emulated(true);
+  }
+  view.set_nodes_ready(ready);
+  view.set_accelerators_free(free);
+  view.set_jobs(state.jobs());
+  view.set_jobs_running(state.running().size());
+  view.set_jobs_waiting(state.waiting().size() + state.held());
+  view.set_events(state.version());
+  *view.mutable_started() = timestamp_of(controller.started());
+  view.set_policy(state.policy().name);
+  view.set_state(fmt::format("{:016x}", digest_of(state)));
+  return view;
+}
+
+v1::ListTenantsResponse tenants_view(const Controller& controller) {
+  const State& state = controller.state();
+  const TenantTree& tenants = state.tenants();
+  v1::ListTenantsResponse view;
+  std::vector<v1::Tenant> rows(tenants.size());
+  for (std::uint32_t at = 0; at < tenants.size(); ++at) {
+    rows[at].set_path(tenants.path(TenantId(at)));
+    *rows[at].mutable_bill() = bill_view(state.by_tenant()[at]);
+  }
+  for (const RunningJob& run : state.running()) {
+    v1::Tenant& row = rows[state.job(run.id).tenant.value()];
+    row.set_running(row.running() + 1);
+    std::uint32_t accelerators = 0;
+    for (const PlacedGang& gang : run.gangs) {
+      for (const NodeDevices& at : gang.allocation.ranks) {
+        accelerators += static_cast<std::uint32_t>(std::popcount(at.devices));
+      }
+    }
+    row.set_accelerators(row.accelerators() + accelerators);
+  }
+  for (const WaitingJob& waiting : state.waiting()) {
+    v1::Tenant& row = rows[state.job(waiting.id).tenant.value()];
+    row.set_waiting(row.waiting() + 1);
+  }
+  for (v1::Tenant& row : rows) {
+    if (!row.path().empty()) *view.add_tenants() = std::move(row);
+  }
+  return view;
+}
+
+v1::EventRow event_view(const TimedEvent& event) {
+  v1::EventRow row;
+  *row.mutable_at() = timestamp_of(event.at);
+  row.set_type(std::string(event_name(event.what.index())));
+  row.set_fields(event_json(event).dump());
+  return row;
+}
+
+}  // namespace orrery

@@ -1,0 +1,20 @@
+// api/views.hpp - control's state as the messages that people see (proto/orrery/v1/orrery.proto).
+//
+// Pure reads, on the controller's loop. Cost: O(what is shown).
+#pragma once
+
+#include "executor/controller.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+
+/// With `spec`: the text it was written as, too.
+enum class JobDetail : std::uint8_t { kRow, kAll };
+[[nodiscard]] v1::Job job_view(const Controller& controller, JobId id, JobDetail detail);
+[[nodiscard]] v1::Node node_view(const Controller& controller, NodeId id);
+[[nodiscard]] v1::Cluster cluster_view(const Controller& controller);
+[[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller);
+[[nodiscard]] v1::EventRow event_view(const TimedEvent& event);
+[[nodiscard]] google::protobuf::Timestamp timestamp_of(Instant at);
+
+}  // namespace orrery

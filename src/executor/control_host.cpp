@@ -1,0 +1,113 @@
+#include "executor/control_host.hpp"
+
+#include <utility>
+
+#include "agent/launch_plan.hpp"
+
+namespace orrery {
+
+ControlHost::ControlHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet,
+                         Instant now)
+    : outlet_(outlet), core_(std::move(core)), passes_(*core_->state().setup().tree) {
+  const std::size_t nodes = state().setup().topology->node_count();
+  LinkSetup link{.cluster = setup.cluster, .term = setup.term, .heartbeats = setup.heartbeats};
+  link.boots.reserve(nodes);
+  for (std::size_t at = 0; at < nodes; ++at)
+    link.boots.push_back(state().node(NodeId::at(at)).boot);
+  link_.emplace(link, known_attempts(state()), now);
+  for (std::size_t at = 0; at < nodes; ++at) {
+    if (state().node(NodeId::at(at)).health != NodeHealth::kRepairing) continue;
+    link_->repair({NodeId::at(at), FaultLayer::kHost}, now);
+  }
+  drain(now);
+}
+
+void ControlHost::handle(const Input& input, Answered answered) {
+  decide(input, std::move(answered));
+  drain(input.at);
+  release();
+}
+
+void ControlHost::after_durable(std::function<void()> then) {
+  waiting_.push_back({newest_, std::move(then)});
+  release();
+}
+
+void ControlHost::deliver(const Report& report, Instant now) {
+  link_->on_report(report, now);
+  drain(now);
+  release();
+}
+
+Instant ControlHost::next_due() const { return std::min(link_->next_due(), core_->wake()); }
+
+void ControlHost::advance(Instant now) {
+  if (link_->next_due() > now) return handle({now, Tick{}, {}});
+  link_->advance(now);
+  drain(now);
+  release();
+}
+
+void ControlHost::durable(std::uint64_t number) {
+  durable_ = number;
+  release();
+}
+
+void ControlHost::decide(const Input& input, Answered answered) {
+  outlet_.note(input);
+  const Outcome& outcome = core_->handle(input);
+  if (!outcome.events.empty()) newest_ = outlet_.append(input.at, outcome.events);
+  for (const Action& action : outcome.actions) carry_out(action, input.at);
+  if (!answered) return;
+  waiting_.push_back(
+      {newest_, [answer = outcome.answer, answered = std::move(answered)] { answered(answer); }});
+}
+
+void ControlHost::carry_out(const Action& action, Instant now) {
+  if (const auto* start = std::get_if<StartRanks>(&action)) {
+    const Job& job = state().job(start->job);
+    if (!holds_devices(job.phase) || job.attempt != start->attempt) return;
+    link_->start(*start, launch_plan(state(), start->job), now);
+  } else if (const auto* stop = std::get_if<StopRanks>(&action)) {
+    link_->stop(*stop, now);
+  } else if (const auto* clock = std::get_if<ApplyClock>(&action)) {
+    link_->apply(*clock, now);
+  } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
+    link_->repair(*repair, now);
+  } else if (std::holds_alternative<RunFullPass>(action)) {
+    waiting_.push_back({newest_, [this, proposal = full_pass(state(), passes_, now)] {
+                          outlet_.propose(proposal);
+                        }});
+  } else if (const auto* search = std::get_if<SearchPlan>(&action)) {
+    waiting_.push_back({newest_, [this, key = search->key] { outlet_.search_plan(key); }});
+  }
+}
+
+/// In order, so that an acknowledgement leaves only after what it acknowledges is durable.
+void ControlHost::drain(Instant now) {
+  for (;;) {
+    std::vector<LinkEffect> effects = link_->take();
+    if (effects.empty()) return;
+    for (LinkEffect& effect : effects) {
+      if (auto* order = std::get_if<Order>(&effect)) {
+        waiting_.push_back({newest_, std::move(*order)});
+      } else {
+        decide({now, std::get<InputKind>(std::move(effect)), {}}, {});
+      }
+    }
+  }
+}
+
+void ControlHost::release() {
+  while (!waiting_.empty() && waiting_.front().number <= durable_) {
+    const Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (const auto* order = std::get_if<Order>(&next.what)) {
+      outlet_.send(*order);
+    } else {
+      std::get<Leave>(next.what)();
+    }
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,180 @@
+// executor/controller.hpp - a live cluster's controller: the host of the core with a real clock,
+// the durable log, the agents that are connected, and what people may ask.
+//
+// Built by orreryd over a directory; lives until the process ends. Everything on one loop, that of
+// its Env; whoever speaks from other threads posts. Knows nothing of sockets: the server (src/api)
+// makes sessions and calls. What is told outside rests on what is durable; a log that cannot be
+// written ends the process.
+// DIR/store holds the log, with the texts it rests on. What ranks of ended attempts wrote last is
+// kept in memory, the newest 64 MiB of it.
+// Cost of a call: that of the core; of a start: reading the log.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/log.hpp"
+#include "executor/agent_book.hpp"
+#include "executor/control_host.hpp"
+#include "executor/job_intake.hpp"
+#include "store/disk_reserve.hpp"
+#include "store/group_commit.hpp"
+#include "store/history.hpp"
+#include "store/setup_texts.hpp"
+#include "store/sqlite_store.hpp"
+
+namespace orrery {
+
+struct ControllerOptions {
+  std::string directory;
+  SetupTexts setup;  ///< of a log that is begun; one that is there has its own
+  ClusterFacts::Facts facts;
+  /// The log cannot be written, or another controller has taken over: the process is to end.
+  std::function<void(const Error&)> failed;
+};
+
+class Controller final : private HostOutlet {
+ public:
+  /// Errors: the texts, the store (another process has it), damage of the log with its place.
+  [[nodiscard]] static Result<std::unique_ptr<Controller>> open(const Env& env, const Log& log,
+                                                                ControllerOptions options);
+  Controller(const Env& env, const Log& log, ControllerOptions options);
+  ~Controller() override;
+
+  // --- Commands: `answered` is called once the answer is durable
+
+  template <class T>
+  using Answered = std::function<void(Result<T>)>;
+
+  /// The jobs that a text makes. Asked again with one request id they are the same.
+  void submit(const JobText& text, const std::string& request_id,
+              Answered<std::vector<JobId>> answered);
+  /// Anything else an operator or a client may command.
+  void command(InputKind what, const std::string& request_id, Answered<JobId> answered);
+  /// Whether there is room for more work; what is missing if not.
+  [[nodiscard]] Status admission();
+
+  // --- Reads
+
+  [[nodiscard]] const State& state() const { return host_->state(); }
+  [[nodiscard]] const Core& core() const { return host_->core(); }
+  [[nodiscard]] const FleetLink& link() const { return host_->link(); }
+  [[nodiscard]] const AgentBook& agents() const { return *agents_; }
+  [[nodiscard]] Instant now() const;
+  [[nodiscard]] Instant started() const { return started_; }
+  /// Calls `then` when all that the state shows now is durable.
+  void after_durable(std::function<void()> then) { host_->after_durable(std::move(then)); }
+
+  using WatchNumber = std::uint64_t;
+  using EventWatch = std::function<void(const TimedEvent&)>;
+  /// Each event once it is durable, from the next one on, until unwatch().
+  WatchNumber watch(EventWatch watch);
+  void unwatch(WatchNumber number);
+
+  // --- Agents: sessions of the server
+
+  void open_session(const AgentOpening& opening, AgentSession& session);
+  void close_session(const AgentSession& session);
+  /// From the agent of a node that opened.
+  void receive(NodeId node, const AgentMessage& message);
+
+  struct LogAsked {
+    AttemptId attempt;
+    LogQuestion what;
+  };
+  /// What a rank wrote: from its node, or, where that is not there, what was kept of it.
+  void ask_log(const LogAsked& asked, std::function<void(const AttemptLogPart&)> answered);
+
+ private:
+  void note(const Input&) override {}
+  std::uint64_t append(Instant at, std::span<const Event> events) override;
+  void send(const Order& order) override;
+  void propose(Proposal proposal) override;
+  void search_plan(const PlanKey& key) override;
+
+  [[nodiscard]] Status begin();
+  [[nodiscard]] Result<SetupTexts> texts();
+  [[nodiscard]] Status make_facts(const SetupTexts& texts);
+  [[nodiscard]] Status take_up_works();
+  [[nodiscard]] Status recover(const SetupTexts& texts);
+  void begin_commits(const RecoveredHistory& history);
+  void flush();
+  void batch_durable(std::uint64_t batch);
+  void tell_watches(std::uint64_t number);
+  void snapshot_if_due();
+  void schedule();
+  void act_when_due();
+  void handle(InputKind what, const std::string& request_id = {},
+              ControlHost::Answered answered = {});
+  [[nodiscard]] std::vector<JobId> answered_before(const std::string& request_id) const;
+
+  struct LogKey {
+    AttemptId attempt;
+    std::uint32_t gang = 0;
+    std::uint32_t rank = 0;
+    friend auto operator<=>(const LogKey&, const LogKey&) = default;
+  };
+  void keep_log(KeptLog log);
+  [[nodiscard]] AttemptLogPart kept_log(const LogAsked& asked) const;
+  [[nodiscard]] std::optional<NodeId> node_of(const LogAsked& asked) const;
+  void answer_log(const AttemptLogPart& part);
+  [[nodiscard]] const JobSpec* spec_of(JobId job);
+
+  Env env_;
+  Log log_;
+  ControllerOptions options_;
+  Instant started_;
+  Duration ahead_;  ///< control's time is the monotonic clock's and so much
+  std::uint64_t cluster_ = 0;
+  std::unique_ptr<ClusterFacts> facts_;
+  std::unique_ptr<JobIntake> intake_;
+  ControlSetup setup_;
+  std::unique_ptr<AgentBook> agents_;
+  std::unique_ptr<SqliteStore> store_;
+  StoreTerm term_ = StoreTerm::kNone;
+  std::unique_ptr<DiskReserve> reserve_;
+  std::unique_ptr<HistoryWriter> writer_;
+  std::unique_ptr<ControlHost> host_;
+  std::optional<TimerId> timer_;
+
+  /// Inputs with events are numbered from 1; a batch holds all up to one of them.
+  struct BatchEnd {
+    std::uint64_t batch = 0;
+    std::uint64_t input = 0;
+  };
+  std::deque<BatchEnd> batches_;  ///< not durable
+  std::uint64_t inputs_ = 0;
+  enum class Gathering : std::uint8_t { kNo, kYes } gathering_ = Gathering::kNo;
+  std::uint64_t bytes_since_snapshot_ = 0;
+  std::uint32_t works_ = 0;  ///< texts of the log that brought new work
+
+  struct Undurable {
+    std::uint64_t input = 0;
+    TimedEvent event;
+  };
+  std::deque<Undurable> undurable_;  ///< while somebody watches
+  std::map<WatchNumber, EventWatch> watches_;
+  WatchNumber watch_numbers_ = 0;
+
+  std::optional<std::pair<JobId, JobSpec>> last_spec_;
+  std::map<LogKey, NodeId> ran_on_;  ///< ranks of the newest attempts
+  std::map<LogKey, LogPart> kept_logs_;
+  std::deque<LogKey> kept_order_;
+  std::size_t kept_bytes_ = 0;
+  struct LogWait {
+    LogAsked asked;
+    std::function<void(const AttemptLogPart&)> answered;
+    TimerId timer;
+  };
+  std::map<std::uint64_t, LogWait> log_waits_;
+  std::uint64_t log_numbers_ = 0;
+  std::unique_ptr<GroupCommit> commits_;  ///< ends first: its thread uses the store
+};
+
+}  // namespace orrery

@@ -1,0 +1,159 @@
+// The controller's side of its agents: sessions, orders with their programs, logs.
+#include <algorithm>
+
+#include "agent/launch_plan.hpp"
+#include "base/document.hpp"
+#include "executor/controller.hpp"
+#include "executor/node_program.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kRanOnMax = 100'000;  ///< ranks whose node is remembered
+constexpr std::size_t kKeptLogBytesMax = std::size_t{64} << 20;
+constexpr Duration kLogPatience = Duration::seconds(5);
+
+/// From byte `from` on; of what is gone, from the first that is there.
+LogPart part_from(const LogPart& kept, std::uint64_t from) {
+  const std::uint64_t end = kept.from + kept.bytes.size();
+  if (from == kFromTail) from = kept.from;
+  from = std::clamp(from, kept.from, end);
+  return {from, kept.bytes.substr(static_cast<std::size_t>(from - kept.from))};
+}
+
+}  // namespace
+
+// --- Sessions -----------------------------------------------------------------------------------
+
+void Controller::open_session(const AgentOpening& opening, AgentSession& session) {
+  const Result<NodeId> node = agents_->open(opening, session);
+  if (!node) {
+    log_.warning(env_.clock.now_wall(), "agent refused",
+                 {{"node", opening.node}, {"why", node.error().message}});
+    return session.close(node.error());
+  }
+  log_.info(env_.clock.now_wall(), "agent connected",
+            {{"node", opening.node}, {"version", opening.version}});
+  session.send(AgentWelcome{.cluster = cluster_, .node = *node});
+}
+
+void Controller::close_session(const AgentSession& session) { agents_->close(session); }
+
+void Controller::receive(NodeId node, const AgentMessage& message) {
+  if (const auto* report = std::get_if<Report>(&message)) {
+    if (report->from.node != node) return;
+    host_->deliver(*report, now());
+    schedule();
+  } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
+    answer_log(*part);
+  } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
+    keep_log(*kept);
+  } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
+    agents_->note(*notes);
+  }
+}
+
+// --- Orders -------------------------------------------------------------------------------------
+
+const JobSpec* Controller::spec_of(JobId job) {
+  if (last_spec_ && last_spec_->first == job) return &last_spec_->second;
+  const Result<Document> document = Document::parse(state().job(job).spec, "the job's spec");
+  if (!document) return nullptr;
+  Result<JobSpec> spec = read_job_spec(*document);
+  if (!spec || !spec->launch) return nullptr;
+  last_spec_.emplace(job, *std::move(spec));
+  return &last_spec_->second;
+}
+
+/// An order to launch leaves only if the state is still of the epoch it is for: its program says
+/// where the gangs are now. A newer one is on its way, and what is lost is said again.
+void Controller::send(const Order& order) {
+  AgentSession* session = agents_->of(order.to.node).session;
+  if (session == nullptr) return;
+  const auto* launch = std::get_if<LaunchRanks>(&order.what);
+  if (launch == nullptr) return session->send(NodeOrder{order, {}});
+  const AttemptId id = launch->token.id;
+  const Job& job = state().job(id.job);
+  const bool present =
+      holds_devices(job.phase) && job.attempt == id.attempt && job.epoch == launch->token.epoch;
+  if (!present) return;
+  const JobSpec* spec = spec_of(id.job);
+  if (spec == nullptr) return;
+  std::optional<NodeProgram> program =
+      node_program(state(), *spec, {id.job, order.to.node}, [this](NodeId node) {
+        const std::optional<AgentOpening>& opening = agents_->of(node).opening;
+        return opening ? opening->address : std::string();
+      });
+  if (!program) return;
+  for (const RankShare& share : launch->shares) {
+    for (const std::uint32_t rank : share.ranks) {
+      ran_on_.insert_or_assign(LogKey{id, share.gang, rank}, order.to.node);
+    }
+  }
+  while (ran_on_.size() > kRanOnMax) ran_on_.erase(ran_on_.begin());
+  session->send(NodeOrder{order, *std::move(program)});
+}
+
+// --- Logs ---------------------------------------------------------------------------------------
+
+void Controller::keep_log(KeptLog log) {
+  const LogKey key{log.attempt, log.gang, log.rank};
+  const auto [at, is_new] = kept_logs_.try_emplace(key);
+  if (is_new) kept_order_.push_back(key);
+  kept_bytes_ = kept_bytes_ - at->second.bytes.size() + log.part.bytes.size();
+  at->second = std::move(log.part);
+  while (kept_bytes_ > kKeptLogBytesMax) {
+    const auto oldest = kept_logs_.find(kept_order_.front());
+    kept_bytes_ -= oldest->second.bytes.size();
+    kept_logs_.erase(oldest);
+    kept_order_.pop_front();
+  }
+}
+
+AttemptLogPart Controller::kept_log(const LogAsked& asked) const {
+  const auto found = kept_logs_.find({asked.attempt, asked.what.gang, asked.what.rank});
+  if (found == kept_logs_.end()) return {};
+  const LogPart& kept = found->second;
+  return {0, true, kept.from + kept.bytes.size(), part_from(kept, asked.what.from)};
+}
+
+std::optional<NodeId> Controller::node_of(const LogAsked& asked) const {
+  // After a start of the controller what runs is found in the state.
+  const auto found = ran_on_.find({asked.attempt, asked.what.gang, asked.what.rank});
+  if (found != ran_on_.end()) return found->second;
+  const JobId id = asked.attempt.job;
+  if (!state().has(id) || !holds_devices(state().job(id).phase)) return std::nullopt;
+  if (state().job(id).attempt != asked.attempt.attempt) return std::nullopt;
+  for (const NodeRanks& node : launch_plan(state(), id).nodes) {
+    for (const RankShare& share : node.shares) {
+      const bool has =
+          std::find(share.ranks.begin(), share.ranks.end(), asked.what.rank) != share.ranks.end();
+      if (share.gang == asked.what.gang && has) return node.node;
+    }
+  }
+  return std::nullopt;
+}
+
+void Controller::ask_log(const LogAsked& asked,
+                         std::function<void(const AttemptLogPart&)> answered) {
+  const std::optional<NodeId> node = node_of(asked);
+  AgentSession* session = node ? agents_->of(*node).session : nullptr;
+  if (session == nullptr) return answered(kept_log(asked));
+  const std::uint64_t number = ++log_numbers_;
+  const TimerId timer = env_.timers.call_after(kLogPatience, [this, number] {
+    answer_log({.id = number, .found = false, .size = 0, .part = {}});
+  });
+  log_waits_.emplace(number, LogWait{asked, std::move(answered), timer});
+  session->send(AttemptLogQuestion{number, asked.attempt, asked.what});
+}
+
+void Controller::answer_log(const AttemptLogPart& part) {
+  const auto found = log_waits_.find(part.id);
+  if (found == log_waits_.end()) return;
+  const LogWait wait = std::move(found->second);
+  log_waits_.erase(found);
+  env_.timers.cancel(wait.timer);
+  wait.answered(part.found ? part : kept_log(wait.asked));
+}
+
+}  // namespace orrery

@@ -1,0 +1,273 @@
+// The controller on a real loop, store and disk; agents are sessions of the test.
+#include "executor/controller.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/real_env.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "workload/builtin_models.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kFleet = R"(apiVersion: orrery/v1
+kind: Fleet
+name: local
+sites:
+- name: here
+  halls:
+  - name: hall
+    pods:
+    - name: pod
+      racks:
+      - nodes: [{type: dgx-h100, count: 2, names: "node[0-1]"}]
+)";
+
+class Silent final : public LogSink {
+ public:
+  void write_line(std::string_view) override {}
+};
+
+/// What the controller tells one agent.
+class Session final : public AgentSession {
+ public:
+  void send(const ControllerMessage& message) override { messages.push_back(message); }
+  void close(const Error& why) override { closed = why.text(); }
+
+  template <class What>
+  [[nodiscard]] std::vector<NodeOrder> orders() const {
+    std::vector<NodeOrder> found;
+    for (const ControllerMessage& message : messages) {
+      const auto* order = std::get_if<NodeOrder>(&message);
+      if (order != nullptr && std::holds_alternative<What>(order->order.what)) {
+        found.push_back(*order);
+      }
+    }
+    return found;
+  }
+
+  std::vector<ControllerMessage> messages;
+  std::string closed;
+};
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  struct Facts {
+    Catalog catalog = Catalog::load(builtin_catalog(), "").value();
+    Calibration calibration = Calibration::load(builtin_calibration(), {}).value();
+    ModelCatalog models = ModelCatalog::load(builtin_models(), {}).value();
+  };
+  static const Facts& facts() {
+    static const Facts facts;
+    return facts;
+  }
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_ctl_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    start();
+  }
+  void TearDown() override {
+    stop();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void start() {
+    real_ = RealEnv::create().value();
+    Result<std::unique_ptr<Controller>> made = Controller::open(
+        real_->env(), Log(sink_),
+        {.directory = directory_,
+         .setup = {.fleet = kFleet,
+                   .tenants = {},
+                   .policy = "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\n",
+                   .begin = {},
+                   .writer = "test"},
+         .facts = {facts().catalog, facts().calibration, facts().models},
+         .failed = [](const Error& error) { FAIL() << error.text(); }});
+    ASSERT_TRUE(made) << made.error().text();
+    controller_ = *std::move(made);
+  }
+  void stop() {
+    controller_.reset();
+    real_.reset();
+  }
+
+  void await(const std::function<bool()>& condition) {
+    bool late = false;
+    const TimerId timer =
+        real_->env().timers.call_after(Duration::seconds(60), [&] { late = true; });
+    real_->run_until([&] { return late || condition(); });
+    real_->env().timers.cancel(timer);
+    ASSERT_FALSE(late);
+  }
+
+  /// Of a shell command; `more` are further lines of the spec.
+  static std::string job(const std::string& name, const std::string& more = "") {
+    return "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
+           "\nroles: [{accelerators: 8}]\nlaunch: {command: [sh, -c, \"exit 0\"]}\n" + more;
+  }
+  Result<std::vector<JobId>> submit(const std::string& text, const std::string& request = "") {
+    std::optional<Result<std::vector<JobId>>> answer;
+    controller_->submit({text, "job.yaml"}, request,
+                        [&](Result<std::vector<JobId>> jobs) { answer = std::move(jobs); });
+    await([&] { return answer.has_value(); });
+    return *answer;
+  }
+
+  static AgentOpening opening(const std::string& node) {
+    return {.node = node,
+            .address = "10.0.0." + node.substr(4),
+            .boot = 7,
+            .incarnation = 1,
+            .version = "test",
+            .inventory = {.accelerator = "h100", .accelerators = 8}};
+  }
+  /// The agent of `session` says that nothing is on its node.
+  void join(const std::string& node, Session& session) {
+    controller_->open_session(opening(node), session);
+    const auto* welcome = std::get_if<AgentWelcome>(&session.messages.at(0));
+    ASSERT_NE(welcome, nullptr);
+    const NodeId id = welcome->node;
+    const AgentIdentity self{id, 7, 1};
+    controller_->receive(id, Report{self, 0, Heartbeat{1, Instant::from_ns(5), {}}});
+    await([&] { return !session.orders<Reconcile>().empty(); });
+    const OrderStamp question = session.orders<Reconcile>().back().order.stamp;
+    controller_->receive(id, Report{self, 0, Hello{question, Instant::from_ns(6), {}}});
+  }
+
+  std::string directory_;
+  Silent sink_;
+  std::unique_ptr<RealEnv> real_;
+  std::unique_ptr<Controller> controller_;
+};
+
+TEST_F(ControllerTest, WhatIsAcknowledgedIsThereAfterAStartAndAskedAgainItIsTheSame) {
+  const Result<std::vector<JobId>> first = submit(job("one"), "r1");
+  ASSERT_TRUE(first) << first.error().text();
+  const ClassId its_class = controller_->state().job(JobId(0)).submission->request.class_id;
+  stop();
+  start();
+  ASSERT_EQ(controller_->state().jobs(), 1U);
+  EXPECT_EQ(controller_->state().job(JobId(0)).spec, job("one"));
+  EXPECT_EQ(submit(job("one"), "r1").value(), *first);
+  EXPECT_EQ(controller_->state().jobs(), 1U);
+  // A class that the log has is known again, and a new one is none of its.
+  (void)submit(job("two"), "r2");
+  (void)submit(job("three", "time_limit: 10 min\n"), "r3");
+  const auto class_of = [&](std::uint32_t id) {
+    return controller_->state().job(JobId(id)).submission->request.class_id;
+  };
+  EXPECT_EQ(class_of(1), its_class);
+  EXPECT_NE(class_of(2), its_class);
+}
+
+TEST_F(ControllerTest, KnowsTheWorkOfItsLogAfterAStart) {
+  const std::string train =
+      "apiVersion: orrery/v1\nkind: Train\nname: train\n"
+      "roles: [{accelerators: 8, work: {model: llama-3.1-8b, steps: 10}}]\n"
+      "launch: {command: [train]}\n";
+  ASSERT_TRUE(submit(train)) << submit(train).error().text();
+  const auto work_of = [&](std::uint32_t id) {
+    return controller_->state().job(JobId(id)).submission->request.roles[0].work;
+  };
+  const std::optional<WorkId> work = work_of(0);
+  ASSERT_TRUE(work);
+  await([&] { return controller_->state().plans().size() > 0; });
+  stop();
+  start();
+  EXPECT_GT(controller_->state().plans().size(), 0U);
+  ASSERT_TRUE(submit(train));
+  EXPECT_EQ(work_of(1), work);
+}
+
+TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {
+  const Result<std::vector<JobId>> jobs =
+      submit(job("many", "array: {count: 3, parallel: 1}\n"), "r");
+  ASSERT_TRUE(jobs);
+  ASSERT_EQ(jobs->size(), 3U);
+  EXPECT_EQ(controller_->state().job(jobs->at(2)).name, "many[2]");
+  EXPECT_EQ(controller_->state().waiting().size(), 1U);
+  EXPECT_EQ(submit(job("many", "array: {count: 3, parallel: 1}\n"), "r").value(), *jobs);
+}
+
+TEST_F(ControllerTest, SaysWhereATextIsWrong) {
+  const auto refused = [&](const std::string& text) { return submit(text).error().text(); };
+  EXPECT_EQ(refused("apiVersion: orrery/v1\nkind: Batch\nname: x\nroles: [{accelerators: 1}]\n"),
+            "job.yaml:1:1: the job has nothing to start, expected launch");
+  EXPECT_NE(refused(job("x", "after: [nobody]\n")).find("no job \"nobody\""), std::string::npos);
+  EXPECT_NE(refused(job("x", "tenant: nobody\n")).find("job.yaml:"), std::string::npos);
+  EXPECT_NE(refused(job("x", "softwear: {}\n")).find("software"), std::string::npos);
+  EXPECT_EQ(controller_->state().jobs(), 0U);
+}
+
+TEST_F(ControllerTest, AgentsAreWhoTheFleetSays) {
+  Session unknown;
+  controller_->open_session(opening("node9"), unknown);
+  EXPECT_EQ(unknown.closed, "the fleet has no node \"node9\"");
+  Session fewer;
+  AgentOpening short_of_one = opening("node0");
+  short_of_one.inventory.accelerators = 7;
+  controller_->open_session(short_of_one, fewer);
+  EXPECT_EQ(fewer.closed, "node \"node0\" has 7 h100, the fleet says 8 nvidia-h100-sxm5-80g");
+  Session first;
+  Session second;
+  controller_->open_session(opening("node0"), first);
+  AgentOpening anew = opening("node0");
+  anew.incarnation = 2;
+  controller_->open_session(anew, second);
+  EXPECT_FALSE(first.closed.empty());
+  Session old;
+  controller_->open_session(opening("node0"), old);
+  EXPECT_FALSE(old.closed.empty());
+  EXPECT_TRUE(second.closed.empty());
+}
+
+TEST_F(ControllerTest, LaunchesAGangWhereAllNodesKnowOfEachOther) {
+  Session sessions[2];
+  join("node0", sessions[0]);
+  join("node1", sessions[1]);
+  const std::string gang =
+      "apiVersion: orrery/v1\nkind: Batch\nname: gang\nroles: [{accelerators: 16}]\n"
+      "launch: {command: [prog, \"--fast\"], environment: {A: b}, directory: /tmp}\n";
+  ASSERT_TRUE(submit(gang));
+  await([&] {
+    return !sessions[0].orders<LaunchRanks>().empty() && !sessions[1].orders<LaunchRanks>().empty();
+  });
+  for (std::uint32_t here = 0; here < 2; ++here) {
+    const NodeProgram program = sessions[here].orders<LaunchRanks>().back().program;
+    EXPECT_EQ(program.job, "gang");
+    EXPECT_EQ(program.tenant, "default");
+    EXPECT_EQ(program.command, (std::vector<std::string>{"prog", "--fast"}));
+    EXPECT_EQ(program.directory, "/tmp");
+    ASSERT_EQ(program.gangs.size(), 1U);
+    const GangLayout& layout = program.gangs[0];
+    ASSERT_EQ(layout.nodes.size(), 2U);
+    EXPECT_EQ(layout.here, here);
+    EXPECT_EQ(layout.nodes[0].address, "10.0.0.0");
+    EXPECT_EQ(layout.nodes[1].address, "10.0.0.1");
+    EXPECT_EQ(layout.nodes[1].ranks.front(), 8U);
+  }
+}
+
+TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
+  Session session;
+  join("node0", session);
+  ASSERT_TRUE(submit(job("one")));
+  await([&] { return !session.orders<LaunchRanks>().empty(); });
+  const AttemptId id{JobId(0), 1};
+  controller_->receive(NodeId(0), KeptLog{id, 0, 0, {100, "the end"}});
+  controller_->close_session(session);
+  std::optional<AttemptLogPart> answer;
+  controller_->ask_log({id, {0, 0, 104}}, [&](const AttemptLogPart& part) { answer = part; });
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->found);
+  EXPECT_EQ(answer->part.from, 104U);
+  EXPECT_EQ(answer->part.bytes, "end");
+}
+
+}  // namespace
+}  // namespace orrery

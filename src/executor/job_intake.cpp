@@ -1,0 +1,108 @@
+#include "executor/job_intake.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/document.hpp"
+#include "base/nearest_name.hpp"
+#include "scheduler/resolve.hpp"
+
+namespace orrery {
+namespace {
+
+/// The newest job of that name. O(jobs).
+std::optional<JobId> job_named(const State& state, std::string_view name) {
+  for (std::size_t at = state.jobs(); at-- > 0;) {
+    if (state.job(JobId::at(at)).name == name) return JobId::at(at);
+  }
+  return std::nullopt;
+}
+
+Result<JobSpec> spec_of(const JobText& text) {
+  const Result<Document> document = Document::parse(text.text, text.file);
+  if (!document) return tl::unexpected(document.error());
+  return read_job_spec(*document);
+}
+
+}  // namespace
+
+Status JobIntake::take_up_work(const std::string& text) {
+  Result<JobSpec> spec = spec_of({text, "a job of the log"});
+  if (!spec) return forward_error(spec);
+  // What could not run then brought its work all the same.
+  static_cast<void>(resolve_job(*spec, facts_.resolve_context(Instant())));
+  return {};
+}
+
+void JobIntake::take_up_jobs(const State& state) {
+  for (std::size_t at = 0; at < state.jobs(); ++at) {
+    const Job& job = state.job(JobId::at(at));
+    if (job.submission == nullptr) continue;
+    facts_.classes().take_up(job.submission->request);
+    if (job.submission->array.valid()) {
+      arrays_ = std::max(arrays_, job.submission->array.value() + 1);
+    }
+  }
+}
+
+Result<std::vector<JobId>> JobIntake::jobs_before(const JobSpec& spec, const State& state) {
+  std::vector<JobId> before;
+  before.reserve(spec.after.size());
+  for (const std::string& name : spec.after) {
+    const std::optional<JobId> id = job_named(state, name);
+    if (!id) {
+      return input_error(spec.where, fmt::format("after: no job \"{}\" was ever submitted", name));
+    }
+    before.push_back(*id);
+  }
+  return before;
+}
+
+Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now) {
+  Submission submission;
+  const ResolveContext own = facts_.resolve_context(now);
+  Result<JobRequest> request = resolve_job(spec, {.fleet = own.fleet,
+                                                  .models = own.models,
+                                                  .tenants = state.tenants(),
+                                                  .works = own.works,
+                                                  .sizes = own.sizes,
+                                                  .now = now});
+  if (!request) return forward_error(request);
+  submission.request = *std::move(request);
+  submission.request.class_id = facts_.classes().of(submission.request);
+  submission.restart = spec.restart.policy;
+  submission.restart_max = spec.restart.max;
+  submission.choose_interval = !spec.checkpoint.interval;
+  Result<std::vector<JobId>> before = jobs_before(spec, state);
+  if (!before) return forward_error(before);
+  submission.after = *std::move(before);
+  return submission;
+}
+
+Result<JobsRead> JobIntake::read(const JobText& text, const State& state, Instant now) {
+  Result<JobSpec> spec = spec_of(text);
+  if (!spec) return forward_error(spec);
+  if (!spec->launch) {
+    return input_error(spec->where, "the job has nothing to start, expected launch");
+  }
+  if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
+  const std::size_t works = facts_.resolve_context(now).works.size();
+  Result<Submission> submission = submission_of(*spec, state, now);
+  if (!submission) return forward_error(submission);
+  JobsRead read;
+  read.new_work = facts_.resolve_context(now).works.size() > works;
+  const std::uint32_t count = spec->array ? spec->array->count : 1;
+  if (spec->array) {
+    submission->array = ArrayId(arrays_++);
+    submission->parallel = spec->array->parallel.value_or(0);
+  }
+  read.jobs.reserve(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    SubmitJob& job = read.jobs.emplace_back(SubmitJob{*submission, text.text});
+    if (spec->array) job.submission.request.name = fmt::format("{}[{}]", spec->name, i);
+  }
+  return read;
+}
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// executor/job_intake.hpp - from the text of a job to what control takes: one submission, or one
+// for each job of an array.
+//
+// One for a controller's life. A log keeps ids of classes of requests and of kinds of work; what
+// they stand for follows from the texts of jobs, so it takes up what a log uses before it gives out
+// new ones. One thread. Cost of a text: parsing and resolving, some 0.1 ms.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/cluster_facts.hpp"
+#include "control/input.hpp"
+#include "control/state.hpp"
+
+namespace orrery {
+
+/// A job as a person hands it in.
+struct JobText {
+  std::string text;  ///< YAML or JSON
+  std::string file;  ///< its name, for errors
+};
+
+struct JobsRead {
+  /// In the order in which they are to be submitted. Those of an array have an `array` that no
+  /// other has.
+  std::vector<SubmitJob> jobs;
+  /// There is work in it that no job had before: the text has to be in the log's texts, after those
+  /// of its like, before the jobs are.
+  bool new_work = false;
+};
+
+class JobIntake {
+ public:
+  /// `facts` outlives it.
+  explicit JobIntake(ClusterFacts& facts) : facts_(facts) {}
+
+  /// A text that once brought new work. In the order in which they did, before anything is read.
+  /// Errors: this program cannot read it any more.
+  [[nodiscard]] Status take_up_work(const std::string& text);
+  /// The classes and arrays of the jobs that a log has.
+  void take_up_jobs(const State& state);
+
+  /// Errors of the user's, with position; kInfeasible: nothing of this fleet could ever run it.
+  [[nodiscard]] Result<JobsRead> read(const JobText& text, const State& state, Instant now);
+
+ private:
+  [[nodiscard]] Result<Submission> submission_of(const JobSpec& spec, const State& state,
+                                                 Instant now);
+  [[nodiscard]] static Result<std::vector<JobId>> jobs_before(const JobSpec& spec,
+                                                              const State& state);
+
+  ClusterFacts& facts_;
+  std::uint32_t arrays_ = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+#include "executor/node_program.hpp"
+
+#include <algorithm>
+
+#include "agent/launch_plan.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::uint64_t kPortFirst = 20'000;
+constexpr std::uint64_t kPorts = 12'000;
+constexpr std::uint64_t kPortsAGang = 64;  ///< ranks of a node that may need one
+
+std::uint16_t master_port(const Job& job, std::uint32_t gang) {
+  const std::uint64_t slot = job.id.value() + std::uint64_t{job.attempt} * 7 + gang;
+  return static_cast<std::uint16_t>(kPortFirst + slot * kPortsAGang % kPorts);
+}
+
+const RankShare* share_of(const NodeRanks& node, std::uint32_t gang) {
+  const auto found = std::find_if(node.shares.begin(), node.shares.end(),
+                                  [gang](const RankShare& share) { return share.gang == gang; });
+  return found == node.shares.end() ? nullptr : &*found;
+}
+
+/// Of a job's first role that trains; 0: nobody knows.
+std::uint64_t work_steps(const Job& job) {
+  for (const RoleRequest& role : job.submission->request.roles) {
+    if (role.steps) return static_cast<std::uint64_t>(*role.steps);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
+                                        const std::pair<JobId, NodeId>& of,
+                                        const NodeAddresses& addresses) {
+  const auto& [id, here] = of;
+  const Job& job = state.job(id);
+  NodeProgram program{.job = job.name,
+                      .tenant = state.tenants().path(job.tenant),
+                      .plan = "{}",
+                      .framework = spec.software.framework,
+                      .per = spec.launch->per,
+                      .command = spec.launch->command,
+                      .environment = spec.launch->environment,
+                      .directory = spec.launch->directory,
+                      .restarts_max = job.submission->restart_max,
+                      .work_steps = work_steps(job),
+                      .gangs = {},
+                      .user = {}};
+  const LaunchPlan plan = launch_plan(state, id);
+  const auto gangs = static_cast<std::uint32_t>(state.running(id).gangs.size());
+  program.gangs.reserve(gangs);
+  for (std::uint32_t gang = 0; gang < gangs; ++gang) {
+    GangLayout layout{.gang = gang, .nodes = {}, .master_port = master_port(job, gang)};
+    layout.restarts = job.attempt - 1;
+    bool has_part = false;
+    for (const NodeRanks& node : plan.nodes) {
+      const RankShare* share = share_of(node, gang);
+      if (share == nullptr) continue;
+      if (node.node == here) {
+        has_part = true;
+        layout.here = static_cast<std::uint32_t>(layout.nodes.size());
+      }
+      layout.nodes.push_back({addresses(node.node), share->ranks});
+    }
+    if (!has_part) continue;
+    const bool unknown = std::any_of(layout.nodes.begin(), layout.nodes.end(),
+                                     [](const GangNode& node) { return node.address.empty(); });
+    if (unknown) return std::nullopt;
+    program.gangs.push_back(std::move(layout));
+  }
+  return program;
+}
+
+}  // namespace orrery

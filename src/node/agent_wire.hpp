@@ -1,0 +1,112 @@
+// node/agent_wire.hpp - what an agent and its controller say to each other: the orders and reports
+// of agent/message.hpp, and beside them what only real nodes need: who opens a stream, what is
+// launched, logs and notes.
+//
+// Plain values. The stream that carries them is a ControllerChannel (node/controller_channel.hpp);
+// proto/orrery/v1/agent.proto is their form on the network, src/api writes and reads it.
+// Logs and notes are soft: nobody repeats them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "node/keeper_wire.hpp"
+
+namespace orrery {
+
+// --- Opening a stream ---------------------------------------------------------------------------
+
+/// What a node is found to have.
+struct NodeInventory {
+  std::string accelerator;  ///< catalog id of its type; empty: none
+  std::uint32_t accelerators = 0;
+  bool emulated = false;  ///< declared for a test or demonstration, not found
+  std::uint32_t cores = 0;
+  std::uint64_t memory_bytes = 0;
+  std::string kernel;
+  std::string driver;
+  std::string machine;  ///< host name
+};
+
+/// The first thing an agent says.
+struct AgentOpening {
+  std::string node;     ///< its name in the fleet
+  std::string address;  ///< by which ranks on other nodes reach this one
+  std::uint64_t boot = 0;
+  std::uint64_t incarnation = 0;
+  std::string version;  ///< of the agent's program
+  NodeInventory inventory;
+};
+
+/// The answer to it.
+struct AgentWelcome {
+  std::uint64_t cluster = 0;
+  NodeId node;  ///< its number in the fleet
+  Duration beat = Duration::seconds(1);
+  Duration repeat = Duration::seconds(2);
+};
+
+// --- Orders -------------------------------------------------------------------------------------
+
+/// What is started, and where its gangs are. The node adds what only it knows: names of devices,
+/// cores, paths.
+struct NodeProgram {
+  std::string job;     ///< its name
+  std::string tenant;  ///< its path
+  std::string plan;    ///< JSON
+  std::string framework;
+  LaunchUnit per = LaunchUnit::kAccelerator;
+  std::vector<std::string> command;
+  Variables environment;  ///< of the spec
+  std::string directory;  ///< empty: one that the node makes
+  std::uint32_t restarts_max = 0;
+  std::uint64_t work_steps = 0;   ///< of the whole job; 0: nobody knows
+  std::vector<GangLayout> gangs;  ///< of every share
+  std::string user;               ///< its name; empty: whoever the agent is
+};
+
+struct NodeOrder {
+  Order order;
+  NodeProgram program;  ///< of a LaunchRanks; else empty
+};
+
+// --- Logs and notes -----------------------------------------------------------------------------
+
+/// Of byte `from` of a question: the newest RankLog::kTailBytes.
+inline constexpr std::uint64_t kFromTail = ~std::uint64_t{0};
+
+/// What a rank wrote, from a byte on. The answer is an AttemptLogPart of the same id.
+struct AttemptLogQuestion {
+  std::uint64_t id = 0;
+  AttemptId attempt;
+  LogQuestion log;
+};
+
+struct AttemptLogPart {
+  std::uint64_t id = 0;
+  bool found = false;      ///< there was such a process
+  std::uint64_t size = 0;  ///< of all that was ever written
+  LogPart part;            ///< begins later than asked for where earlier bytes are gone
+};
+
+/// The end of what a rank wrote, when its attempt is over: the controller keeps it.
+struct KeptLog {
+  AttemptId attempt;
+  std::uint32_t gang = 0;
+  std::uint32_t rank = 0;
+  LogPart part;
+};
+
+/// What the ranks of an attempt last said of themselves, and what is other than was asked for.
+struct AttemptNotes {
+  AttemptId attempt;
+  RankProgress progress;
+  std::vector<std::string> notes;
+};
+
+using AgentMessage = std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes>;
+using ControllerMessage = std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion>;
+
+}  // namespace orrery
