@@ -25,4 +25,11 @@ void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
+void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+
 }  // namespace orrery

@@ -1,7 +1,9 @@
 // apps/orrery/context.hpp - what the verbs of `orrery` share: options, the catalog, output.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/field_writer.hpp"
@@ -12,11 +14,17 @@
 namespace orrery {
 
 enum class OutputFormat { kText, kJson };
+enum class Colour { kOff, kOn };
 
 /// Options that stand before or after any verb.
 struct CommandOptions {
   std::string catalog_directory;
   OutputFormat output = OutputFormat::kText;
+  Colour colour = Colour::kOff;                     ///< of text on standard output
+  std::string cluster_directory;                    ///< --dir or ORRERY_DIR; empty: the default
+  std::string home;                                 ///< of the user; empty: unknown
+  double retry_s = 10;                              ///< how long a verb tries to reach a controller
+  std::optional<std::vector<std::string>> command;  ///< what stands behind "--"
 };
 
 /// The catalog compiled in, overlaid with --catalog.

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "apps/orrery/command.hpp"
 #include "base/document.hpp"
@@ -99,21 +102,34 @@ void add_options(CLI::App& app, CommandOptions& options) {
       });
 }
 
-// A full disk or a closed pipe must not look like success.
-int checked_output(int code) {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  print_message("orrery: writing to standard output failed\n");
-  return kExitFailed;
+void add_cluster_options(CLI::App& app, CommandOptions& options) {
+  app.add_option("--dir", options.cluster_directory,
+                 "the cluster's directory (else ORRERY_DIR, ./.orrery, ~/.orrery)")
+      ->type_name("DIR")
+      ->envname("ORRERY_DIR");
+  app.add_option("--retry", options.retry_s, "seconds to go on trying to reach the controller")
+      ->type_name("S")
+      ->check(CLI::Range(0.0, 86'400.0))
+      ->capture_default_str();
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{"Orrery: plans, schedules and rehearses AI work on fleets of unlike accelerators."};
-  app.set_version_flag("--version", "orrery " ORRERY_VERSION);
-  app.require_subcommand(1);
-  app.fallthrough();
-  CommandOptions options;
-  add_options(app, options);
-  Verb chosen;
+/// What the environment says of the user and the terminal.
+void read_environment(CommandOptions& options) {
+  if (const char* home = std::getenv("HOME"); home != nullptr) options.home = home;
+  const char* plain = std::getenv("NO_COLOR");
+  const bool wanted = plain == nullptr || *plain == '\0';
+  if (wanted && ::isatty(STDOUT_FILENO) == 1) options.colour = Colour::kOn;
+}
+
+/// Leaves in `arguments` what stands before "--"; the rest is a command of the user's own.
+void take_command(std::vector<std::string>& arguments, CommandOptions& options) {
+  const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+  if (mark == arguments.end()) return;
+  options.command.emplace(mark + 1, arguments.end());
+  arguments.erase(mark, arguments.end());
+}
+
+void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_catalog_commands(app, options, chosen);
   add_fleet_commands(app, options, chosen);
   add_estimate_commands(app, options, chosen);
@@ -125,13 +141,48 @@ int run(int argc, char** argv) {
   add_design_commands(app, options, chosen);
   add_replay_commands(app, options, chosen);
   add_store_commands(app, options, chosen);
+  add_local_cluster_commands(app, options, chosen);
+  add_submit_commands(app, options, chosen);
+  add_job_commands(app, options, chosen);
+  add_log_commands(app, options, chosen);
+  add_node_commands(app, options, chosen);
+  add_tenant_commands(app, options, chosen);
+}
+
+// A full disk or a closed pipe must not look like success.
+int checked_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  print_message("orrery: writing to standard output failed\n");
+  return kExitFailed;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "Orrery: plans, schedules, runs and rehearses AI work on fleets of unlike accelerators.",
+      "orrery"};
+  app.set_version_flag("--version", "orrery " ORRERY_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  CommandOptions options;
+  add_options(app, options);
+  add_cluster_options(app, options);
+  Verb chosen;
+  add_verbs(app, options, chosen);
+  read_environment(options);
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  take_command(arguments, options);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
-    app.parse(argc, argv);
+    app.parse(arguments);
   } catch (const CLI::Success& help) {
     app.exit(help);
     return checked_output(0);
   } catch (const CLI::ParseError& error) {
     print_message(fmt::format("orrery: {} (--help shows what there is)\n", error.what()));
+    return kExitWrongInput;
+  }
+  if (options.command && !app.got_subcommand("submit")) {
+    print_message("orrery: only `orrery submit` takes a command behind --\n");
     return kExitWrongInput;
   }
   return checked_output(exit_code(chosen()));

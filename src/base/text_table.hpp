@@ -23,7 +23,7 @@ class TextTable {
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   /// Two spaces between columns, no trailing blanks, a newline after each row; widths count code
-  /// points. The titles come first unless all are empty.
+  /// points, but those of colours. The titles come first unless all are empty.
   [[nodiscard]] std::string text() const;
 
  private:

@@ -1,0 +1,150 @@
+// orrery jobs, job, wait, cancel, explain
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/job_end.hpp"
+#include "apps/orrery/live_text.hpp"
+
+namespace orrery {
+
+namespace {
+
+struct JobsAsked {
+  std::vector<std::string> ids;
+  std::string tenant;
+  std::string phase;
+  bool all = false;
+};
+
+Result<std::vector<std::uint64_t>> job_ids(const std::vector<std::string>& texts) {
+  std::vector<std::uint64_t> ids;
+  ids.reserve(texts.size());
+  for (const std::string& text : texts) {
+    const Result<std::uint64_t> id = job_id(text);
+    if (!id) return tl::unexpected(id.error());
+    ids.push_back(*id);
+  }
+  return ids;
+}
+
+Status print_jobs(const CommandOptions& options, LiveSession& session, const JobsAsked& asked) {
+  v1::ListJobsRequest request;
+  request.set_all(asked.all || !asked.phase.empty());
+  request.set_tenant(asked.tenant);
+  request.set_phase(asked.phase);
+  Result<v1::ListJobsResponse> jobs = list_jobs(session, std::move(request));
+  if (!jobs) return forward_error(jobs);
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*jobs);
+  } else {
+    print_text(LiveText::of(options).jobs({jobs->jobs().begin(), jobs->jobs().end()}));
+  }
+  return {};
+}
+
+Status print_job(const CommandOptions& options, LiveSession& session, std::uint64_t id) {
+  v1::GetJobRequest request;
+  request.set_id(id);
+  Result<v1::Job> job = session.client().call<v1::Job>("GetJob", request);
+  if (!job) return forward_error(job);
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*job);
+  } else {
+    print_text(LiveText::of(options).job(*job));
+  }
+  return {};
+}
+
+Status cancel_jobs(const CommandOptions& options, LiveSession& session,
+                   const std::vector<std::uint64_t>& ids) {
+  Json cancelled = Json::array();
+  for (const std::uint64_t id : ids) {
+    v1::CancelJobRequest request;
+    request.set_request_id(session.request_id());
+    request.set_id(id);
+    auto done = session.client().call<v1::CancelJobResponse>("CancelJob", request);
+    if (!done) return forward_error(done);
+    if (options.output == OutputFormat::kText) print_text(fmt::format("job {} cancelled\n", id));
+    cancelled.push_back(fmt::format("{}", id));
+  }
+  if (options.output == OutputFormat::kJson) print_json({{"cancelled", cancelled}});
+  return {};
+}
+
+Status explain_job(const CommandOptions& options, LiveSession& session, std::uint64_t id) {
+  v1::ExplainJobRequest request;
+  request.set_id(id);
+  auto why = session.client().call<v1::Explanation>("ExplainJob", request);
+  if (!why) return forward_error(why);
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*why);
+    return {};
+  }
+  std::string text = why->text();
+  if (!text.ends_with('\n')) text += '\n';
+  print_text(text);
+  return {};
+}
+
+using JobsVerb = Status (*)(const CommandOptions&, LiveSession&, const std::vector<std::uint64_t>&);
+using JobVerb = Status (*)(const CommandOptions&, LiveSession&, std::uint64_t);
+
+Status run_on_jobs(const CommandOptions& options, const JobsAsked& asked, JobsVerb verb) {
+  Result<std::vector<std::uint64_t>> ids = job_ids(asked.ids);
+  if (!ids) return forward_error(ids);
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  return verb(options, **session, *ids);
+}
+
+Status run_on_job(const CommandOptions& options, const JobsAsked& asked, JobVerb verb) {
+  Result<std::vector<std::uint64_t>> ids = job_ids(asked.ids);
+  if (!ids) return forward_error(ids);
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  return verb(options, **session, ids->front());
+}
+
+}  // namespace
+
+void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<JobsAsked>();
+  CLI::App& jobs = *app.add_subcommand("jobs", "the jobs of a running cluster");
+  jobs.add_flag("--all,-a", asked->all, "those that have ended, too");
+  jobs.add_option("--tenant", asked->tenant, "of this tenant alone")->type_name("PATH");
+  jobs.add_option("--state", asked->phase,
+                  "held, queued, starting, running, stopping, finished, failed or cancelled")
+      ->type_name("STATE");
+  jobs.callback([&options, &chosen, asked] {
+    chosen = [&options, asked]() -> Status {
+      Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+      if (!session) return forward_error(session);
+      return print_jobs(options, **session, *asked);
+    };
+  });
+  const auto add_one = [&](const char* name, const char* what, JobVerb verb) {
+    CLI::App& added = *app.add_subcommand(name, what);
+    added.add_option("id", asked->ids, "its number")->type_name("ID")->required()->expected(1);
+    added.callback([&options, &chosen, asked, verb] {
+      chosen = [&options, asked, verb] { return run_on_job(options, *asked, verb); };
+    });
+  };
+  const auto add_many = [&](const char* name, const char* what, JobsVerb verb) {
+    CLI::App& added = *app.add_subcommand(name, what);
+    added.add_option("id", asked->ids, "their numbers")->type_name("ID..")->required();
+    added.callback([&options, &chosen, asked, verb] {
+      chosen = [&options, asked, verb] { return run_on_jobs(options, *asked, verb); };
+    });
+  };
+  add_one("job", "all that is known of one job", print_job);
+  add_one("explain", "why a job waits and what would start it, or why it runs where it does",
+          explain_job);
+  add_many("wait", "until jobs have ended: exit 0 when all finished, 1 when one did not",
+           wait_for_jobs);
+  add_many("cancel", "end jobs for good", cancel_jobs);
+}
+
+}  // namespace orrery

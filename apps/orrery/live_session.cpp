@@ -1,0 +1,74 @@
+#include "apps/orrery/live_session.hpp"
+
+#include <fmt/format.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+
+#include "api/cluster_directory.hpp"
+
+namespace orrery {
+namespace {
+
+enum class Layout { kLine, kIndented };
+
+std::string json_text(const google::protobuf::Message& answer, Layout layout) {
+  google::protobuf::util::JsonPrintOptions print;
+  print.add_whitespace = layout == Layout::kIndented;
+  print.always_print_primitive_fields = true;
+  print.preserve_proto_field_names = true;
+  std::string text;
+  // It fails only on messages that cannot be decoded, and this one was.
+  (void)google::protobuf::util::MessageToJsonString(answer, &text, print);
+  return text;
+}
+
+}  // namespace
+
+std::string cluster_directory(const CommandOptions& options) {
+  std::error_code failed;
+  return cluster_directory(ClusterSearch{.asked = options.cluster_directory,
+                                         .current = std::filesystem::current_path(failed).string(),
+                                         .home = options.home});
+}
+
+Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& options) {
+  RealStorage storage;
+  Result<ClusterAddress> cluster = read_cluster_address(storage, cluster_directory(options));
+  if (!cluster) return forward_error(cluster);
+  ClientOptions client;
+  client.address = cluster->address;
+  client.token = cluster->token;
+  client.retry = Duration::from_seconds(options.retry_s);
+  client.on_retry = [address = cluster->address] {
+    print_message(
+        fmt::format("orrery: the controller at {} is out of reach, trying again ...\n", address));
+  };
+  return std::make_unique<LiveSession>(std::move(client));
+}
+
+Result<std::uint64_t> job_id(const std::string& text) {
+  std::uint64_t id = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (failed == std::errc() && end == text.data() + text.size()) return id;
+  return input_error({}, fmt::format("job \"{}\": expected its number, which `orrery jobs --all` "
+                                     "shows",
+                                     text));
+}
+
+void print_answer(const google::protobuf::Message& answer) {
+  print_text(json_text(answer, Layout::kIndented));
+}
+
+void print_answer_line(const google::protobuf::Message& answer) {
+  print_text(json_text(answer, Layout::kLine) + "\n");
+  (void)std::fflush(stdout);
+}
+
+Json answer_json(const google::protobuf::Message& answer) {
+  return Json::parse(json_text(answer, Layout::kLine));
+}
+
+}  // namespace orrery

@@ -1,0 +1,281 @@
+#include "apps/orrery/live_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/quantity_text.hpp"
+#include "base/real_clock.hpp"
+#include "base/text_table.hpp"
+
+namespace orrery {
+namespace {
+
+using Timestamp = google::protobuf::Timestamp;
+
+constexpr std::string_view kRed = "31";
+constexpr std::string_view kGreen = "32";
+constexpr std::string_view kYellow = "33";
+constexpr std::string_view kGrey = "90";
+
+Instant instant_of(const Timestamp& at) {
+  return Instant() + Duration::seconds(at.seconds()) + Duration::nanoseconds(at.nanos());
+}
+
+std::string_view colour_of(std::string_view state) {
+  constexpr std::pair<std::string_view, std::string_view> kColours[] = {
+      {"running", kGreen},   {"ready", kGreen},      {"starting", kYellow}, {"queued", kYellow},
+      {"stopping", kYellow}, {"joining", kYellow},   {"suspect", kYellow},  {"draining", kYellow},
+      {"drained", kYellow},  {"repairing", kYellow}, {"failed", kRed},      {"lost", kRed},
+      {"quarantined", kRed}, {"finished", kGrey},    {"cancelled", kGrey},  {"held", kGrey}};
+  for (const auto& [word, colour] : kColours) {
+    if (word == state) return colour;
+  }
+  return "";
+}
+
+/// "node-0, node-1, 6 more".
+std::string places(const v1::Job& job) {
+  constexpr int kShown = 3;
+  std::vector<std::string> nodes;
+  for (const v1::JobPart& part : job.parts()) {
+    if (nodes.empty() || nodes.back() != part.node()) nodes.push_back(part.node());
+  }
+  const int left = static_cast<int>(nodes.size()) - kShown;
+  if (left > 0) nodes.resize(kShown);
+  return fmt::format("{}{}", fmt::join(nodes, ", "),
+                     left > 0 ? fmt::format(", {} more", left) : "");
+}
+
+/// What a person would ask next about a job in a list.
+std::string remark(const v1::Job& job) {
+  if (!job.waiting().empty()) return job.waiting();
+  if (!job.blame().empty()) return job.blame();
+  if (job.progress().done() > 0) {
+    return fmt::format("{:.0f} % done", job.progress().done() * 100);
+  }
+  if (job.progress().step() > 0) return fmt::format("step {}", job.progress().step());
+  return job.attempt() > 1 ? fmt::format("attempt {}", job.attempt()) : "";
+}
+
+/// Rows of a name and what it is; those without anything are left out.
+class Facts {
+ public:
+  void add(const std::string& name, std::string value) {
+    if (!value.empty()) table_.add({name, std::move(value)});
+  }
+  [[nodiscard]] std::string text() const { return table_.text(); }
+
+ private:
+  TextTable table_{{{""}, {""}}};
+};
+
+std::string if_any(std::uint64_t count) { return count > 0 ? fmt::format("{}", count) : ""; }
+
+void add_progress(Facts& facts, const v1::JobProgress& progress) {
+  if (progress.done() > 0) facts.add("done", fmt::format("{:.1f} %", progress.done() * 100));
+  if (progress.step() > 0) {
+    facts.add("step", progress.saved_step() > 0 ? fmt::format("{}, saved up to {}", progress.step(),
+                                                              progress.saved_step())
+                                                : fmt::format("{}", progress.step()));
+  }
+  facts.add("tokens", if_any(progress.tokens()));
+  if (progress.loss() > 0) facts.add("loss", fmt::format("{:.4g}", progress.loss()));
+  facts.add("checkpoint", progress.checkpoint());
+}
+
+void add_bill(Facts& facts, const v1::JobBill& bill) {
+  if (bill.accelerator_hours() <= 0) return;
+  facts.add("used", fmt::format("{:.3g} accelerator-hours, {:.3g} of them lost, {:.3g} idle",
+                                bill.accelerator_hours(), bill.lost_accelerator_hours(),
+                                bill.idle_accelerator_hours()));
+  facts.add("cost", fmt::format("${:.2f}, {:.3g} kWh, {:.3g} kg CO2", bill.cost_usd(),
+                                bill.energy_kwh(), bill.co2_kg()));
+  if (bill.preemptions() + bill.faults() + bill.program_faults() > 0) {
+    facts.add("ended early", fmt::format("{} times preempted, {} by faults, {} by the program",
+                                         bill.preemptions(), bill.faults(), bill.program_faults()));
+  }
+}
+
+std::vector<std::string> bill_cells(const v1::JobBill& bill) {
+  return {fmt::format("{:.2f}", bill.accelerator_hours()),
+          fmt::format("{:.2f}", bill.lost_accelerator_hours()),
+          fmt::format("{:.2f}", bill.energy_kwh()), fmt::format("{:.2f}", bill.cost_usd()),
+          fmt::format("{:.2f}", bill.co2_kg())};
+}
+
+std::vector<TextTable::Column> bill_columns(std::vector<TextTable::Column> columns) {
+  for (const char* title : {"ACCELERATOR-HOURS", "LOST", "KWH", "USD", "KG CO2"}) {
+    columns.push_back({title, Align::kRight});
+  }
+  return columns;
+}
+
+std::string accelerators_text(const v1::Node& node) {
+  return fmt::format("{} x {}{}", node.accelerators(), node.accelerator(),
+                     node.emulated() ? " (emulated)" : "");
+}
+
+}  // namespace
+
+std::string short_duration(Duration duration) {
+  constexpr std::pair<std::int64_t, char> kUnits[] = {{86'400, 'd'}, {3'600, 'h'}, {60, 'm'}};
+  const std::int64_t seconds = std::max<std::int64_t>(0, duration.count_ns() / 1'000'000'000);
+  for (const auto& [unit, letter] : kUnits) {
+    if (seconds >= unit) return fmt::format("{}{}", seconds / unit, letter);
+  }
+  return fmt::format("{}s", seconds);
+}
+
+std::string outcome(const v1::Job& job) {
+  std::string text = job.phase();
+  if (job.has_started() && job.has_ended()) {
+    text += " after " + (instant_of(job.ended()) - instant_of(job.started())).text();
+  }
+  if (job.phase() != "finished" && !job.blame().empty()) text += ": " + job.blame();
+  return text;
+}
+
+LiveText LiveText::of(const CommandOptions& options) {
+  return {.colour = options.colour, .now = RealClock().now_wall()};
+}
+
+std::string LiveText::ago(const Timestamp& at) const {
+  if (at.seconds() == 0 && at.nanos() == 0) return "";
+  return short_duration(now - instant_of(at)) + " ago";
+}
+
+std::string LiveText::state(std::string_view word) const {
+  const std::string_view code = colour_of(word);
+  if (colour == Colour::kOff || code.empty()) return std::string(word);
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, word);
+}
+
+std::string LiveText::jobs(const std::vector<v1::Job>& jobs) const {
+  if (jobs.empty()) return "no jobs\n";
+  TextTable table({{"ID", Align::kRight},
+                   {"NAME"},
+                   {"TENANT"},
+                   {"STATE"},
+                   {"SINCE"},
+                   {"ACCELERATORS", Align::kRight},
+                   {"WHERE"},
+                   {""}});
+  for (const v1::Job& job : jobs) {
+    table.add({fmt::format("{}", job.id()), job.name(), job.tenant(), state(job.phase()),
+               ago(job.since()), fmt::format("{}", job.accelerators()), places(job), remark(job)});
+  }
+  return table.text();
+}
+
+std::string LiveText::job(const v1::Job& job) const {
+  Facts facts;
+  facts.add("job", fmt::format("{} ({})", job.id(), job.name()));
+  facts.add("kind", job.kind());
+  facts.add("tenant", job.tenant());
+  if (job.priority() != 0) facts.add("priority", fmt::format("{}", job.priority()));
+  facts.add("state", state(job.phase()) +
+                         (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
+  facts.add("waits for", job.waiting());
+  facts.add("blame", job.blame());
+  if (job.reason() != job.blame()) facts.add("last stop", job.reason());
+  facts.add("accelerators", if_any(job.accelerators()));
+  facts.add("submitted", ago(job.submitted()));
+  facts.add("started", ago(job.started()));
+  facts.add("ended", ago(job.ended()));
+  if (job.attempt() > 0) {
+    facts.add("attempt", job.epoch() > 1 ? fmt::format("{}, epoch {}", job.attempt(), job.epoch())
+                                         : fmt::format("{}", job.attempt()));
+  }
+  add_progress(facts, job.progress());
+  add_bill(facts, job.bill());
+  for (const std::string& note : job.notes()) facts.add("note", note);
+  std::string text = facts.text();
+  if (job.parts_size() == 0) return text;
+  TextTable parts({{"NODE"}, {"ACCELERATORS"}, {"ROLE"}, {"GANG", Align::kRight}, {"RANKS"}});
+  for (const v1::JobPart& part : job.parts()) {
+    parts.add({part.node(), fmt::format("{} x {}", part.accelerators(), part.accelerator()),
+               part.role(), fmt::format("{}", part.gang()),
+               fmt::format("{}", fmt::join(part.ranks(), " "))});
+  }
+  return text + "\n" + parts.text();
+}
+
+std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
+  if (nodes.empty()) return "no nodes\n";
+  TextTable table(
+      {{"NODE"}, {"STATE"}, {"FREE", Align::kRight}, {"ACCELERATORS"}, {"JOBS"}, {"PLACE"}, {""}});
+  for (const v1::Node& node : nodes) {
+    std::vector<std::string> remarks;
+    if (!node.connected()) remarks.emplace_back("not connected");
+    if (node.spare()) remarks.emplace_back("spare");
+    if (node.lemon()) remarks.emplace_back("fails often");
+    table.add({node.name(), state(node.health()),
+               fmt::format("{}/{}", node.free(), node.accelerators()), accelerators_text(node),
+               fmt::format("{}", fmt::join(node.jobs(), " ")), node.place(),
+               fmt::format("{}", fmt::join(remarks, ", "))});
+  }
+  return table.text();
+}
+
+std::string LiveText::node(const v1::Node& node) const {
+  Facts facts;
+  facts.add("node", node.name());
+  facts.add("state", state(node.health()) + (node.connected() ? "" : ", not connected"));
+  facts.add("place", node.place());
+  facts.add("accelerators", accelerators_text(node));
+  facts.add("free", fmt::format("{}", node.free()));
+  facts.add("jobs", fmt::format("{}", fmt::join(node.jobs(), " ")));
+  facts.add("drain", node.drain() ? "no new work starts here" : "");
+  facts.add("spare", node.spare() ? "kept free for what fails" : "");
+  facts.add("faults", if_any(node.faults()));
+  facts.add("address", node.address());
+  facts.add("machine", node.machine());
+  facts.add("cores", if_any(node.cores()));
+  if (node.memory_bytes() > 0) {
+    facts.add("memory", print(Bytes(static_cast<double>(node.memory_bytes()))));
+  }
+  facts.add("kernel", node.kernel());
+  facts.add("driver", node.driver());
+  facts.add("agent", node.version());
+  if (node.power_w() > 0) facts.add("power", fmt::format("{} W", node.power_w()));
+  if (node.temperature_c() > 0) facts.add("temperature", fmt::format("{} C", node.temperature_c()));
+  return facts.text();
+}
+
+std::string LiveText::tenants(const v1::ListTenantsResponse& tenants) const {
+  TextTable table({{"TENANT"},
+                   {"RUNNING", Align::kRight},
+                   {"WAITING", Align::kRight},
+                   {"ACCELERATORS", Align::kRight}});
+  for (const v1::Tenant& tenant : tenants.tenants()) {
+    table.add({tenant.path(), fmt::format("{}", tenant.running()),
+               fmt::format("{}", tenant.waiting()), fmt::format("{}", tenant.accelerators())});
+  }
+  return table.text();
+}
+
+std::string LiveText::tenant_bills(const v1::ListTenantsResponse& tenants) const {
+  TextTable table(bill_columns({{"TENANT"}}));
+  for (const v1::Tenant& tenant : tenants.tenants()) {
+    std::vector<std::string> row = bill_cells(tenant.bill());
+    row.insert(row.begin(), tenant.path());
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+std::string LiveText::job_bills(const std::vector<v1::Job>& jobs) const {
+  TextTable table(bill_columns({{"ID", Align::kRight}, {"NAME"}, {"TENANT"}, {"STATE"}}));
+  for (const v1::Job& job : jobs) {
+    std::vector<std::string> row{fmt::format("{}", job.id()), job.name(), job.tenant(),
+                                 state(job.phase())};
+    for (std::string& cell : bill_cells(job.bill())) row.push_back(std::move(cell));
+    table.add(std::move(row));
+  }
+  return table.text();
+}
+
+}  // namespace orrery

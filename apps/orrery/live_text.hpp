@@ -1,0 +1,47 @@
+// apps/orrery/live_text.hpp - jobs, nodes and tenants of a running cluster as text for people.
+//
+// Pure functions over the messages of the API and the time of day.
+#pragma once
+
+#include <google/protobuf/timestamp.pb.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/orrery/context.hpp"
+#include "base/time.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+
+/// How text is shown, and when.
+struct LiveText {
+  Colour colour = Colour::kOff;
+  Instant now;
+
+  /// As the terminal and the clock are now.
+  [[nodiscard]] static LiveText of(const CommandOptions& options);
+
+  [[nodiscard]] std::string jobs(const std::vector<v1::Job>& jobs) const;
+  [[nodiscard]] std::string job(const v1::Job& job) const;
+  [[nodiscard]] std::string nodes(const std::vector<v1::Node>& nodes) const;
+  [[nodiscard]] std::string node(const v1::Node& node) const;
+  [[nodiscard]] std::string tenants(const v1::ListTenantsResponse& tenants) const;
+  /// What was used, a tenant or a job a row.
+  [[nodiscard]] std::string tenant_bills(const v1::ListTenantsResponse& tenants) const;
+  [[nodiscard]] std::string job_bills(const std::vector<v1::Job>& jobs) const;
+
+  /// "2m ago"; "" where there is no time.
+  [[nodiscard]] std::string ago(const google::protobuf::Timestamp& at) const;
+  /// A phase of a job or the health of a node, in the colour that it has.
+  [[nodiscard]] std::string state(std::string_view word) const;
+};
+
+/// "4s", "12m", "3h", "9d": the largest unit of which there is a whole one.
+[[nodiscard]] std::string short_duration(Duration duration);
+
+/// How a job ended or that it has not, in one sentence without its number.
+[[nodiscard]] std::string outcome(const v1::Job& job);
+
+}  // namespace orrery

@@ -1,0 +1,136 @@
+// orrery nodes, node, drain, resume
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/live_text.hpp"
+
+namespace orrery {
+namespace {
+
+struct NodeAsked {
+  std::string name;
+  std::string why;
+  bool at_once = false;
+};
+
+Result<v1::ListNodesResponse> list_nodes(LiveSession& session) {
+  constexpr std::uint32_t kPage = 1'000;
+  v1::ListNodesRequest request;
+  request.set_page_size(kPage);
+  v1::ListNodesResponse all;
+  while (true) {
+    auto page = session.client().call<v1::ListNodesResponse>("ListNodes", request);
+    if (!page) return forward_error(page);
+    for (v1::Node& node : *page->mutable_nodes()) *all.add_nodes() = std::move(node);
+    if (page->next_page_token().empty()) return all;
+    request.set_page_token(page->next_page_token());
+  }
+}
+
+Status print_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked&) {
+  Result<v1::ListNodesResponse> nodes = list_nodes(session);
+  if (!nodes) return forward_error(nodes);
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*nodes);
+  } else {
+    print_text(LiveText::of(options).nodes({nodes->nodes().begin(), nodes->nodes().end()}));
+  }
+  return {};
+}
+
+Status print_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+  if (asked.name.empty()) return input_error({}, "node: expected its name, or fence and its name");
+  v1::GetNodeRequest request;
+  request.set_name(asked.name);
+  auto node = session.client().call<v1::Node>("GetNode", request);
+  if (!node) return forward_error(node);
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*node);
+  } else {
+    print_text(LiveText::of(options).node(*node));
+  }
+  return {};
+}
+
+/// What a change made of the node.
+Status print_changed(const CommandOptions& options, Result<v1::NodeResponse> changed) {
+  if (!changed) return forward_error(changed);
+  const v1::Node& node = changed->node();
+  if (options.output == OutputFormat::kJson) {
+    print_answer(node);
+  } else {
+    const std::string state = LiveText::of(options).state(node.health());
+    const std::string jobs =
+        node.jobs_size() > 0 ? fmt::format(", {} jobs on it", node.jobs_size()) : "";
+    print_text(fmt::format("{} is {}{}\n", node.name(), state, jobs));
+  }
+  return {};
+}
+
+Status drain_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+  v1::DrainNodeRequest request;
+  request.set_request_id(session.request_id());
+  request.set_name(asked.name);
+  request.set_why(asked.why);
+  request.set_at_once(asked.at_once);
+  return print_changed(options, session.client().call<v1::NodeResponse>("DrainNode", request));
+}
+
+v1::NodeRequest change_of(LiveSession& session, const NodeAsked& asked) {
+  v1::NodeRequest request;
+  request.set_request_id(session.request_id());
+  request.set_name(asked.name);
+  return request;
+}
+
+Status resume_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+  return print_changed(
+      options, session.client().call<v1::NodeResponse>("ResumeNode", change_of(session, asked)));
+}
+
+Status fence_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+  return print_changed(
+      options, session.client().call<v1::NodeResponse>("FenceNode", change_of(session, asked)));
+}
+
+using NodeVerb = Status (*)(const CommandOptions&, LiveSession&, const NodeAsked&);
+
+}  // namespace
+
+void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<NodeAsked>();
+  const auto run = [&options, &chosen, asked](CLI::App& added, NodeVerb verb) {
+    // Of a verb and its own verb, the inner one is called first.
+    added.callback([&options, &chosen, asked, verb] {
+      if (chosen) return;
+      chosen = [&options, asked, verb]() -> Status {
+        Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+        if (!session) return forward_error(session);
+        return verb(options, **session, *asked);
+      };
+    });
+  };
+  const auto named = [&](CLI::App& parent, const char* name, const char* what) -> CLI::App& {
+    CLI::App& added = *parent.add_subcommand(name, what);
+    added.add_option("name", asked->name, "of the node")->type_name("NAME")->required();
+    return added;
+  };
+  run(*app.add_subcommand("nodes", "the machines of a running cluster"), print_nodes);
+  CLI::App& node = *app.add_subcommand("node", "all that is known of one machine");
+  node.add_option("name", asked->name, "of the node")->type_name("NAME");
+  run(named(node, "fence",
+            "declare a lost machine switched off for good, so that its jobs start elsewhere"),
+      fence_node);
+  run(node, print_node);
+  CLI::App& drain = named(app, "drain", "start no new work on a machine");
+  drain.add_option("--why", asked->why, "for whoever sees it")->type_name("TEXT");
+  drain.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
+  run(drain, drain_node);
+  run(named(app, "resume", "start work on a drained machine again"), resume_node);
+}
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+// orrery submit
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/job_end.hpp"
+#include "apps/orrery/submit_request.hpp"
+#include "base/document.hpp"
+
+namespace orrery {
+namespace {
+
+struct SubmittedSpec {
+  std::string text;
+  std::string file;
+};
+
+Result<SubmittedSpec> spec_of(const CommandOptions& options, const SubmitOptions& asked) {
+  if (options.command && !asked.file.empty()) {
+    return input_error(
+        {}, fmt::format("both {} and a command behind --, expected one of them", asked.file));
+  }
+  if (options.command) {
+    Result<std::string> text = command_job_spec(asked, *options.command);
+    if (!text) return forward_error(text);
+    return SubmittedSpec{*std::move(text), "command line"};
+  }
+  if (asked.file.empty()) {
+    return input_error({}, "nothing to submit: expected a job's FILE, or -- and a command");
+  }
+  Result<std::string> text = read_file(asked.file, Document::kSizeMax);
+  if (!text) return forward_error(text);
+  return SubmittedSpec{*std::move(text), asked.file};
+}
+
+std::string accepted(const v1::SubmitJobResponse& job) {
+  if (job.array_size() < 2) return fmt::format("job {} ({}) accepted\n", job.id(), job.name());
+  return fmt::format("jobs {} to {} ({}) accepted\n", job.array(0), job.array(job.array_size() - 1),
+                     job.name());
+}
+
+Status submit(const CommandOptions& options, const SubmitOptions& asked) {
+  Result<SubmittedSpec> spec = spec_of(options, asked);
+  if (!spec) return forward_error(spec);
+  if (asked.dry_run) {
+    print_text(spec->text);
+    return {};
+  }
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  v1::SubmitJobRequest request;
+  request.set_request_id((*session)->request_id());
+  request.set_spec(std::move(spec->text));
+  request.set_file(std::move(spec->file));
+  auto job = (*session)->client().call<v1::SubmitJobResponse>("SubmitJob", request);
+  if (!job) return forward_error(job);
+  if (options.output == OutputFormat::kText) {
+    print_text(accepted(*job));
+    (void)std::fflush(stdout);
+  } else if (!asked.wait) {
+    print_answer(*job);
+  }
+  if (!asked.wait) return {};
+  std::vector<std::uint64_t> ids(job->array().begin(), job->array().end());
+  if (ids.empty()) ids.push_back(job->id());
+  return wait_for_jobs(options, **session, ids);
+}
+
+void add_job_options(CLI::App& verb, SubmitOptions& asked) {
+  verb.add_option("--name", asked.name, "of the job; else the program's");
+  verb.add_option("-n,--accelerators", asked.accelerators, "its ranks, one on each")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
+  verb.add_option("--type", asked.types, "of the accelerators; several may do")
+      ->type_name("TYPE,..")
+      ->delimiter(',');
+  verb.add_option("--tenant", asked.tenant, "who pays")->type_name("PATH")->capture_default_str();
+  verb.add_option("--priority", asked.priority, "-1000 to 1000")
+      ->type_name("N")
+      ->capture_default_str();
+  verb.add_option("--time-limit", asked.time_limit, "after which it is ended: \"90 min\"")
+      ->type_name("TIME");
+  verb.add_option("--framework", asked.framework,
+                  "tells ranks who they are as torch, deepspeed, tensorflow, jax or mpi does")
+      ->type_name("NAME");
+  verb.add_option("--env", asked.environment, "a variable of its environment; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  verb.add_option("--per", asked.per, "one process for each accelerator, or for each node")
+      ->type_name("accelerator|node")
+      ->capture_default_str();
+  verb.add_option("--directory", asked.directory, "where it runs; else the current one")
+      ->type_name("PATH");
+  verb.add_option("--restarts", asked.restarts, "after so many ends by its own fault it has failed")
+      ->type_name("N");
+  verb.add_option("--after", asked.after, "names of jobs that must have finished")
+      ->type_name("NAME,..")
+      ->delimiter(',');
+}
+
+}  // namespace
+
+void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<SubmitOptions>();
+  CLI::App& verb = *app.add_subcommand(
+      "submit", "give a running cluster work to do: a job's FILE, or -- and a command");
+  verb.footer(
+      "Examples:\n"
+      "  orrery submit -- python3 train.py --epochs 3\n"
+      "  orrery submit -n 4 --framework torch --wait -- python3 train.py\n"
+      "  orrery submit job.yaml\n"
+      "  orrery submit --dry-run -- python3 train.py >job.yaml   (the spec, to go on from)\n");
+  verb.add_option("file", asked->file, "a job's spec; - is standard input")->type_name("FILE");
+  add_job_options(verb, *asked);
+  verb.add_flag("--wait", asked->wait, "until it has ended: exit 0 when it finished");
+  verb.add_flag("--dry-run", asked->dry_run, "print the spec and submit nothing");
+  verb.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return submit(options, *asked); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,140 @@
+// api/fake_controller_test.hpp - a server of orrery.v1.Orrery on loopback that answers as a test
+// says: a function a method, and every request kept.
+//
+// The test owns it; the functions run on its threads, one at a time.
+#pragma once
+
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+/// What one call is answered with: messages, then the status.
+struct FakeAnswer {
+  std::vector<std::string> messages;
+  grpc::Status status;
+};
+
+inline FakeAnswer answer_with(const google::protobuf::MessageLite& message) {
+  return {{message.SerializeAsString()}, grpc::Status::OK};
+}
+
+inline FakeAnswer refuse(grpc::StatusCode code, const std::string& text) {
+  return {{}, grpc::Status(code, text)};
+}
+
+class FakeController {
+ public:
+  struct Heard {
+    std::string request;
+    std::string authorization;
+  };
+  using Answer = std::function<FakeAnswer(const Heard&)>;
+
+  FakeController() : service_(*this) {}
+  FakeController(const FakeController&) = delete;
+  FakeController& operator=(const FakeController&) = delete;
+  ~FakeController() { stop(); }
+
+  void on(const std::string& method, Answer answer) {
+    const std::lock_guard lock(mutex_);
+    answers_["/orrery.v1.Orrery/" + method] = std::move(answer);
+  }
+
+  /// On the port it had before, or on a free one.
+  void start() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port_),
+                             grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterCallbackGenericService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  void stop() {
+    if (server_) server_->Shutdown();
+    server_.reset();
+  }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  class Reactor;
+  struct Service final : grpc::CallbackGenericService {
+    explicit Service(FakeController& its) : controller(its) {}
+    grpc::ServerGenericBidiReactor* CreateReactor(
+        grpc::GenericCallbackServerContext* context) override;
+    FakeController& controller;
+  };
+
+  FakeAnswer answer(const std::string& method, const Heard& heard) {
+    const std::lock_guard lock(mutex_);
+    const auto found = answers_.find(method);
+    if (found == answers_.end()) return refuse(grpc::StatusCode::UNIMPLEMENTED, method);
+    return found->second(heard);
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Answer> answers_;
+  Service service_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+/// One call: reads the request, writes the messages, ends.
+class FakeController::Reactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  Reactor(FakeController& controller, grpc::GenericCallbackServerContext& context)
+      : controller_(controller), context_(context) {
+    StartRead(&buffer_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::CANCELLED);
+    Heard heard{text_of(buffer_), ""};
+    const auto token = context_.client_metadata().find("authorization");
+    if (token != context_.client_metadata().end()) {
+      heard.authorization.assign(token->second.data(), token->second.size());
+    }
+    answer_ = controller_.answer(context_.method(), heard);
+    write_next();
+  }
+  void OnWriteDone(bool ok) override { ok ? write_next() : Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  static std::string text_of(const grpc::ByteBuffer& buffer) {
+    std::vector<grpc::Slice> slices;
+    (void)buffer.Dump(&slices);
+    std::string text;
+    for (const grpc::Slice& slice : slices) {
+      text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    return text;
+  }
+  void write_next() {
+    if (next_ == answer_.messages.size()) return Finish(answer_.status);
+    const grpc::Slice bytes(answer_.messages[next_++]);
+    buffer_ = grpc::ByteBuffer(&bytes, 1);
+    StartWrite(&buffer_);
+  }
+
+  FakeController& controller_;
+  grpc::GenericCallbackServerContext& context_;
+  grpc::ByteBuffer buffer_;
+  FakeAnswer answer_;
+  std::size_t next_ = 0;
+};
+
+inline grpc::ServerGenericBidiReactor* FakeController::Service::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  return std::make_unique<Reactor>(controller, *context).release();
+}
+
+}  // namespace orrery
