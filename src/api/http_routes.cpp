@@ -16,14 +16,15 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using Json = nlohmann::json;
 
+/// The first that matches.
 constexpr std::array kRoutes{
     HttpRoute{"POST", "/v1/jobs", "SubmitJob"},
     HttpRoute{"GET", "/v1/jobs", "ListJobs"},
+    HttpRoute{"GET", "/v1/jobs/{id}/log", "ReadLog", true},
     HttpRoute{"GET", "/v1/jobs/{id}", "GetJob"},
     HttpRoute{"POST", "/v1/jobs/{id}:cancel", "CancelJob"},
     HttpRoute{"GET", "/v1/jobs/{id}:wait", "WaitJob"},
     HttpRoute{"GET", "/v1/jobs/{id}:explain", "ExplainJob"},
-    HttpRoute{"GET", "/v1/jobs/{id}/log", "ReadLog", true},
     HttpRoute{"GET", "/v1/nodes", "ListNodes"},
     HttpRoute{"GET", "/v1/nodes/{name}", "GetNode"},
     HttpRoute{"POST", "/v1/nodes/{name}:drain", "DrainNode"},
@@ -97,20 +98,19 @@ Status fill(const HttpRequest& request, const PathMatch& matched, Message& messa
 
 std::span<const HttpRoute> http_routes() { return kRoutes; }
 
-Result<RoutedCall> route_request(const HttpRequest& request, const MethodTable& methods) {
+const HttpRoute* find_route(const HttpRequest& request) {
   for (const HttpRoute& route : kRoutes) {
-    if (route.verb != request.verb) continue;
-    const std::optional<PathMatch> matched = match(route.path, request.path);
-    if (!matched) continue;
-    RoutedCall call{&route, methods.find(route.method), nullptr};
-    call.message = call.method->request();
-    if (Status filled = fill(request, *matched, *call.message); !filled) {
-      return forward_error(filled);
-    }
-    return call;
+    if (route.verb == request.verb && match(route.path, request.path)) return &route;
   }
-  return infeasible(fmt::format("there is nothing at {} {}; /openapi.json says what there is",
-                                request.verb, request.path));
+  return nullptr;
+}
+
+Result<std::shared_ptr<Message>> message_of(const HttpRoute& route, const HttpRequest& request,
+                                            const Method& method) {
+  std::shared_ptr<Message> message = method.request();
+  const std::optional<PathMatch> matched = match(route.path, request.path);
+  if (Status filled = fill(request, *matched, *message); !filled) return forward_error(filled);
+  return message;
 }
 
 std::string message_json(const Message& message) {

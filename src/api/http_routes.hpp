@@ -31,16 +31,13 @@ struct HttpRequest {
   std::string body;                          ///< JSON, or empty
 };
 
-struct RoutedCall {
-  const HttpRoute* route = nullptr;
-  const Method* method = nullptr;
-  std::shared_ptr<google::protobuf::Message> message;
-};
+/// nullptr: there is nothing at that path. O(routes).
+[[nodiscard]] const HttpRoute* find_route(const HttpRequest& request);
 
-/// `message` of a RoutedCall: fields of the body first, then of the query, then of the path.
-/// Errors: kInput, what is wrong with a field or the body; kInfeasible, no such path.
-[[nodiscard]] Result<RoutedCall> route_request(const HttpRequest& request,
-                                               const MethodTable& methods);
+/// The message that a request makes: fields of the body first, then of the query, then of the path.
+/// Errors (kInput): what is wrong with a field or the body. Precondition: the route is its.
+[[nodiscard]] Result<std::shared_ptr<google::protobuf::Message>> message_of(
+    const HttpRoute& route, const HttpRequest& request, const Method& method);
 
 /// A message as JSON: names as in the schema, 64-bit numbers as texts, zeros and all.
 [[nodiscard]] std::string message_json(const google::protobuf::Message& message);

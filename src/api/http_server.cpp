@@ -214,21 +214,25 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Caller& caller) {
   if (caller.role == Role::kNobody) {
     return exchange->end({CallCode::kUnauthenticated, "no token, or none that is known here"});
   }
-  const Result<RoutedCall> routed = route_request(exchange->request, methods_);
-  if (!routed) {
-    const bool nowhere = routed.error().kind == ErrorKind::kInfeasible;
+  const HttpRequest& request = exchange->request;
+  const HttpRoute* route = find_route(request);
+  if (route == nullptr) {
     return exchange->end(
-        {nowhere ? CallCode::kNotFound : CallCode::kInvalidArgument, routed.error().text()});
+        {CallCode::kNotFound, fmt::format("there is nothing at {} {}; /openapi.json says what is",
+                                          request.verb, request.path)});
   }
-  if (caller.role < routed->method->role) {
-    return exchange->end(
-        {CallCode::kPermissionDenied,
-         fmt::format("\"{}\" may not call {}", caller.name, routed->route->method)});
+  const Method& method = *methods_.find(route->method);
+  if (caller.role < method.role) {
+    return exchange->end({CallCode::kPermissionDenied,
+                          fmt::format("\"{}\" may not call {}", caller.name, route->method)});
   }
-  env_.post([this, exchange, caller, call = *routed] {
+  const Result<std::shared_ptr<google::protobuf::Message>> message =
+      message_of(*route, request, method);
+  if (!message) return exchange->end({CallCode::kInvalidArgument, message.error().text()});
+  env_.post([exchange, caller, route, &method, message = *message] {
     if (!exchange->wanted()) return;
-    call.method->handle(*call.message, std::make_shared<HttpCall>(exchange, caller));
-    if (call.route->stream) exchange->begin_stream();
+    method.handle(*message, std::make_shared<HttpCall>(exchange, caller));
+    if (route->stream) exchange->begin_stream();
   });
 }
 

@@ -76,6 +76,7 @@ class Controller final : private HostOutlet {
   /// Each event once it is durable, from the next one on, until unwatch().
   WatchNumber watch(EventWatch watch);
   void unwatch(WatchNumber number);
+  [[nodiscard]] bool watched() const { return !watches_.empty(); }
 
   // --- Agents: sessions of the server
 
