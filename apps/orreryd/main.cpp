@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "api/http_server.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
 #include "api/token_book.hpp"
@@ -36,7 +37,7 @@ constexpr const char* kPolicy = "apiVersion: orrery/v1\nkind: Policy\nname: hard
 struct Options {
   std::string directory;
   std::string listen;
-  std::string policy;
+  std::string http;
 };
 
 int complain(const Error& error) {
@@ -46,7 +47,8 @@ int complain(const Error& error) {
 
 /// Where clients find the controller.
 struct ClusterFile {
-  std::string address;
+  std::string address;  ///< of gRPC
+  std::string http;     ///< of REST and events
   std::string name;
   std::string version = ORRERY_VERSION;
 };
@@ -54,6 +56,7 @@ struct ClusterFile {
 template <class Visitor, SameStruct<ClusterFile> Self>
 void describe(Visitor& visitor, Self& cluster) {
   visitor.required("address", cluster.address);
+  visitor.optional("http", cluster.http);
   visitor.required("name", cluster.name);
   visitor.optional("version", cluster.version);
 }
@@ -72,7 +75,7 @@ class Daemon {
   [[nodiscard]] Result<SetupTexts> setup_texts();
   [[nodiscard]] Result<std::string> text(const std::string& name);
   [[nodiscard]] Status watch_signals();
-  [[nodiscard]] std::string address();
+  [[nodiscard]] ClusterFile addresses();
   [[nodiscard]] Status announce();
   void end(int status) {
     status_ = status;
@@ -92,6 +95,7 @@ class Daemon {
   MethodTable methods_;
   std::optional<TokenBook> tokens_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<HttpServer> http_;
   int status_ = 0;
 };
 
@@ -153,22 +157,23 @@ Status Daemon::watch_signals() {
   return {};
 }
 
-/// The one it had before, so that agents find it again.
-std::string Daemon::address() {
-  if (!options_.listen.empty()) return options_.listen;
+/// Where they are not named, those it had before, so that agents find it again.
+ClusterFile Daemon::addresses() {
+  ClusterFile cluster{.address = "127.0.0.1:0", .http = "127.0.0.1:0", .name = {}};
   const Result<std::string> before = text("cluster.json");
   if (before && !before->empty()) {
     const Result<Document> document = Document::parse(*before, "cluster.json");
-    if (document) {
-      ClusterFile cluster;
-      if (read_struct(document->root(), cluster, {})) return cluster.address;
-    }
+    // One that cannot be read is written anew.
+    if (document) static_cast<void>(read_struct(document->root(), cluster, {}));
   }
-  return "127.0.0.1:0";
+  if (!options_.listen.empty()) cluster.address = options_.listen;
+  if (!options_.http.empty()) cluster.http = options_.http;
+  return cluster;
 }
 
 Status Daemon::announce() {
   const ClusterFile file{.address = server_->address(),
+                         .http = http_->address(),
                          .name = controller_->state().setup().topology->name()};
   StorageStatus put =
       env_.storage.write_file(options_.directory + "/cluster.json", to_json(file).dump() + "\n");
@@ -176,7 +181,8 @@ Status Daemon::announce() {
   put =
       env_.storage.write_file(options_.directory + "/orreryd.pid", fmt::format("{}\n", ::getpid()));
   if (!put) return forward_error(put);
-  log_.info(env_.clock.now_wall(), "serving", {{"address", file.address}, {"cluster", file.name}});
+  log_.info(env_.clock.now_wall(), "serving",
+            {{"address", file.address}, {"http", file.http}, {"cluster", file.name}});
   return {};
 }
 
@@ -200,10 +206,16 @@ Status Daemon::begin() {
   if (!controller) return forward_error(controller);
   controller_ = *std::move(controller);
   methods_ = orrery_methods(*controller_, env_);
-  Result<std::unique_ptr<Server>> server = Server::start(
-      env_, *controller_, {.address = address(), .methods = &methods_, .tokens = &*tokens_});
+  const ClusterFile addresses = this->addresses();
+  Result<std::unique_ptr<Server>> server =
+      Server::start(env_, *controller_,
+                    {.address = addresses.address, .methods = &methods_, .tokens = &*tokens_});
   if (!server) return forward_error(server);
   server_ = *std::move(server);
+  Result<std::unique_ptr<HttpServer>> http = HttpServer::start(
+      env_, *controller_, {.address = addresses.http, .methods = &methods_, .tokens = &*tokens_});
+  if (!http) return forward_error(http);
+  http_ = *std::move(http);
   return announce();
 }
 
@@ -245,6 +257,7 @@ int main(int count, char** arguments) {
   app.add_option("--listen", options.listen,
                  "HOST:PORT to serve at; port 0 chooses one (default: as the last time, or "
                  "127.0.0.1:0)");
+  app.add_option("--http", options.http, "HOST:PORT of REST and events (default: likewise)");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);

@@ -6,10 +6,22 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <system_error>
 #include <utility>
 
 namespace orrery {
+
+std::string RankLog::file_name(const std::string& path, std::uint32_t age) {
+  return age == 0 ? path : fmt::format("{}.{}", path, age);
+}
+
+std::uint64_t RankLog::begin_of(Storage& storage, const std::string& path) {
+  const std::string text = storage.read_file(path + ".begin", 64).value_or("");
+  std::uint64_t begin = 0;
+  (void)std::from_chars(text.data(), text.data() + text.size(), begin);
+  return begin;
+}
 
 Result<std::unique_ptr<RankLog>> RankLog::open(const Place& place) {
   auto log = std::make_unique<RankLog>(place);
@@ -24,6 +36,7 @@ Result<std::unique_ptr<RankLog>> RankLog::open(const Place& place) {
   auto file = place.storage.open(place.path, OpenMode::kAppend);
   if (!file) return forward_error(file);
   log->file_ = *std::move(file);
+  log->end_ = begin_of(place.storage, place.path) + log->file_->size();
   const Result<WatchId> watch = place.loop.watch(ends[0], EPOLLIN, *log);
   if (!watch) return tl::unexpected(watch.error());
   log->watch_ = *watch;
@@ -72,12 +85,12 @@ void RankLog::keep(std::string_view bytes) {
 
 /// Where a name cannot be changed, or no file opened, it goes on with what it has.
 void RankLog::rotate() {
-  const auto name = [&](std::uint32_t age) {
-    return age == 0 ? place_.path : fmt::format("{}.{}", place_.path, age);
-  };
+  const std::string& path = place_.path;
+  const std::uint64_t begin = begin_of(place_.storage, path) + file_->size();
   for (std::uint32_t age = std::max(place_.limits.files, 2u) - 1; age > 0; --age) {
-    (void)place_.storage.rename({name(age - 1), name(age)});
+    (void)place_.storage.rename({file_name(path, age - 1), file_name(path, age)});
   }
+  (void)place_.storage.write_file(path + ".begin", fmt::format("{}\n", begin));
   if (auto next = place_.storage.open(place_.path, OpenMode::kAppend)) file_ = *std::move(next);
 }
 

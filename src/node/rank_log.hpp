@@ -19,7 +19,8 @@ namespace orrery {
 
 struct LogLimits {
   std::uint64_t file_bytes = std::uint64_t{64} << 20;  ///< a file that has so many is rotated
-  std::uint32_t files = 4;                             ///< kept: path, path.1 (newer), path.2, ..
+  /// Kept: path, path.1 (newer), path.2, ..; path.begin says how many bytes came before path.
+  std::uint32_t files = 4;
 };
 
 /// Bytes of a log from `from` on; where they end is what to ask for next.
@@ -39,7 +40,13 @@ class RankLog final : public ReadyHandler {
     LogLimits limits;
   };
 
-  /// Opens the pipe; writing_end() goes to the process. Errors: the pipe or the file.
+  /// The name of a file of the log: of the newest, or one rotated `age` times.
+  [[nodiscard]] static std::string file_name(const std::string& path, std::uint32_t age);
+  /// Bytes of the log before those of its newest file.
+  [[nodiscard]] static std::uint64_t begin_of(Storage& storage, const std::string& path);
+
+  /// Opens the pipe; writing_end() goes to the process. A log that is there already goes on.
+  /// Errors: the pipe or the file.
   [[nodiscard]] static Result<std::unique_ptr<RankLog>> open(const Place& place);
   explicit RankLog(const Place& place) : place_(place) {}
   RankLog(const RankLog&) = delete;
@@ -52,7 +59,7 @@ class RankLog final : public ReadyHandler {
 
   /// Reads what is there; to be called when the process has ended.
   void drain();
-  /// What the tail has from byte `from` of the stream on, or from its begin where that is later.
+  /// What the tail has from byte `from` of the log on, or from its begin where that is later.
   [[nodiscard]] LogPart read(std::uint64_t from) const;
   [[nodiscard]] std::string_view tail() const { return tail_; }
   /// Bytes that did not get into the file.
@@ -73,7 +80,7 @@ class RankLog final : public ReadyHandler {
   std::unique_ptr<File> file_;
   WatchId watch_ = WatchId::kNone;
   std::string tail_;
-  std::uint64_t end_ = 0;  ///< of the stream so far
+  std::uint64_t end_ = 0;  ///< of the log so far
   std::uint64_t dropped_ = 0;
 };
 

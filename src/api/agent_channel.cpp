@@ -1,0 +1,246 @@
+#include "api/agent_channel.hpp"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/impl/proto_utils.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "api/agent_messages.hpp"
+#include "base/assert.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kMethod = "/orrery.v1.AgentService/Connect";
+constexpr int kMessageBytesMax = 64 << 20;
+/// Written, but not yet taken by the network.
+constexpr std::size_t kWaitingBytesMax = std::size_t{16} << 20;
+
+grpc::ChannelArguments arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);  // the time for one to be made
+  arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+  arguments.SetMaxSendMessageSize(kMessageBytesMax);
+  return arguments;
+}
+
+/// A controller that says one of these would say it again.
+bool final_word(grpc::StatusCode code) {
+  return code == grpc::StatusCode::INVALID_ARGUMENT || code == grpc::StatusCode::NOT_FOUND ||
+         code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::PERMISSION_DENIED ||
+         code == grpc::StatusCode::UNIMPLEMENTED;
+}
+
+enum class Softness { kFirm, kSoft, kBeat };
+
+/// What may be dropped: nobody repeats it, and nothing rests on it.
+Softness softness_of(const v1::AgentMessage& message) {
+  if (message.has_report()) {
+    return message.report().has_heartbeat() ? Softness::kBeat : Softness::kFirm;
+  }
+  return message.has_open() ? Softness::kFirm : Softness::kSoft;
+}
+
+}  // namespace
+
+/// One call. It lives until gRPC is done with it and the channel has let go of it. While it is held
+/// (AddHold) the loop may begin reads and writes; finish() ends that, once.
+class AgentChannel::Stream final
+    : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ControllerMessage>,
+      public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(Inbox& inbox, ChannelEvents& events) : inbox_(inbox), events_(&events) {}
+
+  void start(const AgentChannelOptions& options, const AgentOpening& opening) {
+    self_ = shared_from_this();
+    if (!options.token.empty()) {
+      context_.AddMetadata("authorization", "Bearer " + options.token);
+    }
+    stub_ = std::make_unique<Stub>(
+        grpc::CreateCustomChannel(options.controller, options.credentials, arguments()));
+    stub_->PrepareBidiStreamingCall(&context_, kMethod, {}, this);
+    AddHold();
+    send(to_proto(AgentMessage(opening)));
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  void send(v1::AgentMessage message) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (finished_) return;
+    const std::size_t bytes = message.ByteSizeLong();
+    if (waiting_bytes_ + bytes > kWaitingBytesMax && !make_room(bytes, softness_of(message))) {
+      return;
+    }
+    waiting_bytes_ += bytes;
+    waiting_.push_back({std::move(message), bytes});
+    write_next();
+  }
+
+  /// On the loop: no event follows.
+  void silence() { events_ = nullptr; }
+
+  void cancel() {
+    context_.TryCancel();
+    finish();
+  }
+
+  /// Precondition: not on a thread of gRPC.
+  void wait_until_done() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    done_signal_.wait(lock, [this] { return done_; });
+  }
+
+  void OnReadDone(bool good) override {
+    if (!good) return finish();
+    Result<ControllerMessage> message = from_proto(incoming_);
+    if (!message) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        complaint_ = fmt::format("a message of the controller: {}", message.error().message);
+      }
+      return cancel();
+    }
+    inbox_.post([self = shared_from_this(), heard = *std::move(message)] { self->hear(heard); });
+  }
+
+  void OnWriteDone(bool good) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    writing_ = false;
+    waiting_bytes_ -= waiting_.front().bytes;
+    waiting_.pop_front();
+    if (good && !finished_) write_next();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    Error why{ErrorKind::kEnvironment, status.error_message(), {}};
+    if (status.ok()) why.message = "the controller ended the stream";
+    if (final_word(status.error_code())) why.kind = ErrorKind::kInput;
+    std::shared_ptr<Stream> self;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (!complaint_.empty()) why.message = complaint_;
+      self = std::move(self_);
+      done_ = true;
+      // Posted before anybody who waits can go on, and with him the loop.
+      inbox_.post([self, why] { self->end(why); });
+    }
+    done_signal_.notify_all();
+  }
+
+ private:
+  using Stub = grpc::TemplatedGenericStub<v1::AgentMessage, v1::ControllerMessage>;
+  struct Waiting {
+    v1::AgentMessage message;
+    std::size_t bytes = 0;
+  };
+
+  // On the loop.
+  void hear(const ControllerMessage& message) {
+    if (events_ == nullptr) return;
+    if (const auto* welcome = std::get_if<AgentWelcome>(&message)) {
+      welcomed_ = true;
+      events_->on_welcome(*welcome);
+    } else if (!welcomed_) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        complaint_ = "the controller did not begin with a welcome";
+      }
+      return cancel();
+    } else if (const auto* order = std::get_if<NodeOrder>(&message)) {
+      events_->on_order(*order);
+    } else {
+      events_->on_log_question(std::get<AttemptLogQuestion>(message));
+    }
+    read_next();
+  }
+
+  void end(const Error& why) {
+    if (events_ != nullptr) std::exchange(events_, nullptr)->on_lost(why);
+  }
+
+  void read_next() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!finished_) StartRead(&incoming_);
+  }
+
+  void finish() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!std::exchange(finished_, true)) RemoveHold();
+  }
+
+  // With the mutex held.
+  void write_next() {
+    if (writing_ || waiting_.empty()) return;
+    writing_ = true;
+    StartWrite(&waiting_.front().message);
+  }
+
+  /// With the mutex held. Heartbeats that wait are dropped first. False: the message is not to be
+  /// sent; where it had to be, the stream ends, because the network does not take it.
+  bool make_room(std::size_t bytes, Softness softness) {
+    for (std::size_t at = writing_ ? 1 : 0; at < waiting_.size();) {
+      if (softness_of(waiting_[at].message) != Softness::kBeat) {
+        ++at;
+        continue;
+      }
+      waiting_bytes_ -= waiting_[at].bytes;
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    if (waiting_bytes_ + bytes <= kWaitingBytesMax) return true;
+    if (softness == Softness::kFirm) context_.TryCancel();
+    return false;
+  }
+
+  Inbox& inbox_;
+  ChannelEvents* events_;  ///< used on the loop alone; null: nobody listens any more
+  bool welcomed_ = false;  ///< likewise
+  grpc::ClientContext context_;
+  std::unique_ptr<Stub> stub_;
+  v1::ControllerMessage incoming_;  ///< of the one read
+  std::shared_ptr<Stream> self_;    ///< until gRPC is done
+
+  std::mutex mutex_;  ///< guards all below
+  std::condition_variable done_signal_;
+  std::deque<Waiting> waiting_;  ///< the first is being written
+  std::size_t waiting_bytes_ = 0;
+  bool writing_ = false;
+  bool finished_ = false;
+  bool done_ = false;
+  std::string complaint_;  ///< why this side ended it
+};
+
+AgentChannel::AgentChannel(Inbox& inbox, AgentChannelOptions options)
+    : inbox_(inbox), options_(std::move(options)) {}
+
+AgentChannel::~AgentChannel() { close(); }
+
+void AgentChannel::open(const AgentOpening& opening, ChannelEvents& events) {
+  close();
+  stream_ = std::make_shared<Stream>(inbox_, events);
+  stream_->start(options_, opening);
+}
+
+void AgentChannel::send(AgentMessage message) {
+  if (stream_ != nullptr) stream_->send(to_proto(message));
+}
+
+void AgentChannel::close() {
+  if (stream_ == nullptr) return;
+  stream_->silence();
+  stream_->cancel();
+  stream_->wait_until_done();
+  stream_.reset();
+}
+
+}  // namespace orrery

@@ -1,0 +1,229 @@
+#include "api/http_routes.hpp"
+
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace orrery {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using Json = nlohmann::json;
+
+constexpr std::array kRoutes{
+    HttpRoute{"POST", "/v1/jobs", "SubmitJob"},
+    HttpRoute{"GET", "/v1/jobs", "ListJobs"},
+    HttpRoute{"GET", "/v1/jobs/{id}", "GetJob"},
+    HttpRoute{"POST", "/v1/jobs/{id}:cancel", "CancelJob"},
+    HttpRoute{"GET", "/v1/jobs/{id}:wait", "WaitJob"},
+    HttpRoute{"GET", "/v1/jobs/{id}:explain", "ExplainJob"},
+    HttpRoute{"GET", "/v1/jobs/{id}/log", "ReadLog", true},
+    HttpRoute{"GET", "/v1/nodes", "ListNodes"},
+    HttpRoute{"GET", "/v1/nodes/{name}", "GetNode"},
+    HttpRoute{"POST", "/v1/nodes/{name}:drain", "DrainNode"},
+    HttpRoute{"POST", "/v1/nodes/{name}:resume", "ResumeNode"},
+    HttpRoute{"POST", "/v1/nodes/{name}:fence", "FenceNode"},
+    HttpRoute{"GET", "/v1/tenants", "ListTenants"},
+    HttpRoute{"GET", "/v1/cluster", "GetCluster"},
+    HttpRoute{"GET", "/v1/events", "WatchEvents", true},
+};
+
+struct PathMatch {
+  std::string field;  ///< empty: the path has none
+  std::string value;
+};
+
+/// A field reaches up to what follows it in the pattern; a name of a node may hold slashes.
+std::optional<PathMatch> match(std::string_view pattern, std::string_view path) {
+  const std::size_t open = pattern.find('{');
+  if (open == std::string_view::npos) {
+    return pattern == path ? std::optional(PathMatch()) : std::nullopt;
+  }
+  const std::size_t close = pattern.find('}');
+  const std::string_view before = pattern.substr(0, open);
+  const std::string_view after = pattern.substr(close + 1);
+  if (!path.starts_with(before) || !path.ends_with(after)) return std::nullopt;
+  if (path.size() <= before.size() + after.size()) return std::nullopt;
+  const std::string_view value =
+      path.substr(before.size(), path.size() - before.size() - after.size());
+  if (value.find(':') != std::string_view::npos) return std::nullopt;
+  return PathMatch{std::string(pattern.substr(open + 1, close - open - 1)), std::string(value)};
+}
+
+/// Texts and numbers as they are, truths by their words; the parser judges the values.
+Status set_field(Json& object, const Descriptor& type, const std::string& name,
+                 const std::string& value) {
+  const FieldDescriptor* field = type.FindFieldByName(name);
+  if (field == nullptr || field->is_repeated()) {
+    return input_error({}, fmt::format("{} has no field \"{}\"", type.name(), name));
+  }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    object[name] = value == "true" || value == "1" || value.empty();
+  } else {
+    object[name] = value;
+  }
+  return {};
+}
+
+Result<Json> json_body(const std::string& body) {
+  if (body.empty()) return Json::object();
+  Json json = Json::parse(body, nullptr, false);
+  if (!json.is_object()) return input_error({}, "the body is no JSON object");
+  return json;
+}
+
+Status fill(const HttpRequest& request, const PathMatch& matched, Message& message) {
+  Result<Json> object = json_body(request.body);
+  if (!object) return forward_error(object);
+  const Descriptor& type = *message.GetDescriptor();
+  for (const auto& [name, value] : request.query) {
+    if (Status set = set_field(*object, type, name, value); !set) return set;
+  }
+  if (!matched.field.empty()) {
+    if (Status set = set_field(*object, type, matched.field, matched.value); !set) return set;
+  }
+  const auto parsed = google::protobuf::util::JsonStringToMessage(object->dump(), &message);
+  if (parsed.ok()) return {};
+  return input_error({}, std::string(parsed.message()));
+}
+
+}  // namespace
+
+std::span<const HttpRoute> http_routes() { return kRoutes; }
+
+Result<RoutedCall> route_request(const HttpRequest& request, const MethodTable& methods) {
+  for (const HttpRoute& route : kRoutes) {
+    if (route.verb != request.verb) continue;
+    const std::optional<PathMatch> matched = match(route.path, request.path);
+    if (!matched) continue;
+    RoutedCall call{&route, methods.find(route.method), nullptr};
+    call.message = call.method->request();
+    if (Status filled = fill(request, *matched, *call.message); !filled) {
+      return forward_error(filled);
+    }
+    return call;
+  }
+  return infeasible(fmt::format("there is nothing at {} {}; /openapi.json says what there is",
+                                request.verb, request.path));
+}
+
+std::string message_json(const Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  // Only a message that holds an Any of an unknown type can fail.
+  static_cast<void>(google::protobuf::util::MessageToJsonString(message, &json, options));
+  return json;
+}
+
+// --- OpenAPI ------------------------------------------------------------------------------------
+
+namespace {
+
+Json schema_of(const FieldDescriptor& field) {
+  Json one;
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL:
+      one = {{"type", "boolean"}};
+      break;
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_UINT32:
+      one = {{"type", "integer"}, {"format", "int32"}};
+      break;
+    case FieldDescriptor::CPPTYPE_INT64:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      one = {{"type", "string"}, {"format", "int64"}};
+      break;
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      one = {{"type", "number"}};
+      break;
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      one = field.message_type()->full_name() == "google.protobuf.Timestamp"
+                ? Json{{"type", "string"}, {"format", "date-time"}}
+                : Json{{"$ref", "#/components/schemas/" + field.message_type()->name()}};
+      break;
+    case FieldDescriptor::CPPTYPE_STRING:
+    case FieldDescriptor::CPPTYPE_ENUM:
+      one = {{"type", "string"}};
+      if (field.type() == FieldDescriptor::TYPE_BYTES) one["format"] = "byte";
+      break;
+  }
+  if (!field.is_repeated()) return one;
+  return {{"type", "array"}, {"items", one}};
+}
+
+/// Its schema, and those of what it holds.
+void add_schema(const Descriptor& type, Json& schemas) {
+  if (schemas.contains(type.name())) return;
+  Json properties = Json::object();
+  schemas[type.name()] = nullptr;
+  for (int at = 0; at < type.field_count(); ++at) {
+    const FieldDescriptor& field = *type.field(at);
+    properties[field.name()] = schema_of(field);
+    const bool nested = field.message_type() != nullptr &&
+                        field.message_type()->full_name() != "google.protobuf.Timestamp";
+    if (nested) add_schema(*field.message_type(), schemas);
+  }
+  schemas[type.name()] = {{"type", "object"}, {"properties", properties}};
+}
+
+Json parameters_of(const HttpRoute& route, const Descriptor& type) {
+  Json parameters = Json::array();
+  for (int at = 0; at < type.field_count(); ++at) {
+    const FieldDescriptor& field = *type.field(at);
+    const bool in_path = route.path.find("{" + field.name() + "}") != std::string_view::npos;
+    if (!in_path && route.verb != "GET") continue;
+    parameters.push_back({{"name", field.name()},
+                          {"in", in_path ? "path" : "query"},
+                          {"required", in_path},
+                          {"schema", schema_of(field)}});
+  }
+  return parameters;
+}
+
+Json content(std::string_view kind, const Descriptor& type) {
+  const Json schema = {{"$ref", "#/components/schemas/" + type.name()}};
+  return {{"content", {{std::string(kind), {{"schema", schema}}}}}};
+}
+
+}  // namespace
+
+std::string open_api_json(const MethodTable& methods) {
+  const Descriptor* any = methods.find("GetCluster")->request()->GetDescriptor();
+  const auto* service = any->file()->FindServiceByName("Orrery");
+  Json paths = Json::object();
+  Json schemas = Json::object();
+  for (const HttpRoute& route : kRoutes) {
+    const auto& rpc = *service->FindMethodByName(std::string(route.method));
+    add_schema(*rpc.input_type(), schemas);
+    add_schema(*rpc.output_type(), schemas);
+    Json answer =
+        content(route.stream ? "text/event-stream" : "application/json", *rpc.output_type());
+    answer["description"] = "OK";
+    Json operation = {{"operationId", route.method},
+                      {"parameters", parameters_of(route, *rpc.input_type())},
+                      {"responses", {{"200", answer}}}};
+    if (route.verb == "POST")
+      operation["requestBody"] = content("application/json", *rpc.input_type());
+    const std::string verb = route.verb == "GET" ? "get" : "post";
+    paths[std::string(route.path)][verb] = operation;
+  }
+  const Json bearer = {{"type", "http"}, {"scheme", "bearer"}};
+  const Json document = {
+      {"openapi", "3.0.3"},
+      {"info", {{"title", "Orrery"}, {"version", "v1"}}},
+      {"security", Json::array({{{"token", Json::array()}}})},
+      {"paths", paths},
+      {"components", {{"schemas", schemas}, {"securitySchemes", {{"token", bearer}}}}}};
+  return document.dump(2);
+}
+
+}  // namespace orrery

@@ -1,0 +1,334 @@
+#include "node/agent_process.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "node/exit_cause.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr Duration kBackoffFirst = Duration::milliseconds(100);
+constexpr Duration kBackoffMax = Duration::seconds(5);
+
+tl::unexpected<Error> system_error(std::string_view what) {
+  return environment_error(
+      fmt::format("cannot {}: {}", what, std::generic_category().message(errno)));
+}
+
+/// What keeps a keeper from its start is the node's, unless a disk says that it is its own.
+Blame blame_for_start(const std::string& why) {
+  Blame blame = exit_cause(1, why);
+  if (blame.layer == FaultLayer::kProgram) blame.layer = FaultLayer::kHost;
+  blame.evidence = fmt::format("the keeper of its ranks did not start: {}", why);
+  return blame;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AgentProcess>> AgentProcess::open(RealEnv& real, ControllerChannel& channel,
+                                                         const Log& log, AgentProcessSetup setup) {
+  auto process = std::make_unique<AgentProcess>(real, channel, log, std::move(setup));
+  if (Status ready = process->prepare(); !ready) return forward_error(ready);
+  return process;
+}
+
+AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log& log,
+                           AgentProcessSetup setup)
+    : real_(real),
+      channel_(channel),
+      log_(log),
+      setup_(std::move(setup)),
+      directories_(real.env().storage, setup_.directory + "/attempts"),
+      backoff_(kBackoffFirst) {}
+
+// --- The beginning ------------------------------------------------------------------------------
+
+Status AgentProcess::prepare() {
+  const AttemptId longest{JobId(~1u), ~0u};
+  const std::size_t path_max = sizeof(sockaddr_un::sun_path) - 1;
+  const std::size_t path = directories_.files(longest).directory.size() + sizeof "/socket" - 1;
+  if (path > path_max) {
+    return input_error(
+        {}, fmt::format("{}: at most {} bytes, so that sockets may be in it", setup_.directory,
+                        setup_.directory.size() - (path - path_max)));
+  }
+  if (auto made = real_.env().storage.make_directories(setup_.directory); !made) {
+    return forward_error(made);
+  }
+  if (Status locked = lock_directory(); !locked) return locked;
+  if (Status counted = count_incarnation(); !counted) return counted;
+  return watch_signals();
+}
+
+Status AgentProcess::lock_directory() {
+  const std::string path = setup_.directory + "/lock";
+  lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock_.valid()) return system_error("open " + path);
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return system_error("lock " + path);
+  return environment_error(fmt::format("{}: another agent holds it", path));
+}
+
+Status AgentProcess::count_incarnation() {
+  Storage& storage = real_.env().storage;
+  const std::string path = setup_.directory + "/incarnation";
+  const std::string text = storage.read_file(path, 64).value_or("");
+  (void)std::from_chars(text.data(), text.data() + text.size(), setup_.opening.incarnation);
+  ++setup_.opening.incarnation;
+  auto written = storage.write_file(path, fmt::format("{}\n", setup_.opening.incarnation));
+  if (!written) return forward_error(written);
+  return {};
+}
+
+Status AgentProcess::watch_signals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGINT);
+  FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals.valid()) return system_error("watch signals");
+  auto watch =
+      DescriptorWatch::make(real_.loop(), std::move(signals), [this](std::string_view) { stop(); });
+  if (!watch) return forward_error(watch);
+  signals_ = *std::move(watch);
+  return {};
+}
+
+Status AgentProcess::run() {
+  open_channel();
+  real_.run_until([this] { return done_; });
+  channel_.close();
+  return outcome_;
+}
+
+void AgentProcess::fail(Status why) {
+  outcome_ = std::move(why);
+  done_ = true;
+}
+
+// --- The controller -----------------------------------------------------------------------------
+
+void AgentProcess::open_channel() { channel_.open(setup_.opening, *this); }
+
+/// Not all agents at once: they lost it at one moment.
+void AgentProcess::open_later() {
+  const auto half = static_cast<std::uint64_t>(backoff_.count_ns() / 2);
+  const auto jitter = static_cast<std::int64_t>(real_.env().entropy.draw() % half);
+  const Duration delay =
+      Duration::nanoseconds(static_cast<std::int64_t>(half)) + Duration::nanoseconds(jitter);
+  backoff_ = std::min(backoff_ * 2, kBackoffMax);
+  (void)real_.env().timers.call_after(delay, [this] { open_channel(); });
+}
+
+void AgentProcess::on_lost(const Error& why) {
+  const bool refused = why.kind == ErrorKind::kInput && !agent_;
+  if (refused) return fail(tl::unexpected<Error>(why));
+  if (welcomed_ || backoff_ == kBackoffFirst) {
+    log_.warning(wall(), "controller out of reach", {{"why", why.text()}});
+  }
+  welcomed_ = false;
+  open_later();
+}
+
+void AgentProcess::on_welcome(const AgentWelcome& welcome) {
+  backoff_ = kBackoffFirst;
+  if (!agent_) {
+    if (Status begun = begin(welcome); !begun) return fail(std::move(begun));
+  } else if (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node) {
+    return fail(environment_error(fmt::format(
+        "the controller takes this agent for node {} of cluster {:016x}; it is node {} "
+        "of cluster {:016x}",
+        welcome.node.value(), welcome.cluster, welcome_.node.value(), welcome_.cluster)));
+  }
+  welcomed_ = true;
+  log_.info(wall(), "connected", {{"node", welcome.node.value()}, {"attempts", attempts_.size()}});
+  for (const auto& [id, attempt] : attempts_) {
+    if (attempt.said.attempt == id) channel_.send(attempt.said);
+  }
+  act();
+}
+
+/// Looks for keepers only now: what they are found for is the answer to the controller's question
+/// who lives here.
+Status AgentProcess::begin(const AgentWelcome& welcome) {
+  welcome_ = welcome;
+  Result<std::vector<AttemptId>> living = directories_.find_living();
+  if (!living) return forward_error(living);
+  if (Status same = check_cluster(welcome, living->size()); !same) return same;
+  const AgentIdentity identity{welcome.node, setup_.opening.boot, setup_.opening.incarnation};
+  agent_.emplace(AgentSetup{welcome.cluster, identity, welcome.beat, welcome.repeat}, *living,
+                 now());
+  for (const AttemptId& id : *living) {
+    Attempt& attempt = attempts_[id];
+    attempt.link = std::make_unique<KeeperLink>(real_, *this, id, directories_.files(id));
+    attempt.link->adopt();
+  }
+  remove_old();
+  return {};
+}
+
+/// What runs here is not handed to another controller, which would end it as none of its own.
+Status AgentProcess::check_cluster(const AgentWelcome& welcome, std::size_t living) {
+  Storage& storage = real_.env().storage;
+  const std::string path = setup_.directory + "/cluster";
+  const std::string own = fmt::format("{:016x} node {}\n", welcome.cluster, welcome.node.value());
+  const std::string before = storage.read_file(path, 256).value_or(own);
+  if (before != own && living > 0) {
+    return environment_error(
+        fmt::format("{}: what runs here belongs to cluster {}, not to cluster {}", setup_.directory,
+                    before.substr(0, before.find('\n')), own.substr(0, own.find('\n'))));
+  }
+  auto written = storage.write_file(path, own);
+  if (!written) return forward_error(written);
+  return {};
+}
+
+void AgentProcess::on_order(const NodeOrder& order) {
+  if (done_) return;
+  program_ = &order.program;
+  agent_->on_order(order.order, now());
+  act();
+  program_ = nullptr;
+}
+
+// --- What is done -------------------------------------------------------------------------------
+
+void AgentProcess::act() {
+  for (std::vector<AgentEffect> effects = agent_->take(); !effects.empty();
+       effects = agent_->take()) {
+    for (const AgentEffect& effect : effects) {
+      std::visit([this](const auto& what) { apply(what); }, effect);
+    }
+  }
+  arm_timer();
+}
+
+void AgentProcess::apply(const Report& report) {
+  // Without a controller it is dropped; what must be heard is said again.
+  if (welcomed_) channel_.send(report);
+}
+
+void AgentProcess::apply(const StartKeeper& start) {
+  ORRERY_ASSERT(program_ != nullptr, "only an order to launch starts a keeper");
+  Attempt& attempt = attempts_[start.id];
+  attempt.report.token = start.launch.token;
+  attempt.report.applied = start.stamp;
+  log_.info(
+      wall(), "attempt starts",
+      {{"job", start.id.job.value()}, {"attempt", start.id.attempt}, {"name", program_->job}});
+  const Result<KeeperLaunch> launch = keeper_launch(start, *program_, setup_.facts);
+  if (!launch) {
+    // As whom it runs is said by the job's spec.
+    return note_unstarted(start.id, {FaultLayer::kProgram, {}, launch.error().message});
+  }
+  if (const Status started = start_keeper(start.id, *launch); !started) {
+    note_unstarted(start.id, blame_for_start(started.error().message));
+  }
+}
+
+Status AgentProcess::start_keeper(const AttemptId& id, const KeeperLaunch& launch) {
+  Storage& storage = real_.env().storage;
+  const KeeperFiles files = directories_.files(id);
+  directories_.note_started(id);
+  if (auto made = storage.make_directories(files.directory); !made) return forward_error(made);
+  if (Status written = write_keeper_launch(storage, files, launch); !written) return written;
+  Attempt& attempt = attempts_.at(id);
+  attempt.link = std::make_unique<KeeperLink>(real_, *this, id, files);
+  return attempt.link->start(setup_.keeper);
+}
+
+void AgentProcess::apply(const TellKeeper& tell) {
+  const auto found = attempts_.find(tell.id);
+  if (found == attempts_.end()) return;  // That it is over is on its way to the agent.
+  if (std::holds_alternative<ReleaseKeeper>(tell.order.what)) {
+    return keep_logs(tell.id, found->second);
+  }
+  AgentOrder order{tell.order, {}};
+  if (program_ != nullptr && std::holds_alternative<LaunchRanks>(tell.order.what)) {
+    order.gangs = program_->gangs;
+  }
+  found->second.link->tell(std::move(order));
+}
+
+/// There is nothing to mend from here without a driver for the accelerators: what the node needs
+/// for work is there as long as this runs, so it is said to be well at once.
+void AgentProcess::apply(const BeginMending&) { agent_->on_mended(now()); }
+
+void AgentProcess::arm_timer() {
+  if (timer_) real_.env().timers.cancel(*timer_);
+  timer_ = real_.env().timers.call_after(agent_->next_due() - now(), [this] {
+    timer_.reset();
+    agent_->on_timer(now());
+    act();
+  });
+}
+
+// --- Keepers ------------------------------------------------------------------------------------
+
+void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
+  Attempt& attempt = attempts_.at(id);
+  attempt.report = status.report;
+  attempt.said = {id, status.progress, status.notes};
+  if (welcomed_) channel_.send(attempt.said);
+  agent_->on_keeper_report(status.report, now());
+  act();
+}
+
+void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
+  const AttemptId over = id;  // of the link, which ends here
+  if (!failure.empty()) {
+    note_unstarted(over, blame_for_start(failure));
+  } else {
+    for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_.files(over))) {
+      if (attempts_.at(over).kept) break;
+      answer_from_files(over, {std::nullopt, {rank.gang, rank.rank, kFromTail}});
+    }
+    note_over(over);
+  }
+  act();
+}
+
+void AgentProcess::note_unstarted(const AttemptId& id, Blame blame) {
+  log_.error(wall(), "attempt did not start",
+             {{"job", id.job.value()}, {"attempt", id.attempt}, {"why", blame.evidence}});
+  AttemptReport& report = attempts_[id].report;
+  const bool own = blame.layer == FaultLayer::kProgram;
+  blame.node = welcome_.node;
+  report.stage = RankStage::kGone;
+  report.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kInfra, std::move(blame)};
+  agent_->on_keeper_report(report, now());
+  note_over(id);
+}
+
+void AgentProcess::note_over(const AttemptId& id) {
+  log_.info(wall(), "attempt over", {{"job", id.job.value()}, {"attempt", id.attempt}});
+  attempts_.erase(id);
+  (void)seal_if_over(directories_.files(id));
+  directories_.note_ended(id, wall());
+  agent_->on_keeper_exit(id, now());
+  remove_old();
+}
+
+/// In pieces, so that heartbeats come through while a job's files are removed.
+void AgentProcess::remove_old() {
+  if (removing_ || !directories_.remove_some(wall())) return;
+  removing_ = true;
+  (void)real_.env().timers.call_after(Duration::milliseconds(1), [this] {
+    removing_ = false;
+    remove_old();
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,131 @@
+// node/agent_process.hpp - the agent on a real machine: Agent (agent/agent.hpp) decides, this
+// starts and finds keepers, keeps time and speaks with keepers and the controller.
+//
+// Built by main() of orrery-agent; lives as long as the process. One a directory: it holds the
+// directory's lock. Nothing of it is needed by what runs: keepers go on while it is gone, and the
+// next one finds them. The clock of all it says is CLOCK_BOOTTIME. All on the loop of `real`.
+//
+//   DIR/lock         held by the agent
+//   DIR/incarnation  how often an agent was started here
+//   DIR/cluster      whom the attempts here belong to
+//   DIR/attempts/    node/attempt_directories.hpp
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/agent.hpp"
+#include "base/log.hpp"
+#include "base/real_env.hpp"
+#include "node/attempt_directories.hpp"
+#include "node/controller_channel.hpp"
+#include "node/descriptor_watch.hpp"
+#include "node/keeper_link.hpp"
+#include "node/launch_order.hpp"
+
+namespace orrery {
+
+struct AgentProcessSetup {
+  std::string directory;  ///< absolute
+  std::string keeper;     ///< path of the program orrery-keeper
+  AgentOpening opening;   ///< its incarnation is filled in
+  NodeLaunchFacts facts;
+};
+
+class AgentProcess final : public ChannelEvents, public KeeperEvents {
+ public:
+  /// All borrowed. Precondition: SIGTERM and SIGINT are blocked. Errors: a directory whose path is
+  /// too long for sockets in it, that another agent holds, or that cannot be written.
+  [[nodiscard]] static Result<std::unique_ptr<AgentProcess>> open(RealEnv& real,
+                                                                  ControllerChannel& channel,
+                                                                  const Log& log,
+                                                                  AgentProcessSetup setup);
+  AgentProcess(RealEnv& real, ControllerChannel& channel, const Log& log, AgentProcessSetup setup);
+
+  /// Until SIGTERM, SIGINT or stop(). Errors: the controller does not want this agent.
+  [[nodiscard]] Status run();
+  void stop() { done_ = true; }
+
+  void on_welcome(const AgentWelcome& welcome) override;
+  void on_order(const NodeOrder& order) override;
+  void on_log_question(const AttemptLogQuestion& question) override;
+  void on_lost(const Error& why) override;
+
+  void on_status(const AttemptId& id, const KeeperStatus& status) override;
+  void on_tail(const AttemptId& id, const LogTail& tail) override;
+  void on_break(const AttemptId& id) override;
+  void on_over(const AttemptId& id, const std::string& failure) override;
+
+ private:
+  /// Somebody waits for the end of a log: the controller, or, without an id, whoever keeps it.
+  struct AskedLog {
+    std::optional<std::uint64_t> id;
+    LogQuestion log;  ///< from kFromTail: its end
+  };
+  /// An attempt whose keeper lives.
+  struct Attempt {
+    std::unique_ptr<KeeperLink> link;
+    AttemptReport report;  ///< the newest
+    AttemptNotes said;
+    std::deque<AskedLog> asked;  ///< of the keeper, which answers in order
+    bool kept = false;           ///< the ends of its logs are on their way to the controller
+    bool released = false;       ///< it may go once they are
+  };
+  using Attempts = std::map<AttemptId, Attempt>;
+
+  [[nodiscard]] Status prepare();
+  [[nodiscard]] Status lock_directory();
+  [[nodiscard]] Status count_incarnation();
+  [[nodiscard]] Status watch_signals();
+  [[nodiscard]] Status begin(const AgentWelcome& welcome);
+  [[nodiscard]] Status check_cluster(const AgentWelcome& welcome, std::size_t living);
+  void fail(Status why);
+  void open_channel();
+  void open_later();
+
+  /// Does all that the agent wants, then waits for its next instant.
+  void act();
+  void apply(const Report& report);
+  void apply(const StartKeeper& start);
+  void apply(const TellKeeper& tell);
+  void apply(const BeginMending& mending);
+  [[nodiscard]] Status start_keeper(const AttemptId& id, const KeeperLaunch& launch);
+  /// An attempt whose keeper never came to life.
+  void note_unstarted(const AttemptId& id, Blame blame);
+  void note_over(const AttemptId& id);
+  void arm_timer();
+
+  // Logs (agent_process_logs.cpp).
+  void ask(Attempt& attempt, const AskedLog& asked);
+  void answer_from_files(const AttemptId& id, const AskedLog& asked);
+  void answer(const AttemptId& id, const AskedLog& asked, AttemptLogPart part);
+  void keep_logs(const AttemptId& id, Attempt& attempt);
+  void release_if_kept(Attempt& attempt);
+  void remove_old();
+  [[nodiscard]] Instant now() const { return clock_.now_boot(); }
+  [[nodiscard]] Instant wall() const { return clock_.now_wall(); }
+
+  RealEnv& real_;
+  ControllerChannel& channel_;
+  Log log_;
+  AgentProcessSetup setup_;
+  RealClock clock_;
+  FileDescriptor lock_;
+  std::unique_ptr<DescriptorWatch> signals_;
+  AttemptDirectories directories_;
+  std::optional<Agent> agent_;  ///< from the first welcome on
+  AgentWelcome welcome_;        ///< the first
+  Attempts attempts_;
+  const NodeProgram* program_ = nullptr;  ///< of the order that is being obeyed
+  bool welcomed_ = false;                 ///< on the stream that is open
+  Duration backoff_;                      ///< before the next stream
+  std::optional<TimerId> timer_;
+  bool removing_ = false;
+  bool done_ = false;
+  Status outcome_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,152 @@
+#include "node/attempt_directories.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+/// "A" + between + "B": the two numbers.
+std::optional<std::pair<std::uint32_t, std::uint32_t>> two_numbers(std::string_view text,
+                                                                   std::string_view between) {
+  std::pair<std::uint32_t, std::uint32_t> numbers;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, numbers.first);
+  if (first.ec != std::errc()) return std::nullopt;
+  const std::string_view rest(first.ptr, static_cast<std::size_t>(end - first.ptr));
+  if (!rest.starts_with(between)) return std::nullopt;
+  const auto second = std::from_chars(first.ptr + between.size(), end, numbers.second);
+  if (second.ec != std::errc() || second.ptr != end) return std::nullopt;
+  return numbers;
+}
+
+Instant changed_at(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return Instant();
+  return Instant() + Duration::seconds(status.st_mtim.tv_sec) +
+         Duration::nanoseconds(status.st_mtim.tv_nsec);
+}
+
+/// Removes directory trees, a bounded number of entries in all.
+class TreeRemoval {
+ public:
+  explicit TreeRemoval(int entries_max) : left_(entries_max) {}
+
+  /// True: all that can be removed is.
+  bool remove(const std::filesystem::path& path) {
+    std::error_code failed;
+    std::vector<std::filesystem::path> entries;
+    for (std::filesystem::directory_iterator at(path, failed), end; !failed && at != end;
+         at.increment(failed)) {
+      if (static_cast<int>(entries.size()) >= left_) break;
+      entries.push_back(at->path());
+    }
+    for (const std::filesystem::path& entry : entries) {
+      const auto status = std::filesystem::symlink_status(entry, failed);
+      if (std::filesystem::is_directory(status)) {
+        if (!remove(entry)) return false;
+      } else {
+        remove_entry(entry);
+      }
+      if (left_ <= 0) return false;
+    }
+    remove_entry(path);
+    return true;
+  }
+  [[nodiscard]] int removed() const { return removed_; }
+
+ private:
+  void remove_entry(const std::filesystem::path& path) {
+    std::error_code failed;
+    --left_;
+    if (std::filesystem::remove(path, failed)) ++removed_;
+  }
+  int left_;
+  int removed_ = 0;
+};
+
+}  // namespace
+
+bool seal_if_over(const KeeperFiles& files) {
+  const FileDescriptor lock(::open(files.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  // What cannot be looked at may be alive; without a directory nothing is.
+  if (!lock.valid()) return errno == ENOENT;
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  // A keeper reads it with the lock held.
+  return ::unlink(files.launch().c_str()) == 0 || errno == ENOENT;
+}
+
+std::vector<LoggedRank> logged_ranks(Storage& storage, const KeeperFiles& files) {
+  constexpr std::string_view kPrefix = "gang-";
+  constexpr std::string_view kSuffix = ".log";
+  std::vector<LoggedRank> ranks;
+  for (const std::string& name : storage.list(files.logs()).value_or(std::vector<std::string>())) {
+    const std::string_view text(name);
+    if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) continue;
+    const std::size_t size = text.size() - kPrefix.size() - kSuffix.size();
+    const auto numbers = two_numbers(text.substr(kPrefix.size(), size), "-rank-");
+    if (numbers) ranks.push_back({numbers->first, numbers->second});
+  }
+  std::sort(ranks.begin(), ranks.end(), [](const LoggedRank& a, const LoggedRank& b) {
+    return std::pair(a.gang, a.rank) < std::pair(b.gang, b.rank);
+  });
+  return ranks;
+}
+
+std::string log_path(const KeeperFiles& files, const LoggedRank& rank) {
+  return files.log(RankStart{.slots = {{rank.gang, 0}}, .rank = rank.rank});
+}
+
+KeeperFiles AttemptDirectories::files(const AttemptId& id) const {
+  return {fmt::format("{}/{}-{}", directory_, id.job.value(), id.attempt)};
+}
+
+Result<std::vector<AttemptId>> AttemptDirectories::find_living() {
+  if (auto made = storage_.make_directories(directory_); !made) return forward_error(made);
+  auto names = storage_.list(directory_);
+  if (!names) return forward_error(names);
+  std::vector<AttemptId> living;
+  for (const std::string& name : *names) {
+    const auto numbers = two_numbers(name, "-");
+    if (!numbers) continue;
+    const AttemptId id{JobId(numbers->first), numbers->second};
+    if (seal_if_over(files(id))) {
+      ended_.push_back({id, changed_at(files(id).directory)});
+    } else {
+      living.push_back(id);
+    }
+  }
+  std::sort(ended_.begin(), ended_.end(), [](const Ended& a, const Ended& b) {
+    return std::pair(a.at, a.id) < std::pair(b.at, b.id);
+  });
+  return living;
+}
+
+void AttemptDirectories::note_started(const AttemptId& id) {
+  std::erase_if(ended_, [&](const Ended& each) { return each.id == id; });
+}
+
+bool AttemptDirectories::remove_some(Instant wall) {
+  constexpr int kEntriesMax = 300;
+  while (!ended_.empty()) {
+    const bool old = ended_.size() > kEndedMax || ended_.front().at + kEndedAge < wall;
+    if (!old) return false;
+    TreeRemoval removal(kEntriesMax);
+    // What is not ours to remove is not tried for ever.
+    if (!removal.remove(files(ended_.front().id).directory) && removal.removed() > 0) return true;
+    ended_.pop_front();
+  }
+  return false;
+}
+
+}  // namespace orrery

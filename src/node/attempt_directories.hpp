@@ -1,0 +1,66 @@
+// node/attempt_directories.hpp - the directories of attempts on a node: DIR/attempts/JOB-ATTEMPT,
+// each of one keeper (node/keeper_launch.hpp), and kept for a while after its end for the logs.
+//
+// Owned by the agent's process, used on its loop. A directory is alive while somebody holds its
+// lock. One that is not is sealed before it is called over: without its launch file no keeper can
+// come to life in it, also none that an agent started just before it was killed.
+// Cost: a few system calls an attempt; removing is done in small pieces.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/message.hpp"
+#include "node/keeper_launch.hpp"
+
+namespace orrery {
+
+/// True: nobody lives in it, and nobody will. O(1).
+[[nodiscard]] bool seal_if_over(const KeeperFiles& files);
+
+/// A process that wrote a log.
+struct LoggedRank {
+  std::uint32_t gang = 0;
+  std::uint32_t rank = 0;
+};
+
+/// Of all processes that ever began in the directory, ascending.
+[[nodiscard]] std::vector<LoggedRank> logged_ranks(Storage& storage, const KeeperFiles& files);
+/// The path of its log.
+[[nodiscard]] std::string log_path(const KeeperFiles& files, const LoggedRank& rank);
+
+class AttemptDirectories {
+ public:
+  static constexpr std::size_t kEndedMax = 64;
+  static constexpr Duration kEndedAge = Duration::hours(24);
+
+  /// `storage` is borrowed; `directory` is the one above them.
+  AttemptDirectories(Storage& storage, std::string directory)
+      : storage_(storage), directory_(std::move(directory)) {}
+
+  [[nodiscard]] KeeperFiles files(const AttemptId& id) const;
+  /// Attempts whose keepers live; all others are sealed and noted as ended. To be called once, at
+  /// the begin. Errors: the directory above them.
+  [[nodiscard]] Result<std::vector<AttemptId>> find_living();
+
+  /// Its directory is in use, perhaps again.
+  void note_started(const AttemptId& id);
+  void note_ended(const AttemptId& id, Instant wall) { ended_.push_back({id, wall}); }
+  /// Removes what is older than kEndedAge or than the newest kEndedMax, a few hundred files a call.
+  /// True: there is more to do.
+  [[nodiscard]] bool remove_some(Instant wall);
+
+ private:
+  struct Ended {
+    AttemptId id;
+    Instant at;
+  };
+  Storage& storage_;
+  std::string directory_;
+  std::deque<Ended> ended_;  ///< oldest first
+};
+
+}  // namespace orrery

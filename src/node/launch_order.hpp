@@ -1,0 +1,28 @@
+// node/launch_order.hpp - from an order to launch to what a keeper is started with: the controller
+// says what runs, the node adds what only it knows.
+//
+// A function of the order, the node's facts and its list of users.
+#pragma once
+
+#include "agent/agent.hpp"
+#include "node/agent_wire.hpp"
+#include "node/keeper_launch.hpp"
+
+namespace orrery {
+
+/// What a node adds to every launch.
+struct NodeLaunchFacts {
+  DeviceList devices = DeviceList::kNone;
+  std::uint32_t threads = 1;       ///< cores of one device's part of the node
+  std::string openblas_core_type;  ///< see openblas_core_type()
+};
+
+/// Errors: a user that the node does not know.
+[[nodiscard]] Result<KeeperLaunch> keeper_launch(const StartKeeper& start,
+                                                 const NodeProgram& program,
+                                                 const NodeLaunchFacts& node);
+
+/// The user of that name, with all groups. Error: there is none.
+[[nodiscard]] Result<ProcessUser> find_user(const std::string& name);
+
+}  // namespace orrery
