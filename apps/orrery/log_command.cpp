@@ -52,7 +52,7 @@ Status print_log(const CommandOptions& options, const LogAsked& asked) {
       [&] {
         print_chunk(options, chunk);
         if (chunk.attempt() > 0) {  // where to go on if the stream is lost
-          request.set_attempt(chunk.attempt());
+          request.set_from_attempt(chunk.attempt());
           request.set_from(chunk.from() + chunk.bytes().size());
           request.set_tail(false);
         }

@@ -106,7 +106,7 @@ class FakeController::Reactor final : public grpc::ServerGenericBidiReactor {
     write_next();
   }
   void OnWriteDone(bool ok) override { ok ? write_next() : Finish(grpc::Status::CANCELLED); }
-  void OnDone() override { delete this; }
+  void OnDone() override { const std::unique_ptr<Reactor> self(this); }
 
  private:
   static std::string text_of(const grpc::ByteBuffer& buffer) {

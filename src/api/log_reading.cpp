@@ -22,7 +22,8 @@ LogReading::LogReading(Controller& controller, const Env& env, v1::ReadLogReques
       call_(std::move(call)),
       job_(JobId::at(request_.id())),
       attempt_(request_.attempt()),
-      from_(request_.tail() ? kFromTail : 0) {
+      from_(request_.tail() ? kFromTail : request_.from()) {
+  if (attempt_ == 0) attempt_ = request_.from_attempt();
   if (attempt_ == 0) attempt_ = controller_.state().job(job_).attempt;
 }
 
@@ -67,6 +68,8 @@ void LogReading::on_part(const AttemptLogPart& part) {
   if (part.found && !part.part.bytes.empty()) {
     v1::LogChunk chunk;
     chunk.set_bytes(part.part.bytes);
+    chunk.set_attempt(attempt_);
+    chunk.set_from(part.part.from);
     if (from_ != kFromTail && part.part.from > from_) chunk.set_skipped(part.part.from - from_);
     call_->send(chunk);
     from_ = part.part.from + part.part.bytes.size();

@@ -204,7 +204,7 @@ void Methods::read_log(const v1::ReadLogRequest& request, const CallPtr& call) c
   const std::optional<JobId> id = job_of(request, call);
   if (!id) return;
   const Job& job = state().job(*id);
-  if (request.attempt() > job.attempt) {
+  if (std::max(request.attempt(), request.from_attempt()) > job.attempt) {
     return call->finish(
         {CallCode::kNotFound, fmt::format("job {} has had {} attempts", id->value(), job.attempt)});
   }

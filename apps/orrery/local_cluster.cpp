@@ -1,0 +1,269 @@
+#include "apps/orrery/local_cluster.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "api/cluster_directory.hpp"
+#include "base/document.hpp"
+#include "base/field_writer.hpp"
+#include "base/real_clock.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+
+template <class Visitor, SameStruct<ProcessIdentity> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.required("pid", p.pid);
+  visitor.required("started", p.started);
+}
+
+template <class Visitor, SameStruct<LocalProcess> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.required("name", p.name);
+  visitor.required("process", p.process);
+  visitor.optional("controller", p.controller);
+}
+
+template <class Visitor, SameStruct<LocalRecord> Self>
+void describe(Visitor& visitor, Self& r) {
+  visitor.required("boot", r.boot);
+  visitor.required("machine_boot", r.machine_boot);
+  visitor.optional("processes", r.processes);
+}
+
+namespace {
+
+constexpr const char* kController = "orreryd";
+constexpr std::size_t kFileMax = 4 << 20;
+constexpr Duration kLook = Duration::milliseconds(20);
+constexpr Duration kStartPatience = Duration::seconds(60);
+constexpr Duration kEndPatience = Duration::seconds(10);
+/// Ranks have their grace before a keeper kills them; then it is killed, which ends them at once.
+constexpr Duration kKeeperPatience = Duration::seconds(40);
+
+/// The last lines of a log, to show why a program ended.
+std::string end_of_log(const std::string& path) {
+  constexpr std::size_t kShown = 2'000;
+  Result<std::string> text = read_file(path, 64 << 20);
+  if (!text) return "";
+  const std::size_t from = text->size() > kShown ? text->size() - kShown : 0;
+  return "\n" + text->substr(from, text->find_last_not_of('\n') + 1 - from);
+}
+
+/// Asks all to end, then makes them.
+void end_all(const std::vector<ProcessIdentity>& processes, Duration patience) {
+  std::vector<ProcessHandle> handles;
+  handles.reserve(processes.size());
+  for (const ProcessIdentity& each : processes) handles.emplace_back(each);
+  for (const ProcessHandle& handle : handles) handle.signal(SIGTERM);
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + patience;
+  for (const ProcessHandle& handle : handles) {
+    if (handle.ended_within(std::max(Duration(), until - clock.now_monotonic()))) continue;
+    handle.signal(SIGKILL);
+    (void)handle.ended_within(patience);
+  }
+}
+
+}  // namespace
+
+Result<LocalCluster> LocalCluster::open(const std::string& directory) {
+  LocalCluster cluster;
+  std::error_code failed;
+  cluster.directory_ = std::filesystem::absolute(directory, failed).lexically_normal().string();
+  const std::string path = cluster.directory_ + "/local.lock";
+  cluster.lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!cluster.lock_.valid()) return environment_error(fmt::format("cannot write {}", path));
+  if (::flock(cluster.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return environment_error(
+        fmt::format("another `orrery up` or `down` is at work in {}", cluster.directory_));
+  }
+  if (Status loaded = cluster.load(); !loaded) return forward_error(loaded);
+  return cluster;
+}
+
+Status LocalCluster::load() {
+  Result<std::vector<LocalNode>> nodes = read_local_fleet(directory_);
+  if (!nodes) return forward_error(nodes);
+  nodes_ = *std::move(nodes);
+  const std::string path = directory_ + "/local.json";
+  StorageResult<std::string> text = storage_.read_file(path, kFileMax);
+  if (!text && text.error().failure != StorageFailure::kNotFound) return forward_error(text);
+  if (text) {
+    const Result<Document> document = Document::parse(*text, path);
+    if (!document) return tl::unexpected(document.error());
+    if (Status read = read_struct(document->root(), record_, {}); !read) return read;
+  }
+  if (record_.machine_boot == machine_boot()) return {};
+  // Whatever ran before the machine was started anew is gone.
+  if (!record_.machine_boot.empty()) ++record_.boot;
+  record_.machine_boot = machine_boot();
+  record_.processes.clear();
+  return {};
+}
+
+Status LocalCluster::save() {
+  StorageStatus put =
+      storage_.write_file(directory_ + "/local.json", to_json(record_).dump(1) + "\n");
+  if (!put) return forward_error(put);
+  return {};
+}
+
+LocalProcess& LocalCluster::process(const std::string& name) {
+  for (LocalProcess& each : record_.processes) {
+    if (each.name == name) return each;
+  }
+  return record_.processes.emplace_back(LocalProcess{name, {}, ""});
+}
+
+std::string LocalCluster::node_directory(const std::string& name) const {
+  return directory_ + "/nodes/" + name;
+}
+
+Result<std::vector<std::string>> LocalCluster::start() {
+  if (Status started = start_controller(); !started) return forward_error(started);
+  for (const LocalNode& node : nodes_) {
+    if (Status started = start_agent(node); !started) return forward_error(started);
+  }
+  if (Status ready = wait_for_nodes(); !ready) return forward_error(ready);
+  return started_;
+}
+
+Status LocalCluster::start_controller() {
+  LocalProcess& controller = process(kController);
+  if (!ProcessHandle(controller.process).alive()) {
+    Result<ProcessIdentity> started = start_process({.program = program_directory() + "/orreryd",
+                                                     .arguments = {"--dir", directory_},
+                                                     .log = directory_ + "/orreryd.log"});
+    if (!started) return forward_error(started);
+    controller.process = *started;
+    started_.emplace_back(kController);
+    if (Status saved = save(); !saved) return saved;
+  }
+  return wait_for_controller();
+}
+
+/// It writes its number when it serves.
+Status LocalCluster::wait_for_controller() {
+  const std::int64_t pid = process(kController).process.pid;
+  const ProcessHandle handle(process(kController).process);
+  const std::string serving = fmt::format("{}\n", pid);
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + kStartPatience;
+  while (true) {
+    const StorageResult<std::string> text =
+        storage_.read_file(directory_ + "/orreryd.pid", kFileMax);
+    if (text && *text == serving) break;
+    if (handle.ended_within(kLook)) {
+      return environment_error("orreryd ended while it started:" +
+                               end_of_log(directory_ + "/orreryd.log"));
+    }
+    if (clock.now_monotonic() > until) {
+      return environment_error(fmt::format("orreryd does not serve after {}; see {}/orreryd.log",
+                                           kStartPatience.text(), directory_));
+    }
+  }
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  address_ = cluster->address;
+  return {};
+}
+
+Status LocalCluster::start_agent(const LocalNode& node) {
+  const std::string directory = node_directory(node.name);
+  LocalProcess& agent = process(node.name);
+  if (ProcessHandle(agent.process).alive()) {
+    if (agent.controller == address_) return {};
+    // It looks for the controller where that is no more; what it runs goes on without it.
+    end_all({agent.process}, kEndPatience);
+  }
+  StorageStatus made = storage_.make_directories(directory);
+  if (!made) return forward_error(made);
+  Result<ProcessIdentity> started = start_process(
+      {.program = program_directory() + "/orrery-agent",
+       .arguments = {"--controller", address_, "--node", node.name, "--dir", directory, "--emulate",
+                     fmt::format("{}:{}", node.type, node.accelerators), "--boot",
+                     fmt::format("{}", record_.boot), "--token-file", directory_ + "/agent-token"},
+       .log = directory + "/agent.log"});
+  if (!started) return forward_error(started);
+  agent.process = *started;
+  agent.controller = address_;
+  started_.push_back(node.name);
+  StorageStatus put =
+      storage_.write_file(directory + "/agent.pid", fmt::format("{}\n", started->pid));
+  if (!put) return forward_error(put);
+  return save();
+}
+
+Status LocalCluster::wait_for_nodes() {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .token = cluster->token});
+  std::vector<ProcessHandle> agents;
+  agents.reserve(nodes_.size());
+  for (const LocalNode& node : nodes_) agents.emplace_back(process(node.name).process);
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + kStartPatience;
+  while (true) {
+    Result<v1::Cluster> state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
+    if (!state) return forward_error(state);
+    if (state->nodes_ready() >= state->nodes()) return {};
+    for (std::size_t i = 0; i < agents.size(); ++i) {
+      if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;
+      return environment_error(
+          fmt::format("the agent of {} ended while it started:{}", nodes_[i].name,
+                      end_of_log(node_directory(nodes_[i].name) + "/agent.log")));
+    }
+    if (clock.now_monotonic() > until) return {};  // drained or lost ones stay so: `nodes` says why
+  }
+}
+
+/// Each is held for as long as a keeper or its guard lives.
+std::vector<std::string> LocalCluster::attempt_locks() const {
+  std::vector<std::string> locks;
+  for (const LocalNode& node : nodes_) {
+    std::error_code failed;
+    const std::filesystem::path attempts = node_directory(node.name) + "/attempts";
+    for (std::filesystem::directory_iterator at(attempts, failed), end; !failed && at != end;
+         at.increment(failed)) {
+      locks.push_back((at->path() / "lock").string());
+    }
+  }
+  return locks;
+}
+
+Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
+  Ended ended;
+  std::vector<ProcessIdentity> agents;
+  std::vector<ProcessIdentity> controllers;
+  for (const LocalProcess& each : record_.processes) {
+    if (!ProcessHandle(each.process).alive()) continue;
+    (each.name == kController ? controllers : agents).push_back(each.process);
+  }
+  // First the controller: what ends after it is no end of a job.
+  end_all(controllers, kEndPatience);
+  end_all(agents, kEndPatience);
+  ended.controllers = controllers.size();
+  ended.agents = agents.size();
+  record_.processes.clear();
+  if (keepers == Keepers::kEnd) {
+    std::vector<ProcessIdentity> guards;
+    for (const std::string& lock : attempt_locks()) {
+      const ProcessIdentity guard = lock_holder(lock);
+      if (guard.pid > 0) guards.push_back(guard);
+    }
+    end_all(guards, kKeeperPatience);
+    ended.keepers = guards.size();
+    ++record_.boot;
+  }
+  if (Status saved = save(); !saved) return forward_error(saved);
+  return ended;
+}
+
+}  // namespace orrery

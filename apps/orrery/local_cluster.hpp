@@ -1,0 +1,79 @@
+// apps/orrery/local_cluster.hpp - a cluster on this machine alone: one controller and an agent for
+// each node of its fleet, all on loopback.
+//
+// Opened by a verb on the cluster's directory, which it locks against others that do the same. What
+// runs is kept in DIR/local.json, by number and start of each process, so nothing is ever found or
+// ended by its name. One thread.
+//
+//   DIR/fleet.yaml, DIR/catalog  apps/orrery/local_fleet.hpp
+//   DIR/orreryd.log              what the controller says
+//   DIR/nodes/NAME               of an agent, with agent.pid and agent.log
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/client.hpp"
+#include "apps/orrery/local_fleet.hpp"
+#include "apps/orrery/local_process.hpp"
+#include "base/real_storage.hpp"
+
+namespace orrery {
+
+struct LocalProcess {
+  std::string name;  ///< of the node; "orreryd": the controller
+  ProcessIdentity process;
+  std::string controller;  ///< that an agent was told
+};
+
+/// DIR/local.json. A boot of the cluster lasts until all its processes are known to be gone.
+struct LocalRecord {
+  std::uint64_t boot = 1;
+  std::string machine_boot;
+  std::vector<LocalProcess> processes;
+};
+
+class LocalCluster {
+ public:
+  /// Errors: another one has it open; the files.
+  [[nodiscard]] static Result<LocalCluster> open(const std::string& directory);
+
+  /// Starts what does not run and waits until the controller serves and every node is ready.
+  /// Returns what it started, by name. Errors: the program that ended and the last it said.
+  [[nodiscard]] Result<std::vector<std::string>> start();
+
+  /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
+  enum class Keepers { kEnd, kKeep };
+  struct Ended {
+    std::size_t controllers = 0;
+    std::size_t agents = 0;
+    std::size_t keepers = 0;
+  };
+  [[nodiscard]] Result<Ended> stop(Keepers keepers);
+
+  [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+ private:
+  LocalCluster() = default;
+  [[nodiscard]] Status load();
+  [[nodiscard]] Status save();
+  [[nodiscard]] LocalProcess& process(const std::string& name);
+  [[nodiscard]] std::string node_directory(const std::string& name) const;
+  [[nodiscard]] std::vector<std::string> attempt_locks() const;
+  [[nodiscard]] Status start_controller();
+  [[nodiscard]] Status wait_for_controller();
+  [[nodiscard]] Status start_agent(const LocalNode& node);
+  [[nodiscard]] Status wait_for_nodes();
+
+  RealStorage storage_;
+  FileDescriptor lock_;
+  std::string directory_;  ///< absolute
+  LocalRecord record_;
+  std::vector<LocalNode> nodes_;
+  std::string address_;
+  std::vector<std::string> started_;
+};
+
+}  // namespace orrery

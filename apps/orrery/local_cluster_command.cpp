@@ -1,0 +1,128 @@
+// orrery up, down
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/local_cluster.hpp"
+
+namespace orrery {
+namespace {
+
+struct LocalAsked {
+  LocalFleetOptions fleet;
+  bool keep_jobs = false;
+};
+
+/// A new cluster is made in the current directory, never in the user's home by chance.
+std::string directory_to_make(const CommandOptions& options) {
+  return options.cluster_directory.empty() ? "./.orrery" : options.cluster_directory;
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void print_running(const CommandOptions& options, const std::string& directory,
+                   const LocalCluster& cluster, const std::vector<std::string>& started) {
+  const LocalNode& node = cluster.nodes().front();
+  if (options.output == OutputFormat::kJson) {
+    Json names = Json::array();
+    for (const LocalNode& each : cluster.nodes()) names.push_back(each.name);
+    return print_json({{"dir", directory},
+                       {"address", cluster.address()},
+                       {"nodes", names},
+                       {"accelerator", node.type},
+                       {"accelerators", node.accelerators},
+                       {"emulated", true},
+                       {"started", started}});
+  }
+  const std::size_t all = cluster.nodes().size() + 1;
+  const std::string what = started.empty()         ? "all of it ran already"
+                           : started.size() == all ? "started"
+                                                   : fmt::format(
+                                                         "started {}, the rest ran "
+                                                         "already",
+                                                         fmt::join(started, ", "));
+  print_text(fmt::format("A local cluster of {} at {} ({}): {}.\n",
+                         counted(cluster.nodes().size(), "node"), cluster.address(), directory,
+                         what));
+  print_text(fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
+                         node.accelerators, node.type));
+  const std::string dir =
+      options.cluster_directory.empty() ? "" : fmt::format(" --dir {}", options.cluster_directory);
+  print_text(
+      fmt::format("  orrery{0} submit -- python3 -c 'print(\"hello\")'\n"
+                  "  orrery{0} jobs --all\n"
+                  "  orrery{0} logs -f 0\n"
+                  "  orrery{0} down\n",
+                  dir));
+}
+
+Status up(const CommandOptions& options, const LocalAsked& asked) {
+  const std::string directory = directory_to_make(options);
+  RealStorage storage;
+  StorageStatus made = storage.make_directories(directory);
+  if (!made) return forward_error(made);
+  if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
+  Result<LocalCluster> cluster = LocalCluster::open(directory);
+  if (!cluster) return forward_error(cluster);
+  const Result<std::vector<std::string>> started = cluster->start();
+  if (!started) return tl::unexpected(started.error());
+  print_running(options, directory, *cluster, *started);
+  return {};
+}
+
+Status down(const CommandOptions& options, const LocalAsked& asked) {
+  const std::string directory = cluster_directory(options);
+  std::error_code failed;
+  if (!std::filesystem::exists(directory + "/fleet.yaml", failed)) {
+    return input_error({}, fmt::format("no cluster at {}", directory));
+  }
+  Result<LocalCluster> cluster = LocalCluster::open(directory);
+  if (!cluster) return forward_error(cluster);
+  const auto keepers = asked.keep_jobs ? LocalCluster::Keepers::kKeep : LocalCluster::Keepers::kEnd;
+  const Result<LocalCluster::Ended> ended = cluster->stop(keepers);
+  if (!ended) return tl::unexpected(ended.error());
+  if (options.output == OutputFormat::kJson) {
+    print_json({{"controllers", ended->controllers},
+                {"agents", ended->agents},
+                {"keepers", ended->keepers}});
+    return {};
+  }
+  print_text(fmt::format("ended {}, {} and {}; {}\n", counted(ended->controllers, "controller"),
+                         counted(ended->agents, "agent"), counted(ended->keepers, "keeper"),
+                         asked.keep_jobs ? "what runs goes on, `orrery up` takes it over again"
+                                         : "jobs that had not ended start again with `orrery up`"));
+  return {};
+}
+
+}  // namespace
+
+void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<LocalAsked>();
+  CLI::App& up_verb = *app.add_subcommand(
+      "up", "start a cluster on this machine, or what of it has died; emulated accelerators");
+  up_verb.footer(
+      "Examples:\n"
+      "  orrery up\n"
+      "  orrery up --nodes 8 --accelerators 4 --type mi300x --dir /var/tmp/eight\n"
+      "\nIt lives in DIR (./.orrery); DIR/fleet.yaml may be one of your own.\n");
+  up_verb.add_option("--nodes", asked->fleet.nodes, "of a new cluster (4)")->type_name("N");
+  up_verb.add_option("--accelerators", asked->fleet.accelerators, "of each of its nodes (2)")
+      ->type_name("K");
+  up_verb.add_option("--type", asked->fleet.type, "of them, by the catalog (h100)")
+      ->type_name("TYPE");
+  up_verb.callback(
+      [&options, &chosen, asked] { chosen = [&options, asked] { return up(options, *asked); }; });
+  CLI::App& down_verb =
+      *app.add_subcommand("down", "end a local cluster: controller, agents, and all that runs");
+  down_verb.add_flag("--keep-jobs", asked->keep_jobs, "what runs goes on without it");
+  down_verb.callback(
+      [&options, &chosen, asked] { chosen = [&options, asked] { return down(options, *asked); }; });
+}
+
+}  // namespace orrery

@@ -1,0 +1,66 @@
+// apps/orrery/local_process.hpp - processes of a local cluster: started so that they outlive this
+// one, found again by number and start, ended for good.
+//
+// A number alone may have become somebody else's; with the time of its start, counted from the boot
+// of the machine, it names one process. Linux. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/time.hpp"
+
+namespace orrery {
+
+/// One process of this boot of the machine.
+struct ProcessIdentity {
+  std::int64_t pid = 0;       ///< 0: none
+  std::uint64_t started = 0;  ///< clock ticks after the boot
+
+  friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
+};
+
+/// Who has this number now; none where nobody has it, or only a zombie.
+[[nodiscard]] ProcessIdentity identity_of(std::int64_t pid);
+
+/// Holds on to a process that may be anybody's child; the number cannot be given to another one
+/// under it.
+class ProcessHandle {
+ public:
+  /// Of a process that has ended it is not valid.
+  explicit ProcessHandle(const ProcessIdentity& process);
+
+  [[nodiscard]] bool alive() const { return !ended_within(Duration()); }
+  /// Waits so long for its end.
+  [[nodiscard]] bool ended_within(Duration patience) const;
+  void signal(int number) const;
+
+ private:
+  FileDescriptor handle_;
+};
+
+struct ProcessStart {
+  std::string program;  ///< path
+  std::vector<std::string> arguments;
+  std::string log;  ///< file that its output is appended to
+};
+
+/// Starts it in a session of its own, with nothing on standard input. Errors: no such program, a
+/// log that cannot be written.
+[[nodiscard]] Result<ProcessIdentity> start_process(const ProcessStart& start);
+
+/// The directory of the running program: the others of the release lie beside it.
+[[nodiscard]] std::string program_directory();
+
+/// What names this boot of the machine.
+[[nodiscard]] std::string machine_boot();
+
+/// Who holds the lock on a file (flock); none: it is free.
+[[nodiscard]] ProcessIdentity lock_holder(const std::string& path);
+
+}  // namespace orrery

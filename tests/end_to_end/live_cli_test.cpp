@@ -1,0 +1,196 @@
+// The verbs that talk to a cluster, as a user runs them, against a controller in this process.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/fake_controller_test.hpp"
+#include "orrery/v1/orrery.pb.h"
+#include "tests/end_to_end/cli.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+namespace {
+
+class LiveCli : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    controller_.start();
+    (void)write("cluster.json", R"({"address": ")" + controller_.address() + R"("})");
+  }
+  /// Against the controller, which is there or is not.
+  [[nodiscard]] CliRun live(const std::string& arguments) const {
+    return orrery("--retry 0 --dir " + path("") + " " + arguments);
+  }
+  [[nodiscard]] JobSpec made(const std::string& arguments) const {
+    const CliRun run = orrery("submit --dry-run " + arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    const Result<Document> document = Document::parse(run.out, "spec");
+    const Result<JobSpec> spec = read_job_spec(*document);
+    EXPECT_TRUE(spec) << spec.error().text();
+    return *spec;
+  }
+  FakeController controller_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(LiveCli, ACommandBecomesABatchJobThatRunsWhereTheUserIs) {
+  const JobSpec job = made("-- python3 train.py --lr 0.1 -o json");
+  EXPECT_EQ(job.kind, JobKind::kBatch);
+  EXPECT_EQ(job.name, "python3");
+  ASSERT_EQ(job.roles.size(), 1u);
+  EXPECT_EQ(job.roles[0].accelerators, 1u);
+  ASSERT_TRUE(job.launch);
+  EXPECT_EQ(job.launch->command,
+            (std::vector<std::string>{"python3", "train.py", "--lr", "0.1", "-o", "json"}));
+  EXPECT_EQ(job.launch->directory, std::filesystem::current_path().string());
+}
+
+TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
+  const JobSpec job = made(
+      "-n 4 --name a-job --type a100,h100 --tenant lab/vision --priority 7 --time-limit '90 min' "
+      "--framework pytorch --env A=1 --env B=x=y --per node --restarts 9 --after data -- run it");
+  EXPECT_EQ(job.name, "a-job");
+  EXPECT_EQ(job.roles[0].accelerators, 4u);
+  ASSERT_EQ(job.roles[0].types.size(), 2u);
+  EXPECT_EQ(job.roles[0].types[1].type, "h100");
+  EXPECT_EQ(job.tenant, "lab/vision");
+  EXPECT_EQ(job.priority, 7);
+  EXPECT_EQ(job.time_limit, Seconds(5'400));
+  EXPECT_EQ(job.software.framework, "pytorch");
+  const std::vector<std::pair<std::string, std::string>> environment{{"A", "1"}, {"B", "x=y"}};
+  EXPECT_EQ(job.launch->environment, environment);
+  EXPECT_EQ(job.launch->per, LaunchUnit::kNode);
+  EXPECT_EQ(job.restart.max, 9u);
+  EXPECT_EQ(job.after, std::vector<std::string>{"data"});
+}
+
+TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"submit", "nothing to submit"},
+      {"submit --", "nothing behind --"},
+      {"submit job.yaml -- true", "expected one of them"},
+      {"submit --env A --dry-run -- true", "expected NAME=VALUE"},
+      {"submit --per nodes --dry-run -- true", "did you mean \"node\"?"},
+      {"submit --time-limit 5 bananas --dry-run -- true", "orrery: "},
+      {"submit --directory no-such --dry-run -- true", "is no directory"},
+      {"submit --name 'a b' --dry-run -- true", "orrery: "},
+      {"jobs -- true", "only `orrery submit` takes a command"},
+      {"job seven", "expected its number"},
+      {"down --dir nowhere", "no cluster at nowhere"},
+      {"jobs --dir nowhere", "no cluster at nowhere"},
+      {"up --nodes 0 --dir nowhere", "expected 1 to"}};
+  for (const auto& [arguments, message] : cases) {
+    const CliRun run = orrery(arguments);
+    EXPECT_EQ(run.code, 2) << arguments;
+    EXPECT_TRUE(has(run.err, message)) << arguments << ": " << run.err;
+    EXPECT_EQ(run.out, "") << arguments;
+  }
+}
+
+TEST_F(LiveCli, ASubmissionSendsTheFileAndShowsTheAnswerOrTheLineThatIsWrong) {
+  const std::string file = write("job.yaml", "kind: Batch\n");
+  v1::SubmitJobRequest heard;
+  controller_.on("SubmitJob", [&](const FakeController::Heard& call) {
+    EXPECT_TRUE(heard.ParseFromString(call.request));
+    v1::SubmitJobResponse response;
+    response.set_id(7);
+    response.set_name("train");
+    return answer_with(response);
+  });
+  const CliRun accepted = live("submit " + file);
+  EXPECT_EQ(accepted.code, 0) << accepted.err;
+  EXPECT_EQ(accepted.out, "job 7 (train) accepted\n");
+  EXPECT_EQ(heard.spec(), "kind: Batch\n");
+  EXPECT_EQ(heard.file(), file);
+  EXPECT_EQ(heard.request_id().size(), 32u);
+  EXPECT_EQ(nlohmann::json::parse(live("submit -o json " + file).out)["id"], "7");
+  controller_.on("SubmitJob", [](const FakeController::Heard&) {
+    return refuse(grpc::StatusCode::INVALID_ARGUMENT, "job.yaml:1:1: the key \"name\" is missing");
+  });
+  const CliRun refused = live("submit " + file);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "orrery: job.yaml:1:1: the key \"name\" is missing\n");
+}
+
+v1::Job job(std::uint64_t id, const std::string& name, const std::string& phase) {
+  v1::Job job;
+  job.set_id(id);
+  job.set_name(name);
+  job.set_phase(phase);
+  job.set_accelerators(2);
+  return job;
+}
+
+TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
+  controller_.on("ListJobs", [&](const FakeController::Heard& call) {
+    v1::ListJobsRequest request;
+    EXPECT_TRUE(request.ParseFromString(call.request));
+    v1::ListJobsResponse page;
+    if (request.page_token().empty()) {
+      *page.add_jobs() = job(1, "first", "running");
+      page.mutable_jobs(0)->add_parts()->set_node("node-0");
+      page.set_next_page_token("more");
+    } else {
+      *page.add_jobs() = job(12, "second", "queued");
+      page.mutable_jobs(0)->set_waiting("no accelerators are free");
+    }
+    return answer_with(page);
+  });
+  const CliRun table = live("jobs");
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.out,
+            "ID  NAME    TENANT  STATE    SINCE  ACCELERATORS  WHERE\n"
+            " 1  first           running                    2  node-0\n"
+            "12  second          queued                     2          no accelerators are free\n");
+  const auto json = nlohmann::json::parse(live("jobs -o json").out);
+  ASSERT_EQ(json["jobs"].size(), 2u);
+  EXPECT_EQ(json["jobs"][1]["id"], "12");
+}
+
+TEST_F(LiveCli, WaitExitsWithOneWhenAJobDidNotFinish) {
+  controller_.on("WaitJob", [&](const FakeController::Heard& call) {
+    v1::WaitJobRequest request;
+    EXPECT_TRUE(request.ParseFromString(call.request));
+    if (request.id() == 9) return refuse(grpc::StatusCode::NOT_FOUND, "no job 9");
+    v1::Job ended = job(request.id(), "a", request.id() == 1 ? "finished" : "failed");
+    if (request.id() != 1) ended.set_blame("program: exit status 3 of rank 0");
+    return answer_with(ended);
+  });
+  EXPECT_EQ(live("wait 1").code, 0);
+  const CliRun both = live("wait 1 2");
+  EXPECT_EQ(both.code, 1);
+  EXPECT_EQ(both.out, "job 1 (a) finished\n");
+  EXPECT_EQ(both.err, "orrery: job 2 (a) failed: program: exit status 3 of rank 0\n");
+  const CliRun unknown = live("wait 9");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "orrery: no job 9\n");
+}
+
+TEST_F(LiveCli, LogsAreTheBytesAndNothingElseOnStandardOutput) {
+  controller_.on("ReadLog", [](const FakeController::Heard&) {
+    v1::LogChunk note;
+    note.set_note("attempt 2 of job 7");
+    v1::LogChunk bytes;
+    bytes.set_bytes(std::string("a\0\xff", 3));
+    bytes.set_skipped(5);
+    return FakeAnswer{{note.SerializeAsString(), bytes.SerializeAsString()}, grpc::Status::OK};
+  });
+  const CliRun run = live("logs 7");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, std::string("a\0\xff", 3));
+  EXPECT_EQ(run.err, "orrery: attempt 2 of job 7\norrery: 5 bytes before are gone\n");
+}
+
+TEST_F(LiveCli, AControllerThatIsGoneIsSaidToBe) {
+  controller_.stop();
+  const CliRun run = live("nodes");
+  EXPECT_EQ(run.code, 1);
+  EXPECT_TRUE(has(run.err, "cannot reach the controller at 127.0.0.1:")) << run.err;
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,113 @@
+// A cluster on this machine as a user has it: real processes, killed where it hurts.
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
+namespace {
+
+using Json = nlohmann::json;
+
+class LocalClusterTest : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    const CliRun up = live("up --nodes 2 --accelerators 2");
+    ASSERT_EQ(up.code, 0) << up.err;
+  }
+  void TearDown() override {
+    if (HasFailure()) {
+      std::cerr << slurp(path("c/orreryd.log")) << slurp(path("c/nodes/node-0/agent.log"));
+    }
+    const CliRun down = live("down");
+    EXPECT_EQ(down.code, 0) << down.err;
+    EXPECT_EQ(processes_here(), "");
+    Cli::TearDown();
+  }
+  [[nodiscard]] CliRun live(const std::string& arguments) const {
+    return orrery("--dir " + path("c") + " " + arguments);
+  }
+  [[nodiscard]] std::string submitted(const std::string& arguments) const {
+    const CliRun run = live("-o json submit " + arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return Json::parse(run.out)["id"];
+  }
+  /// Command lines of all processes that name this test's directory.
+  [[nodiscard]] std::string processes_here() const {
+    std::string found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string line = slurp(entry.path() / "cmdline");
+      if (line.find(path("")) != std::string::npos) found += entry.path().string() + " " + line;
+    }
+    return found;
+  }
+  void kill_dead(const std::string& pid_file) const {
+    const int pid = std::stoi(slurp(path(pid_file)));
+    const auto handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+    ASSERT_GE(handle, 0);
+    ASSERT_EQ(::syscall(SYS_pidfd_send_signal, handle, SIGKILL, nullptr, 0), 0);
+    ::close(handle);
+  }
+};
+
+TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
+  const std::string id = submitted("-- sh -c 'echo hello from $ORRERY_JOB; exit 0'");
+  const CliRun waited = live("wait " + id);
+  EXPECT_EQ(waited.code, 0) << waited.err;
+  const CliRun log = live("logs " + id);
+  EXPECT_NE(log.out.find("hello from"), std::string::npos) << log.out << log.err;
+  const CliRun failed = live("submit --restarts 0 --wait -- sh -c 'exit 3'");
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_NE(failed.err.find("exit status 3"), std::string::npos) << failed.err;
+  const Json nodes = Json::parse(live("-o json nodes").out)["nodes"];
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0]["name"], "node-0");
+  EXPECT_EQ(nodes[0]["emulated"], true);
+}
+
+TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStartedAnew) {
+  // It ends when the file is there, and says how often it was started.
+  const std::string id = submitted("-n 2 --name long -- sh -c 'echo begun; until [ -e " +
+                                   path("go") + " ]; do sleep 0.05; done; echo done'");
+  while (slurp(path("err")).empty() &&
+         Json::parse(live("-o json job " + id).out)["phase"] != "running") {
+  }
+  kill_dead("c/orreryd.pid");
+  kill_dead("c/nodes/node-0/agent.pid");
+  const CliRun up = live("up");
+  ASSERT_EQ(up.code, 0) << up.err;
+  EXPECT_NE(up.out.find("started orreryd, node-0, the rest ran already"), std::string::npos)
+      << up.out;
+  (void)write("go", "");
+  const CliRun waited = live("wait " + id);
+  EXPECT_EQ(waited.code, 0) << waited.err;
+  EXPECT_EQ(live("logs " + id).out, "begun\ndone\n");
+  EXPECT_EQ(Json::parse(live("-o json job " + id).out)["attempt"], 1);
+}
+
+TEST_F(LocalClusterTest, DownEndsRanksTooAndTheirJobStartsAgainWithUp) {
+  const std::string id =
+      submitted("-- sh -c 'until [ -e " + path("go") + " ]; do sleep 0.05; done'");
+  while (slurp(path("err")).empty() &&
+         Json::parse(live("-o json job " + id).out)["phase"] != "running") {
+  }
+  const CliRun down = live("down");
+  EXPECT_EQ(down.code, 0) << down.err;
+  EXPECT_EQ(processes_here(), "");
+  (void)write("go", "");
+  ASSERT_EQ(live("up").code, 0);
+  const CliRun waited = live("wait " + id);
+  EXPECT_EQ(waited.code, 0) << waited.err;
+  EXPECT_EQ(Json::parse(live("-o json job " + id).out)["attempt"], 2);
+}
+
+}  // namespace
+}  // namespace orrery
