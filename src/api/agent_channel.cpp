@@ -2,7 +2,7 @@
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/impl/proto_utils.h>
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <condition_variable>
@@ -37,6 +37,7 @@ grpc::ChannelArguments arguments() {
 /// A controller that says one of these would say it again.
 bool final_word(grpc::StatusCode code) {
   return code == grpc::StatusCode::INVALID_ARGUMENT || code == grpc::StatusCode::NOT_FOUND ||
+         code == grpc::StatusCode::FAILED_PRECONDITION ||
          code == grpc::StatusCode::UNAUTHENTICATED || code == grpc::StatusCode::PERMISSION_DENIED ||
          code == grpc::StatusCode::UNIMPLEMENTED;
 }
