@@ -20,6 +20,7 @@
 #include "base/real_env.hpp"
 #include "node/keeper_launch.hpp"
 #include "node/keeper_wire.hpp"
+#include "node/log_files.hpp"
 
 namespace orrery {
 namespace {
@@ -354,6 +355,13 @@ TEST_F(KeeperTest, LogsAreRotatedAndTheTailIsKept) {
   agent_->send(LogQuestion{.from = 3888});
   await([&] { return agent_->tail.has_value(); });
   EXPECT_EQ(agent_->tail->part.bytes, "1000\n");
+  // The files know what they are of.
+  const LogFiles files = LogFiles::look(real_->env().storage, log);
+  EXPECT_EQ(files.begin(), 1000u);
+  EXPECT_EQ(files.end(), all.size());
+  EXPECT_EQ(files.read(1990, 20).bytes, all.substr(1990, 20));
+  EXPECT_EQ(files.read(0, 1 << 20).bytes, all.substr(1000));
+  EXPECT_EQ(files.read(5000, 10).from, all.size());
 }
 
 TEST_F(KeeperTest, EndsTheRanksByItselfWhenNoControllerIsHeard) {

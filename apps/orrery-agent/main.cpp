@@ -1,0 +1,171 @@
+// orrery-agent: the agent of one node (node/agent_process.hpp).
+//
+// Logs go to standard error. SIGTERM and SIGINT end the agent alone: keepers and ranks run on, and
+// the next agent of the directory finds them.
+#include <fmt/format.h>
+#include <grpcpp/security/credentials.h>
+
+#include <CLI/CLI.hpp>
+#include <bit>
+#include <charconv>
+#include <csignal>
+#include <filesystem>
+
+#include "api/agent_channel.hpp"
+#include "base/document.hpp"
+#include "base/real_env.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "hardware/catalog.hpp"
+#include "node/agent_process.hpp"
+#include "node/host_inventory.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kTokenBytesMax = 4096;
+
+struct Options {
+  std::string controller;
+  std::string node;
+  std::string directory;
+  std::string address;
+  std::string emulated;
+  std::string keeper;
+  std::string token_file;
+  std::optional<std::uint64_t> boot;
+};
+
+int complain(const Error& error) {
+  fmt::print(stderr, "orrery-agent: {}\n", error.text());
+  return error.kind == ErrorKind::kInput ? 2 : 1;
+}
+
+/// "h100:8": so many of a type of the catalog, declared and not found.
+Status emulate(const std::string& text, NodeInventory& inventory, NodeLaunchFacts& facts) {
+  // A mask names the devices of a node.
+  constexpr std::uint32_t kDevicesMax = std::numeric_limits<std::uint64_t>::digits;
+  const std::size_t colon = text.rfind(':');
+  std::uint32_t count = 0;
+  const char* const end = text.data() + text.size();
+  const char* const digits = colon == text.npos ? end : text.data() + colon + 1;
+  const auto [rest, failed] = std::from_chars(digits, end, count);
+  if (failed != std::errc() || rest != end || count == 0 || count > kDevicesMax) {
+    return input_error({}, fmt::format("--emulate: \"{}\": expected TYPE:N with N from 1 to {}, "
+                                       "such as h100:8",
+                                       text, kDevicesMax));
+  }
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  if (!catalog) return forward_error(catalog);
+  Result<const Accelerator*> type = catalog->require<Accelerator>(text.substr(0, colon));
+  if (!type) return input_error({}, fmt::format("--emulate: {}", type.error().message));
+  inventory.accelerator = (*type)->id;
+  inventory.accelerators = count;
+  inventory.emulated = true;
+  if (const Supply* supply = catalog->supply(**type); supply != nullptr) {
+    facts.devices = device_list_of(supply->platform);
+  }
+  return {};
+}
+
+Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
+  AgentProcessSetup setup{.directory = std::filesystem::absolute(options.directory).string(),
+                          .keeper = options.keeper};
+  while (setup.directory.ends_with('/')) setup.directory.pop_back();
+  if (setup.keeper.empty()) {
+    std::error_code failed;
+    const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
+    setup.keeper = (own.parent_path() / "orrery-keeper").string();
+  }
+  setup.opening.node = options.node;
+  setup.opening.version = ORRERY_VERSION;
+  NodeInventory& inventory = setup.opening.inventory;
+  inventory = host_inventory();
+  if (!options.emulated.empty()) {
+    if (Status known = emulate(options.emulated, inventory, setup.facts); !known) {
+      return forward_error(known);
+    }
+  }
+  setup.opening.address = options.address.empty() ? inventory.machine : options.address;
+  setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
+  constexpr std::size_t kCpuInfoMax = std::size_t{64} << 20;
+  setup.facts.openblas_core_type =
+      openblas_core_type(storage.read_file("/proc/cpuinfo", kCpuInfoMax).value_or(""));
+  if (options.boot) {
+    setup.opening.boot = *options.boot;
+    return setup;
+  }
+  Result<std::uint64_t> boot = boot_number(storage);
+  if (!boot) return forward_error(boot);
+  setup.opening.boot = *boot;
+  return setup;
+}
+
+Result<std::string> token_of(const Options& options) {
+  if (options.token_file.empty()) return std::string();
+  Result<std::string> token = read_file(options.token_file, kTokenBytesMax);
+  if (!token) return token;
+  while (token->ends_with('\n')) token->pop_back();
+  return token;
+}
+
+int serve(const Options& options) {
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  if (!real) return complain(real.error());
+  Result<AgentProcessSetup> setup = setup_of(options, (*real)->env().storage);
+  if (!setup) return complain(setup.error());
+  Result<std::string> token = token_of(options);
+  if (!token) return complain(token.error());
+  DescriptorLogSink sink;
+  AgentChannel channel((*real)->env().inbox, {.controller = options.controller,
+                                              .credentials = grpc::InsecureChannelCredentials(),
+                                              .token = *std::move(token)});
+  Result<std::unique_ptr<AgentProcess>> agent =
+      AgentProcess::open(**real, channel, Log(sink), *std::move(setup));
+  if (!agent) return complain(agent.error());
+  const Status ended = (*agent)->run();
+  return ended ? 0 : complain(ended.error());
+}
+
+/// Before any thread is made, so that all have them blocked.
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  (void)::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  (void)std::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int count, char** arguments) {
+  CLI::App app(
+      "The agent of one node: starts what the controller orders, and reports. `orrery up` starts\n"
+      "some on this machine. Ended or replaced, it leaves all jobs running.",
+      "orrery-agent");
+  orrery::Options options;
+  app.add_option("--controller", options.controller, "HOST:PORT of the controller")->required();
+  app.add_option("--node", options.node, "name of this node in the fleet")->required();
+  app.add_option("--dir", options.directory, "directory of what runs here, one for each agent")
+      ->required();
+  app.add_option("--address", options.address,
+                 "name or number that other nodes reach this one by (default: the host name)");
+  app.add_option("--emulate", options.emulated,
+                 "TYPE:N: declare accelerators for a test or demonstration, such as h100:8");
+  app.add_option("--keeper", options.keeper,
+                 "program to hold ranks (default: orrery-keeper beside "
+                 "this program)");
+  app.add_option("--boot", options.boot,
+                 "number of this boot, for nodes that are not machines of their own (default: the "
+                 "kernel's)");
+  app.add_option("--token-file", options.token_file, "file with the token that lets agents in");
+  app.set_version_flag("--version", std::string("orrery-agent ") + ORRERY_VERSION);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  orrery::block_signals();
+  return orrery::serve(options);
+}

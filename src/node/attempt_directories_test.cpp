@@ -1,0 +1,79 @@
+// node/attempt_directories_test.cpp - what lives is found, what is over cannot come back, what is
+// old goes.
+#include "node/attempt_directories.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/real_clock.hpp"
+#include "base/real_storage.hpp"
+#include "node/keeper_guard.hpp"
+
+namespace orrery {
+namespace {
+
+class AttemptDirectoriesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_attempt_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  KeeperFiles make(AttemptDirectories& directories, std::uint32_t job) {
+    const KeeperFiles files = directories.files({JobId(job), 1});
+    std::filesystem::create_directories(files.logs());
+    std::ofstream(files.launch()) << "launch";
+    std::ofstream(log_path(files, {0, job})) << "log";
+    return files;
+  }
+  [[nodiscard]] std::size_t count() {
+    return storage_.list(directory_).value_or(std::vector<std::string>()).size();
+  }
+
+  std::string directory_;
+  RealStorage storage_;
+};
+
+TEST_F(AttemptDirectoriesTest, WhatIsHeldLivesAndAllElseIsSealed) {
+  AttemptDirectories directories(storage_, directory_);
+  const KeeperFiles held = make(directories, 1);
+  const KeeperFiles over = make(directories, 2);
+  {
+    const Result<FileDescriptor> lock = lock_keeper_directory(held);
+    ASSERT_TRUE(lock);
+    EXPECT_EQ(directories.find_living().value(), (std::vector<AttemptId>{{JobId(1), 1}}));
+    EXPECT_TRUE(std::filesystem::exists(held.launch()));
+    EXPECT_FALSE(std::filesystem::exists(over.launch())) << "a late keeper finds nothing to do";
+    EXPECT_FALSE(seal_if_over(held));
+  }
+  EXPECT_TRUE(seal_if_over(held));
+  EXPECT_TRUE(seal_if_over(held)) << "again";
+  EXPECT_TRUE(seal_if_over(directories.files({JobId(9), 1}))) << "never was";
+  const std::vector<LoggedRank> ranks = logged_ranks(storage_, over);
+  ASSERT_EQ(ranks.size(), 1u);
+  EXPECT_EQ(ranks[0].rank, 2u);
+}
+
+TEST_F(AttemptDirectoriesTest, TheNewestAreKeptForADay) {
+  AttemptDirectories directories(storage_, directory_);
+  const Instant now = RealClock().now_wall();
+  for (std::uint32_t job = 0; job < AttemptDirectories::kEndedMax + 2; ++job) {
+    make(directories, job);
+    directories.note_ended({JobId(job), 1}, now);
+  }
+  while (directories.remove_some(now)) {
+  }
+  EXPECT_EQ(count(), AttemptDirectories::kEndedMax);
+  EXPECT_FALSE(std::filesystem::exists(directories.files({JobId(1), 1}).directory));
+  directories.note_started({JobId(7), 1});
+  while (directories.remove_some(now + AttemptDirectories::kEndedAge + Duration::seconds(1))) {
+  }
+  EXPECT_EQ(storage_.list(directory_).value(), std::vector<std::string>{"7-1"}) << "in use again";
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,459 @@
+// The agent as a controller meets it: the real program with real keepers and ranks, over gRPC, and
+// what is left of them when one is killed.
+#include <fcntl.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+
+#include "api/agent_messages.hpp"
+#include "api/grpc_stream.hpp"
+#include "base/real_env.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr Duration kPatience = Duration::seconds(60);
+constexpr NodeId kNode(3);
+constexpr AttemptId kAttempt{JobId(5), 1};
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A process that may be anybody's, to see it end.
+class Witness {
+ public:
+  explicit Witness(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+  [[nodiscard]] bool alive() const { return fd_.valid() && wait(0) == 0; }
+  [[nodiscard]] bool ends() const { return !fd_.valid() || wait(60'000) == 1; }
+
+ private:
+  [[nodiscard]] int wait(int milliseconds) const {
+    pollfd poll{fd_.get(), POLLIN, 0};
+    return ::poll(&poll, 1, milliseconds);
+  }
+  FileDescriptor fd_;
+};
+
+/// Children of a process, of all its threads.
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> found;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", parent))) {
+    std::istringstream text(slurp(task.path().string() + "/children"));
+    for (pid_t child = 0; text >> child;) found.push_back(child);
+  }
+  return found;
+}
+
+/// What an agent has told a controller.
+struct Told {
+  std::vector<AgentOpening> openings;
+  std::vector<Hello> hellos;
+  std::map<AttemptId, AttemptReport> attempts;
+  std::uint64_t number = 0;  ///< of the newest report of an attempt
+  std::map<AttemptId, AttemptNotes> notes;
+  std::vector<AttemptLogPart> logs;
+  std::map<std::uint32_t, std::string> kept;  ///< by rank
+  int mended = 0;
+};
+
+/// As much of a controller as an agent needs; on the loop of `env`.
+class Controller final : private grpc::CallbackGenericService {
+ public:
+  explicit Controller(const Env& env) : env_(env) { serve("127.0.0.1:0"); }
+  ~Controller() override { end(); }
+
+  /// As after a failover: all streams end, and it serves where it did.
+  void restart() {
+    end();
+    serve(fmt::format("127.0.0.1:{}", port_));
+  }
+  [[nodiscard]] int port() const { return port_; }
+
+  void order(OrderKind what, NodeProgram program = {}) {
+    const AgentOpening& agent = told.openings.back();
+    NodeOrder ordered{
+        {cluster, {1, ++sequence_}, {kNode, agent.boot, agent.incarnation}, std::move(what)},
+        std::move(program)};
+    stream_->send(to_proto(ControllerMessage(std::move(ordered))));
+  }
+  void ask(const AttemptLogQuestion& question) {
+    stream_->send(to_proto(ControllerMessage(question)));
+  }
+
+  Told told;
+  std::uint64_t cluster = 7;
+
+ private:
+  class Reactor final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Reactor(Controller& controller)
+        : controller_(controller), stream_(std::make_shared<GrpcStream>(*this)) {
+      stream_->read(bytes_);
+    }
+    void OnReadDone(bool read) override {
+      if (!read) return stream_->finish({});
+      v1::AgentMessage message;
+      Result<AgentMessage> heard = parse(bytes_, message)
+                                       ? from_proto(message)
+                                       : environment_error("bytes that are no message");
+      controller_.env_.post([&to = controller_, from = stream_, heard = std::move(heard)] {
+        ASSERT_TRUE(heard) << heard.error().text();
+        to.hear(from, *heard);
+      });
+      stream_->read(bytes_);
+    }
+    void OnWriteDone(bool written) override { stream_->on_write_done(written); }
+    void OnCancel() override { stream_->on_cancel(); }
+    void OnDone() override {
+      stream_->on_done();
+      delete this;
+    }
+
+   private:
+    Controller& controller_;
+    std::shared_ptr<GrpcStream> stream_;
+    grpc::ByteBuffer bytes_;
+  };
+
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Reactor(*this);
+  }
+
+  void serve(const std::string& address) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterCallbackGenericService(this);
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  void end() { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  void hear(const std::shared_ptr<GrpcStream>& from, const AgentMessage& message) {
+    if (const auto* opening = std::get_if<AgentOpening>(&message)) {
+      stream_ = from;
+      told.openings.push_back(*opening);
+      stream_->send(to_proto(ControllerMessage(
+          AgentWelcome{cluster, kNode, Duration::milliseconds(50), Duration::milliseconds(200)})));
+    } else if (const auto* report = std::get_if<Report>(&message)) {
+      hear(*report);
+    } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
+      told.logs.push_back(*part);
+    } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
+      told.kept[kept->rank] = kept->part.bytes;
+    } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
+      told.notes[notes->attempt] = *notes;
+    }
+  }
+  void hear(const Report& report) {
+    if (const auto* hello = std::get_if<Hello>(&report.what)) told.hellos.push_back(*hello);
+    told.mended += std::holds_alternative<Mended>(report.what) ? 1 : 0;
+    const auto* attempt = std::get_if<AttemptReport>(&report.what);
+    if (attempt == nullptr) return;
+    told.attempts[attempt->token.id] = *attempt;
+    told.number = report.number;
+  }
+
+  Env env_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<GrpcStream> stream_;  ///< of the newest agent
+  std::uint64_t sequence_ = 0;
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Keepers whose agent was killed become ours, and are ended with the test.
+    ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_agent_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    node_directory_ = name + "/node";
+    auto made = RealEnv::create();
+    ASSERT_TRUE(made);
+    real_ = *std::move(made);
+    controller_ = std::make_unique<Controller>(real_->env());
+  }
+  void TearDown() override {
+    if (agent_ > 0) (void)finish(SIGTERM);
+    for (const pid_t keeper : children_of(::getpid())) (void)::kill(keeper, SIGTERM);
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
+    controller_.reset();
+    real_.reset();
+    if (HasFailure()) std::fputs(slurp(log()).c_str(), stderr);
+    std::filesystem::remove_all(directory_);
+  }
+
+  /// Runs the program with these further arguments; returns its process.
+  [[nodiscard]] pid_t spawn(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words{
+        ORRERY_AGENT,    "--controller", fmt::format("127.0.0.1:{}", controller_->port()),
+        "--node",        "n3",           "--dir",
+        node_directory_, "--address",    "127.0.0.1",
+        "--emulate",     "h100:4"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 2, log().c_str(), O_CREAT | O_WRONLY | O_APPEND,
+                                       0600);
+    pid_t pid = 0;
+    EXPECT_EQ(::posix_spawn(&pid, ORRERY_AGENT, &actions, nullptr, arguments.data(), environ), 0);
+    ::posix_spawn_file_actions_destroy(&actions);
+    return pid;
+  }
+  /// Starts it and waits until the controller knows who lives there.
+  void start(const std::vector<std::string>& more = {}) {
+    const std::size_t before = controller_->told.openings.size();
+    agent_ = spawn(more);
+    await([&] { return controller_->told.openings.size() > before; });
+    reconcile();
+  }
+  void reconcile() {
+    const std::size_t before = controller_->told.hellos.size();
+    controller_->order(Reconcile{});
+    await([&] { return controller_->told.hellos.size() > before; });
+  }
+  static int end_of(pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int finish(int signal) {
+    (void)::kill(agent_, signal);
+    return end_of(std::exchange(agent_, 0));
+  }
+
+  /// `script` is run by a shell as each of `ranks` ranks.
+  void launch(const std::string& script, std::uint32_t ranks = 1, const std::string& user = "") {
+    LaunchRanks launch{.token = {kAttempt, 1}, .grace = Duration::seconds(30)};
+    RankShare share{.gang = 0, .devices = (std::uint64_t{1} << ranks) - 1, .ranks = {}};
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) share.ranks.push_back(rank);
+    launch.shares = {share};
+    launch.heard = RealClock().now_boot();
+    NodeProgram program{.job = "train", .tenant = "a/b", .framework = "pytorch"};
+    program.command = {"sh", "-c", script};
+    program.work_steps = 10;
+    program.gangs = {{.gang = 0, .nodes = {{"127.0.0.1", share.ranks}}, .master_port = 29500}};
+    program.user = user;
+    controller_->order(std::move(launch), std::move(program));
+  }
+  [[nodiscard]] const AttemptReport* report() const {
+    const auto found = controller_->told.attempts.find(kAttempt);
+    return found == controller_->told.attempts.end() ? nullptr : &found->second;
+  }
+  void await_stage(RankStage stage) {
+    await([&] { return report() != nullptr && report()->stage == stage; });
+  }
+  void await_step(std::uint64_t step) {
+    await([&] {
+      const auto found = controller_->told.notes.find(kAttempt);
+      return found != controller_->told.notes.end() && found->second.progress.step == step;
+    });
+  }
+  /// Tells the agent that the end is durable, and waits until it has forgotten the attempt.
+  void acknowledge() {
+    controller_->order(Acknowledge{controller_->told.number});
+    do {
+      reconcile();
+    } while (!HasFailure() && !controller_->told.hellos.back().attempts.empty());
+  }
+  AttemptLogPart read_log(std::uint32_t rank, std::uint64_t from) {
+    const std::size_t before = controller_->told.logs.size();
+    controller_->ask({before + 1, kAttempt, {0, rank, from}});
+    await([&] { return controller_->told.logs.size() > before; });
+    if (HasFailure()) return {};
+    EXPECT_EQ(controller_->told.logs.back().id, before + 1);
+    return controller_->told.logs.back();
+  }
+
+  void await(const std::function<bool()>& condition) {
+    bool late = false;
+    const TimerId timer = real_->env().timers.call_after(kPatience, [&] { late = true; });
+    real_->run_until([&] { return late || condition(); });
+    real_->env().timers.cancel(timer);
+    ASSERT_FALSE(late) << "in stage " << (report() != nullptr ? int(report()->stage) : -1);
+  }
+  [[nodiscard]] std::string log() const { return directory_ + "/agent.log"; }
+
+  std::string directory_;
+  std::string node_directory_;
+  std::unique_ptr<RealEnv> real_;
+  std::unique_ptr<Controller> controller_;
+  pid_t agent_ = 0;
+};
+
+const std::string kSaysWho = "echo $$; echo '{\"step\":1}' >$ORRERY_PROGRESS; exec sleep 1000";
+
+TEST_F(AgentTest, RunsRanksAndKeepsWhatTheyWroteWhenTheyAreDone) {
+  start();
+  const AgentOpening& agent = controller_->told.openings.back();
+  EXPECT_EQ(agent.node, "n3");
+  EXPECT_EQ(agent.inventory.accelerators, 4u);
+  EXPECT_TRUE(agent.inventory.emulated);
+  EXPECT_EQ(controller_->told.hellos.back().attempts.size(), 0u);
+  launch(
+      "echo rank $RANK of $WORLD_SIZE on $CUDA_VISIBLE_DEVICES for $ORRERY_TENANT; "
+      "echo '{\"step\":5,\"checkpoint\":\"c\"}' >$ORRERY_PROGRESS",
+      2);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
+  EXPECT_EQ(report()->up_epoch, 1u);
+  EXPECT_EQ(report()->progress.done, 0.5);
+  EXPECT_EQ(controller_->told.notes[kAttempt].progress.checkpoint, "c");
+  const std::string wrote = "rank 1 of 2 on 0,1 for a/b\n";
+  EXPECT_EQ(read_log(1, kFromTail).part.bytes, wrote);
+  EXPECT_TRUE(controller_->told.kept.empty());
+  acknowledge();
+  EXPECT_EQ(controller_->told.kept[1], wrote);
+  EXPECT_EQ(controller_->told.kept.size(), 2u);
+  // The keeper is gone; the files are not.
+  const AttemptLogPart part = read_log(1, 5);
+  EXPECT_EQ(part.part.bytes, wrote.substr(5));
+  EXPECT_EQ(part.part.from, 5u);
+  EXPECT_EQ(part.size, wrote.size());
+  EXPECT_FALSE(read_log(2, 0).found);
+  controller_->order(MendNode{FaultLayer::kHost});
+  await([&] { return controller_->told.mended > 0; });
+  EXPECT_EQ(finish(SIGTERM), 0);
+}
+
+TEST_F(AgentTest, IsKilledAndReplacedAndNoRankNotices) {
+  start();
+  launch(kSaysWho);
+  await_step(1);
+  const Witness rank(std::stoi(read_log(0, 0).part.bytes));
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  start();
+  EXPECT_EQ(controller_->told.openings.back().incarnation, 2u);
+  ASSERT_EQ(controller_->told.hellos.back().attempts.size(), 1u);
+  EXPECT_EQ(controller_->told.hellos.back().attempts[0].report.token.id, kAttempt);
+  // What it finds it reports as it is, and it obeys the new one as it did the old one.
+  controller_->told.attempts.clear();
+  await_stage(RankStage::kRunning);
+  EXPECT_TRUE(rank.alive());
+  EXPECT_FALSE(read_log(0, 0).part.bytes.empty());
+  controller_->order(EndRanks{{kAttempt, 1}, Duration::seconds(30)});
+  await_stage(RankStage::kGone);
+  EXPECT_FALSE(rank.alive());
+  acknowledge();
+}
+
+TEST_F(AgentTest, SaysAgainWhatAControllerThatIsGoneDidNotAcknowledge) {
+  start();
+  launch("exit 3");
+  await_stage(RankStage::kGone);
+  controller_->told.attempts.clear();
+  const std::size_t before = controller_->told.openings.size();
+  controller_->restart();
+  await([&] { return controller_->told.openings.size() > before; });
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kProgram);
+  EXPECT_EQ(report()->end->blame.evidence, "exit status 3 of rank 0");
+  acknowledge();
+  // Of another cluster it wants nothing to do.
+  controller_->cluster = 8;
+  controller_->restart();
+  await([&] { return controller_->told.openings.size() > before + 1; });
+  EXPECT_EQ(end_of(std::exchange(agent_, 0)), 1);
+  EXPECT_NE(slurp(log()).find("takes this agent for node 3 of cluster 0000000000000008"),
+            std::string::npos);
+}
+
+TEST_F(AgentTest, ReportsAKilledKeeperWithItsRanks) {
+  start();
+  launch(kSaysWho);
+  await_step(1);
+  const Witness rank(std::stoi(read_log(0, 0).part.bytes));
+  // The agent's child is the guard, the keeper is the guard's.
+  const std::vector<pid_t> guards = children_of(agent_);
+  ASSERT_EQ(guards.size(), 1u);
+  const std::vector<pid_t> keepers = children_of(guards[0]);
+  ASSERT_EQ(keepers.size(), 1u);
+  ASSERT_EQ(::kill(keepers[0], SIGKILL), 0);
+  await_stage(RankStage::kGone);
+  EXPECT_FALSE(rank.alive());
+  EXPECT_EQ(report()->end->kind, ExitKind::kInfra);
+  EXPECT_EQ(report()->end->blame.evidence, "the keeper of its ranks died");
+  EXPECT_EQ(report()->end->blame.node, kNode);
+  acknowledge();
+  EXPECT_FALSE(read_log(0, 0).part.bytes.empty());
+}
+
+TEST_F(AgentTest, AGuardThatDiesAfterItsAgentIsReportedByTheNext) {
+  start();
+  launch(kSaysWho);
+  await_step(1);
+  const Witness rank(std::stoi(read_log(0, 0).part.bytes));
+  const std::vector<pid_t> guards = children_of(agent_);
+  ASSERT_EQ(guards.size(), 1u);
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  start();
+  ASSERT_EQ(controller_->told.hellos.back().attempts.size(), 1u);
+  // No child of the new agent: the keeper ends the ranks, and the lock says when all is over.
+  ASSERT_EQ(::kill(guards[0], SIGKILL), 0);
+  await_stage(RankStage::kGone);
+  EXPECT_FALSE(rank.alive());
+  acknowledge();
+}
+
+struct BadStart {
+  std::vector<std::string> arguments;
+  std::string user;
+  std::string evidence;
+  ExitKind kind = ExitKind::kInfra;
+};
+
+TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
+  const std::vector<BadStart> starts{
+      {{"--keeper", "/no/such/keeper"},
+       "",
+       "the keeper of its ranks did not start: cannot run /no/such/keeper: No such file or "
+       "directory"},
+      {{"--keeper", "/bin/false"}, "", "the keeper of its ranks did not start: exit status 1"},
+      {{}, "no-such-user", "no user \"no-such-user\" on this node", ExitKind::kProgram}};
+  for (const BadStart& bad : starts) {
+    start(bad.arguments);
+    controller_->told.attempts.clear();
+    launch("true", 1, bad.user);
+    await_stage(RankStage::kGone);
+    EXPECT_EQ(report()->end->kind, bad.kind);
+    EXPECT_EQ(report()->end->blame.evidence, bad.evidence);
+    acknowledge();
+    EXPECT_EQ(finish(SIGTERM), 0);
+  }
+}
+
+TEST_F(AgentTest, IsTheOnlyOneOfItsDirectoryAndSaysWhatIsWrong) {
+  start();
+  EXPECT_EQ(end_of(spawn()), 1);
+  EXPECT_NE(slurp(log()).find("/node/lock: another agent holds it"), std::string::npos);
+  node_directory_ += std::string(100, 'x');
+  EXPECT_EQ(end_of(spawn()), 2);
+  EXPECT_NE(slurp(log()).find("so that sockets may be in it"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
