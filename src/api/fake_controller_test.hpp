@@ -40,7 +40,7 @@ class FakeController {
   };
   using Answer = std::function<FakeAnswer(const Heard&)>;
 
-  FakeController() : service_(*this) {}
+  FakeController() = default;
   FakeController(const FakeController&) = delete;
   FakeController& operator=(const FakeController&) = delete;
   ~FakeController() { stop(); }
@@ -55,7 +55,8 @@ class FakeController {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port_),
                              grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterCallbackGenericService(&service_);
+    service_ = std::make_unique<Service>(*this);
+    builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
   }
   void stop() {
@@ -82,7 +83,7 @@ class FakeController {
 
   std::mutex mutex_;
   std::map<std::string, Answer> answers_;
-  Service service_;
+  std::unique_ptr<Service> service_;  // of one server
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
