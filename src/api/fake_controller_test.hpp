@@ -55,7 +55,6 @@ class FakeController {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port_),
                              grpc::InsecureServerCredentials(), &port_);
-    // Each is for one server.
     service_ = std::make_unique<Service>(*this);
     builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
@@ -84,7 +83,7 @@ class FakeController {
 
   std::mutex mutex_;
   std::map<std::string, Answer> answers_;
-  std::unique_ptr<Service> service_;
+  std::unique_ptr<Service> service_;  // of one server
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
