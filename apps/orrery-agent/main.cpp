@@ -109,7 +109,8 @@ Result<std::string> token_of(const Options& options) {
 }
 
 int serve(const Options& options) {
-  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  // What runs on a node ends with its boot, and what is written of it may be lost with it.
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create({}, Durability::kUntilBoot);
   if (!real) return complain(real.error());
   Result<AgentProcessSetup> setup = setup_of(options, (*real)->env().storage);
   if (!setup) return complain(setup.error());

@@ -22,7 +22,8 @@ int complain(const Error& error) {
 }
 
 int keep(const KeeperFiles& files) {
-  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  // An attempt ends with the boot of its node, and what is written of it may be lost with it.
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create({}, Durability::kUntilBoot);
   if (!real) return complain(real.error());
   Result<std::unique_ptr<KeeperProcess>> keeper = KeeperProcess::open(**real, files);
   if (!keeper) return complain(keeper.error());

@@ -158,6 +158,11 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
       "nodes not there yet, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
   verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
   verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
+  verb.add_option("--restart-policy", a.restart_policy,
+                  "at-once, after-lease, when-safe, never: when a job whose node has fallen silent "
+                  "may start elsewhere")
+      ->capture_default_str();
+  verb.add_option("--fencing", a.fencing, "until an operator has cut a lost node off: \"15 min\"");
   verb.add_option("--checkpoint-cost", a.checkpoint_cost, "of one checkpoint: \"20 s\"");
   verb.add_option("--checkpoint-interval", a.checkpoint_interval,
                   "between them: \"30 min\"; else the best for the cost and the failures");

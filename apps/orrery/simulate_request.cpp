@@ -117,8 +117,8 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     if (!tenants) return forward_error(tenants);
     tenants_ = *std::move(tenants);
   }
-  Result<std::unique_ptr<ClusterFacts>> cluster = ClusterFacts::make(
-      {*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
+  Result<std::unique_ptr<ClusterFacts>> cluster =
+      ClusterFacts::make({*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);
   return {};
@@ -312,6 +312,7 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   options.plans = [this](const PlanKey& key) { return cluster_->plan(key); };
   for (const auto& [name, text, target] :
        {std::tuple{"restart", &asked.restart, &options.restart},
+        std::tuple{"fencing", &asked.fencing, &timing_.fencing},
         std::tuple{"checkpoint-cost", &asked.checkpoint_cost, &options.checkpoint_cost},
         std::tuple{"checkpoint-interval", &asked.checkpoint_interval,
                    &options.checkpoint_interval}}) {
@@ -321,6 +322,9 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
     *target = Duration::from_seconds(time->value());
   }
   if (!asked.checkpoint_interval.empty()) options.interval = CheckpointInterval::kGiven;
+  Result<RestartPolicy> policy = word_option<RestartPolicy>("restart-policy", asked.restart_policy);
+  if (!policy) return forward_error(policy);
+  options.restart_policy = *policy;
   options.type = cluster_->topology().accelerator(FleetTypeId(0)).id;
   if (!asked.accelerators.empty())
     options.type = asked.accelerators.substr(0, asked.accelerators.find(':'));
@@ -393,6 +397,7 @@ PolicyRunInputs SimulateRequest::inputs(const NamedRun& run) {
                      .policy = run.policy,
                      .rules = rules_};
   in.information = information_;
+  in.timing = timing_;
   in.failures = failures_;
   in.seed = seed_;
   in.begin = begin_;

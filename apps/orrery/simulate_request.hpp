@@ -43,6 +43,8 @@ struct SimulateOptions {
   std::string record;
   std::string explain;
   std::string restart;
+  std::string restart_policy = "at-once";
+  std::string fencing;
   std::string checkpoint_cost;
   std::string checkpoint_interval;
   std::uint64_t seed = 1;
@@ -84,6 +86,8 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("arrivals", o.arrivals);
   visitor.optional("spares", o.spares);
   visitor.optional("restart", o.restart);
+  visitor.optional("restart_policy", o.restart_policy);
+  visitor.optional("fencing", o.fencing);
   visitor.optional("checkpoint_cost", o.checkpoint_cost);
   visitor.optional("checkpoint_interval", o.checkpoint_interval);
   visitor.optional("prices", o.prices);
@@ -150,6 +154,7 @@ class SimulateRequest {
   std::vector<std::string> notes_;
   std::uint64_t seed_ = 1;
   std::uint32_t spares_ = 0;
+  WorldTiming timing_;
   Instant begin_;
   Instant until_ = Instant::max();
 };

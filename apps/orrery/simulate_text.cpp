@@ -76,6 +76,8 @@ std::string command_of(const SimulateOptions& asked) {
   add("failures", asked.failures, usual.failures);
   if (asked.spares > 0) add("spares", std::to_string(asked.spares), "");
   add("restart", asked.restart, "");
+  add("restart-policy", asked.restart_policy, usual.restart_policy);
+  add("fencing", asked.fencing, "");
   add("checkpoint-cost", asked.checkpoint_cost, "");
   add("checkpoint-interval", asked.checkpoint_interval, "");
   add("seed", std::to_string(asked.seed), std::to_string(usual.seed));

@@ -18,8 +18,7 @@ HeartbeatWatch::HeartbeatWatch(std::size_t nodes, const HeartbeatRule& rule, Ins
 /// When its next change for the worse is due.
 Instant HeartbeatWatch::due(const Node& node) const {
   const std::uint32_t missed = node.health == NodeHealth::kReady ? rule_.suspect : rule_.lost;
-  const Duration half = Duration::nanoseconds(rule_.interval.count_ns() / 2);
-  return std::max(node.heard, silent_from_) + rule_.interval * missed + half;
+  return std::max(node.heard, silent_from_) + rule_.until_missed(missed);
 }
 
 NodeHealth HeartbeatWatch::heard(NodeId id, Instant now) {

@@ -25,6 +25,11 @@ struct HeartbeatRule {
   std::uint32_t suspect = 2;  ///< missed in a row
   std::uint32_t lost = 5;
   Duration grace = Duration::seconds(30);  ///< after a start or failover of the controller
+
+  /// From the last sign of life until so many are missing.
+  [[nodiscard]] Duration until_missed(std::uint32_t beats) const {
+    return interval * beats + Duration::nanoseconds(interval.count_ns() / 2);
+  }
 };
 
 class HeartbeatWatch {

@@ -21,7 +21,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kSubnormal = std::numeric_limits<double>::denorm_min();
 constexpr double kMax = std::numeric_limits<double>::max();
-constexpr int kPoints = 200'000;
+constexpr int kPoints = 100'000;
 
 #if defined(ORRERY_TEST_FMA_BUILD)
 class CpuWithFma : public ::testing::Environment {

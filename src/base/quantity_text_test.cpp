@@ -185,7 +185,7 @@ TEST(QuantityText, GoesToTheNextPrefixRatherThanPrintAThousand) {
 template <class Q>
 void expect_print_is_read_back(Rng& rng) {
   const double high = kind_of<Q>().plausible_max / 2;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 8'000; ++i) {
     // Twelve decades, evenly by logarithm, below the most a file may say.
     const Q value(high * math::pow(10, -12 * rng.uniform()));
     const std::string text = print(value);

@@ -18,10 +18,11 @@ std::uint64_t RealEntropy::draw() {
   return bits;
 }
 
-Result<std::unique_ptr<RealEnv>> RealEnv::create(const TransportLimits& limits) {
+Result<std::unique_ptr<RealEnv>> RealEnv::create(const TransportLimits& limits,
+                                                 Durability durability) {
   Result<std::unique_ptr<RealLoop>> loop = RealLoop::create();
   if (!loop) return forward_error(loop);
-  return std::make_unique<RealEnv>(*std::move(loop), limits);
+  return std::make_unique<RealEnv>(*std::move(loop), limits, durability);
 }
 
 void RealEnv::run() {

@@ -25,9 +25,10 @@ class RealEntropy final : public Entropy {
 class RealEnv {
  public:
   /// Fails when the process or system is out of descriptors.
-  [[nodiscard]] static Result<std::unique_ptr<RealEnv>> create(const TransportLimits& limits = {});
-  RealEnv(std::unique_ptr<RealLoop> loop, const TransportLimits& limits)
-      : loop_(std::move(loop)), transport_(*loop_, limits) {}
+  [[nodiscard]] static Result<std::unique_ptr<RealEnv>> create(
+      const TransportLimits& limits = {}, Durability durability = Durability::kDurable);
+  RealEnv(std::unique_ptr<RealLoop> loop, const TransportLimits& limits, Durability durability)
+      : storage_(durability), loop_(std::move(loop)), transport_(*loop_, limits) {}
 
   [[nodiscard]] Env env() { return Env{clock_, *loop_, entropy_, storage_, transport_, *loop_}; }
 

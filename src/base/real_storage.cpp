@@ -97,17 +97,20 @@ StorageResult<Place> place_of(const std::string& path) {
   return place;
 }
 
-StorageStatus sync_directory(const Place& place, const std::string& path) {
+StorageStatus sync_directory(const Place& place, const std::string& path, Durability durability) {
+  if (durability == Durability::kUntilBoot) return {};
   if (sync_file(place.directory.get()) == 0 || errno == EINVAL) return {};
   return failed_to("make the change of its directory durable", path);
 }
 
 // Writes, syncs and closes a new file called `name`; leaves none behind on a failure.
-StorageStatus write_temporary(const Place& place, const std::string& name, std::string_view bytes) {
+StorageStatus write_temporary(const Place& place, const std::string& name, std::string_view bytes,
+                              Durability durability) {
   const int directory = place.directory.get();
   const FileDescriptor file = open_at(directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (!file.valid()) return failed_to("create", name);
-  if (write_at(file.get(), bytes, 0) == 0 && sync_file(file.get()) == 0) return {};
+  const bool sync = durability == Durability::kDurable;
+  if (write_at(file.get(), bytes, 0) == 0 && (!sync || sync_file(file.get()) == 0)) return {};
   StorageStatus failed = failed_to("write", name);
   ::unlinkat(directory, name.c_str(), 0);
   return failed;
@@ -186,6 +189,7 @@ StorageStatus RealFile::truncate(std::uint64_t size) {
 
 StorageStatus RealFile::sync() {
   if (StorageStatus status = usable(); !status) return status;
+  if (state_.durability == Durability::kUntilBoot) return {};
   if (sync_file(state_.fd.get()) == 0) return {};
   StorageStatus failed = failed_to("make it durable", state_.path);
   broken_ = failed.error().message;
@@ -195,14 +199,15 @@ StorageStatus RealFile::sync() {
 StorageResult<std::unique_ptr<File>> RealStorage::open(const std::string& path, OpenMode mode) {
   StorageResult<Place> place = place_of(path);
   if (!place) return tl::unexpected<StorageError>(std::move(place.error()));
-  RealFile::State state{open_at(place->directory.get(), place->name, flags_of(mode)), path, 0};
+  RealFile::State state{open_at(place->directory.get(), place->name, flags_of(mode)), path, 0,
+                        durability_};
   if (!state.fd.valid()) return failed_to("open", path);
   struct stat now{};
   if (::fstat(state.fd.get(), &now) != 0) return failed_to("look at", path);
   state.size = static_cast<std::uint64_t>(now.st_size);
   if (mode != OpenMode::kRead) {
     // Also for a file found: whoever created it may have crashed before making its name durable.
-    if (StorageStatus synced = sync_directory(*place, path); !synced) {
+    if (StorageStatus synced = sync_directory(*place, path, durability_); !synced) {
       return tl::unexpected<StorageError>(std::move(synced.error()));
     }
   }
@@ -232,7 +237,7 @@ StorageStatus RealStorage::write_file(const std::string& path, std::string_view 
   if (!place) return tl::unexpected<StorageError>(place.error());
   const int directory = place->directory.get();
   const std::string temporary = place->name + std::string(kTemporarySuffix);
-  if (StorageStatus written = write_temporary(*place, temporary, bytes); !written) {
+  if (StorageStatus written = write_temporary(*place, temporary, bytes, durability_); !written) {
     written.error().message = fmt::format("{}: {}", path, written.error().message);
     return written;
   }
@@ -241,7 +246,7 @@ StorageStatus RealStorage::write_file(const std::string& path, std::string_view 
     ::unlinkat(directory, temporary.c_str(), 0);
     return failed;
   }
-  return sync_directory(*place, path);
+  return sync_directory(*place, path, durability_);
 }
 
 StorageResult<std::vector<std::string>> RealStorage::list(const std::string& directory) {
@@ -266,7 +271,7 @@ StorageStatus RealStorage::remove(const std::string& path) {
   if (::unlinkat(place->directory.get(), place->name.c_str(), 0) != 0) {
     return failed_to("remove", path);
   }
-  return sync_directory(*place, path);
+  return sync_directory(*place, path, durability_);
 }
 
 StorageStatus RealStorage::rename(const RenamePaths& paths) {
@@ -279,8 +284,8 @@ StorageStatus RealStorage::rename(const RenamePaths& paths) {
     return failed_to(fmt::format("rename to {}", paths.to), paths.from);
   }
   // The new name first: a crash between the two leaves both names, never none.
-  if (StorageStatus synced = sync_directory(*to, paths.to); !synced) return synced;
-  return sync_directory(*from, paths.from);
+  if (StorageStatus synced = sync_directory(*to, paths.to, durability_); !synced) return synced;
+  return sync_directory(*from, paths.from, durability_);
 }
 
 StorageStatus RealStorage::make_directories(const std::string& path) {
@@ -297,7 +302,7 @@ StorageStatus RealStorage::make_directories(const std::string& path) {
     }
     const StorageResult<Place> place = place_of(shown);
     if (!place) return tl::unexpected<StorageError>(place.error());
-    if (StorageStatus synced = sync_directory(*place, shown); !synced) return synced;
+    if (StorageStatus synced = sync_directory(*place, shown, durability_); !synced) return synced;
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // base/real_storage.hpp - the Storage of the real Env: POSIX files, fsync and rename.
 //
-// Stateless; RealFile is used by one thread. Files are made with mode 0600, directories with 0700.
+// A value; RealFile is used by one thread. Files are made with mode 0600, directories with 0700.
 // Where a file system cannot sync a directory (EINVAL), the name counts as durable. A process under
 // a limit on file size ignores SIGXFSZ, or the kernel ends it before an error can be seen.
 #pragma once
@@ -16,12 +16,19 @@
 
 namespace orrery {
 
+/// What a write outlives once it has returned.
+enum class Durability : std::uint8_t {
+  kDurable,    ///< the loss of power
+  kUntilBoot,  ///< the process: for what means nothing after a boot, and must not wait for a disk
+};
+
 class RealFile final : public File {
  public:
   struct State {
     FileDescriptor fd;
     std::string path;  ///< for messages
     std::uint64_t size = 0;
+    Durability durability = Durability::kDurable;
   };
   explicit RealFile(State state) : state_(std::move(state)) {}
 
@@ -40,6 +47,8 @@ class RealFile final : public File {
 
 class RealStorage final : public Storage {
  public:
+  explicit RealStorage(Durability durability = Durability::kDurable) : durability_(durability) {}
+
   [[nodiscard]] StorageResult<std::unique_ptr<File>> open(const std::string& path,
                                                           OpenMode mode) override;
   [[nodiscard]] StorageResult<std::string> read_file(const std::string& path,
@@ -50,6 +59,9 @@ class RealStorage final : public Storage {
   [[nodiscard]] StorageStatus rename(const RenamePaths& paths) override;
   [[nodiscard]] StorageStatus make_directories(const std::string& path) override;
   [[nodiscard]] StorageResult<std::uint64_t> free_bytes(const std::string& path) override;
+
+ private:
+  Durability durability_;
 };
 
 }  // namespace orrery

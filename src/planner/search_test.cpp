@@ -77,7 +77,7 @@ TEST(Search, PruningFindsWhatLookingAtEverythingFindsInRandomSpaces) {
                                           "gpt-3-175b"};
   const std::vector<std::string> types = {"h100", "a100-80g", "mi300x", "b200"};
   std::uint64_t pruned = 0;
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 25; ++round) {
     const Setting setting{.model = pick(rng, names),
                           .accelerator = pick(rng, types),
                           .accelerators = std::uint64_t{8} << rng.below(4),

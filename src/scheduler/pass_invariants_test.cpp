@@ -145,7 +145,7 @@ TEST(PassInvariants, HoldOnRandomQueuesUnderEveryPolicy) {
     TestCluster cluster(run % 2 == 0 ? small_h100() : h100_and_a100(), kTenants);
     Rng rng = Rng::stream(5, policy);
     const Policy rules = *policy_named(policy);
-    for (int step = 0; step < 150; ++step) {
+    for (int step = 0; step < 100; ++step) {
       if (rng.below(3) != 0) cluster.submit(random_job(cluster, rng));
       if (!cluster.running().empty() && rng.below(3) == 0) {
         cluster.finish(cluster.running()[rng.below(cluster.running().size())].id);

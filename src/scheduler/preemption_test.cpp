@@ -210,7 +210,7 @@ TEST(Preemption, IsFoundWheneverItIsPossibleAndCostsLittleMoreThanTheCheapest) {
   int possible = 0;
   int exact = 0;
   double excess = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Scene scene(seed);
     const std::optional<std::int64_t> optimum = scene.optimum();

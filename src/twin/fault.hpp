@@ -57,4 +57,13 @@ struct Fault {
          fault.kind != FaultKind::kFailSlow;
 }
 
+/// Whether the nodes that it strikes fall silent with all that runs there: their heartbeats are
+/// missing, and what is left of their ranks nobody can say. Of the rest a node that goes on tells;
+/// so it is of the fabric's faults, for agents are heard over another network.
+[[nodiscard]] inline bool silences_nodes(const Fault& fault) {
+  return fault.kind == FaultKind::kHost || fault.kind == FaultKind::kMaintenance ||
+         fault.kind == FaultKind::kPdu || fault.kind == FaultKind::kUps ||
+         fault.kind == FaultKind::kCoolingUnit;
+}
+
 }  // namespace orrery

@@ -166,7 +166,9 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   World::Facts world{in.rules, in.timing, setup.plans};
   world.calibration = &in.cluster.facts().calibration;
   world.arrivals = in.arrivals;
-  if (!in.rules.costs) world.timing = {Duration(), Duration(), Duration()};
+  if (!in.rules.costs) {
+    world.timing.launch = world.timing.plan_search = world.timing.scheduler_latency = Duration();
+  }
   if (in.failures) {
     Result<FailureModel> model =
         FailureModel::make(in.cluster.topology(), *in.failures, {in.seed, in.begin});

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/document.hpp"
-#include "perf/repository_facts_test.hpp"
 #include "control/cluster_facts.hpp"
+#include "perf/repository_facts_test.hpp"
 #include "workload/builtin_models.hpp"
 
 namespace orrery {
@@ -137,6 +137,93 @@ TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
   EXPECT_EQ(seconds(jobs[1].end), 30);
   EXPECT_EQ(seconds(jobs[0].end), 120);
   EXPECT_EQ(summary_.preemptions, 1U);
+}
+
+// What a node that falls silent held is given to others, or started anew elsewhere, when it is
+// certain that nothing of it runs on: by the policy of the job.
+class SilentNodeTest : public SimulationTest {
+ protected:
+  struct Played {
+    std::int64_t started = 0;  ///< second attempt, in seconds; 0: never
+    JobOutcome job;
+    SimulationSummary summary;
+  };
+
+  /// One job; its first node loses its host after 100 s, or its whole rack its power.
+  Played play_loss(RestartPolicy policy, FaultScope scope, Duration repair) {
+    const auto jobs = trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), {});
+    EXPECT_TRUE(jobs);
+    std::vector<PlayedJob> one = jobs->jobs;
+    one[0].submission.restart = policy;
+    const ControlSetup setup = cluster_->setup(*policy_named("fifo"), Instant());
+    World::Facts world{{}, {}, setup.plans};
+    const bool rack = std::holds_alternative<DomainId>(scope);
+    world.scripted = {{.at = Instant() + Duration::seconds(100),
+                       .kind = rack ? FaultKind::kPdu : FaultKind::kHost,
+                       .scope = scope,
+                       .repair = repair}};
+    Played played;
+    SimulationHooks hooks;
+    hooks.events = [&](Instant at, std::span<const Event> events) {
+      for (const Event& event : events) {
+        const auto* start = std::get_if<JobStarted>(&event);
+        if (start != nullptr && start->attempt == 2) played.started = seconds(at);
+      }
+    };
+    Simulation simulation({setup, std::move(world), one, std::move(hooks)});
+    simulation.run();
+    played.job = simulation.outcomes()[0];
+    played.summary = simulation.summary();
+    return played;
+  }
+};
+
+TEST_F(SilentNodeTest, ItsJobStartsElsewhereAtOnceAfterItsLeaseWhenItIsSafeOrNever) {
+  add(0, 1000, 8);
+  const auto restarted = [&](RestartPolicy policy, Duration repair) {
+    return play_loss(policy, NodeId(0), repair).started;
+  };
+  const Duration day = Duration::hours(24);
+  EXPECT_EQ(restarted(RestartPolicy::kAtOnce, day), 105);  // 5 beats of a second are missing
+  EXPECT_EQ(restarted(RestartPolicy::kAfterLease, day), 700);
+  EXPECT_EQ(restarted(RestartPolicy::kWhenSafe, day), 1005);  // an operator has cut it off
+  EXPECT_EQ(restarted(RestartPolicy::kNever, day), 0);
+  // A node that boots sooner proves it sooner.
+  EXPECT_EQ(restarted(RestartPolicy::kWhenSafe, Duration::minutes(5)), 405);
+  EXPECT_EQ(restarted(RestartPolicy::kAfterLease, Duration::minutes(5)), 405);
+  // One that never comes back keeps nobody.
+  EXPECT_EQ(play_loss(RestartPolicy::kNever, NodeId(0), Duration::max()).job.phase,
+            JobPhase::kFailed);
+  EXPECT_EQ(play_loss(RestartPolicy::kWhenSafe, NodeId(0), Duration::max()).job.phase,
+            JobPhase::kFinished);
+}
+
+TEST_F(SilentNodeTest, WhatItHadDoneIsLostUnderEveryPolicyAlike) {
+  add(0, 1000, 8);
+  for (const FaultScope scope : {FaultScope(NodeId(0)), FaultScope(DomainId(4))}) {
+    for (const RestartPolicy policy :
+         {RestartPolicy::kAtOnce, RestartPolicy::kAfterLease, RestartPolicy::kWhenSafe}) {
+      const Played played = play_loss(policy, scope, Duration::minutes(20));
+      EXPECT_EQ(played.job.phase, JobPhase::kFinished);
+      EXPECT_EQ(played.job.usage.faults, 1U);
+      EXPECT_NEAR(device_hours(played.job.usage.lost) * 3600, 8 * 95.0, 8.0);
+    }
+  }
+}
+
+TEST_F(SilentNodeTest, AGangThatLosesItsRackGoesOnWhenThatIsBack) {
+  add(0, 1000, 16);
+  for (const RestartPolicy policy : {RestartPolicy::kAtOnce, RestartPolicy::kWhenSafe}) {
+    const Played played = play_loss(policy, DomainId(4), Duration::minutes(30));
+    EXPECT_EQ(played.started, 1905);
+    EXPECT_NEAR(device_hours(played.job.usage.lost) * 3600, 16 * 95.0, 16.0);
+  }
+  // And one that loses a node of two when that is.
+  for (const RestartPolicy policy : {RestartPolicy::kAtOnce, RestartPolicy::kWhenSafe}) {
+    const Played played = play_loss(policy, NodeId(1), Duration::minutes(30));
+    EXPECT_EQ(played.started, 1905);
+    EXPECT_NEAR(device_hours(played.job.usage.lost) * 3600, 16 * 95.0, 16.0);
+  }
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   if (!options_.rules.costs) request.checkpoint_interval = Duration::max();
   played.submission.choose_interval =
       options_.rules.costs && options_.interval == CheckpointInterval::kBest;
-  played.submission.restart = RestartPolicy::kAtOnce;
+  played.submission.restart = options_.restart_policy;
   if (truth->fails) played.submission.restart_max = 0;
   return {};
 }

@@ -43,6 +43,7 @@ struct TraceJobOptions {
   /// Plans of the fleet, for the run time of work that is described; empty: nobody is told of it.
   PlanSource plans;
   std::string type;  ///< of the accelerators that `throughput` is asked about
+  RestartPolicy restart_policy = RestartPolicy::kAtOnce;
   Duration restart;  ///< of a trace's job from a checkpoint, where costs are the world's
   Duration checkpoint_cost;
   Duration checkpoint_interval = Duration::hours(1);

@@ -64,6 +64,7 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
   const RunningJob& placed = state.running(action.job);
   if (run.up && !run.halted) settle(run, now);
   run.up = run.halted = false;
+  run.told.reset();
   leave(action.job, now);
   ++run.serial;
   run.attempt = action.attempt;
@@ -218,7 +219,17 @@ std::optional<Input> World::step(const State& state) {
       return known(event, now);
     case Kind::kOver:
       return over(event, state, now);
+    case Kind::kSuspect:
+    case Kind::kLost:
+    case Kind::kLeased:
+    case Kind::kFenced:
+    case Kind::kBack:
+      return step_silence(event, state, now);
     case Kind::kRepaired:
+      if (const auto silent = silent_.find(event.node); silent != silent_.end()) {
+        if (silent->second.back != Instant::max()) queue_.push(silent->second.back, kThen, event);
+        return std::nullopt;
+      }
       repair_.erase(event.node);
       return Input{now, NodeRepaired{event.node}, {}};
     case Kind::kMoved:
@@ -245,13 +256,17 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
   if (event.kind == Kind::kShed) {
     std::vector<NodeId> nodes;
     for (const Ghost& ghost : state.ghosts()) {
-      if (ghost.job == event.job && ghost.epoch < run.epoch) nodes.push_back(ghost.at.node);
+      const bool heard = !silent_.contains(ghost.at.node);
+      if (ghost.job == event.job && ghost.epoch < run.epoch && heard) {
+        nodes.push_back(ghost.at.node);
+      }
     }
     if (nodes.empty()) return std::nullopt;
     RanksGone gone{event.job, event.attempt, std::move(nodes), std::nullopt, run.epoch - 1};
     return Input{now, std::move(gone), {}};
   }
   if (event.kind == Kind::kUp) {
+    if (silent_of(state.running(event.job)) > 0) return std::nullopt;
     run.up = true;
     run.since = run.saved = now;
     join(run, event.job, state);
@@ -264,7 +279,7 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
     ++run.serial;
     leave(event.job, now);
     share(state, now);
-    return Input{now, RanksGone{event.job, event.attempt, {}, take_progress(run, now)}, {}};
+    return told_gone(event, state, now);
   }
   settle(run, now);
   run.up = false;

