@@ -65,8 +65,6 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
 Status up(const CommandOptions& options, const LocalAsked& asked) {
   const std::string directory = directory_to_make(options);
   RealStorage storage;
-  StorageStatus made = storage.make_directories(directory);
-  if (!made) return forward_error(made);
   if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);

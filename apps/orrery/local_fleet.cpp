@@ -105,6 +105,8 @@ Status write_local_fleet(Storage& storage, const std::string& directory,
   fleet->spec.name = "local";
   fleet->spec.description = fmt::format("{} emulated nodes of {} x {}", *nodes, *each, type);
   name_nodes(fleet->spec);
+  StorageStatus ready = storage.make_directories(directory);
+  if (!ready) return forward_error(ready);
   if (!fleet->nodes.empty()) {
     StorageStatus made = storage.make_directories(directory + "/catalog");
     if (!made) return forward_error(made);

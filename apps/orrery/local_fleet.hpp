@@ -29,7 +29,7 @@ struct LocalNode {
   std::uint32_t accelerators = 0;
 };
 
-/// Writes the files into an existing directory unless a fleet is there; nodes are named node-0 and
+/// Writes the files, and makes the directory, unless a fleet is there; nodes are named node-0 and
 /// so on. Errors (kInput): numbers below 1, more than the type's usual node has, an unknown type,
 /// a fleet there
 /// that is another one.
