@@ -18,6 +18,13 @@ constexpr double kRatioWorthALook = 1.02;
 /// Micro-dollars by which the terms of a price, each rounded, may miss their bounds together.
 constexpr std::int64_t kRounding = 32;
 
+/// Whether what a job of one gang holds has nothing to do with where another may go.
+bool apart(const RunningJob& job, const GangRequest& gang) {
+  const PlacedGang& old = job.gangs.front();
+  const GangRequest& has = job.request->roles[old.role].options[old.option].gang;
+  return gang.type != has.type && old.allocation.idle.empty() && !gang.exclusive;
+}
+
 bool may_be_moved(const RunningJob& job) {
   return job.request->preemptible || job.request->checkpoint_interval != Duration::max();
 }
@@ -57,9 +64,12 @@ bool Pass::may_change_to(const RunningJob& job, const GangOption& to) const {
          usage().room(job.request->tenant, gets.type).devices >= more;
 }
 
-// Where a gang goes on a type that the job in hand is not on: for who runs on other types the same
-// until somebody leaves for it.
-const std::optional<Allocation>& Pass::place_elsewhere(const GangRequest& gang) {
+// Apart from what they hold, a gang goes to the same place whoever asks, until somebody moves.
+std::optional<Allocation> Pass::place_for(const RunningJob& job, const GangRequest& gang) {
+  if (!apart(job, gang)) {
+    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
+    return placed ? std::optional(*std::move(placed)) : std::nullopt;
+  }
   const auto [at, fresh] = elsewhere_.try_emplace(gang);
   if (fresh) {
     AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
@@ -77,8 +87,7 @@ bool Pass::may_gain(const RunningJob& job, std::uint32_t to) {
   const RoleRequest& role = job.request->roles[old.role];
   const GangRequest& has = role.options[old.option].gang;
   const GangRequest& gets = role.options[to].gang;
-  const bool apart = gets.type != has.type && old.allocation.idle.empty() && !gets.exclusive;
-  if (!apart || gets.share < kWholeDevice || gets.asks_slice()) return true;
+  if (!apart(job, gets) || gets.share < kWholeDevice || gets.asks_slice()) return true;
   const FleetView view = m_.now_->view();
   const std::uint32_t units = view.units(Topology::root(), gets.type, gets.node_devices);
   if (units < gets.devices / gets.node_devices) return false;
@@ -102,7 +111,7 @@ bool Pass::may_gain(const RunningJob& job, std::uint32_t to) {
   };
   const Topology& topology = view.topology();
   if (!gains(stranded_most(topology, has), -stranded_most(topology, gets))) return false;
-  const std::optional<Allocation>& place = place_elsewhere(gets);
+  const std::optional<Allocation> place = place_for(job, gets);
   if (!place) return false;
   return gains(stranded_devices(view, old.allocation.ranks, GangDevices::kOwn),
                stranded_devices(view, place->ranks));
@@ -150,12 +159,7 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   Rest least{{}, stay.worth - change};
   for (const std::uint32_t i : options) {
     const GangRequest& gang = role.options[i].gang;
-    std::optional<Allocation> placed;
-    if (gang.type != has.type && !gang.exclusive && old.allocation.idle.empty()) {
-      placed = place_elsewhere(gang);
-    } else if (auto beside = m_.placer_.placer().place(m_.now_->view(), gang)) {
-      placed = *std::move(beside);
-    }
+    std::optional<Allocation> placed = place_for(job, gang);
     if (!placed) continue;
     FoundOrRefusal found =
         with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
