@@ -314,7 +314,7 @@ std::unique_ptr<TestCluster> half_free(Rng& rng) {
 TEST(PassInvariants, APriceLiesBetweenItsBoundsWhereverTheGangIs) {
   Rng rng(37);
   std::int64_t placed = 0;
-  for (int run = 0; run < 40; ++run) {
+  for (int run = 0; run < 200; ++run) {
     const auto cluster = half_free(rng);
     const std::uint32_t sizes[] = {1, 2, 4, 8, 16};
     cluster->submit(cluster->job(sizes[rng.below(std::size(sizes))]));
@@ -344,7 +344,7 @@ TEST(PassInvariants, APriceLiesBetweenItsBoundsWhereverTheGangIs) {
       ++placed;
     });
   }
-  EXPECT_GT(placed, 1000);
+  EXPECT_GT(placed, 500);
 }
 
 TEST(PassInvariants, PricesAreNearTheBestOfAllPlacements) {
