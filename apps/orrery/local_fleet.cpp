@@ -70,16 +70,15 @@ Status check_same_fleet(const std::string& directory, const LocalFleetOptions& o
       options.type.empty() ? nullptr : catalog->find<Accelerator>(options.type);
   const auto fits = [&](const LocalNode& node) {
     return (options.type.empty() || (type != nullptr && type->id == node.type)) &&
-           (!options.accelerators ||
-            *options.accelerators == static_cast<int>(node.accelerators));
+           (!options.accelerators || *options.accelerators == static_cast<int>(node.accelerators));
   };
   const bool same = (!options.nodes || *options.nodes == static_cast<int>(there->size())) &&
                     std::all_of(there->begin(), there->end(), fits);
   if (same) return {};
-  return input_error({}, fmt::format("the cluster in {} has {} nodes, the first of {} x {}: another "
-                                     "one needs another --dir",
-                                     directory, there->size(), there->front().accelerators,
-                                     there->front().type));
+  return input_error(
+      {}, fmt::format("the cluster in {} has {} nodes, the first of {} x {}: "
+                      "another one needs another --dir",
+                      directory, there->size(), there->front().accelerators, there->front().type));
 }
 
 }  // namespace
