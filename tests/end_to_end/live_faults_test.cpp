@@ -39,7 +39,7 @@ class LiveFaults : public Cli {
     Cli::SetUp();
     // Whatever the cluster leaves behind becomes ours, and is seen at the end.
     ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-    // Until a file says so: each beat is a line, and a step of its attempt's.
+    // Until a file says so: each beat is a line.
     (void)write("beat.sh", R"sh(cd "$(dirname "$0")"
 name=$1-${RANK:-0}
 was=
@@ -49,7 +49,6 @@ echo $$ >$name.pid
 echo begun $ORRERY_ATTEMPT >>$name
 until [ -e $1.go ]; do
   echo beat >>$name
-  echo "{\"step\": $((1000 / ORRERY_ATTEMPT))}" >$ORRERY_PROGRESS
   sleep 0.1
 done
 )sh");
@@ -245,8 +244,6 @@ TEST_F(LiveFaults, FrozenAgentsNeverGiveTwoAttemptsWithEffect) {
   until("the end of the first attempt",
         [&] { return processes_with("/nodes/" + once_node + "/attempts/" + once + "-1").empty(); });
   until_attempt(safe, 2);
-  // A step of the first attempt would be 1000.
-  until("a step of the second attempt", [&] { return job(once)["progress"]["step"] == "500"; });
   for (const char* name : {"brief", "safe", "once"}) let_go(name);
   expect_finished(brief, 1);
   expect_finished(safe, 2);
