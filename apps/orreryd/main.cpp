@@ -1,7 +1,10 @@
 // orreryd: the controller of a cluster, as a process (executor/controller.hpp, api/server.hpp).
 //
 //   DIR/fleet.yaml, tenants.yaml, policy.yaml   what a log is begun with; only the first must be
-//   there DIR/catalog      facts laid over those compiled in, where it is there DIR/store the log
+//                    there
+//   DIR/controller.yaml   how long it waits for what, where it is there
+//   DIR/catalog      facts laid over those compiled in, where it is there
+//   DIR/store        the log
 //   DIR/tokens       who may do what; made with DIR/token and DIR/agent-token at the first start
 //   DIR/cluster.json where it serves, written once it does
 //   DIR/orreryd.pid  its process
@@ -73,6 +76,7 @@ class Daemon {
  private:
   [[nodiscard]] Status load_facts();
   [[nodiscard]] Result<SetupTexts> setup_texts();
+  [[nodiscard]] Result<ControllerSettings> settings();
   [[nodiscard]] Result<std::string> text(const std::string& name);
   [[nodiscard]] Status watch_signals();
   [[nodiscard]] ClusterFile addresses();
@@ -143,6 +147,15 @@ Result<SetupTexts> Daemon::setup_texts() {
   return texts;
 }
 
+Result<ControllerSettings> Daemon::settings() {
+  Result<std::string> yaml = text("controller.yaml");
+  if (!yaml) return forward_error(yaml);
+  if (yaml->empty()) return ControllerSettings{};
+  const Result<Document> document = Document::parse(*yaml, options_.directory + "/controller.yaml");
+  if (!document) return tl::unexpected(document.error());
+  return read_controller_settings(*document);
+}
+
 Status Daemon::watch_signals() {
   sigset_t wanted;
   sigemptyset(&wanted);
@@ -194,11 +207,14 @@ Status Daemon::begin() {
   Result<TokenBook> tokens = TokenBook::open(env_, options_.directory);
   if (!tokens) return forward_error(tokens);
   tokens_ = *std::move(tokens);
+  Result<ControllerSettings> settings = this->settings();
+  if (!settings) return forward_error(settings);
   Result<std::unique_ptr<Controller>> controller = Controller::open(
       env_, log_,
       {.directory = options_.directory,
        .setup = *std::move(texts),
        .facts = {catalog_, calibration_, models_},
+       .settings = *std::move(settings),
        .failed = [this](const Error& error) {
          log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
          end(1);

@@ -98,6 +98,8 @@ Status Controller::make_facts(const SetupTexts& texts) {
   agents_ = std::make_unique<AgentBook>(facts_->topology());
   setup_ = facts_->setup(*policy, texts.begin);
   setup_.nodes_begin = NodeHealth::kJoining;
+  setup_.timing.grace = Duration::from_seconds(options_.settings.grace.value());
+  setup_.timing.backoff = Duration::from_seconds(options_.settings.backoff.value());
   cluster_ = checksum(setup_digest(texts), 0);
   return {};
 }
@@ -129,8 +131,11 @@ Status Controller::recover(const SetupTexts& texts) {
   HostOutlet& outlet = *this;
   host_ = std::make_unique<ControlHost>(
       std::move(recovered->core),
-      ControlHost::Setup{.cluster = cluster_, .term = static_cast<std::uint64_t>(term_)}, outlet,
-      now());
+      ControlHost::Setup{
+          .cluster = cluster_,
+          .term = static_cast<std::uint64_t>(term_),
+          .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())}},
+      outlet, now());
   flush();
   schedule();
   log_.info(

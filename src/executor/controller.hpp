@@ -22,6 +22,7 @@
 #include "base/log.hpp"
 #include "executor/agent_book.hpp"
 #include "executor/control_host.hpp"
+#include "executor/controller_settings.hpp"
 #include "executor/job_intake.hpp"
 #include "store/disk_reserve.hpp"
 #include "store/group_commit.hpp"
@@ -35,6 +36,7 @@ struct ControllerOptions {
   std::string directory;
   SetupTexts setup;  ///< of a log that is begun; one that is there has its own
   ClusterFacts::Facts facts;
+  ControllerSettings settings = {};
   /// The log cannot be written, or another controller has taken over: the process is to end.
   std::function<void(const Error&)> failed;
 };

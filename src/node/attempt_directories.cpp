@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "node/left_processes.hpp"
+
 namespace orrery {
 namespace {
 
@@ -82,6 +84,8 @@ bool seal_if_over(const KeeperFiles& files) {
   // What cannot be looked at may be alive; without a directory nothing is.
   if (!lock.valid()) return errno == ENOENT;
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  // A guard that saw the last process end has removed it.
+  if (::access(files.launch().c_str(), F_OK) == 0 && !none_left(files)) return false;
   // A keeper reads it with the lock held.
   return ::unlink(files.launch().c_str()) == 0 || errno == ENOENT;
 }

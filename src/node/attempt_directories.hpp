@@ -18,7 +18,9 @@
 
 namespace orrery {
 
-/// True: nobody lives in it, and nobody will. O(1).
+/// True: nobody lives in it, and nobody will. False also where both keeper and guard were killed
+/// and something of the ranks was left: that is killed too, to be asked again. O(1), and a look at
+/// all processes after such a death.
 [[nodiscard]] bool seal_if_over(const KeeperFiles& files);
 
 /// A process that wrote a log.

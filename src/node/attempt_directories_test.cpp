@@ -3,7 +3,11 @@
 #include "node/attempt_directories.hpp"
 
 #include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -56,6 +60,33 @@ TEST_F(AttemptDirectoriesTest, WhatIsHeldLivesAndAllElseIsSealed) {
   const std::vector<LoggedRank> ranks = logged_ranks(storage_, over);
   ASSERT_EQ(ranks.size(), 1u);
   EXPECT_EQ(ranks[0].rank, 2u);
+}
+
+TEST_F(AttemptDirectoriesTest, WhatRanksHaveLeftBehindIsEndedBeforeItIsOver) {
+  AttemptDirectories directories(storage_, directory_);
+  const auto started = [](const KeeperFiles& files) {
+    std::string variable = "ORRERY_PROGRESS=" + files.progress();
+    std::string program = "/bin/sleep";
+    std::string seconds = "1000";
+    char* arguments[] = {program.data(), seconds.data(), nullptr};
+    char* environment[] = {variable.data(), nullptr};
+    pid_t process = 0;
+    EXPECT_EQ(::posix_spawn(&process, program.c_str(), nullptr, nullptr, arguments, environment),
+              0);
+    return process;
+  };
+  const KeeperFiles files = make(directories, 1);
+  const KeeperFiles longer = make(directories, 11);
+  const pid_t left = started(files);
+  const pid_t other = started(longer);
+  EXPECT_FALSE(seal_if_over(files));
+  int status = 0;
+  EXPECT_EQ(::waitpid(left, &status, 0), left);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_TRUE(seal_if_over(files));
+  EXPECT_EQ(::waitpid(other, &status, WNOHANG), 0) << "it is of another attempt";
+  (void)::kill(other, SIGKILL);
+  (void)::waitpid(other, &status, 0);
 }
 
 TEST_F(AttemptDirectoriesTest, TheNewestAreKeptForADay) {

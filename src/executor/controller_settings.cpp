@@ -1,0 +1,31 @@
+#include "executor/controller_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/utf8.hpp"
+
+namespace orrery {
+
+Result<ControllerSettings> read_controller_settings(const Document& document) {
+  ControllerSettings settings;
+  const DocumentNode root = document.root();
+  if (Status read = read_struct(root, settings, {}); !read) return forward_error(read);
+  if (settings.api_version != "orrery/v1" || settings.kind != "Controller") {
+    return input_error(
+        root.position(),
+        fmt::format("expected apiVersion orrery/v1 and kind Controller, found {} and {}",
+                    printable(settings.api_version, 60), printable(settings.kind, 60)));
+  }
+  constexpr Seconds kWaitMax{86'400};
+  for (const auto& [key, wait] : {std::pair{"grace", settings.grace},
+                                  {"backoff", settings.backoff},
+                                  {"node_grace", settings.node_grace}}) {
+    if (wait >= Seconds{0} && wait <= kWaitMax) continue;
+    return input_error(root.position(), fmt::format("{}: expected a time of 0 s to 1 day", key));
+  }
+  return settings;
+}
+
+}  // namespace orrery

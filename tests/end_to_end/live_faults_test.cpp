@@ -1,0 +1,392 @@
+// A cluster on this machine under a hostile operator: agents, nodes, ranks, network and disk fail
+// while jobs run, and programs that cannot run or do not want to end are submitted.
+//
+// ORRERY_AWAY (3) is for how many seconds the controller is away.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
+namespace {
+
+using Json = nlohmann::json;
+
+class LiveFaults : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    // Whatever the cluster leaves behind becomes ours, and is seen at the end.
+    ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    // Until a file says so: each beat is a line.
+    (void)write("beat.sh", R"sh(cd "$(dirname "$0")"
+name=$1-${RANK:-0}
+was=
+[ ! -e $name.pid ] || was=$(tr -d '\0' </proc/$(cat $name.pid)/cmdline)
+if [ -n "$was" ]; then echo overlap >>$name; fi
+echo $$ >$name.pid
+echo begun $ORRERY_ATTEMPT >>$name
+until [ -e $1.go ]; do
+  echo beat >>$name
+  sleep 0.1
+done
+)sh");
+  }
+  void TearDown() override {
+    if (up_) {
+      if (HasFailure()) {
+        std::cerr << live("jobs --all").out << slurp(path("c/orreryd.log"))
+                  << slurp(path("c/nodes/node-0/agent.log"));
+      }
+      const CliRun down = live("down");
+      EXPECT_EQ(down.code, 0) << down.err;
+    }
+    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a process was left behind";
+    (void)::umount2(path("c").c_str(), MNT_DETACH);
+    Cli::TearDown();
+  }
+
+  /// `waits`: keys of controller.yaml.
+  void start(const std::string& size, const std::string& waits = "") {
+    std::filesystem::create_directories(path("c"));
+    (void)write("c/controller.yaml", "apiVersion: orrery/v1\nkind: Controller\n" + waits);
+    const CliRun up = live("up " + size);
+    ASSERT_EQ(up.code, 0) << up.err;
+    up_ = true;
+  }
+  [[nodiscard]] CliRun live(const std::string& arguments) const {
+    return orrery("--dir " + path("c") + " " + arguments);
+  }
+  [[nodiscard]] std::string submitted(const std::string& arguments) const {
+    const CliRun run = live("-o json submit --framework torch " + arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.code == 0 ? Json::parse(run.out)["id"].get<std::string>() : "";
+  }
+  /// A job that beats until its NAME.go is there.
+  [[nodiscard]] std::string beating(const std::string& name,
+                                    const std::string& options = "-n 2") const {
+    return submitted(options + " --name " + name + " -- sh " + path("beat.sh") + " " + name);
+  }
+  [[nodiscard]] Json job(const std::string& id) const {
+    const CliRun run = live("-o json job " + id);
+    return run.code == 0 ? Json::parse(run.out) : Json::object();
+  }
+  [[nodiscard]] std::string node_of(const std::string& id) const {
+    return job(id)["parts"][0]["node"];
+  }
+  [[nodiscard]] std::string health(const std::string& node) const {
+    const CliRun run = live("-o json node " + node);
+    return run.code == 0 ? Json::parse(run.out).value("health", "") : run.err;
+  }
+
+  /// Looks until it is so.
+  void until(const std::string& what, const std::function<bool()>& is) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!is()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "never came: " << what;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  void until_attempt(const std::string& id, int attempt) const {
+    until("attempt " + std::to_string(attempt) + " of job " + id, [&] {
+      const Json seen = job(id);
+      return seen.value("attempt", 0) == attempt && seen.value("phase", "") == "running";
+    });
+  }
+  /// Until all these ranks, NAME-RANK, go on beating.
+  void until_beats(const std::vector<std::string>& ranks) const {
+    for (const std::string& rank : ranks) {
+      const std::size_t before = slurp(path(rank)).size();
+      until("beats of " + rank, [&] { return slurp(path(rank)).size() > before; });
+    }
+  }
+  void let_go(const std::string& name) const { (void)write(name + ".go", ""); }
+  /// How often a rank has begun, and that never two of it were there at once.
+  [[nodiscard]] int begins(const std::string& rank) const {
+    const std::string text = slurp(path(rank));
+    EXPECT_EQ(text.find("overlap"), text.npos) << rank << " was there twice at once";
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find("begun", at)) != text.npos; ++at) ++count;
+    return count;
+  }
+  [[nodiscard]] pid_t pid_in(const std::string& file) const {
+    const std::string text = slurp(path(file));
+    return text.empty() ? 0 : std::stoi(text);
+  }
+  [[nodiscard]] pid_t agent(const std::string& node) const {
+    return pid_in("c/nodes/" + node + "/agent.pid");
+  }
+  void send(pid_t pid, int signal) const {
+    ASSERT_GT(pid, 1);
+    ASSERT_EQ(::kill(pid, signal), 0);
+  }
+  /// Processes whose command line names it.
+  [[nodiscard]] std::vector<pid_t> processes_with(const std::string& text) const {
+    std::vector<pid_t> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      if (name.find_first_not_of("0123456789") != name.npos) continue;
+      if (slurp(entry.path() / "cmdline").find(text) != std::string::npos) {
+        found.push_back(std::stoi(name));
+      }
+    }
+    return found;
+  }
+  void expect_finished(const std::string& id, int attempts) const {
+    const CliRun waited = live("wait " + id);
+    EXPECT_EQ(waited.code, 0) << waited.err;
+    EXPECT_EQ(job(id)["attempt"], attempts);
+  }
+  void expect_failed(const std::string& id, const std::string& why) const {
+    const CliRun waited = live("wait " + id);
+    EXPECT_EQ(waited.code, 1);
+    EXPECT_NE(waited.err.find(why), std::string::npos) << waited.err;
+  }
+
+ private:
+  bool up_ = false;
+};
+
+TEST_F(LiveFaults, DeadAgentsAreReplacedUnderTheirRanksAndDeadNodesAndRanksBeginAnew) {
+  start("--nodes 4 --accelerators 2", "backoff: 500 ms\n");
+  const std::string gang = beating("gang", "-n 4");
+  const std::string lost = beating("lost");
+  const std::string killed = beating("killed", "-n 2 --restarts 1");
+  until_beats({"gang-0", "gang-3", "lost-1", "killed-1"});
+
+  // A rank, twice: once is forgiven.
+  send(pid_in("killed-1.pid"), SIGKILL);
+  // An agent under a gang of two nodes.
+  send(agent(node_of(gang)), SIGKILL);
+  // A node with all that is on it.
+  const std::string node = node_of(lost);
+  send(agent(node), SIGKILL);
+  for (const pid_t pid : processes_with("/nodes/" + node + "/attempts/")) {
+    // One of keeper and guard may be gone with the other; the ranks are.
+    (void)::kill(pid, SIGKILL);
+  }
+  const CliRun up = live("up");
+  ASSERT_EQ(up.code, 0) << up.err;
+
+  until_attempt(lost, 2);
+  EXPECT_NE(job(lost)["blame"].get<std::string>().find(node), std::string::npos)
+      << job(lost)["blame"];
+  until_beats({"gang-0", "gang-1", "gang-2", "gang-3", "lost-0"});
+  until_attempt(killed, 2);
+  until("the second begin", [&] { return begins("killed-0") == 2 && begins("killed-1") == 2; });
+  send(pid_in("killed-0.pid"), SIGKILL);
+  expect_failed(killed, "signal 9 ended rank 0");
+  EXPECT_EQ(job(killed)["attempt"], 2);
+
+  let_go("gang");
+  let_go("lost");
+  expect_finished(gang, 1);
+  expect_finished(lost, 2);
+  for (const char* rank : {"gang-0", "gang-1", "gang-2", "gang-3"}) EXPECT_EQ(begins(rank), 1);
+  EXPECT_EQ(begins("lost-0"), 2);
+}
+
+TEST_F(LiveFaults, FrozenAgentsNeverGiveTwoAttemptsWithEffect) {
+  start("--nodes 4 --accelerators 2", "grace: 1 s\nnode_grace: 500 ms\n");
+  const std::string brief = beating("brief");
+  const std::string safe = beating("safe");
+  const std::string once =
+      submitted(write("once.yaml",
+                      "apiVersion: orrery/v1\nkind: Batch\nname: once\n"
+                      "roles: [{accelerators: 2}]\nrestart: {policy: at-once}\n"
+                      "launch: {command: [sh, " +
+                          path("beat.sh") + ", once]}\n"));
+  until_beats({"brief-0", "safe-0", "once-0"});
+  const std::string brief_node = node_of(brief);
+  const std::string safe_node = node_of(safe);
+  const std::string once_node = node_of(once);
+  const pid_t first = pid_in("safe-0.pid");
+  for (const std::string& node : {brief_node, safe_node, once_node}) send(agent(node), SIGSTOP);
+
+  until("a suspect", [&] { return health(brief_node) == "suspect"; });
+  send(agent(brief_node), SIGCONT);
+  until("lost nodes", [&] { return health(safe_node) == "lost" && health(once_node) == "lost"; });
+  // What may start at once has, elsewhere; what may not waits, and its ranks know of nothing.
+  until_attempt(once, 2);
+  EXPECT_NE(node_of(once), once_node);
+  EXPECT_EQ(job(safe)["attempt"], 1);
+  EXPECT_EQ(pid_in("safe-0.pid"), first);
+  until_beats({"safe-0", "once-0", "brief-0"});
+  EXPECT_EQ(health(brief_node), "ready");
+
+  for (const std::string& node : {safe_node, once_node}) send(agent(node), SIGCONT);
+  until("nodes that are back",
+        [&] { return health(safe_node) == "ready" && health(once_node) == "ready"; });
+  // The first attempt of what has started elsewhere is over where it was.
+  until("the end of the first attempt",
+        [&] { return processes_with("/nodes/" + once_node + "/attempts/" + once + "-1").empty(); });
+  until_attempt(safe, 2);
+  for (const char* name : {"brief", "safe", "once"}) let_go(name);
+  expect_finished(brief, 1);
+  expect_finished(safe, 2);
+  expect_finished(once, 2);
+  EXPECT_EQ(begins("safe-0"), 2);
+}
+
+TEST_F(LiveFaults, WithoutAControllerRanksRunOnAndTheirEndsAreKnownOnceItIsBack) {
+  const char* asked = std::getenv("ORRERY_AWAY");
+  start("--nodes 2 --accelerators 2");
+  const std::string lasting = beating("lasting");
+  const std::string good = beating("ends", "-n 1");
+  const std::string bad = submitted("--restarts 0 -- sh -c 'until [ -e " + path("ends.go") +
+                                    " ]; do sleep 0.1; done; echo last words; exit 7'");
+  until_beats({"lasting-0", "lasting-1", "ends-0"});
+  until_attempt(bad, 1);
+  const std::string waiting = submitted("-n 4 -- true");
+  const pid_t controller = pid_in("c/orreryd.pid");
+  send(controller, SIGKILL);
+  let_go("ends");
+  until("ends that nobody hears of", [&] { return ::kill(pid_in("ends-0.pid"), 0) != 0; });
+  std::this_thread::sleep_for(std::chrono::seconds(asked != nullptr ? std::atoi(asked) : 3));
+  until_beats({"lasting-0", "lasting-1"});
+  const CliRun up = live("up");
+  ASSERT_EQ(up.code, 0) << up.err;
+  EXPECT_NE(up.out.find("started orreryd, the rest ran already"), std::string::npos) << up.out;
+  expect_finished(good, 1);
+  expect_failed(bad, "exit status 7 of rank 0");
+  EXPECT_EQ(live("logs " + bad).out, "last words\n");
+  until_beats({"lasting-0", "lasting-1"});
+  let_go("lasting");
+  expect_finished(lasting, 1);
+  EXPECT_EQ(begins("lasting-0"), 1);
+  expect_finished(waiting, 1);
+}
+
+/// The loopback interface of the network namespace that this is in.
+bool set_loopback(bool up) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  bool done = ::ioctl(fd, SIOCGIFFLAGS, &request) == 0;
+  request.ifr_flags =
+      static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
+  done = done && ::ioctl(fd, SIOCSIFFLAGS, &request) == 0;
+  ::close(fd);
+  return done;
+}
+
+TEST_F(LiveFaults, ACutNetworkEndsNothingAndWhatEndedBehindItIsKnown) {
+  if (::unshare(CLONE_NEWNET) != 0 || !set_loopback(true)) {
+    GTEST_SKIP() << "NOT RUN: no network namespace without root: " << std::strerror(errno);
+  }
+  start("--nodes 2 --accelerators 2");
+  const std::string lasting = beating("lasting", "-n 3");
+  const std::string ends = beating("ends", "-n 1");
+  until_beats({"lasting-0", "lasting-2", "ends-0"});
+  ASSERT_TRUE(set_loopback(false));
+  let_go("ends");
+  until("an end behind the cut", [&] { return ::kill(pid_in("ends-0.pid"), 0) != 0; });
+  until_beats({"lasting-0", "lasting-2"});
+  ASSERT_TRUE(set_loopback(true));
+  expect_finished(ends, 1);
+  until_beats({"lasting-0", "lasting-2"});
+  let_go("lasting");
+  expect_finished(lasting, 1);
+  EXPECT_EQ(begins("lasting-2"), 1);
+}
+
+TEST_F(LiveFaults, AFullDiskRefusesSubmissionsAndStillRecordsCancelsAndEnds) {
+  std::filesystem::create_directories(path("c"));
+  if (::mount("none", path("c").c_str(), "tmpfs", 0, "size=200m") != 0) {
+    GTEST_SKIP() << "NOT RUN: no small file system without root: " << std::strerror(errno);
+  }
+  start("--nodes 1 --accelerators 2");
+  const std::string ends = beating("ends", "-n 1");
+  const std::string cancelled = beating("cancelled", "-n 1");
+  const std::string queued = submitted("-- true");
+  until_beats({"ends-0", "cancelled-0"});
+  {
+    const auto fill_up_to = [&](std::uint64_t left) {
+      std::ofstream file(path("c/fill"), std::ios::app | std::ios::binary);
+      struct statvfs disk{};
+      while (file && ::statvfs(path("c").c_str(), &disk) == 0 &&
+             disk.f_bavail * disk.f_bsize > left) {
+        file << std::string(std::size_t{64} << 10, 'x') << std::flush;
+      }
+    };
+    fill_up_to(std::uint64_t{60} << 20);
+    const CliRun refused = live("submit -- true");
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_NE(refused.err.find("disk is full"), std::string::npos) << refused.err;
+    fill_up_to(0);
+  }
+  EXPECT_EQ(live("submit -- true").code, 1);
+  EXPECT_EQ(live("cancel " + queued).code, 0);
+  EXPECT_EQ(live("cancel " + cancelled).code, 0);
+  let_go("ends");
+  expect_finished(ends, 1);
+  EXPECT_NE(live("wait " + cancelled).err.find("cancelled"), std::string::npos);
+  // It was written, not only thought of.
+  send(pid_in("c/orreryd.pid"), SIGKILL);
+  std::filesystem::remove(path("c/fill"));
+  ASSERT_EQ(live("up").code, 0);
+  EXPECT_EQ(job(ends)["phase"], "finished");
+  EXPECT_EQ(job(cancelled)["phase"], "cancelled");
+  EXPECT_EQ(job(queued)["phase"], "cancelled");
+  expect_finished(submitted("-- true"), 1);
+}
+
+TEST_F(LiveFaults, ProgramsThatCannotRunSayWhyAndThoseThatShoutOrAreDeafEnd) {
+  start("--nodes 1 --accelerators 8", "grace: 1 s\n");
+  const std::string deaf = submitted("--name deaf -- sh -c 'trap \"\" TERM; echo $$ >" +
+                                     path("deaf.pid") + "; while :; do sleep 0.1; done'");
+  const std::string loud = submitted(
+      "--name loud -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo line $i; "
+      "done'");
+  const std::string missing = submitted("--restarts 0 -- /no/such/program");
+  const std::string unfit = submitted("--restarts 0 -- " + path("beat.sh"));
+  std::filesystem::create_directories(path("away"));
+  std::filesystem::remove(path("away"));
+  const CliRun refused = live("submit --directory " + path("away") + " -- true");
+  EXPECT_EQ(refused.code, 2);
+  const std::string homeless =
+      submitted(write("homeless.yaml",
+                      "apiVersion: orrery/v1\nkind: Batch\nname: homeless\n"
+                      "roles: [{accelerators: 1}]\nrestart: {max: 0}\n"
+                      "launch: {command: [\"true\"], directory: " +
+                          path("away") + "}\n"));
+  expect_failed(missing, "cannot run /no/such/program: No such file or directory");
+  expect_failed(unfit, "beat.sh: Permission denied");
+  expect_failed(homeless, "cannot run true in " + path("away") + ": No such file or directory");
+  expect_finished(loud, 1);
+  const std::string lines = live("logs " + loud).out;
+  EXPECT_TRUE(lines.ends_with("line 20000\n")) << lines.substr(lines.size() / 2);
+  until("a deaf program", [&] { return pid_in("deaf.pid") != 0; });
+  const pid_t pid = pid_in("deaf.pid");
+  EXPECT_EQ(live("cancel " + deaf).code, 0);
+  EXPECT_EQ(job(deaf)["phase"], "stopping");
+  EXPECT_EQ(::kill(pid, 0), 0) << "it was not asked first";
+  EXPECT_NE(live("wait " + deaf).err.find("cancelled"), std::string::npos);
+  EXPECT_NE(::kill(pid, 0), 0);
+}
+
+}  // namespace
+}  // namespace orrery
