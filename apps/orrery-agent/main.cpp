@@ -1,9 +1,9 @@
 // orrery-agent: the agent of one node (node/agent_process.hpp).
 //
 // Logs go to standard error. SIGTERM and SIGINT end the agent alone: keepers and ranks run on, and
-// the next agent of the directory finds them.
+// the next agent of the directory finds them. DIR/tls holds what it shows the controller
+// (api/certificates.hpp).
 #include <fmt/format.h>
-#include <grpcpp/security/credentials.h>
 
 #include <CLI/CLI.hpp>
 #include <bit>
@@ -22,8 +22,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kTokenBytesMax = 4096;
-
 struct Options {
   std::string controller;
   std::string node;
@@ -31,7 +29,6 @@ struct Options {
   std::string address;
   std::string emulated;
   std::string keeper;
-  std::string token_file;
   std::optional<std::uint64_t> boot;
 };
 
@@ -100,26 +97,17 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   return setup;
 }
 
-Result<std::string> token_of(const Options& options) {
-  if (options.token_file.empty()) return std::string();
-  Result<std::string> token = read_file(options.token_file, kTokenBytesMax);
-  if (!token) return token;
-  while (token->ends_with('\n')) token->pop_back();
-  return token;
-}
-
 int serve(const Options& options) {
   // What runs on a node ends with its boot, and what is written of it may be lost with it.
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create({}, Durability::kUntilBoot);
   if (!real) return complain(real.error());
   Result<AgentProcessSetup> setup = setup_of(options, (*real)->env().storage);
   if (!setup) return complain(setup.error());
-  Result<std::string> token = token_of(options);
-  if (!token) return complain(token.error());
+  Result<AgentTls> tls = read_agent_tls((*real)->env().storage, setup->directory);
+  if (!tls) return complain(tls.error());
   DescriptorLogSink sink;
-  AgentChannel channel((*real)->env().inbox, {.controller = options.controller,
-                                              .credentials = grpc::InsecureChannelCredentials(),
-                                              .token = *std::move(token)});
+  AgentChannel channel((*real)->env().inbox,
+                       {.controller = options.controller, .tls = *std::move(tls)});
   Result<std::unique_ptr<AgentProcess>> agent =
       AgentProcess::open(**real, channel, Log(sink), *std::move(setup));
   if (!agent) return complain(agent.error());
@@ -160,7 +148,6 @@ int main(int count, char** arguments) {
   app.add_option("--boot", options.boot,
                  "number of this boot, for nodes that are not machines of their own (default: the "
                  "kernel's)");
-  app.add_option("--token-file", options.token_file, "file with the token that lets agents in");
   app.set_version_flag("--version", std::string("orrery-agent ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);

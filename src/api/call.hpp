@@ -43,7 +43,7 @@ struct CallStatus {
 [[nodiscard]] CallStatus status_of(const Error& error);
 
 /// What one may do; each may all that the ones before it may.
-enum class Role : std::uint8_t { kNobody, kAgent, kViewer, kUser, kOperator, kAdmin };
+enum class Role : std::uint8_t { kNobody, kViewer, kUser, kOperator, kAdmin };
 
 struct Caller {
   std::string name;

@@ -11,9 +11,8 @@
 
 namespace orrery {
 
-inline std::array<EnumWord<Role>, 6> enum_words(Role) {
+inline std::array<EnumWord<Role>, 5> enum_words(Role) {
   return {{{"nobody", Role::kNobody},
-           {"agent", Role::kAgent},
            {"viewer", Role::kViewer},
            {"user", Role::kUser},
            {"operator", Role::kOperator},
@@ -53,14 +52,11 @@ Result<TokenBook> TokenBook::open(const Env& env, const std::string& directory) 
   StorageResult<std::string> text = env.storage.read_file(path, kFileMax);
   if (!text && text.error().failure == StorageFailure::kNotFound) {
     const std::string admin = new_token(env.entropy);
-    const std::string agent = new_token(env.entropy);
-    text = fmt::format("owner admin {}\nagents agent {}\n", sha256_text(admin), sha256_text(agent));
-    for (const auto& [name, bytes] : {std::pair{"/token", admin}, {"/agent-token", agent}}) {
-      StorageStatus put = env.storage.write_file(directory + name, bytes + "\n");
-      if (!put) return forward_error(put);
-    }
-    // Last, so that the tokens are there when it is.
-    if (StorageStatus put = env.storage.write_file(path, *text); !put) return forward_error(put);
+    text = fmt::format("owner admin {}\n", sha256_text(admin));
+    StorageStatus put = env.storage.write_file(directory + "/token", admin + "\n");
+    if (!put) return forward_error(put);
+    // Last, so that the token is there when it is.
+    if (put = env.storage.write_file(path, *text); !put) return forward_error(put);
   }
   if (!text) return forward_error(text);
   TokenBook book;
@@ -73,8 +69,7 @@ Result<TokenBook> TokenBook::open(const Env& env, const std::string& directory) 
     words >> name >> role >> hash;
     if (role_named(role) == Role::kNobody || hash.size() != SHA256_DIGEST_LENGTH * 2) {
       return input_error({path, number, 1},
-                         "expected NAME ROLE SHA256, with a role of agent, viewer, user, operator, "
-                         "admin");
+                         "expected NAME ROLE SHA256, with a role of viewer, user, operator, admin");
     }
     book.by_hash_[hash] = {name, role_named(role)};
   }

@@ -15,8 +15,8 @@ namespace orrery {
 
 class TokenBook {
  public:
-  /// DIR/tokens: lines "NAME ROLE SHA256". Where there is no such file it is made with two tokens,
-  /// which are written to DIR/token (of an admin, for the command line) and DIR/agent-token.
+  /// DIR/tokens: lines "NAME ROLE SHA256". Where there is no such file it is made with the token of
+  /// an admin, which is written to DIR/token for the command line.
   /// Errors: the files; a line that is none, with its number.
   [[nodiscard]] static Result<TokenBook> open(const Env& env, const std::string& directory);
 
