@@ -4,6 +4,8 @@
 //   there DIR/catalog      facts laid over those compiled in, where it is there DIR/store the log
 //   DIR/tls          the cluster's authority, made at the first start (api/certificates.hpp)
 //   DIR/tokens       who may do what; made with DIR/token at the first start
+//   DIR/joins        tokens by which agents join (api/join_book.hpp)
+//   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
 //   DIR/orreryd.pid  its process
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on.
@@ -17,6 +19,8 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "api/access_service.hpp"
+#include "api/audit_log.hpp"
 #include "api/certificates.hpp"
 #include "api/http_server.hpp"
 #include "api/orrery_service.hpp"
@@ -83,6 +87,7 @@ class Daemon {
   [[nodiscard]] Result<std::string> text(const std::string& name);
   [[nodiscard]] Status watch_signals();
   [[nodiscard]] ClusterFile addresses();
+  [[nodiscard]] Status open_access();
   [[nodiscard]] Status certify(const ClusterFile& addresses);
   [[nodiscard]] Status serve();
   [[nodiscard]] Status announce();
@@ -102,7 +107,9 @@ class Daemon {
   std::unique_ptr<DescriptorWatch> signals_;
   std::unique_ptr<Controller> controller_;
   MethodTable methods_;
-  std::optional<TokenBook> tokens_;
+  std::unique_ptr<TokenBook> tokens_;
+  std::optional<JoinBook> joins_;
+  std::unique_ptr<AuditLog> audit_;
   TlsIdentity authority_;
   ServerTls tls_;
   std::unique_ptr<Server> server_;
@@ -197,14 +204,25 @@ Status Daemon::announce() {
   return {};
 }
 
+Status Daemon::open_access() {
+  Result<std::unique_ptr<TokenBook>> tokens = TokenBook::open(env_, options_.directory);
+  if (!tokens) return forward_error(tokens);
+  tokens_ = *std::move(tokens);
+  Result<JoinBook> joins = JoinBook::open(env_, options_.directory);
+  if (!joins) return forward_error(joins);
+  joins_ = *std::move(joins);
+  Result<std::unique_ptr<AuditLog>> audit = AuditLog::open(env_, log_, options_.directory);
+  if (!audit) return forward_error(audit);
+  audit_ = *std::move(audit);
+  return {};
+}
+
 Status Daemon::begin() {
   if (Status loaded = load_facts(); !loaded) return loaded;
   if (Status watching = watch_signals(); !watching) return watching;
   Result<SetupTexts> texts = setup_texts();
   if (!texts) return forward_error(texts);
-  Result<TokenBook> tokens = TokenBook::open(env_, options_.directory);
-  if (!tokens) return forward_error(tokens);
-  tokens_ = *std::move(tokens);
+  if (Status access = open_access(); !access) return access;
   Result<std::unique_ptr<Controller>> controller = Controller::open(
       env_, log_,
       {.directory = options_.directory,
@@ -239,17 +257,19 @@ Status Daemon::certify(const ClusterFile& addresses) {
 }
 
 Status Daemon::serve() {
-  methods_ = orrery_methods(*controller_, env_);
+  MethodTable methods = orrery_methods(*controller_, env_);
+  add_access_methods(methods, *controller_, env_, {*tokens_, *joins_, authority_});
+  methods_ = audited(methods, *audit_);
   const ClusterFile addresses = this->addresses();
   if (Status certified = certify(addresses); !certified) return certified;
   Result<std::unique_ptr<Server>> server = Server::start(
       env_, *controller_,
-      {.address = addresses.address, .methods = &methods_, .tokens = &*tokens_, .tls = &tls_});
+      {.address = addresses.address, .methods = &methods_, .tokens = tokens_.get(), .tls = &tls_});
   if (!server) return forward_error(server);
   server_ = *std::move(server);
   Result<std::unique_ptr<HttpServer>> http = HttpServer::start(
       env_, *controller_,
-      {.address = addresses.http, .methods = &methods_, .tokens = &*tokens_, .tls = &tls_});
+      {.address = addresses.http, .methods = &methods_, .tokens = tokens_.get(), .tls = &tls_});
   if (!http) return forward_error(http);
   http_ = *std::move(http);
   return announce();

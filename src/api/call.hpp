@@ -48,6 +48,7 @@ enum class Role : std::uint8_t { kNobody, kViewer, kUser, kOperator, kAdmin };
 struct Caller {
   std::string name;
   Role role = Role::kNobody;
+  std::string tenant;  ///< submits and cancels in it alone; empty: in any
 };
 
 class Call {

@@ -135,7 +135,8 @@ class Client::Wire {
   [[nodiscard]] Error error_of(const grpc::Status& status) const {
     switch (status.error_code()) {
       case grpc::StatusCode::UNAVAILABLE:
-        if (status.error_message().find("andshake failed") != std::string::npos) {
+        if (const std::string& why = status.error_message();
+            why.find("andshake failed") != why.npos || why.find("peer certificate") != why.npos) {
           return {ErrorKind::kEnvironment,
                   fmt::format("what answers at {} shows a certificate that is none of this "
                               "cluster's authority, or not of this name",

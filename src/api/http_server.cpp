@@ -227,7 +227,7 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Caller& caller) {
                                           request.verb, request.path)});
   }
   const Method& method = *methods_.find(route->method);
-  if (caller.role < method.role) {
+  if (caller.role < method.rule.role) {
     return exchange->end({CallCode::kPermissionDenied,
                           fmt::format("\"{}\" may not call {}", caller.name, route->method)});
   }

@@ -247,15 +247,16 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
   }
   const Caller caller = caller_of(*context);
-  if (caller.role == Role::kNobody) {
-    return new Refusal({CallCode::kUnauthenticated, "no token, or none that is known here"});
-  }
   const Method* method = nullptr;
   if (name.starts_with(kService)) method = shared_.methods.find(name.substr(kService.size()));
+  const bool for_all = method != nullptr && method->rule.role == Role::kNobody;
+  if (caller.role == Role::kNobody && !for_all) {
+    return new Refusal({CallCode::kUnauthenticated, "no token, or none that is known here"});
+  }
   if (method == nullptr) {
     return new Refusal({CallCode::kUnimplemented, "there is no method " + name});
   }
-  if (caller.role < method->role) {
+  if (caller.role < method->rule.role) {
     return new Refusal(
         {CallCode::kPermissionDenied, fmt::format("\"{}\" may not call {}", caller.name, name)});
   }

@@ -14,7 +14,9 @@
 #include <future>
 #include <thread>
 
+#include "api/access_service.hpp"
 #include "api/agent_channel.hpp"
+#include "api/audit_log.hpp"
 #include "api/client.hpp"
 #include "api/http_routes.hpp"
 #include "api/http_server.hpp"
@@ -99,15 +101,19 @@ class Serving {
                           .failed = [](const Error& error) { FAIL() << error.text(); }})
             .value();
     controller_ = controller.get();
-    methods = orrery_methods(*controller, real->env());
-    const TokenBook tokens = TokenBook::open(real->env(), directory_).value();
+    const auto tokens = TokenBook::open(real->env(), directory_).value();
     authority = open_authority(real->env(), directory_).value();
+    JoinBook joins = JoinBook::open(real->env(), directory_).value();
+    const auto audit = AuditLog::open(real->env(), Log(sink), directory_).value();
+    MethodTable table = orrery_methods(*controller, real->env());
+    add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
+    methods = audited(table, *audit);
     const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
     const auto server = Server::start(real->env(), *controller,
-                                      {.methods = &methods, .tokens = &tokens, .tls = &tls})
+                                      {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
                             .value();
     const auto rest = HttpServer::start(real->env(), *controller,
-                                        {.methods = &methods, .tokens = &tokens, .tls = &tls})
+                                        {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
                           .value();
     grpc = server->address();
     http = rest->address();
@@ -258,7 +264,7 @@ TEST_F(ServerTest, EveryMethodRefusesThoseWhoMayNotCallIt) {
   for (std::size_t role = 0; role < std::size(kRoles); ++role) {
     Client caller = client(kRoles[role]);
     for (const auto& [name, method] : serving_->methods.all()) {
-      const bool may = static_cast<std::size_t>(method.role) <= role;
+      const bool may = static_cast<std::size_t>(method.rule.role) <= role;
       if (may) continue;
       const auto answer = caller.call<v1::CancelJobResponse>(name, *method.request());
       ASSERT_FALSE(answer) << kRoles[role] << " called " << name;
@@ -267,10 +273,11 @@ TEST_F(ServerTest, EveryMethodRefusesThoseWhoMayNotCallIt) {
     }
     for (const HttpRoute& route : http_routes()) {
       const Method& method = *serving_->methods.find(route.method);
-      if (static_cast<std::size_t>(method.role) <= role) continue;
+      if (static_cast<std::size_t>(method.rule.role) <= role) continue;
       std::string path(route.path);
-      if (const std::size_t at = path.find("{id}"); at != std::string::npos)
-        path.replace(at, 4, "0");
+      if (const std::size_t at = path.find('{'); at != std::string::npos) {
+        path.replace(at, path.find('}') + 1 - at, "0");
+      }
       const std::string answer = ask(std::string(route.verb) + " " + path, kRoles[role]);
       EXPECT_TRUE(answer.starts_with(role == 0 ? "HTTP/1.1 401" : "HTTP/1.1 403"))
           << kRoles[role] << " " << path << ": " << answer;
@@ -292,6 +299,79 @@ TEST_F(ServerTest, AnAgentIsHeardOnlyForTheNodeOfItsCertificate) {
   // Nor does it take its own for one of an agent.
   const ServerTls own = certify_server(authority, {"node0"}, RealClock().now_wall()).value();
   EXPECT_TRUE(agent_hears({own.identity, authority.certificate}, "node0").starts_with("lost: "));
+}
+
+TEST_F(ServerTest, ATokenLetsOneAgentJoinOnceAndAsItsNodeAlone) {
+  v1::MakeJoinTokenRequest asked;
+  asked.set_node("node9");
+  const auto unknown = client().call<v1::MakeJoinTokenResponse>("MakeJoinToken", asked);
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().text().find("did you mean"), std::string::npos);
+  asked.set_node("node1");
+  const auto made = client().call<v1::MakeJoinTokenResponse>("MakeJoinToken", asked);
+  ASSERT_TRUE(made) << made.error().text();
+  const CertificateRequest own = request_certificate().value();
+  v1::JoinRequest join;
+  join.set_token(made->token());
+  join.set_certificate_request("nothing");
+  Client nobody = client("");
+  // What is wrong with the request uses nothing up.
+  EXPECT_FALSE(nobody.call<v1::JoinResponse>("Join", join));
+  join.set_certificate_request(own.request);
+  const auto joined = nobody.call<v1::JoinResponse>("Join", join);
+  ASSERT_TRUE(joined) << joined.error().text();
+  EXPECT_EQ(joined->node(), "node1");
+  const std::string& authority = serving_->authority.certificate;
+  EXPECT_EQ(agent_hears({{joined->certificate(), own.key}, authority}, "node1"), "welcome");
+  const auto again = nobody.call<v1::JoinResponse>("Join", join);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().text().find("lets nobody join"), std::string::npos);
+}
+
+TEST_F(ServerTest, AUserComesAndGoesAndKeepsToItsTenant) {
+  v1::AddUserRequest asked;
+  asked.set_name("ada");
+  asked.set_role("user");
+  asked.set_tenant("lab");
+  const auto added = client().call<v1::AddUserResponse>("AddUser", asked);
+  ASSERT_TRUE(added) << added.error().text();
+  EXPECT_FALSE(client().call<v1::AddUserResponse>("AddUser", asked)) << "twice";
+  Client ada = client(added->token());
+  v1::CancelJobRequest cancel;
+  cancel.set_id(submit());
+  const auto cancelled = ada.call<v1::CancelJobResponse>("CancelJob", cancel);
+  ASSERT_FALSE(cancelled);
+  EXPECT_NE(cancelled.error().text().find("may cancel in \"lab\""), std::string::npos);
+  v1::SubmitJobRequest work;
+  work.set_spec(std::string(kJob) + "tenant: other\n");
+  const auto other = ada.call<v1::SubmitJobResponse>("SubmitJob", work);
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().text().find("expected \"lab\""), std::string::npos);
+  v1::RemoveUserRequest remove;
+  remove.set_name("ada");
+  EXPECT_TRUE(client().call<v1::RemoveUserResponse>("RemoveUser", remove));
+  EXPECT_NE(ada.call<v1::Job>("GetJob", v1::GetJobRequest()).error().text().find("no token"),
+            std::string::npos);
+  remove.set_name("admin");
+  EXPECT_FALSE(client().call<v1::RemoveUserResponse>("RemoveUser", remove)) << "the last admin";
+}
+
+TEST_F(ServerTest, EveryChangeIsInTheAuditLogWithoutWhatIsSecret) {
+  (void)submit();
+  v1::CancelJobRequest cancel;
+  cancel.set_id(99);
+  EXPECT_FALSE(client("user").call<v1::CancelJobResponse>("CancelJob", cancel));
+  (void)ask("GET /v1/jobs");
+  std::ifstream lines(directory_ + "/audit.log");
+  std::string submitted, refused, more;
+  ASSERT_TRUE(std::getline(lines, submitted) && std::getline(lines, refused));
+  EXPECT_FALSE(std::getline(lines, more)) << more;
+  EXPECT_NE(submitted.find(R"("caller":"admin","code":0,"method":"SubmitJob")"), std::string::npos)
+      << submitted;
+  EXPECT_NE(submitted.find(sha256_text(kJob)), std::string::npos) << submitted;
+  EXPECT_EQ(submitted.find("kind: Batch"), std::string::npos) << submitted;
+  EXPECT_NE(refused.find(R"("caller":"user","code":5,"message":"no job 99")"), std::string::npos)
+      << refused;
 }
 
 TEST_F(ServerTest, AJobIsTheSameByBothWays) {
