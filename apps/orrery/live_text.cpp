@@ -51,13 +51,17 @@ std::string places(const v1::Job& job) {
 
 /// What a person would ask next about a job in a list.
 std::string remark(const v1::Job& job) {
+  if (job.phase() == "finished") return "";
   if (!job.waiting().empty()) return job.waiting();
-  if (!job.blame().empty()) return job.blame();
+  if (job.has_ended()) return job.blame();
+  std::vector<std::string> remarks;
+  if (job.attempt() > 1) remarks.push_back(fmt::format("attempt {}", job.attempt()));
   if (job.progress().done() > 0) {
-    return fmt::format("{:.0f} % done", job.progress().done() * 100);
+    remarks.push_back(fmt::format("{:.0f} % done", job.progress().done() * 100));
+  } else if (job.progress().step() > 0) {
+    remarks.push_back(fmt::format("step {}", job.progress().step()));
   }
-  if (job.progress().step() > 0) return fmt::format("step {}", job.progress().step());
-  return job.attempt() > 1 ? fmt::format("attempt {}", job.attempt()) : "";
+  return fmt::format("{}", fmt::join(remarks, ", "));
 }
 
 /// Rows of a name and what it is; those without anything are left out.
@@ -179,8 +183,8 @@ std::string LiveText::job(const v1::Job& job) const {
   facts.add("state", state(job.phase()) +
                          (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
   facts.add("waits for", job.waiting());
-  facts.add("blame", job.blame());
-  if (job.reason() != job.blame()) facts.add("last stop", job.reason());
+  facts.add(job.has_ended() ? "blame" : "last fault", job.blame());
+  if (job.reason() != job.phase()) facts.add("last stop", job.reason());
   facts.add("accelerators", if_any(job.accelerators()));
   facts.add("submitted", ago(job.submitted()));
   facts.add("started", ago(job.started()));

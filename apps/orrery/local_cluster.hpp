@@ -54,6 +54,8 @@ class LocalCluster {
 
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
   [[nodiscard]] const std::string& address() const { return address_; }
+  /// Absolute.
+  [[nodiscard]] const std::string& directory() const { return directory_; }
 
  private:
   LocalCluster() = default;

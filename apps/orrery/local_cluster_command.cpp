@@ -26,13 +26,13 @@ std::string counted(std::size_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-void print_running(const CommandOptions& options, const std::string& directory,
-                   const LocalCluster& cluster, const std::vector<std::string>& started) {
+void print_running(const CommandOptions& options, const LocalCluster& cluster,
+                   const std::vector<std::string>& started) {
   const LocalNode& node = cluster.nodes().front();
   if (options.output == OutputFormat::kJson) {
     Json names = Json::array();
     for (const LocalNode& each : cluster.nodes()) names.push_back(each.name);
-    return print_json({{"dir", directory},
+    return print_json({{"dir", cluster.directory()},
                        {"address", cluster.address()},
                        {"nodes", names},
                        {"accelerator", node.type},
@@ -48,8 +48,8 @@ void print_running(const CommandOptions& options, const std::string& directory,
                                                          "already",
                                                          fmt::join(started, ", "));
   print_text(fmt::format("A local cluster of {} at {} ({}): {}.\n",
-                         counted(cluster.nodes().size(), "node"), cluster.address(), directory,
-                         what));
+                         counted(cluster.nodes().size(), "node"), cluster.address(),
+                         cluster.directory(), what));
   print_text(fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
                          node.accelerators, node.type));
   const std::string dir =
@@ -65,14 +65,12 @@ void print_running(const CommandOptions& options, const std::string& directory,
 Status up(const CommandOptions& options, const LocalAsked& asked) {
   const std::string directory = directory_to_make(options);
   RealStorage storage;
-  StorageStatus made = storage.make_directories(directory);
-  if (!made) return forward_error(made);
   if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);
   const Result<std::vector<std::string>> started = cluster->start();
   if (!started) return tl::unexpected(started.error());
-  print_running(options, directory, *cluster, *started);
+  print_running(options, *cluster, *started);
   return {};
 }
 

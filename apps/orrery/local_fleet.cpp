@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -59,6 +60,27 @@ Status put(Storage& storage, const std::string& path, const std::string& text) {
   return {};
 }
 
+/// What was asked for is what is there.
+Status check_same_fleet(const std::string& directory, const LocalFleetOptions& options) {
+  const Result<std::vector<LocalNode>> there = read_local_fleet(directory);
+  if (!there) return tl::unexpected(there.error());
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  if (!catalog) return tl::unexpected(catalog.error());
+  const Accelerator* type =
+      options.type.empty() ? nullptr : catalog->find<Accelerator>(options.type);
+  const auto fits = [&](const LocalNode& node) {
+    return (options.type.empty() || (type != nullptr && type->id == node.type)) &&
+           (!options.accelerators || *options.accelerators == static_cast<int>(node.accelerators));
+  };
+  const bool same = (!options.nodes || *options.nodes == static_cast<int>(there->size())) &&
+                    std::all_of(there->begin(), there->end(), fits);
+  if (same) return {};
+  return input_error(
+      {}, fmt::format("the cluster in {} has {} nodes, the first of {} x {}: "
+                      "another one needs another --dir",
+                      directory, there->size(), there->front().accelerators, there->front().type));
+}
+
 }  // namespace
 
 Status write_local_fleet(Storage& storage, const std::string& directory,
@@ -66,10 +88,7 @@ Status write_local_fleet(Storage& storage, const std::string& directory,
   const std::string path = directory + "/fleet.yaml";
   std::error_code failed;
   if (std::filesystem::exists(path, failed)) {
-    if (!options.any()) return {};
-    return input_error({}, fmt::format("{} is there already; --nodes, --accelerators and --type "
-                                       "are for a new cluster, in another --dir",
-                                       path));
+    return options.any() ? check_same_fleet(directory, options) : Status();
   }
   const Result<int> nodes = count_option("nodes", options.nodes.value_or(kNodes), kNodesMax);
   if (!nodes) return tl::unexpected(nodes.error());
@@ -85,6 +104,8 @@ Status write_local_fleet(Storage& storage, const std::string& directory,
   fleet->spec.name = "local";
   fleet->spec.description = fmt::format("{} emulated nodes of {} x {}", *nodes, *each, type);
   name_nodes(fleet->spec);
+  StorageStatus ready = storage.make_directories(directory);
+  if (!ready) return forward_error(ready);
   if (!fleet->nodes.empty()) {
     StorageStatus made = storage.make_directories(directory + "/catalog");
     if (!made) return forward_error(made);

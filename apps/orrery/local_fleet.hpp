@@ -29,9 +29,10 @@ struct LocalNode {
   std::uint32_t accelerators = 0;
 };
 
-/// Writes the files into an existing directory unless a fleet is there; nodes are named node-0 and
+/// Writes the files, and makes the directory, unless a fleet is there; nodes are named node-0 and
 /// so on. Errors (kInput): numbers below 1, more than the type's usual node has, an unknown type,
-/// options beside a fleet that is there already.
+/// a fleet there
+/// that is another one.
 [[nodiscard]] Status write_local_fleet(Storage& storage, const std::string& directory,
                                        const LocalFleetOptions& options);
 

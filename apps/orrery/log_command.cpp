@@ -60,6 +60,28 @@ Status print_log(const CommandOptions& options, const LogAsked& asked) {
       });
 }
 
+/// "  job=3 cause=too-few": what stands in the event by itself; the whole is in JSON.
+std::string facts_of(const std::string& fields) {
+  const Json event = Json::parse(fields, nullptr, false);
+  std::string text;
+  if (!event.is_object()) return text;
+  for (const auto& [key, value] : event.items()) {
+    if (key == "at" || key == "event" || value.is_structured()) continue;
+    const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+    if (shown.find('\n') == std::string::npos) text += fmt::format("  {}={}", key, shown);
+  }
+  return text;
+}
+
+void print_event(const v1::EventRow& row) {
+  // To the millisecond, always as wide.
+  const Instant at = Instant() + Duration::seconds(row.at().seconds());
+  std::string time = at.text();
+  time.insert(time.size() - 1, fmt::format(".{:03}", row.at().nanos() / 1'000'000));
+  print_text(fmt::format("{}  {}{}\n", time, row.type(), facts_of(row.fields())));
+  (void)std::fflush(stdout);
+}
+
 Status watch_events(const CommandOptions& options) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
@@ -71,10 +93,7 @@ Status watch_events(const CommandOptions& options) {
         if (options.output == OutputFormat::kJson) {
           print_answer_line(row);
         } else {
-          const Instant at = Instant() + Duration::seconds(row.at().seconds()) +
-                             Duration::milliseconds(row.at().nanos() / 1'000'000);
-          print_text(fmt::format("{}  {:<20}  {}\n", at.text(), row.type(), row.fields()));
-          (void)std::fflush(stdout);
+          print_event(row);
         }
         return wanted();
       });

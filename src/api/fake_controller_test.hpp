@@ -43,7 +43,7 @@ class FakeController {
   };
   using Answer = std::function<FakeAnswer(const Heard&)>;
 
-  FakeController() : service_(*this) {}
+  FakeController() = default;
   FakeController(const FakeController&) = delete;
   FakeController& operator=(const FakeController&) = delete;
   ~FakeController() { stop(); }
@@ -62,7 +62,8 @@ class FakeController {
     options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port_),
                              grpc::SslServerCredentials(options), &port_);
-    builder.RegisterCallbackGenericService(&service_);
+    service_ = std::make_unique<Service>(*this);
+    builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
   }
   void stop() {
@@ -91,7 +92,7 @@ class FakeController {
   const TlsIdentity authority_ = make_authority(RealClock().now_wall()).value();
   std::mutex mutex_;
   std::map<std::string, Answer> answers_;
-  Service service_;
+  std::unique_ptr<Service> service_;  // of one server
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

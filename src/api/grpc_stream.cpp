@@ -74,20 +74,22 @@ void GrpcStream::read(grpc::ByteBuffer& into) {
   if (reactor_ != nullptr && !finished_) reactor_->StartRead(&into);
 }
 
-void GrpcStream::on_write_done(bool written) {
+void GrpcStream::on_written() {
   Next what;
   {
     const std::scoped_lock lock(mutex_);
     busy_ = false;
-    if (!written) {
-      queue_.clear();
-      waiting_bytes_ = 0;
-      wanted_ = false;
-      if (!status_) status_ = {CallCode::kCancelled, ""};
-    }
     what = next();
   }
   go_on(what);
+}
+
+void GrpcStream::on_broken() {
+  {
+    const std::scoped_lock lock(mutex_);
+    busy_ = false;
+  }
+  on_cancel();
 }
 
 void GrpcStream::on_cancel() {

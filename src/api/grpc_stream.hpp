@@ -33,7 +33,9 @@ class GrpcStream {
   void read(grpc::ByteBuffer& into);
 
   // --- For the reactor
-  void on_write_done(bool written);
+  void on_written();
+  /// A write failed: the peer takes no more.
+  void on_broken();
   /// The peer has gone.
   void on_cancel();
   /// gRPC is done with the reactor.

@@ -53,7 +53,9 @@ class Reactor : public grpc::ServerGenericBidiReactor {
  public:
   Reactor() : stream_(std::make_shared<GrpcStream>(*this)) {}
 
-  void OnWriteDone(bool written) override { stream_->on_write_done(written); }
+  void OnWriteDone(bool written) override {
+    written ? stream_->on_written() : stream_->on_broken();
+  }
   void OnCancel() override { stream_->on_cancel(); }
   void OnDone() override {
     stream_->on_done();

@@ -158,6 +158,9 @@ struct Job {
   std::string name;
   TenantId tenant;
   std::string spec;  ///< as its owner wrote it, until it ends
+  /// Where its newest attempt was put, by gang; of jobs with a spec, and kept when they have ended:
+  /// there lies what they wrote.
+  std::vector<std::vector<NodeDevices>> placed;
 };
 
 }  // namespace orrery

@@ -30,10 +30,10 @@ template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
-                          up, progress, blame, usage, submission, name, tenant, spec] = job;
+                          up, progress, blame, usage, submission, name, tenant, spec, placed] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
-        submission, name, tenant, spec);
+        submission, name, tenant, spec, placed);
 }
 
 /// Its request is that of its job.

@@ -171,6 +171,14 @@ void State::leave_queue(Job& job) {
   waiting_.erase(found);
 }
 
+/// Of what nobody launches nobody asks.
+void State::note_place(Job& job, std::span<const PlacedGang> gangs) {
+  if (job.spec.empty()) return;
+  job.placed.clear();
+  job.placed.reserve(gangs.size());
+  for (const PlacedGang& gang : gangs) job.placed.push_back(gang.allocation.ranks);
+}
+
 void State::on(const JobStarted& event) {
   Job& job = at(event.job);
   ORRERY_ASSERT(job.phase == JobPhase::kQueued, "only a queued job starts");
@@ -197,6 +205,7 @@ void State::on(const JobStarted& event) {
   run.attained = job.attained;
   run.gangs = event.gangs;
   run.terms = event.terms;
+  note_place(job, event.gangs);
   for (const PlacedGang& gang : run.gangs) hold_devices(run, gang, DeviceUse::kStarting);
   count_usage(run, 1);
   add_power(run);
@@ -335,6 +344,7 @@ void State::on(const JobResized& event) {
   run.done = event.done;
   const std::vector<PlacedGang> old = std::exchange(run.gangs, event.gangs);
   exchange_devices(job, old, run);
+  note_place(job, event.gangs);
   run.terms = event.terms;
   run.started = now_;
   run.since = Instant::max();

@@ -179,6 +179,7 @@ class State {
   /// What the fleet shows of a node: a spare takes no work until it replaces another.
   [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
+  static void note_place(Job& job, std::span<const PlacedGang> gangs);
 
   const ControlSetup& setup_;
   Instant now_;

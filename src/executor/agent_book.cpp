@@ -58,10 +58,11 @@ void AgentBook::close(const AgentSession& session) {
 }
 
 void AgentBook::note(const AttemptNotes& notes) {
-  AttemptNotes& known = notes_[notes.attempt.job];
+  const auto [at, is_new] = notes_.try_emplace(notes.attempt.job, notes);
+  AttemptNotes& known = at->second;
   const bool older = notes.attempt < known.attempt;
   const bool behind = notes.attempt == known.attempt && notes.progress.step < known.progress.step;
-  if (!older && !behind) known = notes;
+  if (!is_new && !older && !behind) known = notes;
   if (notes_.size() > kNotesMax) notes_.erase(notes_.begin());
 }
 

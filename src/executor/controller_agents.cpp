@@ -1,7 +1,7 @@
 // The controller's side of its agents: sessions, orders with their programs, logs.
 #include <algorithm>
+#include <bit>
 
-#include "agent/launch_plan.hpp"
 #include "base/document.hpp"
 #include "executor/controller.hpp"
 #include "executor/node_program.hpp"
@@ -12,6 +12,17 @@ namespace {
 constexpr std::size_t kRanOnMax = 100'000;  ///< ranks whose node is remembered
 constexpr std::size_t kKeptLogBytesMax = std::size_t{64} << 20;
 constexpr Duration kLogPatience = Duration::seconds(5);
+
+/// Ranks are numbered along the devices of a gang.
+std::optional<NodeId> node_of_rank(const Job& job, const LogQuestion& of) {
+  if (of.gang >= job.placed.size()) return std::nullopt;
+  std::uint32_t first = 0;
+  for (const NodeDevices& at : job.placed[of.gang]) {
+    first += static_cast<std::uint32_t>(std::popcount(at.devices));
+    if (of.rank < first) return at.node;
+  }
+  return std::nullopt;
+}
 
 /// From byte `from` on; of what is gone, from the first that is there.
 LogPart part_from(const LogPart& kept, std::uint64_t from) {
@@ -118,20 +129,13 @@ AttemptLogPart Controller::kept_log(const LogAsked& asked) const {
 }
 
 std::optional<NodeId> Controller::node_of(const LogAsked& asked) const {
-  // After a start of the controller what runs is found in the state.
-  const auto found = ran_on_.find({asked.attempt, asked.what.gang, asked.what.rank});
-  if (found != ran_on_.end()) return found->second;
+  // The newest attempt's is in the state, also after a start of the controller.
   const JobId id = asked.attempt.job;
-  if (!state().has(id) || !holds_devices(state().job(id).phase)) return std::nullopt;
-  if (state().job(id).attempt != asked.attempt.attempt) return std::nullopt;
-  for (const NodeRanks& node : launch_plan(state(), id).nodes) {
-    for (const RankShare& share : node.shares) {
-      const bool has =
-          std::find(share.ranks.begin(), share.ranks.end(), asked.what.rank) != share.ranks.end();
-      if (share.gang == asked.what.gang && has) return node.node;
-    }
+  if (state().has(id) && state().job(id).attempt == asked.attempt.attempt) {
+    return node_of_rank(state().job(id), asked.what);
   }
-  return std::nullopt;
+  const auto found = ran_on_.find({asked.attempt, asked.what.gang, asked.what.rank});
+  return found == ran_on_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void Controller::ask_log(const LogAsked& asked,

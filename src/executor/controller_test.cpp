@@ -253,6 +253,19 @@ TEST_F(ControllerTest, LaunchesAGangWhereAllNodesKnowOfEachOther) {
   }
 }
 
+TEST_F(ControllerTest, KnowsTheFurthestThatTheNewestAttemptHasSaid) {
+  Session session;
+  join("node0", session);
+  const auto say = [&](std::uint32_t attempt, std::uint64_t step) {
+    controller_->receive(NodeId(0), AttemptNotes{{JobId(0), attempt}, {.step = step}, {}});
+    return controller_->agents().notes_of(JobId(0))->progress.step;
+  };
+  EXPECT_EQ(say(1, 5), 5U);
+  EXPECT_EQ(say(1, 4), 5U);
+  EXPECT_EQ(say(2, 3), 3U);
+  EXPECT_EQ(say(1, 9), 3U);
+}
+
 TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
   Session session;
   join("node0", session);

@@ -140,8 +140,10 @@ class Sum {
       const double devices = std::popcount(at.devices);
       taken = std::max(taken, room > Watts() ? use.draw * devices / room : 1.0);
     }
-    add(PriceTerm::kHeadroom,
-        weights_.headroom * std::min(taken, 1.0) * use.devices * use.seconds * hire);
+    add_room_taken(std::min(taken, 1.0), use, hire);
+  }
+  void add_room_taken(double part, const Use& use, double hire) {
+    add(PriceTerm::kHeadroom, weights_.headroom * part * use.devices * use.seconds * hire);
   }
 
   [[nodiscard]] const Price& price() const { return price_; }
@@ -242,6 +244,9 @@ double seconds_of(const PriceContext& context, const WaitingJob& job, const Plac
   return assumed_run(context, role, option, {plan, terms.ratio});
 }
 
+/// What a rack's stranded devices count beside those of its nodes.
+constexpr double kRackShare = 0.25;
+
 double stranded(double free, double all) { return free * (1 - free / all); }
 
 }  // namespace
@@ -315,6 +320,37 @@ Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedG
   return sum.price();
 }
 
+// Under power limits it may run at a lower clock: longer, but on less energy.
+Price least_price(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
+  Price least = ideal_price(context, job, ideal);
+  if (context.power != nullptr) least[PriceTerm::kEnergy] = least[PriceTerm::kCarbon] = 0;
+  return least;
+}
+
+Price most_price(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+                 const GangTerms& terms) {
+  const FleetTypeId type = job.request->roles[gang.role].options[gang.option].gang.type;
+  const DeviceCosts* costs = costs_at(context, type, gang.allocation.ranks.front().node);
+  const double hire = hire_of(costs);
+  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
+  const double seconds = seconds_of(context, job, gang, terms);
+  const Use use{gang.allocation.devices() * share, seconds, terms.draw};
+  Sum sum(context, job);
+  sum.add_use(costs, use);
+  sum.add_time(seconds);
+  if (!job.request->data.empty()) sum.add_data(gang, hire);
+  if (context.situation.failures_per_node_second > 0) sum.add_failure(gang, seconds, hire);
+  sum.add_room_taken(1, use, hire);
+  return sum.price();
+}
+
+Price price_of_stranded(const PriceContext& context, FleetTypeId type, double devices) {
+  const double each = hire_of(any_costs(context, type)) * context.policy.horizon.value();
+  Price price;
+  price[PriceTerm::kFragmentation] = micro(context.policy.weights.fragmentation * each * devices);
+  return price;
+}
+
 double bill_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
                const GangTerms& terms) {
   const GangOption& option = job.request->roles[gang.role].options[gang.option];
@@ -338,27 +374,40 @@ Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,
   return price;
 }
 
-double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang) {
-  constexpr double kRackShare = 0.25;
+double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang,
+                        GangDevices devices) {
   const Topology& topology = view.topology();
   double sum = 0;
   for (std::size_t i = 0; i < gang.size();) {
     const NodeGroup& group = topology.group(gang[i].node);
     const DomainId rack = topology.place(gang[i].node).rack;
-    const double rack_free = view.free(rack, group.type).devices;
+    double rack_free = view.free(rack, group.type).devices;
     const double rack_all = topology.device_count(rack, group.type);
     double taken = 0;
     for (; i < gang.size() && topology.place(gang[i].node).rack == rack; ++i) {
       const double all = topology.group(gang[i].node).devices;
-      const double free = view.node(gang[i].node).available();
-      const double devices = std::min<double>(std::popcount(gang[i].devices), free);
-      sum += stranded(free - devices, all) - stranded(free, all);
-      taken += devices;
+      const double mine = std::popcount(gang[i].devices);
+      double free = view.node(gang[i].node).available();
+      if (devices == GangDevices::kOwn && view.node(gang[i].node).health == NodeHealth::kReady) {
+        free += mine;
+        rack_free += mine;
+      }
+      const double takes = std::min(mine, free);
+      sum += stranded(free - takes, all) - stranded(free, all);
+      taken += takes;
     }
     const double left = std::max(rack_free - taken, 0.0);
     sum += kRackShare * (stranded(left, rack_all) - stranded(rack_free, rack_all));
   }
   return sum;
+}
+
+// f (1 - f/d) moves by one at most for each device, and a node that is taken whole strands none
+// before or after.
+double stranded_most(const Topology& topology, const GangRequest& gang) {
+  const bool whole = gang.node_devices == topology.node_devices_max(gang.type) &&
+                     gang.devices % gang.node_devices == 0;
+  return gang.devices * (kRackShare + (whole ? 0 : 1));
 }
 
 }  // namespace orrery

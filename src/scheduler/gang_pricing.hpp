@@ -42,6 +42,21 @@ struct IdealGang {
 [[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
                              const PlacedGang& gang, const GangTerms& terms);
 
+/// Not more than price_of() of the option placed anywhere, but for the term kFragmentation, which
+/// is left out. Precondition: whole devices, no plan, one site, electricity and carbon without a
+/// series.
+[[nodiscard]] Price least_price(const PriceContext& context, const WaitingJob& job,
+                                const IdealGang& ideal);
+
+/// Not less than price_of(), whatever else the view and the power limits hold; kFragmentation is
+/// left out. O(nodes of the gang), an addition each.
+[[nodiscard]] Price most_price(const PriceContext& context, const WaitingJob& job,
+                               const PlacedGang& gang, const GangTerms& terms);
+
+/// The term kFragmentation for so many stranded devices of a type. Precondition: one site.
+[[nodiscard]] Price price_of_stranded(const PriceContext& context, FleetTypeId type,
+                                      double devices);
+
 /// Dollars the gang will have cost when it is done, hire and electricity, without any weight.
 [[nodiscard]] double bill_of(const PriceContext& context, const WaitingJob& job,
                              const PlacedGang& gang, const GangTerms& terms);
@@ -50,9 +65,16 @@ struct IdealGang {
 [[nodiscard]] Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,
                                        double device_seconds);
 
+/// Whether the devices of a gang are free in a view, or its own.
+enum class GangDevices { kFree, kOwn };
+
 /// Devices that a gang leaves stranded, less those it frees from that: a node with f of its d
-/// devices free strands f (1 - f/d) of them, a rack a quarter of the same. `view` is before the
-/// gang.
-[[nodiscard]] double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang);
+/// devices free strands f (1 - f/d) of them, a rack a quarter of the same. The same for a gang that
+/// is not placed yet and for one that is.
+[[nodiscard]] double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang,
+                                      GangDevices devices = GangDevices::kFree);
+
+/// The most that stranded_devices() can be of a gang, and the least with the sign turned.
+[[nodiscard]] double stranded_most(const Topology& topology, const GangRequest& gang);
 
 }  // namespace orrery

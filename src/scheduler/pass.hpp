@@ -113,6 +113,8 @@ class Pass {
   void improve_running();
   bool improve(const RunningJob& job, const std::vector<char>& wanted);
   [[nodiscard]] bool may_change_to(const RunningJob& job, const GangOption& to) const;
+  [[nodiscard]] bool may_gain(const RunningJob& job, std::uint32_t to);
+  [[nodiscard]] std::optional<Allocation> place_for(const RunningJob& job, const GangRequest& gang);
   /// What is left of a run, and what it is worth not to have it: micro-dollars where options are
   /// priced, else nanoseconds.
   struct Rest {
@@ -194,6 +196,8 @@ class Pass {
   std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> nobody_yields_;
   /// Likewise: nobody has more than his least for them.
   std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> no_surplus_;
+  /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
+  std::map<GangRequest, std::optional<Allocation>> elsewhere_;
   std::uint32_t preemptions_ = 0;  ///< tried in vain
   bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
   bool lacks_room_ = false;        ///< it was refused for want of room alone

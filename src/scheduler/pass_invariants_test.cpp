@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "base/rng.hpp"
 #include "scheduler/cluster_test.hpp"
@@ -298,18 +299,62 @@ void each_allocation(const TestCluster& cluster, const GangRequest& gang,
   from(0, gang.devices / gang.node_devices);
 }
 
+/// Two pods of two racks of two nodes, with random devices free.
+std::unique_ptr<TestCluster> half_free(Rng& rng) {
+  auto cluster = std::make_unique<TestCluster>(one_hall(
+      "    - count: 2\n      racks:\n      - count: 2\n        cooling: in-row-or-dense-air\n"
+      "        nodes: [{type: dgx-h100, count: 2}]\n"));
+  for (std::uint32_t n = 0; n < 8; ++n) {
+    cluster->fleet().set_free(NodeId(n), rng.below(3) == 0 ? 0xff : rng.next_u64() & 0xff);
+  }
+  return cluster;
+}
+
+// Of who cannot gain by a move nothing more is asked: so its bounds must hold for every place.
+TEST(PassInvariants, APriceLiesBetweenItsBoundsWhereverTheGangIs) {
+  Rng rng(37);
+  std::int64_t placed = 0;
+  for (int run = 0; run < 200; ++run) {
+    const auto cluster = half_free(rng);
+    const std::uint32_t sizes[] = {1, 2, 4, 8, 16};
+    cluster->submit(cluster->job(sizes[rng.below(std::size(sizes))]));
+    Situation s = cluster->situation();
+    std::vector<float> risk(8);
+    for (float& of : risk) of = static_cast<float>(rng.below(8));
+    s.node_risk = risk;
+    s.failures_per_node_second = 1e-5;
+    const Policy policy = *policy_named("hardware-aware");
+    const PriceContext context{s, policy, s.fleet};
+    const WaitingJob job = s.waiting[0];
+    const GangRequest& gang = job.request->roles[0].options[0].gang;
+    const double most = stranded_most(s.fleet.topology(), gang);
+    const std::int64_t least = least_price(context, job, {0, 0, Duration()}).total();
+    each_allocation(*cluster, gang, [&](const Allocation& allocation) {
+      const PlacedGang there{0, 0, allocation, {}};
+      const GangTerms terms = *terms_of(context, job, there);
+      const std::int64_t price = price_of(context, job, there, terms).total();
+      EXPECT_LE(least + price_of_stranded(context, gang.type, -most).total(), price + 2);
+      EXPECT_GE(most_price(context, job, there, terms).total() +
+                    price_of_stranded(context, gang.type, most).total(),
+                price - 2);
+      FleetOverlay taken(s.fleet);
+      take(taken, allocation, {});
+      const double before = stranded_devices(s.fleet, allocation.ranks);
+      EXPECT_EQ(stranded_devices(taken.view(), allocation.ranks, GangDevices::kOwn), before);
+      ++placed;
+    });
+  }
+  EXPECT_GT(placed, 500);
+}
+
 TEST(PassInvariants, PricesAreNearTheBestOfAllPlacements) {
   Rng rng(31);
   double excess = 0;
   int exact = 0;
   int cases = 0;
   while (cases < 200) {
-    TestCluster cluster(one_hall(
-        "    - count: 2\n      racks:\n      - count: 2\n        cooling: in-row-or-dense-air\n"
-        "        nodes: [{type: dgx-h100, count: 2}]\n"));
-    for (std::uint32_t n = 0; n < 8; ++n) {
-      cluster.fleet().set_free(NodeId(n), rng.below(3) == 0 ? 0xff : rng.next_u64() & 0xff);
-    }
+    const auto made = half_free(rng);
+    TestCluster& cluster = *made;
     const std::uint32_t sizes[] = {1, 2, 4, 8, 16};
     JobRequest request = cluster.job(sizes[rng.below(std::size(sizes))]);
     const JobId id = cluster.submit(request);

@@ -15,6 +15,15 @@ constexpr std::uint32_t kMovesMax = 4;
 constexpr std::size_t kGoalsMax = 4;
 /// Steps over the canonical ones from which another place is looked for.
 constexpr double kRatioWorthALook = 1.02;
+/// Micro-dollars by which the terms of a price, each rounded, may miss their bounds together.
+constexpr std::int64_t kRounding = 32;
+
+/// Whether what a job of one gang holds has nothing to do with where another may go.
+bool apart(const RunningJob& job, const GangRequest& gang) {
+  const PlacedGang& old = job.gangs.front();
+  const GangRequest& has = job.request->roles[old.role].options[old.option].gang;
+  return gang.type != has.type && old.allocation.idle.empty() && !gang.exclusive;
+}
 
 bool may_be_moved(const RunningJob& job) {
   return job.request->preemptible || job.request->checkpoint_interval != Duration::max();
@@ -55,6 +64,59 @@ bool Pass::may_change_to(const RunningJob& job, const GangOption& to) const {
          usage().room(job.request->tenant, gets.type).devices >= more;
 }
 
+// Apart from what they hold, a gang goes to the same place whoever asks, until somebody moves.
+std::optional<Allocation> Pass::place_for(const RunningJob& job, const GangRequest& gang) {
+  if (!apart(job, gang)) {
+    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
+    return placed ? std::optional(*std::move(placed)) : std::nullopt;
+  }
+  const auto [at, fresh] = elsewhere_.try_emplace(gang);
+  if (fresh) {
+    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
+    if (placed) at->second = *std::move(placed);
+  }
+  return at->second;
+}
+
+// Most of those who run would be better off nowhere else, or find no room there. That is told
+// without taking them out of the fleet: by the free counts, which are upper bounds, and by the
+// least that another type and the most that this place can cost; first wherever that would be,
+// then where it is.
+bool Pass::may_gain(const RunningJob& job, std::uint32_t to) {
+  const PlacedGang& old = job.gangs.front();
+  const RoleRequest& role = job.request->roles[old.role];
+  const GangRequest& has = role.options[old.option].gang;
+  const GangRequest& gets = role.options[to].gang;
+  if (!apart(job, gets) || gets.share < kWholeDevice || gets.asks_slice()) return true;
+  const FleetView view = m_.now_->view();
+  const std::uint32_t units = view.units(Topology::root(), gets.type, gets.node_devices);
+  if (units < gets.devices / gets.node_devices) return false;
+  const bool known = job.expected_end != Instant::max() && job.expected_end > s_.now;
+  const bool lasts = job.request->estimate || job.request->time_limit;
+  const bool bounded = known && lasts && policy_.choice == OptionChoice::kCheapest &&
+                       !role.options[to].plan && has.share == kWholeDevice &&
+                       view.topology().sites().size() == 1 && s_.electricity == nullptr &&
+                       s_.carbon == nullptr;
+  if (!bounded) return true;
+  const PriceContext context = context_of(view);
+  const WaitingJob left = as_waiting(job, s_.now);
+  GangTerms here = job.terms.front();
+  here.length = job.expected_end - s_.now;
+  const std::int64_t stay = most_price(context, left, old, here).total() + kRounding -
+                            price_of_lost_work(context, left, lost_device_seconds(job)).total();
+  const std::int64_t there = least_price(context, left, {old.role, to, Duration()}).total();
+  const auto gains = [&](double stranded_here, double stranded_there) {
+    return there + price_of_stranded(context, gets.type, stranded_there).total() <
+           stay + price_of_stranded(context, has.type, stranded_here).total();
+  };
+  const Topology& topology = view.topology();
+  if (!gains(stranded_most(topology, has), -stranded_most(topology, gets))) return false;
+  const std::optional<Allocation> place = place_for(job, gets);
+  if (!place) return false;
+  return gains(stranded_devices(view, old.allocation.ranks, GangDevices::kOwn),
+               stranded_devices(view, place->ranks));
+}
+
 // Run times have heavy tails: of what nobody knows the end of, or has run beyond it, as much is
 // expected to be left as has passed.
 Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const {
@@ -73,10 +135,11 @@ Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerm
 bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
+  const GangRequest& has = role.options[old.option].gang;
   std::vector<std::uint32_t> options;
   for (std::uint32_t i = 0; i < role.options.size(); ++i) {
     const bool idle = wanted[role.options[i].gang.type.value()] == 0;
-    if (idle && may_change_to(job, role.options[i])) options.push_back(i);
+    if (idle && may_change_to(job, role.options[i]) && may_gain(job, i)) options.push_back(i);
   }
   if (options.empty()) return false;
   const WaitingJob left = as_waiting(job, s_.now);
@@ -96,7 +159,7 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   Rest least{{}, stay.worth - change};
   for (const std::uint32_t i : options) {
     const GangRequest& gang = role.options[i].gang;
-    AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
+    std::optional<Allocation> placed = place_for(job, gang);
     if (!placed) continue;
     FoundOrRefusal found =
         with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
@@ -116,7 +179,7 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
   take(*m_.now_, std::span<const PlacedGang>(best->gangs));
   enter_power(best->gangs.front(), best->terms.front());
   keep_from_others(old);  // until its ranks have left
-  const GangRequest& has = role.options[old.option].gang;
+  elsewhere_.clear();
   const GangRequest& gets = role.options[best->gangs.front().option].gang;
   const std::int32_t rank = rank_of(*job.request);
   apply({job.request->tenant, has.type, rank, -std::int64_t{has.devices}});

@@ -57,6 +57,22 @@ std::uint64_t devices_on(const std::vector<NodeDevices>& list, NodeId node) {
   return at != list.end() && at->node == node ? at->devices : 0;
 }
 
+/// Units of `unit` available devices of one node in a row of counts of a type, of which no node has
+/// more than `most`.
+std::uint32_t units_of_row(const std::uint32_t* row, std::uint32_t unit, std::uint32_t most) {
+  if (unit == 1) return row[CountRow::kDevices];
+  std::uint32_t units = 0;
+  std::uint32_t in_one = 0;
+  for (std::uint32_t first = unit; first <= most; first += unit) {
+    ++in_one;
+    const std::uint32_t last = std::min(first + unit - 1, most);
+    for (std::uint32_t k = first; k <= last; ++k) {
+      units += row[CountRow::kNodesWith + k] * in_one;
+    }
+  }
+  return units;
+}
+
 }  // namespace
 
 std::uint32_t Allocation::devices() const {
@@ -195,7 +211,12 @@ std::uint32_t Placer::units_in(PlaceId id) {
   const Place& place = (*tree_)[id];
   if (!allowed(place)) return 0;
   if ((counting_ == Counting::kIndexed && place.domain.valid()) || counts_answer(place)) {
-    return job_.view->units(place.domain, job_.request->type, job_.request->node_devices);
+    const FleetTypeId type = job_.request->type;
+    const Topology& topology = tree_->topology();
+    const auto row = topology.count_row(place.domain, type);
+    if (!row) return 0;
+    return units_of_row(&FreeCounts::item(job_.view->pages().counts, *row),
+                        job_.request->node_devices, topology.node_devices_max(type));
   }
   if (stamp_[id.value()] == call_) return counted_[id.value()];
   const std::uint32_t units = count_units(place);
@@ -207,6 +228,8 @@ std::uint32_t Placer::units_in(PlaceId id) {
 std::uint32_t Placer::free_in(const Place& place) const {
   if (place.domain.valid()) return job_.view->free(place.domain, job_.request->type).devices;
   std::uint32_t free = 0;
+  for (const Place& child : tree_->children(place)) free += free_in(child);
+  if (place.children > 0) return free;
   for (std::uint32_t i = 0; i < place.nodes.count; ++i) {
     const NodeId node(place.nodes.first.value() + i);
     if (tree_->topology().group(node).type == job_.request->type) {

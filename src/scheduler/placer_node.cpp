@@ -24,6 +24,7 @@ NodeId Placer::tightest_node(DomainId from, std::uint32_t available) const {
       if (row[CountRow::kNodesWith + available] == 0 || free >= best_free) continue;
       best = child;
       best_free = free;
+      if (free == available) break;  // that node's alone
     }
     at = best;
   }

@@ -77,13 +77,13 @@ struct Told {
 };
 
 /// As much of a controller as an agent needs; on the loop of `env`.
-class Controller final : private grpc::CallbackGenericService {
+class Controller final {
  public:
   explicit Controller(const Env& env)
       : authority(make_authority(env.clock.now_wall()).value()), env_(env) {
     serve("127.0.0.1:0");
   }
-  ~Controller() override { end(); }
+  ~Controller() { end(); }
 
   /// As after a failover: all streams end, and it serves where it did.
   void restart() {
@@ -139,9 +139,16 @@ class Controller final : private grpc::CallbackGenericService {
     grpc::ByteBuffer bytes_;
   };
 
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
-    return new Reactor(*this);
-  }
+  class Service final : public grpc::CallbackGenericService {
+   public:
+    explicit Service(Controller& controller) : controller_(controller) {}
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+      return new Reactor(controller_);
+    }
+
+   private:
+    Controller& controller_;
+  };
 
   void serve(const std::string& address) {
     grpc::ServerBuilder builder;
@@ -151,11 +158,16 @@ class Controller final : private grpc::CallbackGenericService {
     options.pem_root_certs = tls.authority;
     options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
     builder.AddListeningPort(address, grpc::SslServerCredentials(options), &port_);
-    builder.RegisterCallbackGenericService(this);
+    service_ = std::make_unique<Service>(*this);
+    builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
   }
-  void end() { server_->Shutdown(std::chrono::system_clock::now()); }
+  void end() {
+    if (!server_) return;
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+  }
 
   void hear(const std::shared_ptr<GrpcStream>& from, const AgentMessage& message) {
     if (const auto* opening = std::get_if<AgentOpening>(&message)) {
@@ -184,6 +196,7 @@ class Controller final : private grpc::CallbackGenericService {
 
   Env env_;
   int port_ = 0;
+  std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<GrpcStream> stream_;  ///< of the newest agent
   std::uint64_t sequence_ = 0;
