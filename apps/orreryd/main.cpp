@@ -210,7 +210,7 @@ Status Daemon::open_access() {
   tokens_ = *std::move(tokens);
   Result<JoinBook> joins = JoinBook::open(env_, options_.directory);
   if (!joins) return forward_error(joins);
-  joins_ = *std::move(joins);
+  joins_.emplace(*std::move(joins));
   Result<std::unique_ptr<AuditLog>> audit = AuditLog::open(env_, log_, options_.directory);
   if (!audit) return forward_error(audit);
   audit_ = *std::move(audit);

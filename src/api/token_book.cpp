@@ -158,8 +158,10 @@ Status TokenBook::remove(const std::string& name) {
 }
 
 std::vector<Caller> TokenBook::all() const {
+  const Users users = this->users();
   std::vector<Caller> all;
-  for (const auto& [hash, user] : users()) all.push_back(user);
+  all.reserve(users.size());
+  for (const auto& [hash, user] : users) all.push_back(user);
   std::ranges::sort(all, {}, &Caller::name);
   return all;
 }
