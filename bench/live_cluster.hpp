@@ -40,8 +40,10 @@ class LiveCluster {
     RealStorage storage;
     const Result<ClusterAddress> at = read_cluster_address(storage, directory_);
     if (!at) std::exit(1);
-    return std::make_unique<Client>(
-        ClientOptions{.address = at->address, .token = at->token, .retry = Duration::minutes(1)});
+    return std::make_unique<Client>(ClientOptions{.address = at->address,
+                                                  .authority = at->authority,
+                                                  .token = at->token,
+                                                  .retry = Duration::minutes(1)});
   }
   [[nodiscard]] pid_t controller() const {
     pid_t pid = 0;

@@ -1,9 +1,9 @@
 // orrery-agent: the agent of one node (node/agent_process.hpp).
 //
 // Logs go to standard error. SIGTERM and SIGINT end the agent alone: keepers and ranks run on, and
-// the next agent of the directory finds them.
+// the next agent of the directory finds them. DIR/tls holds what it shows the controller
+// (api/certificates.hpp).
 #include <fmt/format.h>
-#include <grpcpp/security/credentials.h>
 
 #include <CLI/CLI.hpp>
 #include <bit>
@@ -12,17 +12,17 @@
 #include <filesystem>
 
 #include "api/agent_channel.hpp"
+#include "api/client.hpp"
 #include "base/document.hpp"
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
 #include "node/host_inventory.hpp"
+#include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t kTokenBytesMax = 4096;
 
 struct Options {
   std::string controller;
@@ -31,7 +31,8 @@ struct Options {
   std::string address;
   std::string emulated;
   std::string keeper;
-  std::string token_file;
+  std::string join;
+  std::string authority_file;
   std::optional<std::uint64_t> boot;
 };
 
@@ -100,12 +101,26 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   return setup;
 }
 
-Result<std::string> token_of(const Options& options) {
-  if (options.token_file.empty()) return std::string();
-  Result<std::string> token = read_file(options.token_file, kTokenBytesMax);
-  if (!token) return token;
-  while (token->ends_with('\n')) token->pop_back();
-  return token;
+/// Gets the certificate of this node, unless it has one already.
+Status join(const Options& options, const Env& env, const std::string& directory) {
+  if (options.join.empty() || read_agent_tls(env.storage, directory)) return {};
+  constexpr std::size_t kAuthorityMax = 64 << 10;
+  Result<std::string> authority = read_file(options.authority_file, kAuthorityMax);
+  if (!authority) return forward_error(authority);
+  Result<CertificateRequest> made = request_certificate();
+  if (!made) return forward_error(made);
+  Client client({.address = options.controller, .authority = *authority});
+  v1::JoinRequest request;
+  request.set_token(options.join);
+  request.set_certificate_request(made->request);
+  const Result<v1::JoinResponse> joined = client.call<v1::JoinResponse>("Join", request);
+  if (!joined) return tl::unexpected(joined.error());
+  if (joined->node() != options.node) {
+    return input_error(
+        {}, fmt::format("--join: the token is one of node \"{}\", and is used up", joined->node()));
+  }
+  return write_agent_tls(env.storage, directory,
+                         {{joined->certificate(), made->key}, *std::move(authority)});
 }
 
 int serve(const Options& options) {
@@ -114,12 +129,14 @@ int serve(const Options& options) {
   if (!real) return complain(real.error());
   Result<AgentProcessSetup> setup = setup_of(options, (*real)->env().storage);
   if (!setup) return complain(setup.error());
-  Result<std::string> token = token_of(options);
-  if (!token) return complain(token.error());
+  if (Status joined = join(options, (*real)->env(), setup->directory); !joined) {
+    return complain(joined.error());
+  }
+  Result<AgentTls> tls = read_agent_tls((*real)->env().storage, setup->directory);
+  if (!tls) return complain(tls.error());
   DescriptorLogSink sink;
-  AgentChannel channel((*real)->env().inbox, {.controller = options.controller,
-                                              .credentials = grpc::InsecureChannelCredentials(),
-                                              .token = *std::move(token)});
+  AgentChannel channel((*real)->env().inbox,
+                       {.controller = options.controller, .tls = *std::move(tls)});
   Result<std::unique_ptr<AgentProcess>> agent =
       AgentProcess::open(**real, channel, Log(sink), *std::move(setup));
   if (!agent) return complain(agent.error());
@@ -160,7 +177,12 @@ int main(int count, char** arguments) {
   app.add_option("--boot", options.boot,
                  "number of this boot, for nodes that are not machines of their own (default: the "
                  "kernel's)");
-  app.add_option("--token-file", options.token_file, "file with the token that lets agents in");
+  auto* ca = app.add_option("--ca", options.authority_file,
+                            "certificate of the cluster's authority: tls/ca.pem of its directory");
+  app.add_option("--join", options.join,
+                 "token of `orrery node token NODE`, for the first start: gets this node's "
+                 "certificate, which is kept in the directory")
+      ->needs(ca);
   app.set_version_flag("--version", std::string("orrery-agent ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);

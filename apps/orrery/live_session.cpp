@@ -40,6 +40,7 @@ Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& opt
   if (!cluster) return forward_error(cluster);
   ClientOptions client;
   client.address = cluster->address;
+  client.authority = cluster->authority;
   client.token = cluster->token;
   client.retry = Duration::from_seconds(options.retry_s);
   client.on_retry = [address = cluster->address] {

@@ -261,6 +261,14 @@ std::string LiveText::tenants(const v1::ListTenantsResponse& tenants) const {
   return table.text();
 }
 
+std::string LiveText::users(const v1::ListUsersResponse& users) const {
+  TextTable table({{"NAME"}, {"ROLE"}, {"TENANT"}});
+  for (const v1::User& user : users.users()) {
+    table.add({user.name(), user.role(), user.tenant()});
+  }
+  return table.text();
+}
+
 std::string LiveText::tenant_bills(const v1::ListTenantsResponse& tenants) const {
   TextTable table(bill_columns({{"TENANT"}}));
   for (const v1::Tenant& tenant : tenants.tenants()) {

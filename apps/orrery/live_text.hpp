@@ -28,6 +28,7 @@ struct LiveText {
   [[nodiscard]] std::string nodes(const std::vector<v1::Node>& nodes) const;
   [[nodiscard]] std::string node(const v1::Node& node) const;
   [[nodiscard]] std::string tenants(const v1::ListTenantsResponse& tenants) const;
+  [[nodiscard]] std::string users(const v1::ListUsersResponse& users) const;
   /// What was used, a tenant or a job a row.
   [[nodiscard]] std::string tenant_bills(const v1::ListTenantsResponse& tenants) const;
   [[nodiscard]] std::string job_bills(const std::vector<v1::Job>& jobs) const;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "api/certificates.hpp"
 #include "api/cluster_directory.hpp"
 #include "base/document.hpp"
 #include "base/field_writer.hpp"
@@ -175,6 +176,26 @@ Status LocalCluster::wait_for_controller() {
   return {};
 }
 
+/// The directory holds the authority's key, so whoever starts a local cluster may speak for it. An
+/// agent gets a new certificate each time it starts.
+Status LocalCluster::certify_agent(const LocalNode& node) {
+  const auto authority_file = [this](const char* name) {
+    return storage_.read_file(directory_ + "/tls/" + name, kFileMax);
+  };
+  StorageResult<std::string> certificate = authority_file("ca.pem");
+  if (!certificate) return forward_error(certificate);
+  StorageResult<std::string> key = authority_file("ca.key");
+  if (!key) return forward_error(key);
+  Result<CertificateRequest> request = request_certificate();
+  if (!request) return forward_error(request);
+  const RealClock clock;
+  Result<std::string> certified = certify_node(
+      {*certificate, *key}, {.node = node.name, .request = request->request}, clock.now_wall());
+  if (!certified) return forward_error(certified);
+  return write_agent_tls(storage_, node_directory(node.name),
+                         {{*certified, request->key}, *certificate});
+}
+
 Status LocalCluster::start_agent(const LocalNode& node) {
   const std::string directory = node_directory(node.name);
   LocalProcess& agent = process(node.name);
@@ -185,11 +206,12 @@ Status LocalCluster::start_agent(const LocalNode& node) {
   }
   StorageStatus made = storage_.make_directories(directory);
   if (!made) return forward_error(made);
+  if (Status certified = certify_agent(node); !certified) return certified;
   Result<ProcessIdentity> started = start_process(
       {.program = program_directory() + "/orrery-agent",
        .arguments = {"--controller", address_, "--node", node.name, "--dir", directory, "--emulate",
                      fmt::format("{}:{}", node.type, node.accelerators), "--boot",
-                     fmt::format("{}", record_.boot), "--token-file", directory_ + "/agent-token"},
+                     fmt::format("{}", record_.boot)},
        .log = directory + "/agent.log"});
   if (!started) return forward_error(started);
   agent.process = *started;
@@ -204,7 +226,7 @@ Status LocalCluster::start_agent(const LocalNode& node) {
 Status LocalCluster::wait_for_nodes() {
   Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return forward_error(cluster);
-  Client client({.address = address_, .token = cluster->token});
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
   std::vector<ProcessHandle> agents;
   agents.reserve(nodes_.size());
   for (const LocalNode& node : nodes_) agents.emplace_back(process(node.name).process);

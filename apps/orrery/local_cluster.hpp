@@ -7,7 +7,7 @@
 //
 //   DIR/fleet.yaml, DIR/catalog  apps/orrery/local_fleet.hpp
 //   DIR/orreryd.log              what the controller says
-//   DIR/nodes/NAME               of an agent, with agent.pid and agent.log
+//   DIR/nodes/NAME               of an agent, with agent.pid, agent.log and tls
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,7 @@ class LocalCluster {
   [[nodiscard]] Status start_controller();
   [[nodiscard]] Status wait_for_controller();
   [[nodiscard]] Status start_agent(const LocalNode& node);
+  [[nodiscard]] Status certify_agent(const LocalNode& node);
   [[nodiscard]] Status wait_for_nodes();
 
   RealStorage storage_;

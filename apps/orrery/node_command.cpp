@@ -97,6 +97,24 @@ Status fence_node(const CommandOptions& options, LiveSession& session, const Nod
       options, session.client().call<v1::NodeResponse>("FenceNode", change_of(session, asked)));
 }
 
+Status make_join_token(const CommandOptions& options, LiveSession& session,
+                       const NodeAsked& asked) {
+  v1::MakeJoinTokenRequest request;
+  request.set_node(asked.name);
+  const auto made = session.client().call<v1::MakeJoinTokenResponse>("MakeJoinToken", request);
+  if (!made) return tl::unexpected(made.error());
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*made);
+  } else {
+    print_message(
+        fmt::format("on {0}, within an hour: orrery-agent --node {0} --join TOKEN --ca "
+                    "FILE --controller {1} --dir DIR\n",
+                    asked.name, session.client().address()));
+    print_text(made->token() + "\n");
+  }
+  return {};
+}
+
 using NodeVerb = Status (*)(const CommandOptions&, LiveSession&, const NodeAsked&);
 
 }  // namespace
@@ -125,6 +143,8 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   run(named(node, "fence",
             "declare a lost machine switched off for good, so that its jobs start elsewhere"),
       fence_node);
+  run(named(node, "token", "print a token by which the machine's agent joins, once"),
+      make_join_token);
   run(node, print_node);
   CLI::App& drain = named(app, "drain", "start no new work on a machine");
   drain.add_option("--why", asked->why, "for whoever sees it")->type_name("TEXT");

@@ -1,22 +1,29 @@
 // orreryd: the controller of a cluster, as a process (executor/controller.hpp, api/server.hpp).
 //
-//   DIR/fleet.yaml, tenants.yaml, policy.yaml   what a log is begun with; only the first must be
-//                    there
+//   DIR/fleet.yaml   what a log is begun with, as tenants.yaml and policy.yaml where they are there
 //   DIR/controller.yaml   how long it waits for what, where it is there
 //   DIR/catalog      facts laid over those compiled in, where it is there
 //   DIR/store        the log
-//   DIR/tokens       who may do what; made with DIR/token and DIR/agent-token at the first start
+//   DIR/tls          the cluster's authority, made at the first start (api/certificates.hpp)
+//   DIR/tokens       who may do what; made with DIR/token at the first start
+//   DIR/joins        tokens by which agents join (api/join_book.hpp)
+//   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
 //   DIR/orreryd.pid  its process
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on.
 #include <fmt/format.h>
+#include <limits.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 
+#include "api/access_service.hpp"
+#include "api/audit_log.hpp"
+#include "api/certificates.hpp"
 #include "api/http_server.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
@@ -41,6 +48,7 @@ struct Options {
   std::string directory;
   std::string listen;
   std::string http;
+  std::vector<std::string> names;  ///< that it is reached by, beside those it listens at
 };
 
 int complain(const Error& error) {
@@ -53,6 +61,7 @@ struct ClusterFile {
   std::string address;  ///< of gRPC
   std::string http;     ///< of REST and events
   std::string name;
+  std::string ca = "tls/ca.pem";  ///< of the authority that its certificate is by, beside this
   std::string version = ORRERY_VERSION;
 };
 
@@ -61,6 +70,7 @@ void describe(Visitor& visitor, Self& cluster) {
   visitor.required("address", cluster.address);
   visitor.optional("http", cluster.http);
   visitor.required("name", cluster.name);
+  visitor.optional("ca", cluster.ca);
   visitor.optional("version", cluster.version);
 }
 
@@ -80,6 +90,9 @@ class Daemon {
   [[nodiscard]] Result<std::string> text(const std::string& name);
   [[nodiscard]] Status watch_signals();
   [[nodiscard]] ClusterFile addresses();
+  [[nodiscard]] Status open_access();
+  [[nodiscard]] Status certify(const ClusterFile& addresses);
+  [[nodiscard]] Status serve();
   [[nodiscard]] Status announce();
   void end(int status) {
     status_ = status;
@@ -97,7 +110,11 @@ class Daemon {
   std::unique_ptr<DescriptorWatch> signals_;
   std::unique_ptr<Controller> controller_;
   MethodTable methods_;
-  std::optional<TokenBook> tokens_;
+  std::unique_ptr<TokenBook> tokens_;
+  std::optional<JoinBook> joins_;
+  std::unique_ptr<AuditLog> audit_;
+  TlsIdentity authority_;
+  ServerTls tls_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpServer> http_;
   int status_ = 0;
@@ -199,14 +216,25 @@ Status Daemon::announce() {
   return {};
 }
 
+Status Daemon::open_access() {
+  Result<std::unique_ptr<TokenBook>> tokens = TokenBook::open(env_, options_.directory);
+  if (!tokens) return forward_error(tokens);
+  tokens_ = *std::move(tokens);
+  Result<JoinBook> joins = JoinBook::open(env_, options_.directory);
+  if (!joins) return forward_error(joins);
+  joins_.emplace(*std::move(joins));
+  Result<std::unique_ptr<AuditLog>> audit = AuditLog::open(env_, log_, options_.directory);
+  if (!audit) return forward_error(audit);
+  audit_ = *std::move(audit);
+  return {};
+}
+
 Status Daemon::begin() {
   if (Status loaded = load_facts(); !loaded) return loaded;
   if (Status watching = watch_signals(); !watching) return watching;
   Result<SetupTexts> texts = setup_texts();
   if (!texts) return forward_error(texts);
-  Result<TokenBook> tokens = TokenBook::open(env_, options_.directory);
-  if (!tokens) return forward_error(tokens);
-  tokens_ = *std::move(tokens);
+  if (Status access = open_access(); !access) return access;
   Result<ControllerSettings> settings = this->settings();
   if (!settings) return forward_error(settings);
   Result<std::unique_ptr<Controller>> controller = Controller::open(
@@ -221,15 +249,42 @@ Status Daemon::begin() {
        }});
   if (!controller) return forward_error(controller);
   controller_ = *std::move(controller);
-  methods_ = orrery_methods(*controller_, env_);
+  return serve();
+}
+
+/// A certificate for where it listens; where that is everywhere, for the machine's name.
+Status Daemon::certify(const ClusterFile& addresses) {
+  Result<TlsIdentity> authority = open_authority(env_, options_.directory);
+  if (!authority) return forward_error(authority);
+  authority_ = *std::move(authority);
+  std::vector<std::string> names = options_.names;
+  std::array<char, HOST_NAME_MAX + 1> machine{};
+  if (::gethostname(machine.data(), HOST_NAME_MAX) == 0) names.emplace_back(machine.data());
+  for (const std::string& address : {addresses.address, addresses.http}) {
+    std::string host = address.substr(0, address.rfind(':'));
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    names.push_back(std::move(host));
+  }
+  Result<ServerTls> tls = certify_server(authority_, names, env_.clock.now_wall());
+  if (!tls) return forward_error(tls);
+  tls_ = *std::move(tls);
+  return {};
+}
+
+Status Daemon::serve() {
+  MethodTable methods = orrery_methods(*controller_, env_);
+  add_access_methods(methods, *controller_, env_, {*tokens_, *joins_, authority_});
+  methods_ = audited(methods, *audit_);
   const ClusterFile addresses = this->addresses();
-  Result<std::unique_ptr<Server>> server =
-      Server::start(env_, *controller_,
-                    {.address = addresses.address, .methods = &methods_, .tokens = &*tokens_});
+  if (Status certified = certify(addresses); !certified) return certified;
+  Result<std::unique_ptr<Server>> server = Server::start(
+      env_, *controller_,
+      {.address = addresses.address, .methods = &methods_, .tokens = tokens_.get(), .tls = &tls_});
   if (!server) return forward_error(server);
   server_ = *std::move(server);
   Result<std::unique_ptr<HttpServer>> http = HttpServer::start(
-      env_, *controller_, {.address = addresses.http, .methods = &methods_, .tokens = &*tokens_});
+      env_, *controller_,
+      {.address = addresses.http, .methods = &methods_, .tokens = tokens_.get(), .tls = &tls_});
   if (!http) return forward_error(http);
   http_ = *std::move(http);
   return announce();
@@ -274,6 +329,9 @@ int main(int count, char** arguments) {
                  "HOST:PORT to serve at; port 0 chooses one (default: as the last time, or "
                  "127.0.0.1:0)");
   app.add_option("--http", options.http, "HOST:PORT of REST and events (default: likewise)");
+  app.add_option("--name", options.names,
+                 "host name or number that it is reached by, for its certificate (default: those "
+                 "it listens at, this machine's own and localhost)");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);

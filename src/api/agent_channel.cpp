@@ -64,11 +64,11 @@ class AgentChannel::Stream final
 
   void start(const AgentChannelOptions& options, const AgentOpening& opening) {
     self_ = shared_from_this();
-    if (!options.token.empty()) {
-      context_.AddMetadata("authorization", "Bearer " + options.token);
-    }
+    const grpc::SslCredentialsOptions tls{.pem_root_certs = options.tls.authority,
+                                          .pem_private_key = options.tls.identity.key,
+                                          .pem_cert_chain = options.tls.identity.certificate};
     stub_ = std::make_unique<Stub>(
-        grpc::CreateCustomChannel(options.controller, options.credentials, arguments()));
+        grpc::CreateCustomChannel(options.controller, grpc::SslCredentials(tls), arguments()));
     stub_->PrepareBidiStreamingCall(&context_, kMethod, {}, this);
     AddHold();
     send(to_proto(AgentMessage(opening)));

@@ -11,19 +11,15 @@
 #include <memory>
 #include <string>
 
+#include "api/certificates.hpp"
 #include "base/env.hpp"
 #include "node/controller_channel.hpp"
-
-namespace grpc {
-class ChannelCredentials;
-}  // namespace grpc
 
 namespace orrery {
 
 struct AgentChannelOptions {
   std::string controller;  ///< HOST:PORT
-  std::shared_ptr<grpc::ChannelCredentials> credentials;
-  std::string token;  ///< sent as "authorization: Bearer TOKEN"; empty: none
+  AgentTls tls;            ///< what it shows, and whom it believes
 };
 
 class AgentChannel final : public ControllerChannel {

@@ -43,11 +43,12 @@ struct CallStatus {
 [[nodiscard]] CallStatus status_of(const Error& error);
 
 /// What one may do; each may all that the ones before it may.
-enum class Role : std::uint8_t { kNobody, kAgent, kViewer, kUser, kOperator, kAdmin };
+enum class Role : std::uint8_t { kNobody, kViewer, kUser, kOperator, kAdmin };
 
 struct Caller {
   std::string name;
   Role role = Role::kNobody;
+  std::string tenant;  ///< submits and cancels in it alone; empty: in any
 };
 
 class Call {

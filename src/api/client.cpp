@@ -25,14 +25,16 @@ gpr_timespec deadline_in(Duration wait) {
                       gpr_time_from_nanos(wait.count_ns(), GPR_TIMESPAN));
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address) {
+std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
   // A proxy for the web is none for a controller.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = options.authority;
+  return grpc::CreateCustomChannel(options.address, grpc::SslCredentials(tls), arguments);
 }
 
 grpc::ByteBuffer encoded(const google::protobuf::MessageLite& message) {
@@ -73,7 +75,7 @@ ErrorKind kind_of_code(grpc::StatusCode code) {
 class Client::Wire {
  public:
   explicit Wire(const ClientOptions& options)
-      : options_(options), channel_(make_channel(options.address)), stub_(channel_) {}
+      : options_(options), channel_(make_channel(options)), stub_(channel_) {}
 
   grpc::Status call(const Call& call, const Message& request, Message& response) {
     grpc::ClientContext context;
@@ -133,6 +135,14 @@ class Client::Wire {
   [[nodiscard]] Error error_of(const grpc::Status& status) const {
     switch (status.error_code()) {
       case grpc::StatusCode::UNAVAILABLE:
+        if (const std::string& why = status.error_message();
+            why.find("andshake failed") != why.npos || why.find("peer certificate") != why.npos) {
+          return {ErrorKind::kEnvironment,
+                  fmt::format("what answers at {} shows a certificate that is none of this "
+                              "cluster's authority, or not of this name",
+                              options_.address),
+                  {}};
+        }
         return {ErrorKind::kEnvironment,
                 fmt::format("cannot reach the controller at {} (is it running? start it with "
                             "`orrery up`)",

@@ -1,4 +1,4 @@
-// api/client.hpp - calls a controller by the schema of proto/orrery/v1.
+// api/client.hpp - calls a controller by the schema of proto/orrery/v1, over TLS.
 //
 // Made by a program for one controller; it connects with the first call and again after a loss.
 // One thread uses it and waits in it. A call that the controller may not have heard is made again
@@ -21,7 +21,9 @@ class MessageLite;
 namespace orrery {
 
 struct ClientOptions {
-  std::string address;                        ///< "127.0.0.1:7000", "[::1]:7000" or "name:7000"
+  std::string address;  ///< "127.0.0.1:7000", "[::1]:7000" or "name:7000"
+  /// The certificate of the cluster's authority, PEM; empty: those this machine trusts.
+  std::string authority;
   std::string token;                          ///< sent as "authorization: Bearer"; empty: none
   Duration retry = Duration::seconds(10);     ///< how long to try to reach it
   Duration patience = Duration::seconds(60);  ///< for the answer of a call that has been heard

@@ -17,10 +17,11 @@ class ClientTest : public ::testing::Test {
   void SetUp() override { controller_.start(); }
 
   [[nodiscard]] Client client(Duration retry = Duration()) {
-    return Client(
-        {.address = controller_.address(), .token = "secret", .retry = retry, .on_retry = [this] {
-           ++retries_;
-         }});
+    return Client({.address = controller_.address(),
+                   .authority = controller_.authority(),
+                   .token = "secret",
+                   .retry = retry,
+                   .on_retry = [this] { ++retries_; }});
   }
   [[nodiscard]] Result<v1::SubmitJobResponse> submit(Client& client) const {
     v1::SubmitJobRequest request;
@@ -101,7 +102,10 @@ TEST_F(ClientTest, ACallThatMayNotHaveBeenHeardIsMadeAgainUnderTheSameName) {
 TEST_F(ClientTest, AControllerThatIsRestartedMeanwhileIsNotNoticed) {
   controller_.on("SubmitJob", [](const FakeController::Heard&) { return accepted(); });
   bool restarted = false;
-  Client client({.address = controller_.address(), .retry = Duration::minutes(1), .on_retry = [&] {
+  Client client({.address = controller_.address(),
+                 .authority = controller_.authority(),
+                 .retry = Duration::minutes(1),
+                 .on_retry = [&] {
                    controller_.start();
                    restarted = true;
                  }});
@@ -119,6 +123,24 @@ TEST_F(ClientTest, WhereNobodyListensTheErrorSaysWhatToDo) {
   EXPECT_EQ(response.error().kind, ErrorKind::kEnvironment);
   EXPECT_EQ(response.error().text(), "cannot reach the controller at " + controller_.address() +
                                          " (is it running? start it with `orrery up`)");
+}
+
+TEST_F(ClientTest, AServerOfAnotherAuthorityHearsNothing) {
+  bool heard = false;
+  controller_.on("SubmitJob", [&](const FakeController::Heard&) {
+    heard = true;
+    return accepted();
+  });
+  const FakeController other;
+  Client client({.address = controller_.address(),
+                 .authority = other.authority(),
+                 .token = "secret",
+                 .retry = Duration()});
+  const Result<v1::SubmitJobResponse> response = submit(client);
+  ASSERT_FALSE(response);
+  EXPECT_NE(response.error().text().find("none of this cluster's authority"), std::string::npos)
+      << response.error().text();
+  EXPECT_FALSE(heard);
 }
 
 std::string chunk(const std::string& bytes) {

@@ -39,11 +39,19 @@ Result<ClusterAddress> read_cluster_address(Storage& storage, const std::string&
   const nlohmann::json object = nlohmann::json::parse(*text, nullptr, false);
   ClusterAddress found;
   if (object.is_object()) {
-    found = {text_of(object, "name"), text_of(object, "address"), text_of(object, "token")};
+    found.name = text_of(object, "name");
+    found.address = text_of(object, "address");
+    found.token = text_of(object, "token");
   }
   if (found.address.empty()) {
     return environment_error(
         fmt::format("{}: expected an object with \"address\", the controller's", path));
+  }
+  if (const std::string file = text_of(object, "ca"); !file.empty()) {
+    const auto place = std::filesystem::path(directory) / file;
+    StorageResult<std::string> authority = storage.read_file(place.string(), kFileBytesMax);
+    if (!authority) return forward_error(authority);
+    found.authority = *std::move(authority);
   }
   if (!found.token.empty()) return found;
   StorageResult<std::string> token = storage.read_file(directory + "/token", kFileBytesMax);

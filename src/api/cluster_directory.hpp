@@ -11,11 +11,12 @@
 
 namespace orrery {
 
-/// cluster.json, and the text of the file `token` beside it.
+/// cluster.json, and the texts of the file `token` beside it and of the one it names as "ca".
 struct ClusterAddress {
   std::string name;
-  std::string address;  ///< host:port of the controller
-  std::string token;    ///< empty: none
+  std::string address;    ///< host:port of the controller
+  std::string authority;  ///< certificate of the cluster's, PEM; empty: none
+  std::string token;      ///< empty: none
 };
 
 struct ClusterSearch {

@@ -1,5 +1,5 @@
-// api/fake_controller_test.hpp - a server of orrery.v1.Orrery on loopback that answers as a test
-// says: a function a method, and every request kept.
+// api/fake_controller_test.hpp - a server of orrery.v1.Orrery on loopback, with an authority of its
+// own, that answers as a test says: a function a method, and every request kept.
 //
 // The test owns it; the functions run on its threads, one at a time.
 #pragma once
@@ -15,6 +15,9 @@
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "api/certificates.hpp"
+#include "base/real_clock.hpp"
 
 namespace orrery {
 
@@ -53,8 +56,12 @@ class FakeController {
   /// On the port it had before, or on a free one.
   void start() {
     grpc::ServerBuilder builder;
+    const Instant now = RealClock().now_wall();
+    const ServerTls tls = certify_server(authority_, {}, now).value();
+    grpc::SslServerCredentialsOptions options;
+    options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port_),
-                             grpc::InsecureServerCredentials(), &port_);
+                             grpc::SslServerCredentials(options), &port_);
     service_ = std::make_unique<Service>(*this);
     builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
@@ -63,6 +70,7 @@ class FakeController {
     if (server_) server_->Shutdown();
     server_.reset();
   }
+  [[nodiscard]] const std::string& authority() const { return authority_.certificate; }
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
  private:
@@ -81,6 +89,7 @@ class FakeController {
     return found->second(heard);
   }
 
+  const TlsIdentity authority_ = make_authority(RealClock().now_wall()).value();
   std::mutex mutex_;
   std::map<std::string, Answer> answers_;
   std::unique_ptr<Service> service_;  // of one server

@@ -20,6 +20,8 @@ constexpr std::size_t kBodyMax = std::size_t{4} << 20;
 constexpr unsigned int kConnectionsMax = 16'384;
 constexpr unsigned int kIdleSeconds = 60;
 constexpr std::size_t kConnectionBytes = 16 << 10;
+/// In the words of GnuTLS.
+constexpr const char* kProtocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 constexpr Duration kComment = Duration::seconds(15);
 
 using ExchangePtr = std::shared_ptr<HttpExchange>;
@@ -51,7 +53,7 @@ class MicroHttpServer final : public HttpServer {
         open_api_(open_api_json(methods_)) {}
   ~MicroHttpServer() override;
 
-  [[nodiscard]] Status listen(const std::string& address);
+  [[nodiscard]] Status listen(const HttpServerOptions& options);
   [[nodiscard]] const std::string& address() const override { return address_; }
 
  private:
@@ -94,16 +96,19 @@ MicroHttpServer::~MicroHttpServer() {
   if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
 }
 
-Status MicroHttpServer::listen(const std::string& address) {
+Status MicroHttpServer::listen(const HttpServerOptions& options) {
+  const std::string& address = options.address;
+  const TlsIdentity& identity = options.tls->identity;
   const Result<SocketAddress> parsed = SocketAddress::parse("tcp:" + address);
   if (!parsed) return tl::unexpected(parsed.error());
-  daemon_ =
-      MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-                           (parsed->family() == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
-                       0, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR, parsed->get(),
-                       MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_CONNECTION_LIMIT,
-                       kConnectionsMax, MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,
-                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes, MHD_OPTION_END);
+  daemon_ = MHD_start_daemon(
+      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TLS |
+          (parsed->family() == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
+      0, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR, parsed->get(),
+      MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax,
+      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      kConnectionBytes, MHD_OPTION_HTTPS_MEM_KEY, identity.key.c_str(), MHD_OPTION_HTTPS_MEM_CERT,
+      identity.certificate.c_str(), MHD_OPTION_HTTPS_PRIORITIES, kProtocols, MHD_OPTION_END);
   if (daemon_ == nullptr) {
     return environment_error(fmt::format("cannot listen at {}: is it in use?", address));
   }
@@ -222,7 +227,7 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Caller& caller) {
                                           request.verb, request.path)});
   }
   const Method& method = *methods_.find(route->method);
-  if (caller.role < method.role) {
+  if (caller.role < method.rule.role) {
     return exchange->end({CallCode::kPermissionDenied,
                           fmt::format("\"{}\" may not call {}", caller.name, route->method)});
   }
@@ -241,7 +246,7 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Caller& caller) {
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const Env& env, Controller& controller,
                                                       const HttpServerOptions& options) {
   auto server = std::make_unique<MicroHttpServer>(env, controller, options);
-  if (Status listening = server->listen(options.address); !listening) {
+  if (Status listening = server->listen(options); !listening) {
     return forward_error(listening);
   }
   return server;

@@ -1,5 +1,5 @@
-// api/http_server.hpp - the methods of clients as REST with JSON, and what browsers and monitors
-// ask for: server-sent events, /metrics, /healthz, /openapi.json.
+// api/http_server.hpp - the methods of clients as REST with JSON over TLS, and what browsers and
+// monitors ask for: server-sent events, /metrics, /healthz, /openapi.json.
 //
 // Built beside a controller, on its loop; ends before it. libmicrohttpd's thread reads requests and
 // writes answers; a connection that waits for the loop, or for the next event, is suspended and
@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "api/certificates.hpp"
 #include "api/method_table.hpp"
 #include "api/token_book.hpp"
 #include "base/env.hpp"
@@ -21,6 +22,7 @@ struct HttpServerOptions {
   std::string address = "127.0.0.1:0";
   const MethodTable* methods = nullptr;
   const TokenBook* tokens = nullptr;
+  const ServerTls* tls = nullptr;
 };
 
 class HttpServer {

@@ -14,8 +14,16 @@
 
 namespace orrery {
 
+enum class Effect : std::uint8_t { kRead, kChange };
+
+/// Who may call a method, at least, and whether it leaves anything behind.
+struct MethodRule {
+  Role role = Role::kViewer;
+  Effect effect = Effect::kRead;
+};
+
 struct Method {
-  Role role = Role::kViewer;  ///< least
+  MethodRule rule;
   /// An empty message of the kind it takes.
   std::function<std::unique_ptr<google::protobuf::Message>()> request;
   /// On the controller's loop.
@@ -25,14 +33,16 @@ struct Method {
 class MethodTable {
  public:
   template <class Request>
-  void add(const std::string& name, Role role,
+  void add(const std::string& name, const MethodRule& rule,
            std::function<void(const Request&, std::shared_ptr<Call>)> handle) {
-    methods_[name] = {role, [] { return std::make_unique<Request>(); },
+    methods_[name] = {rule, [] { return std::make_unique<Request>(); },
                       [handle = std::move(handle)](const google::protobuf::Message& request,
                                                    std::shared_ptr<Call> call) {
                         handle(static_cast<const Request&>(request), std::move(call));
                       }};
   }
+
+  void add(const std::string& name, Method method) { methods_[name] = std::move(method); }
 
   /// nullptr: there is none.
   [[nodiscard]] const Method* find(std::string_view name) const {

@@ -19,6 +19,8 @@ using CallPtr = std::shared_ptr<Call>;
 constexpr std::uint32_t kPageUsual = 100;
 constexpr std::uint32_t kPageMost = 1000;
 
+const MethodRule kReader{Role::kViewer, Effect::kRead};
+
 /// What a page asks for: so many rows of those numbered from `first` on.
 struct Page {
   std::uint64_t first = 0;
@@ -59,7 +61,9 @@ class Methods {
     call->finish({CallCode::kNotFound, fmt::format("no job {}", request.id())});
     return std::nullopt;
   }
-  [[nodiscard]] std::optional<NodeId> node_of(const std::string& name, const CallPtr& call) const;
+  [[nodiscard]] std::optional<NodeId> node_of(const std::string& name, const CallPtr& call) const {
+    return find_node(controller_, name, *call);
+  }
 
   /// Answers with what the state shows now, once that is durable.
   template <class View>
@@ -87,20 +91,6 @@ class Methods {
   Env env_;
 };
 
-std::optional<NodeId> Methods::node_of(const std::string& name, const CallPtr& call) const {
-  if (const std::optional<NodeId> node = controller_.agents().node_named(name)) return node;
-  std::vector<std::string> names;
-  const Topology& topology = *state().setup().topology;
-  names.reserve(topology.node_count());
-  for (std::uint32_t at = 0; at < topology.node_count(); ++at) {
-    names.push_back(topology.node_name(NodeId(at)));
-  }
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string hint = did_you_mean(name, views);
-  call->finish({CallCode::kNotFound, fmt::format("no node \"{}\"{}", name, hint)});
-  return std::nullopt;
-}
-
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) const {
@@ -108,7 +98,7 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   const std::string file = request.file().empty() ? "job" : request.file();
-  controller_.submit({request.spec(), file}, request.request_id(),
+  controller_.submit({request.spec(), file, call->caller().tenant}, request.request_id(),
                      [this, call](Result<std::vector<JobId>> jobs) {
                        if (!jobs) return call->fail(jobs.error());
                        v1::SubmitJobResponse response;
@@ -124,7 +114,15 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
 void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) const {
   const std::optional<JobId> job = job_of(request, call);
   if (!job) return;
-  if (const Job& known = state().job(*job); ended(known.phase)) {
+  const Job& known = state().job(*job);
+  const std::string& tenant = state().tenants().path(known.tenant);
+  if (!is_within(tenant, call->caller().tenant)) {
+    return call->finish(
+        {CallCode::kPermissionDenied,
+         fmt::format("job {} is of tenant \"{}\"; \"{}\" may cancel in \"{}\"", job->value(),
+                     tenant, call->caller().name, call->caller().tenant)});
+  }
+  if (ended(known.phase)) {
     return call->finish(
         {CallCode::kFailedPrecondition,
          fmt::format("job {} has ended: it {}", job->value(), word_of(known.phase))});
@@ -274,40 +272,54 @@ void Methods::watch_events(const CallPtr& call) const {
 MethodTable Methods::table() const {
   MethodTable table;
   // A copy of two references, so that the table needs nothing beside the controller.
-  const auto add = [&]<class Request>(const std::string& name, Role role,
+  const auto add = [&]<class Request>(const std::string& name, const MethodRule& rule,
                                       void (Methods::*method)(const Request&, const CallPtr&)
                                           const) {
-    table.add<Request>(name, role, [self = *this, method](const Request& request, CallPtr call) {
+    table.add<Request>(name, rule, [self = *this, method](const Request& request, CallPtr call) {
       (self.*method)(request, call);
     });
   };
-  add("SubmitJob", Role::kUser, &Methods::submit);
-  add("CancelJob", Role::kUser, &Methods::cancel);
-  add("ListJobs", Role::kViewer, &Methods::list_jobs);
-  add("GetJob", Role::kViewer, &Methods::get_job);
-  add("WaitJob", Role::kViewer, &Methods::wait_job);
-  add("ExplainJob", Role::kViewer, &Methods::explain_job);
-  add("ReadLog", Role::kViewer, &Methods::read_log);
-  add("ListNodes", Role::kViewer, &Methods::list_nodes);
-  add("GetNode", Role::kViewer, &Methods::get_node);
-  add("DrainNode", Role::kOperator, &Methods::drain_node);
-  add("ResumeNode", Role::kOperator, &Methods::change_node<ResumeNode>);
-  add("FenceNode", Role::kOperator, &Methods::change_node<FenceNode>);
-  table.add<v1::ListTenantsRequest>("ListTenants", Role::kViewer,
+  add("SubmitJob", {Role::kUser, Effect::kChange}, &Methods::submit);
+  add("CancelJob", {Role::kUser, Effect::kChange}, &Methods::cancel);
+  add("ListJobs", kReader, &Methods::list_jobs);
+  add("GetJob", kReader, &Methods::get_job);
+  add("WaitJob", kReader, &Methods::wait_job);
+  add("ExplainJob", kReader, &Methods::explain_job);
+  add("ReadLog", kReader, &Methods::read_log);
+  add("ListNodes", kReader, &Methods::list_nodes);
+  add("GetNode", kReader, &Methods::get_node);
+  add("DrainNode", {Role::kOperator, Effect::kChange}, &Methods::drain_node);
+  add("ResumeNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<ResumeNode>);
+  add("FenceNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<FenceNode>);
+  table.add<v1::ListTenantsRequest>("ListTenants", kReader,
                                     [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
                                       self.read(call, tenants_view(self.controller_));
                                     });
-  table.add<v1::GetClusterRequest>("GetCluster", Role::kViewer,
+  table.add<v1::GetClusterRequest>("GetCluster", kReader,
                                    [self = *this](const v1::GetClusterRequest&, CallPtr call) {
                                      self.read(call, cluster_view(self.controller_));
                                    });
   table.add<v1::WatchEventsRequest>(
-      "WatchEvents", Role::kViewer,
+      "WatchEvents", kReader,
       [self = *this](const v1::WatchEventsRequest&, CallPtr call) { self.watch_events(call); });
   return table;
 }
 
 }  // namespace
+
+std::optional<NodeId> find_node(const Controller& controller, const std::string& name, Call& call) {
+  if (const std::optional<NodeId> node = controller.agents().node_named(name)) return node;
+  std::vector<std::string> names;
+  const Topology& topology = *controller.state().setup().topology;
+  names.reserve(topology.node_count());
+  for (std::uint32_t at = 0; at < topology.node_count(); ++at) {
+    names.push_back(topology.node_name(NodeId(at)));
+  }
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  call.finish(
+      {CallCode::kNotFound, fmt::format("no node \"{}\"{}", name, did_you_mean(name, views))});
+  return std::nullopt;
+}
 
 MethodTable orrery_methods(Controller& controller, const Env& env) {
   return Methods(controller, env).table();

@@ -1,6 +1,7 @@
 #include "api/server.hpp"
 
 #include <fmt/format.h>
+#include <grpcpp/security/auth_context.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -104,8 +105,8 @@ class CallReactor final : public Reactor {
 /// The controller's end of an agent. Made and ended on the loop, but for its first message.
 class GrpcAgent final : public AgentSession {
  public:
-  GrpcAgent(Shared& shared, std::shared_ptr<GrpcStream> stream)
-      : shared_(shared), stream_(std::move(stream)) {}
+  GrpcAgent(Shared& shared, std::shared_ptr<GrpcStream> stream, std::string certified)
+      : shared_(shared), stream_(std::move(stream)), certified_(std::move(certified)) {}
 
   void send(const ControllerMessage& message) override {
     if (const auto* welcome = std::get_if<AgentWelcome>(&message)) node_ = welcome->node;
@@ -115,6 +116,12 @@ class GrpcAgent final : public AgentSession {
 
   void take(const AgentMessage& message) {
     if (const auto* opening = std::get_if<AgentOpening>(&message); opening != nullptr && !node_) {
+      if (opening->node != certified_) {
+        return stream_->finish(
+            {CallCode::kPermissionDenied,
+             fmt::format("a certificate of node \"{}\" opens no stream of \"{}\"", certified_,
+                         opening->node)});
+      }
       shared_.controller.open_session(*opening, *this);
     } else if (node_ && opening == nullptr) {
       shared_.controller.receive(*node_, message);
@@ -127,15 +134,16 @@ class GrpcAgent final : public AgentSession {
  private:
   Shared& shared_;
   std::shared_ptr<GrpcStream> stream_;
+  std::string certified_;       ///< the node of its certificate
   std::optional<NodeId> node_;  ///< once it is welcome
 };
 
 /// One message of an agent is on its way to the loop at a time, so a loop that is slow slows them.
 class AgentReactor final : public Reactor {
  public:
-  explicit AgentReactor(Shared& shared)
+  AgentReactor(Shared& shared, std::string certified)
       : shared_(shared),
-        agent_(std::make_shared<GrpcAgent>(shared, stream_)),
+        agent_(std::make_shared<GrpcAgent>(shared, stream_, std::move(certified))),
         read_(std::make_shared<grpc::ByteBuffer>()) {
     stream_->read(*read_);
   }
@@ -173,7 +181,7 @@ class GrpcServer final : public Server, private grpc::CallbackGenericService {
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
   }
 
-  [[nodiscard]] Status listen(const std::string& address);
+  [[nodiscard]] Status listen(const std::string& address, const ServerTls& tls);
   [[nodiscard]] const std::string& address() const override { return address_; }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
@@ -187,10 +195,18 @@ class GrpcServer final : public Server, private grpc::CallbackGenericService {
   std::unique_ptr<grpc::Server> server_;
 };
 
-Status GrpcServer::listen(const std::string& address) {
+/// Clients show a token, agents a certificate: one that is shown must be good.
+std::shared_ptr<grpc::ServerCredentials> credentials(const ServerTls& tls) {
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = tls.authority;
+  options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+Status GrpcServer::listen(const std::string& address, const ServerTls& tls) {
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, credentials(tls), &port);
   builder.RegisterCallbackGenericService(this);
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   // Two controllers at one port would share its calls.
@@ -216,21 +232,33 @@ Caller GrpcServer::caller_of(const grpc::GenericCallbackServerContext& context) 
   return shared_.tokens.caller(value.substr(kBearer.size()));
 }
 
+/// The node that the peer's certificate names; empty: it has shown none.
+std::string certified_node(const grpc::GenericCallbackServerContext& context) {
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
+  const std::vector<grpc::string_ref> names = peer->FindPropertyValues("x509_common_name");
+  return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : std::string();
+}
+
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
-  const Caller caller = caller_of(*context);
-  if (caller.role == Role::kNobody) {
-    return new Refusal({CallCode::kUnauthenticated, "no token, or none that is known here"});
-  }
   const std::string& name = context->method();
-  const bool may_be_agent = caller.role == Role::kAgent || caller.role == Role::kAdmin;
-  if (name == kAgents && may_be_agent) return new AgentReactor(shared_);
+  if (name == kAgents) {
+    std::string node = certified_node(*context);
+    if (!node.empty()) return new AgentReactor(shared_, std::move(node));
+    return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
+  }
+  const Caller caller = caller_of(*context);
   const Method* method = nullptr;
   if (name.starts_with(kService)) method = shared_.methods.find(name.substr(kService.size()));
-  if (method == nullptr && name != kAgents) {
+  const bool for_all = method != nullptr && method->rule.role == Role::kNobody;
+  if (caller.role == Role::kNobody && !for_all) {
+    return new Refusal({CallCode::kUnauthenticated, "no token, or none that is known here"});
+  }
+  if (method == nullptr) {
     return new Refusal({CallCode::kUnimplemented, "there is no method " + name});
   }
-  if (method == nullptr || caller.role < method->role) {
+  if (caller.role < method->rule.role) {
     return new Refusal(
         {CallCode::kPermissionDenied, fmt::format("\"{}\" may not call {}", caller.name, name)});
   }
@@ -242,7 +270,7 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
 Result<std::unique_ptr<Server>> Server::start(const Env& env, Controller& controller,
                                               const ServerOptions& options) {
   auto server = std::make_unique<GrpcServer>(env, controller, options);
-  if (Status listening = server->listen(options.address); !listening) {
+  if (Status listening = server->listen(options.address, *options.tls); !listening) {
     return forward_error(listening);
   }
   return server;

@@ -1,16 +1,18 @@
-// api/server.hpp - serves a controller over gRPC: the methods of clients, and the streams of
-// agents.
+// api/server.hpp - serves a controller over gRPC with TLS: the methods of clients, and the streams
+// of agents.
 //
 // Built beside a controller, on its loop; ends before it. gRPC's threads only decode, look up who
 // calls and what it may, and post to the loop; answers go the other way. What waits for the loop is
 // bounded: beyond that a call is refused with RESOURCE_EXHAUSTED. What a client does not take is
 // bounded too, and ends its call.
-// Invariant: no method runs, and no agent is heard, without a token that allows it.
+// Invariant: no method runs without a token that allows it, and no agent is heard without a
+// certificate of the cluster's authority that names its node.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "api/certificates.hpp"
 #include "api/method_table.hpp"
 #include "api/token_book.hpp"
 #include "base/env.hpp"
@@ -22,11 +24,12 @@ struct ServerOptions {
   std::string address = "127.0.0.1:0";
   const MethodTable* methods = nullptr;
   const TokenBook* tokens = nullptr;
+  const ServerTls* tls = nullptr;
 };
 
 class Server {
  public:
-  /// Error: the address cannot be listened at.
+  /// Error: the address cannot be listened at, or not with this certificate.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(const Env& env, Controller& controller,
                                                              const ServerOptions& options);
   virtual ~Server() = default;

@@ -3,17 +3,18 @@
 #include <fmt/format.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <array>
 #include <sstream>
 
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
+#include "base/nearest_name.hpp"
 
 namespace orrery {
 
-inline std::array<EnumWord<Role>, 6> enum_words(Role) {
+inline std::array<EnumWord<Role>, 5> enum_words(Role) {
   return {{{"nobody", Role::kNobody},
-           {"agent", Role::kAgent},
            {"viewer", Role::kViewer},
            {"user", Role::kUser},
            {"operator", Role::kOperator},
@@ -22,8 +23,22 @@ inline std::array<EnumWord<Role>, 6> enum_words(Role) {
 
 namespace {
 
-constexpr std::size_t kFileMax = std::size_t{1} << 20;
+constexpr std::size_t kTokensMax = std::size_t{1} << 20;
+constexpr std::size_t kNameMax = 100;
 constexpr int kWords = 4;  ///< of 64 bits in a token
+constexpr const char* kRoles = "a role of viewer, user, operator, admin";
+
+/// What may stand in a line: no blank ends it, nothing hides in a log.
+bool is_word(const std::string& text) {
+  return !text.empty() && text.size() <= kNameMax && !text.starts_with('#') &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+bool is_admin(const std::pair<const std::string, Caller>& user) {
+  return user.second.role == Role::kAdmin;
+}
+
+}  // namespace
 
 std::string new_token(Entropy& entropy) {
   std::string token;
@@ -38,7 +53,7 @@ Role role_named(std::string_view word) {
   return Role::kNobody;
 }
 
-}  // namespace
+std::string_view role_word(Role role) { return word_of(role); }
 
 std::string sha256_text(std::string_view bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
@@ -48,42 +63,107 @@ std::string sha256_text(std::string_view bytes) {
   return text;
 }
 
-Result<TokenBook> TokenBook::open(const Env& env, const std::string& directory) {
-  const std::string path = directory + "/tokens";
-  StorageResult<std::string> text = env.storage.read_file(path, kFileMax);
+Result<std::unique_ptr<TokenBook>> TokenBook::open(const Env& env, const std::string& directory) {
+  auto book = std::make_unique<TokenBook>(env, directory + "/tokens");
+  StorageResult<std::string> text = env.storage.read_file(book->path_, kTokensMax);
   if (!text && text.error().failure == StorageFailure::kNotFound) {
     const std::string admin = new_token(env.entropy);
-    const std::string agent = new_token(env.entropy);
-    text = fmt::format("owner admin {}\nagents agent {}\n", sha256_text(admin), sha256_text(agent));
-    for (const auto& [name, bytes] : {std::pair{"/token", admin}, {"/agent-token", agent}}) {
-      StorageStatus put = env.storage.write_file(directory + name, bytes + "\n");
-      if (!put) return forward_error(put);
+    StorageStatus put = env.storage.write_file(directory + "/token", admin + "\n");
+    if (!put) return forward_error(put);
+    // Last, so that the token is there when it is.
+    if (Status kept = book->keep({{sha256_text(admin), {"owner", Role::kAdmin, ""}}}); !kept) {
+      return forward_error(kept);
     }
-    // Last, so that the tokens are there when it is.
-    if (StorageStatus put = env.storage.write_file(path, *text); !put) return forward_error(put);
+    return book;
   }
   if (!text) return forward_error(text);
-  TokenBook book;
-  std::istringstream lines(*text);
+  if (Status read = book->read(*text); !read) return forward_error(read);
+  return book;
+}
+
+Status TokenBook::read(const std::string& text) {
+  std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty() || line.starts_with('#')) continue;
     std::istringstream words(line);
-    std::string name, role, hash;
-    words >> name >> role >> hash;
+    std::string name, role, hash, tenant;
+    words >> name >> role >> hash >> tenant;
     if (role_named(role) == Role::kNobody || hash.size() != SHA256_DIGEST_LENGTH * 2) {
-      return input_error({path, number, 1},
-                         "expected NAME ROLE SHA256, with a role of agent, viewer, user, operator, "
-                         "admin");
+      return input_error({path_, number, 1},
+                         fmt::format("expected NAME ROLE SHA256 [TENANT], with {}", kRoles));
     }
-    book.by_hash_[hash] = {name, role_named(role)};
+    users_[hash] = {name, role_named(role), tenant};
   }
-  return book;
+  return {};
+}
+
+Status TokenBook::keep(Users users) {
+  std::string text;
+  for (const auto& [hash, user] : users) {
+    text += fmt::format("{} {} {}{}{}\n", user.name, role_word(user.role), hash,
+                        user.tenant.empty() ? "" : " ", user.tenant);
+  }
+  if (StorageStatus put = env_.storage.write_file(path_, text); !put) return forward_error(put);
+  const std::scoped_lock lock(mutex_);
+  users_ = std::move(users);
+  return {};
+}
+
+TokenBook::Users TokenBook::users() const {
+  const std::scoped_lock lock(mutex_);
+  return users_;
 }
 
 Caller TokenBook::caller(std::string_view token) const {
-  const auto found = by_hash_.find(sha256_text(token));
-  return found == by_hash_.end() ? Caller() : found->second;
+  const std::string hash = sha256_text(token);
+  const std::scoped_lock lock(mutex_);
+  const auto found = users_.find(hash);
+  return found == users_.end() ? Caller() : found->second;
+}
+
+Result<std::string> TokenBook::add(const Caller& user) {
+  if (user.role == Role::kNobody) return input_error({}, fmt::format("expected {}", kRoles));
+  if (!is_word(user.name)) {
+    return input_error({}, fmt::format("\"{}\": expected a name without blanks", user.name));
+  }
+  if (!user.tenant.empty() && !is_word(user.tenant)) {
+    return input_error({}, fmt::format("\"{}\": expected the path of a tenant", user.tenant));
+  }
+  Users users = this->users();
+  for (const auto& [hash, known] : users) {
+    if (known.name == user.name) {
+      return input_error({}, fmt::format("there is a user \"{}\" already", user.name));
+    }
+  }
+  std::string token = new_token(env_.entropy);
+  users[sha256_text(token)] = user;
+  if (Status kept = keep(std::move(users)); !kept) return forward_error(kept);
+  return token;
+}
+
+Status TokenBook::remove(const std::string& name) {
+  Users users = this->users();
+  std::vector<std::string_view> names;
+  names.reserve(users.size());
+  for (const auto& [hash, user] : users) names.push_back(user.name);
+  const std::string hint = did_you_mean(name, names);
+  if (std::erase_if(users, [&name](const auto& each) { return each.second.name == name; }) == 0) {
+    return input_error({}, fmt::format("no user \"{}\"{}", name, hint));
+  }
+  if (std::ranges::none_of(users, is_admin)) {
+    return infeasible(fmt::format("\"{}\" is the last admin", name));
+  }
+  return keep(std::move(users));
+}
+
+std::vector<Caller> TokenBook::all() const {
+  const Users users = this->users();
+  std::vector<Caller> all;
+  all.reserve(users.size());
+  for (const auto& [hash, user] : users) all.push_back(user);
+  std::ranges::sort(all, {}, &Caller::name);
+  return all;
 }
 
 }  // namespace orrery

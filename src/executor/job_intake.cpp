@@ -80,11 +80,23 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
   return submission;
 }
 
+bool is_within(std::string_view tenant, std::string_view above) {
+  if (above.empty() || tenant == above) return true;
+  return tenant.starts_with(above) && tenant[above.size()] == '/';
+}
+
 Result<JobsRead> JobIntake::read(const JobText& text, const State& state, Instant now) {
   Result<JobSpec> spec = spec_of(text);
   if (!spec) return forward_error(spec);
   if (!spec->launch) {
     return input_error(spec->where, "the job has nothing to start, expected launch");
+  }
+  if (!text.tenant.empty() && spec->tenant == JobSpec().tenant) spec->tenant = text.tenant;
+  if (!is_within(spec->tenant, text.tenant)) {
+    return input_error(spec->where,
+                       fmt::format("tenant: \"{}\": expected \"{}\", the submitter's, or one below "
+                                   "it",
+                                   spec->tenant, text.tenant));
   }
   if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
   const std::size_t works = facts_.resolve_context(now).works.size();

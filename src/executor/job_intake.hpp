@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/cluster_facts.hpp"
@@ -19,7 +20,13 @@ namespace orrery {
 struct JobText {
   std::string text;  ///< YAML or JSON
   std::string file;  ///< its name, for errors
+  /// The submitter's: where the text names none but the default it is the job's, and any other but
+  /// one below it is refused. Empty: as the text says.
+  std::string tenant;
 };
+
+/// Whether a tenant is `above`, by paths, or one below it; everything is below "".
+[[nodiscard]] bool is_within(std::string_view tenant, std::string_view above);
 
 struct JobsRead {
   /// In the order in which they are to be submitted. Those of an array have an `array` that no

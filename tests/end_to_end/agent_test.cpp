@@ -22,6 +22,7 @@
 #include <sstream>
 
 #include "api/agent_messages.hpp"
+#include "api/certificates.hpp"
 #include "api/grpc_stream.hpp"
 #include "base/real_env.hpp"
 
@@ -78,7 +79,10 @@ struct Told {
 /// As much of a controller as an agent needs; on the loop of `env`.
 class Controller final {
  public:
-  explicit Controller(const Env& env) : env_(env) { serve("127.0.0.1:0"); }
+  explicit Controller(const Env& env)
+      : authority(make_authority(env.clock.now_wall()).value()), env_(env) {
+    serve("127.0.0.1:0");
+  }
   ~Controller() { end(); }
 
   /// As after a failover: all streams end, and it serves where it did.
@@ -99,6 +103,7 @@ class Controller final {
     stream_->send(to_proto(ControllerMessage(question)));
   }
 
+  const TlsIdentity authority;
   Told told;
   std::uint64_t cluster = 7;
 
@@ -147,7 +152,12 @@ class Controller final {
 
   void serve(const std::string& address) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    const ServerTls tls = certify_server(authority, {}, env_.clock.now_wall()).value();
+    grpc::SslServerCredentialsOptions options(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = tls.authority;
+    options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
+    builder.AddListeningPort(address, grpc::SslServerCredentials(options), &port_);
     service_ = std::make_unique<Service>(*this);
     builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
@@ -205,6 +215,12 @@ class AgentTest : public ::testing::Test {
     ASSERT_TRUE(made);
     real_ = *std::move(made);
     controller_ = std::make_unique<Controller>(real_->env());
+    const CertificateRequest request = request_certificate().value();
+    const std::string certificate =
+        certify_node(controller_->authority, {"n3", request.request}, real_->env().clock.now_wall())
+            .value();
+    ASSERT_TRUE(write_agent_tls(real_->env().storage, node_directory_,
+                                {{certificate, request.key}, controller_->authority.certificate}));
   }
   void TearDown() override {
     if (agent_ > 0) (void)finish(SIGTERM);

@@ -89,6 +89,7 @@ class ControllerKillTest : public ::testing::Test {
     RealStorage storage;
     const ClusterAddress at = read_cluster_address(storage, directory_).value();
     return Client({.address = at.address,
+                   .authority = at.authority,
                    .token = at.token,
                    .retry = Duration::minutes(1),
                    .patience = Duration::minutes(1)});

@@ -16,7 +16,9 @@ class LiveCli : public Cli {
   void SetUp() override {
     Cli::SetUp();
     controller_.start();
-    (void)write("cluster.json", R"({"address": ")" + controller_.address() + R"("})");
+    (void)write("ca.pem", controller_.authority());
+    (void)write("cluster.json",
+                R"({"ca": "ca.pem", "address": ")" + controller_.address() + R"("})");
   }
   /// Against the controller, which is there or is not.
   [[nodiscard]] CliRun live(const std::string& arguments) const {

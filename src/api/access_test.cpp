@@ -1,0 +1,80 @@
+// What lets people and nodes in, over time and starts: tokens of users and joins.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "api/join_book.hpp"
+#include "api/token_book.hpp"
+#include "base/real_env.hpp"
+
+namespace orrery {
+namespace {
+
+class SetClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now_wall() const override { return now; }
+  [[nodiscard]] Instant now_monotonic() const override { return now; }
+  Instant now = Instant() + Duration::hours(24);
+};
+
+class AccessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_access_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  [[nodiscard]] Env env() {
+    const Env real = real_->env();
+    return Env{clock_, real.timers, real.entropy, real.storage, real.transport, real.inbox};
+  }
+  [[nodiscard]] JoinBook joins() { return JoinBook::open(env(), directory_).value(); }
+  [[nodiscard]] std::unique_ptr<TokenBook> tokens() {
+    return TokenBook::open(env(), directory_).value();
+  }
+
+  SetClock clock_;
+  std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
+  std::string directory_;
+};
+
+TEST_F(AccessTest, AJoinTokenIsGoodForAnHourAndOnceThroughStarts) {
+  const std::string token = joins().make("node0").value();
+  EXPECT_EQ(joins().node_of(token).value(), "node0");
+  ASSERT_TRUE(joins().use(token));
+  EXPECT_FALSE(joins().node_of(token));
+  const std::string late = joins().make("node0").value();
+  clock_.now = clock_.now + Duration::minutes(59);
+  EXPECT_TRUE(joins().node_of(late));
+  clock_.now = clock_.now + Duration::minutes(1);
+  EXPECT_FALSE(joins().node_of(late));
+  const std::string older = joins().make("node1").value();
+  const std::string newer = joins().make("node1").value();
+  EXPECT_FALSE(joins().node_of(older));
+  EXPECT_TRUE(joins().node_of(newer));
+}
+
+TEST_F(AccessTest, UsersAreKeptAndTheirTokensAreNot) {
+  ASSERT_EQ(tokens()->all().size(), 1U) << "the owner";
+  const std::string token = tokens()->add({"ada", Role::kUser, "lab/vision"}).value();
+  const Caller ada = tokens()->caller(token);
+  EXPECT_EQ(ada.name, "ada");
+  EXPECT_EQ(ada.role, Role::kUser);
+  EXPECT_EQ(ada.tenant, "lab/vision");
+  std::ifstream file(directory_ + "/tokens");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text.find(token), std::string::npos);
+  for (const char* name : {"", "a b", "a\nroot", "#a", "ada"}) {
+    EXPECT_FALSE(tokens()->add({name, Role::kUser, ""})) << name;
+  }
+  EXPECT_NE(tokens()->remove("adda").error().text().find("ada"), std::string::npos);
+  EXPECT_TRUE(tokens()->remove("ada"));
+  EXPECT_EQ(tokens()->caller(token).role, Role::kNobody);
+  EXPECT_FALSE(tokens()->remove("owner"));
+}
+
+}  // namespace
+}  // namespace orrery
