@@ -119,7 +119,9 @@ Status join(const Options& options, const Env& env, const std::string& directory
     return input_error(
         {}, fmt::format("--join: the token is one of node \"{}\", and is used up", joined->node()));
   }
-  return write_agent_tls(env.storage, directory,
+  // The token is used up: what it brought outlives a loss of power.
+  RealStorage durable;
+  return write_agent_tls(durable, directory,
                          {{joined->certificate(), made->key}, *std::move(authority)});
 }
 
@@ -129,6 +131,8 @@ int serve(const Options& options) {
   if (!real) return complain(real.error());
   Result<AgentProcessSetup> setup = setup_of(options, (*real)->env().storage);
   if (!setup) return complain(setup.error());
+  Status fits = check_agent_directory((*real)->env().storage, setup->directory);
+  if (!fits) return complain(fits.error());
   if (Status joined = join(options, (*real)->env(), setup->directory); !joined) {
     return complain(joined.error());
   }

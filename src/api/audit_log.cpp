@@ -122,12 +122,12 @@ MethodTable audited(const MethodTable& methods, AuditLog& audit) {
   for (const auto& [name, method] : methods.all()) {
     Method wrapped = method;
     if (method.rule.effect == Effect::kChange) {
-      wrapped.handle = [&audit, name = name, handle = method.handle](const Message& request,
-                                                                     std::shared_ptr<Call> call) {
+      wrapped.handle = [&audit, called = name, handle = method.handle](const Message& request,
+                                                                       std::shared_ptr<Call> call) {
         std::unique_ptr<Message> kept(request.New());
         kept->CopyFrom(request);
         handle(request, std::make_shared<AuditedCall>(
-                            AuditedCall::Asked{audit, name, std::move(kept)}, std::move(call)));
+                            AuditedCall::Asked{audit, called, std::move(kept)}, std::move(call)));
       };
     }
     table.add(name, std::move(wrapped));

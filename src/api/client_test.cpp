@@ -65,8 +65,8 @@ TEST_F(ClientTest, AnErrorHasTheControllersTextAndTheKindOfItsCode) {
       {grpc::StatusCode::PERMISSION_DENIED, ErrorKind::kEnvironment}};
   Client client = this->client();
   for (const auto& [code, kind] : kinds) {
-    controller_.on("SubmitJob", [code = code](const FakeController::Heard&) {
-      return refuse(code, "job.yaml:3:1: unknown key \"rols\"");
+    controller_.on("SubmitJob", [refusal = code](const FakeController::Heard&) {
+      return refuse(refusal, "job.yaml:3:1: unknown key \"rols\"");
     });
     const Result<v1::SubmitJobResponse> response = submit(client);
     ASSERT_FALSE(response);

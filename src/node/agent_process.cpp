@@ -55,15 +55,19 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
 
 // --- The beginning ------------------------------------------------------------------------------
 
-Status AgentProcess::prepare() {
+Status check_agent_directory(Storage& storage, const std::string& directory) {
   const AttemptId longest{JobId(~1u), ~0u};
   const std::size_t path_max = sizeof(sockaddr_un::sun_path) - 1;
-  const std::size_t path = directories_.files(longest).directory.size() + sizeof "/socket" - 1;
-  if (path > path_max) {
-    return input_error(
-        {}, fmt::format("{}: at most {} bytes, so that sockets may be in it", setup_.directory,
-                        setup_.directory.size() - (path - path_max)));
-  }
+  const AttemptDirectories attempts(storage, directory + "/attempts");
+  const std::size_t path = attempts.files(longest).directory.size() + sizeof "/socket" - 1;
+  if (path <= path_max) return {};
+  return input_error({}, fmt::format("{}: at most {} bytes, so that sockets may be in it",
+                                     directory, directory.size() - (path - path_max)));
+}
+
+Status AgentProcess::prepare() {
+  if (Status fits = check_agent_directory(real_.env().storage, setup_.directory); !fits)
+    return fits;
   if (auto made = real_.env().storage.make_directories(setup_.directory); !made) {
     return forward_error(made);
   }

@@ -35,6 +35,9 @@ struct AgentProcessSetup {
   NodeLaunchFacts facts;
 };
 
+/// Whether an agent can live in it. Error (kInput): its path is too long for sockets.
+[[nodiscard]] Status check_agent_directory(Storage& storage, const std::string& directory);
+
 class AgentProcess final : public ChannelEvents, public KeeperEvents {
  public:
   /// All borrowed. Precondition: SIGTERM and SIGINT are blocked. Errors: a directory whose path is

@@ -126,7 +126,9 @@ class Controller final {
       });
       stream_->read(bytes_);
     }
-    void OnWriteDone(bool written) override { stream_->on_write_done(written); }
+    void OnWriteDone(bool written) override {
+      written ? stream_->on_written() : stream_->on_broken();
+    }
     void OnCancel() override { stream_->on_cancel(); }
     void OnDone() override {
       stream_->on_done();

@@ -158,6 +158,7 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
   const char* asked = std::getenv("ORRERY_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 20;
   std::atomic<bool> over = false;
+  std::atomic<bool> failed = false;
   std::atomic<int> accepted = 0;
   std::vector<Told> told(kClients);
   std::vector<std::thread> clients;
@@ -170,14 +171,17 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
         submitter.step();
         ++accepted;
       }
+      if (!submitter.told.wrong.empty()) failed = true;
       told[static_cast<std::size_t>(at)] = std::move(submitter.told);
     });
   }
   Rng rng = Rng::stream(static_cast<std::uint64_t>(::getpid()), "kills");
-  for (int i = 0; i < kills; ++i) {
+  for (int i = 0; i < kills && !failed; ++i) {
     // At some moment after it has served again.
     const int before = accepted;
-    while (accepted < before + kClients) std::this_thread::yield();
+    while (accepted < before + kClients && !failed) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     std::this_thread::sleep_for(std::chrono::microseconds(rng.below(50'000)));
     kill();
     start();
