@@ -288,22 +288,23 @@ void Controller::submit(const JobText& text, const std::string& request_id,
     return host_->after_durable(
         [known = std::move(known), answered = std::move(answered)] { answered(known); });
   }
-  Result<JobsRead> read = intake_->read(text, state(), now());
-  if (!read) return answered(forward_error(read));
-  if (read->new_work) {
+  const std::size_t works = intake_->works();
+  Result<std::vector<SubmitJob>> read = intake_->read(text, state(), now());
+  if (intake_->works() > works) {
     commits_->put_texts({{fmt::format("{}{:06}", kWorkText, ++works_), text.text}});
   }
+  if (!read) return answered(forward_error(read));
   struct Gathered {
     Answered<std::vector<JobId>> answered;
     std::vector<JobId> jobs;
     Status refused;
     std::size_t left = 0;
   };
-  auto all = std::make_shared<Gathered>(Gathered{std::move(answered), {}, {}, read->jobs.size()});
+  auto all = std::make_shared<Gathered>(Gathered{std::move(answered), {}, {}, read->size()});
   // Of one text all jobs are durable, or none.
   gathering_ = Gathering::kYes;
-  for (std::size_t i = 0; i < read->jobs.size(); ++i) {
-    handle(std::move(read->jobs[i]), numbered(request_id, i), [all](const Answer& answer) {
+  for (std::size_t i = 0; i < read->size(); ++i) {
+    handle(std::move((*read)[i]), numbered(request_id, i), [all](const Answer& answer) {
       if (answer.status) {
         all->jobs.push_back(answer.job);
       } else {

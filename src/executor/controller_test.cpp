@@ -171,17 +171,26 @@ TEST_F(ControllerTest, KnowsTheWorkOfItsLogAfterAStart) {
       "roles: [{accelerators: 8, work: {model: llama-3.1-8b, steps: 10}}]\n"
       "launch: {command: [train]}\n";
   ASSERT_TRUE(submit(train)) << submit(train).error().text();
-  const auto work_of = [&](std::uint32_t id) {
-    return controller_->state().job(JobId(id)).submission->request.roles[0].work;
+  const auto work_of = [&](std::size_t id) {
+    return controller_->state().job(JobId::at(id)).submission->request.roles[0].work;
   };
-  const std::optional<WorkId> work = work_of(0);
+  // Work that only a refused text brought counts, too.
+  const std::string refused =
+      "apiVersion: orrery/v1\nkind: Train\nname: train\nafter: [nobody]\n"
+      "roles: [{accelerators: 8, work: {model: llama-3.1-8b, sequence: 1024, steps: 10}}]\n"
+      "launch: {command: [train]}\n";
+  ASSERT_FALSE(submit(refused));
+  std::string longer = train;
+  longer.replace(longer.find("steps"), 5, "sequence: 2048, steps");
+  ASSERT_TRUE(submit(longer));
+  const std::optional<WorkId> work = work_of(1);
   ASSERT_TRUE(work);
   await([&] { return controller_->state().plans().size() > 0; });
   stop();
   start();
   EXPECT_GT(controller_->state().plans().size(), 0U);
-  ASSERT_TRUE(submit(train));
-  EXPECT_EQ(work_of(1), work);
+  ASSERT_TRUE(submit(longer));
+  EXPECT_EQ(work_of(controller_->state().jobs() - 1), work);
 }
 
 TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {

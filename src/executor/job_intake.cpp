@@ -85,7 +85,10 @@ bool is_within(std::string_view tenant, std::string_view above) {
   return tenant.starts_with(above) && tenant[above.size()] == '/';
 }
 
-Result<JobsRead> JobIntake::read(const JobText& text, const State& state, Instant now) {
+std::size_t JobIntake::works() const { return facts_.resolve_context(Instant()).works.size(); }
+
+Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State& state,
+                                               Instant now) {
   Result<JobSpec> spec = spec_of(text);
   if (!spec) return forward_error(spec);
   if (!spec->launch) {
@@ -99,22 +102,20 @@ Result<JobsRead> JobIntake::read(const JobText& text, const State& state, Instan
                                    spec->tenant, text.tenant));
   }
   if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
-  const std::size_t works = facts_.resolve_context(now).works.size();
   Result<Submission> submission = submission_of(*spec, state, now);
   if (!submission) return forward_error(submission);
-  JobsRead read;
-  read.new_work = facts_.resolve_context(now).works.size() > works;
+  std::vector<SubmitJob> jobs;
   const std::uint32_t count = spec->array ? spec->array->count : 1;
   if (spec->array) {
     submission->array = ArrayId(arrays_++);
     submission->parallel = spec->array->parallel.value_or(0);
   }
-  read.jobs.reserve(count);
+  jobs.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    SubmitJob& job = read.jobs.emplace_back(SubmitJob{*submission, text.text});
+    SubmitJob& job = jobs.emplace_back(SubmitJob{*submission, text.text});
     if (spec->array) job.submission.request.name = fmt::format("{}[{}]", spec->name, i);
   }
-  return read;
+  return jobs;
 }
 
 }  // namespace orrery

@@ -28,15 +28,6 @@ struct JobText {
 /// Whether a tenant is `above`, by paths, or one below it; everything is below "".
 [[nodiscard]] bool is_within(std::string_view tenant, std::string_view above);
 
-struct JobsRead {
-  /// In the order in which they are to be submitted. Those of an array have an `array` that no
-  /// other has.
-  std::vector<SubmitJob> jobs;
-  /// There is work in it that no job had before: the text has to be in the log's texts, after those
-  /// of its like, before the jobs are.
-  bool new_work = false;
-};
-
 class JobIntake {
  public:
   /// `facts` outlives it.
@@ -48,8 +39,14 @@ class JobIntake {
   /// The classes and arrays of the jobs that a log has.
   void take_up_jobs(const State& state);
 
-  /// Errors of the user's, with position; kInfeasible: nothing of this fleet could ever run it.
-  [[nodiscard]] Result<JobsRead> read(const JobText& text, const State& state, Instant now);
+  /// In the order in which they are to be submitted; those of an array have an `array` that no
+  /// other has. Errors of the user's, with position; kInfeasible: nothing of this fleet could ever
+  /// run it.
+  [[nodiscard]] Result<std::vector<SubmitJob>> read(const JobText& text, const State& state,
+                                                    Instant now);
+  /// Kinds of work known so far. A text that brings one, be it refused or not, has to be in the
+  /// log's texts, after those of its like, before any job that came later is.
+  [[nodiscard]] std::size_t works() const;
 
  private:
   [[nodiscard]] Result<Submission> submission_of(const JobSpec& spec, const State& state,
