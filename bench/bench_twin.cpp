@@ -43,13 +43,13 @@ class Bench {
 
   [[nodiscard]] const Catalog& catalog() const { return catalog_; }
 
-  std::unique_ptr<ClusterFacts> cluster(std::vector<AcceleratorCount> accelerators) {
+  std::unique_ptr<ControlFacts> cluster(std::vector<AcceleratorCount> accelerators) {
     const AcceleratorFleet fleet =
         or_stop(fleet_of_accelerators(catalog_, {std::move(accelerators), std::nullopt}));
     return cluster_of(fleet.spec);
   }
-  std::unique_ptr<ClusterFacts> cluster_of(const FleetSpec& fleet) {
-    return or_stop(ClusterFacts::make({catalog_, calibration_, models_}, fleet, nullptr));
+  std::unique_ptr<ControlFacts> cluster_of(const FleetSpec& fleet) {
+    return or_stop(ControlFacts::make({catalog_, calibration_, models_}, fleet, nullptr));
   }
 
  private:
@@ -71,8 +71,7 @@ struct Terms {
   std::uint32_t spares = 0;
 };
 
-Timed play(ClusterFacts& cluster, const Trace& trace, TraceJobOptions options,
-           const Terms& terms) {
+Timed play(ControlFacts& cluster, const Trace& trace, TraceJobOptions options, const Terms& terms) {
   options.rules = or_stop(replay_rules(terms.rules));
   const TraceJobs jobs =
       or_stop(trace_jobs(trace, cluster.resolve_context({}), cluster.classes(), options));

@@ -117,8 +117,8 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     if (!tenants) return forward_error(tenants);
     tenants_ = *std::move(tenants);
   }
-  Result<std::unique_ptr<ClusterFacts>> cluster =
-      ClusterFacts::make({*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
+  Result<std::unique_ptr<ControlFacts>> cluster =
+      ControlFacts::make({*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);
   return {};

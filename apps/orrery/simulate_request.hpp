@@ -112,7 +112,7 @@ class SimulateRequest {
   [[nodiscard]] const std::vector<NamedRun>& policies() const { return policies_; }
   [[nodiscard]] const Trace& trace() const { return trace_; }
   [[nodiscard]] const TraceJobs& jobs() const { return jobs_; }
-  [[nodiscard]] const ClusterFacts& cluster() const { return *cluster_; }
+  [[nodiscard]] const ControlFacts& cluster() const { return *cluster_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] Instant begin() const { return begin_; }
@@ -139,7 +139,7 @@ class SimulateRequest {
   std::optional<Catalog> with_parts_;  ///< the same with smaller nodes
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<ClusterFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_;
   std::optional<TenantsSpec> tenants_;
   Trace trace_;
   TraceJobs jobs_;

@@ -43,8 +43,8 @@ Status StoredSetup::make(const SetupTexts& texts) {
   }
   Result<Policy> policy = policy_from(texts.policy);
   if (!policy) return forward_error(policy);
-  Result<std::unique_ptr<ClusterFacts>> cluster = ClusterFacts::make(
-      {catalog_, calibration_, models_}, *fleet, tenants ? &*tenants : nullptr);
+  Result<std::unique_ptr<ControlFacts>> cluster =
+      ControlFacts::make({catalog_, calibration_, models_}, *fleet, tenants ? &*tenants : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);
   control_ = cluster_->setup(*policy, texts.begin);

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "apps/orrery/context.hpp"
+#include "control/control_facts.hpp"
 #include "store/setup_texts.hpp"
-#include "control/cluster_facts.hpp"
 
 namespace orrery {
 
@@ -32,7 +32,7 @@ class StoredSetup {
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<ClusterFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_;
   ControlSetup control_;
 };
 

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/utf8.hpp"
+
 namespace orrery {
 namespace {
 
@@ -64,6 +66,9 @@ std::optional<PathMatch> match(std::string_view pattern, std::string_view path) 
 /// Texts and numbers as they are, truths by their words; the parser judges the values.
 Status set_field(Json& object, const Descriptor& type, const std::string& name,
                  const std::string& value) {
+  if (first_invalid_utf8(name + value) < name.size() + value.size()) {
+    return input_error({}, "a name or value of the request is no UTF-8");
+  }
   const FieldDescriptor* field = type.FindFieldByName(name);
   if (field == nullptr || field->is_repeated()) {
     return input_error({}, fmt::format("{} has no field \"{}\"", type.name(), name));

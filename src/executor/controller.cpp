@@ -90,8 +90,8 @@ Status Controller::make_facts(const SetupTexts& texts) {
   if (!tenants) return forward_error(tenants);
   Result<Policy> policy = policy_from(texts.policy);
   if (!policy) return forward_error(policy);
-  Result<std::unique_ptr<ClusterFacts>> facts =
-      ClusterFacts::make(options_.facts, *fleet, *tenants ? &**tenants : nullptr);
+  Result<std::unique_ptr<ControlFacts>> facts =
+      ControlFacts::make(options_.facts, *fleet, *tenants ? &**tenants : nullptr);
   if (!facts) return forward_error(facts);
   facts_ = *std::move(facts);
   intake_ = std::make_unique<JobIntake>(*facts_);

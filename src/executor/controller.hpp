@@ -35,7 +35,7 @@ namespace orrery {
 struct ControllerOptions {
   std::string directory;
   SetupTexts setup;  ///< of a log that is begun; one that is there has its own
-  ClusterFacts::Facts facts;
+  ControlFacts::Facts facts;
   ControllerSettings settings = {};
   /// The log cannot be written, or another controller has taken over: the process is to end.
   std::function<void(const Error&)> failed;
@@ -135,7 +135,7 @@ class Controller final : private HostOutlet {
   Instant started_;
   Duration ahead_;  ///< control's time is the monotonic clock's and so much
   std::uint64_t cluster_ = 0;
-  std::unique_ptr<ClusterFacts> facts_;
+  std::unique_ptr<ControlFacts> facts_;
   std::unique_ptr<JobIntake> intake_;
   ControlSetup setup_;
   std::unique_ptr<AgentBook> agents_;

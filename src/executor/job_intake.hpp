@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/cluster_facts.hpp"
+#include "control/control_facts.hpp"
 #include "control/input.hpp"
 #include "control/state.hpp"
 
@@ -31,7 +31,7 @@ struct JobText {
 class JobIntake {
  public:
   /// `facts` outlives it.
-  explicit JobIntake(ClusterFacts& facts) : facts_(facts) {}
+  explicit JobIntake(ControlFacts& facts) : facts_(facts) {}
 
   /// A text that once brought new work. In the order in which they did, before anything is read.
   /// Errors: this program cannot read it any more.
@@ -54,7 +54,7 @@ class JobIntake {
   [[nodiscard]] static Result<std::vector<JobId>> jobs_before(const JobSpec& spec,
                                                               const State& state);
 
-  ClusterFacts& facts_;
+  ControlFacts& facts_;
   std::uint32_t arrays_ = 0;
 };
 

@@ -75,7 +75,7 @@ class ContentionTest : public testing::Test {
     const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(fleet, "fleet.yaml"));
     ASSERT_TRUE(spec) << spec.error().text();
     auto cluster =
-        ClusterFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
+        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
     ASSERT_TRUE(cluster) << cluster.error().text();
     cluster_ = *std::move(cluster);
   }
@@ -112,7 +112,7 @@ class ContentionTest : public testing::Test {
   }
 
   ModelCatalog models_;
-  std::unique_ptr<ClusterFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_;
   std::string text_;
 };
 

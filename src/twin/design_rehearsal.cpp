@@ -127,7 +127,7 @@ bool confirmed(const Design& design, const Rehearsal& rehearsal) {
 
 Result<Rehearsal> rehearse(const DesignFacts& facts, const Design& design,
                            const RehearsalOptions& options) {
-  Result<std::unique_ptr<ClusterFacts>> cluster = ClusterFacts::make(
+  Result<std::unique_ptr<ControlFacts>> cluster = ControlFacts::make(
       {facts.catalog, facts.calibration, facts.models}, design.site.fleet, nullptr);
   if (!cluster) return forward_error(cluster);
   Result<ReplayRules> rules = replay_rules("orrery");

@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "control/control_facts.hpp"
 #include "control/journal.hpp"
 #include "hardware/failure_spec.hpp"
 #include "twin/report_data.hpp"
 #include "twin/simulation.hpp"
-#include "control/cluster_facts.hpp"
 
 namespace orrery {
 
 struct PolicyRunInputs {
-  ClusterFacts& cluster;
+  ControlFacts& cluster;
   const TraceJobs& jobs;
   std::string label;  ///< of the policy, as it was asked for
   Policy policy;

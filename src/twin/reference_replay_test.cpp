@@ -45,7 +45,7 @@ class ReferenceReplayTest : public testing::Test {
     EXPECT_TRUE(catalog) << (catalog ? "" : catalog.error().text());
     const ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
     auto cluster =
-        ClusterFacts::make({*catalog, builtin_constants(), models}, fleet->spec, nullptr);
+        ControlFacts::make({*catalog, builtin_constants(), models}, fleet->spec, nullptr);
     EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
     const Result<Trace> trace = load_trace(kData + "/traces/" + played.trace, played.options);
     EXPECT_TRUE(trace) << (trace ? "" : trace.error().text());

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/document.hpp"
-#include "control/cluster_facts.hpp"
+#include "control/control_facts.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "workload/builtin_models.hpp"
 
@@ -32,7 +32,7 @@ class SimulationTest : public testing::Test {
     const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kTwoNodes, "two.yaml"));
     EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
     auto cluster =
-        ClusterFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
+        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
     EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
     cluster_ = *std::move(cluster);
   }
@@ -64,7 +64,7 @@ class SimulationTest : public testing::Test {
   }
 
   ModelCatalog models_;
-  std::unique_ptr<ClusterFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_;
   Trace trace_;
   SimulationSummary summary_;
   Instant ended_;
@@ -101,7 +101,7 @@ TEST_F(SimulationTest, RunTimesAreThoseOnTheRecordedTypeAndNumber) {
   const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(
       std::string(kTwoNodes) + "        - {type: dgx-a100-80g, count: 1}\n", "two.yaml"));
   ASSERT_TRUE(spec) << spec.error().text();
-  cluster_ = *ClusterFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
+  cluster_ = *ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
   const Topology& fleet = cluster_->topology();
   add(0, 3600, 8);
   trace_.jobs[0].model = "gpt2";

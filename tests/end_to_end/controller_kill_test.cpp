@@ -154,6 +154,42 @@ class Submitter {
   int next_ = 0;
 };
 
+/// What clients were told is what the controller has, no more and no less. Returns how many jobs.
+std::size_t compare(const std::vector<Told>& told, Client& own) {
+  std::map<std::string, std::uint64_t> jobs;
+  std::set<std::uint64_t> cancelled;
+  for (const Told& each : told) {
+    for (const std::string& wrong : each.wrong) ADD_FAILURE() << wrong;
+    jobs.insert(each.jobs.begin(), each.jobs.end());
+    cancelled.insert(each.cancelled.begin(), each.cancelled.end());
+  }
+
+  v1::ListJobsRequest list;
+  list.set_all(true);
+  list.set_page_size(1000);
+  std::size_t seen = 0;
+  do {
+    const auto page = own.call<v1::ListJobsResponse>("ListJobs", list);
+    if (!page) {
+      ADD_FAILURE() << page.error().text();
+      return seen;
+    }
+    for (const v1::Job& job : page->jobs()) {
+      ++seen;
+      const auto known = jobs.find(job.name());
+      if (known == jobs.end()) {
+        ADD_FAILURE() << job.name() << " was never acknowledged, or is there twice";
+        return seen;
+      }
+      EXPECT_EQ(known->second, job.id()) << job.name();
+      EXPECT_EQ(job.phase(), cancelled.contains(job.id()) ? "cancelled" : "queued") << job.name();
+    }
+    list.set_page_token(page->next_page_token());
+  } while (!list.page_token().empty());
+  EXPECT_EQ(seen, jobs.size());
+  return seen;
+}
+
 TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
   const char* asked = std::getenv("ORRERY_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 20;
@@ -189,34 +225,11 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
   over = true;
   for (std::thread& each : clients) each.join();
 
-  std::map<std::string, std::uint64_t> jobs;
-  std::set<std::uint64_t> cancelled;
-  for (const Told& each : told) {
-    for (const std::string& wrong : each.wrong) ADD_FAILURE() << wrong;
-    jobs.insert(each.jobs.begin(), each.jobs.end());
-    cancelled.insert(each.cancelled.begin(), each.cancelled.end());
-  }
   Client own = client();
-  v1::ListJobsRequest list;
-  list.set_all(true);
-  list.set_page_size(1000);
-  std::size_t seen = 0;
-  do {
-    const auto page = own.call<v1::ListJobsResponse>("ListJobs", list);
-    ASSERT_TRUE(page) << page.error().text();
-    for (const v1::Job& job : page->jobs()) {
-      ++seen;
-      const auto known = jobs.find(job.name());
-      ASSERT_NE(known, jobs.end()) << job.name() << " was never acknowledged, or is there twice";
-      EXPECT_EQ(known->second, job.id()) << job.name();
-      EXPECT_EQ(job.phase(), cancelled.contains(job.id()) ? "cancelled" : "queued") << job.name();
-    }
-    list.set_page_token(page->next_page_token());
-  } while (!list.page_token().empty());
-  EXPECT_EQ(seen, jobs.size());
+  const std::size_t jobs = compare(told, own);
   RecordProperty("kills", kills);
-  RecordProperty("jobs", static_cast<int>(jobs.size()));
-  if (asked != nullptr) std::printf("%d kills, %zu jobs\n", kills, jobs.size());
+  RecordProperty("jobs", static_cast<int>(jobs));
+  if (asked != nullptr) std::printf("%d kills, %zu jobs\n", kills, jobs);
 }
 
 }  // namespace

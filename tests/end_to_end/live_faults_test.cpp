@@ -281,31 +281,33 @@ TEST_F(LiveFaults, WithoutAControllerRanksRunOnAndTheirEndsAreKnownOnceItIsBack)
 }
 
 /// The loopback interface of the network namespace that this is in.
-bool set_loopback(bool up) {
+enum class Loopback { kDown, kUp };
+
+bool set_loopback(Loopback to) {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");
   bool done = ::ioctl(fd, SIOCGIFFLAGS, &request) == 0;
-  request.ifr_flags =
-      static_cast<short>(up ? request.ifr_flags | IFF_UP : request.ifr_flags & ~IFF_UP);
+  request.ifr_flags = static_cast<short>(to == Loopback::kUp ? request.ifr_flags | IFF_UP
+                                                             : request.ifr_flags & ~IFF_UP);
   done = done && ::ioctl(fd, SIOCSIFFLAGS, &request) == 0;
   ::close(fd);
   return done;
 }
 
 TEST_F(LiveFaults, ACutNetworkEndsNothingAndWhatEndedBehindItIsKnown) {
-  if (::unshare(CLONE_NEWNET) != 0 || !set_loopback(true)) {
+  if (::unshare(CLONE_NEWNET) != 0 || !set_loopback(Loopback::kUp)) {
     GTEST_SKIP() << "NOT RUN: no network namespace without root: " << std::strerror(errno);
   }
   start("--nodes 2 --accelerators 2");
   const std::string lasting = beating("lasting", "-n 3");
   const std::string ends = beating("ends", "-n 1");
   until_beats({"lasting-0", "lasting-2", "ends-0"});
-  ASSERT_TRUE(set_loopback(false));
+  ASSERT_TRUE(set_loopback(Loopback::kDown));
   let_go("ends");
   until("an end behind the cut", [&] { return ::kill(pid_in("ends-0.pid"), 0) != 0; });
   until_beats({"lasting-0", "lasting-2"});
-  ASSERT_TRUE(set_loopback(true));
+  ASSERT_TRUE(set_loopback(Loopback::kUp));
   expect_finished(ends, 1);
   until_beats({"lasting-0", "lasting-2"});
   let_go("lasting");

@@ -2,13 +2,13 @@
 // guarantees: after every event everything holds that tests/scenarios/scenario_checks.hpp knows.
 #include <gtest/gtest.h>
 
+#include "control/control_facts.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "scheduler/tenants_spec.hpp"
 #include "tests/scenarios/scenario_checks.hpp"
 #include "twin/simulation.hpp"
-#include "control/cluster_facts.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
@@ -46,12 +46,12 @@ class Guarantees : public testing::TestWithParam<const char*> {
     const AcceleratorFleet fleet =
         value_of(fleet_of_accelerators(builtin_facts(), {{{"a100", 32}, {"h100", 32}}, {}}));
     cluster_ = value_of(
-        ClusterFacts::make({builtin_facts(), calibration_, models_}, fleet.spec, &tenants));
+        ControlFacts::make({builtin_facts(), calibration_, models_}, fleet.spec, &tenants));
   }
 
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<ClusterFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_;
 };
 
 TEST_P(Guarantees, AreNeverTakenFromATenantThatIsWithinThem) {

@@ -206,7 +206,7 @@ void ScenarioLog::tell_waiting(Instant at, const Core& core) {
     });
     if (has_room) continue;
     shown_.insert_or_assign(one.job, one.refusal);
-    write("waits", state_.job(one.job).name, refusal_text(one.refusal));
+    write("waits", state_.job(one.job).name, shown_refusal(one.refusal));
   }
 }
 

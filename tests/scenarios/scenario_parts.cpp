@@ -56,17 +56,17 @@ Result<std::optional<StepSeries<Q>>> series_of(const ScenarioSpec& spec,
   return std::optional(*std::move(series));
 }
 
-Result<std::unique_ptr<ClusterFacts>> cluster_of(const ScenarioSpec& spec,
-                                                   const std::string& root) {
+Result<std::unique_ptr<ControlFacts>> cluster_of(const ScenarioSpec& spec,
+                                                 const std::string& root) {
   const Result<FleetSpec> fleet = load_fleet_spec(root + "/" + spec.fleet);
   if (!fleet) return tl::unexpected(fleet.error());
-  const ClusterFacts::Facts known{facts().catalog, facts().calibration, facts().models};
-  if (spec.tenants.empty()) return ClusterFacts::make(known, *fleet, nullptr);
+  const ControlFacts::Facts known{facts().catalog, facts().calibration, facts().models};
+  if (spec.tenants.empty()) return ControlFacts::make(known, *fleet, nullptr);
   const Result<Document> document = Document::parse(tenants_file(spec, spec.tenants), "tenants");
   if (!document) return tl::unexpected(document.error());
   const Result<TenantsSpec> tenants = read_tenants_spec(*document);
   if (!tenants) return tl::unexpected(tenants.error());
-  return ClusterFacts::make(known, *fleet, &*tenants);
+  return ControlFacts::make(known, *fleet, &*tenants);
 }
 
 bool passes_by_itself(FaultKind kind) {
@@ -86,7 +86,7 @@ Duration true_work(const JobRequest& request, const ScenarioJob& entry) {
 
 }  // namespace
 
-ScenarioParts::ScenarioParts(const ScenarioSpec& spec, std::unique_ptr<ClusterFacts> cluster)
+ScenarioParts::ScenarioParts(const ScenarioSpec& spec, std::unique_ptr<ControlFacts> cluster)
     : spec_(spec), cluster_(std::move(cluster)), until_(spec.start + kLongest) {}
 
 Result<std::unique_ptr<ScenarioParts>> ScenarioParts::make(const ScenarioSpec& spec,

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "control/control_facts.hpp"
 #include "tests/scenarios/scenario_spec.hpp"
 #include "twin/simulation.hpp"
-#include "control/cluster_facts.hpp"
 
 namespace orrery {
 
@@ -28,12 +28,12 @@ class ScenarioParts {
   [[nodiscard]] static Result<std::unique_ptr<ScenarioParts>> make(const ScenarioSpec& spec,
                                                                    const std::string& root);
   /// Part of make(), which is to be called instead.
-  ScenarioParts(const ScenarioSpec& spec, std::unique_ptr<ClusterFacts> cluster);
+  ScenarioParts(const ScenarioSpec& spec, std::unique_ptr<ControlFacts> cluster);
   ScenarioParts(const ScenarioParts&) = delete;
   ScenarioParts& operator=(const ScenarioParts&) = delete;
 
   [[nodiscard]] const ScenarioSpec& spec() const { return spec_; }
-  [[nodiscard]] ClusterFacts& cluster() const { return *cluster_; }
+  [[nodiscard]] ControlFacts& cluster() const { return *cluster_; }
   [[nodiscard]] const Topology& topology() const { return cluster_->topology(); }
   [[nodiscard]] const ControlSetup& setup() const { return setup_; }
   [[nodiscard]] World::Facts world() const;
@@ -61,7 +61,7 @@ class ScenarioParts {
   [[nodiscard]] Result<std::vector<NodeId>> nodes_named(const std::string& name) const;
 
   const ScenarioSpec& spec_;
-  std::unique_ptr<ClusterFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_;
   ControlSetup setup_;
   std::optional<StepSeries<DollarsPerJoule>> electricity_;
   std::optional<StepSeries<GramsCo2PerJoule>> carbon_;

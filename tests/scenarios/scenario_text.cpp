@@ -141,7 +141,7 @@ std::string terms_text(const State& state, const JobRequest& job, std::span<cons
   return text;
 }
 
-std::string refusal_text(const Refusal& refusal) {
+std::string shown_refusal(const Refusal& refusal) {
   std::string text(name_of(refusal.kind));
   if (refusal.missing > 0) text += fmt::format(", {} short", refusal.missing);
   if (refusal.level != TopologyLevel::kFleet) text += " in every " + word(refusal.level);

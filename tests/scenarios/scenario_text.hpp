@@ -19,7 +19,7 @@ namespace orrery {
                                      std::span<const GangTerms> terms);
 
 /// "busy, 16 short in every pod"
-[[nodiscard]] std::string refusal_text(const Refusal& refusal);
+[[nodiscard]] std::string shown_refusal(const Refusal& refusal);
 
 /// "$412 = hire 300 + time 100 + ..."
 [[nodiscard]] std::string price_text(const Price& price, Shown shown);

@@ -1,4 +1,4 @@
-// control/cluster_facts.hpp - a fleet with all that control rests on: places, tenants, prices,
+// control/control_facts.hpp - a fleet with all that control rests on: places, tenants, prices,
 // power, plans. Made of the texts of a cluster, once, by the daemon or the twin.
 //
 // Keeps what plan searches found, so that what runs on one cluster, one after the other, searches
@@ -19,7 +19,7 @@
 
 namespace orrery {
 
-class ClusterFacts {
+class ControlFacts {
  public:
   struct Facts {
     const Catalog& catalog;
@@ -28,12 +28,12 @@ class ClusterFacts {
   };
 
   /// The facts must outlive it. Errors: those of the specs, with their positions.
-  [[nodiscard]] static Result<std::unique_ptr<ClusterFacts>> make(const Facts& facts,
-                                                                    const FleetSpec& fleet,
-                                                                    const TenantsSpec* tenants);
+  [[nodiscard]] static Result<std::unique_ptr<ControlFacts>> make(const Facts& facts,
+                                                                  const FleetSpec& fleet,
+                                                                  const TenantsSpec* tenants);
 
   /// Without tenants and prices; make() adds them.
-  ClusterFacts(const Facts& facts, const Topology& topology);
+  ControlFacts(const Facts& facts, const Topology& topology);
 
   [[nodiscard]] const Topology& topology() const { return pristine_.topology(); }
   [[nodiscard]] const FleetCosts& costs() const { return *costs_; }

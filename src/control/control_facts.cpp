@@ -1,4 +1,4 @@
-#include "control/cluster_facts.hpp"
+#include "control/control_facts.hpp"
 
 #include "fleet/builder.hpp"
 #include "scheduler/plan_work.hpp"
@@ -11,18 +11,17 @@ constexpr std::size_t kPlansKept = 3;
 
 }  // namespace
 
-ClusterFacts::ClusterFacts(const Facts& facts, const Topology& topology)
+ControlFacts::ControlFacts(const Facts& facts, const Topology& topology)
     : facts_(facts),
       pristine_(topology),
       power_(pristine_.topology()),
       sizes_(PlanSources{{facts.catalog, facts.calibration}, pristine_.topology()}) {}
 
-Result<std::unique_ptr<ClusterFacts>> ClusterFacts::make(const Facts& facts,
-                                                             const FleetSpec& fleet,
-                                                             const TenantsSpec* tenants) {
+Result<std::unique_ptr<ControlFacts>> ControlFacts::make(const Facts& facts, const FleetSpec& fleet,
+                                                         const TenantsSpec* tenants) {
   const Result<Topology> topology = build_topology(fleet, facts.catalog);
   if (!topology) return tl::unexpected(topology.error());
-  auto cluster = std::make_unique<ClusterFacts>(facts, *topology);
+  auto cluster = std::make_unique<ControlFacts>(facts, *topology);
   Result<FleetCosts> costs =
       FleetCosts::make({facts.catalog, facts.calibration}, cluster->topology(), {});
   if (!costs) return forward_error(costs);
@@ -37,7 +36,7 @@ Result<std::unique_ptr<ClusterFacts>> ClusterFacts::make(const Facts& facts,
   return cluster;
 }
 
-ControlSetup ClusterFacts::setup(const Policy& policy, Instant begin) {
+ControlSetup ControlFacts::setup(const Policy& policy, Instant begin) {
   ControlSetup setup;
   setup.topology = &pristine_.topology();
   setup.tree = &pristine_.tree();
@@ -50,7 +49,7 @@ ControlSetup ClusterFacts::setup(const Policy& policy, Instant begin) {
   return setup;
 }
 
-ResolveContext ClusterFacts::resolve_context(Instant now) {
+ResolveContext ControlFacts::resolve_context(Instant now) {
   return {.fleet = pristine_,
           .models = facts_.models,
           .tenants = *tenants_,
@@ -59,7 +58,7 @@ ResolveContext ClusterFacts::resolve_context(Instant now) {
           .now = now};
 }
 
-std::shared_ptr<const PlanEntry> ClusterFacts::plan(const PlanKey& key) {
+std::shared_ptr<const PlanEntry> ControlFacts::plan(const PlanKey& key) {
   std::shared_ptr<const PlanEntry>& known = plans_[key];
   if (known == nullptr) {
     known = std::make_shared<const PlanEntry>(
