@@ -91,7 +91,7 @@ void ProcessHandle::signal(int number) const {
   if (handle_.valid()) (void)::syscall(SYS_pidfd_send_signal, handle_.get(), number, nullptr, 0);
 }
 
-Result<ProcessIdentity> start_process(const ProcessStart& start) {
+Result<ProcessIdentity> start_process(const LocalProcessStart& start) {
   const FileDescriptor log(
       ::open(start.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log.valid()) {

@@ -44,7 +44,7 @@ class ProcessHandle {
   FileDescriptor handle_;
 };
 
-struct ProcessStart {
+struct LocalProcessStart {
   std::string program;  ///< path
   std::vector<std::string> arguments;
   std::string log;  ///< file that its output is appended to
@@ -52,7 +52,7 @@ struct ProcessStart {
 
 /// Starts it in a session of its own, with nothing on standard input. Errors: no such program, a
 /// log that cannot be written.
-[[nodiscard]] Result<ProcessIdentity> start_process(const ProcessStart& start);
+[[nodiscard]] Result<ProcessIdentity> start_process(const LocalProcessStart& start);
 
 /// The directory of the running program: the others of the release lie beside it.
 [[nodiscard]] std::string program_directory();

@@ -52,7 +52,7 @@ bool is_dragonfly(const Fabric& graph) {
 
 }  // namespace
 
-GangLayout layout_of(std::span<const NodeDevices> gang, const Topology& topology) {
+GangSplit layout_of(std::span<const NodeDevices> gang, const Topology& topology) {
   ORRERY_ASSERT(!gang.empty(), "a gang holds something");
   int most = 0;
   for (const NodeDevices& node : gang) most = std::max(most, std::popcount(node.devices));

@@ -29,7 +29,7 @@ namespace orrery {
 
 /// The most ranks on a node; ranks of the scale-up domain that holds fewest, at least those of a
 /// node; the first node's NICs. Precondition: a gang is not empty. O(nodes).
-[[nodiscard]] GangLayout layout_of(std::span<const NodeDevices> gang, const Topology& topology);
+[[nodiscard]] GangSplit layout_of(std::span<const NodeDevices> gang, const Topology& topology);
 
 class JobTraffic {
  public:

@@ -215,7 +215,7 @@ TEST(JobTraffic, a_layout_counts_ranks_of_nodes_and_of_scale_up_domains) {
   const Fleet fleet(oversubscribed());
   std::vector<NodeDevices> gang = nodes(0, 3);
   gang[1].devices = 0x0f;
-  const GangLayout layout = layout_of(gang, fleet.topology());
+  const GangSplit layout = layout_of(gang, fleet.topology());
   EXPECT_EQ(layout.node_ranks, 8);
   EXPECT_EQ(layout.domain_ranks, 8);
   EXPECT_DOUBLE_EQ(layout.node_bandwidth.value(), 8 * kCable);

@@ -17,7 +17,7 @@ constexpr double kGradientBytes = 4;  ///< of a gradient on the wire, Megatron's
 class TrafficCounter {
  public:
   TrafficCounter(const TrainingModel& model, const ParallelPlan& plan, const Breakdown& terms,
-                 const GangLayout& layout)
+                 const GangSplit& layout)
       : job_(model.job()),
         work_(model.work()),
         plan_(plan),
@@ -178,7 +178,7 @@ class TrafficCounter {
   const ModelWork& work_;
   const ParallelPlan& plan_;
   const Breakdown& terms_;
-  const GangLayout& layout_;
+  const GangSplit& layout_;
   double replicas_;
   double micro_batches_;
   double tokens_;      ///< of a micro-batch on a rank
@@ -225,7 +225,7 @@ Seconds stretched_step(const StepTraffic& traffic, BytesPerSecond share) {
 }
 
 StepTraffic training_traffic(const TrainingModel& model, const ParallelPlan& plan,
-                             const Breakdown& terms, const GangLayout& layout) {
+                             const Breakdown& terms, const GangSplit& layout) {
   ORRERY_ASSERT(layout.node_bandwidth.value() > 0, "nodes that exchange have NICs");
   ORRERY_ASSERT(layout.domain_ranks >= layout.node_ranks && layout.node_ranks >= 1,
                 "a scale-up domain holds the node's ranks");

@@ -62,7 +62,7 @@ struct StepTraffic {
 [[nodiscard]] Seconds stretched_step(const StepTraffic& traffic, BytesPerSecond share);
 
 /// How the gang of a plan lies on nodes.
-struct GangLayout {
+struct GangSplit {
   double node_ranks = 1;          ///< of the gang on each of its nodes
   double domain_ranks = 1;        ///< in each scale-up domain; at least node_ranks
   BytesPerSecond node_bandwidth;  ///< all NICs of a node, above 0
@@ -73,6 +73,6 @@ struct GangLayout {
 /// (TrainingModel::reprice): what is exposed there and what may hide beside computation is the
 /// window, at least the time all NICs of a node take. Precondition: model.check(plan).
 [[nodiscard]] StepTraffic training_traffic(const TrainingModel& model, const ParallelPlan& plan,
-                                           const Breakdown& terms, const GangLayout& layout);
+                                           const Breakdown& terms, const GangSplit& layout);
 
 }  // namespace orrery

@@ -28,12 +28,12 @@ TrainingModel training(std::string_view name, std::uint64_t ranks, double batch)
   return *TrainingModel::make(job, machine, builtin_constants());
 }
 
-GangLayout dgx() {
+GangSplit dgx() {
   return {.node_ranks = 8, .domain_ranks = 8, .node_bandwidth = BytesPerSecond(kNicBytes)};
 }
 
 StepTraffic traffic_of(const TrainingModel& model, const ParallelPlan& plan,
-                       const GangLayout& layout = dgx()) {
+                       const GangSplit& layout = dgx()) {
   EXPECT_TRUE(model.check(plan));
   return training_traffic(model, plan, model.evaluate(plan).terms, layout);
 }
@@ -125,7 +125,7 @@ TEST(StepTraffic, stages_send_to_the_stage_behind) {
 TEST(StepTraffic, inside_one_domain_nothing_reaches_the_network) {
   const TrainingModel model = training("llama-3.1-8b", 64, 64);
   const ParallelPlan plan{.tp = 8, .dp = 8, .zero = 1};
-  GangLayout layout = dgx();
+  GangSplit layout = dgx();
   layout.domain_ranks = 64;
   EXPECT_EQ(traffic_of(model, plan, layout).count, 0U);
 }
@@ -144,7 +144,7 @@ TEST(StepTraffic, a_demand_is_never_above_the_nics) {
 
 TEST(StepTraffic, experts_spread_over_their_group) {
   const TrainingModel model = training("mixtral-8x7b", 64, 64);
-  GangLayout layout = dgx();
+  GangSplit layout = dgx();
   layout.node_ranks = layout.domain_ranks = 4;
   const ParallelPlan plan{.dp = 64, .ep = 8, .zero = 1};
   const StepTraffic traffic = traffic_of(model, plan, layout);
