@@ -68,13 +68,15 @@ endfunction()
 #
 # With ORRERY_PRECOMPILE, gives a library or program what most sources of its level include, read once:
 # `base` is cmake/precompiled.hpp, compiled by the library of the lowest module; `core` adds
-# cmake/precompiled_core.hpp, for the modules from the scheduler up, compiled by the scheduler's.
+# cmake/precompiled_core.hpp, for the modules from the scheduler up, compiled by the scheduler's;
+# `command` adds cmake/precompiled_command.hpp, for the command line, compiled by itself.
 function(orrery_precompile target level)
   if(NOT ORRERY_PRECOMPILE)
     return()
   endif()
   set(owner_of_base orrery_base)
   set(owner_of_core orrery_scheduler)
+  set(owner_of_command orrery)
   if(target STREQUAL owner_of_${level})
     orrery_precompiled_headers(headers ${level})
     target_precompile_headers(${target} PRIVATE ${headers})
@@ -85,8 +87,11 @@ endfunction()
 
 function(orrery_precompiled_headers variable level)
   set(headers ${CMAKE_SOURCE_DIR}/cmake/precompiled.hpp)
-  if(level STREQUAL "core")
+  if(NOT level STREQUAL "base")
     list(APPEND headers ${CMAKE_SOURCE_DIR}/cmake/precompiled_core.hpp)
+  endif()
+  if(level STREQUAL "command")
+    list(APPEND headers ${CMAKE_SOURCE_DIR}/cmake/precompiled_command.hpp)
   endif()
   set(${variable} ${headers} PARENT_SCOPE)
 endfunction()

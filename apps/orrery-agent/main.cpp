@@ -8,7 +8,6 @@
 #include <CLI/CLI.hpp>
 #include <bit>
 #include <charconv>
-#include <csignal>
 #include <filesystem>
 
 #include "api/agent_channel.hpp"
@@ -18,6 +17,7 @@
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
+#include "node/ending_signals.hpp"
 #include "node/host_inventory.hpp"
 #include "orrery/v1/orrery.pb.h"
 
@@ -148,16 +148,6 @@ int serve(const Options& options) {
   return ended ? 0 : complain(ended.error());
 }
 
-/// Before any thread is made, so that all have them blocked.
-void block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  (void)::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  (void)std::signal(SIGPIPE, SIG_IGN);
-}
-
 }  // namespace
 }  // namespace orrery
 
@@ -193,6 +183,6 @@ int main(int count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  orrery::block_signals();
+  orrery::block_ending_signals();
   return orrery::serve(options);
 }

@@ -118,6 +118,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   jobs.add_option("--state", asked->phase,
                   "held, queued, starting, running, stopping, finished, failed or cancelled")
       ->type_name("STATE");
+  jobs.footer("Examples:\n  orrery jobs\n  orrery jobs --all --tenant lab/vision -o json");
   jobs.callback([&options, &chosen, asked] {
     chosen = [&options, asked]() -> Status {
       Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
@@ -134,6 +135,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   };
   const auto add_many = [&](const char* name, const char* what, JobsVerb verb) {
     CLI::App& added = *app.add_subcommand(name, what);
+    added.footer(fmt::format("Example:\n  orrery {} 7 8", name));
     added.add_option("id", asked->ids, "their numbers")->type_name("ID..")->required();
     added.callback([&options, &chosen, asked, verb] {
       chosen = [&options, asked, verb] { return run_on_jobs(options, *asked, verb); };

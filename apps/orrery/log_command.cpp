@@ -110,6 +110,7 @@ void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   logs.add_option("--rank", asked->rank, "of the gang")->type_name("R")->capture_default_str();
   logs.add_option("--gang", asked->gang, "of the job")->type_name("G")->capture_default_str();
   logs.add_option("--attempt", asked->attempt, "else the last one")->type_name("A");
+  logs.footer("Examples:\n  orrery logs -f 7\n  orrery logs 7 --rank 3 --attempt 1 | less");
   logs.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return print_log(options, *asked); };
   });

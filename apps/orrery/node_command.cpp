@@ -140,6 +140,10 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   run(*app.add_subcommand("nodes", "the machines of a running cluster"), print_nodes);
   CLI::App& node = *app.add_subcommand("node", "all that is known of one machine");
   node.add_option("name", asked->name, "of the node")->type_name("NAME");
+  node.footer(
+      "Examples:\n  orrery node node-3\n"
+      "  orrery node token node-3    (then there: orrery-agent --node node-3 --join TOKEN ..)\n"
+      "  orrery node fence node-3    (only when nothing can run there any more)");
   run(named(node, "fence",
             "declare a lost machine switched off for good, so that its jobs start elsewhere"),
       fence_node);
@@ -149,6 +153,7 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App& drain = named(app, "drain", "start no new work on a machine");
   drain.add_option("--why", asked->why, "for whoever sees it")->type_name("TEXT");
   drain.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
+  drain.footer("Examples:\n  orrery drain node-3 --why \"new disk\"\n  orrery resume node-3");
   run(drain, drain_node);
   run(named(app, "resume", "start work on a drained machine again"), resume_node);
 }

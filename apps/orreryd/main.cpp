@@ -13,13 +13,10 @@
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on.
 #include <fmt/format.h>
 #include <limits.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <csignal>
-#include <cstdlib>
 
 #include "api/access_service.hpp"
 #include "api/audit_log.hpp"
@@ -34,7 +31,7 @@
 #include "base/log.hpp"
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "node/descriptor_watch.hpp"
+#include "node/ending_signals.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
 
@@ -93,6 +90,7 @@ class Daemon {
   [[nodiscard]] Status open_access();
   [[nodiscard]] Status certify(const ClusterFile& addresses);
   [[nodiscard]] Status serve();
+  [[nodiscard]] Status keep(const std::string& name, const std::string& bytes);
   [[nodiscard]] Status announce();
   void end(int status) {
     status_ = status;
@@ -174,14 +172,7 @@ Result<ControllerSettings> Daemon::settings() {
 }
 
 Status Daemon::watch_signals() {
-  sigset_t wanted;
-  sigemptyset(&wanted);
-  sigaddset(&wanted, SIGTERM);
-  sigaddset(&wanted, SIGINT);
-  FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!signals.valid()) return environment_error("cannot watch signals");
-  auto watch =
-      DescriptorWatch::make(real_.loop(), std::move(signals), [this](std::string_view) { end(0); });
+  auto watch = watch_ending_signals(real_.loop(), [this] { end(0); });
   if (!watch) return forward_error(watch);
   signals_ = *std::move(watch);
   return {};
@@ -201,16 +192,23 @@ ClusterFile Daemon::addresses() {
   return cluster;
 }
 
+/// Writes a file that is not so already: on a disk that is full a controller comes back all the
+/// same.
+Status Daemon::keep(const std::string& name, const std::string& bytes) {
+  if (const Result<std::string> there = text(name); there && *there == bytes) return {};
+  StorageStatus put = env_.storage.write_file(options_.directory + "/" + name, bytes);
+  if (!put) return forward_error(put);
+  return {};
+}
+
 Status Daemon::announce() {
   const ClusterFile file{.address = server_->address(),
                          .http = http_->address(),
                          .name = controller_->state().setup().topology->name()};
-  StorageStatus put =
-      env_.storage.write_file(options_.directory + "/cluster.json", to_json(file).dump() + "\n");
-  if (!put) return forward_error(put);
-  put =
-      env_.storage.write_file(options_.directory + "/orreryd.pid", fmt::format("{}\n", ::getpid()));
-  if (!put) return forward_error(put);
+  if (Status told = keep("cluster.json", to_json(file).dump() + "\n"); !told) return told;
+  if (Status told = keep("orreryd.pid", fmt::format("{}\n", ::getpid())); !told) {
+    log_.warning(env_.clock.now_wall(), "no orreryd.pid", {{"why", told.error().text()}});
+  }
   log_.info(env_.clock.now_wall(), "serving",
             {{"address", file.address}, {"http", file.http}, {"cluster", file.name}});
   return {};
@@ -304,16 +302,6 @@ int serve(const Options& options) {
   return daemon.run();
 }
 
-/// Before any thread is made, so that all have them blocked.
-void block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  (void)::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  (void)std::signal(SIGPIPE, SIG_IGN);
-}
-
 }  // namespace
 }  // namespace orrery
 
@@ -338,6 +326,6 @@ int main(int count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  orrery::block_signals();
+  orrery::block_ending_signals();
   return orrery::serve(options);
 }

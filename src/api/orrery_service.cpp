@@ -45,6 +45,13 @@ Result<Page> page_of(const Request& request) {
   return page;
 }
 
+/// What names a change among those of all callers: two who count theirs from 1 mean two changes.
+template <class Request>
+std::string own_request_id(const Request& request, const Call& call) {
+  if (request.request_id().empty()) return {};
+  return call.caller().name + "/" + request.request_id();
+}
+
 class Methods {
  public:
   Methods(Controller& controller, const Env& env) : controller_(controller), env_(env) {}
@@ -98,7 +105,7 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   const std::string file = request.file().empty() ? "job" : request.file();
-  controller_.submit({request.spec(), file, call->caller().tenant}, request.request_id(),
+  controller_.submit({request.spec(), file, call->caller().tenant}, own_request_id(request, *call),
                      [this, call](Result<std::vector<JobId>> jobs) {
                        if (!jobs) return call->fail(jobs.error());
                        v1::SubmitJobResponse response;
@@ -127,7 +134,7 @@ void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) c
         {CallCode::kFailedPrecondition,
          fmt::format("job {} has ended: it {}", job->value(), word_of(known.phase))});
   }
-  controller_.command(CancelJob{*job}, request.request_id(), [call](Result<JobId> done) {
+  controller_.command(CancelJob{*job}, own_request_id(request, *call), [call](Result<JobId> done) {
     if (!done) return call->fail(done.error());
     call->reply(v1::CancelJobResponse());
   });
@@ -249,14 +256,14 @@ void Methods::command_node(NodeId node, InputKind what, const std::string& reque
 void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
   if (!node) return;
-  command_node(*node, DrainNode{*node, request.at_once(), request.why()}, request.request_id(),
-               call);
+  command_node(*node, DrainNode{*node, request.at_once(), request.why()},
+               own_request_id(request, *call), call);
 }
 
 template <class Command>
 void Methods::change_node(const v1::NodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
-  if (node) command_node(*node, Command{*node}, request.request_id(), call);
+  if (node) command_node(*node, Command{*node}, own_request_id(request, *call), call);
 }
 
 void Methods::watch_events(const CallPtr& call) const {

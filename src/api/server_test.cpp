@@ -23,35 +23,16 @@
 #include "api/orrery_service.hpp"
 #include "base/real_clock.hpp"
 #include "base/real_env.hpp"
-#include "hardware/builtin_catalog.hpp"
+#include "executor/lab_test.hpp"
 #include "orrery/v1/orrery.pb.h"
-#include "perf/builtin_calibration.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
 namespace {
 
-constexpr const char* kFleet = R"(apiVersion: orrery/v1
-kind: Fleet
-name: local
-sites:
-- name: here
-  halls:
-  - name: hall
-    pods:
-    - name: pod
-      racks:
-      - nodes: [{type: dgx-h100, count: 2, names: "node[0-1]"}]
-)";
 constexpr const char* kJob =
     "apiVersion: orrery/v1\nkind: Batch\nname: one\nroles: [{accelerators: 1}]\n"
     "launch: {command: [\"true\"]}\n";
 constexpr const char* kRoles[] = {"nobody", "viewer", "user", "operator", "admin"};
-
-class Silent final : public LogSink {
- public:
-  void write_line(std::string_view) override {}
-};
 
 /// A controller with both servers; everything of it lives in its own thread.
 class Serving {
@@ -85,19 +66,12 @@ class Serving {
   void serve(std::promise<void>& ready) {
     const auto real = RealEnv::create().value();
     loop_ = real.get();
-    Silent sink;
-    const Catalog catalog = Catalog::load(builtin_catalog(), "").value();
-    const Calibration calibration = Calibration::load(builtin_calibration(), {}).value();
-    const ModelCatalog models = ModelCatalog::load(builtin_models(), {}).value();
+    SilentLog sink;
     const auto controller =
         Controller::open(real->env(), Log(sink),
                          {.directory = directory_,
-                          .setup = {.fleet = kFleet,
-                                    .tenants = {},
-                                    .policy = "apiVersion: orrery/v1\nkind: Policy\nname: fifo\n",
-                                    .begin = {},
-                                    .writer = "test"},
-                          .facts = {catalog, calibration, models},
+                          .setup = lab_setup(),
+                          .facts = lab_facts(),
                           .failed = [](const Error& error) { FAIL() << error.text(); }})
             .value();
     controller_ = controller.get();
@@ -386,6 +360,18 @@ TEST_F(ServerTest, AJobIsTheSameByBothWays) {
   const std::string shown = ask("GET /v1/jobs/" + std::to_string(id));
   EXPECT_NE(shown.find("\"phase\":\"queued\""), std::string::npos) << shown;
   EXPECT_NE(ask("GET /v1/jobs?page_size=1").find("\"name\":\"one\""), std::string::npos);
+}
+
+TEST_F(ServerTest, CallersWhoCountTheirRequestsAlikeMeanTwoJobs) {
+  v1::SubmitJobRequest asked;
+  asked.set_request_id("1");
+  asked.set_spec(kJob);
+  const auto one = client("user").call<v1::SubmitJobResponse>("SubmitJob", asked);
+  const auto other = client("operator").call<v1::SubmitJobResponse>("SubmitJob", asked);
+  const auto again = client("user").call<v1::SubmitJobResponse>("SubmitJob", asked);
+  ASSERT_TRUE(one && other && again);
+  EXPECT_NE(one->id(), other->id());
+  EXPECT_EQ(one->id(), again->id());
 }
 
 TEST_F(ServerTest, ListsArePagedNewestFirst) {

@@ -7,30 +7,10 @@
 #include <filesystem>
 
 #include "base/real_env.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
-#include "workload/builtin_models.hpp"
+#include "executor/lab_test.hpp"
 
 namespace orrery {
 namespace {
-
-constexpr const char* kFleet = R"(apiVersion: orrery/v1
-kind: Fleet
-name: local
-sites:
-- name: here
-  halls:
-  - name: hall
-    pods:
-    - name: pod
-      racks:
-      - nodes: [{type: dgx-h100, count: 2, names: "node[0-1]"}]
-)";
-
-class Silent final : public LogSink {
- public:
-  void write_line(std::string_view) override {}
-};
 
 /// What the controller tells one agent.
 class Session final : public AgentSession {
@@ -56,15 +36,6 @@ class Session final : public AgentSession {
 
 class ControllerTest : public ::testing::Test {
  protected:
-  struct Facts {
-    Catalog catalog = Catalog::load(builtin_catalog(), "").value();
-    Calibration calibration = Calibration::load(builtin_calibration(), {}).value();
-    ModelCatalog models = ModelCatalog::load(builtin_models(), {}).value();
-  };
-  static const Facts& facts() {
-    static const Facts facts;
-    return facts;
-  }
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_ctl_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
@@ -78,16 +49,12 @@ class ControllerTest : public ::testing::Test {
 
   void start() {
     real_ = RealEnv::create().value();
-    Result<std::unique_ptr<Controller>> made = Controller::open(
-        real_->env(), Log(sink_),
-        {.directory = directory_,
-         .setup = {.fleet = kFleet,
-                   .tenants = {},
-                   .policy = "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\n",
-                   .begin = {},
-                   .writer = "test"},
-         .facts = {facts().catalog, facts().calibration, facts().models},
-         .failed = [](const Error& error) { FAIL() << error.text(); }});
+    Result<std::unique_ptr<Controller>> made =
+        Controller::open(real_->env(), Log(sink_),
+                         {.directory = directory_,
+                          .setup = lab_setup(),
+                          .facts = lab_facts(),
+                          .failed = [](const Error& error) { FAIL() << error.text(); }});
     ASSERT_TRUE(made) << made.error().text();
     controller_ = *std::move(made);
   }
@@ -140,7 +107,7 @@ class ControllerTest : public ::testing::Test {
   }
 
   std::string directory_;
-  Silent sink_;
+  SilentLog sink_;
   std::unique_ptr<RealEnv> real_;
   std::unique_ptr<Controller> controller_;
 };

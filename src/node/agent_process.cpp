@@ -2,18 +2,17 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/signalfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <system_error>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "node/ending_signals.hpp"
 #include "node/exit_cause.hpp"
 
 namespace orrery {
@@ -97,14 +96,7 @@ Status AgentProcess::count_incarnation() {
 }
 
 Status AgentProcess::watch_signals() {
-  sigset_t wanted;
-  sigemptyset(&wanted);
-  sigaddset(&wanted, SIGTERM);
-  sigaddset(&wanted, SIGINT);
-  FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!signals.valid()) return system_error("watch signals");
-  auto watch =
-      DescriptorWatch::make(real_.loop(), std::move(signals), [this](std::string_view) { stop(); });
+  auto watch = watch_ending_signals(real_.loop(), [this] { stop(); });
   if (!watch) return forward_error(watch);
   signals_ = *std::move(watch);
   return {};

@@ -24,24 +24,13 @@
 #include "base/real_clock.hpp"
 #include "base/real_storage.hpp"
 #include "base/rng.hpp"
+#include "executor/lab_test.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
 namespace {
 
 constexpr int kClients = 16;
-constexpr const char* kFleet = R"(apiVersion: orrery/v1
-kind: Fleet
-name: killed
-sites:
-- name: here
-  halls:
-  - name: hall
-    pods:
-    - name: pod
-      racks:
-      - nodes: [{type: dgx-h100, count: 2, names: "node[0-1]"}]
-)";
 
 class ControllerKillTest : public ::testing::Test {
  protected:
@@ -49,7 +38,7 @@ class ControllerKillTest : public ::testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_kill_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
-    std::ofstream(directory_ + "/fleet.yaml") << kFleet;
+    std::ofstream(directory_ + "/fleet.yaml") << kLabFleet;
     start();
   }
   void TearDown() override {

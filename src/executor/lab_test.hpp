@@ -1,0 +1,52 @@
+// executor/lab_test.hpp - what tests of a controller rest on: two nodes of eight H100, the facts
+// that come with the programs, a log that says nothing.
+#pragma once
+
+#include "base/log.hpp"
+#include "control/control_facts.hpp"
+#include "hardware/builtin_catalog.hpp"
+#include "perf/builtin_calibration.hpp"
+#include "store/setup_texts.hpp"
+#include "workload/builtin_models.hpp"
+
+namespace orrery {
+
+/// Nodes "node0" and "node1".
+inline constexpr const char* kLabFleet = R"(apiVersion: orrery/v1
+kind: Fleet
+name: lab
+sites:
+- name: here
+  halls:
+  - name: hall
+    pods:
+    - name: pod
+      racks:
+      - nodes: [{type: dgx-h100, count: 2, names: "node[0-1]"}]
+)";
+
+inline SetupTexts lab_setup(const std::string& tenants = "") {
+  return {.fleet = kLabFleet,
+          .tenants = tenants,
+          .policy = "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\n",
+          .begin = {},
+          .writer = "test"};
+}
+
+/// Read once.
+inline ControlFacts::Facts lab_facts() {
+  struct Read {
+    Catalog catalog = Catalog::load(builtin_catalog(), "").value();
+    Calibration calibration = Calibration::load(builtin_calibration(), {}).value();
+    ModelCatalog models = ModelCatalog::load(builtin_models(), {}).value();
+  };
+  static const Read read;
+  return {read.catalog, read.calibration, read.models};
+}
+
+class SilentLog final : public LogSink {
+ public:
+  void write_line(std::string_view) override {}
+};
+
+}  // namespace orrery
