@@ -101,7 +101,7 @@ class Methods {
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) const {
-  if (Status room = controller_.admission(); !room) {
+  if (Status room = controller_.admission(call->caller().tenant); !room) {
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   const std::string file = request.file().empty() ? "job" : request.file();

@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "control/core.hpp"
+#include "control/held_situation.hpp"
 #include "scheduler/gang_power.hpp"
 
 namespace orrery {
@@ -66,6 +67,12 @@ bool same(const Reservation& a, const Reservation& b) {
 Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
   return {state.version(), scheduler.decide(state.situation(now), state.policy(), PassKind::kFull)};
 }
+
+Proposal full_pass(const HeldSituation& held, Scheduler& scheduler) {
+  return {held.version(), scheduler.decide(held.situation(), held.policy(), PassKind::kFull)};
+}
+
+std::unique_ptr<const HeldSituation> Core::hold(Instant now) { return state_.hold(now); }
 
 // Without anybody who waits there is nothing to decide, unless a power limit moved under those who
 // run. A link under them is a reason to move somebody, which only full passes do.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "control/journal.hpp"
 #include "control/scripted_cluster_test.hpp"
 #include "control/snapshot.hpp"
 
@@ -191,11 +192,14 @@ class RandomOperator {
     }
   }
 
-  /// What a pass beside the core found, some time ago.
+  /// What a pass beside the core found, some time ago; of what it held then it finds the same now.
   void propose() {
+    if (held_ != nullptr) EXPECT_EQ(found_on_held(), found_);
     if (stale_) cluster_.send(*stale_);
     Scheduler scheduler(*cluster_.setup().tree);
     stale_ = full_pass(cluster_.state(), scheduler, cluster_.now());
+    held_ = cluster_.hold();
+    found_ = hash_of(*stale_);
     if (cluster_.state().running().empty()) return;
     const auto running = cluster_.state().running();
     const RunningJob& run = running[rng_.below(running.size())];
@@ -221,10 +225,22 @@ class RandomOperator {
     decisions.push_back(ResizeJob{.job = run.id, .gangs = {gang}, .terms = {terms}});
   }
 
+  static std::uint64_t hash_of(const Proposal& proposal) {
+    InputJournal journal;
+    journal.append({Instant(), proposal, {}});
+    return journal.history_hash();
+  }
+  [[nodiscard]] std::uint64_t found_on_held() const {
+    Scheduler scheduler(*cluster_.setup().tree);
+    return hash_of(full_pass(*held_, scheduler));
+  }
+
   ScriptedCluster& cluster_;
   Rng rng_;
   Sharing sharing_;
   std::optional<Proposal> stale_;
+  std::unique_ptr<const HeldSituation> held_;
+  std::uint64_t found_ = 0;
 };
 
 struct Kept {

@@ -236,7 +236,7 @@ Status StateCodec::make_tenants(State& state, const Parts& parts) {
   if (!state.tenants_text_.empty()) {
     Result<TenantTree> tree = tenants_from(state.tenants_text_, *state.setup_.topology);
     if (!tree) return forward_error(tree);
-    state.own_tenants_ = std::make_unique<const TenantTree>(*std::move(tree));
+    state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
     state.tenants_ = state.own_tenants_.get();
   }
   const TenantTree& tenants = *state.tenants_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "control/held_situation.hpp"
 #include "control/settings.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
@@ -111,6 +112,19 @@ Situation State::situation(Instant now) const {
   return s;
 }
 
+std::unique_ptr<const HeldSituation> State::hold(Instant now) {
+  std::vector<std::shared_ptr<const Submission>> submissions;
+  submissions.reserve(waiting_.size() + running_.size());
+  for (const WaitingJob& waits : waiting_) submissions.push_back(job(waits.id).submission);
+  for (const RunningJob& runs : running_) submissions.push_back(job(runs.id).submission);
+  return std::make_unique<const HeldSituation>(
+      situation(now), HeldSituation::Shared{.version = version_,
+                                            .policy = policy_,
+                                            .fleet = fleet_.publish(),
+                                            .submissions = std::move(submissions),
+                                            .tenants = own_tenants_});
+}
+
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void State::set_phase(Job& job, JobPhase phase) {
@@ -132,7 +146,7 @@ void State::on(const JobSubmitted& event) {
   ORRERY_ASSERT(event.job.value() == jobs_.size(), "job ids are dense");
   Job& job = jobs_.emplace_back();
   job.id = event.job;
-  job.submission = std::make_unique<const Submission>(event.submission);
+  job.submission = std::make_shared<const Submission>(event.submission);
   job.name = event.submission.request.name;
   job.tenant = event.submission.request.tenant;
   job.spec = event.spec;
@@ -403,7 +417,7 @@ void State::on(const PolicySet& event) {
 
 // Jobs follow their tenants by path; Core has made sure that each is still there.
 void State::on(const TenantsSet& event) {
-  auto tenants = std::make_unique<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
+  auto tenants = std::make_shared<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
   std::vector<JobUsage> by_tenant(tenants->size());
   for (std::uint32_t t = 0; t < by_tenant_.size(); ++t) {
     const auto found = tenants->find(tenants_->path(TenantId(t)));
@@ -421,7 +435,7 @@ void State::on(const TenantsSet& event) {
   for (Job& job : jobs_) {
     job.tenant = tenants->find(tenants_->path(job.tenant)).value_or(TenantTree::root());
     if (job.submission == nullptr || job.submission->request.tenant == job.tenant) continue;
-    auto moved = std::make_unique<Submission>(*job.submission);
+    auto moved = std::make_shared<Submission>(*job.submission);
     moved->request.tenant = job.tenant;
     job.submission = std::move(moved);
   }

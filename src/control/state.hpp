@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -22,6 +23,8 @@
 #include "fleet/fleet.hpp"
 
 namespace orrery {
+
+class HeldSituation;
 
 /// A node's life, beside what the fleet shows of it.
 struct NodeRecord {
@@ -62,6 +65,9 @@ class State {
 
   [[nodiscard]] const ControlSetup& setup() const { return setup_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
+  /// The files that were set while it ran; empty: those of the setup hold.
+  [[nodiscard]] const std::string& policy_text() const { return policy_text_; }
+  [[nodiscard]] const std::string& tenants_text() const { return tenants_text_; }
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
@@ -111,6 +117,8 @@ class State {
 
   /// What a pass at `now` rests on. Valid until the next event.
   [[nodiscard]] Situation situation(Instant now) const;
+  /// The same for a pass beside the core: it stays as it is whatever events follow.
+  [[nodiscard]] std::unique_ptr<const HeldSituation> hold(Instant now);
 
   /// What a job has used up to `now`.
   [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
@@ -187,7 +195,7 @@ class State {
   Policy policy_;
   std::string policy_text_;   ///< of PolicySet; empty: the setup's policy holds
   std::string tenants_text_;  ///< of TenantsSet; empty: the setup's tenants hold
-  std::unique_ptr<const TenantTree> own_tenants_;  ///< once they were set
+  std::shared_ptr<const TenantTree> own_tenants_;  ///< once they were set
   const TenantTree* tenants_;
   std::deque<Job> jobs_;             ///< by id
   std::vector<WaitingJob> waiting_;  ///< in the order of submission, then id

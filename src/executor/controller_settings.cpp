@@ -25,6 +25,12 @@ Result<ControllerSettings> read_controller_settings(const Document& document) {
     if (wait >= Seconds{0} && wait <= kWaitMax) continue;
     return input_error(root.position(), fmt::format("{}: expected a time of 0 s to 1 day", key));
   }
+  for (const auto& [key, limit] : {std::pair{"submit_rate", settings.submit_rate},
+                                   {"submit_burst", settings.submit_burst},
+                                   {"jobs_max", settings.jobs_max}}) {
+    if (limit >= 0 && limit <= 1e9) continue;
+    return input_error(root.position(), fmt::format("{}: expected a number of 0 to 1e9", key));
+  }
   return settings;
 }
 

@@ -356,6 +356,34 @@ TEST_F(LiveFaults, AFullDiskRefusesSubmissionsAndStillRecordsCancelsAndEnds) {
   expect_finished(submitted("-- true"), 1);
 }
 
+TEST_F(LiveFaults, AnOperatorChangesFilesUnderARunningCluster) {
+  start("--nodes 1 --accelerators 1");
+  const auto reread = [&](const std::string& said) {
+    send(pid_in("c/orreryd.pid"), SIGHUP);
+    until(said, [&] { return slurp(path("c/orreryd.log")).find(said) != std::string::npos; });
+  };
+  const std::string head = "apiVersion: orrery/v1\nkind: Controller\n";
+  (void)write("c/controller.yaml", head + "submit_rate: -1\n");
+  reread("submit_rate: expected a number");
+  ASSERT_EQ(live("submit -- true").code, 0) << "what is wrong changes nothing";
+  (void)write("c/tenants.yaml",
+              "apiVersion: orrery/v1\nkind: Tenants\nname: lab\n"
+              "tenants: [{name: default}, {name: vision}]\n");
+  (void)write("c/controller.yaml", head + "submit_rate: 0.001\nsubmit_burst: 1\n");
+  reread("file taken over");
+  EXPECT_NE(live("tenants").out.find("vision"), std::string::npos);
+  ASSERT_EQ(live("submit --tenant vision -- true").code, 0);
+  const CliRun refused = live("submit --tenant vision -- true");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("submissions a second"), std::string::npos) << refused.err;
+  // The log has the tenants; the file may go.
+  std::filesystem::remove(path("c/tenants.yaml"));
+  (void)write("c/controller.yaml", head);
+  send(pid_in("c/orreryd.pid"), SIGKILL);
+  ASSERT_EQ(live("up").code, 0);
+  EXPECT_NE(live("tenants").out.find("vision"), std::string::npos);
+}
+
 TEST_F(LiveFaults, ProgramsThatCannotRunSayWhyAndThoseThatShoutOrAreDeafEnd) {
   start("--nodes 1 --accelerators 8", "grace: 1 s\n");
   const std::string deaf = submitted("--name deaf -- sh -c 'trap \"\" TERM; echo $$ >" +
