@@ -1,6 +1,8 @@
 // orrery replay
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/record_file.hpp"
 #include "control/core.hpp"
@@ -107,7 +109,11 @@ Status replay_simulation(const CommandOptions& options, const std::string& direc
   return play(options, {directory}, core);
 }
 
-Status replay_controller(const CommandOptions& options, const std::string& directory) {
+Status replay_controller(CommandOptions options, const std::string& directory) {
+  const std::string overlay = directory + "/catalog";
+  std::error_code none;
+  const bool has_own = std::filesystem::exists(overlay, none);
+  if (options.catalog_directory.empty() && has_own) options.catalog_directory = overlay;
   const Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return tl::unexpected(catalog.error());
   const Result<Calibration> calibration = load_calibration(options);

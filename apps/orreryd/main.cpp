@@ -28,6 +28,7 @@
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
 #include "api/token_book.hpp"
+#include "api/views.hpp"
 #include "base/document.hpp"
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
@@ -111,6 +112,7 @@ class Daemon {
   Options options_;
   DescriptorLogSink sink_;
   Log log_;
+  std::string overlay_;  ///< of the catalog; empty: there is none
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;
@@ -130,8 +132,8 @@ class Daemon {
 
 Status Daemon::load_facts() {
   const std::string overlay = options_.directory + "/catalog";
-  const bool has_overlay = ::access(overlay.c_str(), R_OK) == 0;
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), has_overlay ? overlay : "");
+  if (::access(overlay.c_str(), R_OK) == 0) overlay_ = overlay;
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), overlay_);
   if (!catalog) return forward_error(catalog);
   Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
   if (!calibration) return forward_error(calibration);
@@ -289,11 +291,17 @@ Status Daemon::begin() {
        .setup = *std::move(texts),
        .facts = {catalog_, calibration_, models_},
        .settings = *std::move(settings),
+       .archived_form =
+           [](const Controller& controller, JobId job) {
+             return job_view(controller, job, JobDetail::kRow).SerializeAsString();
+           },
        .record = options_.record,
-       .failed = [this](const Error& error) {
-         log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
-         end(1);
-       }});
+       .catalog = overlay_,
+       .failed =
+           [this](const Error& error) {
+             log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
+             end(1);
+           }});
   if (!controller) return forward_error(controller);
   controller_ = *std::move(controller);
   take_over_files();

@@ -76,6 +76,7 @@ class Core {
   void on(const SetTenants& command);
   void on(const SetPolicy& command);
   void on(const SetMaintenance& command);
+  void on(const ArchiveJobs& command);
   void on(const RanksUp& seen);
   void on(const RanksEnded& seen);
   void on(const RanksGone& seen);

@@ -35,13 +35,15 @@ class RandomOperator {
       case 9:
         return propose();
       case 8:
-        return mend(any_node());
+        return one_of(3) ? archive() : mend(any_node());
       default:
         return observe_job();
     }
   }
 
  private:
+  static constexpr std::size_t kNewest = 12;
+
   NodeId any_node() {
     return NodeId(static_cast<std::uint32_t>(rng_.below(cluster_.topology().node_count())));
   }
@@ -50,7 +52,7 @@ class RandomOperator {
     const auto running = cluster_.state().running();
     if (!running.empty() && !one_of(5)) return running[rng_.below(running.size())].id;
     const std::uint64_t jobs = cluster_.state().jobs();
-    return JobId::at(jobs - 1 - rng_.below(std::min<std::uint64_t>(jobs, 12)));
+    return JobId::at(jobs - 1 - rng_.below(std::min<std::uint64_t>(jobs, kNewest)));
   }
   bool one_of(std::uint64_t n) { return rng_.below(n) == 0; }
 
@@ -105,6 +107,17 @@ class RandomOperator {
         return;
       default:
         cluster_.send(RanksGone{id, attempt, {}, std::nullopt});
+    }
+  }
+
+  /// Whoever is old; those that have not ended stay.
+  void archive() {
+    const std::size_t jobs = cluster_.state().jobs();
+    ArchiveJobs command;
+    for (std::size_t at = 0; at + kNewest < jobs; ++at) command.jobs.push_back(JobId::at(at));
+    cluster_.send(command);
+    for (const JobId id : command.jobs) {
+      EXPECT_TRUE(cluster_.state().has(id) || !cluster_.state().may_archive(id));
     }
   }
 

@@ -153,7 +153,7 @@ void State::on(const JobSubmitted& event) {
   job.submitted = now_;
   job.since = now_;
   for (const JobId before : event.submission.after) {
-    if (jobs_[before.value()].phase == JobPhase::kFinished) continue;
+    if (at(before).phase == JobPhase::kFinished) continue;
     after_[before].push_back(event.job);
     ++job.waiting_for;
   }
@@ -335,7 +335,9 @@ void State::note_end(Job& job) {
   by_tenant_[job.tenant.value()] += job.usage;
   if (const auto waiting = after_.find(job.id); waiting != after_.end()) {
     if (job.phase == JobPhase::kFinished) {
-      for (const JobId next : waiting->second) --at(next).waiting_for;
+      for (const JobId next : waiting->second) {
+        if (has(next)) --at(next).waiting_for;
+      }
     }
   }
   drop_slots(job.id);
@@ -462,6 +464,22 @@ void State::on(const PlanFound& event) {
 void State::on(const DecisionDropped&) {}
 
 void State::on(const CancelAsked& event) { at(event.job).cancel = true; }
+
+bool State::may_archive(JobId id) const {
+  if (!has(id) || !ended(job(id).phase)) return false;
+  const auto waits = [this](JobId next) { return has(next) && !ended(job(next).phase); };
+  const std::span<const JobId> next = after(id);
+  return std::none_of(next.begin(), next.end(), waits) &&
+         std::none_of(ghosts_.begin(), ghosts_.end(),
+                      [id](const Ghost& ghost) { return ghost.job == id; });
+}
+
+void State::on(const JobsArchived& event) {
+  for (const JobId id : event.jobs) {
+    after_.erase(id);
+    jobs_.remove(id);
+  }
+}
 
 void State::on(const MaintenanceSet& event) {
   if (event.nodes.empty()) {

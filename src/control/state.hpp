@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "control/event.hpp"
+#include "control/job_table.hpp"
 #include "control/ledger.hpp"
 #include "control/setup.hpp"
 #include "fleet/fleet.hpp"
@@ -71,9 +72,16 @@ class State {
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
+  /// That were ever submitted.
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
-  [[nodiscard]] const Job& job(JobId id) const { return jobs_[id.value()]; }
-  [[nodiscard]] bool has(JobId id) const { return id.valid() && id.value() < jobs_.size(); }
+  /// Those that are not archived, by id.
+  [[nodiscard]] const JobTable& all_jobs() const { return jobs_; }
+  /// Precondition: has(id).
+  [[nodiscard]] const Job& job(JobId id) const { return jobs_[id]; }
+  /// It was submitted, and is not archived.
+  [[nodiscard]] bool has(JobId id) const { return jobs_.has(id); }
+  /// Whether a job has ended and nothing here refers to it any more.
+  [[nodiscard]] bool may_archive(JobId id) const;
   /// Precondition: it holds devices.
   [[nodiscard]] const RunningJob& running(JobId id) const { return running_[job(id).at]; }
   [[nodiscard]] std::span<const RunningJob> running() const { return running_; }
@@ -113,6 +121,7 @@ class State {
   }
   /// Passes of either kind up to now.
   [[nodiscard]] std::uint64_t passes() const { return passes_; }
+  /// Archived or not.
   [[nodiscard]] std::size_t ended_jobs() const { return ended_; }
 
   /// What a pass at `now` rests on. Valid until the next event.
@@ -155,8 +164,9 @@ class State {
   void on(const IdleCauseSet& event);
   void on(const PassDone& event);
   void on(const CancelAsked& event);
+  void on(const JobsArchived& event);
 
-  Job& at(JobId id) { return jobs_[id.value()]; }
+  Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_[at(id).at]; }
   void set_phase(Job& job, JobPhase phase);
   void leave_queue(Job& job);
@@ -197,7 +207,7 @@ class State {
   std::string tenants_text_;  ///< of TenantsSet; empty: the setup's tenants hold
   std::shared_ptr<const TenantTree> own_tenants_;  ///< once they were set
   const TenantTree* tenants_;
-  std::deque<Job> jobs_;             ///< by id
+  JobTable jobs_;
   std::vector<WaitingJob> waiting_;  ///< in the order of submission, then id
   std::vector<RunningJob> running_;
   std::set<JobId> held_;

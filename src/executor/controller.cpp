@@ -15,6 +15,10 @@ constexpr std::uint64_t kSnapshotEvery = std::uint64_t{32} << 20;  ///< bytes of
 /// Submitted and not durable: beyond it nothing new is taken on.
 constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
 
+Duration retain_of(const ControllerSettings& settings) {
+  return Duration::from_seconds(settings.retain.value());
+}
+
 std::string numbered(const std::string& request_id, std::size_t index) {
   return index == 0 || request_id.empty() ? request_id : fmt::format("{}#{}", request_id, index);
 }
@@ -38,7 +42,7 @@ Controller::~Controller() {
   for (const auto& [number, wait] : log_waits_) env_.timers.cancel(wait.timer);
 }
 
-Status Controller::begin() {
+Status Controller::open_store() {
   const std::string directory = options_.directory + "/store";
   StorageResult<std::unique_ptr<SqliteStore>> store = SqliteStore::open(directory);
   if (!store) return forward_error(store);
@@ -47,6 +51,15 @@ Status Controller::begin() {
   if (!term) return forward_error(term);
   term_ = *term;
   reserve_ = std::make_unique<DiskReserve>(directory);
+  // Reads beside the thread that commits.
+  StorageResult<std::unique_ptr<StoreReader>> reader = SqliteStore::open_to_read(directory);
+  if (!reader) return forward_error(reader);
+  archive_reader_ = *std::move(reader);
+  return {};
+}
+
+Status Controller::begin() {
+  if (Status opened = open_store(); !opened) return opened;
   const StorageResult<StoreTexts> texts = this->texts();
   if (!texts) return tl::unexpected<Error>(texts.error());
   Result<std::unique_ptr<LiveSetup>> setup =
@@ -81,6 +94,7 @@ Status Controller::recover(const StoreTexts& texts) {
   }
   const RecoveredHistory& history = recovered->history;
   setup_->intake().take_up_jobs(recovered->core->state());
+  archive_.take_up(recovered->core->state());
   const Instant begin = std::max(env_.clock.now_wall(), recovered->core->state().now());
   ahead_ = begin - env_.clock.now_monotonic();
   const SetupTexts& facts = setup_->texts();
@@ -113,6 +127,7 @@ Status Controller::begin_record(const StoreTexts& texts, const State& state) {
   Result<std::unique_ptr<LiveRecord>> record =
       LiveRecord::create(directory, {.texts = texts,
                                      .settings = options_.settings,
+                                     .catalog = options_.catalog,
                                      .snapshot = seal_snapshot(hash, snapshot_of(state)),
                                      .history_hash = hash,
                                      .writer = setup_->texts().writer});
@@ -141,6 +156,7 @@ void Controller::begin_commits(const RecoveredHistory& history) {
             if (!put)
               log_.warning(env_.clock.now_wall(), "no snapshot", {{"why", put.error().message}});
           },
+      .archive_put = [this](const StorageStatus& put) { archive_put(put); },
       .make_room = [this] { return reserve_->give_up(); }});
 }
 
@@ -149,7 +165,10 @@ void Controller::begin_commits(const RecoveredHistory& history) {
 Instant Controller::now() const { return env_.clock.now_monotonic() + ahead_; }
 
 void Controller::schedule() {
-  const Instant due = host_->next_due();
+  Instant due = host_->next_due();
+  if (options_.archived_form && archiving_.empty()) {
+    due = std::min(due, archive_.next_due(retain_of(options_.settings)));
+  }
   const Instant at = due == Instant::max() ? due : due - ahead_;
   if (timer_ && timer_->at == at) return;
   if (timer_) env_.timers.cancel(*timer_);
@@ -165,6 +184,7 @@ void Controller::act_when_due() {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
   snapshot_if_due();
+  archive_if_due();
   schedule();
 }
 
@@ -177,6 +197,9 @@ void Controller::note(const Input& input) {
 std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
   writer_->append(at, events);
   if (record_ != nullptr) record_->append(at, events);
+  for (const Event& event : events) {
+    if (const auto* end = std::get_if<JobEnded>(&event)) archive_.on_end(at, end->job);
+  }
   ++inputs_;
   if (!watches_.empty()) {
     for (const Event& event : events) undurable_.push_back({inputs_, {at, event}});
@@ -230,6 +253,33 @@ void Controller::snapshot_if_due() {
   writer_->begin_segment();
 }
 
+/// First they are in the archive, then they leave the state: after a crash in between they are in
+/// both, and go again.
+void Controller::archive_if_due() {
+  if (!options_.archived_form || !archiving_.empty()) return;
+  archiving_ = archive_.take_due(state(), now(), retain_of(options_.settings));
+  if (archiving_.empty()) return;
+  std::vector<ArchivedJob> rows;
+  rows.reserve(archiving_.size());
+  for (const JobId job : archiving_) {
+    rows.push_back({job.value(), options_.archived_form(*this, job)});
+  }
+  commits_->put_archived(std::move(rows));
+}
+
+void Controller::archive_put(const StorageStatus& put) {
+  const std::vector<JobId> jobs = std::exchange(archiving_, {});
+  if (put) {
+    handle(ArchiveJobs{jobs});
+  } else {
+    log_.warning(env_.clock.now_wall(), "jobs not archived", {{"why", put.error().message}});
+  }
+  for (const JobId job : jobs) {
+    if (state().has(job)) archive_.on_end(now(), job);
+  }
+  schedule();
+}
+
 Controller::WatchNumber Controller::watch(EventWatch watch) {
   watches_.emplace(++watch_numbers_, std::move(watch));
   return watch_numbers_;
@@ -255,6 +305,7 @@ void Controller::command(InputKind what, const std::string& request_id, Answered
 void Controller::set_limits(const ControllerSettings& settings) {
   options_.settings = settings;
   limits_.set(settings);
+  schedule();
 }
 
 Status Controller::admission(const std::string& tenant) {

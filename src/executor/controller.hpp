@@ -22,6 +22,7 @@
 #include "executor/agent_book.hpp"
 #include "executor/control_host.hpp"
 #include "executor/controller_settings.hpp"
+#include "executor/job_archive.hpp"
 #include "executor/live_record.hpp"
 #include "executor/live_setup.hpp"
 #include "executor/side_thread.hpp"
@@ -34,12 +35,17 @@
 
 namespace orrery {
 
+class Controller;
+
 struct ControllerOptions {
   std::string directory;
   SetupTexts setup;  ///< of a log that is begun; one that is there has its own
   ControlFacts::Facts facts;
   ControllerSettings settings = {};
-  std::string record = {};  ///< a directory for a record of each start; empty: none is made
+  /// A job that has ended, as the archive is to keep it; none: all stay in the state.
+  std::function<std::string(const Controller&, JobId)> archived_form = {};
+  std::string record = {};   ///< a directory for a record of each start; empty: none is made
+  std::string catalog = {};  ///< laid over the one compiled in, for records; empty: none is
   /// The log cannot be written, or another controller has taken over: the process is to end.
   std::function<void(const Error&)> failed;
 };
@@ -74,6 +80,11 @@ class Controller final : private HostOutlet {
   [[nodiscard]] const Core& core() const { return host_->core(); }
   [[nodiscard]] const FleetLink& link() const { return host_->link(); }
   [[nodiscard]] const AgentBook& agents() const { return *agents_; }
+  /// Of the archive, those with an id below `before`, descending. Reads the disk.
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) const {
+    return archive_reader_->archived(before, count);
+  }
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Instant started() const { return started_; }
   /// What its log was begun with.
@@ -110,6 +121,7 @@ class Controller final : private HostOutlet {
   void search_plan(const PlanKey& key) override;
 
   [[nodiscard]] Status begin();
+  [[nodiscard]] Status open_store();
   [[nodiscard]] StorageResult<StoreTexts> texts();
   [[nodiscard]] Status recover(const StoreTexts& texts);
   [[nodiscard]] Status begin_record(const StoreTexts& texts, const State& state);
@@ -119,6 +131,8 @@ class Controller final : private HostOutlet {
   void batch_durable(std::uint64_t batch);
   void tell_watches(std::uint64_t number);
   void snapshot_if_due();
+  void archive_if_due();
+  void archive_put(const StorageStatus& put);
   void schedule();
   void act_when_due();
   void handle(InputKind what, const std::string& request_id = {},
@@ -149,6 +163,9 @@ class Controller final : private HostOutlet {
   std::unique_ptr<SqliteStore> store_;
   StoreTerm term_ = StoreTerm::kNone;
   std::unique_ptr<DiskReserve> reserve_;
+  std::unique_ptr<StoreReader> archive_reader_;
+  JobArchive archive_;
+  std::vector<JobId> archiving_;  ///< on their way to the disk
   std::unique_ptr<HistoryWriter> writer_;
   std::unique_ptr<LiveRecord> record_;  ///< none: it is not recorded
   std::unique_ptr<ControlHost> host_;

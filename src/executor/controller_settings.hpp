@@ -24,6 +24,7 @@ struct ControllerSettings {
   double submit_rate = 0;
   double submit_burst = 0;      ///< that may come at once before the rate binds; 0: of ten seconds
   double jobs_max = 1'000'000;  ///< that have not ended
+  Seconds retain{7 * 86'400};   ///< jobs that have ended, before they go to the archive
 };
 
 template <class Visitor, SameStruct<ControllerSettings> Self>
@@ -36,6 +37,7 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("submit_rate", s.submit_rate);
   visitor.optional("submit_burst", s.submit_burst);
   visitor.optional("jobs_max", s.jobs_max);
+  visitor.optional("retain", s.retain);
 }
 
 /// Errors: file:line:column, of its form, of another kind, of a wait that is negative or above a

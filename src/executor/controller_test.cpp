@@ -49,13 +49,15 @@ class ControllerTest : public ::testing::Test {
 
   void start() {
     real_ = RealEnv::create().value();
-    Result<std::unique_ptr<Controller>> made =
-        Controller::open(real_->env(), Log(sink_),
-                         {.directory = directory_,
-                          .setup = lab_setup(),
-                          .facts = lab_facts(),
-                          .record = record_,
-                          .failed = [](const Error& error) { FAIL() << error.text(); }});
+    Result<std::unique_ptr<Controller>> made = Controller::open(
+        real_->env(), Log(sink_),
+        {.directory = directory_,
+         .setup = lab_setup(),
+         .facts = lab_facts(),
+         .archived_form = [](const Controller& controller,
+                             JobId job) { return controller.state().job(job).name; },
+         .record = record_,
+         .failed = [](const Error& error) { FAIL() << error.text(); }});
     ASSERT_TRUE(made) << made.error().text();
     controller_ = *std::move(made);
   }
@@ -207,6 +209,34 @@ TEST_F(ControllerTest, WhatIsRecordedLeadsToTheSameEventsAgain) {
   // The store has been claimed once before there was a record.
   EXPECT_EQ(replayed(record_ + "/0000000002"), before);
   EXPECT_EQ(replayed(record_ + "/0000000003"), after - before);
+}
+
+TEST_F(ControllerTest, WhatEndedLongAgoIsInTheArchiveAlone) {
+  const auto cancelled = [&](const std::string& name) {
+    const JobId id = submit(job(name)).value().front();
+    bool done = false;
+    controller_->command(CancelJob{id}, {}, [&](const Result<JobId>&) { done = true; });
+    await([&] { return done; });
+    return id;
+  };
+  const JobId first = cancelled("first");
+  ControllerSettings settings;
+  controller_->set_limits(settings);
+  EXPECT_TRUE(controller_->state().has(first)) << "it is to stay for a while";
+  settings.retain = Seconds(0);
+  controller_->set_limits(settings);
+  const JobId waits = submit(job("waits")).value().front();
+  const JobId second = cancelled("second");
+  await([&] { return !controller_->state().has(first) && !controller_->state().has(second); });
+  stop();
+  start();
+  EXPECT_EQ(controller_->state().jobs(), 3U);
+  EXPECT_FALSE(controller_->state().has(first));
+  EXPECT_TRUE(controller_->state().has(waits));
+  const StorageResult<std::vector<ArchivedJob>> kept = controller_->archived(100, 10);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(*kept,
+            (std::vector<ArchivedJob>{{second.value(), "second"}, {first.value(), "first"}}));
 }
 
 TEST_F(ControllerTest, TakesNoMoreThanItsLimits) {

@@ -57,6 +57,11 @@ Result<std::unique_ptr<LiveRecord>> LiveRecord::create(const std::string& direct
   std::error_code error;
   std::filesystem::create_directories(directory + "/texts", error);
   if (error) return environment_error(fmt::format("{}: {}", directory, error.message()));
+  if (!begin.catalog.empty()) {
+    std::filesystem::copy(begin.catalog, directory + "/catalog",
+                          std::filesystem::copy_options::recursive, error);
+    if (error) return environment_error(fmt::format("{}: {}", begin.catalog, error.message()));
+  }
   ControllerSettings settings = begin.settings;
   settings.api_version = "orrery/v1";
   settings.kind = "Controller";

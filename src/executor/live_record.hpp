@@ -5,6 +5,7 @@
 //
 //   DIR/texts/       those that the log rests on (store/setup_texts.hpp), and new work
 //   DIR/live.yaml    the settings it ran with
+//   DIR/catalog/     facts laid over those compiled in, where there were any
 //   DIR/begin        a sealed snapshot of the state it began with (store/history.hpp)
 //   DIR/inputs.log, DIR/events.log   journals
 //
@@ -27,6 +28,7 @@ class LiveRecord {
   struct Begin {
     const StoreTexts& texts;
     const ControllerSettings& settings;
+    std::string catalog;             ///< directory laid over the one compiled in; empty: none is
     std::string snapshot;            ///< sealed
     std::uint64_t history_hash = 0;  ///< up to it
     std::string writer;

@@ -376,12 +376,21 @@ TEST_F(LiveFaults, AnOperatorChangesFilesUnderARunningCluster) {
   const CliRun refused = live("submit --tenant vision -- true");
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("submissions a second"), std::string::npos) << refused.err;
+  // What is over goes to the archive, and is still shown.
+  ASSERT_EQ(live("wait 0").code, 0);
+  (void)write("c/controller.yaml", head + "retain: 0 s\n");
+  send(pid_in("c/orreryd.pid"), SIGHUP);
+  until("the archive", [&] { return live("explain 0").err.find("archive") != std::string::npos; });
+  EXPECT_EQ(job("0")["phase"], "finished");
+  EXPECT_EQ(live("wait 0").code, 0);
+  EXPECT_NE(live("jobs --all").out.find("\n 0  true"), std::string::npos) << live("jobs --all").out;
+  EXPECT_NE(live("cancel 0").err.find("has ended"), std::string::npos);
   // The log has the tenants; the file may go.
   std::filesystem::remove(path("c/tenants.yaml"));
-  (void)write("c/controller.yaml", head);
   send(pid_in("c/orreryd.pid"), SIGKILL);
   ASSERT_EQ(live("up").code, 0);
   EXPECT_NE(live("tenants").out.find("vision"), std::string::npos);
+  EXPECT_EQ(job("0")["phase"], "finished");
 }
 
 TEST_F(LiveFaults, ProgramsThatCannotRunSayWhyAndThoseThatShoutOrAreDeafEnd) {
