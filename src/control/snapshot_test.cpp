@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "base/document.hpp"
 #include "control/invariants.hpp"
 #include "control/scripted_cluster_test.hpp"
 
@@ -44,10 +42,11 @@ Status restored(const ControlSetup& setup, std::string_view bytes) {
 /// cancelled, one waits.
 TEST(Snapshot, OneWithAllJobsIsStillRead) {
   ScriptedCluster cluster;
-  std::ifstream file(ORRERY_SOURCE_DIR "/tests/compat/snapshot_form3.bin", std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
+  const Result<std::string> bytes =
+      read_file(ORRERY_SOURCE_DIR "/tests/compat/snapshot_form3.bin", 1U << 20U);
+  ASSERT_TRUE(bytes) << bytes.error().text();
   State state(cluster.setup());
-  const Status read = restore(state, bytes);
+  const Status read = restore(state, *bytes);
   ASSERT_TRUE(read) << read.error().text();
   ASSERT_EQ(state.jobs(), 4U);
   EXPECT_EQ(state.job(JobId(0)).phase, JobPhase::kRunning);
