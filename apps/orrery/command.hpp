@@ -33,5 +33,6 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 }  // namespace orrery

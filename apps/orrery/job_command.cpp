@@ -6,6 +6,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/job_end.hpp"
+#include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 
 namespace orrery {

@@ -149,6 +149,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_tenant_commands(app, options, chosen);
   add_user_commands(app, options, chosen);
   add_top_commands(app, options, chosen);
+  add_doctor_commands(app, options, chosen);
 }
 
 // A full disk or a closed pipe must not look like success.

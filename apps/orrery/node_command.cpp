@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <utility>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 
 namespace orrery {
@@ -16,20 +15,6 @@ struct NodeAsked {
   std::string why;
   bool at_once = false;
 };
-
-Result<v1::ListNodesResponse> list_nodes(LiveSession& session) {
-  constexpr std::uint32_t kPage = 1'000;
-  v1::ListNodesRequest request;
-  request.set_page_size(kPage);
-  v1::ListNodesResponse all;
-  while (true) {
-    auto page = session.client().call<v1::ListNodesResponse>("ListNodes", request);
-    if (!page) return forward_error(page);
-    for (v1::Node& node : *page->mutable_nodes()) *all.add_nodes() = std::move(node);
-    if (page->next_page_token().empty()) return all;
-    request.set_page_token(page->next_page_token());
-  }
-}
 
 Status print_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked&) {
   Result<v1::ListNodesResponse> nodes = list_nodes(session);

@@ -1,6 +1,7 @@
 // The verbs that talk to a cluster, as a user runs them, against a controller in this process.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "api/fake_controller_test.hpp"
@@ -192,6 +193,68 @@ TEST_F(LiveCli, AControllerThatIsGoneIsSaidToBe) {
   const CliRun run = live("nodes");
   EXPECT_EQ(run.code, 1);
   EXPECT_TRUE(has(run.err, "cannot reach the controller at 127.0.0.1:")) << run.err;
+}
+
+v1::Node node(const std::string& name, const std::string& kernel) {
+  v1::Node node;
+  node.set_name(name);
+  node.set_health("ready");
+  node.set_accelerator("h100");
+  node.set_connected(true);
+  node.set_version("0.1.0");
+  node.set_kernel(kernel);
+  node.set_driver("NVIDIA 550.54");
+  return node;
+}
+
+TEST_F(LiveCli, TheDoctorNamesTheNodesThatDifferFromTheRest) {
+  controller_.on("GetCluster", [](const FakeController::Heard&) {
+    v1::Cluster cluster;
+    cluster.set_version("0.1.0");
+    return answer_with(cluster);
+  });
+  v1::ListNodesResponse nodes;
+  for (const char* name : {"node-0", "node-1", "node-2"}) *nodes.add_nodes() = node(name, "6.1");
+  controller_.on("ListNodes", [&](const FakeController::Heard&) { return answer_with(nodes); });
+  const CliRun alike = live("doctor --fleet");
+  EXPECT_EQ(alike.code, 0) << alike.err;
+  EXPECT_EQ(alike.out,
+            "ok  agents   3 of 3 connected\n"
+            "ok  program  0.1.0 is the controller's and that of 3 of 3 agents\n"
+            "ok  kernel   6.1 on 3 of 3\n"
+            "ok  driver   NVIDIA 550.54 on 3 of 3 with h100\n");
+  v1::Node other = node("node-3", "5.10");
+  other.set_version("0.0.9");
+  other.clear_driver();
+  *nodes.add_nodes() = other;
+  nodes.mutable_nodes(1)->set_connected(false);
+  const CliRun unlike = live("doctor --fleet -o json");
+  EXPECT_EQ(unlike.code, 1);
+  EXPECT_EQ(unlike.err, "orrery: 1 problem\n");
+  const auto json = nlohmann::json::parse(unlike.out);
+  EXPECT_EQ(json["warnings"], 3);
+  std::map<std::string, std::string> named;
+  for (const auto& finding : json["findings"]) {
+    if (finding["verdict"] == "ok") continue;
+    EXPECT_NE(finding["advice"], "");
+    named[finding["check"]] = finding["nodes"].dump();
+  }
+  const std::map<std::string, std::string> expected{{"agents", R"(["node-1"])"},
+                                                    {"driver", R"(["node-3"])"},
+                                                    {"kernel", R"(["node-3"])"},
+                                                    {"program", R"(["node-3"])"}};
+  EXPECT_EQ(named, expected);
+}
+
+TEST_F(LiveCli, TheDoctorLooksAtThisMachineAndExitsWithOneOnAProblem) {
+  const CliRun here = live("doctor -o json");
+  const auto json = nlohmann::json::parse(here.out);
+  EXPECT_EQ(here.code, json["problems"] == 0 ? 0 : 1) << here.out;
+  EXPECT_GE(json["findings"].size(), 10u);
+  // Nobody can write there.
+  const CliRun elsewhere = orrery("doctor --dir /proc/self/task");
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_TRUE(has(elsewhere.out, "problem  disk")) << elsewhere.out;
 }
 
 }  // namespace
