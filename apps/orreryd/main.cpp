@@ -10,6 +10,7 @@
 //   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
 //   DIR/orreryd.pid  its process
+// A service manager is told when it serves (node/service_notice.hpp).
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on.
 #include <fmt/format.h>
 #include <limits.h>
@@ -17,6 +18,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 
 #include "api/access_service.hpp"
 #include "api/audit_log.hpp"
@@ -32,6 +34,7 @@
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "node/ending_signals.hpp"
+#include "node/service_notice.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
 
@@ -46,6 +49,7 @@ struct Options {
   std::string listen;
   std::string http;
   std::vector<std::string> names;  ///< that it is reached by, beside those it listens at
+  std::string manager;             ///< socket of a service manager; empty: there is none
 };
 
 int complain(const Error& error) {
@@ -211,6 +215,8 @@ Status Daemon::announce() {
   }
   log_.info(env_.clock.now_wall(), "serving",
             {{"address", file.address}, {"http", file.http}, {"cluster", file.name}});
+  notify_service(options_.manager,
+                 fmt::format("READY=1\nSTATUS={} at {}\n", file.name, file.address));
   return {};
 }
 
@@ -325,6 +331,9 @@ int main(int count, char** arguments) {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (const char* manager = std::getenv("NOTIFY_SOCKET"); manager != nullptr) {
+    options.manager = manager;
   }
   orrery::block_ending_signals();
   return orrery::serve(options);
