@@ -34,5 +34,11 @@ void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_completion_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+
+/// What `orrery __complete WORD..` prints: see completion_script(). A cluster that does not answer
+/// soon has no names.
+void print_completion(const CLI::App& app, CommandOptions options,
+                      const std::vector<std::string>& words);
 
 }  // namespace orrery

@@ -119,12 +119,12 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   };
   const auto named = [&](CLI::App& parent, const char* name, const char* what) -> CLI::App& {
     CLI::App& added = *parent.add_subcommand(name, what);
-    added.add_option("name", asked->name, "of the node")->type_name("NAME")->required();
+    added.add_option("name", asked->name, "of the node")->type_name("NODE")->required();
     return added;
   };
   run(*app.add_subcommand("nodes", "the machines of a running cluster"), print_nodes);
   CLI::App& node = *app.add_subcommand("node", "all that is known of one machine");
-  node.add_option("name", asked->name, "of the node")->type_name("NAME");
+  node.add_option("name", asked->name, "of the node")->type_name("NODE");
   node.footer(
       "Examples:\n  orrery node node-3\n"
       "  orrery node token node-3    (then there: orrery-agent --node node-3 --join TOKEN ..)\n"

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "api/fake_controller_test.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -255,6 +256,81 @@ TEST_F(LiveCli, TheDoctorLooksAtThisMachineAndExitsWithOneOnAProblem) {
   const CliRun elsewhere = orrery("doctor --dir /proc/self/task");
   EXPECT_EQ(elsewhere.code, 1);
   EXPECT_TRUE(has(elsewhere.out, "problem  disk")) << elsewhere.out;
+}
+
+TEST_F(LiveCli, BashCompletesVerbsOptionsFilesJobsAndNodes) {
+  controller_.on("ListNodes", [&](const FakeController::Heard&) {
+    v1::ListNodesResponse nodes;
+    *nodes.add_nodes() = node("node-0", "6.1");
+    *nodes.add_nodes() = node("other-1", "6.1");
+    return answer_with(nodes);
+  });
+  controller_.on("ListJobs", [&](const FakeController::Heard& call) {
+    v1::ListJobsRequest request;
+    EXPECT_TRUE(request.ParseFromString(call.request));
+    v1::ListJobsResponse jobs;
+    *jobs.add_jobs() = job(12, "running", "running");
+    if (request.all()) *jobs.add_jobs() = job(13, "over", "finished");
+    return answer_with(jobs);
+  });
+  (void)write("spec.yaml", "");
+  const std::string script = write("try.bash", R"(
+cd "$1"; program=$2; export ORRERY_DIR=.
+source <("$program" completion bash)
+complete -p orrery
+try() {
+  COMP_WORDS=("$program" "$@"); COMP_CWORD=$#
+  _orrery "$program" "${COMP_WORDS[COMP_CWORD]}"
+  echo "${COMPREPLY[*]}"
+}
+try dra
+try drain n
+try node t
+try logs 1
+try cancel ''
+try cancel --dir nowhere ''
+try --dir . logs 12 --ra
+try submit -o = j
+try submit sp
+try submit -- sp
+try simulate --trace sp
+try nonsense ''
+)");
+  const std::string command = "bash --norc " + script + " " + path("") + " " + program() + " >" +
+                              path("out") + " 2>" + path("err") + " </dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(slurp(path("err")), "");
+  EXPECT_EQ(slurp(path("out")),
+            "complete -F _orrery orrery\n"
+            "drain\n"
+            "node-0\n"
+            "token\n"
+            "12 13\n"
+            "12\n"
+            "\n"
+            "--rank\n"
+            "json\n"
+            "spec.yaml\n"
+            "spec.yaml\n"
+            "spec.yaml\n"
+            "\n");
+}
+
+TEST_F(LiveCli, CompletionKnowsEveryVerbThatHelpShows) {
+  const std::string help = orrery("--help").out;
+  std::istringstream lines(help.substr(help.find("Subcommands:")));
+  std::string line;
+  (void)std::getline(lines, line);
+  const std::string found = orrery("__complete ''").out;
+  int verbs = 0;
+  while (std::getline(lines, line) && line.starts_with("  ")) {
+    if (line[2] == ' ') continue;  // goes on
+    const std::string verb = line.substr(2, line.find(' ', 2) - 2);
+    EXPECT_TRUE(has("\n" + found, "\n" + verb + "\t")) << verb;
+    ++verbs;
+  }
+  EXPECT_GT(verbs, 20);
+  EXPECT_EQ(orrery("completion tcsh").code, 2);
 }
 
 }  // namespace
