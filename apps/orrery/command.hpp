@@ -24,6 +24,7 @@ void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen);

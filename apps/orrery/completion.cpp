@@ -117,7 +117,7 @@ void Candidates::add_values(const CLI::Option& option) {
     from(CompletionSource::kJobs);
   } else if (type == "JOB..") {
     from(CompletionSource::kLiveJobs);
-  } else if (type == "NODE") {
+  } else if (type.starts_with("NODE")) {
     from(CompletionSource::kNodes);
   } else if (type.find('|') != type.npos) {
     for (std::size_t at = 0; at <= type.size();) {

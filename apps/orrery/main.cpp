@@ -141,6 +141,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_design_commands(app, options, chosen);
   add_replay_commands(app, options, chosen);
   add_store_commands(app, options, chosen);
+  add_what_if_commands(app, options, chosen);
   add_local_cluster_commands(app, options, chosen);
   add_submit_commands(app, options, chosen);
   add_job_commands(app, options, chosen);

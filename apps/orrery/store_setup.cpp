@@ -47,7 +47,8 @@ Status StoredSetup::make(const SetupTexts& texts) {
       ControlFacts::make({catalog_, calibration_, models_}, *fleet, tenants ? &*tenants : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);
-  control_ = cluster_->setup(*policy, texts.begin);
+  planned_ = cluster_->setup(*policy, texts.begin);
+  control_ = planned_;
   control_.plans = [](const PlanKey&) {
     return std::make_shared<const PlanEntry>(tl::unexpected(Rejection{}));
   };

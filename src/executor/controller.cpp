@@ -10,6 +10,7 @@
 #include "control/settings.hpp"
 #include "control/snapshot.hpp"
 #include "fleet/spec.hpp"
+#include "store/work_texts.hpp"
 
 namespace orrery {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 constexpr std::uint64_t kSnapshotEvery = std::uint64_t{32} << 20;  ///< bytes of log
 /// Submitted and not durable: beyond it nothing new is taken on.
 constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
-/// Texts of the log that brought new work: "work.000001" and so on.
-constexpr std::string_view kWorkText = "work.";
 
 std::string numbered(const std::string& request_id, std::size_t index) {
   return index == 0 || request_id.empty() ? request_id : fmt::format("{}#{}", request_id, index);
