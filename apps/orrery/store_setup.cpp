@@ -28,7 +28,8 @@ Status StoredSetup::make(const SetupTexts& texts) {
   Result<StoredFacts> made = stored_facts({catalog_, calibration_, models_}, texts);
   if (!made) return forward_error(made);
   cluster_ = std::move(made->facts);
-  control_ = cluster_->setup(made->policy, texts.begin);
+  planned_ = cluster_->setup(made->policy, texts.begin);
+  control_ = planned_;
   control_.plans = [](const PlanKey&) {
     return std::make_shared<const PlanEntry>(tl::unexpected(Rejection{}));
   };

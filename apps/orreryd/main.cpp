@@ -14,12 +14,14 @@
 //   DIR/orreryd.pid  its process
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on. SIGHUP has it read
 // these files again; one that is wrong is named in its log and changes nothing.
+// A service manager is told when it serves (node/service_notice.hpp).
 #include <fmt/format.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 
 #include "api/access_service.hpp"
 #include "api/audit_log.hpp"
@@ -36,6 +38,7 @@
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "node/daemon_signals.hpp"
+#include "node/service_notice.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
 
@@ -51,6 +54,7 @@ struct Options {
   std::string http;
   std::string record;
   std::vector<std::string> names;  ///< that it is reached by, beside those it listens at
+  std::string manager;             ///< socket of a service manager; empty: there is none
 };
 
 int complain(const Error& error) {
@@ -262,6 +266,8 @@ Status Daemon::announce() {
   }
   log_.info(env_.clock.now_wall(), "serving",
             {{"address", file.address}, {"http", file.http}, {"cluster", file.name}});
+  notify_service(options_.manager,
+                 fmt::format("READY=1\nSTATUS={} at {}\n", file.name, file.address));
   return {};
 }
 
@@ -386,6 +392,9 @@ int main(int count, char** arguments) {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (const char* manager = std::getenv("NOTIFY_SOCKET"); manager != nullptr) {
+    options.manager = manager;
   }
   orrery::block_signals(orrery::DaemonSignals::kEnd);
   orrery::block_signals(orrery::DaemonSignals::kReload);

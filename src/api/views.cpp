@@ -187,6 +187,7 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_emulated(found.emulated);
   view.set_kernel(found.kernel);
   view.set_driver(found.driver);
+  view.set_firmware(found.firmware);
   view.set_cores(found.cores);
   view.set_memory_bytes(found.memory_bytes);
   return view;
