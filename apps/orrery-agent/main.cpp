@@ -19,6 +19,7 @@
 #include "node/agent_process.hpp"
 #include "node/ending_signals.hpp"
 #include "node/host_inventory.hpp"
+#include "node/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

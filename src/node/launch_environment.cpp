@@ -217,19 +217,6 @@ LaunchStyle launch_style_of(std::string_view framework) { return value_of(kStyle
 
 DeviceList device_list_of(std::string_view platform) { return value_of(kLists, platform); }
 
-std::string_view openblas_core_type(std::string_view cpuinfo) {
-  const std::size_t at = cpuinfo.find("\nflags");
-  if (at == cpuinfo.npos) return "";
-  const std::string flags =
-      fmt::format("{} ", cpuinfo.substr(at + 1, cpuinfo.find('\n', at + 1) - at - 1));
-  const auto has = [&](std::string_view flag) {
-    return flags.find(fmt::format(" {} ", flag)) != flags.npos;
-  };
-  if (has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")) return "SKYLAKEX";
-  if (!has("avx2") || !has("fma")) return "";
-  return cpuinfo.find("AuthenticAMD") != cpuinfo.npos ? "ZEN" : "HASWELL";
-}
-
 std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
                                    const RankShare& share) {
   const std::vector<std::uint32_t> devices = devices_of(share);

@@ -29,10 +29,6 @@ enum class DeviceList : std::uint8_t { kNone, kCuda, kRocm, kNeuron, kTpu };
 /// Of a platform's id in the catalog.
 [[nodiscard]] DeviceList device_list_of(std::string_view platform);
 
-/// The kernels that OpenBLAS should take on the CPU of this /proc/cpuinfo, for releases that do not
-/// know it and fall back to their slowest; empty: it finds them by itself.
-[[nodiscard]] std::string_view openblas_core_type(std::string_view cpuinfo);
-
 /// One node of a gang, with the ranks it has.
 struct GangNode {
   std::string address;  ///< name or number that the other nodes reach it by

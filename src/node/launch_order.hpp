@@ -14,7 +14,7 @@ namespace orrery {
 struct NodeLaunchFacts {
   DeviceList devices = DeviceList::kNone;
   std::uint32_t threads = 1;       ///< cores of one device's part of the node
-  std::string openblas_core_type;  ///< see openblas_core_type()
+  std::string openblas_core_type;  ///< see node/openblas_core.hpp
 };
 
 /// Errors: a user that the node does not know.
