@@ -52,6 +52,14 @@ const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& g
   return *found;
 }
 
+std::string KeeperFiles::hostfile(std::uint32_t gang) const {
+  return fmt::format("{}/hostfile-{}", directory, gang);
+}
+
+std::string KeeperFiles::rankfile(std::uint32_t gang) const {
+  return fmt::format("{}/rankfile-{}", directory, gang);
+}
+
 std::string KeeperFiles::log(const RankStart& start) const {
   return fmt::format("{}/gang-{}-rank-{}.log", logs(), start.slots.at(0).gang, start.rank);
 }

@@ -38,8 +38,8 @@ struct KeeperFiles {
   /// Who takes part: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": .., "ranks": ..}]}]},
   /// replaced in one step with each epoch. A process that goes on in it says so in `progress`.
   [[nodiscard]] std::string membership() const { return directory + "/membership"; }
-  [[nodiscard]] std::string hostfile() const { return directory + "/hostfile"; }
-  [[nodiscard]] std::string rankfile() const { return directory + "/rankfile"; }
+  [[nodiscard]] std::string hostfile(std::uint32_t gang) const;
+  [[nodiscard]] std::string rankfile(std::uint32_t gang) const;
   [[nodiscard]] std::string work() const { return directory + "/work"; }
   [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;

@@ -68,20 +68,26 @@ struct LaunchFacts {
 
 /// One process to start.
 struct RankStart {
-  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (LaunchUnit::kNode)
+  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (LaunchUnit::kNode, kMpi)
   std::uint32_t rank = 0;
   Variables environment;  ///< each name once, ascending
 };
 
 /// The processes of one share. What the contract says wins over the spec's environment, which wins
-/// over defaults (threads, OpenBLAS). Precondition: the layout is of the share's gang and gives
-/// this node the share's ranks. O(ranks here x variables; for TensorFlow x ranks of the gang).
+/// over defaults (threads, OpenBLAS). With kMpi the command starts the ranks itself: there is one
+/// process, on the node of rank 0, and none on the others. Precondition: the layout is of the
+/// share's gang and gives this node the share's ranks. O(ranks here x variables; for TensorFlow x
+/// ranks of the gang).
 [[nodiscard]] std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
                                                  const RankShare& share);
 
-/// For `mpirun --hostfile`: "address slots=N", a node a line.
-[[nodiscard]] std::string mpi_hostfile(const GangLayout& layout);
-/// For `mpirun --rankfile`: "rank R=address slot=N", ranks ascending.
-[[nodiscard]] std::string mpi_rankfile(const GangLayout& layout);
+/// For `mpirun --hostfile`: "address slots=N", an address a line. Nodes of one address (emulated
+/// ones on one machine) are one line: mpirun takes no address twice. A slot is what `per` says.
+[[nodiscard]] std::string mpi_hostfile(const GangLayout& layout, LaunchUnit per);
+/// For `mpirun --rankfile`: "rank R=address slot=0-15", ranks ascending. Where a rank runs is
+/// given, the core is not: each may use all `cores` of its node, which is taken to be like this
+/// one.
+[[nodiscard]] std::string mpi_rankfile(const GangLayout& layout, LaunchUnit per,
+                                       std::uint32_t cores);
 
 }  // namespace orrery
