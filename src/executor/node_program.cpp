@@ -55,7 +55,8 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                       .restarts_max = job.submission->restart_max,
                       .work_steps = work_steps(job),
                       .gangs = {},
-                      .user = {}};
+                      .user = {},
+                      .needs = {}};
   const LaunchPlan plan = launch_plan(state, id);
   const auto gangs = static_cast<std::uint32_t>(state.running(id).gangs.size());
   program.gangs.reserve(gangs);
@@ -77,6 +78,8 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                                      [](const GangNode& node) { return node.address.empty(); });
     if (unknown) return std::nullopt;
     program.gangs.push_back(std::move(layout));
+    const HostNeeds& host = state.running(id).gangs[gang].host;
+    if ((host.cpu | host.memory) != 0) program.needs.push_back({gang, host.cpu, host.memory});
   }
   return program;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "node/control_group.hpp"
 #include "node/launch_environment.hpp"
 #include "node/rank_log.hpp"
 #include "node/rank_process.hpp"
@@ -25,6 +26,7 @@ struct KeeperLaunch {
   std::optional<ProcessUser> user;  ///< none: whoever the keeper is
   LogLimits logs;
   std::uint64_t work_steps = 0;  ///< of the whole job, to say what part is done; 0: nobody knows
+  std::vector<RankNeeds> needs;  ///< of the gangs that need something
 };
 
 /// DIR/NAME.
@@ -51,6 +53,11 @@ struct KeeperFiles {
                                            const std::vector<GangLayout>& gangs);
 /// The layout of a gang. Precondition: launch_complaint() had none.
 [[nodiscard]] const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& gangs);
+
+/// What the ranks of all shares may use together: the sum of what each asked for. Where one said
+/// nothing there is no limit, for it would be one for that rank, too.
+[[nodiscard]] GroupLimits limits_of(const std::vector<RankShare>& shares,
+                                    const std::vector<RankNeeds>& needs);
 
 /// Replaces the file in one step.
 [[nodiscard]] Status write_keeper_launch(Storage& storage, const KeeperFiles& files,

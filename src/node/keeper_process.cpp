@@ -244,6 +244,8 @@ void KeeperProcess::act() {
 }
 
 void KeeperProcess::apply(const StartProcesses& start) {
+  const GroupLimits limits = limits_of(start.shares, launch_.needs);
+  if (const Status limited = ranks_->limit(limits); !limited) note(limited.error().message);
   write_membership(start.token.epoch);
   for (const RankShare& share : start.shares) start_share(start, share);
 }

@@ -44,6 +44,13 @@ struct GangLayout {
   std::uint32_t restarts = 0;     ///< of the job so far
 };
 
+/// What each rank of a gang asked of its node, beside its device.
+struct RankNeeds {
+  std::uint32_t gang = 0;
+  std::uint32_t cpu = 0;     ///< thousandths of a core; 0: it did not say
+  std::uint32_t memory = 0;  ///< MiB; 0: it did not say
+};
+
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
 /// What is the same for every process of an attempt on one node.

@@ -175,6 +175,17 @@ TEST(LaunchEnvironment, KnowsFrameworksAndPlatforms) {
   EXPECT_EQ(device_list_of("cpu"), DeviceList::kNone);
 }
 
+TEST(LaunchEnvironment, LimitsWhatRanksUseTogetherToWhatEachAskedFor) {
+  const std::vector<RankShare> shares = {{.gang = 0, .devices = 3, .ranks = {0, 1}},
+                                         {.gang = 4, .devices = 4, .ranks = {7}}};
+  const auto limits = [&](const std::vector<RankNeeds>& needs) { return limits_of(shares, needs); };
+  EXPECT_EQ(limits({}), (GroupLimits{}));
+  EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 512}}),
+            (GroupLimits{.cpu = 3250, .memory = std::uint64_t{2560} << 20}));
+  EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 0}}), (GroupLimits{.cpu = 3250}));
+  EXPECT_EQ(limits({{0, 1500, 1024}}), (GroupLimits{}));
+}
+
 TEST(LaunchEnvironment, LeadsJaxToThePackagesOfTheNodeBehindTheJobsOwn) {
   const auto path = [](const std::string& framework, const Variables& own) {
     const NodeProgram program{.framework = framework, .command = {"p"}, .environment = own};

@@ -293,6 +293,22 @@ TEST_F(KeeperTest, AFullDiskIsNoFaultOfTheProgram) {
   EXPECT_EQ(report().end->blame.evidence, "exit status 1 of rank 0: save: No space left on device");
 }
 
+TEST_F(KeeperTest, ARankThatTakesMoreMemoryThanItAskedForEndsAndIsToldWhy) {
+  KeeperLaunch greedy = launch("head -c 200m /dev/zero | tail -c 200m >/dev/null");
+  greedy.needs = {{.gang = 0, .cpu = 1000, .memory = 48}};
+  start(greedy);
+  await([&] { return agent_->status && agent_->status->report.stage >= RankStage::kStarting; });
+  if (!agent_->status->notes.empty()) {
+    GTEST_SKIP() << "NOT RUN HERE: " << agent_->status->notes.front();
+  }
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kProgram);
+  EXPECT_EQ(
+      report().end->blame.evidence,
+      "signal 9 ended rank 0: out of memory: the kernel killed 1 of the job's processes here, "
+      "which may use 48 MiB together");
+}
+
 TEST_F(KeeperTest, AProgramThatIsNotThereIsNamed) {
   KeeperLaunch missing = launch("");
   missing.facts.command = {"no-such-program"};
