@@ -291,7 +291,8 @@ void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
 void KeeperProcess::write_mpi_files(const GangLayout& layout) {
   const LaunchFacts& facts = launch_.facts;
   write_for_user(facts.hostfile, mpi_hostfile(layout, facts.per));
-  write_for_user(facts.rankfile, mpi_rankfile(layout, facts.per, host_inventory().cores));
+  const std::uint32_t cores = physical_cores(real_.env().storage);
+  write_for_user(facts.rankfile, mpi_rankfile(layout, facts.per, cores));
 }
 
 void KeeperProcess::write_membership(std::uint32_t epoch) {

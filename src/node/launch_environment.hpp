@@ -93,7 +93,7 @@ struct RankStart {
 [[nodiscard]] std::string mpi_hostfile(const GangLayout& layout, LaunchUnit per);
 /// For `mpirun --rankfile`: "rank R=address slot=0-15", ranks ascending. Where a rank runs is
 /// given, the core is not: each may use all `cores` of its node, which is taken to be like this
-/// one.
+/// one. They are physical ones: mpirun counts those, and ends where one is named that is not there.
 [[nodiscard]] std::string mpi_rankfile(const GangLayout& layout, LaunchUnit per,
                                        std::uint32_t cores);
 

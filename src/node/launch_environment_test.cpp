@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/real_env.hpp"
+#include "node/host_inventory.hpp"
 #include "node/launch_order.hpp"
 
 namespace orrery {
@@ -173,6 +175,16 @@ TEST(LaunchEnvironment, KnowsFrameworksAndPlatforms) {
   EXPECT_EQ(launch_style_of("llama-cpp"), LaunchStyle::kNative);
   EXPECT_EQ(device_list_of("xla-tpu"), DeviceList::kTpu);
   EXPECT_EQ(device_list_of("cpu"), DeviceList::kNone);
+}
+
+TEST(LaunchEnvironment, CountsNoCoreOfThisMachineTwice) {
+  RealStorage storage;
+  const std::uint32_t threads = host_inventory().cores;
+  const std::uint32_t cores = physical_cores(storage);
+  EXPECT_GE(cores, 1u);
+  EXPECT_LE(cores, threads);
+  const auto several = storage.read_file("/sys/devices/system/cpu/smt/active", 8);
+  if (several.value_or("") == "0\n") EXPECT_EQ(cores, threads);
 }
 
 TEST(LaunchEnvironment, LimitsWhatRanksUseTogetherToWhatEachAskedFor) {

@@ -474,7 +474,7 @@ TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_NE(slurp(files_.directory + "/errors").find(files_.launch()), std::string::npos);
-  std::ofstream(files_.launch()) << "orrery-launch-1\ntorn";
+  std::ofstream(files_.launch()) << "orrery-launch-2\ntorn";
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_EQ(slurp(files_.directory + "/errors"),
