@@ -19,6 +19,7 @@
 #include "node/agent_process.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/host_inventory.hpp"
+#include "node/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
@@ -72,11 +73,12 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   AgentProcessSetup setup{.directory = std::filesystem::absolute(options.directory).string(),
                           .keeper = options.keeper};
   while (setup.directory.ends_with('/')) setup.directory.pop_back();
-  if (setup.keeper.empty()) {
-    std::error_code failed;
-    const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
-    setup.keeper = (own.parent_path() / "orrery-keeper").string();
-  }
+  std::error_code failed;
+  const std::filesystem::path programs =
+      std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  if (setup.keeper.empty()) setup.keeper = (programs / "orrery-keeper").string();
+  const std::filesystem::path python = programs / "python";
+  if (std::filesystem::is_directory(python, failed)) setup.facts.python = python.string();
   setup.opening.node = options.node;
   setup.opening.version = ORRERY_VERSION;
   NodeInventory& inventory = setup.opening.inventory;

@@ -119,6 +119,12 @@ void write(const NodeProgram& program, v1::Program* out) {
   out->set_work_steps(program.work_steps);
   for (const GangLayout& layout : program.gangs) write(layout, out->add_gangs());
   out->set_user(text(program.user));
+  for (const RankNeeds& needs : program.needs) {
+    v1::RankNeeds* each = out->add_needs();
+    each->set_gang(needs.gang);
+    each->set_cpu_thousandths(needs.cpu);
+    each->set_memory_mib(needs.memory);
+  }
 }
 
 void write(const AgentWelcome& welcome, v1::ControllerMessage* message) {

@@ -177,6 +177,10 @@ NodeProgram MessageReader::program(const v1::Program& in) {
   out.gangs.reserve(static_cast<std::size_t>(in.gangs_size()));
   for (const v1::GangLayout& each : in.gangs()) out.gangs.push_back(layout(each));
   out.user = in.user();
+  out.needs.reserve(static_cast<std::size_t>(in.needs_size()));
+  for (const v1::RankNeeds& each : in.needs()) {
+    out.needs.push_back({each.gang(), each.cpu_thousandths(), each.memory_mib()});
+  }
   return out;
 }
 

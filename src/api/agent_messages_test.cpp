@@ -94,9 +94,9 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<NodeProgram> S>
 void code(Codec& codec, S& value) {
   auto& [job, tenant, plan, framework, per, command, environment, directory, restarts_max,
-         work_steps, gangs, user] = value;
+         work_steps, gangs, user, needs] = value;
   codec(job, tenant, plan, framework, per, command, environment, directory, restarts_max,
-        work_steps, gangs, user);
+        work_steps, gangs, user, needs);
 }
 template <class Codec, SameStruct<NodeOrder> S>
 void code(Codec& codec, S& value) {

@@ -300,8 +300,10 @@ TEST_F(ControllerTest, LaunchesAGangWhereAllNodesKnowOfEachOther) {
   join("node0", sessions[0]);
   join("node1", sessions[1]);
   const std::string gang =
-      "apiVersion: orrery/v1\nkind: Batch\nname: gang\nroles: [{accelerators: 16}]\n"
-      "launch: {command: [prog, \"--fast\"], environment: {A: b}, directory: /tmp}\n";
+      "apiVersion: orrery/v1\nkind: Batch\nname: gang\n"
+      "roles: [{accelerators: 16, host: {cpu: 1.5, memory: 4 GiB}}]\n"
+      "launch: {command: [prog, \"--fast\"], environment: {A: b}, directory: /tmp}\n"
+      "software: {framework: flax}\n";
   ASSERT_TRUE(submit(gang));
   await([&] {
     return !sessions[0].orders<LaunchRanks>().empty() && !sessions[1].orders<LaunchRanks>().empty();
@@ -312,6 +314,10 @@ TEST_F(ControllerTest, LaunchesAGangWhereAllNodesKnowOfEachOther) {
     EXPECT_EQ(program.tenant, "default");
     EXPECT_EQ(program.command, (std::vector<std::string>{"prog", "--fast"}));
     EXPECT_EQ(program.directory, "/tmp");
+    EXPECT_EQ(program.framework, "jax");
+    ASSERT_EQ(program.needs.size(), 1U);
+    EXPECT_EQ(program.needs[0].cpu, 1500U);
+    EXPECT_EQ(program.needs[0].memory, 4096U);
     ASSERT_EQ(program.gangs.size(), 1U);
     const GangLayout& layout = program.gangs[0];
     ASSERT_EQ(layout.nodes.size(), 2U);

@@ -22,6 +22,13 @@ const RankShare* share_of(const NodeRanks& node, std::uint32_t gang) {
   return found == node.shares.end() ? nullptr : &*found;
 }
 
+/// By its id in the catalog, whatever the spec calls it.
+std::string framework_of(const State& state, const JobSpec& spec) {
+  const std::string& name = spec.software.framework;
+  const auto* known = state.setup().topology->catalog().find<Framework>(name);
+  return known == nullptr ? name : known->id;
+}
+
 /// Of a job's first role that trains; 0: nobody knows.
 std::uint64_t work_steps(const Job& job) {
   for (const RoleRequest& role : job.submission->request.roles) {
@@ -40,7 +47,7 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
   NodeProgram program{.job = job.name,
                       .tenant = state.tenants().path(job.tenant),
                       .plan = "{}",
-                      .framework = spec.software.framework,
+                      .framework = framework_of(state, spec),
                       .per = spec.launch->per,
                       .command = spec.launch->command,
                       .environment = spec.launch->environment,
@@ -48,7 +55,8 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                       .restarts_max = job.submission->restart_max,
                       .work_steps = work_steps(job),
                       .gangs = {},
-                      .user = {}};
+                      .user = {},
+                      .needs = {}};
   const LaunchPlan plan = launch_plan(state, id);
   const auto gangs = static_cast<std::uint32_t>(state.running(id).gangs.size());
   program.gangs.reserve(gangs);
@@ -70,6 +78,8 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                                      [](const GangNode& node) { return node.address.empty(); });
     if (unknown) return std::nullopt;
     program.gangs.push_back(std::move(layout));
+    const HostNeeds& host = state.running(id).gangs[gang].host;
+    if ((host.cpu | host.memory) != 0) program.needs.push_back({gang, host.cpu, host.memory});
   }
   return program;
 }

@@ -66,6 +66,7 @@ struct NodeProgram {
   std::uint64_t work_steps = 0;   ///< of the whole job; 0: nobody knows
   std::vector<GangLayout> gangs;  ///< of every share
   std::string user;               ///< its name; empty: whoever the agent is
+  std::vector<RankNeeds> needs;   ///< of the gangs that need something
 };
 
 struct NodeOrder {

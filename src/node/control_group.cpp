@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -26,15 +27,14 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-/// Where a tree is mounted: of v2, or of v1 with the controller.
-std::string mount_of(std::string_view mounts, Version version) {
+/// Where a tree is mounted: of v2 (no controller), or of v1 with the controller.
+std::string mount_of(std::string_view mounts, std::string_view controller) {
   std::istringstream lines{std::string(mounts)};
   for (std::string line; std::getline(lines, line);) {
     std::istringstream fields(line);
     std::string device, directory, type, options;
     fields >> device >> directory >> type >> options;
-    if (version == Version::kV2 ? type == "cgroup2"
-                                : type == "cgroup" && lists(options, "freezer")) {
+    if (controller.empty() ? type == "cgroup2" : type == "cgroup" && lists(options, controller)) {
       return directory;
     }
   }
@@ -42,7 +42,7 @@ std::string mount_of(std::string_view mounts, Version version) {
 }
 
 /// "0::/path" is that of v2, "7:freezer:/path" one of v1.
-std::string group_of(std::string_view groups, Version version) {
+std::string group_of(std::string_view groups, std::string_view controller) {
   std::istringstream lines{std::string(groups)};
   for (std::string line; std::getline(lines, line);) {
     const std::size_t first = line.find(':');
@@ -51,15 +51,24 @@ std::string group_of(std::string_view groups, Version version) {
     const std::string_view controllers =
         std::string_view(line).substr(first + 1, second - first - 1);
     const bool found =
-        version == Version::kV2 ? line.starts_with("0::") : lists(controllers, "freezer");
+        controller.empty() ? line.starts_with("0::") : lists(controllers, controller);
     if (found) return line.substr(second + 1);
   }
   return "";
 }
 
-void write_word(const std::string& path, std::string_view word) {
+/// Directory of this process's group in one tree; empty: it is in none.
+std::string own_directory(const ControlGroupTexts& texts, std::string_view controller) {
+  const std::string mount = mount_of(texts.mounts, controller);
+  const std::string group = group_of(texts.groups, controller);
+  if (mount.empty() || group.empty()) return "";
+  return group == "/" ? mount : mount + group;
+}
+
+bool try_write(const std::string& path, std::string_view word) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.valid()) (void)!::write(file.get(), word.data(), word.size());
+  if (!file.valid()) return false;
+  return ::write(file.get(), word.data(), word.size()) == static_cast<ssize_t>(word.size());
 }
 
 std::string first_word(const std::string& path) {
@@ -69,15 +78,31 @@ std::string first_word(const std::string& path) {
   return word;
 }
 
+/// An empty one that an earlier keeper left is taken over; any other is not ours to take.
+bool make_group(const std::string& path) {
+  if (::mkdir(path.c_str(), 0755) == 0) return true;
+  return errno == EEXIST && ::rmdir(path.c_str()) == 0 && ::mkdir(path.c_str(), 0755) == 0;
+}
+
+FileDescriptor open_members(const std::string& path) {
+  return FileDescriptor(::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+}
+
+tl::unexpected<Error> refusal(std::string_view what, const std::string& path) {
+  return environment_error(
+      fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno)));
+}
+
 }  // namespace
 
 Result<ControlGroupPlace> own_control_group(const ControlGroupTexts& texts) {
   // With both, v2 may be mounted without the right to kill; the freezer is older than either.
-  for (const Version version : {Version::kV1Freezer, Version::kV2}) {
-    const std::string mount = mount_of(texts.mounts, version);
-    const std::string group = group_of(texts.groups, version);
-    if (mount.empty() || group.empty()) continue;
-    return ControlGroupPlace{version, group == "/" ? mount : mount + group};
+  if (const std::string freezer = own_directory(texts, "freezer"); !freezer.empty()) {
+    return ControlGroupPlace{Version::kV1Freezer, freezer, own_directory(texts, "cpu"),
+                             own_directory(texts, "memory")};
+  }
+  if (const std::string unified = own_directory(texts, ""); !unified.empty()) {
+    return ControlGroupPlace{Version::kV2, unified, {}, {}};
   }
   return environment_error("no control groups: neither v2 nor the freezer of v1 is mounted");
 }
@@ -85,34 +110,130 @@ Result<ControlGroupPlace> own_control_group(const ControlGroupTexts& texts) {
 Result<std::unique_ptr<ControlGroup>> ControlGroup::make(const ControlGroupPlace& place,
                                                          const std::string& name) {
   const std::string path = place.directory + "/" + name;
-  const auto failed = [&] {
-    return environment_error(fmt::format("cannot make the control group {}: {}", path,
-                                         std::generic_category().message(errno)));
-  };
-  // What an earlier keeper left is empty, or is not ours to take.
-  if (::mkdir(path.c_str(), 0755) != 0 &&
-      (errno != EEXIST || ::rmdir(path.c_str()) != 0 || ::mkdir(path.c_str(), 0755) != 0)) {
-    return failed();
-  }
-  FileDescriptor members(::open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  if (!members.valid()) return failed();
-  return std::make_unique<ControlGroup>(place.version, path, std::move(members));
+  FileDescriptor members(make_group(path) ? open_members(path) : FileDescriptor());
+  if (!members.valid()) return refusal("make the control group", path);
+  return std::make_unique<ControlGroup>(place, name, std::move(members));
 }
 
-ControlGroup::ControlGroup(Version version, std::string path, FileDescriptor members)
-    : version_(version), path_(std::move(path)), members_(std::move(members)) {}
+ControlGroup::ControlGroup(ControlGroupPlace place, std::string name, FileDescriptor members)
+    : place_(std::move(place)), name_(std::move(name)), path_(place_.directory + "/" + name_) {
+  members_.push_back(std::move(members));
+}
 
-ControlGroup::~ControlGroup() { (void)::rmdir(path_.c_str()); }
+ControlGroup::~ControlGroup() {
+  (void)::rmdir(path_.c_str());
+  // One that an earlier keeper of this name left goes, too.
+  for (const std::string& above : {place_.cpu, place_.memory}) {
+    if (!above.empty()) (void)::rmdir((above + "/" + name_).c_str());
+  }
+}
+
+std::vector<int> ControlGroup::members() const {
+  std::vector<int> all;
+  all.reserve(members_.size());
+  for (const FileDescriptor& each : members_) all.push_back(each.get());
+  return all;
+}
+
+// --- Limits -------------------------------------------------------------------------------------
+
+Status ControlGroup::limit(const GroupLimits& limits) {
+  // Where there never was a limit nothing has to be lifted.
+  Status cpu = limits.cpu == 0 && cpu_.empty() ? Status() : limit_cpu(limits.cpu);
+  Status memory = limits.memory == 0 && memory_.empty() ? Status() : limit_memory(limits.memory);
+  return cpu ? memory : cpu;
+}
+
+/// Where the controller is set for this group. In v1 that is a group of its own; in v2 the group
+/// above has to hand the controller down, which it may not while it has processes itself.
+Result<std::string> ControlGroup::directory_for(Controller controller) {
+  const bool cpu = controller == Controller::kCpu;
+  if (place_.version == Version::kV2) {
+    const std::string subtree = place_.directory + "/cgroup.subtree_control";
+    if (!try_write(subtree, cpu ? "+cpu" : "+memory")) {
+      return refusal(
+          cpu ? "have the controller of CPUs from" : "have the controller of memory from", subtree);
+    }
+    return path_;
+  }
+  const std::string& above = cpu ? place_.cpu : place_.memory;
+  if (above.empty()) {
+    return environment_error(fmt::format("the controller of {} is not mounted",  //
+                                         cpu ? "CPUs" : "memory"));
+  }
+  const std::string path = above + "/" + name_;
+  FileDescriptor members(make_group(path) ? open_members(path) : FileDescriptor());
+  if (!members.valid()) return refusal("make the control group", path);
+  members_.push_back(std::move(members));
+  return path;
+}
+
+Status ControlGroup::limit_cpu(std::uint64_t thousandths) {
+  constexpr std::uint64_t kPeriodUs = 100'000;
+  constexpr std::uint64_t kQuotaUsMin = 1'000;  // of the kernel
+  if (cpu_.empty()) {
+    Result<std::string> directory = directory_for(Controller::kCpu);
+    if (!directory) return forward_error(directory);
+    cpu_ = *std::move(directory);
+  }
+  const std::uint64_t quota = std::max(kQuotaUsMin, thousandths * (kPeriodUs / 1000));
+  if (place_.version == Version::kV2) {
+    const std::string word = thousandths == 0 ? "max" : fmt::format("{} {}", quota, kPeriodUs);
+    if (try_write(cpu_ + "/cpu.max", word)) return {};
+  } else if (try_write(cpu_ + "/cpu.cfs_period_us", fmt::format("{}", kPeriodUs)) &&
+             try_write(cpu_ + "/cpu.cfs_quota_us",
+                       thousandths == 0 ? "-1" : fmt::format("{}", quota))) {
+    return {};
+  }
+  return refusal("limit the CPUs of", cpu_);
+}
+
+Status ControlGroup::limit_memory(std::uint64_t bytes) {
+  if (memory_.empty()) {
+    Result<std::string> directory = directory_for(Controller::kMemory);
+    if (!directory) return forward_error(directory);
+    memory_ = *std::move(directory);
+  }
+  if (place_.version == Version::kV2) {
+    (void)try_write(memory_ + "/memory.swap.max", bytes == 0 ? "max" : "0");
+    if (try_write(memory_ + "/memory.max", bytes == 0 ? "max" : fmt::format("{}", bytes))) {
+      return {};
+    }
+  } else {
+    const std::string word = bytes == 0 ? "-1" : fmt::format("{}", bytes);
+    // The limit with swap is never below the one without: up it goes first, down it goes last.
+    (void)try_write(memory_ + "/memory.limit_in_bytes", word);
+    (void)try_write(memory_ + "/memory.memsw.limit_in_bytes", word);
+    if (try_write(memory_ + "/memory.limit_in_bytes", word)) return {};
+  }
+  return refusal("limit the memory of", memory_);
+}
+
+std::uint64_t ControlGroup::memory_kills() const {
+  if (memory_.empty()) return 0;
+  const bool v2 = place_.version == Version::kV2;
+  std::ifstream counts(memory_ + (v2 ? "/memory.events" : "/memory.oom_control"));
+  std::uint64_t count = 0;
+  for (std::string name; counts >> name >> count;) {
+    if (name == "oom_kill") return count;
+  }
+  return 0;
+}
+
+// --- The end ------------------------------------------------------------------------------------
 
 void ControlGroup::kill() {
-  if (version_ == Version::kV2) return write_word(path_ + "/cgroup.kill", "1");
-  write_word(path_ + "/freezer.state", "FROZEN");
+  if (place_.version == Version::kV2) {
+    (void)try_write(path_ + "/cgroup.kill", "1");
+    return;
+  }
+  (void)try_write(path_ + "/freezer.state", "FROZEN");
   // Whoever is in a system call is held a little later.
   for (int tries = 0; tries < 100 && first_word(path_ + "/freezer.state") != "FROZEN"; ++tries) {
   }
   std::ifstream members(path_ + "/cgroup.procs");
   for (pid_t member = 0; members >> member;) (void)::kill(member, SIGKILL);
-  write_word(path_ + "/freezer.state", "THAWED");
+  (void)try_write(path_ + "/freezer.state", "THAWED");
 }
 
 bool ControlGroup::empty() const { return first_word(path_ + "/cgroup.procs").empty(); }

@@ -1,15 +1,19 @@
 // node/control_group.hpp - the kernel's group of all processes of an attempt: nobody leaves it, so
-// everything in it can be found and killed at once.
+// everything in it can be found and killed at once, and may use so much CPU and memory together.
 //
 // Made by the keeper below its own group, where it may write there; without one the keeper still
-// finds its descendants (adopt_orphans). Two drivers with one contract: cgroup v2 (cgroup.kill) and
-// the freezer of v1, which holds all still while each is killed, so that none forks away. The
-// group is removed with the object, when it is empty.
+// finds its descendants (adopt_orphans). Two drivers with one contract: cgroup v2 (cgroup.kill,
+// cpu.max, memory.max) and v1: the freezer, which holds all still while each is killed, so that
+// none forks away, and the trees of cpu and memory, where a group of the same name is made once
+// there is a limit for it. The groups are removed with the object, when they are empty.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
@@ -20,6 +24,8 @@ namespace orrery {
 struct ControlGroupPlace {
   enum class Version : std::uint8_t { kV1Freezer, kV2 } version = Version::kV2;
   std::string directory;  ///< of the group above it
+  std::string cpu;        ///< the same in v1's tree of this controller; empty: there is none
+  std::string memory;     ///< as `cpu`
 };
 
 /// What a process finds out about its own groups.
@@ -32,27 +38,48 @@ struct ControlGroupTexts {
 /// neither is there.
 [[nodiscard]] Result<ControlGroupPlace> own_control_group(const ControlGroupTexts& texts);
 
+/// What all processes of a group may use together. Zero: all there is.
+struct GroupLimits {
+  std::uint64_t cpu = 0;     ///< thousandths of a core, over 100 ms
+  std::uint64_t memory = 0;  ///< bytes, swap included; one more and the kernel kills a process
+
+  friend auto operator<=>(const GroupLimits&, const GroupLimits&) = default;
+};
+
 class ControlGroup {
  public:
   /// Makes `name` in `place`. Error: it may not be made there, or is there already and not empty.
   [[nodiscard]] static Result<std::unique_ptr<ControlGroup>> make(const ControlGroupPlace& place,
                                                                   const std::string& name);
-  ControlGroup(ControlGroupPlace::Version version, std::string path, FileDescriptor members);
+  ControlGroup(ControlGroupPlace place, std::string name, FileDescriptor members);
   ControlGroup(const ControlGroup&) = delete;
   ControlGroup& operator=(const ControlGroup&) = delete;
   ~ControlGroup();
 
-  /// A process that writes "0" here is in the group.
-  [[nodiscard]] int members() const { return members_.get(); }
+  /// Sets both, again and again as wanted. A first limit holds for processes that join after it.
+  /// Error: what the system refused; the other limit is set nonetheless.
+  [[nodiscard]] Status limit(const GroupLimits& limits);
+  /// A process that writes "0" into each of these is in the group, under its limits.
+  [[nodiscard]] std::vector<int> members() const;
   /// Sends SIGKILL to all that are in it; returns at once.
   void kill();
   /// Whether no process is in it; one that ended and was not yet waited for does not count.
   [[nodiscard]] bool empty() const;
+  /// Its processes that the kernel has killed so far because the limit on memory was reached.
+  [[nodiscard]] std::uint64_t memory_kills() const;
 
  private:
-  ControlGroupPlace::Version version_;
-  std::string path_;
-  FileDescriptor members_;
+  enum class Controller : std::uint8_t { kCpu, kMemory };
+  [[nodiscard]] Result<std::string> directory_for(Controller controller);
+  [[nodiscard]] Status limit_cpu(std::uint64_t thousandths);
+  [[nodiscard]] Status limit_memory(std::uint64_t bytes);
+
+  ControlGroupPlace place_;
+  std::string name_;
+  std::string path_;  ///< of the group that kills
+  std::string cpu_;   ///< where its limit is set; empty: there was none yet
+  std::string memory_;
+  std::vector<FileDescriptor> members_;
 };
 
 }  // namespace orrery

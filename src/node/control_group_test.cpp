@@ -3,11 +3,13 @@
 #include "node/control_group.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -51,12 +53,35 @@ class ControlGroupTest : public ::testing::TestWithParam<Version> {
   pid_t start_two() {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      if (::write(group_->members(), "0", 1) != 1) ::_exit(1);
+      if (::write(group_->members().front(), "0", 1) != 1) ::_exit(1);
       (void)::setsid();
       (void)::fork();
       while (true) ::pause();
     }
     return pid;
+  }
+
+  /// A process that joins and then does `work`, which never ends.
+  template <class Work>
+  pid_t start_one(Work work) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      for (const int group : group_->members()) {
+        if (::write(group, "0", 1) != 1) ::_exit(1);
+      }
+      while (true) work();
+    }
+    return pid;
+  }
+  /// The number behind a word of cpu.stat.
+  [[nodiscard]] std::uint64_t cpu_count(const std::string& word) const {
+    const bool v1 = GetParam() == Version::kV1Freezer;
+    std::ifstream stat((v1 ? place_.cpu : place_.directory) + "/" + name_ + "/cpu.stat");
+    std::uint64_t count = 0;
+    for (std::string name; stat >> name >> count;) {
+      if (name == word) return count;
+    }
+    return 0;
   }
 
   ControlGroupPlace place_;
@@ -94,6 +119,41 @@ TEST_P(ControlGroupTest, TakesOverAnEmptyOneThatWasLeftAndNoOther) {
   ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
 }
 
+TEST_P(ControlGroupTest, WhoTakesMoreMemoryThanAllMayHaveIsKilledAndCounted) {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  const Status limited = group_->limit({.memory = 32 * kMebibyte});
+  if (!limited) GTEST_SKIP() << "NOT RUN HERE: " << limited.error().text();
+  EXPECT_EQ(group_->memory_kills(), 0u);
+  const pid_t pid = start_one([left = 256]() mutable {
+    void* part =
+        ::mmap(nullptr, kMebibyte, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (part == MAP_FAILED || --left == 0) ::_exit(2);
+    std::memset(part, 1, kMebibyte);
+  });
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_EQ(group_->memory_kills(), 1u);
+  // Limits follow what is wanted, up and away.
+  EXPECT_TRUE(group_->limit({.memory = 64 * kMebibyte}));
+  EXPECT_TRUE(group_->limit({}));
+}
+
+TEST_P(ControlGroupTest, WhoIsAlwaysBusyIsHeldBackToItsPartOfACore) {
+  const Status limited = group_->limit({.cpu = 20});
+  if (!limited) GTEST_SKIP() << "NOT RUN HERE: " << limited.error().text();
+  const pid_t pid = start_one([] {});
+  while (cpu_count("nr_throttled") == 0) {
+    ASSERT_EQ(::waitpid(pid, nullptr, WNOHANG), 0) << "it could not join";
+  }
+  EXPECT_TRUE(group_->limit({}));
+  while (!group_->empty()) group_->kill();
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+  const std::string directory = place_.cpu + "/" + name_;
+  group_.reset();
+  EXPECT_NE(::access(directory.c_str(), F_OK), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, ControlGroupTest,
                          ::testing::Values(Version::kV1Freezer, Version::kV2),
                          [](const auto& tested) {
@@ -113,6 +173,8 @@ TEST(ControlGroupPlaces, AreFoundInWhatTheKernelSays) {
   ASSERT_TRUE(hybrid);
   EXPECT_EQ(hybrid->version, Version::kV1Freezer);
   EXPECT_EQ(hybrid->directory, "/x/ice");
+  EXPECT_EQ(hybrid->cpu, "/x/cpu/c");
+  EXPECT_EQ(hybrid->memory, "");
   EXPECT_FALSE(own_control_group({"", ""}));
 }
 

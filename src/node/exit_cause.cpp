@@ -1,9 +1,12 @@
 #include "node/exit_cause.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <csignal>
 
+#include "base/quantity_text.hpp"
 #include "base/utf8.hpp"
 
 namespace orrery {
@@ -57,6 +60,14 @@ Blame exit_cause(int status, std::string_view tail) {
     blame.evidence = "not by its keeper: perhaps out of memory";
   }
   return blame;
+}
+
+Blame out_of_memory(std::uint64_t kills, std::uint64_t limit) {
+  return {FaultLayer::kProgram,
+          {},
+          fmt::format("out of memory: the kernel killed {} of the job's processes here, which may "
+                      "use {} together",
+                      kills, print(Bytes(static_cast<double>(limit))))};
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 // which its keeper reports.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,9 @@ namespace orrery {
 /// `status` as in ProcessExit; `tail`: the end of what it wrote. Evidence is empty where nothing
 /// but the status speaks. Only the last 8 KiB are read. O(tail).
 [[nodiscard]] Blame exit_cause(int status, std::string_view tail);
+
+/// Of an end after the kernel has killed `kills` processes of the attempt here because they had all
+/// of `limit`, in bytes, that they asked for together.
+[[nodiscard]] Blame out_of_memory(std::uint64_t kills, std::uint64_t limit);
 
 }  // namespace orrery

@@ -26,6 +26,14 @@ TEST(ExitCause, IsNoPeerThatWentAway) {
   EXPECT_EQ(exit_cause(1, "Connection reset by peer\n").layer, FaultLayer::kProgram);
 }
 
+TEST(ExitCause, IsTheProgramsOwnWhereItHadAllTheMemoryItAskedFor) {
+  const Blame blame = out_of_memory(2, std::uint64_t{3} << 30);
+  EXPECT_EQ(blame.layer, FaultLayer::kProgram);
+  EXPECT_EQ(blame.evidence,
+            "out of memory: the kernel killed 2 of the job's processes here, which may use 3 GiB "
+            "together");
+}
+
 TEST(ExitCause, ReadsTheEndAlone) {
   const std::string old = "Input/output error\n" + std::string(10'000, 'x');
   EXPECT_EQ(exit_cause(1, old).layer, FaultLayer::kProgram);

@@ -125,10 +125,16 @@ void code(Codec& codec, S& value) {
   codec(file_bytes, files);
 }
 
+template <class Codec, SameStruct<RankNeeds> S>
+void code(Codec& codec, S& value) {
+  auto& [gang, cpu, memory] = value;
+  codec(gang, cpu, memory);
+}
+
 template <class Codec, SameStruct<KeeperLaunch> S>
 void code(Codec& codec, S& value) {
-  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps] = value;
-  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps);
+  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs] = value;
+  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs);
 }
 
 template <class Codec, SameStruct<AgentOrder> S>

@@ -16,7 +16,7 @@ namespace orrery {
 namespace {
 
 // The file: magic with the version, the fields, a checksum of all before it.
-constexpr std::string_view kMagic = "orrery-launch-1\n";
+constexpr std::string_view kMagic = "orrery-launch-2\n";
 constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;
 
 std::vector<GangLayout>::const_iterator find_layout(std::uint32_t gang,
@@ -50,6 +50,31 @@ const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& g
   const auto found = find_layout(gang, gangs);
   ORRERY_ASSERT(found != gangs.end(), "a launch was checked before it is followed");
   return *found;
+}
+
+GroupLimits limits_of(const std::vector<RankShare>& shares, const std::vector<RankNeeds>& needs) {
+  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+  GroupLimits sum;
+  bool cpu = true;
+  bool memory = true;
+  for (const RankShare& share : shares) {
+    const auto own = std::find_if(needs.begin(), needs.end(),
+                                  [&](const RankNeeds& each) { return each.gang == share.gang; });
+    const RankNeeds asked = own == needs.end() ? RankNeeds{} : *own;
+    cpu = cpu && asked.cpu > 0;
+    memory = memory && asked.memory > 0;
+    sum.cpu += share.ranks.size() * asked.cpu;
+    sum.memory += share.ranks.size() * asked.memory * kMebibyte;
+  }
+  return {cpu ? sum.cpu : 0, memory ? sum.memory : 0};
+}
+
+std::string KeeperFiles::hostfile(std::uint32_t gang) const {
+  return fmt::format("{}/hostfile-{}", directory, gang);
+}
+
+std::string KeeperFiles::rankfile(std::uint32_t gang) const {
+  return fmt::format("{}/rankfile-{}", directory, gang);
 }
 
 std::string KeeperFiles::log(const RankStart& start) const {

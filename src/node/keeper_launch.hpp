@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "node/control_group.hpp"
 #include "node/launch_environment.hpp"
 #include "node/rank_log.hpp"
 #include "node/rank_process.hpp"
@@ -25,6 +26,7 @@ struct KeeperLaunch {
   std::optional<ProcessUser> user;  ///< none: whoever the keeper is
   LogLimits logs;
   std::uint64_t work_steps = 0;  ///< of the whole job, to say what part is done; 0: nobody knows
+  std::vector<RankNeeds> needs;  ///< of the gangs that need something
 };
 
 /// DIR/NAME.
@@ -38,8 +40,8 @@ struct KeeperFiles {
   /// Who takes part: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": .., "ranks": ..}]}]},
   /// replaced in one step with each epoch. A process that goes on in it says so in `progress`.
   [[nodiscard]] std::string membership() const { return directory + "/membership"; }
-  [[nodiscard]] std::string hostfile() const { return directory + "/hostfile"; }
-  [[nodiscard]] std::string rankfile() const { return directory + "/rankfile"; }
+  [[nodiscard]] std::string hostfile(std::uint32_t gang) const;
+  [[nodiscard]] std::string rankfile(std::uint32_t gang) const;
   [[nodiscard]] std::string work() const { return directory + "/work"; }
   [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;
@@ -51,6 +53,11 @@ struct KeeperFiles {
                                            const std::vector<GangLayout>& gangs);
 /// The layout of a gang. Precondition: launch_complaint() had none.
 [[nodiscard]] const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& gangs);
+
+/// What the ranks of all shares may use together: the sum of what each asked for. Where one said
+/// nothing there is no limit, for it would be one for that rank, too.
+[[nodiscard]] GroupLimits limits_of(const std::vector<RankShare>& shares,
+                                    const std::vector<RankNeeds>& needs);
 
 /// Replaces the file in one step.
 [[nodiscard]] Status write_keeper_launch(Storage& storage, const KeeperFiles& files,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "base/checksum.hpp"
 #include "base/field_writer.hpp"
+#include "node/host_inventory.hpp"
 #include "node/rank_process.hpp"
 
 namespace orrery {
@@ -64,8 +66,6 @@ KeeperProcess::KeeperProcess(RealEnv& real, KeeperFiles files, KeeperLaunch laun
 Status KeeperProcess::prepare() {
   Storage& storage = real_.env().storage;
   launch_.facts.progress = files_.progress();
-  launch_.facts.hostfile = files_.hostfile();
-  launch_.facts.rankfile = files_.rankfile();
   if (Status made = status_of(storage.make_directories(files_.logs())); !made) return made;
   if (launch_.directory.empty()) {
     launch_.directory = files_.work();
@@ -244,14 +244,20 @@ void KeeperProcess::act() {
 }
 
 void KeeperProcess::apply(const StartProcesses& start) {
+  const GroupLimits limits = limits_of(start.shares, launch_.needs);
+  if (const Status limited = ranks_->limit(limits); !limited) note(limited.error().message);
   write_membership(start.token.epoch);
   for (const RankShare& share : start.shares) start_share(start, share);
 }
 
 void KeeperProcess::start_share(const StartProcesses& start, const RankShare& share) {
   const GangLayout& layout = layout_of(share.gang, launch_.gangs);
+  launch_.facts.hostfile = files_.hostfile(share.gang);
+  launch_.facts.rankfile = files_.rankfile(share.gang);
+  const std::vector<RankStart> starts = rank_starts(launch_.facts, layout, share);
+  if (starts.empty()) return hold_share(share, start.token.epoch);
   if (launch_.facts.style == LaunchStyle::kMpi) write_mpi_files(layout);
-  for (const RankStart& each : rank_starts(launch_.facts, layout, share)) {
+  for (const RankStart& each : starts) {
     const bool fresh = std::any_of(each.slots.begin(), each.slots.end(), [&](const RankSlot& slot) {
       return std::binary_search(start.fresh.begin(), start.fresh.end(), slot);
     });
@@ -270,9 +276,23 @@ void KeeperProcess::start_share(const StartProcesses& start, const RankShare& sh
   }
 }
 
+/// A process on another node uses its devices: what is to be done here is done, and a part that is
+/// done keeps its devices until the whole attempt is over.
+void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
+  std::vector<RankSlot> slots;
+  slots.reserve(share.ranks.size());
+  for (std::uint64_t left = share.devices; left != 0; left &= left - 1) {
+    slots.push_back({share.gang, static_cast<std::uint32_t>(std::countr_zero(left))});
+  }
+  for (const RankSlot& slot : slots) keeper_.on_process_up({slot, epoch}, now());
+  for (const RankSlot& slot : slots) keeper_.on_process_exit({slot, 0, {}}, now());
+}
+
 void KeeperProcess::write_mpi_files(const GangLayout& layout) {
-  write_for_user(files_.hostfile(), mpi_hostfile(layout));
-  write_for_user(files_.rankfile(), mpi_rankfile(layout));
+  const LaunchFacts& facts = launch_.facts;
+  write_for_user(facts.hostfile, mpi_hostfile(layout, facts.per));
+  const std::uint32_t cores = physical_cores(real_.env().storage);
+  write_for_user(facts.rankfile, mpi_rankfile(layout, facts.per, cores));
 }
 
 void KeeperProcess::write_membership(std::uint32_t epoch) {

@@ -51,6 +51,16 @@ std::string_view variable_of(DeviceList list) {
   return "";
 }
 
+/// The node of rank 0, which the others meet at. Of processes that are one a node the first is 0.
+std::size_t first_node(const GangLayout& layout, LaunchUnit per) {
+  if (per == LaunchUnit::kNode) return 0;
+  const auto at = std::find_if(layout.nodes.begin(), layout.nodes.end(), [](const GangNode& node) {
+    return std::find(node.ranks.begin(), node.ranks.end(), 0u) != node.ranks.end();
+  });
+  ORRERY_ASSERT(at != layout.nodes.end(), "ranks of a gang count from 0");
+  return static_cast<std::size_t>(at - layout.nodes.begin());
+}
+
 /// Where one process stands in its gang.
 struct Seat {
   std::uint32_t rank = 0;
@@ -125,7 +135,7 @@ class ContractWriter {
     set("ROLE_RANK", seat.rank);
     set("ROLE_NAME", "default");
     set("ROLE_WORLD_SIZE", seat.world);
-    set("MASTER_ADDR", layout_.nodes.at(0).address);
+    set("MASTER_ADDR", master_address());
     set("MASTER_PORT", layout_.master_port);
     set("TORCHELASTIC_RESTART_COUNT", layout_.restarts);
     set("TORCHELASTIC_MAX_RESTARTS", facts_.restarts_max);
@@ -166,8 +176,12 @@ class ContractWriter {
   }
 
   [[nodiscard]] std::size_t port(std::size_t after) const { return layout_.master_port + after; }
+  /// Rank 0 listens there.
+  [[nodiscard]] const std::string& master_address() const {
+    return layout_.nodes[first_node(layout_, facts_.per)].address;
+  }
   [[nodiscard]] std::string master_endpoint() const {
-    return fmt::format("{}:{}", layout_.nodes.at(0).address, layout_.master_port);
+    return fmt::format("{}:{}", master_address(), layout_.master_port);
   }
   [[nodiscard]] std::string run_id() const {
     return fmt::format("{}-{}", facts_.job, facts_.attempt.attempt);
@@ -199,8 +213,7 @@ std::vector<std::uint32_t> devices_of(const RankShare& share) {
 
 /// Programs of these find their own by LOCAL_RANK among the devices of all ranks here.
 bool sees_devices_of_peers(LaunchStyle style) {
-  return style == LaunchStyle::kTorch || style == LaunchStyle::kDeepspeed ||
-         style == LaunchStyle::kMpi;
+  return style == LaunchStyle::kTorch || style == LaunchStyle::kDeepspeed;
 }
 
 template <class Value, std::size_t N>
@@ -217,32 +230,22 @@ LaunchStyle launch_style_of(std::string_view framework) { return value_of(kStyle
 
 DeviceList device_list_of(std::string_view platform) { return value_of(kLists, platform); }
 
-std::string_view openblas_core_type(std::string_view cpuinfo) {
-  const std::size_t at = cpuinfo.find("\nflags");
-  if (at == cpuinfo.npos) return "";
-  const std::string flags =
-      fmt::format("{} ", cpuinfo.substr(at + 1, cpuinfo.find('\n', at + 1) - at - 1));
-  const auto has = [&](std::string_view flag) {
-    return flags.find(fmt::format(" {} ", flag)) != flags.npos;
-  };
-  if (has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")) return "SKYLAKEX";
-  if (!has("avx2") || !has("fma")) return "";
-  return cpuinfo.find("AuthenticAMD") != cpuinfo.npos ? "ZEN" : "HASWELL";
-}
-
 std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
                                    const RankShare& share) {
   const std::vector<std::uint32_t> devices = devices_of(share);
   ORRERY_ASSERT(layout.gang == share.gang && layout.here < layout.nodes.size(),
                 "a layout is of the gang and names this node");
   ORRERY_ASSERT(devices.size() == share.ranks.size(), "each device has its rank");
+  const bool by_mpirun = facts.style == LaunchStyle::kMpi;
+  if (by_mpirun && layout.here != first_node(layout, facts.per)) return {};
   ContractWriter writer(facts, layout);
   const auto nodes = static_cast<std::uint32_t>(layout.nodes.size());
   std::vector<RankStart> starts;
   starts.reserve(devices.size());
-  if (facts.per == LaunchUnit::kNode) {
-    const Seat seat{layout.here, nodes, 0, 1, layout.here, nodes};
-    RankStart start{{}, layout.here, writer.write(seat, devices)};
+  if (facts.per == LaunchUnit::kNode || by_mpirun) {
+    const std::uint32_t rank = by_mpirun ? 0 : layout.here;
+    const Seat seat{rank, nodes, 0, 1, layout.here, nodes};
+    RankStart start{{}, rank, writer.write(seat, devices)};
     start.slots.reserve(devices.size());
     for (const std::uint32_t device : devices) start.slots.push_back({share.gang, device});
     starts.push_back(std::move(start));
@@ -265,24 +268,34 @@ std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& l
   return starts;
 }
 
-std::string mpi_hostfile(const GangLayout& layout) {
-  std::string text;
+std::string mpi_hostfile(const GangLayout& layout, LaunchUnit per) {
+  std::vector<std::pair<std::string_view, std::size_t>> hosts;
+  hosts.reserve(layout.nodes.size());
   for (const GangNode& node : layout.nodes) {
-    text += fmt::format("{} slots={}\n", node.address, node.ranks.size());
+    auto host = std::find_if(hosts.begin(), hosts.end(),
+                             [&](const auto& known) { return known.first == node.address; });
+    if (host == hosts.end()) host = hosts.insert(host, {node.address, 0});
+    host->second += per == LaunchUnit::kNode ? 1 : node.ranks.size();
   }
+  std::string text;
+  for (const auto& [address, slots] : hosts) text += fmt::format("{} slots={}\n", address, slots);
   return text;
 }
 
-std::string mpi_rankfile(const GangLayout& layout) {
-  std::map<std::uint32_t, std::string> lines;
+std::string mpi_rankfile(const GangLayout& layout, LaunchUnit per, std::uint32_t cores) {
+  std::map<std::uint32_t, std::string_view> addresses;
+  std::uint32_t place = 0;
   for (const GangNode& node : layout.nodes) {
-    for (std::size_t slot = 0; slot < node.ranks.size(); ++slot) {
-      const std::uint32_t rank = node.ranks[slot];
-      lines[rank] = fmt::format("rank {}={} slot={}\n", rank, node.address, slot);
+    if (per == LaunchUnit::kNode) {
+      addresses[place++] = node.address;
+    } else {
+      for (const std::uint32_t rank : node.ranks) addresses[rank] = node.address;
     }
   }
   std::string text;
-  for (const auto& [rank, line] : lines) text += line;
+  for (const auto& [rank, address] : addresses) {
+    text += fmt::format("rank {}={} slot=0-{}\n", rank, address, std::max(cores, 1u) - 1);
+  }
   return text;
 }
 

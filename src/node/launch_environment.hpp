@@ -29,10 +29,6 @@ enum class DeviceList : std::uint8_t { kNone, kCuda, kRocm, kNeuron, kTpu };
 /// Of a platform's id in the catalog.
 [[nodiscard]] DeviceList device_list_of(std::string_view platform);
 
-/// The kernels that OpenBLAS should take on the CPU of this /proc/cpuinfo, for releases that do not
-/// know it and fall back to their slowest; empty: it finds them by itself.
-[[nodiscard]] std::string_view openblas_core_type(std::string_view cpuinfo);
-
 /// One node of a gang, with the ranks it has.
 struct GangNode {
   std::string address;  ///< name or number that the other nodes reach it by
@@ -46,6 +42,13 @@ struct GangLayout {
   std::uint32_t here = 0;         ///< this node's place in `nodes`
   std::uint16_t master_port = 0;  ///< free on the first node, and so many after it as it has ranks
   std::uint32_t restarts = 0;     ///< of the job so far
+};
+
+/// What each rank of a gang asked of its node, beside its device.
+struct RankNeeds {
+  std::uint32_t gang = 0;
+  std::uint32_t cpu = 0;     ///< thousandths of a core; 0: it did not say
+  std::uint32_t memory = 0;  ///< MiB; 0: it did not say
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -72,20 +75,26 @@ struct LaunchFacts {
 
 /// One process to start.
 struct RankStart {
-  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (LaunchUnit::kNode)
+  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (LaunchUnit::kNode, kMpi)
   std::uint32_t rank = 0;
   Variables environment;  ///< each name once, ascending
 };
 
 /// The processes of one share. What the contract says wins over the spec's environment, which wins
-/// over defaults (threads, OpenBLAS). Precondition: the layout is of the share's gang and gives
-/// this node the share's ranks. O(ranks here x variables; for TensorFlow x ranks of the gang).
+/// over defaults (threads, OpenBLAS). With kMpi the command starts the ranks itself: there is one
+/// process, on the node of rank 0, and none on the others. Precondition: the layout is of the
+/// share's gang and gives this node the share's ranks. O(ranks here x variables; for TensorFlow x
+/// ranks of the gang).
 [[nodiscard]] std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
                                                  const RankShare& share);
 
-/// For `mpirun --hostfile`: "address slots=N", a node a line.
-[[nodiscard]] std::string mpi_hostfile(const GangLayout& layout);
-/// For `mpirun --rankfile`: "rank R=address slot=N", ranks ascending.
-[[nodiscard]] std::string mpi_rankfile(const GangLayout& layout);
+/// For `mpirun --hostfile`: "address slots=N", an address a line. Nodes of one address (emulated
+/// ones on one machine) are one line: mpirun takes no address twice. A slot is what `per` says.
+[[nodiscard]] std::string mpi_hostfile(const GangLayout& layout, LaunchUnit per);
+/// For `mpirun --rankfile`: "rank R=address slot=0-15", ranks ascending. Where a rank runs is
+/// given, the core is not: each may use all `cores` of its node, which is taken to be like this
+/// one. They are physical ones: mpirun counts those, and ends where one is named that is not there.
+[[nodiscard]] std::string mpi_rankfile(const GangLayout& layout, LaunchUnit per,
+                                       std::uint32_t cores);
 
 }  // namespace orrery

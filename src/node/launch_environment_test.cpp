@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/real_env.hpp"
+#include "node/host_inventory.hpp"
+#include "node/launch_order.hpp"
+
 namespace orrery {
 namespace {
 
@@ -63,7 +67,7 @@ Expected torch() {
           {"ROLE_RANK", "2"},
           {"ROLE_NAME", "default"},
           {"ROLE_WORLD_SIZE", "4"},
-          {"MASTER_ADDR", "n0"},
+          {"MASTER_ADDR", "n1"},
           {"MASTER_PORT", "29500"},
           {"TORCHELASTIC_RESTART_COUNT", "2"},
           {"TORCHELASTIC_MAX_RESTARTS", "9"},
@@ -82,14 +86,33 @@ TEST(LaunchEnvironment, TellsEachFrameworkItsOwnVariablesAndNoOthers) {
             common({{"TF_CONFIG",
                      R"({"cluster":{"worker":["n1:29501","n0:29500","n1:29500","n0:29501"]},)"
                      R"("task":{"type":"worker","index":2}})"}}));
-  EXPECT_EQ(first(facts(LaunchStyle::kJax)), common({{"JAX_COORDINATOR_ADDRESS", "n0:29500"},
+  EXPECT_EQ(first(facts(LaunchStyle::kJax)), common({{"JAX_COORDINATOR_ADDRESS", "n1:29500"},
                                                      {"JAX_NUM_PROCESSES", "4"},
                                                      {"JAX_PROCESS_ID", "2"}}));
-  EXPECT_EQ(first(facts(LaunchStyle::kMpi)),
-            common({{"ORRERY_HOSTFILE", "/run/h"}, {"ORRERY_RANKFILE", "/run/r"}}));
-  EXPECT_EQ(mpi_hostfile(layout()), "n0 slots=2\nn1 slots=2\n");
-  EXPECT_EQ(mpi_rankfile(layout()),
-            "rank 0=n1 slot=1\nrank 1=n0 slot=0\nrank 2=n1 slot=0\nrank 3=n0 slot=1\n");
+}
+
+TEST(LaunchEnvironment, StartsMpirunOnceWhereRankZeroIsAndTellsItOfAllNodes) {
+  LaunchFacts with = facts(LaunchStyle::kMpi);
+  with.devices = DeviceList::kCuda;
+  const std::vector<RankStart> starts = rank_starts(with, layout(), share());
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].rank, 0u);
+  EXPECT_EQ(starts[0].slots, (std::vector<RankSlot>{{7, 1}, {7, 3}}));
+  EXPECT_EQ(as_map(starts[0].environment), common({{"CUDA_VISIBLE_DEVICES", "1,3"},
+                                                   {"ORRERY_HOSTFILE", "/run/h"},
+                                                   {"ORRERY_RANKFILE", "/run/r"}}));
+  GangLayout other = layout();
+  other.here = 0;
+  EXPECT_TRUE(rank_starts(with, other, {.gang = 7, .devices = 3, .ranks = {1, 3}}).empty());
+  EXPECT_EQ(mpi_hostfile(layout(), LaunchUnit::kAccelerator), "n0 slots=2\nn1 slots=2\n");
+  EXPECT_EQ(mpi_rankfile(layout(), LaunchUnit::kAccelerator, 8),
+            "rank 0=n1 slot=0-7\nrank 1=n0 slot=0-7\nrank 2=n1 slot=0-7\nrank 3=n0 slot=0-7\n");
+  EXPECT_EQ(mpi_hostfile(layout(), LaunchUnit::kNode), "n0 slots=1\nn1 slots=1\n");
+  EXPECT_EQ(mpi_rankfile(layout(), LaunchUnit::kNode, 8),
+            "rank 0=n0 slot=0-7\nrank 1=n1 slot=0-7\n");
+  // Emulated nodes are one machine.
+  other.nodes[1].address = "n0";
+  EXPECT_EQ(mpi_hostfile(other, LaunchUnit::kAccelerator), "n0 slots=4\n");
 }
 
 TEST(LaunchEnvironment, StartsTorchrunOncePerNode) {
@@ -146,18 +169,44 @@ TEST(LaunchEnvironment, TheContractWinsOverTheSpecAndTheSpecOverDefaults) {
   EXPECT_EQ(first(with)["OPENBLAS_CORETYPE"], "ZEN");
 }
 
-TEST(LaunchEnvironment, KnowsFrameworksPlatformsAndCpus) {
+TEST(LaunchEnvironment, KnowsFrameworksAndPlatforms) {
   EXPECT_EQ(launch_style_of("pytorch"), LaunchStyle::kTorch);
   EXPECT_EQ(launch_style_of("megatron-lm"), LaunchStyle::kTorch);
   EXPECT_EQ(launch_style_of("llama-cpp"), LaunchStyle::kNative);
   EXPECT_EQ(device_list_of("xla-tpu"), DeviceList::kTpu);
   EXPECT_EQ(device_list_of("cpu"), DeviceList::kNone);
-  EXPECT_EQ(openblas_core_type("vendor_id\t: GenuineIntel\nflags\t\t: fma avx2 avx512f avx512dq "
-                               "avx512bw avx512vl\nbugs\t:\n"),
-            "SKYLAKEX");
-  EXPECT_EQ(openblas_core_type("vendor_id\t: AuthenticAMD\nflags\t\t: fma avx2\n"), "ZEN");
-  EXPECT_EQ(openblas_core_type("vendor_id\t: GenuineIntel\nflags\t\t: fma avx2 x\n"), "HASWELL");
-  EXPECT_EQ(openblas_core_type("vendor_id\t: GenuineIntel\nflags\t\t: sse2\n"), "");
+}
+
+TEST(LaunchEnvironment, CountsNoCoreOfThisMachineTwice) {
+  RealStorage storage;
+  const std::uint32_t threads = host_inventory().cores;
+  const std::uint32_t cores = physical_cores(storage);
+  EXPECT_GE(cores, 1u);
+  EXPECT_LE(cores, threads);
+  const auto several = storage.read_file("/sys/devices/system/cpu/smt/active", 8);
+  if (several.value_or("") == "0\n") EXPECT_EQ(cores, threads);
+}
+
+TEST(LaunchEnvironment, LimitsWhatRanksUseTogetherToWhatEachAskedFor) {
+  const std::vector<RankShare> shares = {{.gang = 0, .devices = 3, .ranks = {0, 1}},
+                                         {.gang = 4, .devices = 4, .ranks = {7}}};
+  const auto limits = [&](const std::vector<RankNeeds>& needs) { return limits_of(shares, needs); };
+  EXPECT_EQ(limits({}), (GroupLimits{}));
+  EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 512}}),
+            (GroupLimits{.cpu = 3250, .memory = std::uint64_t{2560} << 20}));
+  EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 0}}), (GroupLimits{.cpu = 3250}));
+  EXPECT_EQ(limits({{0, 1500, 1024}}), (GroupLimits{}));
+}
+
+TEST(LaunchEnvironment, LeadsJaxToThePackagesOfTheNodeBehindTheJobsOwn) {
+  const auto path = [](const std::string& framework, const Variables& own) {
+    const NodeProgram program{.framework = framework, .command = {"p"}, .environment = own};
+    const auto launch = keeper_launch({}, program, {.python = "/opt/python"});
+    return as_map(launch.value().facts.environment)["PYTHONPATH"];
+  };
+  EXPECT_EQ(path("jax", {}), "/opt/python");
+  EXPECT_EQ(path("jax", {{"PYTHONPATH", "/mine:/ours"}}), "/mine:/ours:/opt/python");
+  EXPECT_EQ(path("pytorch", {}), "");
 }
 
 }  // namespace

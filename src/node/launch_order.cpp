@@ -5,9 +5,23 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery {
+namespace {
+
+void add_python_packages(const std::string& directory, Variables& environment) {
+  const auto own = std::find_if(environment.rbegin(), environment.rend(),
+                                [](const auto& each) { return each.first == "PYTHONPATH"; });
+  if (own == environment.rend()) {
+    environment.emplace_back("PYTHONPATH", directory);
+  } else {
+    own->second += own->second.empty() ? directory : ":" + directory;
+  }
+}
+
+}  // namespace
 
 Result<ProcessUser> find_user(const std::string& name) {
   constexpr std::size_t kTextMax = std::size_t{64} << 10;
@@ -33,6 +47,7 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   }
   launch.directory = program.directory;
   launch.work_steps = program.work_steps;
+  launch.needs = program.needs;
   LaunchFacts& facts = launch.facts;
   facts.job = program.job;
   facts.tenant = program.tenant;
@@ -42,6 +57,9 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   facts.per = program.per;
   facts.command = program.command;
   facts.environment = program.environment;
+  if (facts.style == LaunchStyle::kJax && !node.python.empty()) {
+    add_python_packages(node.python, facts.environment);
+  }
   facts.restarts_max = program.restarts_max;
   facts.devices = node.devices;
   facts.threads = node.threads;

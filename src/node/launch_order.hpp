@@ -14,9 +14,11 @@ namespace orrery {
 struct NodeLaunchFacts {
   DeviceList devices = DeviceList::kNone;
   std::uint32_t threads = 1;       ///< cores of one device's part of the node
-  std::string openblas_core_type;  ///< see openblas_core_type()
+  std::string openblas_core_type;  ///< see node/openblas_core.hpp
+  std::string python;              ///< directory of the packages for jobs, orrery_jax; empty: none
 };
 
+/// Where a job of JAX has a PYTHONPATH of its own, the node's packages come after it.
 /// Errors: a user that the node does not know.
 [[nodiscard]] Result<KeeperLaunch> keeper_launch(const StartKeeper& start,
                                                  const NodeProgram& program,

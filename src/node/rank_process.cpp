@@ -62,7 +62,7 @@ class NewProcess {
     using Step = StartFailure::Step;
     ::setsid();
     check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Step::kSetUp);
-    if (start_.group >= 0) check(::write(start_.group, "0", 1), Step::kGroup);
+    for (const int group : start_.groups) check(::write(group, "0", 1), Step::kGroup);
     set_limits();
     become_user();
     // Changing the user forgets it, so it comes after; who died before it was set is seen below.

@@ -31,7 +31,7 @@ struct ProcessStart {
   std::string directory;
   std::optional<ProcessUser> user;  ///< none: whoever the keeper is
   int output = -1;                  ///< becomes standard output and standard error
-  int group = -1;                   ///< cgroup.procs, open for writing; -1: the keeper's own group
+  std::vector<int> groups;          ///< cgroup.procs of each it joins, open for writing
 };
 
 /// Starts it and waits until it runs its program. Errors: what failed, with the program's name.

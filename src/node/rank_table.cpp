@@ -15,6 +15,13 @@ RankTable::RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
                      std::unique_ptr<ControlGroup> group)
     : loop_(loop), storage_(storage), files_(files), group_(std::move(group)) {}
 
+Status RankTable::limit(const GroupLimits& limits) {
+  if (std::exchange(limits_, limits) == limits) return {};
+  if (!group_)
+    return environment_error("CPU and memory are not limited: there is no control group");
+  return group_->limit(limits);
+}
+
 bool RankTable::runs(const RankStart& start) const {
   return std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
     const auto& own = each.second.start.slots;
@@ -32,7 +39,7 @@ Status RankTable::start(const RankStart& start, const KeeperLaunch& launch) {
                              .directory = launch.directory,
                              .user = launch.user,
                              .output = (*log)->writing_end(),
-                             .group = group_ ? group_->members() : -1};
+                             .groups = group_ ? group_->members() : std::vector<int>()};
   const Result<pid_t> pid = start_process(process);
   if (!pid) return tl::unexpected(pid.error());
   (*log)->close_writing_end();
@@ -62,7 +69,9 @@ void RankTable::note_end(pid_t pid, int status) {
   // Still unreaped, so its number names no other group.
   (void)::kill(-pid, SIGKILL);
   found->second.log->drain();
-  const Blame cause = exit_cause(status, found->second.log->tail());
+  Blame cause = exit_cause(status, found->second.log->tail());
+  const std::uint64_t kills = status != 0 && group_ ? group_->memory_kills() : 0;
+  if (kills > 0) cause = out_of_memory(kills, limits_.memory);
   for (const RankSlot& slot : found->second.start.slots) ended_.push_back({slot, status, cause});
   running_.erase(found);
 }

@@ -25,6 +25,8 @@ class RankTable {
   RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
             std::unique_ptr<ControlGroup> group);
 
+  /// Sets what they may use together. Errors: what could not be set, and why.
+  [[nodiscard]] Status limit(const GroupLimits& limits);
   /// Whether one of its slots has a process.
   [[nodiscard]] bool runs(const RankStart& start) const;
   /// Precondition: none of its slots has a process. Errors: the log or the program.
@@ -51,6 +53,7 @@ class RankTable {
   Storage& storage_;
   const KeeperFiles& files_;
   std::unique_ptr<ControlGroup> group_;
+  GroupLimits limits_;  ///< as they were asked for
   std::map<pid_t, Running> running_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<RankLog>> logs_;
   std::vector<ProcessExit> ended_;  ///< not yet handed out

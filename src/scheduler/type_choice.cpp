@@ -34,7 +34,8 @@ class TypeChooser {
 
  private:
   Status find_framework() {
-    if (job_.software.framework.empty()) return {};
+    // What mpirun starts is a program of its own, for whatever it was built for.
+    if (job_.software.framework.empty() || job_.software.framework == "mpi") return {};
     Result<const Framework*> framework =
         catalog_.require<Framework>(job_.software.framework, job_.software.where);
     if (!framework) return forward_error(framework);

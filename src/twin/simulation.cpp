@@ -49,6 +49,10 @@ Status Simulation::go_on_from(std::string_view snapshot, Instant now,
   first_job_ = state().jobs();
   for (std::size_t i = 0; i < first_job_; ++i) {
     const JobId id = JobId::at(i);
+    if (!state().has(id)) {
+      world_.add({});
+      continue;
+    }
     const KnownJob known = knowledge(state(), id);
     world_.add({.work = known.work});
     if (!ended(state().job(id).phase)) world_.adopt(id, known.left, state(), now_);

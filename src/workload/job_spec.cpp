@@ -381,6 +381,17 @@ Status check_launch(const LaunchSpec& launch) {
   return check.finish();
 }
 
+/// A number of ranks that the launcher of the framework cannot change.
+Status check_size(const RoleSpec& role, const SoftwareSpec& software) {
+  SpecCheck check(role.where);
+  if (software.framework == "mpi" && elastic(role)) {
+    check.fail(
+        "accelerators_min and accelerators_max with framework: mpi, expected accelerators: mpirun "
+        "keeps the ranks it started with");
+  }
+  return check.finish();
+}
+
 Status check_job(const JobSpec& job) {
   constexpr std::int32_t kPriorityMax = 1000;
   SpecCheck check(job.where);
@@ -395,7 +406,10 @@ Status check_job(const JobSpec& job) {
   if (job.roles.empty()) check.fail("roles is empty, expected at least one");
   const auto name = [](const RoleSpec& role) -> const std::string& { return role.name; };
   check.also(check_unique(job.roles, name, "role"));
-  for (const RoleSpec& role : job.roles) check.also(check_role(role, job.kind));
+  for (const RoleSpec& role : job.roles) {
+    check.also(check_role(role, job.kind));
+    check.also(check_size(role, job.software));
+  }
   check_money_and_time(check, job);
   check_lists(check, job);
   if (job.launch) check.also(check_launch(*job.launch));

@@ -224,6 +224,60 @@ TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
   release();
 }
 
+/// Of a gang of two nodes, both this machine, with two ranks each.
+KeeperLaunch mpi_launch(KeeperLaunch launch, std::uint32_t here) {
+  launch.facts.style = LaunchStyle::kMpi;
+  launch.gangs[0].nodes = {{"127.0.0.1", {0, 1}}, {"127.0.0.1", {2, 3}}};
+  launch.gangs[0].here = here;
+  launch.ranks.shares[0].ranks = launch.gangs[0].nodes[here].ranks;
+  return launch;
+}
+
+TEST_F(KeeperTest, MpirunRunsOnceAndStartsTheWholeGang) {
+  const bool real = std::filesystem::exists("/usr/bin/mpirun");
+  const std::string each = "'echo I am $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE'";
+  const std::string run =
+      "mpirun --allow-run-as-root --hostfile $ORRERY_HOSTFILE --rankfile $ORRERY_RANKFILE sh -c ";
+  start(mpi_launch(launch(real ? "HOME=$PWD " + run + each + " | sort" : "cat $ORRERY_HOSTFILE", 2),
+                   0));
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kDone) << report().end->blame.evidence;
+  EXPECT_EQ(output(),
+            real ? "I am 0 of 4\nI am 1 of 4\nI am 2 of 4\nI am 3 of 4\n" : "127.0.0.1 slots=4\n");
+  release();
+  if (!real) GTEST_SKIP() << "NOT RUN: no mpirun here; Debian has it in openmpi-bin";
+}
+
+TEST_F(KeeperTest, ANodeOfMpirunsGangThatItDoesNotRunOnHoldsItsDevicesAndIsDone) {
+  start(mpi_launch(launch("exit 3", 2), 1));
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().up_epoch, 1u);
+  EXPECT_EQ(report().end->kind, ExitKind::kDone);
+  EXPECT_FALSE(std::filesystem::exists(files_.logs() + "/gang-0-rank-0.log"));
+  release();
+}
+
+TEST_F(KeeperTest, AJaxProgramIsToldItsPlaceBeforeItBegins) {
+  const std::string& home = files_.directory;
+  std::filesystem::create_directory(home + "/jax");
+  std::ofstream(home + "/jax/__init__.py") << "from . import distributed\n";
+  std::ofstream(home + "/jax/distributed.py")
+      << "def initialize(coordinator_address, num_processes, process_id):\n"
+         "    print('process', process_id + 0, 'of', num_processes + 0, coordinator_address)\n";
+  std::ofstream(home + "/beside.py") << "word = 'beside'\n";
+  std::ofstream(home + "/program.py")
+      << "import sys, beside\nprint(__name__, sys.argv[1:], beside.word)\n";
+  KeeperLaunch jax = launch("", 2);
+  jax.facts.style = LaunchStyle::kJax;
+  jax.facts.command = {"python3", "-m", "orrery_jax", home + "/program.py", "a", "b"};
+  jax.facts.environment = {{"PYTHONPATH", home + ":" + ORRERY_PYTHON},
+                           {"PYTHONDONTWRITEBYTECODE", "1"}};
+  start(jax);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(output(1), "process 1 of 2 127.0.0.1:29500\n__main__ ['a', 'b'] beside\n");
+  release();
+}
+
 TEST_F(KeeperTest, OneRankThatFailsEndsTheOthersAndIsNamed) {
   start(launch("[ $RANK = 1 ] && exit 3; exec sleep 1000", 3));
   await_stage(RankStage::kGone);
@@ -237,6 +291,22 @@ TEST_F(KeeperTest, AFullDiskIsNoFaultOfTheProgram) {
   EXPECT_EQ(report().end->kind, ExitKind::kInfra);
   EXPECT_EQ(report().end->blame.layer, FaultLayer::kStorage);
   EXPECT_EQ(report().end->blame.evidence, "exit status 1 of rank 0: save: No space left on device");
+}
+
+TEST_F(KeeperTest, ARankThatTakesMoreMemoryThanItAskedForEndsAndIsToldWhy) {
+  KeeperLaunch greedy = launch("head -c 200m /dev/zero | tail -c 200m >/dev/null");
+  greedy.needs = {{.gang = 0, .cpu = 1000, .memory = 48}};
+  start(greedy);
+  await([&] { return agent_->status && agent_->status->report.stage >= RankStage::kStarting; });
+  if (!agent_->status->notes.empty()) {
+    GTEST_SKIP() << "NOT RUN HERE: " << agent_->status->notes.front();
+  }
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kProgram);
+  EXPECT_EQ(
+      report().end->blame.evidence,
+      "signal 9 ended rank 0: out of memory: the kernel killed 1 of the job's processes here, "
+      "which may use 48 MiB together");
 }
 
 TEST_F(KeeperTest, AProgramThatIsNotThereIsNamed) {
@@ -404,7 +474,7 @@ TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_NE(slurp(files_.directory + "/errors").find(files_.launch()), std::string::npos);
-  std::ofstream(files_.launch()) << "orrery-launch-1\ntorn";
+  std::ofstream(files_.launch()) << "orrery-launch-2\ntorn";
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_EQ(slurp(files_.directory + "/errors"),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -67,6 +68,11 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   const CliRun failed = live("submit --restarts 0 --wait -- sh -c 'exit 3'");
   EXPECT_EQ(failed.code, 1);
   EXPECT_NE(failed.err.find("exit status 3"), std::string::npos) << failed.err;
+  const std::string gang = submitted("-n 4 --framework mpi -- sh -c 'cat $ORRERY_HOSTFILE'");
+  EXPECT_EQ(live("wait " + gang).code, 0);
+  const std::string hosts = live("logs " + gang).out;
+  EXPECT_NE(hosts.find(" slots=4\n"), std::string::npos) << hosts;
+  EXPECT_EQ(std::count(hosts.begin(), hosts.end(), '\n'), 1) << hosts;
   const Json nodes = Json::parse(live("-o json nodes").out)["nodes"];
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0]["name"], "node-0");
