@@ -17,7 +17,7 @@
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
-#include "node/ending_signals.hpp"
+#include "node/daemon_signals.hpp"
 #include "node/host_inventory.hpp"
 #include "node/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -185,6 +185,6 @@ int main(int count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  orrery::block_ending_signals();
+  orrery::block_signals(orrery::DaemonSignals::kEnd);
   return orrery::serve(options);
 }

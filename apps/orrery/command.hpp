@@ -24,6 +24,7 @@ void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
@@ -33,5 +34,12 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_completion_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+
+/// What `orrery __complete WORD..` prints: see completion_script(). A cluster that does not answer
+/// soon has no names.
+void print_completion(const CLI::App& app, CommandOptions options,
+                      const std::vector<std::string>& words);
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/job_end.hpp"
+#include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 
 namespace orrery {
@@ -128,7 +129,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   });
   const auto add_one = [&](const char* name, const char* what, JobVerb verb) {
     CLI::App& added = *app.add_subcommand(name, what);
-    added.add_option("id", asked->ids, "its number")->type_name("ID")->required()->expected(1);
+    added.add_option("id", asked->ids, "its number")->type_name("JOB")->required()->expected(1);
     added.callback([&options, &chosen, asked, verb] {
       chosen = [&options, asked, verb] { return run_on_job(options, *asked, verb); };
     });
@@ -136,7 +137,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   const auto add_many = [&](const char* name, const char* what, JobsVerb verb) {
     CLI::App& added = *app.add_subcommand(name, what);
     added.footer(fmt::format("Example:\n  orrery {} 7 8", name));
-    added.add_option("id", asked->ids, "their numbers")->type_name("ID..")->required();
+    added.add_option("id", asked->ids, "their numbers")->type_name("JOB..")->required();
     added.callback([&options, &chosen, asked, verb] {
       chosen = [&options, asked, verb] { return run_on_jobs(options, *asked, verb); };
     });

@@ -9,19 +9,6 @@
 
 namespace orrery {
 
-Result<v1::ListJobsResponse> list_jobs(LiveSession& session, v1::ListJobsRequest request) {
-  constexpr std::uint32_t kPage = 1'000;
-  request.set_page_size(kPage);
-  v1::ListJobsResponse all;
-  while (true) {
-    auto page = session.client().call<v1::ListJobsResponse>("ListJobs", request);
-    if (!page) return forward_error(page);
-    for (v1::Job& job : *page->mutable_jobs()) *all.add_jobs() = std::move(job);
-    if (page->next_page_token().empty()) return all;
-    request.set_page_token(page->next_page_token());
-  }
-}
-
 Status wait_for_jobs(const CommandOptions& options, LiveSession& session,
                      const std::vector<std::uint64_t>& ids) {
   Json ends = Json::array();

@@ -5,13 +5,8 @@
 #include <vector>
 
 #include "apps/orrery/live_session.hpp"
-#include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
-
-/// Every page of what is asked for.
-[[nodiscard]] Result<v1::ListJobsResponse> list_jobs(LiveSession& session,
-                                                     v1::ListJobsRequest request);
 
 /// Waits until all have ended and prints how, each as soon as it is its turn. kInfeasible when one
 /// did not finish: exit 1.

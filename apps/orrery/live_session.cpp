@@ -34,7 +34,8 @@ std::string cluster_directory(const CommandOptions& options) {
                                          .home = options.home});
 }
 
-Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& options) {
+Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& options,
+                                                       Duration patience) {
   RealStorage storage;
   Result<ClusterAddress> cluster = read_cluster_address(storage, cluster_directory(options));
   if (!cluster) return forward_error(cluster);
@@ -43,6 +44,7 @@ Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& opt
   client.authority = cluster->authority;
   client.token = cluster->token;
   client.retry = Duration::from_seconds(options.retry_s);
+  client.patience = patience;
   client.on_retry = [address = cluster->address] {
     print_message(
         fmt::format("orrery: the controller at {} is out of reach, trying again ...\n", address));

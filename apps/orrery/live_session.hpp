@@ -24,8 +24,10 @@ namespace orrery {
 
 class LiveSession {
  public:
-  /// Errors: no cluster there. Nothing is called yet.
-  [[nodiscard]] static Result<std::unique_ptr<LiveSession>> open(const CommandOptions& options);
+  /// Errors: no cluster there. Nothing is called yet; an answer is waited for as long as `patience`
+  /// says.
+  [[nodiscard]] static Result<std::unique_ptr<LiveSession>> open(
+      const CommandOptions& options, Duration patience = ClientOptions().patience);
   explicit LiveSession(ClientOptions options) : client_(std::move(options)) {}
 
   [[nodiscard]] Client& client() { return client_; }

@@ -29,7 +29,8 @@ std::string_view colour_of(std::string_view state) {
       {"running", kGreen},   {"ready", kGreen},      {"starting", kYellow}, {"queued", kYellow},
       {"stopping", kYellow}, {"joining", kYellow},   {"suspect", kYellow},  {"draining", kYellow},
       {"drained", kYellow},  {"repairing", kYellow}, {"failed", kRed},      {"lost", kRed},
-      {"quarantined", kRed}, {"finished", kGrey},    {"cancelled", kGrey},  {"held", kGrey}};
+      {"quarantined", kRed}, {"finished", kGrey},    {"cancelled", kGrey},  {"held", kGrey},
+      {"ok", kGreen},        {"warning", kYellow},   {"problem", kRed}};
   for (const auto& [word, colour] : kColours) {
     if (word == state) return colour;
   }
@@ -243,6 +244,7 @@ std::string LiveText::node(const v1::Node& node) const {
   }
   facts.add("kernel", node.kernel());
   facts.add("driver", node.driver());
+  facts.add("firmware", node.firmware());
   facts.add("agent", node.version());
   if (node.power_w() > 0) facts.add("power", fmt::format("{} W", node.power_w()));
   if (node.temperature_c() > 0) facts.add("temperature", fmt::format("{} C", node.temperature_c()));

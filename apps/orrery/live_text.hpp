@@ -35,7 +35,7 @@ struct LiveText {
 
   /// "2m ago"; "" where there is no time.
   [[nodiscard]] std::string ago(const google::protobuf::Timestamp& at) const;
-  /// A phase of a job or the health of a node, in the colour that it has.
+  /// A phase of a job, the health of a node or a verdict, in the colour that it has.
   [[nodiscard]] std::string state(std::string_view word) const;
 };
 

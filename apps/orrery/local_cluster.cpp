@@ -127,8 +127,8 @@ std::string LocalCluster::node_directory(const std::string& name) const {
   return directory_ + "/nodes/" + name;
 }
 
-Result<std::vector<std::string>> LocalCluster::start() {
-  if (Status started = start_controller(); !started) return forward_error(started);
+Result<std::vector<std::string>> LocalCluster::start(const std::string& record) {
+  if (Status started = start_controller(record); !started) return forward_error(started);
   for (const LocalNode& node : nodes_) {
     if (Status started = start_agent(node); !started) return forward_error(started);
   }
@@ -136,11 +136,13 @@ Result<std::vector<std::string>> LocalCluster::start() {
   return started_;
 }
 
-Status LocalCluster::start_controller() {
+Status LocalCluster::start_controller(const std::string& record) {
   LocalProcess& controller = process(kController);
   if (!ProcessHandle(controller.process).alive()) {
+    std::vector<std::string> arguments{"--dir", directory_};
+    if (!record.empty()) arguments.insert(arguments.end(), {"--record", record});
     Result<ProcessIdentity> started = start_process({.program = program_directory() + "/orreryd",
-                                                     .arguments = {"--dir", directory_},
+                                                     .arguments = std::move(arguments),
                                                      .log = directory_ + "/orreryd.log"});
     if (!started) return forward_error(started);
     controller.process = *started;

@@ -39,9 +39,10 @@ class LocalCluster {
   /// Errors: another one has it open; the files.
   [[nodiscard]] static Result<LocalCluster> open(const std::string& directory);
 
-  /// Starts what does not run and waits until the controller serves and every node is ready.
+  /// Starts what does not run and waits until the controller serves and every node is ready. A
+  /// controller that is started writes a record into `record`, where that is not empty.
   /// Returns what it started, by name. Errors: the program that ended and the last it said.
-  [[nodiscard]] Result<std::vector<std::string>> start();
+  [[nodiscard]] Result<std::vector<std::string>> start(const std::string& record);
 
   /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
   enum class Keepers { kEnd, kKeep };
@@ -64,7 +65,7 @@ class LocalCluster {
   [[nodiscard]] LocalProcess& process(const std::string& name);
   [[nodiscard]] std::string node_directory(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> attempt_locks() const;
-  [[nodiscard]] Status start_controller();
+  [[nodiscard]] Status start_controller(const std::string& record);
   [[nodiscard]] Status wait_for_controller();
   [[nodiscard]] Status start_agent(const LocalNode& node);
   [[nodiscard]] Status certify_agent(const LocalNode& node);

@@ -104,7 +104,7 @@ Status watch_events(const CommandOptions& options) {
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<LogAsked>();
   CLI::App& logs = *app.add_subcommand("logs", "what a rank of a job wrote");
-  logs.add_option("id", asked->id, "the job's number")->type_name("ID")->required();
+  logs.add_option("id", asked->id, "the job's number")->type_name("JOB")->required();
   logs.add_flag("-f,--follow", asked->follow, "and what it writes, until the job has ended");
   logs.add_flag("--tail", asked->tail, "begin with the last 64 KiB");
   logs.add_option("--rank", asked->rank, "of the gang")->type_name("R")->capture_default_str();

@@ -95,7 +95,7 @@ void add_options(CLI::App& app, CommandOptions& options) {
            options.output = format == "json" ? OutputFormat::kJson : OutputFormat::kText;
          },
          "text or json")
-      ->type_name("FORMAT")
+      ->type_name("text|json")
       ->check([](const std::string& format) {
         const bool known = format == "text" || format == "json";
         return known ? std::string() : fmt::format("\"{}\" is neither text nor json", format);
@@ -141,6 +141,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_design_commands(app, options, chosen);
   add_replay_commands(app, options, chosen);
   add_store_commands(app, options, chosen);
+  add_what_if_commands(app, options, chosen);
   add_local_cluster_commands(app, options, chosen);
   add_submit_commands(app, options, chosen);
   add_job_commands(app, options, chosen);
@@ -149,6 +150,8 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_tenant_commands(app, options, chosen);
   add_user_commands(app, options, chosen);
   add_top_commands(app, options, chosen);
+  add_doctor_commands(app, options, chosen);
+  add_completion_commands(app, options, chosen);
 }
 
 // A full disk or a closed pipe must not look like success.
@@ -172,6 +175,13 @@ int run(int argc, char** argv) {
   add_verbs(app, options, chosen);
   read_environment(options);
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments.front() == "__complete") {
+    arguments.erase(arguments.begin());
+    const char* directory = std::getenv("ORRERY_DIR");
+    if (directory != nullptr) options.cluster_directory = directory;
+    print_completion(app, options, arguments);
+    return checked_output(0);
+  }
   take_command(arguments, options);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {

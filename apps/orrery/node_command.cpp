@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <utility>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 
 namespace orrery {
@@ -16,20 +15,6 @@ struct NodeAsked {
   std::string why;
   bool at_once = false;
 };
-
-Result<v1::ListNodesResponse> list_nodes(LiveSession& session) {
-  constexpr std::uint32_t kPage = 1'000;
-  v1::ListNodesRequest request;
-  request.set_page_size(kPage);
-  v1::ListNodesResponse all;
-  while (true) {
-    auto page = session.client().call<v1::ListNodesResponse>("ListNodes", request);
-    if (!page) return forward_error(page);
-    for (v1::Node& node : *page->mutable_nodes()) *all.add_nodes() = std::move(node);
-    if (page->next_page_token().empty()) return all;
-    request.set_page_token(page->next_page_token());
-  }
-}
 
 Status print_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked&) {
   Result<v1::ListNodesResponse> nodes = list_nodes(session);
@@ -134,12 +119,12 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   };
   const auto named = [&](CLI::App& parent, const char* name, const char* what) -> CLI::App& {
     CLI::App& added = *parent.add_subcommand(name, what);
-    added.add_option("name", asked->name, "of the node")->type_name("NAME")->required();
+    added.add_option("name", asked->name, "of the node")->type_name("NODE")->required();
     return added;
   };
   run(*app.add_subcommand("nodes", "the machines of a running cluster"), print_nodes);
   CLI::App& node = *app.add_subcommand("node", "all that is known of one machine");
-  node.add_option("name", asked->name, "of the node")->type_name("NAME");
+  node.add_option("name", asked->name, "of the node")->type_name("NODE");
   node.footer(
       "Examples:\n  orrery node node-3\n"
       "  orrery node token node-3    (then there: orrery-agent --node node-3 --join TOKEN ..)\n"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "apps/orrery/output_file.hpp"
@@ -21,24 +19,6 @@ std::string absolute(const std::string& path) {
 }
 
 }  // namespace
-
-Result<std::unique_ptr<FileSink>> FileSink::create(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return environment_error(fmt::format("{}: {}", path, std::strerror(errno)));
-  }
-  return std::make_unique<FileSink>(path, file);
-}
-
-void FileSink::write(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) failed_ = true;
-}
-
-Status FileSink::close() {
-  if (std::fclose(file_.release()) != 0) failed_ = true;
-  if (failed_) return environment_error(fmt::format("{}: cannot be written", path_));
-  return {};
-}
 
 Result<RunRecord> RunRecord::create(const std::string& directory, const std::string& label,
                                     const SimulateOptions& asked) {

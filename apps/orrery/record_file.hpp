@@ -4,33 +4,13 @@
 // A directory with setup.json, inputs.log and events.log (docs/formats.md, "Journal").
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "apps/orrery/simulate_request.hpp"
-#include "control/journal.hpp"
+#include "store/file_sink.hpp"
 
 namespace orrery {
-
-/// Writes a journal into a file. The first failed write is remembered.
-class FileSink : public JournalSink {
- public:
-  [[nodiscard]] static Result<std::unique_ptr<FileSink>> create(const std::string& path);
-  void write(std::string_view bytes) override;
-  /// Errors: any write that failed, or the close.
-  [[nodiscard]] Status close();
-
-  struct Closer {
-    void operator()(std::FILE* file) const { static_cast<void>(std::fclose(file)); }
-  };
-  FileSink(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
-
- private:
-  std::string path_;
-  std::unique_ptr<std::FILE, Closer> file_;
-  bool failed_ = false;
-};
 
 struct RunRecord {
   std::unique_ptr<FileSink> events;

@@ -1,31 +1,44 @@
 // orrery replay
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/record_file.hpp"
 #include "control/core.hpp"
+#include "executor/live_record.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kJournalBytesMax = std::size_t{4} << 30;
 
-/// The events of an input that the core decided now, against those that were written then.
-Status compare(std::span<const Event> decided, Instant at, JournalReader<TimedEvent>& written) {
+/// How a record may end.
+enum class RecordEnd : std::uint8_t {
+  kWhole,     ///< with the last event
+  kMayBeCut,  ///< anywhere: whoever wrote it may have been killed
+};
+
+tl::unexpected<Error> events_end(const JournalReader<TimedEvent>& written, Instant at) {
+  if (written.torn()) {
+    return infeasible(
+        fmt::format("events.log ends in the middle of a record, at byte {}: the "
+                    "run was cut off, or the file",
+                    written.good_bytes()));
+  }
+  return infeasible(
+      fmt::format("at {}: an event was decided that the record does not have", at.text()));
+}
+
+/// The events of an input that the core decided now, against those that were written then; false:
+/// these end.
+Result<bool> compare(std::span<const Event> decided, Instant at,
+                     JournalReader<TimedEvent>& written) {
   for (const Event& event : decided) {
     const std::uint64_t before = written.good_bytes();
     Result<std::optional<TimedEvent>> then = written.next();
     if (!then) return forward_error(then);
-    if (!*then && written.torn()) {
-      return infeasible(
-          fmt::format("events.log ends in the middle of a record, at byte {}: the "
-                      "run was cut off, or the file",
-                      before));
-    }
-    if (!*then) {
-      return infeasible(
-          fmt::format("at {}: an event was decided that the record does not have", at.text()));
-    }
+    if (!*then) return false;
     Journal now_hash;
     Journal then_hash;
     now_hash.append(at, event);
@@ -37,26 +50,27 @@ Status compare(std::span<const Event> decided, Instant at, JournalReader<TimedEv
                       at.text(), before, event.index(), (*then)->what.index()));
     }
   }
-  return {};
+  return true;
 }
 
-Status run_replay(const CommandOptions& options, const std::string& directory) {
-  Result<SimulateOptions> asked = recorded_options(directory);
-  if (!asked) return forward_error(asked);
-  Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, *asked);
-  if (!request) return forward_error(request);
-  Result<std::string> inputs = read_file(directory + "/inputs.log", kJournalBytesMax);
-  if (!inputs) return forward_error(inputs);
-  Result<std::string> events = read_file(directory + "/events.log", kJournalBytesMax);
-  if (!events) return forward_error(events);
-  const PolicyRunInputs in = (*request)->inputs((*request)->policies().front());
-  const ControlSetup setup = control_setup(in);
-  auto input_log = JournalReader<Input>::open(*inputs, {"inputs.log", &setup.plans});
+struct RecordAt {
+  const std::string& directory;
+  RecordEnd end = RecordEnd::kWhole;
+};
+
+/// A record's journals against a core that has handled nothing.
+Status play(const CommandOptions& options, const RecordAt& record, Core& core) {
+  const std::string& directory = record.directory;
+  const Result<std::string> inputs = read_file(directory + "/inputs.log", kJournalBytesMax);
+  if (!inputs) return tl::unexpected(inputs.error());
+  const Result<std::string> events = read_file(directory + "/events.log", kJournalBytesMax);
+  if (!events) return tl::unexpected(events.error());
+  const PlanSource& plans = core.state().setup().plans;
+  auto input_log = JournalReader<Input>::open(*inputs, {"inputs.log", &plans});
   if (!input_log) return forward_error(input_log);
-  auto event_log = JournalReader<TimedEvent>::open(*events, {"events.log", &setup.plans});
+  auto event_log = JournalReader<TimedEvent>::open(*events, {"events.log", &plans});
   if (!event_log) return forward_error(event_log);
-  Core core(setup);
-  Journal journal;
+  Journal journal({.before = event_log->head().before});
   std::uint64_t count = 0;
   while (true) {
     Result<std::optional<Input>> input = input_log->next();
@@ -64,7 +78,10 @@ Status run_replay(const CommandOptions& options, const std::string& directory) {
     if (!*input) break;
     ++count;
     const Outcome& outcome = core.handle(**input);
-    if (Status same = compare(outcome.events, (*input)->at, *event_log); !same) return same;
+    const Result<bool> same = compare(outcome.events, (*input)->at, *event_log);
+    if (!same) return tl::unexpected(same.error());
+    if (!*same && record.end == RecordEnd::kMayBeCut) break;
+    if (!*same) return events_end(*event_log, (*input)->at);
     for (const Event& event : outcome.events) journal.append((*input)->at, event);
   }
   const Result<std::optional<TimedEvent>> more = event_log->next();
@@ -81,13 +98,47 @@ Status run_replay(const CommandOptions& options, const std::string& directory) {
   return {};
 }
 
+Status replay_simulation(const CommandOptions& options, const std::string& directory) {
+  Result<SimulateOptions> asked = recorded_options(directory);
+  if (!asked) return forward_error(asked);
+  Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, *asked);
+  if (!request) return forward_error(request);
+  const PolicyRunInputs in = (*request)->inputs((*request)->policies().front());
+  const ControlSetup setup = control_setup(in);
+  Core core(setup);
+  return play(options, {directory}, core);
+}
+
+Status replay_controller(CommandOptions options, const std::string& directory) {
+  const std::string overlay = directory + "/catalog";
+  std::error_code none;
+  const bool has_own = std::filesystem::exists(overlay, none);
+  if (options.catalog_directory.empty() && has_own) options.catalog_directory = overlay;
+  const Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return tl::unexpected(catalog.error());
+  const Result<Calibration> calibration = load_calibration(options);
+  if (!calibration) return tl::unexpected(calibration.error());
+  const Result<ModelCatalog> models = load_models(options);
+  if (!models) return tl::unexpected(models.error());
+  const Result<RecordedBegin> begin =
+      open_live_record(directory, {*catalog, *calibration, *models});
+  if (!begin) return tl::unexpected(begin.error());
+  return play(options, {directory, RecordEnd::kMayBeCut}, *begin->core);
+}
+
+Status run_replay(const CommandOptions& options, const std::string& directory) {
+  return is_live_record(directory) ? replay_controller(options, directory)
+                                   : replay_simulation(options, directory);
+}
+
 }  // namespace
 
 void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto directory = std::make_shared<std::string>();
   CLI::App& verb = *app.add_subcommand(
       "replay", "feed the inputs of a record to the core again and compare event by event");
-  verb.add_option("record", *directory, "what --record wrote for one policy")
+  verb.add_option("record", *directory,
+                  "what --record wrote: of `simulate` for one policy, of `orreryd` for one start")
       ->type_name("DIR")
       ->required();
   verb.callback([&options, &chosen, directory] {

@@ -1,10 +1,6 @@
 #include "apps/orrery/store_setup.hpp"
 
-#include <optional>
-
-#include "base/document.hpp"
-#include "control/settings.hpp"
-#include "fleet/spec.hpp"
+#include "store/stored_facts.hpp"
 
 namespace orrery {
 
@@ -29,25 +25,11 @@ Result<std::unique_ptr<StoredSetup>> StoredSetup::load(const CommandOptions& opt
 }
 
 Status StoredSetup::make(const SetupTexts& texts) {
-  const Result<Document> fleet_text = Document::parse(texts.fleet, "fleet.yaml");
-  if (!fleet_text) return tl::unexpected(fleet_text.error());
-  const Result<FleetSpec> fleet = read_fleet_spec(*fleet_text);
-  if (!fleet) return tl::unexpected(fleet.error());
-  std::optional<TenantsSpec> tenants;
-  if (!texts.tenants.empty()) {
-    const Result<Document> text = Document::parse(texts.tenants, "tenants.yaml");
-    if (!text) return tl::unexpected(text.error());
-    Result<TenantsSpec> spec = read_tenants_spec(*text);
-    if (!spec) return forward_error(spec);
-    tenants = *std::move(spec);
-  }
-  Result<Policy> policy = policy_from(texts.policy);
-  if (!policy) return forward_error(policy);
-  Result<std::unique_ptr<ControlFacts>> cluster =
-      ControlFacts::make({catalog_, calibration_, models_}, *fleet, tenants ? &*tenants : nullptr);
-  if (!cluster) return forward_error(cluster);
-  cluster_ = *std::move(cluster);
-  control_ = cluster_->setup(*policy, texts.begin);
+  Result<StoredFacts> made = stored_facts({catalog_, calibration_, models_}, texts);
+  if (!made) return forward_error(made);
+  cluster_ = std::move(made->facts);
+  planned_ = cluster_->setup(made->policy, texts.begin);
+  control_ = planned_;
   control_.plans = [](const PlanKey&) {
     return std::make_shared<const PlanEntry>(tl::unexpected(Rejection{}));
   };

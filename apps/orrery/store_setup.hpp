@@ -25,6 +25,9 @@ class StoredSetup {
   /// Enough to apply events and to take a snapshot, where of a plan the key alone counts: each is
   /// said to be none, and nothing is searched.
   [[nodiscard]] const ControlSetup& control() const { return control_; }
+  /// The same to go on with: plans are searched.
+  [[nodiscard]] ControlSetup control_with_plans() const { return planned_; }
+  [[nodiscard]] ControlFacts& facts() { return *cluster_; }
 
  private:
   [[nodiscard]] Status make(const SetupTexts& texts);
@@ -34,6 +37,7 @@ class StoredSetup {
   ModelCatalog models_;
   std::unique_ptr<ControlFacts> cluster_;
   ControlSetup control_;
+  ControlSetup planned_;
 };
 
 }  // namespace orrery

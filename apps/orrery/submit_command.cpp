@@ -7,6 +7,7 @@
 #include "apps/orrery/job_end.hpp"
 #include "apps/orrery/submit_request.hpp"
 #include "base/document.hpp"
+#include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
 namespace {

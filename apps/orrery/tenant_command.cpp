@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/job_end.hpp"
+#include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 
 namespace orrery {

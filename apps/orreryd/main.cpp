@@ -1,7 +1,9 @@
 // orreryd: the controller of a cluster, as a process (executor/controller.hpp, api/server.hpp).
 //
-//   DIR/fleet.yaml   what a log is begun with, as tenants.yaml and policy.yaml where they are there
-//   DIR/controller.yaml   how long it waits for what, where it is there
+//   DIR/fleet.yaml   what a log is begun with
+//   DIR/tenants.yaml, DIR/policy.yaml   where they are there: what holds since the newest start or
+//                    SIGHUP; the log keeps it
+//   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
 //   DIR/catalog      facts laid over those compiled in, where it is there
 //   DIR/store        the log
 //   DIR/tls          the cluster's authority, made at the first start (api/certificates.hpp)
@@ -10,13 +12,16 @@
 //   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
 //   DIR/orreryd.pid  its process
-// SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on.
+// SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on. SIGHUP has it read
+// these files again; one that is wrong is named in its log and changes nothing.
+// A service manager is told when it serves (node/service_notice.hpp).
 #include <fmt/format.h>
 #include <limits.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cstdlib>
 
 #include "api/access_service.hpp"
 #include "api/audit_log.hpp"
@@ -25,13 +30,15 @@
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
 #include "api/token_book.hpp"
+#include "api/views.hpp"
 #include "base/document.hpp"
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
 #include "base/log.hpp"
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "node/ending_signals.hpp"
+#include "node/daemon_signals.hpp"
+#include "node/service_notice.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
 
@@ -45,7 +52,9 @@ struct Options {
   std::string directory;
   std::string listen;
   std::string http;
+  std::string record;
   std::vector<std::string> names;  ///< that it is reached by, beside those it listens at
+  std::string manager;             ///< socket of a service manager; empty: there is none
 };
 
 int complain(const Error& error) {
@@ -85,7 +94,12 @@ class Daemon {
   [[nodiscard]] Result<SetupTexts> setup_texts();
   [[nodiscard]] Result<ControllerSettings> settings();
   [[nodiscard]] Result<std::string> text(const std::string& name);
-  [[nodiscard]] Status watch_signals();
+  [[nodiscard]] Status watch();
+  /// Of one of the files that the log keeps: `now` is what holds, `command` what changes it.
+  template <class Command>
+  void take_over(const std::string& file, const std::string& now);
+  void take_over_files();
+  void reload();
   [[nodiscard]] ClusterFile addresses();
   [[nodiscard]] Status open_access();
   [[nodiscard]] Status certify(const ClusterFile& addresses);
@@ -102,10 +116,12 @@ class Daemon {
   Options options_;
   DescriptorLogSink sink_;
   Log log_;
+  std::string overlay_;  ///< of the catalog; empty: there is none
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<DescriptorWatch> signals_;
+  std::unique_ptr<DescriptorWatch> ending_;
+  std::unique_ptr<DescriptorWatch> reloading_;
   std::unique_ptr<Controller> controller_;
   MethodTable methods_;
   std::unique_ptr<TokenBook> tokens_;
@@ -120,8 +136,8 @@ class Daemon {
 
 Status Daemon::load_facts() {
   const std::string overlay = options_.directory + "/catalog";
-  const bool has_overlay = ::access(overlay.c_str(), R_OK) == 0;
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), has_overlay ? overlay : "");
+  if (::access(overlay.c_str(), R_OK) == 0) overlay_ = overlay;
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), overlay_);
   if (!catalog) return forward_error(catalog);
   Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
   if (!calibration) return forward_error(calibration);
@@ -171,11 +187,50 @@ Result<ControllerSettings> Daemon::settings() {
   return read_controller_settings(*document);
 }
 
-Status Daemon::watch_signals() {
-  auto watch = watch_ending_signals(real_.loop(), [this] { end(0); });
-  if (!watch) return forward_error(watch);
-  signals_ = *std::move(watch);
+Status Daemon::watch() {
+  auto ending = watch_signals(real_.loop(), DaemonSignals::kEnd, [this] { end(0); });
+  if (!ending) return forward_error(ending);
+  ending_ = *std::move(ending);
+  auto reloading = watch_signals(real_.loop(), DaemonSignals::kReload, [this] { reload(); });
+  if (!reloading) return forward_error(reloading);
+  reloading_ = *std::move(reloading);
   return {};
+}
+
+template <class Command>
+void Daemon::take_over(const std::string& file, const std::string& now) {
+  const Result<std::string> yaml = text(file);
+  if (!yaml) {
+    return log_.error(env_.clock.now_wall(), "file not read",
+                      {{"file", file}, {"why", yaml.error().text()}});
+  }
+  if (yaml->empty() || *yaml == now) return;
+  controller_->command(Command{*yaml}, {}, [this, file](const Result<JobId>& done) {
+    const Instant at = env_.clock.now_wall();
+    if (done) return log_.info(at, "file taken over", {{"file", file}});
+    log_.error(at, "file refused", {{"file", file}, {"why", done.error().text()}});
+  });
+}
+
+void Daemon::take_over_files() {
+  const State& state = controller_->state();
+  const SetupTexts& begun = controller_->begun_with();
+  take_over<SetTenants>("tenants.yaml",
+                        state.tenants_text().empty() ? begun.tenants : state.tenants_text());
+  take_over<SetPolicy>("policy.yaml",
+                       state.policy_text().empty() ? begun.policy : state.policy_text());
+}
+
+void Daemon::reload() {
+  const Result<ControllerSettings> settings = this->settings();
+  if (settings) {
+    controller_->set_limits(*settings);
+    log_.info(env_.clock.now_wall(), "files read again", {});
+  } else {
+    log_.error(env_.clock.now_wall(), "file refused",
+               {{"file", "controller.yaml"}, {"why", settings.error().text()}});
+  }
+  take_over_files();
 }
 
 /// Where they are not named, those it had before, so that agents find it again.
@@ -211,6 +266,8 @@ Status Daemon::announce() {
   }
   log_.info(env_.clock.now_wall(), "serving",
             {{"address", file.address}, {"http", file.http}, {"cluster", file.name}});
+  notify_service(options_.manager,
+                 fmt::format("READY=1\nSTATUS={} at {}\n", file.name, file.address));
   return {};
 }
 
@@ -229,7 +286,6 @@ Status Daemon::open_access() {
 
 Status Daemon::begin() {
   if (Status loaded = load_facts(); !loaded) return loaded;
-  if (Status watching = watch_signals(); !watching) return watching;
   Result<SetupTexts> texts = setup_texts();
   if (!texts) return forward_error(texts);
   if (Status access = open_access(); !access) return access;
@@ -241,12 +297,21 @@ Status Daemon::begin() {
        .setup = *std::move(texts),
        .facts = {catalog_, calibration_, models_},
        .settings = *std::move(settings),
-       .failed = [this](const Error& error) {
-         log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
-         end(1);
-       }});
+       .archived_form =
+           [](const Controller& controller, JobId job) {
+             return job_view(controller, job, JobDetail::kRow).SerializeAsString();
+           },
+       .record = options_.record,
+       .catalog = overlay_,
+       .failed =
+           [this](const Error& error) {
+             log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
+             end(1);
+           }});
   if (!controller) return forward_error(controller);
   controller_ = *std::move(controller);
+  take_over_files();
+  if (Status watching = watch(); !watching) return watching;
   return serve();
 }
 
@@ -320,12 +385,18 @@ int main(int count, char** arguments) {
   app.add_option("--name", options.names,
                  "host name or number that it is reached by, for its certificate (default: those "
                  "it listens at, this machine's own and localhost)");
+  app.add_option("--record", options.record,
+                 "directory for every input and event of each start, for `orrery replay`");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  orrery::block_ending_signals();
+  if (const char* manager = std::getenv("NOTIFY_SOCKET"); manager != nullptr) {
+    options.manager = manager;
+  }
+  orrery::block_signals(orrery::DaemonSignals::kEnd);
+  orrery::block_signals(orrery::DaemonSignals::kReload);
   return orrery::serve(options);
 }

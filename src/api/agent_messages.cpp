@@ -240,6 +240,7 @@ void write(const AgentOpening& opening, v1::AgentMessage* message) {
   inventory->set_kernel(text(opening.inventory.kernel));
   inventory->set_driver(text(opening.inventory.driver));
   inventory->set_machine(text(opening.inventory.machine));
+  inventory->set_firmware(text(opening.inventory.firmware));
 }
 
 void write(const Report& report, v1::AgentMessage* message) {

@@ -258,7 +258,7 @@ AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
           in.incarnation(),
           in.version(),
           {has.accelerator(), has.accelerators(), has.emulated(), has.cores(), has.memory_bytes(),
-           has.kernel(), has.driver(), has.machine()}};
+           has.kernel(), has.driver(), has.machine(), has.firmware()}};
 }
 
 Report MessageReader::report(const v1::AgentReport& in) {

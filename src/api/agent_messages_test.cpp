@@ -77,8 +77,9 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<NodeInventory> S>
 void code(Codec& codec, S& value) {
-  auto& [accelerator, accelerators, emulated, cores, memory, kernel, driver, machine] = value;
-  codec(accelerator, accelerators, emulated, cores, memory, kernel, driver, machine);
+  auto& [accelerator, accelerators, emulated, cores, memory, kernel, driver, machine, firmware] =
+      value;
+  codec(accelerator, accelerators, emulated, cores, memory, kernel, driver, machine, firmware);
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {

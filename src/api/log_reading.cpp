@@ -28,6 +28,7 @@ LogReading::LogReading(Controller& controller, const Env& env, v1::ReadLogReques
 }
 
 bool LogReading::attempt_over() const {
+  if (!controller_.state().has(job_)) return true;
   const Job& job = controller_.state().job(job_);
   return job.attempt > attempt_ || !holds_devices(job.phase);
 }
@@ -37,6 +38,7 @@ void LogReading::later() {
 }
 
 void LogReading::next_attempt() {
+  if (!controller_.state().has(job_)) return call_->finish({});
   const Job& job = controller_.state().job(job_);
   const bool follows = request_.follow() && request_.attempt() == 0;
   if (!follows || (ended(job.phase) && job.attempt == attempt_)) return call_->finish({});

@@ -52,6 +52,34 @@ std::string own_request_id(const Request& request, const Call& call) {
   return call.caller().name + "/" + request.request_id();
 }
 
+/// Jobs of the archive by id, descending; read some at a time. For one call.
+class ArchiveWalk {
+ public:
+  explicit ArchiveWalk(const Controller& controller) : controller_(controller) {}
+
+  /// None: it is not there, or cannot be read.
+  [[nodiscard]] std::optional<v1::Job> find(std::uint64_t id) {
+    if (rows_.empty() || id < rows_.back().id) {
+      StorageResult<std::vector<ArchivedJob>> rows = controller_.archived(id + 1, kRows);
+      if (!rows) return std::nullopt;
+      rows_ = *std::move(rows);
+    }
+    const auto row =
+        std::lower_bound(rows_.begin(), rows_.end(), id,
+                         [](const ArchivedJob& a, std::uint64_t b) { return a.id > b; });
+    v1::Job job;
+    if (row == rows_.end() || row->id != id || !job.ParseFromString(row->bytes))
+      return std::nullopt;
+    return job;
+  }
+
+ private:
+  static constexpr std::size_t kRows = 256;
+
+  const Controller& controller_;
+  std::vector<ArchivedJob> rows_;
+};
+
 class Methods {
  public:
   Methods(Controller& controller, const Env& env) : controller_(controller), env_(env) {}
@@ -64,9 +92,25 @@ class Methods {
   /// None: the call was told that there is no such job.
   template <class Request>
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
-    if (request.id() < state().jobs()) return JobId::at(request.id());
-    call->finish({CallCode::kNotFound, fmt::format("no job {}", request.id())});
+    if (request.id() >= state().jobs()) {
+      call->finish({CallCode::kNotFound, fmt::format("no job {}", request.id())});
+      return std::nullopt;
+    }
+    const JobId id = JobId::at(request.id());
+    if (state().has(id)) return id;
+    call->finish({CallCode::kFailedPrecondition,
+                  fmt::format("job {0} has ended and is in the archive; `orrery job {0}` shows "
+                              "what is known of it",
+                              request.id())});
     return std::nullopt;
+  }
+  /// Answers with a job of the archive; false: it is not there.
+  template <class Request>
+  [[nodiscard]] bool answer_from_archive(const Request& request, const CallPtr& call) const {
+    if (request.id() >= state().jobs() || state().has(JobId::at(request.id()))) return false;
+    const std::optional<v1::Job> job = ArchiveWalk(controller_).find(request.id());
+    if (job) read(call, *job);
+    return job.has_value();
   }
   [[nodiscard]] std::optional<NodeId> node_of(const std::string& name, const CallPtr& call) const {
     return find_node(controller_, name, *call);
@@ -101,7 +145,7 @@ class Methods {
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) const {
-  if (Status room = controller_.admission(); !room) {
+  if (Status room = controller_.admission(call->caller().tenant); !room) {
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   const std::string file = request.file().empty() ? "job" : request.file();
@@ -110,7 +154,9 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
                        if (!jobs) return call->fail(jobs.error());
                        v1::SubmitJobResponse response;
                        response.set_id(jobs->front().value());
-                       response.set_name(state().job(jobs->front()).name);
+                       if (state().has(jobs->front())) {
+                         response.set_name(state().job(jobs->front()).name);
+                       }
                        if (jobs->size() > 1) {
                          for (const JobId job : *jobs) response.add_array(job.value());
                        }
@@ -147,26 +193,37 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
   v1::ListJobsResponse response;
   std::uint64_t next = state().jobs();
   if (!request.page_token().empty()) next = std::min(next, page->first);
-  for (; next > 0; --next) {
-    const Job& job = state().job(JobId::at(next - 1));
-    if (!request.all() && request.phase().empty() && ended(job.phase)) continue;
-    if (!request.phase().empty() && word_of(job.phase) != request.phase()) continue;
-    if (!request.tenant().empty() && state().tenants().path(job.tenant) != request.tenant()) {
+  const bool ended_too = request.all() || !request.phase().empty();
+  const auto wanted = [&](std::string_view phase, const std::string& tenant) {
+    return (request.phase().empty() || phase == request.phase()) &&
+           (request.tenant().empty() || tenant == request.tenant());
+  };
+  ArchiveWalk archive(controller_);
+  for (; next > 0 && static_cast<std::uint32_t>(response.jobs_size()) < page->size; --next) {
+    const JobId id = JobId::at(next - 1);
+    if (!state().has(id)) {
+      if (!ended_too) continue;
+      std::optional<v1::Job> job = archive.find(id.value());
+      if (job && wanted(job->phase(), job->tenant())) *response.add_jobs() = *std::move(job);
       continue;
     }
-    if (static_cast<std::uint32_t>(response.jobs_size()) == page->size) break;
-    *response.add_jobs() = job_view(controller_, job.id, JobDetail::kRow);
+    const Job& job = state().job(id);
+    if (ended(job.phase) && !ended_too) continue;
+    if (!wanted(word_of(job.phase), state().tenants().path(job.tenant))) continue;
+    *response.add_jobs() = job_view(controller_, id, JobDetail::kRow);
   }
   if (next > 0) response.set_next_page_token(std::to_string(next));
   read(call, std::move(response));
 }
 
 void Methods::get_job(const v1::GetJobRequest& request, const CallPtr& call) const {
+  if (answer_from_archive(request, call)) return;
   const std::optional<JobId> job = job_of(request, call);
   if (job) read(call, job_view(controller_, *job, JobDetail::kAll));
 }
 
 void Methods::wait_job(const v1::WaitJobRequest& request, const CallPtr& call) const {
+  if (answer_from_archive(request, call)) return;
   const std::optional<JobId> job = job_of(request, call);
   if (!job) return;
   if (ended(state().job(*job).phase)) {

@@ -102,6 +102,17 @@ void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
   for (const std::string& note : notes->notes) view.add_notes(note);
 }
 
+/// Of its newest attempt.
+std::uint32_t placed_accelerators(const Job& job) {
+  std::uint32_t count = 0;
+  for (const std::vector<NodeDevices>& gang : job.placed) {
+    for (const NodeDevices& at : gang) {
+      count += static_cast<std::uint32_t>(std::popcount(at.devices));
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
 google::protobuf::Timestamp timestamp_of(Instant at) {
@@ -134,6 +145,8 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
     view.set_kind(std::string(word_of(request.kind)));
     view.set_priority(request.priority);
     view.set_accelerators(wanted_accelerators(request));
+  } else {
+    view.set_accelerators(placed_accelerators(job));
   }
   if (holds_devices(job.phase)) add_parts(controller, job, view);
   add_progress(controller, job, view);
@@ -174,6 +187,7 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_emulated(found.emulated);
   view.set_kernel(found.kernel);
   view.set_driver(found.driver);
+  view.set_firmware(found.firmware);
   view.set_cores(found.cores);
   view.set_memory_bytes(found.memory_bytes);
   return view;

@@ -15,12 +15,13 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "ClockSet",       "JobStopping", "DevicesFreed",  "JobRequeued", "JobEnded",
     "NodeChanged",    "NodeBooted",  "SpareSet",      "LinkChanged", "PowerLimitSet",
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
-    "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked"};
+    "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked",
+    "JobsArchived"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
     "SubmitJob",      "CancelJob",  "DrainNode", "ResumeNode",     "FenceNode",    "SetSpare",
     "SetPowerCap",    "SetTenants", "SetPolicy", "SetMaintenance", "RanksUp",      "RanksEnded",
     "RanksGone",      "NodeJoined", "NodeHeard", "NodeFault",      "NodeRepaired", "LinkObserved",
-    "SupplyObserved", "Tick",       "Proposal",  "PlanReady"};
+    "SupplyObserved", "Tick",       "Proposal",  "PlanReady",      "ArchiveJobs"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {

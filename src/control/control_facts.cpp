@@ -58,13 +58,23 @@ ResolveContext ControlFacts::resolve_context(Instant now) {
           .now = now};
 }
 
-std::shared_ptr<const PlanEntry> ControlFacts::plan(const PlanKey& key) {
-  std::shared_ptr<const PlanEntry>& known = plans_[key];
-  if (known == nullptr) {
-    known = std::make_shared<const PlanEntry>(
-        plan_work(sizes_.sources(), works_[key.work], {key.type, key.devices}, kPlansKept));
+ControlFacts::PlanSearch ControlFacts::search(const PlanKey& key) const {
+  if (const auto known = plans_.find(key); known != plans_.end()) {
+    return [found = known->second] { return found; };
   }
-  return known;
+  return [this, work = works_[key.work], piece = FleetPiece{key.type, key.devices}] {
+    return std::make_shared<const PlanEntry>(plan_work(sizes_.sources(), work, piece, kPlansKept));
+  };
+}
+
+void ControlFacts::keep(const PlanKey& key, std::shared_ptr<const PlanEntry> found) {
+  plans_.insert_or_assign(key, std::move(found));
+}
+
+std::shared_ptr<const PlanEntry> ControlFacts::plan(const PlanKey& key) {
+  std::shared_ptr<const PlanEntry> found = search(key)();
+  keep(key, found);
+  return found;
 }
 
 }  // namespace orrery

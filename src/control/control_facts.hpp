@@ -5,6 +5,7 @@
 // once. One thread. Cost: that of building the fleet.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,6 +47,10 @@ class ControlFacts {
   [[nodiscard]] ClassTable& classes() { return classes_; }
   /// Searches, or answers from what it found before.
   [[nodiscard]] std::shared_ptr<const PlanEntry> plan(const PlanKey& key);
+  /// The same as something to do in any thread, while this goes on; keep() takes what it gives.
+  using PlanSearch = std::function<std::shared_ptr<const PlanEntry>()>;
+  [[nodiscard]] PlanSearch search(const PlanKey& key) const;
+  void keep(const PlanKey& key, std::shared_ptr<const PlanEntry> found);
 
  private:
   Facts facts_;

@@ -114,8 +114,7 @@ void Core::on(const SetPowerCap& command) {
 void Core::on(const SetTenants& command) {
   Result<TenantTree> tree = tenants_from(command.yaml, *state_.setup().topology);
   if (!tree) return void(outcome_.answer.status = forward_error(tree));
-  for (std::size_t i = 0; i < state_.jobs(); ++i) {
-    const Job& job = state_.job(JobId::at(i));
+  for (const Job& job : state_.all_jobs()) {
     const std::string& path = state_.tenants().path(job.tenant);
     if (ended(job.phase) || tree->find(path)) continue;
     return refuse(fmt::format("tenant \"{}\" still has job \"{}\"", path, job.name));
@@ -128,6 +127,15 @@ void Core::on(const SetPolicy& command) {
   if (!policy) return void(outcome_.answer.status = forward_error(policy));
   emit(PolicySet{command.yaml});
   scheduler_.forget();
+}
+
+void Core::on(const ArchiveJobs& command) {
+  JobsArchived archived;
+  archived.jobs.reserve(command.jobs.size());
+  for (const JobId id : command.jobs) {
+    if (state_.may_archive(id)) archived.jobs.push_back(id);
+  }
+  if (!archived.jobs.empty()) emit_unfelt(std::move(archived));
 }
 
 void Core::on(const SetMaintenance& command) {

@@ -47,6 +47,8 @@ class Core {
   void resume();
 
   [[nodiscard]] const State& state() const { return state_; }
+  /// What a full pass beside the core rests on.
+  [[nodiscard]] std::unique_ptr<const HeldSituation> hold(Instant now);
 
   /// When it wants a Tick though nothing else happens; none: never.
   [[nodiscard]] Instant wake() const;
@@ -74,6 +76,7 @@ class Core {
   void on(const SetTenants& command);
   void on(const SetPolicy& command);
   void on(const SetMaintenance& command);
+  void on(const ArchiveJobs& command);
   void on(const RanksUp& seen);
   void on(const RanksEnded& seen);
   void on(const RanksGone& seen);
@@ -172,5 +175,7 @@ class Core {
 
 /// A full pass beside the core, on the state as it is: what the host answers RunFullPass with.
 [[nodiscard]] Proposal full_pass(const State& state, Scheduler& scheduler, Instant now);
+/// The same on a state as it was; in any thread, with a scheduler that no other uses.
+[[nodiscard]] Proposal full_pass(const HeldSituation& held, Scheduler& scheduler);
 
 }  // namespace orrery

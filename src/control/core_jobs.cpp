@@ -176,7 +176,7 @@ void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) 
   emit(JobEnded{id, phase, progress, std::move(blame)});
   const std::vector<JobId> next(state_.after(id).begin(), state_.after(id).end());
   for (const JobId each : next) {
-    if (ended(state_.job(each).phase)) continue;
+    if (!state_.has(each) || ended(state_.job(each).phase)) continue;
     if (phase == JobPhase::kFinished) {
       release_if_due(each);
     } else {

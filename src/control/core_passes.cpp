@@ -5,6 +5,7 @@
 
 #include "base/assert.hpp"
 #include "control/core.hpp"
+#include "control/held_situation.hpp"
 #include "scheduler/gang_power.hpp"
 
 namespace orrery {
@@ -67,6 +68,12 @@ Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
   return {state.version(), scheduler.decide(state.situation(now), state.policy(), PassKind::kFull)};
 }
 
+Proposal full_pass(const HeldSituation& held, Scheduler& scheduler) {
+  return {held.version(), scheduler.decide(held.situation(), held.policy(), PassKind::kFull)};
+}
+
+std::unique_ptr<const HeldSituation> Core::hold(Instant now) { return state_.hold(now); }
+
 // Without anybody who waits there is nothing to decide, unless a power limit moved under those who
 // run. A link under them is a reason to move somebody, which only full passes do.
 bool Core::changed() const {
@@ -126,6 +133,7 @@ void Core::fire_timers() {
       keep_maintenance();
       continue;
     }
+    if (!state_.has(timer.job)) continue;
     const Job& job = state_.job(timer.job);
     if (job.phase == JobPhase::kHeld) {
       release_if_due(timer.job);
@@ -171,6 +179,7 @@ void Core::carry_out(PassResult& result) {
         emit(DecisionDropped{start_job->job, why});
       }
     } else if (const auto* preempt = std::get_if<PreemptJob>(&decision)) {
+      if (!state_.has(preempt->job)) continue;
       const JobPhase phase = state_.job(preempt->job).phase;
       if (!holds_devices(phase) || phase == JobPhase::kStopping) continue;
       stop(preempt->job,
@@ -179,6 +188,7 @@ void Core::carry_out(PassResult& result) {
     } else if (const auto* other = std::get_if<ResizeJob>(&decision)) {
       resize(*other);
     } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
+      if (!state_.has(clock->job)) continue;
       const Job& job = state_.job(clock->job);
       if (!holds_devices(job.phase) || job.phase == JobPhase::kStopping) continue;
       if (clock->gang >= state_.running(clock->job).gangs.size()) continue;
@@ -191,7 +201,7 @@ void Core::carry_out(PassResult& result) {
   }
   // Of an earlier state, it may keep slots for jobs that have started or ended since.
   std::erase_if(result.reservations, [this](const Reservation& slot) {
-    return state_.job(slot.job).phase != JobPhase::kQueued;
+    return !state_.has(slot.job) || state_.job(slot.job).phase != JobPhase::kQueued;
   });
   const std::span<const Reservation> slots = state_.slots();
   const bool kept = slots.size() == result.reservations.size() &&
@@ -274,6 +284,7 @@ std::string Core::misfit(const ResizeJob& resize) const {
 
 // Who should have shrunk in favour of another and cannot makes room altogether.
 void Core::resize(const ResizeJob& resize) {
+  if (!state_.has(resize.job)) return;
   const std::string why = misfit(resize);
   const Job& job = state_.job(resize.job);
   if (why.empty()) {
@@ -298,6 +309,7 @@ void Core::note_idle(const PassResult& result) {
   std::size_t open = causes.size();
   for (const StillWaits& waits : result.waiting) {
     if (open == 0) break;
+    if (!state_.has(waits.job)) continue;
     const Job& job = state_.job(waits.job);
     if (job.submission == nullptr) continue;
     for (const RoleRequest& role : job.submission->request.roles) {

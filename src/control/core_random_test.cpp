@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "control/journal.hpp"
 #include "control/scripted_cluster_test.hpp"
 #include "control/snapshot.hpp"
 
@@ -34,13 +35,15 @@ class RandomOperator {
       case 9:
         return propose();
       case 8:
-        return mend(any_node());
+        return one_of(3) ? archive() : mend(any_node());
       default:
         return observe_job();
     }
   }
 
  private:
+  static constexpr std::size_t kNewest = 12;
+
   NodeId any_node() {
     return NodeId(static_cast<std::uint32_t>(rng_.below(cluster_.topology().node_count())));
   }
@@ -49,7 +52,7 @@ class RandomOperator {
     const auto running = cluster_.state().running();
     if (!running.empty() && !one_of(5)) return running[rng_.below(running.size())].id;
     const std::uint64_t jobs = cluster_.state().jobs();
-    return JobId::at(jobs - 1 - rng_.below(std::min<std::uint64_t>(jobs, 12)));
+    return JobId::at(jobs - 1 - rng_.below(std::min<std::uint64_t>(jobs, kNewest)));
   }
   bool one_of(std::uint64_t n) { return rng_.below(n) == 0; }
 
@@ -104,6 +107,17 @@ class RandomOperator {
         return;
       default:
         cluster_.send(RanksGone{id, attempt, {}, std::nullopt});
+    }
+  }
+
+  /// Whoever is old; those that have not ended stay.
+  void archive() {
+    const std::size_t jobs = cluster_.state().jobs();
+    ArchiveJobs command;
+    for (std::size_t at = 0; at + kNewest < jobs; ++at) command.jobs.push_back(JobId::at(at));
+    cluster_.send(command);
+    for (const JobId id : command.jobs) {
+      EXPECT_TRUE(cluster_.state().has(id) || !cluster_.state().may_archive(id));
     }
   }
 
@@ -191,11 +205,14 @@ class RandomOperator {
     }
   }
 
-  /// What a pass beside the core found, some time ago.
+  /// What a pass beside the core found, some time ago; of what it held then it finds the same now.
   void propose() {
+    if (held_ != nullptr) EXPECT_EQ(found_on_held(), found_);
     if (stale_) cluster_.send(*stale_);
     Scheduler scheduler(*cluster_.setup().tree);
     stale_ = full_pass(cluster_.state(), scheduler, cluster_.now());
+    held_ = cluster_.hold();
+    found_ = hash_of(*stale_);
     if (cluster_.state().running().empty()) return;
     const auto running = cluster_.state().running();
     const RunningJob& run = running[rng_.below(running.size())];
@@ -221,10 +238,22 @@ class RandomOperator {
     decisions.push_back(ResizeJob{.job = run.id, .gangs = {gang}, .terms = {terms}});
   }
 
+  static std::uint64_t hash_of(const Proposal& proposal) {
+    InputJournal journal;
+    journal.append({Instant(), proposal, {}});
+    return journal.history_hash();
+  }
+  [[nodiscard]] std::uint64_t found_on_held() const {
+    Scheduler scheduler(*cluster_.setup().tree);
+    return hash_of(full_pass(*held_, scheduler));
+  }
+
   ScriptedCluster& cluster_;
   Rng rng_;
   Sharing sharing_;
   std::optional<Proposal> stale_;
+  std::unique_ptr<const HeldSituation> held_;
+  std::uint64_t found_ = 0;
 };
 
 struct Kept {

@@ -181,6 +181,11 @@ struct PassDone {
 };
 
 /// Its owner wants it ended; it is already stopping for another reason.
+/// Ended jobs leave the state; what is known of them is kept elsewhere.
+struct JobsArchived {
+  std::vector<JobId> jobs;
+};
+
 struct CancelAsked {
   JobId job;
 };
@@ -189,6 +194,6 @@ using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, Jo
                            JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
                            NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
                            SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
-                           IdleCauseSet, PassDone, CancelAsked>;
+                           IdleCauseSet, PassDone, CancelAsked, JobsArchived>;
 
 }  // namespace orrery

@@ -208,6 +208,12 @@ void code(Codec& codec, S& event) {
   codec(job);
 }
 
+template <class Codec, SameStruct<JobsArchived> S>
+void code(Codec& codec, S& event) {
+  auto& [jobs] = event;
+  codec(jobs);
+}
+
 // --- Inputs -------------------------------------------------------------------------------------
 
 template <class Codec, SameStruct<SubmitJob> S>
@@ -268,6 +274,12 @@ template <class Codec, SameStruct<SetMaintenance> S>
 void code(Codec& codec, S& input) {
   auto& [window, nodes, from, to] = input;
   codec(window, nodes, from, to);
+}
+
+template <class Codec, SameStruct<ArchiveJobs> S>
+void code(Codec& codec, S& input) {
+  auto& [jobs] = input;
+  codec(jobs);
 }
 
 template <class Codec, SameStruct<RanksUp> S>

@@ -203,14 +203,14 @@ class FieldWalk {
 
   /// What it points to, or nothing.
   template <class Value, class T>
-  void as(std::type_identity<std::unique_ptr<const Value>>, T& pointer) {
+  void as(std::type_identity<std::shared_ptr<const Value>>, T& pointer) {
     const bool there = self().choice(pointer != nullptr ? 1 : 0, 1) != 0;
     if constexpr (std::is_const_v<T>) {
       if (there) field(*pointer);
     } else {
       pointer.reset();
       if (!there) return;
-      auto value = std::make_unique<Value>();
+      auto value = std::make_shared<Value>();
       field(*value);
       pointer = std::move(value);
     }

@@ -71,6 +71,11 @@ struct SetMaintenance {
   Instant to;
 };
 
+/// Ended jobs are to leave the state; those that something still refers to stay.
+struct ArchiveJobs {
+  std::vector<JobId> jobs;
+};
+
 // --- Observations -------------------------------------------------------------------------------
 
 /// Every rank of an epoch is up.
@@ -161,7 +166,7 @@ using InputKind =
     std::variant<SubmitJob, CancelJob, DrainNode, ResumeNode, FenceNode, SetSpare, SetPowerCap,
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
-                 PlanReady>;
+                 PlanReady, ArchiveJobs>;
 
 struct Input {
   Instant at;  ///< never before that of the input before it

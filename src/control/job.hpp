@@ -154,7 +154,7 @@ struct Job {
   Progress progress;                     ///< of the attempt that stops
   Blame blame;                           ///< of the last stop that was not planned
   JobUsage usage;
-  std::unique_ptr<const Submission> submission;  ///< until it ends
+  std::shared_ptr<const Submission> submission;  ///< until it ends; passes beside the core keep it
   std::string name;
   TenantId tenant;
   std::string spec;  ///< as its owner wrote it, until it ends

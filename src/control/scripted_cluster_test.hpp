@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/core.hpp"
+#include "control/held_situation.hpp"
 #include "control/journal.hpp"
 
 namespace orrery {
@@ -67,6 +68,7 @@ class ScriptedCluster {
 
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] const State& state() const { return core_->state(); }
+  [[nodiscard]] std::unique_ptr<const HeldSituation> hold() { return core_->hold(now_); }
   [[nodiscard]] const ControlSetup& setup() const { return setup_; }
   [[nodiscard]] const Topology& topology() const { return *topology_; }
   [[nodiscard]] const Job& job(JobId id) const { return state().job(id); }

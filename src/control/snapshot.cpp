@@ -36,6 +36,19 @@ void code(Codec& codec, S& job) {
         submission, name, tenant, spec, placed);
 }
 
+/// Its job, or that it is archived.
+template <class Codec, SameStruct<JobTable::Slot> S>
+void code(Codec& codec, S& slot) {
+  bool there = slot.job != nullptr;
+  codec(there);
+  if (!there) return;
+  if constexpr (std::is_const_v<S>) {
+    codec(std::as_const(*slot.job));
+  } else {
+    codec(*(slot.job = std::make_unique<Job>()));
+  }
+}
+
 /// Its request is that of its job.
 template <class Codec, SameStruct<RunningJob> S>
 void code(Codec& codec, S& run) {
@@ -72,7 +85,9 @@ void code(Codec& codec, S& changes) {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 3;
+constexpr std::uint32_t kForm = 4;
+/// Of snapshots that had every job that was ever submitted.
+constexpr std::uint32_t kFormOfAllJobs = 3;
 
 /// A command that was answered, in the order of their age.
 struct Remembered {
@@ -119,8 +134,13 @@ void code(Codec& codec, S& parts) {
 class StateCodec {
  public:
   template <class Codec, SameStruct<State> S>
-  static void code(Codec& codec, S& s) {
-    codec(s.now_, s.version_, s.policy_text_, s.tenants_text_, s.jobs_, s.running_, s.after_);
+  static void code(Codec& codec, S& s, std::uint32_t form) {
+    codec(s.now_, s.version_, s.policy_text_, s.tenants_text_);
+    if constexpr (!std::is_const_v<S>) {
+      if (form == kFormOfAllJobs) read_all_jobs(codec, s.jobs_);
+    }
+    if (form != kFormOfAllJobs) codec(s.jobs_.slots_);
+    codec(s.running_, s.after_);
     codec(s.nodes_, s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
     codec(s.changes_, s.last_pass_, s.passes_, s.ended_, s.idle_, s.total_, s.by_tenant_);
     codec(s.ledger_.begin_);
@@ -133,6 +153,11 @@ class StateCodec {
   static Status make_again(State& state, const Parts& parts);
 
  private:
+  static void read_all_jobs(Decoder& decoder, JobTable& jobs) {
+    std::deque<Job> all;
+    decoder(all);
+    for (Job& job : all) jobs.emplace_back() = std::move(job);
+  }
   static void make_queue(State& state);
   static void make_fleet(State& state, const Parts& parts);
   static Status make_tenants(State& state, const Parts& parts);
@@ -236,7 +261,7 @@ Status StateCodec::make_tenants(State& state, const Parts& parts) {
   if (!state.tenants_text_.empty()) {
     Result<TenantTree> tree = tenants_from(state.tenants_text_, *state.setup_.topology);
     if (!tree) return forward_error(tree);
-    state.own_tenants_ = std::make_unique<const TenantTree>(*std::move(tree));
+    state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
     state.tenants_ = state.own_tenants_.get();
   }
   const TenantTree& tenants = *state.tenants_;
@@ -308,7 +333,7 @@ Head head_of(const State& state) {
 
 void encode_all(const State& state, Encoder& out) {
   out(head_of(state));
-  StateCodec::code(out, state);
+  StateCodec::code(out, state, kForm);
   out(StateCodec::parts_of(state));
 }
 
@@ -337,12 +362,13 @@ Status restore(State& state, std::string_view bytes) {
   Decoder decoder(fields);
   Head head;
   decoder(head);
-  if (head.form != kForm) {
+  if (head.form != kForm && head.form != kFormOfAllJobs) {
     return environment_error(
         fmt::format("the snapshot is of form {}, expected {}", head.form, kForm));
   }
+  const std::uint32_t form = std::exchange(head.form, kForm);
   if (!(head == head_of(state))) return environment_error("the snapshot is of another fleet");
-  StateCodec::code(decoder, state);
+  StateCodec::code(decoder, state, form);
   Parts parts;
   decoder(parts);
   if (const std::optional<DecodingFault> fault = decoder.finish()) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/document.hpp"
+#include "control/invariants.hpp"
 #include "control/scripted_cluster_test.hpp"
 
 namespace orrery {
@@ -34,6 +36,46 @@ ScriptedOptions powered() { return {.power = PowerLimits::kAsBuilt}; }
 Status restored(const ControlSetup& setup, std::string_view bytes) {
   State state(setup);
   return restore(state, bytes);
+}
+
+/// Written by the program of before jobs could be archived: one runs, one is done, one was
+/// cancelled, one waits.
+TEST(Snapshot, OneWithAllJobsIsStillRead) {
+  ScriptedCluster cluster;
+  const Result<std::string> bytes =
+      read_file(ORRERY_SOURCE_DIR "/tests/compat/snapshot_form3.bin", 1U << 20U);
+  ASSERT_TRUE(bytes) << bytes.error().text();
+  State state(cluster.setup());
+  const Status read = restore(state, *bytes);
+  ASSERT_TRUE(read) << read.error().text();
+  ASSERT_EQ(state.jobs(), 4U);
+  EXPECT_EQ(state.job(JobId(0)).phase, JobPhase::kRunning);
+  EXPECT_EQ(state.job(JobId(1)).phase, JobPhase::kFinished);
+  EXPECT_EQ(state.job(JobId(2)).phase, JobPhase::kCancelled);
+  EXPECT_EQ(state.job(JobId(3)).phase, JobPhase::kQueued);
+  EXPECT_EQ(state.answered("asked"), JobId(2));
+  EXPECT_EQ(broken_invariant(state), std::nullopt);
+}
+
+TEST(Snapshot, KnowsWhatIsArchived) {
+  ScriptedCluster cluster;
+  const JobId runs = cluster.run(cluster.job(8));
+  const JobId ends = cluster.run(cluster.job(8));
+  Submission after = cluster.job(8);
+  after.after = {ends};
+  cluster.send(RanksEnded{ends, 1, ExitKind::kDone, {}, {}, true});
+  const JobId next = cluster.submit(after);
+  cluster.send(CancelJob{next});
+  cluster.send(ArchiveJobs{{runs, ends, next, JobId(77)}});
+  EXPECT_TRUE(cluster.state().has(runs));
+  EXPECT_FALSE(cluster.state().has(ends));
+  EXPECT_FALSE(cluster.state().has(next));
+  State state(cluster.setup());
+  ASSERT_TRUE(restore(state, snapshot_of(cluster.state())));
+  EXPECT_EQ(digest_of(state), digest_of(cluster.state()));
+  EXPECT_EQ(state.jobs(), 3U);
+  EXPECT_FALSE(state.has(ends));
+  EXPECT_EQ(state.ended_jobs(), 2U);
 }
 
 TEST(Snapshot, ComesBackAsTheStateItWas) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "control/held_situation.hpp"
 #include "control/settings.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
@@ -111,6 +112,19 @@ Situation State::situation(Instant now) const {
   return s;
 }
 
+std::unique_ptr<const HeldSituation> State::hold(Instant now) {
+  std::vector<std::shared_ptr<const Submission>> submissions;
+  submissions.reserve(waiting_.size() + running_.size());
+  for (const WaitingJob& waits : waiting_) submissions.push_back(job(waits.id).submission);
+  for (const RunningJob& runs : running_) submissions.push_back(job(runs.id).submission);
+  return std::make_unique<const HeldSituation>(
+      situation(now), HeldSituation::Shared{.version = version_,
+                                            .policy = policy_,
+                                            .fleet = fleet_.publish(),
+                                            .submissions = std::move(submissions),
+                                            .tenants = own_tenants_});
+}
+
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void State::set_phase(Job& job, JobPhase phase) {
@@ -132,14 +146,14 @@ void State::on(const JobSubmitted& event) {
   ORRERY_ASSERT(event.job.value() == jobs_.size(), "job ids are dense");
   Job& job = jobs_.emplace_back();
   job.id = event.job;
-  job.submission = std::make_unique<const Submission>(event.submission);
+  job.submission = std::make_shared<const Submission>(event.submission);
   job.name = event.submission.request.name;
   job.tenant = event.submission.request.tenant;
   job.spec = event.spec;
   job.submitted = now_;
   job.since = now_;
   for (const JobId before : event.submission.after) {
-    if (jobs_[before.value()].phase == JobPhase::kFinished) continue;
+    if (at(before).phase == JobPhase::kFinished) continue;
     after_[before].push_back(event.job);
     ++job.waiting_for;
   }
@@ -321,7 +335,9 @@ void State::note_end(Job& job) {
   by_tenant_[job.tenant.value()] += job.usage;
   if (const auto waiting = after_.find(job.id); waiting != after_.end()) {
     if (job.phase == JobPhase::kFinished) {
-      for (const JobId next : waiting->second) --at(next).waiting_for;
+      for (const JobId next : waiting->second) {
+        if (has(next)) --at(next).waiting_for;
+      }
     }
   }
   drop_slots(job.id);
@@ -403,7 +419,7 @@ void State::on(const PolicySet& event) {
 
 // Jobs follow their tenants by path; Core has made sure that each is still there.
 void State::on(const TenantsSet& event) {
-  auto tenants = std::make_unique<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
+  auto tenants = std::make_shared<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
   std::vector<JobUsage> by_tenant(tenants->size());
   for (std::uint32_t t = 0; t < by_tenant_.size(); ++t) {
     const auto found = tenants->find(tenants_->path(TenantId(t)));
@@ -421,7 +437,7 @@ void State::on(const TenantsSet& event) {
   for (Job& job : jobs_) {
     job.tenant = tenants->find(tenants_->path(job.tenant)).value_or(TenantTree::root());
     if (job.submission == nullptr || job.submission->request.tenant == job.tenant) continue;
-    auto moved = std::make_unique<Submission>(*job.submission);
+    auto moved = std::make_shared<Submission>(*job.submission);
     moved->request.tenant = job.tenant;
     job.submission = std::move(moved);
   }
@@ -448,6 +464,22 @@ void State::on(const PlanFound& event) {
 void State::on(const DecisionDropped&) {}
 
 void State::on(const CancelAsked& event) { at(event.job).cancel = true; }
+
+bool State::may_archive(JobId id) const {
+  if (!has(id) || !ended(job(id).phase)) return false;
+  const auto waits = [this](JobId next) { return has(next) && !ended(job(next).phase); };
+  const std::span<const JobId> next = after(id);
+  return std::none_of(next.begin(), next.end(), waits) &&
+         std::none_of(ghosts_.begin(), ghosts_.end(),
+                      [id](const Ghost& ghost) { return ghost.job == id; });
+}
+
+void State::on(const JobsArchived& event) {
+  for (const JobId id : event.jobs) {
+    after_.erase(id);
+    jobs_.remove(id);
+  }
+}
 
 void State::on(const MaintenanceSet& event) {
   if (event.nodes.empty()) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,11 +18,14 @@
 #include <vector>
 
 #include "control/event.hpp"
+#include "control/job_table.hpp"
 #include "control/ledger.hpp"
 #include "control/setup.hpp"
 #include "fleet/fleet.hpp"
 
 namespace orrery {
+
+class HeldSituation;
 
 /// A node's life, beside what the fleet shows of it.
 struct NodeRecord {
@@ -62,12 +66,22 @@ class State {
 
   [[nodiscard]] const ControlSetup& setup() const { return setup_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
+  /// The files that were set while it ran; empty: those of the setup hold.
+  [[nodiscard]] const std::string& policy_text() const { return policy_text_; }
+  [[nodiscard]] const std::string& tenants_text() const { return tenants_text_; }
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
+  /// That were ever submitted.
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
-  [[nodiscard]] const Job& job(JobId id) const { return jobs_[id.value()]; }
-  [[nodiscard]] bool has(JobId id) const { return id.valid() && id.value() < jobs_.size(); }
+  /// Those that are not archived, by id.
+  [[nodiscard]] const JobTable& all_jobs() const { return jobs_; }
+  /// Precondition: has(id).
+  [[nodiscard]] const Job& job(JobId id) const { return jobs_[id]; }
+  /// It was submitted, and is not archived.
+  [[nodiscard]] bool has(JobId id) const { return jobs_.has(id); }
+  /// Whether a job has ended and nothing here refers to it any more.
+  [[nodiscard]] bool may_archive(JobId id) const;
   /// Precondition: it holds devices.
   [[nodiscard]] const RunningJob& running(JobId id) const { return running_[job(id).at]; }
   [[nodiscard]] std::span<const RunningJob> running() const { return running_; }
@@ -107,10 +121,13 @@ class State {
   }
   /// Passes of either kind up to now.
   [[nodiscard]] std::uint64_t passes() const { return passes_; }
+  /// Archived or not.
   [[nodiscard]] std::size_t ended_jobs() const { return ended_; }
 
   /// What a pass at `now` rests on. Valid until the next event.
   [[nodiscard]] Situation situation(Instant now) const;
+  /// The same for a pass beside the core: it stays as it is whatever events follow.
+  [[nodiscard]] std::unique_ptr<const HeldSituation> hold(Instant now);
 
   /// What a job has used up to `now`.
   [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
@@ -147,8 +164,9 @@ class State {
   void on(const IdleCauseSet& event);
   void on(const PassDone& event);
   void on(const CancelAsked& event);
+  void on(const JobsArchived& event);
 
-  Job& at(JobId id) { return jobs_[id.value()]; }
+  Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_[at(id).at]; }
   void set_phase(Job& job, JobPhase phase);
   void leave_queue(Job& job);
@@ -187,9 +205,9 @@ class State {
   Policy policy_;
   std::string policy_text_;   ///< of PolicySet; empty: the setup's policy holds
   std::string tenants_text_;  ///< of TenantsSet; empty: the setup's tenants hold
-  std::unique_ptr<const TenantTree> own_tenants_;  ///< once they were set
+  std::shared_ptr<const TenantTree> own_tenants_;  ///< once they were set
   const TenantTree* tenants_;
-  std::deque<Job> jobs_;             ///< by id
+  JobTable jobs_;
   std::vector<WaitingJob> waiting_;  ///< in the order of submission, then id
   std::vector<RunningJob> running_;
   std::set<JobId> held_;

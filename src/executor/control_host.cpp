@@ -8,7 +8,7 @@ namespace orrery {
 
 ControlHost::ControlHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet,
                          Instant now)
-    : outlet_(outlet), core_(std::move(core)), passes_(*core_->state().setup().tree) {
+    : outlet_(outlet), core_(std::move(core)) {
   const std::size_t nodes = state().setup().topology->node_count();
   LinkSetup link{.cluster = setup.cluster, .term = setup.term, .heartbeats = setup.heartbeats};
   link.boots.reserve(nodes);
@@ -75,11 +75,9 @@ void ControlHost::carry_out(const Action& action, Instant now) {
   } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
     link_->repair(*repair, now);
   } else if (std::holds_alternative<RunFullPass>(action)) {
-    waiting_.push_back({newest_, [this, proposal = full_pass(state(), passes_, now)] {
-                          outlet_.propose(proposal);
-                        }});
+    outlet_.pass_beside(core_->hold(now));
   } else if (const auto* search = std::get_if<SearchPlan>(&action)) {
-    waiting_.push_back({newest_, [this, key = search->key] { outlet_.search_plan(key); }});
+    outlet_.search_plan(search->key);
   }
 }
 

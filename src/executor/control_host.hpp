@@ -6,8 +6,9 @@
 // while the log is written: state and link are ahead of what is durable, and nobody is told.
 // Time is the controller's own and never goes back. One thread; no call from inside a call of the
 // outlet, but from the answers it hands out.
-// Invariant: orders, answers and proposals leave in the order in which they came to be, none before
-// durable() has named the number of the events before it. Cost: that of core and link.
+// Invariant: orders and answers leave in the order in which they came to be, none before durable()
+// has named the number of the events before it; passes and searches beside it, which tell nobody
+// anything, begin at once. Cost: that of core and link.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@
 
 #include "agent/fleet_link.hpp"
 #include "control/core.hpp"
+#include "control/held_situation.hpp"
 
 namespace orrery {
 
@@ -35,8 +37,9 @@ class HostOutlet {
   virtual std::uint64_t append(Instant at, std::span<const Event> events) = 0;
   /// To the agent of order.to.node; may be lost.
   virtual void send(const Order& order) = 0;
-  /// To be handled as an input, soon or late, or never.
-  virtual void propose(Proposal proposal) = 0;
+  /// A full pass is due; what full_pass(held) gives is to be handled as an input, soon or late, or
+  /// never.
+  virtual void pass_beside(std::unique_ptr<const HeldSituation> held) = 0;
   /// A plan is missing; found, it comes back as PlanReady.
   virtual void search_plan(const PlanKey& key) = 0;
 };
@@ -88,7 +91,6 @@ class ControlHost {
 
   HostOutlet& outlet_;
   std::unique_ptr<Core> core_;
-  Scheduler passes_;  ///< full ones, beside the core
   std::optional<FleetLink> link_;
   std::deque<Waiting> waiting_;
   std::uint64_t newest_ = 0;  ///< number of what was appended last

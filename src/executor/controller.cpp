@@ -6,10 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
-#include "base/document.hpp"
-#include "control/settings.hpp"
 #include "control/snapshot.hpp"
-#include "fleet/spec.hpp"
 
 namespace orrery {
 namespace {
@@ -17,20 +14,13 @@ namespace {
 constexpr std::uint64_t kSnapshotEvery = std::uint64_t{32} << 20;  ///< bytes of log
 /// Submitted and not durable: beyond it nothing new is taken on.
 constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
-/// Texts of the log that brought new work: "work.000001" and so on.
-constexpr std::string_view kWorkText = "work.";
+
+Duration retain_of(const ControllerSettings& settings) {
+  return Duration::from_seconds(settings.retain.value());
+}
 
 std::string numbered(const std::string& request_id, std::size_t index) {
   return index == 0 || request_id.empty() ? request_id : fmt::format("{}#{}", request_id, index);
-}
-
-Result<std::optional<TenantsSpec>> tenants_of(const std::string& yaml) {
-  if (yaml.empty()) return std::nullopt;
-  const Result<Document> text = Document::parse(yaml, "tenants.yaml");
-  if (!text) return tl::unexpected(text.error());
-  Result<TenantsSpec> spec = read_tenants_spec(*text);
-  if (!spec) return forward_error(spec);
-  return *std::move(spec);
 }
 
 }  // namespace
@@ -52,7 +42,7 @@ Controller::~Controller() {
   for (const auto& [number, wait] : log_waits_) env_.timers.cancel(wait.timer);
 }
 
-Status Controller::begin() {
+Status Controller::open_store() {
   const std::string directory = options_.directory + "/store";
   StorageResult<std::unique_ptr<SqliteStore>> store = SqliteStore::open(directory);
   if (!store) return forward_error(store);
@@ -61,72 +51,56 @@ Status Controller::begin() {
   if (!term) return forward_error(term);
   term_ = *term;
   reserve_ = std::make_unique<DiskReserve>(directory);
-  Result<SetupTexts> setup = texts();
+  // Reads beside the thread that commits.
+  StorageResult<std::unique_ptr<StoreReader>> reader = SqliteStore::open_to_read(directory);
+  if (!reader) return forward_error(reader);
+  archive_reader_ = *std::move(reader);
+  return {};
+}
+
+Status Controller::begin() {
+  if (Status opened = open_store(); !opened) return opened;
+  const StorageResult<StoreTexts> texts = this->texts();
+  if (!texts) return tl::unexpected<Error>(texts.error());
+  Result<std::unique_ptr<LiveSetup>> setup =
+      LiveSetup::make(options_.facts, *texts, options_.settings);
   if (!setup) return forward_error(setup);
-  if (Status made = make_facts(*setup); !made) return made;
-  if (Status taken = take_up_works(); !taken) return taken;
-  return recover(*setup);
+  setup_ = *std::move(setup);
+  agents_ = std::make_unique<AgentBook>(setup_->facts().topology());
+  passes_.emplace(*setup_->control().tree);
+  cluster_ = checksum(setup_digest(setup_->texts()), 0);
+  limits_.set(options_.settings);
+  return recover(*texts);
 }
 
 /// Those of the log, or, where there is none yet, what it is begun with.
-Result<SetupTexts> Controller::texts() {
+StorageResult<StoreTexts> Controller::texts() {
   StorageResult<StoreTexts> stored = store_->texts();
-  if (!stored) return forward_error(stored);
-  if (!stored->empty()) return setup_texts(*stored);
+  if (!stored || !stored->empty()) return stored;
   SetupTexts setup = options_.setup;
   setup.begin = env_.clock.now_wall();
-  if (StorageStatus put = store_->put_texts(term_, store_texts(setup)); !put) {
-    return forward_error(put);
+  StoreTexts texts = store_texts(setup);
+  if (StorageStatus put = store_->put_texts(term_, texts); !put) {
+    return tl::unexpected(put.error());
   }
-  return setup;
+  return texts;
 }
 
-Status Controller::make_facts(const SetupTexts& texts) {
-  const Result<Document> document = Document::parse(texts.fleet, "fleet.yaml");
-  if (!document) return tl::unexpected(document.error());
-  const Result<FleetSpec> fleet = read_fleet_spec(*document);
-  if (!fleet) return tl::unexpected(fleet.error());
-  Result<std::optional<TenantsSpec>> tenants = tenants_of(texts.tenants);
-  if (!tenants) return forward_error(tenants);
-  Result<Policy> policy = policy_from(texts.policy);
-  if (!policy) return forward_error(policy);
-  Result<std::unique_ptr<ControlFacts>> facts =
-      ControlFacts::make(options_.facts, *fleet, *tenants ? &**tenants : nullptr);
-  if (!facts) return forward_error(facts);
-  facts_ = *std::move(facts);
-  intake_ = std::make_unique<JobIntake>(*facts_);
-  agents_ = std::make_unique<AgentBook>(facts_->topology());
-  setup_ = facts_->setup(*policy, texts.begin);
-  setup_.nodes_begin = NodeHealth::kJoining;
-  setup_.timing.grace = Duration::from_seconds(options_.settings.grace.value());
-  setup_.timing.backoff = Duration::from_seconds(options_.settings.backoff.value());
-  cluster_ = checksum(setup_digest(texts), 0);
-  return {};
-}
-
-Status Controller::take_up_works() {
-  StorageResult<StoreTexts> texts = store_->texts();
-  if (!texts) return forward_error(texts);
-  for (const auto& [name, text] : *texts) {
-    if (!name.starts_with(kWorkText)) continue;
-    ++works_;
-    if (Status taken = intake_->take_up_work(text); !taken) return taken;
-  }
-  return {};
-}
-
-Status Controller::recover(const SetupTexts& texts) {
-  HistoryResult<RecoveredCore> recovered = recover_core(*store_, setup_);
+Status Controller::recover(const StoreTexts& texts) {
+  HistoryResult<RecoveredCore> recovered = recover_core(*store_, setup_->control());
   if (!recovered) return forward_error(recovered);
   for (const std::string& why : recovered->history.passed_over) {
     log_.warning(env_.clock.now_wall(), "snapshot passed over", {{"why", why}});
   }
   const RecoveredHistory& history = recovered->history;
-  intake_->take_up_jobs(recovered->core->state());
+  setup_->intake().take_up_jobs(recovered->core->state());
+  archive_.take_up(recovered->core->state());
   const Instant begin = std::max(env_.clock.now_wall(), recovered->core->state().now());
   ahead_ = begin - env_.clock.now_monotonic();
+  const SetupTexts& facts = setup_->texts();
   writer_ = std::make_unique<HistoryWriter>(HistoryWriterOptions{
-      .writer = texts.writer, .setup = setup_digest(texts), .before = history.history_hash});
+      .writer = facts.writer, .setup = setup_digest(facts), .before = history.history_hash});
+  if (Status begun = begin_record(texts, recovered->core->state()); !begun) return begun;
   begin_commits(history);
   HostOutlet& outlet = *this;
   host_ = std::make_unique<ControlHost>(
@@ -144,6 +118,31 @@ Status Controller::recover(const SetupTexts& texts) {
   return {};
 }
 
+/// One a start: DIR/0000000007 of the seventh.
+Status Controller::begin_record(const StoreTexts& texts, const State& state) {
+  if (options_.record.empty()) return {};
+  const std::string directory =
+      fmt::format("{}/{:010}", options_.record, static_cast<std::uint64_t>(term_));
+  const std::uint64_t hash = writer_->history_hash();
+  Result<std::unique_ptr<LiveRecord>> record =
+      LiveRecord::create(directory, {.texts = texts,
+                                     .settings = options_.settings,
+                                     .catalog = options_.catalog,
+                                     .snapshot = seal_snapshot(hash, snapshot_of(state)),
+                                     .history_hash = hash,
+                                     .writer = setup_->texts().writer});
+  if (!record) return forward_error(record);
+  record_ = *std::move(record);
+  return {};
+}
+
+/// What cannot be recorded any more is not; the cluster goes on.
+void Controller::look_at_record(const Status& status) {
+  if (status || record_ == nullptr) return;
+  log_.warning(env_.clock.now_wall(), "recording ends", {{"why", status.error().text()}});
+  record_.reset();
+}
+
 void Controller::begin_commits(const RecoveredHistory& history) {
   commits_ = std::make_unique<GroupCommit>(GroupCommitOptions{
       .store = *store_,
@@ -157,6 +156,7 @@ void Controller::begin_commits(const RecoveredHistory& history) {
             if (!put)
               log_.warning(env_.clock.now_wall(), "no snapshot", {{"why", put.error().message}});
           },
+      .archive_put = [this](const StorageStatus& put) { archive_put(put); },
       .make_room = [this] { return reserve_->give_up(); }});
 }
 
@@ -165,7 +165,10 @@ void Controller::begin_commits(const RecoveredHistory& history) {
 Instant Controller::now() const { return env_.clock.now_monotonic() + ahead_; }
 
 void Controller::schedule() {
-  const Instant due = host_->next_due();
+  Instant due = host_->next_due();
+  if (options_.archived_form && archiving_.empty()) {
+    due = std::min(due, archive_.next_due(retain_of(options_.settings)));
+  }
   const Instant at = due == Instant::max() ? due : due - ahead_;
   if (timer_ && timer_->at == at) return;
   if (timer_) env_.timers.cancel(*timer_);
@@ -181,13 +184,22 @@ void Controller::act_when_due() {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
   snapshot_if_due();
+  archive_if_due();
   schedule();
 }
 
 // --- The log ------------------------------------------------------------------------------------
 
+void Controller::note(const Input& input) {
+  if (record_ != nullptr) record_->note(input);
+}
+
 std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
   writer_->append(at, events);
+  if (record_ != nullptr) record_->append(at, events);
+  for (const Event& event : events) {
+    if (const auto* end = std::get_if<JobEnded>(&event)) archive_.on_end(at, end->job);
+  }
   ++inputs_;
   if (!watches_.empty()) {
     for (const Event& event : events) undurable_.push_back({inputs_, {at, event}});
@@ -197,6 +209,7 @@ std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
 }
 
 void Controller::flush() {
+  if (record_ != nullptr) look_at_record(record_->flush());
   const std::string bytes = writer_->take();
   if (bytes.empty()) return;
   bytes_since_snapshot_ += bytes.size();
@@ -240,6 +253,33 @@ void Controller::snapshot_if_due() {
   writer_->begin_segment();
 }
 
+/// First they are in the archive, then they leave the state: after a crash in between they are in
+/// both, and go again.
+void Controller::archive_if_due() {
+  if (!options_.archived_form || !archiving_.empty()) return;
+  archiving_ = archive_.take_due(state(), now(), retain_of(options_.settings));
+  if (archiving_.empty()) return;
+  std::vector<ArchivedJob> rows;
+  rows.reserve(archiving_.size());
+  for (const JobId job : archiving_) {
+    rows.push_back({job.value(), options_.archived_form(*this, job)});
+  }
+  commits_->put_archived(std::move(rows));
+}
+
+void Controller::archive_put(const StorageStatus& put) {
+  const std::vector<JobId> jobs = std::exchange(archiving_, {});
+  if (put) {
+    handle(ArchiveJobs{jobs});
+  } else {
+    log_.warning(env_.clock.now_wall(), "jobs not archived", {{"why", put.error().message}});
+  }
+  for (const JobId job : jobs) {
+    if (state().has(job)) archive_.on_end(now(), job);
+  }
+  schedule();
+}
+
 Controller::WatchNumber Controller::watch(EventWatch watch) {
   watches_.emplace(++watch_numbers_, std::move(watch));
   return watch_numbers_;
@@ -262,7 +302,13 @@ void Controller::command(InputKind what, const std::string& request_id, Answered
   schedule();
 }
 
-Status Controller::admission() {
+void Controller::set_limits(const ControllerSettings& settings) {
+  options_.settings = settings;
+  limits_.set(settings);
+  schedule();
+}
+
+Status Controller::admission(const std::string& tenant) {
   if (reserve_->look() == DiskRoom::kLow) {
     return environment_error(fmt::format(
         "the controller's disk is full: only its reserve is left in {}/store", options_.directory));
@@ -270,7 +316,11 @@ Status Controller::admission() {
   if (commits_->waiting_bytes() > kWaitingBytesMax) {
     return environment_error("the controller's disk is too slow for what is asked");
   }
-  return {};
+  if (static_cast<double>(state().jobs() - state().ended_jobs()) >= options_.settings.jobs_max) {
+    return environment_error(
+        fmt::format("jobs_max is reached: {:g} have not ended", options_.settings.jobs_max));
+  }
+  return limits_.admit(tenant, now());
 }
 
 std::vector<JobId> Controller::answered_before(const std::string& request_id) const {
@@ -288,10 +338,13 @@ void Controller::submit(const JobText& text, const std::string& request_id,
     return host_->after_durable(
         [known = std::move(known), answered = std::move(answered)] { answered(known); });
   }
-  const std::size_t works = intake_->works();
-  Result<std::vector<SubmitJob>> read = intake_->read(text, state(), now());
-  if (intake_->works() > works) {
-    commits_->put_texts({{fmt::format("{}{:06}", kWorkText, ++works_), text.text}});
+  JobIntake& intake = setup_->intake();
+  const std::size_t works = intake.works();
+  Result<std::vector<SubmitJob>> read = intake.read(text, state(), now());
+  if (intake.works() > works) {
+    const StoreTexts added = setup_->work_text(text.text);
+    commits_->put_texts(added);
+    if (record_ != nullptr) look_at_record(record_->put_texts(added));
   }
   if (!read) return answered(forward_error(read));
   struct Gathered {
@@ -322,17 +375,22 @@ void Controller::submit(const JobText& text, const std::string& request_id,
 
 // --- What the host wants ------------------------------------------------------------------------
 
-void Controller::propose(Proposal proposal) {
-  env_.post([this, proposal = std::move(proposal)] {
-    handle(proposal);
-    schedule();
+void Controller::pass_beside(std::unique_ptr<const HeldSituation> held) {
+  beside_.run([this, held = std::shared_ptr<const HeldSituation>(std::move(held))] {
+    env_.post([this, proposal = full_pass(*held, *passes_)] {
+      handle(proposal);
+      schedule();
+    });
   });
 }
 
 void Controller::search_plan(const PlanKey& key) {
-  env_.post([this, key] {
-    handle(PlanReady{key, facts_->plan(key)});
-    schedule();
+  searches_.run([this, key, search = setup_->facts().search(key)] {
+    env_.post([this, key, found = search()] {
+      setup_->facts().keep(key, found);
+      handle(PlanReady{key, found});
+      schedule();
+    });
   });
 }
 

@@ -3,11 +3,10 @@
 //
 // Built by orreryd over a directory; lives until the process ends. Everything on one loop, that of
 // its Env; whoever speaks from other threads posts. Knows nothing of sockets: the server (src/api)
-// makes sessions and calls. What is told outside rests on what is durable; a log that cannot be
-// written ends the process.
-// DIR/store holds the log, with the texts it rests on. What ranks of ended attempts wrote last is
-// kept in memory, the newest 64 MiB of it.
-// Cost of a call: that of the core; of a start: reading the log.
+// makes sessions and calls. Full passes and searches for plans run beside the loop. What is told
+// outside rests on what is durable; a log that cannot be written ends the process. DIR/store holds
+// the log, with the texts it rests on. What ranks of ended attempts wrote last is kept in memory,
+// the newest 64 MiB of it. Cost of a call: that of the core; of a start: reading the log.
 #pragma once
 
 #include <deque>
@@ -23,7 +22,11 @@
 #include "executor/agent_book.hpp"
 #include "executor/control_host.hpp"
 #include "executor/controller_settings.hpp"
-#include "executor/job_intake.hpp"
+#include "executor/job_archive.hpp"
+#include "executor/live_record.hpp"
+#include "executor/live_setup.hpp"
+#include "executor/side_thread.hpp"
+#include "executor/submit_limits.hpp"
 #include "store/disk_reserve.hpp"
 #include "store/group_commit.hpp"
 #include "store/history.hpp"
@@ -32,11 +35,17 @@
 
 namespace orrery {
 
+class Controller;
+
 struct ControllerOptions {
   std::string directory;
   SetupTexts setup;  ///< of a log that is begun; one that is there has its own
   ControlFacts::Facts facts;
   ControllerSettings settings = {};
+  /// A job that has ended, as the archive is to keep it; none: all stay in the state.
+  std::function<std::string(const Controller&, JobId)> archived_form = {};
+  std::string record = {};   ///< a directory for a record of each start; empty: none is made
+  std::string catalog = {};  ///< laid over the one compiled in, for records; empty: none is
   /// The log cannot be written, or another controller has taken over: the process is to end.
   std::function<void(const Error&)> failed;
 };
@@ -59,8 +68,11 @@ class Controller final : private HostOutlet {
               Answered<std::vector<JobId>> answered);
   /// Anything else an operator or a client may command.
   void command(InputKind what, const std::string& request_id, Answered<JobId> answered);
-  /// Whether there is room for more work; what is missing if not.
-  [[nodiscard]] Status admission();
+  /// Whether there is room for more work, and for one more submission of somebody of `tenant` (may
+  /// be empty); what is missing if not.
+  [[nodiscard]] Status admission(const std::string& tenant);
+  /// Takes over the limits of other settings; their waits hold from the next start on.
+  void set_limits(const ControllerSettings& settings);
 
   // --- Reads
 
@@ -68,8 +80,15 @@ class Controller final : private HostOutlet {
   [[nodiscard]] const Core& core() const { return host_->core(); }
   [[nodiscard]] const FleetLink& link() const { return host_->link(); }
   [[nodiscard]] const AgentBook& agents() const { return *agents_; }
+  /// Of the archive, those with an id below `before`, descending. Reads the disk.
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) const {
+    return archive_reader_->archived(before, count);
+  }
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Instant started() const { return started_; }
+  /// What its log was begun with.
+  [[nodiscard]] const SetupTexts& begun_with() const { return setup_->texts(); }
   /// Calls `then` when all that the state shows now is durable.
   void after_durable(std::function<void()> then) { host_->after_durable(std::move(then)); }
 
@@ -95,22 +114,25 @@ class Controller final : private HostOutlet {
   void ask_log(const LogAsked& asked, std::function<void(const AttemptLogPart&)> answered);
 
  private:
-  void note(const Input&) override {}
+  void note(const Input& input) override;
   std::uint64_t append(Instant at, std::span<const Event> events) override;
   void send(const Order& order) override;
-  void propose(Proposal proposal) override;
+  void pass_beside(std::unique_ptr<const HeldSituation> held) override;
   void search_plan(const PlanKey& key) override;
 
   [[nodiscard]] Status begin();
-  [[nodiscard]] Result<SetupTexts> texts();
-  [[nodiscard]] Status make_facts(const SetupTexts& texts);
-  [[nodiscard]] Status take_up_works();
-  [[nodiscard]] Status recover(const SetupTexts& texts);
+  [[nodiscard]] Status open_store();
+  [[nodiscard]] StorageResult<StoreTexts> texts();
+  [[nodiscard]] Status recover(const StoreTexts& texts);
+  [[nodiscard]] Status begin_record(const StoreTexts& texts, const State& state);
+  void look_at_record(const Status& status);
   void begin_commits(const RecoveredHistory& history);
   void flush();
   void batch_durable(std::uint64_t batch);
   void tell_watches(std::uint64_t number);
   void snapshot_if_due();
+  void archive_if_due();
+  void archive_put(const StorageStatus& put);
   void schedule();
   void act_when_due();
   void handle(InputKind what, const std::string& request_id = {},
@@ -135,14 +157,17 @@ class Controller final : private HostOutlet {
   Instant started_;
   Duration ahead_;  ///< control's time is the monotonic clock's and so much
   std::uint64_t cluster_ = 0;
-  std::unique_ptr<ControlFacts> facts_;
-  std::unique_ptr<JobIntake> intake_;
-  ControlSetup setup_;
+  std::unique_ptr<LiveSetup> setup_;
+  SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;
   std::unique_ptr<SqliteStore> store_;
   StoreTerm term_ = StoreTerm::kNone;
   std::unique_ptr<DiskReserve> reserve_;
+  std::unique_ptr<StoreReader> archive_reader_;
+  JobArchive archive_;
+  std::vector<JobId> archiving_;  ///< on their way to the disk
   std::unique_ptr<HistoryWriter> writer_;
+  std::unique_ptr<LiveRecord> record_;  ///< none: it is not recorded
   std::unique_ptr<ControlHost> host_;
   std::optional<TimerId> timer_;
 
@@ -155,7 +180,6 @@ class Controller final : private HostOutlet {
   std::uint64_t inputs_ = 0;
   enum class Gathering : std::uint8_t { kNo, kYes } gathering_ = Gathering::kNo;
   std::uint64_t bytes_since_snapshot_ = 0;
-  std::uint32_t works_ = 0;  ///< texts of the log that brought new work
 
   struct Undurable {
     std::uint64_t input = 0;
@@ -177,7 +201,10 @@ class Controller final : private HostOutlet {
   };
   std::map<std::uint64_t, LogWait> log_waits_;
   std::uint64_t log_numbers_ = 0;
-  std::unique_ptr<GroupCommit> commits_;  ///< ends first: its thread uses the store
+  std::unique_ptr<GroupCommit> commits_;  ///< ends before the store, which its thread uses
+  std::optional<Scheduler> passes_;       ///< full ones; of the thread below
+  SideThread beside_;                     ///< full passes
+  SideThread searches_;                   ///< of plans
 };
 
 }  // namespace orrery

@@ -25,6 +25,16 @@ Result<ControllerSettings> read_controller_settings(const Document& document) {
     if (wait >= Seconds{0} && wait <= kWaitMax) continue;
     return input_error(root.position(), fmt::format("{}: expected a time of 0 s to 1 day", key));
   }
+  constexpr Seconds kRetainMax{100 * 365 * 86'400.0};
+  if (settings.retain < Seconds{0} || settings.retain > kRetainMax) {
+    return input_error(root.position(), "retain: expected a time of 0 s to 100 years");
+  }
+  for (const auto& [key, limit] : {std::pair{"submit_rate", settings.submit_rate},
+                                   {"submit_burst", settings.submit_burst},
+                                   {"jobs_max", settings.jobs_max}}) {
+    if (limit >= 0 && limit <= 1e9) continue;
+    return input_error(root.position(), fmt::format("{}: expected a number of 0 to 1e9", key));
+  }
   return settings;
 }
 

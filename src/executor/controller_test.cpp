@@ -49,12 +49,15 @@ class ControllerTest : public ::testing::Test {
 
   void start() {
     real_ = RealEnv::create().value();
-    Result<std::unique_ptr<Controller>> made =
-        Controller::open(real_->env(), Log(sink_),
-                         {.directory = directory_,
-                          .setup = lab_setup(),
-                          .facts = lab_facts(),
-                          .failed = [](const Error& error) { FAIL() << error.text(); }});
+    Result<std::unique_ptr<Controller>> made = Controller::open(
+        real_->env(), Log(sink_),
+        {.directory = directory_,
+         .setup = lab_setup(),
+         .facts = lab_facts(),
+         .archived_form = [](const Controller& controller,
+                             JobId job) { return controller.state().job(job).name; },
+         .record = record_,
+         .failed = [](const Error& error) { FAIL() << error.text(); }});
     ASSERT_TRUE(made) << made.error().text();
     controller_ = *std::move(made);
   }
@@ -107,6 +110,7 @@ class ControllerTest : public ::testing::Test {
   }
 
   std::string directory_;
+  std::string record_;
   SilentLog sink_;
   std::unique_ptr<RealEnv> real_;
   std::unique_ptr<Controller> controller_;
@@ -158,6 +162,95 @@ TEST_F(ControllerTest, KnowsTheWorkOfItsLogAfterAStart) {
   EXPECT_GT(controller_->state().plans().size(), 0U);
   ASSERT_TRUE(submit(longer));
   EXPECT_EQ(work_of(controller_->state().jobs() - 1), work);
+}
+
+/// Plays a record again, and returns how many events were those on record.
+std::size_t replayed(const std::string& record) {
+  const Result<RecordedBegin> begin = open_live_record(record, lab_facts());
+  EXPECT_TRUE(begin) << begin.error().text();
+  if (!begin) return 0;
+  const std::string inputs = read_file(record + "/inputs.log", 1U << 30U).value();
+  const std::string events = read_file(record + "/events.log", 1U << 30U).value();
+  const PlanSource& plans = begin->setup->control().plans;
+  auto input_log = JournalReader<Input>::open(inputs, {"inputs", &plans}).value();
+  auto event_log = JournalReader<TimedEvent>::open(events, {"events", &plans}).value();
+  Journal decided({.before = event_log.head().before});
+  std::size_t count = 0;
+  while (const std::optional<Input> input = input_log.next().value()) {
+    for (const Event& event : begin->core->handle(*input).events) {
+      decided.append(input->at, event);
+      EXPECT_TRUE(event_log.next().value()) << "event " << count;
+      EXPECT_EQ(decided.history_hash(), event_log.history_hash()) << "event " << count;
+      ++count;
+    }
+  }
+  EXPECT_FALSE(event_log.next().value());
+  return count;
+}
+
+TEST_F(ControllerTest, WhatIsRecordedLeadsToTheSameEventsAgain) {
+  stop();
+  record_ = directory_ + "/record";
+  start();
+  Session session;
+  join("node0", session);
+  ASSERT_TRUE(submit(job("one"), "r1"));
+  ASSERT_TRUE(
+      submit("apiVersion: orrery/v1\nkind: Train\nname: train\n"
+             "roles: [{accelerators: 8, work: {model: llama-3.1-8b, steps: 10}}]\n"
+             "launch: {command: [train]}\n"));
+  await([&] { return controller_->state().plans().size() > 0; });
+  const std::uint64_t before = controller_->state().version();
+  stop();
+  start();
+  ASSERT_TRUE(submit(job("two"), "r2"));
+  const std::uint64_t after = controller_->state().version();
+  stop();
+  // The store has been claimed once before there was a record.
+  EXPECT_EQ(replayed(record_ + "/0000000002"), before);
+  EXPECT_EQ(replayed(record_ + "/0000000003"), after - before);
+}
+
+TEST_F(ControllerTest, WhatEndedLongAgoIsInTheArchiveAlone) {
+  const auto cancelled = [&](const std::string& name) {
+    const JobId id = submit(job(name)).value().front();
+    bool done = false;
+    controller_->command(CancelJob{id}, {}, [&](const Result<JobId>&) { done = true; });
+    await([&] { return done; });
+    return id;
+  };
+  const JobId first = cancelled("first");
+  ControllerSettings settings;
+  controller_->set_limits(settings);
+  EXPECT_TRUE(controller_->state().has(first)) << "it is to stay for a while";
+  settings.retain = Seconds(0);
+  controller_->set_limits(settings);
+  const JobId waits = submit(job("waits")).value().front();
+  const JobId second = cancelled("second");
+  await([&] { return !controller_->state().has(first) && !controller_->state().has(second); });
+  stop();
+  start();
+  EXPECT_EQ(controller_->state().jobs(), 3U);
+  EXPECT_FALSE(controller_->state().has(first));
+  EXPECT_TRUE(controller_->state().has(waits));
+  const StorageResult<std::vector<ArchivedJob>> kept = controller_->archived(100, 10);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(*kept,
+            (std::vector<ArchivedJob>{{second.value(), "second"}, {first.value(), "first"}}));
+}
+
+TEST_F(ControllerTest, TakesNoMoreThanItsLimits) {
+  ControllerSettings settings;
+  settings.jobs_max = 1;
+  settings.submit_rate = 1;
+  settings.submit_burst = 1;
+  controller_->set_limits(settings);
+  EXPECT_TRUE(controller_->admission("a"));
+  EXPECT_NE(
+      controller_->admission("a").error().text().find("tenant a is above 1 submissions a second"),
+      std::string::npos);
+  ASSERT_TRUE(submit(job("one")));
+  EXPECT_EQ(controller_->admission("b").error().text(), "jobs_max is reached: 1 have not ended");
 }
 
 TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {

@@ -14,7 +14,8 @@ namespace {
 /// The newest job of that name. O(jobs).
 std::optional<JobId> job_named(const State& state, std::string_view name) {
   for (std::size_t at = state.jobs(); at-- > 0;) {
-    if (state.job(JobId::at(at)).name == name) return JobId::at(at);
+    const JobId id = JobId::at(at);
+    if (state.has(id) && state.job(id).name == name) return id;
   }
   return std::nullopt;
 }
@@ -36,8 +37,7 @@ Status JobIntake::take_up_work(const std::string& text) {
 }
 
 void JobIntake::take_up_jobs(const State& state) {
-  for (std::size_t at = 0; at < state.jobs(); ++at) {
-    const Job& job = state.job(JobId::at(at));
+  for (const Job& job : state.all_jobs()) {
     if (job.submission == nullptr) continue;
     facts_.classes().take_up(job.submission->request);
     if (job.submission->array.valid()) {

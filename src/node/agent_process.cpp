@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "node/ending_signals.hpp"
+#include "node/daemon_signals.hpp"
 #include "node/exit_cause.hpp"
 
 namespace orrery {
@@ -96,7 +96,7 @@ Status AgentProcess::count_incarnation() {
 }
 
 Status AgentProcess::watch_signals() {
-  auto watch = watch_ending_signals(real_.loop(), [this] { stop(); });
+  auto watch = orrery::watch_signals(real_.loop(), DaemonSignals::kEnd, [this] { stop(); });
   if (!watch) return forward_error(watch);
   signals_ = *std::move(watch);
   return {};

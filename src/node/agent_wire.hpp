@@ -26,8 +26,9 @@ struct NodeInventory {
   std::uint32_t cores = 0;
   std::uint64_t memory_bytes = 0;
   std::string kernel;
-  std::string driver;
+  std::string driver;  ///< of the accelerators, with its version
   std::string machine;  ///< host name
+  std::string firmware;
 };
 
 /// The first thing an agent says.

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include "base/checksum.hpp"
+#include "node/machine_facts.hpp"
 
 namespace orrery {
 namespace {
@@ -48,6 +50,17 @@ NodeInventory host_inventory() {
   if (::uname(&names) == 0) {
     found.kernel = fmt::format("{} {}", names.sysname, names.release);
     found.machine = names.nodename;
+  }
+  for (const DeviceFacts& devices : find_devices("")) {
+    if (devices.driver.empty()) continue;
+    found.driver += found.driver.empty() ? "" : ", ";
+    found.driver += fmt::format("{} {}", devices.vendor, devices.driver);
+  }
+  std::ifstream vendor("/sys/class/dmi/id/bios_vendor");
+  std::ifstream version("/sys/class/dmi/id/bios_version");
+  std::string of;
+  if (std::getline(vendor, of) && std::getline(version, found.firmware)) {
+    found.firmware = fmt::format("{} {}", of, found.firmware);
   }
   return found;
 }

@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-/// Cores this process may use, memory, kernel, host name. Of accelerators it knows nothing.
+/// Cores this process may use, memory, kernel, host name, firmware, drivers of accelerators. How
+/// many of which accelerators there are it does not say.
 [[nodiscard]] NodeInventory host_inventory();
 
 /// Cores this process may use, each once however many hardware threads it has; where the kernel

@@ -121,6 +121,8 @@ template <>
 inline constexpr std::string_view kFieldNames<PassDone> = "kind";
 template <>
 inline constexpr std::string_view kFieldNames<CancelAsked> = "job";
+template <>
+inline constexpr std::string_view kFieldNames<JobsArchived> = "jobs";
 
 // --- Values -------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ std::uint64_t GroupCommit::submit(std::string_view bytes) {
     const std::scoped_lock lock(mutex_);
     const bool open = !queue_.empty() && queue_.back().kind == Kind::kBatch &&
                       queue_.back().batch.bytes.size() < kBatchBytes;
-    if (!open) queue_.push_back({Kind::kBatch, {++newest_, {}}, {}});
+    if (!open) queue_.push_back({Kind::kBatch, {++newest_, {}}, {}, {}});
     queue_.back().batch.bytes += bytes;
     waiting_bytes_ += bytes.size();
     number = newest_;
@@ -36,7 +36,15 @@ std::uint64_t GroupCommit::submit(std::string_view bytes) {
 void GroupCommit::put_texts(StoreTexts texts) {
   {
     const std::scoped_lock lock(mutex_);
-    queue_.push_back({Kind::kTexts, {}, std::move(texts)});
+    queue_.push_back({Kind::kTexts, {}, std::move(texts), {}});
+  }
+  wake_.notify_one();
+}
+
+void GroupCommit::put_archived(std::vector<ArchivedJob> jobs) {
+  {
+    const std::scoped_lock lock(mutex_);
+    queue_.push_back({Kind::kArchive, {}, {}, std::move(jobs)});
   }
   wake_.notify_one();
 }
@@ -45,7 +53,7 @@ void GroupCommit::put_snapshot(std::string bytes) {
   {
     const std::scoped_lock lock(mutex_);
     waiting_bytes_ += bytes.size();
-    queue_.push_back({Kind::kSnapshot, {newest_, std::move(bytes)}, {}});
+    queue_.push_back({Kind::kSnapshot, {newest_, std::move(bytes)}, {}, {}});
   }
   wake_.notify_one();
 }
@@ -83,6 +91,7 @@ StorageStatus GroupCommit::write(const Work& work) {
   if (work.kind == Kind::kSnapshot) {
     return put_snapshot_and_drop(options_.store, options_.term, work.batch);
   }
+  if (work.kind == Kind::kArchive) return options_.store.put_archived(options_.term, work.jobs);
   StorageStatus status = commit(work);
   if (status || status.error().failure != StorageFailure::kFull || !options_.make_room) {
     return status;
@@ -93,7 +102,8 @@ StorageStatus GroupCommit::write(const Work& work) {
 
 bool GroupCommit::is_final(const Work& work, const StorageStatus& status) {
   if (status) return false;
-  return work.kind != Kind::kSnapshot || status.error().failure != StorageFailure::kFull;
+  const bool can_wait = work.kind == Kind::kSnapshot || work.kind == Kind::kArchive;
+  return !can_wait || status.error().failure != StorageFailure::kFull;
 }
 
 void GroupCommit::tell(const Work& work, const StorageStatus& status) const {
@@ -101,6 +111,8 @@ void GroupCommit::tell(const Work& work, const StorageStatus& status) const {
     options_.inbox.post([call = options_.failed, why = status.error()] { call(why); });
   } else if (work.kind == Kind::kBatch) {
     options_.inbox.post([call = options_.durable, number = work.batch.number] { call(number); });
+  } else if (work.kind == Kind::kArchive && options_.archive_put) {
+    options_.inbox.post([call = options_.archive_put, status] { call(status); });
   } else if (work.kind == Kind::kSnapshot && options_.snapshot_put) {
     options_.inbox.post([call = options_.snapshot_put, status] { call(status); });
   }

@@ -36,6 +36,8 @@ struct GroupCommitOptions {
   std::function<void(const StorageError&)> failed;
   /// A snapshot is there, or for want of room is not: the log is whole without it. May be none.
   std::function<void(const StorageStatus&)> snapshot_put;
+  /// What put_archived was given is there, or for want of room is not. May be none.
+  std::function<void(const StorageStatus&)> archive_put;
   /// Called by the committing thread when a batch finds no room (store/disk_reserve.hpp); it tries
   /// once more if some was made. May be none.
   std::function<RoomMade()> make_room;
@@ -57,6 +59,8 @@ class GroupCommit {
   std::uint64_t submit(std::string_view bytes);
   /// Texts beside the log, durable before what is submitted after them.
   void put_texts(StoreTexts texts);
+  /// Jobs for the archive; one call at a time is told of.
+  void put_archived(std::vector<ArchivedJob> jobs);
   /// Of the state after all that was submitted. The log goes on with a new segment, whatever
   /// becomes of the snapshot. Two snapshots are kept, and what the older one covers is dropped.
   void put_snapshot(std::string bytes);
@@ -64,11 +68,12 @@ class GroupCommit {
   [[nodiscard]] std::size_t waiting_bytes() const;
 
  private:
-  enum class Kind : std::uint8_t { kBatch, kTexts, kSnapshot };
+  enum class Kind : std::uint8_t { kBatch, kTexts, kArchive, kSnapshot };
   struct Work {
     Kind kind = Kind::kBatch;
     Batch batch;
     StoreTexts texts;
+    std::vector<ArchivedJob> jobs;
   };
 
   void run();

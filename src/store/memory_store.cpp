@@ -84,4 +84,21 @@ StorageStatus MemoryStore::put_texts(StoreTerm term, const StoreTexts& texts) {
   return {};
 }
 
+StorageResult<std::vector<ArchivedJob>> MemoryStore::archived(std::uint64_t before,
+                                                              std::size_t count) {
+  std::vector<ArchivedJob> found;
+  for (auto at = disk_.archive.lower_bound(before);
+       at != disk_.archive.begin() && found.size() < count;) {
+    --at;
+    found.push_back({at->first, at->second});
+  }
+  return found;
+}
+
+StorageStatus MemoryStore::put_archived(StoreTerm term, const std::vector<ArchivedJob>& jobs) {
+  if (StorageStatus status = check_term(name_, {disk_.term, term}); !status) return status;
+  for (const ArchivedJob& job : jobs) disk_.archive[job.id] = job.bytes;
+  return {};
+}
+
 }  // namespace orrery

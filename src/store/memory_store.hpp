@@ -17,6 +17,7 @@ struct MemoryDisk {
   std::map<std::uint64_t, std::string> batches;
   std::map<std::uint64_t, std::string> snapshots;
   StoreTexts texts;
+  std::map<std::uint64_t, std::string> archive;
   std::uint64_t room = std::numeric_limits<std::uint64_t>::max();  ///< bytes that still fit
 };
 
@@ -31,6 +32,8 @@ class MemoryStore final : public Store {
   [[nodiscard]] StorageResult<std::vector<std::uint64_t>> snapshots() override;
   [[nodiscard]] StorageResult<std::string> snapshot(std::uint64_t covers) override;
   [[nodiscard]] StorageResult<StoreTexts> texts() override { return disk_.texts; }
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) override;
   [[nodiscard]] StorageStatus check() override { return {}; }
 
   [[nodiscard]] StorageResult<StoreTerm> claim() override;
@@ -38,6 +41,8 @@ class MemoryStore final : public Store {
   [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override;
   [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override;
   [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override;
+  [[nodiscard]] StorageStatus put_archived(StoreTerm term,
+                                           const std::vector<ArchivedJob>& jobs) override;
 
  private:
   [[nodiscard]] StorageStatus take_room(std::size_t bytes);

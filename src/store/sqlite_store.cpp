@@ -20,12 +20,15 @@ namespace {
 constexpr std::uint64_t kApplication = 0x4f525259;
 constexpr std::uint64_t kForm = 1;
 
+constexpr std::string_view kArchive(
+    "CREATE TABLE IF NOT EXISTS archive (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL)");
 constexpr std::array kTables{
     std::string_view("CREATE TABLE writer (one INTEGER PRIMARY KEY CHECK (one = 1),"
                      " term INTEGER NOT NULL)"),
     std::string_view("CREATE TABLE batches (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"),
     std::string_view("CREATE TABLE snapshots (covers INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"),
     std::string_view("CREATE TABLE texts (name TEXT PRIMARY KEY, text TEXT NOT NULL)"),
+    kArchive,
     std::string_view("INSERT INTO writer VALUES (1, 0)"),
     std::string_view("PRAGMA application_id=1330795097"),
     std::string_view("PRAGMA user_version=1")};
@@ -173,6 +176,8 @@ StorageResult<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string&
   if (StorageStatus status = make_durable_mode(**database); !status) {
     return forward_failure(status);
   }
+  // One of before there was an archive.
+  if (StorageStatus made = (*database)->execute(kArchive); !made) return forward_failure(made);
   return std::make_unique<SqliteStore>(*std::move(database), *std::move(lock));
 }
 
@@ -360,6 +365,33 @@ StorageStatus SqliteStore::put_texts(StoreTerm term, const StoreTexts& texts) {
       if (!statement) return forward_failure(statement);
       statement->text(name).text(text);
       if (StorageStatus done = database_->finish(*statement); !done) return done;
+    }
+    return {};
+  });
+}
+
+StorageResult<std::vector<ArchivedJob>> SqliteStore::archived(std::uint64_t before,
+                                                              std::size_t count) {
+  StorageResult<SqliteStatement> statement =
+      database_->prepare("SELECT id, bytes FROM archive WHERE id < ? ORDER BY id DESC LIMIT ?");
+  if (!statement) return forward_failure(statement);
+  statement->number(before).number(count);
+  std::vector<ArchivedJob> found;
+  found.reserve(count);
+  while (true) {
+    StorageResult<bool> row = statement->step();
+    if (!row) return forward_failure(row);
+    if (!*row) return found;
+    found.push_back({statement->number_at(0), statement->bytes_at(1)});
+  }
+}
+
+StorageStatus SqliteStore::put_archived(StoreTerm term, const std::vector<ArchivedJob>& jobs) {
+  return database_->transact([&]() -> StorageStatus {
+    if (StorageStatus status = check_turn(term); !status) return status;
+    for (const ArchivedJob& job : jobs) {
+      StorageStatus done = put("INSERT OR REPLACE INTO archive VALUES (?, ?)", {job.id, job.bytes});
+      if (!done) return done;
     }
     return {};
   });

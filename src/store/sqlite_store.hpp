@@ -41,6 +41,8 @@ class SqliteStore final : public Store {
   [[nodiscard]] StorageResult<std::vector<std::uint64_t>> snapshots() override;
   [[nodiscard]] StorageResult<std::string> snapshot(std::uint64_t covers) override;
   [[nodiscard]] StorageResult<StoreTexts> texts() override;
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) override;
   [[nodiscard]] StorageStatus check() override;
 
   [[nodiscard]] StorageResult<StoreTerm> claim() override;
@@ -48,6 +50,8 @@ class SqliteStore final : public Store {
   [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override;
   [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override;
   [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override;
+  [[nodiscard]] StorageStatus put_archived(StoreTerm term,
+                                           const std::vector<ArchivedJob>& jobs) override;
 
   /// Gives the room of what was dropped back to the file system; else later batches use it again.
   [[nodiscard]] StorageStatus shrink();

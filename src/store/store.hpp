@@ -35,6 +35,14 @@ struct StoreExtent {
   friend bool operator==(const StoreExtent&, const StoreExtent&) = default;
 };
 
+/// A job that has left the log's state, as whoever put it wrote it.
+struct ArchivedJob {
+  std::uint64_t id = 0;
+  std::string bytes;
+
+  friend bool operator==(const ArchivedJob&, const ArchivedJob&) = default;
+};
+
 /// Texts by name, kept beside the log (store/setup_texts.hpp).
 using StoreTexts = std::map<std::string, std::string>;
 
@@ -56,6 +64,9 @@ class StoreReader {
   /// Error kNotFound: there is none.
   [[nodiscard]] virtual StorageResult<std::string> snapshot(std::uint64_t covers) = 0;
   [[nodiscard]] virtual StorageResult<StoreTexts> texts() = 0;
+  /// Of the archive those with an id below `before`, descending, at most `count`. O(count).
+  [[nodiscard]] virtual StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                         std::size_t count) = 0;
   /// What the backend can tell of its own structures, beyond what the calls above would find. As
   /// slow as reading everything.
   [[nodiscard]] virtual StorageStatus check() = 0;
@@ -76,6 +87,9 @@ class Store : public StoreReader {
   [[nodiscard]] virtual StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) = 0;
   /// Adds texts, or replaces those of the same name.
   [[nodiscard]] virtual StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) = 0;
+  /// Adds jobs to the archive, or replaces those of the same id.
+  [[nodiscard]] virtual StorageStatus put_archived(StoreTerm term,
+                                                   const std::vector<ArchivedJob>& jobs) = 0;
 };
 
 /// Puts a snapshot and drops what the snapshot before it covers. Two are kept: should the newest be

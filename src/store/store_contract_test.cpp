@@ -120,6 +120,21 @@ TEST_P(StoreContract, TextsAreReplacedByName) {
   EXPECT_EQ(*store().texts(), (StoreTexts{{"begin", ""}, {"fleet.yaml", "b: \xc3\xa9\n"}}));
 }
 
+TEST_P(StoreContract, TheArchiveIsReadFromTheNewestOn) {
+  EXPECT_TRUE(store().archived(100, 10)->empty());
+  ASSERT_TRUE(store().put_archived(term(), {{3, "three"}, {1, "one"}, {7, ""}}));
+  ASSERT_TRUE(store().put_archived(term(), {{3, std::string("3\0", 2)}}));
+  EXPECT_FALSE(store().put_archived(StoreTerm::kNone, {{9, "nobody's"}}));
+  reopen();
+  const ArchivedJob one{1, "one"};
+  const ArchivedJob three{3, std::string("3\0", 2)};
+  const ArchivedJob seven{7, ""};
+  EXPECT_EQ(*store().archived(100, 10), (std::vector<ArchivedJob>{seven, three, one}));
+  EXPECT_EQ(*store().archived(7, 10), (std::vector<ArchivedJob>{three, one}));
+  EXPECT_EQ(*store().archived(8, 1), (std::vector<ArchivedJob>{seven}));
+  EXPECT_TRUE(store().archived(1, 10)->empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, StoreContract,
                          testing::Values(BackendKind::kMemory, BackendKind::kSqlite),
                          [](const auto& each) {

@@ -200,6 +200,7 @@ void ProtocolWorld::start_controller() {
                                  .term = controllers_,
                                  .heartbeats = {.interval = rules_.beat, .grace = rules_.beat * 6}};
   HostOutlet& outlet = *this;
+  passes_.emplace(*setup_.tree);
   controller_ = std::make_unique<ControlHost>(std::move(core), setup, outlet, time_.now());
   check_jobs();
   die_if_doomed();
@@ -271,8 +272,8 @@ void ProtocolWorld::send(const Order& order) {
   transmit([this, sent = order] { nodes_.deliver(sent); });
 }
 
-void ProtocolWorld::propose(Proposal proposal) {
-  time_.after(kFullPass, [this, proposal = std::move(proposal), by = controllers_] {
+void ProtocolWorld::pass_beside(std::unique_ptr<const HeldSituation> held) {
+  time_.after(kFullPass, [this, proposal = full_pass(*held, *passes_), by = controllers_] {
     if (by == controllers_) handle({time_.now(), proposal, {}});
   });
 }

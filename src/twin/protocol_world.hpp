@@ -140,7 +140,7 @@ class ProtocolWorld final : private HostOutlet {
   void note(const Input& input) override;
   std::uint64_t append(Instant at, std::span<const Event> events) override;
   void send(const Order& order) override;
-  void propose(Proposal proposal) override;
+  void pass_beside(std::unique_ptr<const HeldSituation> held) override;
   void search_plan(const PlanKey&) override {}
   void handle(const Input& input, ControlHost::Answered answered = {});
   void deliver(const Report& report);
@@ -170,6 +170,7 @@ class ProtocolWorld final : private HostOutlet {
   std::vector<bool> cut_;
   DurableLog log_;
   std::unique_ptr<ControlHost> controller_;
+  std::optional<Scheduler> passes_;  ///< full ones, beside the controller
   std::uint64_t controllers_ = 0;
   std::uint64_t crashes_ = 0;
   std::vector<Client> clients_;

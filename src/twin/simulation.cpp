@@ -41,6 +41,25 @@ Simulation::Simulation(const Parts& parts)
       commands_(parts.commands),
       now_(parts.setup.begin) {}
 
+Status Simulation::go_on_from(std::string_view snapshot, Instant now,
+                              const JobKnowledge& knowledge) {
+  if (Status restored = core_.restore(snapshot); !restored) return restored;
+  core_.resume();
+  now_ = std::max(now, state().now());
+  first_job_ = state().jobs();
+  for (std::size_t i = 0; i < first_job_; ++i) {
+    const JobId id = JobId::at(i);
+    if (!state().has(id)) {
+      world_.add({});
+      continue;
+    }
+    const KnownJob known = knowledge(state(), id);
+    world_.add({.work = known.work});
+    if (!ended(state().job(id).phase)) world_.adopt(id, known.left, state(), now_);
+  }
+  return {};
+}
+
 bool Simulation::done() const {
   return next_job_ == jobs_.size() && state().ended_jobs() == state().jobs();
 }
@@ -117,9 +136,9 @@ void Simulation::deliver(const Input& input) {
 
 std::vector<JobOutcome> Simulation::outcomes() const {
   std::vector<JobOutcome> outcomes;
-  outcomes.reserve(state().jobs());
-  for (std::size_t i = 0; i < state().jobs(); ++i) {
-    const Job& job = state().job(JobId::at(i));
+  outcomes.reserve(next_job_);
+  for (std::size_t i = 0; i < next_job_; ++i) {
+    const Job& job = state().job(JobId::at(first_job_ + i));
     JobOutcome& outcome = outcomes.emplace_back();
     outcome.job = job.id;
     outcome.row = jobs_[i].row;

@@ -73,6 +73,18 @@ class Simulation {
 
   explicit Simulation(const Parts& parts);
 
+  /// What is known of a job that a history has.
+  struct KnownJob {
+    Duration work = Duration::max();  ///< in all, where an option's speed is 1; max: nobody knows
+    Duration left;                    ///< to run as it runs now, if it does and `work` is known
+  };
+  using JobKnowledge = std::function<KnownJob(const State&, JobId)>;
+
+  /// Before anything else: goes on where a snapshot of the same setup stands
+  /// (control/snapshot.hpp). Its jobs come before those of `jobs`. Errors: those of the snapshot.
+  [[nodiscard]] Status go_on_from(std::string_view snapshot, Instant now,
+                                  const JobKnowledge& knowledge);
+
   /// Until every job has ended, nothing more can happen, or `until`.
   void run(Instant until = Instant::max());
 
@@ -81,6 +93,7 @@ class Simulation {
   [[nodiscard]] const State& state() const { return core_.state(); }
   [[nodiscard]] Instant now() const { return now_; }
 
+  /// Of the jobs that were handed in, not of those of a snapshot.
   [[nodiscard]] std::vector<JobOutcome> outcomes() const;
   [[nodiscard]] SimulationSummary summary() const;
 
@@ -101,6 +114,7 @@ class Simulation {
   World world_;
   Scheduler full_scheduler_;
   std::span<const Input> commands_;
+  std::size_t first_job_ = 0;  ///< of those handed in
   std::size_t next_job_ = 0;
   std::size_t next_command_ = 0;
   Instant now_;

@@ -4,6 +4,7 @@
 
 #include "base/document.hpp"
 #include "control/control_facts.hpp"
+#include "control/snapshot.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "workload/builtin_models.hpp"
 
@@ -223,6 +224,41 @@ TEST_F(SilentNodeTest, AGangThatLosesItsRackGoesOnWhenThatIsBack) {
     const Played played = play_loss(policy, NodeId(1), Duration::minutes(30));
     EXPECT_EQ(played.started, 1905);
     EXPECT_NEAR(device_hours(played.job.usage.lost) * 3600, 16 * 95.0, 16.0);
+  }
+}
+
+// What the twin says of a live cluster rests on this.
+TEST_F(SimulationTest, AHistoryThatIsGoneOnWithInItsMiddleEndsAsItWouldHave) {
+  add(0, 4'000, 8);
+  add(0, 1'000, 8);
+  add(1, 2'000, 16);
+  add(2, 500, 4);
+  add(3, 9'000, 12);
+  for (const char* rules : {"helios", "orrery"}) {
+    const std::vector<JobOutcome> whole = play("fifo", rules);
+    const ReplayRules played = *replay_rules(rules);
+    const auto jobs =
+        trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), {.rules = played});
+    const ControlSetup setup = cluster_->setup(*policy_under(played, "fifo"), Instant());
+    const Instant middle = Instant() + Duration::seconds(2'000);
+    Simulation first({setup, {played, {}, setup.plans}, jobs->jobs, {}});
+    first.run(middle);
+    Simulation second({setup, {played, {}, setup.plans}, {}, {}});
+    const auto known = [&](const State&, JobId id) -> Simulation::KnownJob {
+      const JobOutcome& job = whole[id.value()];
+      return {.work = jobs->jobs[id.value()].truth.work, .left = job.end - middle};
+    };
+    const std::string snapshot = snapshot_of(first.state());
+    ASSERT_TRUE(second.go_on_from(snapshot, middle, known));
+    EXPECT_EQ(snapshot_of(second.state()), snapshot);
+    second.run();
+    EXPECT_TRUE(second.outcomes().empty()) << "none was handed in";
+    for (const JobOutcome& job : whole) {
+      const Job& again = second.state().job(job.job);
+      EXPECT_EQ(again.phase, JobPhase::kFinished) << rules;
+      EXPECT_EQ(seconds(again.end), seconds(job.end)) << rules << ", job " << job.job.value();
+      EXPECT_EQ(seconds(again.first_start), seconds(job.start)) << rules;
+    }
   }
 }
 

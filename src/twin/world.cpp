@@ -33,6 +33,40 @@ void World::add(const TrueJob& job) {
   run.steps_left = job.steps;
 }
 
+void World::adopt(JobId id, Duration left, const State& state, Instant now) {
+  Run& run = runs_[id.value()];
+  const Job& job = state.job(id);
+  const bool endless = run.job.work == Duration::max();
+  if (!endless) run.left = run.safe_left = scaled(run.job.work, 1 - job.done);
+  if (!holds_devices(job.phase)) return;
+  const RunningJob& placed = state.running(id);
+  run.attempt = job.attempt;
+  run.epoch = job.epoch;
+  run.interval = placed.checkpoint;
+  run.cost = placed.request->checkpoint_cost;
+  const Duration unsaved = placed.at_risk(now);
+  run.since = now;
+  run.saved = now - unsaved;
+  run.up = job.phase == JobPhase::kRunning && job.up;
+  if (run.up) {
+    join(run, id, state);
+    share(state, now);
+  }
+  set_rate(run, state, id);
+  if (!endless) {
+    run.left = scaled(left, run.rate);
+    run.safe_left = run.left + scaled(unsaved, run.rate);
+    run.job.work = std::max(run.job.work, run.safe_left);
+  }
+  const auto say = [&](Kind kind, Instant at, std::uint8_t order) {
+    queue_.push(at, order, {.kind = kind, .job = id, .serial = run.serial, .attempt = run.attempt});
+  };
+  if (job.phase == JobPhase::kStopping) return say(Kind::kGone, now, kEndsFirst);
+  if (run.up) schedule_end(run, id, now);
+  if (run.epoch > 0) say(Kind::kShed, now, kEndsFirst);
+  if (!run.up) say(Kind::kUp, now + facts_.timing.launch, kThen);
+}
+
 void World::carry_out(const Action& action, const State& state, Instant now) {
   if (const auto* begin = std::get_if<StartRanks>(&action)) {
     start(*begin, state, now);

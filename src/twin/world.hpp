@@ -69,6 +69,11 @@ class World {
   /// Before the job's submission is handled. Precondition: ids come in order.
   void add(const TrueJob& job);
 
+  /// Of a job that has not ended, where a history is gone on with: what is done of it is as control
+  /// has it. Where it has devices, its ranks are as control knows them, and have `left` to run as
+  /// they are. Faults of before are none of this world's. Precondition: it was added.
+  void adopt(JobId id, Duration left, const State& state, Instant now);
+
   /// Precondition: `state` is that after the action's events, at `now`.
   void carry_out(const Action& action, const State& state, Instant now);
 

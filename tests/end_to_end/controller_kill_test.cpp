@@ -5,9 +5,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -21,6 +25,7 @@
 
 #include "api/client.hpp"
 #include "api/cluster_directory.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/real_clock.hpp"
 #include "base/real_storage.hpp"
 #include "base/rng.hpp"
@@ -39,11 +44,33 @@ class ControllerKillTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
     std::ofstream(directory_ + "/fleet.yaml") << kLabFleet;
+    listen();
     start();
+    EXPECT_EQ(heard().substr(0, 8), "READY=1\n");
   }
   void TearDown() override {
     kill();
     std::filesystem::remove_all(directory_);
+  }
+
+  /// As a service manager does, for what the first controller says of itself.
+  void listen() {
+    const std::string path = directory_ + "/notify";
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    ASSERT_LT(path.size(), sizeof address.sun_path);
+    std::ranges::copy(path, address.sun_path);
+    manager_ = FileDescriptor(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::bind(manager_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+              0);
+    ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  }
+  std::string heard() {
+    std::array<char, 256> bytes{};
+    const ssize_t got = ::recv(manager_.get(), bytes.data(), bytes.size(), 0);
+    ::unsetenv("NOTIFY_SOCKET");  // of those to come nobody listens
+    manager_.reset();
+    return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
   }
 
   /// Until it serves.
@@ -85,6 +112,7 @@ class ControllerKillTest : public ::testing::Test {
   }
 
   std::string directory_;
+  FileDescriptor manager_;
   pid_t pid_ = 0;
 };
 

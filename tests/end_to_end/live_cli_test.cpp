@@ -1,7 +1,9 @@
 // The verbs that talk to a cluster, as a user runs them, against a controller in this process.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "api/fake_controller_test.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -192,6 +194,143 @@ TEST_F(LiveCli, AControllerThatIsGoneIsSaidToBe) {
   const CliRun run = live("nodes");
   EXPECT_EQ(run.code, 1);
   EXPECT_TRUE(has(run.err, "cannot reach the controller at 127.0.0.1:")) << run.err;
+}
+
+v1::Node node(const std::string& name, const std::string& kernel) {
+  v1::Node node;
+  node.set_name(name);
+  node.set_health("ready");
+  node.set_accelerator("h100");
+  node.set_connected(true);
+  node.set_version("0.1.0");
+  node.set_kernel(kernel);
+  node.set_driver("NVIDIA 550.54");
+  return node;
+}
+
+TEST_F(LiveCli, TheDoctorNamesTheNodesThatDifferFromTheRest) {
+  controller_.on("GetCluster", [](const FakeController::Heard&) {
+    v1::Cluster cluster;
+    cluster.set_version("0.1.0");
+    return answer_with(cluster);
+  });
+  v1::ListNodesResponse nodes;
+  for (const char* name : {"node-0", "node-1", "node-2"}) *nodes.add_nodes() = node(name, "6.1");
+  controller_.on("ListNodes", [&](const FakeController::Heard&) { return answer_with(nodes); });
+  const CliRun alike = live("doctor --fleet");
+  EXPECT_EQ(alike.code, 0) << alike.err;
+  EXPECT_EQ(alike.out,
+            "ok  agents   3 of 3 connected\n"
+            "ok  program  0.1.0 is the controller's and that of 3 of 3 agents\n"
+            "ok  kernel   6.1 on 3 of 3\n"
+            "ok  driver   NVIDIA 550.54 on 3 of 3 with h100\n");
+  v1::Node other = node("node-3", "5.10");
+  other.set_version("0.0.9");
+  other.clear_driver();
+  *nodes.add_nodes() = other;
+  nodes.mutable_nodes(1)->set_connected(false);
+  const CliRun unlike = live("doctor --fleet -o json");
+  EXPECT_EQ(unlike.code, 1);
+  EXPECT_EQ(unlike.err, "orrery: 1 problem\n");
+  const auto json = nlohmann::json::parse(unlike.out);
+  EXPECT_EQ(json["warnings"], 3);
+  std::map<std::string, std::string> named;
+  for (const auto& finding : json["findings"]) {
+    if (finding["verdict"] == "ok") continue;
+    EXPECT_NE(finding["advice"], "");
+    named[finding["check"]] = finding["nodes"].dump();
+  }
+  const std::map<std::string, std::string> expected{{"agents", R"(["node-1"])"},
+                                                    {"driver", R"(["node-3"])"},
+                                                    {"kernel", R"(["node-3"])"},
+                                                    {"program", R"(["node-3"])"}};
+  EXPECT_EQ(named, expected);
+}
+
+TEST_F(LiveCli, TheDoctorLooksAtThisMachineAndExitsWithOneOnAProblem) {
+  const CliRun here = live("doctor -o json");
+  const auto json = nlohmann::json::parse(here.out);
+  EXPECT_EQ(here.code, json["problems"] == 0 ? 0 : 1) << here.out;
+  EXPECT_GE(json["findings"].size(), 10u);
+  // Nobody can write there.
+  const CliRun elsewhere = orrery("doctor --dir /proc/self/task");
+  EXPECT_EQ(elsewhere.code, 1);
+  EXPECT_TRUE(has(elsewhere.out, "problem  disk")) << elsewhere.out;
+}
+
+TEST_F(LiveCli, BashCompletesVerbsOptionsFilesJobsAndNodes) {
+  controller_.on("ListNodes", [&](const FakeController::Heard&) {
+    v1::ListNodesResponse nodes;
+    *nodes.add_nodes() = node("node-0", "6.1");
+    *nodes.add_nodes() = node("other-1", "6.1");
+    return answer_with(nodes);
+  });
+  controller_.on("ListJobs", [&](const FakeController::Heard& call) {
+    v1::ListJobsRequest request;
+    EXPECT_TRUE(request.ParseFromString(call.request));
+    v1::ListJobsResponse jobs;
+    *jobs.add_jobs() = job(12, "running", "running");
+    if (request.all()) *jobs.add_jobs() = job(13, "over", "finished");
+    return answer_with(jobs);
+  });
+  (void)write("spec.yaml", "");
+  const std::string script = write("try.bash", R"(
+cd "$1"; program=$2; export ORRERY_DIR=.
+source <("$program" completion bash)
+complete -p orrery
+try() {
+  COMP_WORDS=("$program" "$@"); COMP_CWORD=$#
+  _orrery "$program" "${COMP_WORDS[COMP_CWORD]}"
+  echo "${COMPREPLY[*]}"
+}
+try dra
+try drain n
+try node t
+try logs 1
+try cancel ''
+try cancel --dir nowhere ''
+try --dir . logs 12 --ra
+try submit -o = j
+try submit sp
+try submit -- sp
+try simulate --trace sp
+try nonsense ''
+)");
+  const std::string command = "bash --norc " + script + " " + path("") + " " + program() + " >" +
+                              path("out") + " 2>" + path("err") + " </dev/null";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(slurp(path("err")), "");
+  EXPECT_EQ(slurp(path("out")),
+            "complete -F _orrery orrery\n"
+            "drain\n"
+            "node-0\n"
+            "token\n"
+            "12 13\n"
+            "12\n"
+            "\n"
+            "--rank\n"
+            "json\n"
+            "spec.yaml\n"
+            "spec.yaml\n"
+            "spec.yaml\n"
+            "\n");
+}
+
+TEST_F(LiveCli, CompletionKnowsEveryVerbThatHelpShows) {
+  const std::string help = orrery("--help").out;
+  std::istringstream lines(help.substr(help.find("Subcommands:")));
+  std::string line;
+  (void)std::getline(lines, line);
+  const std::string found = orrery("__complete ''").out;
+  int verbs = 0;
+  while (std::getline(lines, line) && line.starts_with("  ")) {
+    if (line[2] == ' ') continue;  // goes on
+    const std::string verb = line.substr(2, line.find(' ', 2) - 2);
+    EXPECT_TRUE(has("\n" + found, "\n" + verb + "\t")) << verb;
+    ++verbs;
+  }
+  EXPECT_GT(verbs, 20);
+  EXPECT_EQ(orrery("completion tcsh").code, 2);
 }
 
 }  // namespace

@@ -356,6 +356,43 @@ TEST_F(LiveFaults, AFullDiskRefusesSubmissionsAndStillRecordsCancelsAndEnds) {
   expect_finished(submitted("-- true"), 1);
 }
 
+TEST_F(LiveFaults, AnOperatorChangesFilesUnderARunningCluster) {
+  start("--nodes 1 --accelerators 1");
+  const auto reread = [&](const std::string& said) {
+    send(pid_in("c/orreryd.pid"), SIGHUP);
+    until(said, [&] { return slurp(path("c/orreryd.log")).find(said) != std::string::npos; });
+  };
+  const std::string head = "apiVersion: orrery/v1\nkind: Controller\n";
+  (void)write("c/controller.yaml", head + "submit_rate: -1\n");
+  reread("submit_rate: expected a number");
+  ASSERT_EQ(live("submit -- true").code, 0) << "what is wrong changes nothing";
+  (void)write("c/tenants.yaml",
+              "apiVersion: orrery/v1\nkind: Tenants\nname: lab\n"
+              "tenants: [{name: default}, {name: vision}]\n");
+  (void)write("c/controller.yaml", head + "submit_rate: 0.001\nsubmit_burst: 1\n");
+  reread("file taken over");
+  EXPECT_NE(live("tenants").out.find("vision"), std::string::npos);
+  ASSERT_EQ(live("submit --tenant vision -- true").code, 0);
+  const CliRun refused = live("submit --tenant vision -- true");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("submissions a second"), std::string::npos) << refused.err;
+  // What is over goes to the archive, and is still shown.
+  ASSERT_EQ(live("wait 0").code, 0);
+  (void)write("c/controller.yaml", head + "retain: 0 s\n");
+  send(pid_in("c/orreryd.pid"), SIGHUP);
+  until("the archive", [&] { return live("explain 0").err.find("archive") != std::string::npos; });
+  EXPECT_EQ(job("0")["phase"], "finished");
+  EXPECT_EQ(live("wait 0").code, 0);
+  EXPECT_NE(live("jobs --all").out.find("\n 0  true"), std::string::npos) << live("jobs --all").out;
+  EXPECT_NE(live("cancel 0").err.find("has ended"), std::string::npos);
+  // The log has the tenants; the file may go.
+  std::filesystem::remove(path("c/tenants.yaml"));
+  send(pid_in("c/orreryd.pid"), SIGKILL);
+  ASSERT_EQ(live("up").code, 0);
+  EXPECT_NE(live("tenants").out.find("vision"), std::string::npos);
+  EXPECT_EQ(job("0")["phase"], "finished");
+}
+
 TEST_F(LiveFaults, ProgramsThatCannotRunSayWhyAndThoseThatShoutOrAreDeafEnd) {
   start("--nodes 1 --accelerators 8", "grace: 1 s\n");
   const std::string deaf = submitted("--name deaf -- sh -c 'trap \"\" TERM; echo $$ >" +

@@ -79,6 +79,37 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   EXPECT_EQ(nodes[0]["emulated"], true);
 }
 
+TEST_F(LocalClusterTest, WhatIfSaysWhoWouldWaitForAChangeAndChangesNothing) {
+  const std::string busy = submitted("-n 4 --time-limit '2 h' -- sleep 600");
+  while (Json::parse(live("-o json job " + busy).out)["phase"] != "running") {
+  }
+  const std::string next = submitted("-n 2 --time-limit '1 h' -- sleep 600");
+  std::ofstream(path("big.yaml")) << "apiVersion: orrery/v1\nkind: Batch\nname: big\n"
+                                     "roles: [{accelerators: 4}]\ntime_limit: 3 h\n"
+                                     "launch: {command: [\"true\"]}\n";
+  const CliRun run = live("what-if --submit " + path("big.yaml") + " --drain node-1 -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const Json jobs = Json::parse(run.out)["jobs"];
+  ASSERT_EQ(jobs.size(), 3u) << run.out;
+  // The first goes on to its limit in either; the second starts then.
+  EXPECT_EQ(jobs[0]["id"], busy);
+  EXPECT_NEAR(jobs[0]["as_is"]["end_s"], 7'200, 60);
+  EXPECT_EQ(jobs[0]["as_is"], jobs[0]["changed"]);
+  EXPECT_EQ(jobs[1]["id"], next);
+  EXPECT_NEAR(jobs[1]["as_is"]["start_s"], 7'200, 60);
+  EXPECT_NEAR(jobs[1]["as_is"]["end_s"], 10'800, 90);
+  EXPECT_NEAR(jobs[1]["changed"]["start_s"], 7'200, 60);
+  // With a node less the new one never has room.
+  EXPECT_EQ(jobs[2]["name"], "big");
+  EXPECT_TRUE(jobs[2]["as_is"].is_null());
+  EXPECT_TRUE(jobs[2]["changed"]["start_s"].is_null()) << run.out;
+  EXPECT_EQ(Json::parse(live("-o json jobs").out)["jobs"].size(), 2u);
+  EXPECT_EQ(Json::parse(live("-o json node node-1").out)["drain"], false);
+  const CliRun wrong = live("what-if --drain node-7");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("no node \"node-7\""), std::string::npos) << wrong.err;
+}
+
 TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStartedAnew) {
   // It ends when the file is there, and says how often it was started.
   const std::string id = submitted("-n 2 --name long -- sh -c 'echo begun; until [ -e " +

@@ -1,0 +1,96 @@
+// orrery completion
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/completion.hpp"
+#include "apps/orrery/live_lists.hpp"
+
+namespace orrery {
+namespace {
+
+/// Who presses a key does not wait for long.
+constexpr Duration kPatience = Duration::seconds(2);
+
+std::vector<CompletionWord> jobs_of(LiveSession& session, CompletionSource source) {
+  v1::ListJobsRequest request;
+  request.set_all(source == CompletionSource::kJobs);
+  std::vector<CompletionWord> words;
+  const Result<v1::ListJobsResponse> jobs = list_jobs(session, std::move(request));
+  if (!jobs) return words;
+  words.reserve(static_cast<std::size_t>(jobs->jobs_size()));
+  for (const v1::Job& job : jobs->jobs()) {
+    words.push_back({fmt::format("{}", job.id()), fmt::format("{}, {}", job.name(), job.phase())});
+  }
+  return words;
+}
+
+std::vector<CompletionWord> nodes_of(LiveSession& session) {
+  std::vector<CompletionWord> words;
+  const Result<v1::ListNodesResponse> nodes = list_nodes(session);
+  if (!nodes) return words;
+  words.reserve(static_cast<std::size_t>(nodes->nodes_size()));
+  for (const v1::Node& node : nodes->nodes()) words.push_back({node.name(), node.health()});
+  return words;
+}
+
+std::vector<CompletionWord> live_words(const CommandOptions& options, CompletionSource source) {
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options, kPatience);
+  if (!session) return {};
+  return source == CompletionSource::kNodes ? nodes_of(**session) : jobs_of(**session, source);
+}
+
+void print_word(const CompletionWord& word) {
+  print_text(word.what.empty() ? word.word + "\n" : fmt::format("{}\t{}\n", word.word, word.what));
+}
+
+Status print_script(const std::string& shell) {
+  const std::string_view script = completion_script(shell);
+  if (script.empty()) {
+    return input_error({}, fmt::format("shell \"{}\": expected bash, zsh or fish", shell));
+  }
+  print_text(std::string(script));
+  return {};
+}
+
+}  // namespace
+
+void print_completion(const CLI::App& app, CommandOptions options,
+                      const std::vector<std::string>& words) {
+  const Completion found = complete(app, words);
+  for (const CompletionWord& word : found.words) print_word(word);
+  switch (found.source) {
+    case CompletionSource::kNone:
+      return;
+    case CompletionSource::kFiles:
+      return print_text(":files\n");
+    case CompletionSource::kDirectories:
+      return print_text(":directories\n");
+    case CompletionSource::kJobs:
+    case CompletionSource::kLiveJobs:
+    case CompletionSource::kNodes:
+      break;
+  }
+  if (!found.directory.empty()) options.cluster_directory = found.directory;
+  options.retry_s = 0;
+  for (const CompletionWord& word : live_words(options, found.source)) {
+    if (word.word.starts_with(found.begun)) print_word(word);
+  }
+}
+
+void add_completion_commands(CLI::App& app, CommandOptions&, Verb& chosen) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App& verb = *app.add_subcommand(
+      "completion", "print a script by which a shell completes verbs, options, jobs and nodes");
+  verb.add_option("shell", *shell, "that is to complete")->type_name("bash|zsh|fish")->required();
+  verb.footer(
+      "For good:\n"
+      "  echo 'source <(orrery completion bash)' >> ~/.bashrc\n"
+      "  echo 'source <(orrery completion zsh)' >> ~/.zshrc    (behind compinit)\n"
+      "  orrery completion fish > ~/.config/fish/completions/orrery.fish");
+  verb.callback([&chosen, shell] { chosen = [shell] { return print_script(*shell); }; });
+}
+
+}  // namespace orrery

@@ -1,0 +1,112 @@
+#include "apps/orrery/fleet_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+using enum CheckVerdict;
+using Nodes = std::vector<const v1::Node*>;
+
+std::vector<std::string> names_of(const Nodes& nodes) {
+  std::vector<std::string> names;
+  names.reserve(nodes.size());
+  for (const v1::Node* node : nodes) names.push_back(node->name());
+  return names;
+}
+
+/// What is compared, and of which nodes.
+struct Compared {
+  const char* check;
+  std::string of;  ///< " with h100", or nothing
+  const std::string& (v1::Node::*value)() const;
+  const char* advice;
+};
+
+std::string shown(const std::string& value) { return value.empty() ? "none told" : value; }
+
+/// What is usual, then each other value with its nodes. Nothing where no node tells any.
+void compare(const Compared& compared, const Nodes& nodes, std::vector<CheckFinding>& findings) {
+  std::map<std::string, Nodes> by_value;
+  for (const v1::Node* node : nodes) by_value[(node->*compared.value)()].push_back(node);
+  if (by_value.empty() || (by_value.size() == 1 && by_value.begin()->first.empty())) return;
+  const auto usual =
+      std::ranges::max_element(by_value, {}, [](const auto& entry) { return entry.second.size(); });
+  findings.push_back({.check = compared.check,
+                      .found = fmt::format("{} on {} of {}{}", shown(usual->first),
+                                           usual->second.size(), nodes.size(), compared.of)});
+  for (const auto& [value, having] : by_value) {
+    if (value == usual->first) continue;
+    findings.push_back(
+        {.check = compared.check,
+         .verdict = kWarning,
+         .found = fmt::format("{} on {}{}", shown(value), having.size(), compared.of),
+         .advice = compared.advice,
+         .nodes = names_of(having)});
+  }
+}
+
+CheckFinding agents(const std::vector<v1::Node>& nodes) {
+  Nodes gone;
+  Nodes drained;
+  for (const v1::Node& node : nodes) {
+    if (!node.connected()) (node.drain() ? drained : gone).push_back(&node);
+  }
+  CheckFinding finding{.check = "agents"};
+  const std::size_t there = nodes.size() - gone.size() - drained.size();
+  finding.found = fmt::format("{} of {} connected", there, nodes.size());
+  if (!drained.empty()) finding.found += fmt::format(", {} of the rest drained", drained.size());
+  if (gone.empty()) return finding;
+  finding.verdict = kProblem;
+  finding.advice = "nothing starts there: look at the agent's log on these, or drain them";
+  finding.nodes = names_of(gone);
+  return finding;
+}
+
+CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
+  Nodes others;
+  for (const v1::Node* node : nodes) {
+    if (node->version() != cluster.version()) others.push_back(node);
+  }
+  CheckFinding finding{
+      .check = "program",
+      .found = fmt::format("{} is the controller's and that of {} of {} agents", cluster.version(),
+                           nodes.size() - others.size(), nodes.size())};
+  if (others.empty()) return finding;
+  finding.verdict = kWarning;
+  finding.advice = "install the controller's version on these; jobs go on while an agent restarts";
+  finding.nodes = names_of(others);
+  return finding;
+}
+
+}  // namespace
+
+std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
+                                      const std::vector<v1::Node>& nodes) {
+  Nodes known;
+  std::map<std::string, Nodes> by_type;
+  for (const v1::Node& node : nodes) {
+    if (node.version().empty()) continue;
+    known.push_back(&node);
+    by_type[node.accelerator()].push_back(&node);
+  }
+  std::vector<CheckFinding> findings{agents(nodes), programs(cluster, known)};
+  compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs another kernel"}, known,
+          findings);
+  for (const auto& [type, having] : by_type) {
+    const std::string with = " with " + type;
+    compare({"driver", with, &v1::Node::driver,
+             "one job may span both: gangs are as fast as their slowest node, and collectives may "
+             "refuse to start"},
+            having, findings);
+    compare({"firmware", with, &v1::Node::firmware, "the rest of these nodes have another"}, having,
+            findings);
+  }
+  return findings;
+}
+
+}  // namespace orrery

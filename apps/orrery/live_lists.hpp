@@ -1,0 +1,15 @@
+// apps/orrery/live_lists.hpp - lists of a running cluster as a whole, all pages of them.
+#pragma once
+
+#include "apps/orrery/live_session.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+
+/// What the request asks for, whatever page it names.
+[[nodiscard]] Result<v1::ListJobsResponse> list_jobs(LiveSession& session,
+                                                     v1::ListJobsRequest request);
+
+[[nodiscard]] Result<v1::ListNodesResponse> list_nodes(LiveSession& session);
+
+}  // namespace orrery

@@ -1,0 +1,83 @@
+// bench/live_load.hpp - clients that load a controller for a benchmark.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "api/client.hpp"
+#include "bench/figure.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+
+inline constexpr int kLoadClients = 64;
+
+template <class Response>
+Response call_or_exit(Client& client, const char* method,
+                      const google::protobuf::MessageLite& request) {
+  Result<Response> answer = client.call<Response>(method, request);
+  if (answer) return *std::move(answer);
+  fmt::print(stderr, "benchmark: {}: {}\n", method, answer.error().text());
+  std::exit(1);
+}
+
+/// Jobs that do nothing, on so many accelerators each: one, or an array of them.
+struct LoadJob {
+  std::uint32_t accelerators = 8;
+  int count = 1;
+};
+
+inline std::uint64_t submit_load(Client& client, const std::string& request, const LoadJob& job) {
+  v1::SubmitJobRequest asked;
+  asked.set_request_id(request);
+  asked.set_spec(fmt::format(
+      "apiVersion: orrery/v1\nkind: Batch\nname: bench\n"
+      "roles: [{{accelerators: {}}}]\nlaunch: {{command: [\"true\"]}}\n{}",
+      job.accelerators, job.count > 1 ? fmt::format("array: {{count: {}}}\n", job.count) : ""));
+  return call_or_exit<v1::SubmitJobResponse>(client, "SubmitJob", asked).id();
+}
+
+struct LoadResult {
+  double rate = 0;  ///< submissions a second
+  double read_p99_ms = 0;
+};
+
+/// 64 clients that submit, and one that lists 100 jobs again and again.
+template <class MakeClient>
+LoadResult submit_together(const MakeClient& make_client, int submissions) {
+  std::atomic<int> next = 0;
+  std::atomic<bool> over = false;
+  std::vector<double> reads;
+  std::thread reader([&] {
+    const std::unique_ptr<Client> client = make_client();
+    v1::ListJobsRequest asked;
+    asked.set_page_size(100);
+    while (!over) {
+      reads.push_back(seconds_of(
+          [&] { (void)call_or_exit<v1::ListJobsResponse>(*client, "ListJobs", asked); }));
+    }
+  });
+  std::vector<std::thread> clients;
+  clients.reserve(kLoadClients);
+  const double seconds = seconds_of([&] {
+    for (int at = 0; at < kLoadClients; ++at) {
+      clients.emplace_back([&] {
+        const std::unique_ptr<Client> client = make_client();
+        for (int i = next++; i < submissions; i = next++) {
+          (void)submit_load(*client, fmt::format("together-{}", i), {});
+        }
+      });
+    }
+    for (std::thread& client : clients) client.join();
+  });
+  over = true;
+  reader.join();
+  std::sort(reads.begin(), reads.end());
+  return {submissions / seconds, reads[reads.size() * 99 / 100] * 1e3};
+}
+
+}  // namespace orrery

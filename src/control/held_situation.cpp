@@ -1,0 +1,31 @@
+#include "control/held_situation.hpp"
+
+#include <utility>
+
+namespace orrery {
+
+HeldSituation::HeldSituation(const Situation& of, Shared shared)
+    : version_(shared.version),
+      policy_(shared.policy),
+      fleet_(std::move(shared.fleet)),
+      submissions_(std::move(shared.submissions)),
+      tenants_(std::move(shared.tenants)),
+      waiting_(of.waiting.begin(), of.waiting.end()),
+      running_(of.running.begin(), of.running.end()),
+      usage_(*of.usage),
+      plans_(*of.plans),
+      risk_(of.node_risk.begin(), of.node_risk.end()),
+      slots_(of.reserved.begin(), of.reserved.end()),
+      situation_(of) {
+  situation_.fleet = fleet_->view();
+  situation_.waiting = waiting_;
+  situation_.running = running_;
+  situation_.usage = &usage_;
+  if (of.power != nullptr) situation_.power = &power_.emplace(*of.power);
+  if (of.caps != nullptr) situation_.caps = &caps_.emplace(*of.caps);
+  situation_.plans = &plans_;
+  situation_.node_risk = risk_;
+  situation_.reserved = slots_;
+}
+
+}  // namespace orrery

@@ -1,0 +1,47 @@
+// executor/live_setup.hpp - what a live core rests on, made of the texts that are kept beside its
+// log: fleet, tenants and policy, and every text that brought new work.
+//
+// Made by the controller at its start, and by whoever plays a record of one again; stays where it
+// is, for cores refer to it. One thread. Cost: that of building the fleet and reading the texts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "control/control_facts.hpp"
+#include "executor/controller_settings.hpp"
+#include "executor/job_intake.hpp"
+#include "store/setup_texts.hpp"
+
+namespace orrery {
+
+class LiveSetup {
+ public:
+  /// Errors: of the texts, with their names; work that this program cannot read any more.
+  [[nodiscard]] static Result<std::unique_ptr<LiveSetup>> make(const ControlFacts::Facts& facts,
+                                                               const StoreTexts& texts,
+                                                               const ControllerSettings& settings);
+  LiveSetup(std::unique_ptr<ControlFacts> facts, const SetupTexts& texts);
+  LiveSetup(const LiveSetup&) = delete;
+  LiveSetup& operator=(const LiveSetup&) = delete;
+
+  [[nodiscard]] const SetupTexts& texts() const { return texts_; }
+  [[nodiscard]] ControlFacts& facts() { return *facts_; }
+  [[nodiscard]] JobIntake& intake() { return intake_; }
+  [[nodiscard]] const ControlSetup& control() const { return control_; }
+
+  /// The next text that brought new work, as it is to be kept.
+  [[nodiscard]] StoreTexts work_text(const std::string& text);
+
+ private:
+  [[nodiscard]] Status take_up(const StoreTexts& texts);
+
+  SetupTexts texts_;
+  std::unique_ptr<ControlFacts> facts_;
+  JobIntake intake_;
+  ControlSetup control_;
+  std::uint32_t works_ = 0;  ///< texts that brought new work
+};
+
+}  // namespace orrery

@@ -1,0 +1,27 @@
+// node/daemon_signals.hpp - what a daemon is asked by signals, told on its loop: SIGTERM and
+// SIGINT, to end; SIGHUP, to read its files again.
+//
+// main() blocks them before any thread is made, so that all threads have them blocked; whoever owns
+// the loop watches for them.
+#pragma once
+
+#include <memory>
+
+#include "node/descriptor_watch.hpp"
+
+namespace orrery {
+
+enum class DaemonSignals : std::uint8_t {
+  kEnd,     ///< SIGTERM, SIGINT
+  kReload,  ///< SIGHUP
+};
+
+/// Ignores SIGPIPE, too: a log whose reader has gone ends nobody.
+void block_signals(DaemonSignals which);
+
+/// Calls `told` on the loop for each signal, as long as the watch lives. Error: no descriptor.
+[[nodiscard]] Result<std::unique_ptr<DescriptorWatch>> watch_signals(RealLoop& loop,
+                                                                     DaemonSignals which,
+                                                                     Callback told);
+
+}  // namespace orrery

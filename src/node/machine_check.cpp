@@ -1,0 +1,200 @@
+#include "node/machine_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/quantity_text.hpp"
+
+namespace orrery {
+namespace {
+
+using enum CheckVerdict;
+
+std::string bytes_text(std::uint64_t bytes) { return print(Bytes(static_cast<double>(bytes))); }
+
+/// Of "6.1.0-13-amd64": 6 and 1.
+std::pair<int, int> release_of(const std::string& kernel) {
+  int major = 0;
+  int minor = 0;
+  const char* const end = kernel.data() + kernel.size();
+  const auto [point, failed] = std::from_chars(kernel.data(), end, major);
+  if (failed == std::errc() && point != end) std::from_chars(point + 1, end, minor);
+  return {major, minor};
+}
+
+CheckFinding kernel(const MachineFacts& facts) {
+  // The first release with pidfd_open, by which keepers are told the end of a process.
+  constexpr std::pair<int, int> kOldest{5, 3};
+  if (release_of(facts.kernel) >= kOldest) return {"kernel", kOk, facts.kernel, ""};
+  return {"kernel", kProblem, facts.kernel,
+          "older than 5.3: agents cannot hold processes; use a newer one"};
+}
+
+CheckFinding memory(const MachineFacts& facts) {
+  constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;
+  const std::string found = bytes_text(facts.memory_bytes);
+  if (facts.memory_bytes >= kLittle) return {"memory", kOk, found, ""};
+  return {"memory", kWarning, found, "little for a controller and what it runs: 1 GiB is more apt"};
+}
+
+CheckFinding name(const MachineFacts& facts) {
+  if (facts.name_trouble.empty()) return {"name", kOk, facts.machine, ""};
+  return {"name", kWarning, fmt::format("{}: {}", facts.machine, facts.name_trouble),
+          "ranks on other nodes are told this name: give the agent --address; of no account for a "
+          "cluster on this machine alone"};
+}
+
+CheckFinding ports(const MachineFacts& facts) {
+  if (facts.listen_trouble.empty()) return {"ports", kOk, "can listen on loopback", ""};
+  return {
+      "ports", kProblem, facts.listen_trouble,
+      "controller, agents and ranks talk through ports: see limits and filters of this machine"};
+}
+
+CheckFinding control_groups(const MachineFacts& facts) {
+  if (facts.control_groups.empty()) {
+    return {"control-groups", kWarning, "none",
+            "ranks run without limits, and are found by their ancestry alone when they end: mount "
+            "cgroup v2"};
+  }
+  if (facts.control_group_trouble.empty()) {
+    return {"control-groups", kOk, facts.control_groups + ", writable", ""};
+  }
+  return {"control-groups", kWarning,
+          fmt::format("{}: {}", facts.control_groups, facts.control_group_trouble),
+          "ranks run without limits: start the agent as root, or by systemd with Delegate=yes"};
+}
+
+CheckFinding files(const MachineFacts& facts) {
+  // A controller has a connection for each agent, watcher and call, a keeper a few for each rank.
+  constexpr std::uint64_t kFew = 4'096;
+  const std::string found = fmt::format("at most {} open", facts.open_files_max);
+  if (facts.open_files_max >= kFew) return {"files", kOk, found, ""};
+  return {"files", kWarning, found,
+          fmt::format("few for more than a small cluster: `ulimit -n {}`, or LimitNOFILE= of its "
+                      "unit",
+                      kFew)};
+}
+
+CheckFinding disk(const DiskFacts& disk) {
+  // Below the first the controller refuses submissions (store/disk_reserve.hpp).
+  constexpr std::uint64_t kFull = std::uint64_t{128} << 20;
+  constexpr std::uint64_t kLittle = std::uint64_t{2} << 30;
+  if (!disk.trouble.empty()) {
+    return {"disk", kProblem, fmt::format("{}: {}", disk.path, disk.trouble),
+            "a controller keeps its log there: name another directory with --dir or ORRERY_DIR"};
+  }
+  const std::string found = fmt::format("{} free at {}", bytes_text(disk.free_bytes), disk.path);
+  if (disk.free_bytes < kFull) {
+    return {"disk", kProblem, found, "a controller refuses submissions here: make room"};
+  }
+  if (disk.kind == "tmpfs") {
+    return {"disk", kWarning, found + ", in memory", "a cluster here is gone with the next boot"};
+  }
+  if (!disk.kind.empty()) {
+    return {"disk", kWarning, fmt::format("{}, by {}", found, disk.kind),
+            "locks and syncs of a network's files are not to be relied on: keep a controller's "
+            "directory on a disk of its own machine"};
+  }
+  if (disk.free_bytes >= kLittle) return {"disk", kOk, found, ""};
+  return {"disk", kWarning, found, "little for a log and the ends of jobs' outputs"};
+}
+
+CheckFinding sync(const DiskFacts& disk) {
+  constexpr Duration kSlow = Duration::milliseconds(50);
+  const std::string found = fmt::format("{} for a small write", disk.sync.text());
+  if (disk.sync < kSlow) return {"sync", kOk, found, ""};
+  return {"sync", kWarning, found,
+          "each answer of the controller waits for one: keep its directory on a faster disk"};
+}
+
+CheckFinding clock(const ClockFacts& clock) {
+  constexpr Duration kJump = Duration::milliseconds(100);
+  if (clock.backwards) {
+    return {"clock", kProblem, "monotonic time went back",
+            "time-outs and leases cannot be kept: the kernel or hypervisor is at fault"};
+  }
+  if (clock.jump >= kJump || clock.jump <= -kJump) {
+    return {"clock", kWarning, fmt::format("the time of day jumped by {}", clock.jump.text()),
+            "times of events and certificates go by it: let one program set it, slowly (chrony)"};
+  }
+  const std::string found = clock.source.empty() ? "steady" : "steady, by " + clock.source;
+  if (clock.synchronised) return {"clock", kOk, found + ", synchronised", ""};
+  return {"clock", kWarning, found + ", not synchronised",
+          "certificates and times of several machines need it: run chrony or systemd-timesyncd"};
+}
+
+CheckFinding python(const PythonFacts& python) {
+  if (python.version.empty()) {
+    return {"python", kWarning, "no python3", "programs of PyTorch and JAX need it"};
+  }
+  return {"python", kOk,
+          python.packages.empty()
+              ? python.version
+              : fmt::format("{} with {}", python.version, fmt::join(python.packages, ", ")),
+          ""};
+}
+
+/// Whether OpenBLAS of these kernels makes little of a CPU that could run those of `core_type`.
+bool falls_back(const std::string& kernels, const std::string& core_type) {
+  constexpr std::string_view kWide[] = {"SkylakeX", "Cooperlake", "Sapphirerapids"};
+  constexpr std::string_view kHalf[] = {"Haswell", "Zen"};
+  const bool wide = std::ranges::find(kWide, kernels) != std::end(kWide);
+  // An AMD processor with AVX-512 is served well by those for Zen.
+  const bool half = std::ranges::find(kHalf, kernels) != std::end(kHalf);
+  return !core_type.empty() && !wide && !half;
+}
+
+CheckFinding openblas(const MachineFacts& facts) {
+  const OpenBlasFacts& found = facts.openblas;
+  const std::string version =
+      found.config.substr(0, found.config.find(' ', found.config.find(' ') + 1));
+  const std::string text = fmt::format("{} with kernels for {}", version, found.kernels);
+  if (!falls_back(found.kernels, facts.core_type)) return {"openblas", kOk, text, ""};
+  return {"openblas", kWarning, text,
+          fmt::format("it does not know this processor and falls back to slow kernels: set "
+                      "OPENBLAS_CORETYPE={0} (jobs of Orrery have it set), or use a newer release",
+                      facts.core_type)};
+}
+
+CheckFinding jax() {
+  return {"jax", kWarning, "installed",
+          "it does not find the other processes of a job by itself: a program calls "
+          "jax.distributed.initialize with JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and "
+          "JAX_PROCESS_ID, which a job of framework jax has set"};
+}
+
+CheckFinding devices(const DeviceFacts& devices) {
+  std::string found = fmt::format("{} of {}", devices.count, devices.vendor);
+  if (!devices.driver.empty()) found += ", driver " + devices.driver;
+  if (devices.library_loads) return {"accelerators", kOk, found, ""};
+  return {"accelerators", kWarning, fmt::format("{}, {} does not load", found, devices.library),
+          "their type, power and temperature cannot be told: install that library of the driver"};
+}
+
+}  // namespace
+
+std::vector<CheckFinding> check_machine(const MachineFacts& facts) {
+  std::vector<CheckFinding> findings{
+      kernel(facts),      {"cores", kOk, fmt::format("{}", facts.cores), ""},
+      memory(facts),      name(facts),
+      clock(facts.clock), ports(facts),
+      files(facts),       control_groups(facts),
+      disk(facts.disk)};
+  if (facts.disk.trouble.empty()) findings.push_back(sync(facts.disk));
+  for (const DeviceFacts& each : facts.devices) findings.push_back(devices(each));
+  if (facts.devices.empty()) {
+    findings.push_back({"accelerators", kOk, "none; `orrery up` emulates some", ""});
+  }
+  findings.push_back(python(facts.python));
+  if (std::ranges::find(facts.python.packages, "jax") != facts.python.packages.end()) {
+    findings.push_back(jax());
+  }
+  if (!facts.openblas.config.empty()) findings.push_back(openblas(facts));
+  return findings;
+}
+
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// node/machine_check.hpp - what the facts of a machine mean for Orrery, each with what to do.
+//
+// Pure functions over node/machine_facts.hpp. Findings of a whole fleet have the same form.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/field_reader.hpp"
+#include "node/machine_facts.hpp"
+
+namespace orrery {
+
+enum class CheckVerdict : std::uint8_t {
+  kOk,
+  kWarning,  ///< works, but not as well or not everywhere
+  kProblem,  ///< something of Orrery does not work
+};
+
+inline std::array<EnumWord<CheckVerdict>, 3> enum_words(CheckVerdict) {
+  return {{{"ok", CheckVerdict::kOk},
+           {"warning", CheckVerdict::kWarning},
+           {"problem", CheckVerdict::kProblem}}};
+}
+
+/// One thing looked at.
+struct CheckFinding {
+  std::string check;  ///< one word
+  CheckVerdict verdict = CheckVerdict::kOk;
+  std::string found;
+  std::string advice;              ///< what it means and what to do; empty: nothing
+  std::vector<std::string> nodes;  ///< that it is about, of a fleet
+};
+
+template <class Visitor, SameStruct<CheckFinding> Self>
+void describe(Visitor& visitor, Self& finding) {
+  visitor.required("check", finding.check);
+  visitor.required("verdict", finding.verdict);
+  visitor.required("found", finding.found);
+  visitor.required("advice", finding.advice);
+  visitor.optional("nodes", finding.nodes);
+}
+
+/// In the order that a person reads them: the machine, what Orrery needs, what programs need.
+[[nodiscard]] std::vector<CheckFinding> check_machine(const MachineFacts& facts);
+
+}  // namespace orrery

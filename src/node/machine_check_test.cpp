@@ -1,0 +1,142 @@
+// What a machine is told about itself: each trap is seen, and a good machine has none.
+#include "node/machine_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "base/real_clock.hpp"
+
+namespace orrery {
+namespace {
+
+MachineFacts good_machine() {
+  return {.machine = "node-7",
+          .kernel = "6.1.0-13-amd64",
+          .cores = 64,
+          .memory_bytes = std::uint64_t{512} << 30,
+          .core_type = "SKYLAKEX",
+          .control_groups = "v2",
+          .open_files_max = 1 << 20,
+          .disk = {.path = "/srv",
+                   .free_bytes = std::uint64_t{1} << 40,
+                   .sync = Duration::milliseconds(2)},
+          .clock = {.source = "tsc", .synchronised = true},
+          .python = {.version = "3.11.2", .packages = {"torch"}},
+          .openblas = {"OpenBLAS 0.3.29 DYNAMIC_ARCH", "Sapphirerapids"},
+          .devices = {{"NVIDIA", 8, "550.54", "libnvidia-ml.so.1", true}}};
+}
+
+CheckFinding finding(const MachineFacts& facts, const std::string& check) {
+  const std::vector<CheckFinding> all = check_machine(facts);
+  const auto found = std::ranges::find(all, check, &CheckFinding::check);
+  return found == all.end() ? CheckFinding{} : *found;
+}
+
+TEST(MachineCheck, AGoodMachineHasNothingToComplainOf) {
+  for (const CheckFinding& each : check_machine(good_machine())) {
+    EXPECT_EQ(each.verdict, CheckVerdict::kOk) << each.check << ": " << each.found;
+    EXPECT_EQ(each.advice, "") << each.check;
+    EXPECT_NE(each.found, "") << each.check;
+  }
+}
+
+TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
+  struct Trap {
+    const char* check;
+    CheckVerdict verdict;
+    const char* advice;
+    std::function<void(MachineFacts&)> set;
+  };
+  using enum CheckVerdict;
+  const Trap traps[] = {
+      {"kernel", kProblem, "older than 5.3", [](auto& m) { m.kernel = "5.2.21"; }},
+      {"memory", kWarning, "1 GiB", [](auto& m) { m.memory_bytes = 1 << 29; }},
+      {"name", kWarning, "--address", [](auto& m) { m.name_trouble = "unknown"; }},
+      {"ports", kProblem, "filters", [](auto& m) { m.listen_trouble = "Permission denied"; }},
+      {"files", kWarning, "ulimit -n", [](auto& m) { m.open_files_max = 1'024; }},
+      {"control-groups", kWarning, "mount", [](auto& m) { m.control_groups.clear(); }},
+      {"control-groups", kWarning, "Delegate", [](auto& m) { m.control_group_trouble = "no"; }},
+      {"disk", kProblem, "--dir", [](auto& m) { m.disk.trouble = "Read-only file system"; }},
+      {"disk", kProblem, "make room", [](auto& m) { m.disk.free_bytes = 1 << 20; }},
+      {"disk", kWarning, "next boot", [](auto& m) { m.disk.kind = "tmpfs"; }},
+      {"disk", kWarning, "own machine", [](auto& m) { m.disk.kind = "nfs"; }},
+      {"sync", kWarning, "faster", [](auto& m) { m.disk.sync = Duration::milliseconds(80); }},
+      {"clock", kProblem, "kernel", [](auto& m) { m.clock.backwards = true; }},
+      {"clock", kWarning, "slowly", [](auto& m) { m.clock.jump = Duration::seconds(-3); }},
+      {"clock", kWarning, "chrony", [](auto& m) { m.clock.synchronised = false; }},
+      {"python", kWarning, "PyTorch", [](auto& m) { m.python = {}; }},
+      {"jax", kWarning, "JAX_PROCESS_ID", [](auto& m) { m.python.packages = {"jax"}; }},
+      {"accelerators", kWarning, "library", [](auto& m) { m.devices[0].library_loads = false; }}};
+  for (const Trap& trap : traps) {
+    MachineFacts facts = good_machine();
+    trap.set(facts);
+    const CheckFinding found = finding(facts, trap.check);
+    EXPECT_EQ(found.verdict, trap.verdict) << trap.check << ": " << found.found;
+    EXPECT_NE(found.advice.find(trap.advice), std::string::npos) << found.advice;
+  }
+}
+
+TEST(MachineCheck, OpenBlasIsWarnedOfWhereItsKernelsAreOlderThanTheProcessor) {
+  const auto verdict = [](const char* core_type, const char* kernels) {
+    MachineFacts facts = good_machine();
+    facts.core_type = core_type;
+    facts.openblas = {"OpenBLAS 0.3.21 NO_LAPACKE", kernels};
+    return finding(facts, "openblas").verdict;
+  };
+  EXPECT_EQ(verdict("SKYLAKEX", "Prescott"), CheckVerdict::kWarning);
+  EXPECT_EQ(verdict("ZEN", "Barcelona"), CheckVerdict::kWarning);
+  EXPECT_EQ(verdict("HASWELL", "Nehalem"), CheckVerdict::kWarning);
+  EXPECT_EQ(verdict("SKYLAKEX", "SkylakeX"), CheckVerdict::kOk);
+  EXPECT_EQ(verdict("SKYLAKEX", "Zen"), CheckVerdict::kOk);
+  EXPECT_EQ(verdict("", "Nehalem"), CheckVerdict::kOk) << "a processor without AVX2 has no better";
+  MachineFacts facts = good_machine();
+  facts.openblas = {"OpenBLAS 0.3.21 NO_LAPACKE", "Prescott"};
+  EXPECT_EQ(finding(facts, "openblas").found, "OpenBLAS 0.3.21 with kernels for Prescott");
+}
+
+TEST(MachineCheck, AcceleratorsAreCountedByTheirDeviceFiles) {
+  std::string root = (std::filesystem::temp_directory_path() / "orrery-devices-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const auto put = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(root + path).parent_path());
+    std::ofstream(root + path) << text;
+  };
+  put("/dev/null", "");
+  EXPECT_TRUE(find_devices(root).empty());
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia11", "nvidiactl", "nvidia-uvm"}) {
+    put(std::string("/dev/") + name, "");
+  }
+  put("/sys/module/nvidia/version", "550.54.15\n");
+  put("/dev/dri/renderD128", "");  // of a screen: there is no /dev/kfd
+  const std::vector<DeviceFacts> found = find_devices(root);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].vendor, "NVIDIA");
+  EXPECT_EQ(found[0].count, 3u);
+  EXPECT_EQ(found[0].driver, "550.54.15");
+  put("/dev/kfd", "");
+  EXPECT_EQ(find_devices(root).back().vendor, "AMD");
+  std::filesystem::remove_all(root);
+}
+
+TEST(MachineCheck, ThisMachineIsLookedAtAndNothingIsLeftBehind) {
+  std::string directory = (std::filesystem::temp_directory_path() / "orrery-look-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  const RealClock clock;
+  const MachineFacts facts = look_at_machine(clock, directory + "/not/there/yet");
+  EXPECT_EQ(facts.disk.path, directory);
+  EXPECT_EQ(facts.disk.trouble, "");
+  EXPECT_GT(facts.disk.sync, Duration());
+  EXPECT_GT(facts.cores, 0u);
+  EXPECT_GT(facts.open_files_max, 0u);
+  EXPECT_EQ(facts.listen_trouble, "");
+  EXPECT_FALSE(facts.clock.backwards);
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace orrery

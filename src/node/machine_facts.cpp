@@ -1,0 +1,287 @@
+#include "node/machine_facts.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "base/file_descriptor.hpp"
+#include "node/control_group.hpp"
+#include "node/host_inventory.hpp"
+#include "node/launch_environment.hpp"
+
+namespace orrery {
+namespace {
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string first_line_of(const std::string& path) {
+  const std::string all = content_of(path);
+  return all.substr(0, all.find('\n'));
+}
+
+std::string last_failure() { return std::generic_category().message(errno); }
+
+/// What a program of PATH prints; empty where there is none.
+std::string output_of(const char* command) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command, "re"), ::pclose);
+  std::string text;
+  if (pipe == nullptr) return text;
+  for (int byte = std::fgetc(pipe.get()); byte != EOF; byte = std::fgetc(pipe.get())) {
+    text += static_cast<char>(byte);
+  }
+  return text;
+}
+
+// --- Disk ---------------------------------------------------------------------------------------
+
+std::string network_or_memory(std::int64_t magic) {
+  switch (magic) {
+    case NFS_SUPER_MAGIC:
+      return "nfs";
+    case SMB_SUPER_MAGIC:
+    case SMB2_SUPER_MAGIC:
+    case CIFS_SUPER_MAGIC:
+      return "smb";
+    case TMPFS_MAGIC:
+      return "tmpfs";
+    default:
+      return "";
+  }
+}
+
+/// The median of a few; none: the disk cannot be written.
+Duration sync_time(const Clock& clock, int file) {
+  constexpr int kTimes = 7;
+  constexpr std::size_t kBytes = 4'096;
+  const std::string bytes(kBytes, 'o');
+  std::vector<Duration> times;
+  times.reserve(kTimes);
+  for (int i = 0; i < kTimes; ++i) {
+    const Instant begun = clock.now_monotonic();
+    if (::write(file, bytes.data(), bytes.size()) != std::ssize(bytes)) break;
+    if (::fdatasync(file) != 0) break;
+    times.push_back(clock.now_monotonic() - begun);
+  }
+  if (times.size() < kTimes) return Duration::max();
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+DiskFacts look_at_disk(const Clock& clock, const std::string& directory) {
+  std::error_code failed;
+  std::filesystem::path path = std::filesystem::absolute(directory, failed).lexically_normal();
+  while (path.has_relative_path() && !std::filesystem::is_directory(path, failed)) {
+    path = path.parent_path();
+  }
+  DiskFacts facts{.path = path.string()};
+  std::string name = (path / "orrery-doctor-XXXXXX").string();
+  const FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (!file.valid()) {
+    facts.trouble = last_failure();
+    return facts;
+  }
+  (void)::unlink(name.c_str());
+  struct statfs system{};
+  if (::fstatfs(file.get(), &system) == 0) {
+    facts.free_bytes =
+        static_cast<std::uint64_t>(system.f_bavail) * static_cast<std::uint64_t>(system.f_bsize);
+    facts.kind = network_or_memory(static_cast<std::int64_t>(system.f_type));
+  }
+  facts.sync = sync_time(clock, file.get());
+  if (facts.sync == Duration::max()) facts.trouble = last_failure();
+  return facts;
+}
+
+// --- Network ------------------------------------------------------------------------------------
+
+std::string listen_trouble() {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in loopback{};
+  loopback.sin_family = AF_INET;
+  loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* address = reinterpret_cast<const sockaddr*>(&loopback);
+  const bool listens = socket.valid() && ::bind(socket.get(), address, sizeof loopback) == 0 &&
+                       ::listen(socket.get(), 1) == 0;
+  return listens ? "" : last_failure();
+}
+
+bool is_loopback(const addrinfo& found) {
+  constexpr std::uint32_t kNet = 127;
+  if (found.ai_family == AF_INET) {
+    const auto& address = *reinterpret_cast<const sockaddr_in*>(found.ai_addr);
+    return ntohl(address.sin_addr.s_addr) >> 24 == kNet;
+  }
+  const auto& address = *reinterpret_cast<const sockaddr_in6*>(found.ai_addr);
+  return IN6_IS_ADDR_LOOPBACK(&address.sin6_addr);
+}
+
+std::string name_trouble(const std::string& machine) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = ::getaddrinfo(machine.c_str(), nullptr, &wanted, &found);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  if (code != 0) return ::gai_strerror(code);
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    if (!is_loopback(*each)) return "";
+  }
+  return "stands for loopback alone";
+}
+
+// --- Kernel -------------------------------------------------------------------------------------
+
+void look_at_control_groups(MachineFacts& facts) {
+  const Result<ControlGroupPlace> place = own_control_group(
+      {.groups = content_of("/proc/self/cgroup"), .mounts = content_of("/proc/self/mounts")});
+  if (!place) return;
+  facts.control_groups = place->version == ControlGroupPlace::Version::kV2 ? "v2" : "v1";
+  const auto made = ControlGroup::make(*place, fmt::format("orrery-doctor-{}", ::getpid()));
+  if (!made) facts.control_group_trouble = made.error().message;
+}
+
+bool goes_back(const Clock& clock) {
+  constexpr int kReads = 100'000;
+  Instant last = clock.now_monotonic();
+  for (int i = 0; i < kReads; ++i) {
+    const Instant next = clock.now_monotonic();
+    if (next < last) return true;
+    last = next;
+  }
+  return false;
+}
+
+bool synchronised() {
+  timex told{};
+  const int state = ::adjtimex(&told);
+  return state >= 0 && state != TIME_ERROR && (told.status & STA_UNSYNC) == 0;
+}
+
+// --- Programs and libraries ---------------------------------------------------------------------
+
+PythonFacts look_at_python() {
+  // Finding a package does not load it, which for some takes seconds.
+  std::istringstream words(output_of(
+      "python3 -c 'import importlib.util as u, platform as p; print(p.python_version(), *[n for n "
+      "in (\"torch\", \"jax\", \"numpy\") if u.find_spec(n)])' 2>/dev/null </dev/null"));
+  PythonFacts facts;
+  words >> facts.version;
+  for (std::string package; words >> package;) facts.packages.push_back(package);
+  return facts;
+}
+
+/// Whether the dynamic linker finds the library and all that it needs. It stays loaded: some start
+/// threads and cannot be unloaded.
+void* load(const std::string& library) { return ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL); }
+
+/// Asked by the names that its headers document.
+OpenBlasFacts look_at_openblas() {
+  using Text = char* (*)();
+  void* const library = load("libopenblas.so.0");
+  if (library == nullptr) return {};
+  const auto config = reinterpret_cast<Text>(::dlsym(library, "openblas_get_config"));
+  const auto kernels = reinterpret_cast<Text>(::dlsym(library, "openblas_get_corename"));
+  if (config == nullptr || kernels == nullptr) return {};
+  return {config(), kernels()};
+}
+
+// --- Accelerators -------------------------------------------------------------------------------
+
+/// Files of the directory whose names are `prefix` and a number.
+std::uint32_t numbered_files(const std::string& directory, const std::string& prefix) {
+  std::uint32_t count = 0;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
+    if (name.find_first_not_of("0123456789", prefix.size()) == name.npos) ++count;
+  }
+  return count;
+}
+
+struct DeviceKind {
+  const char* vendor;
+  const char* directory;  ///< of the files of devices
+  const char* prefix;     ///< of their names
+  const char* needs;      ///< file without which they are something else's; "": none
+  const char* driver;     ///< file of its version
+  const char* library;
+};
+
+constexpr DeviceKind kDeviceKinds[] = {
+    {"NVIDIA", "/dev", "nvidia", "", "/sys/module/nvidia/version", "libnvidia-ml.so.1"},
+    {"AMD", "/dev/dri", "renderD", "/dev/kfd", "/sys/module/amdgpu/version", "librocm_smi64.so"},
+    {"AWS Neuron", "/dev", "neuron", "", "/sys/module/neuron/version", "libnrt.so.1"},
+    {"Google TPU", "/dev", "accel", "", "/sys/module/gasket/version", "libtpu.so"}};
+
+}  // namespace
+
+std::vector<DeviceFacts> find_devices(const std::string& root) {
+  std::vector<DeviceFacts> found;
+  for (const DeviceKind& kind : kDeviceKinds) {
+    std::error_code failed;
+    if (!std::filesystem::exists(root + kind.needs, failed)) continue;
+    const std::uint32_t count = numbered_files(root + kind.directory, kind.prefix);
+    if (count == 0) continue;
+    found.push_back({.vendor = kind.vendor,
+                     .count = count,
+                     .driver = first_line_of(root + kind.driver),
+                     .library = kind.library});
+  }
+  return found;
+}
+
+MachineFacts look_at_machine(const Clock& clock, const std::string& directory) {
+  const Instant wall = clock.now_wall();
+  const Instant monotonic = clock.now_monotonic();
+  const NodeInventory host = host_inventory();
+  MachineFacts facts{.machine = host.machine,
+                     .cores = host.cores,
+                     .memory_bytes = host.memory_bytes,
+                     .core_type = std::string(openblas_core_type(content_of("/proc/cpuinfo"))),
+                     .listen_trouble = listen_trouble(),
+                     .name_trouble = name_trouble(host.machine),
+                     .disk = look_at_disk(clock, directory),
+                     .python = look_at_python(),
+                     .openblas = look_at_openblas(),
+                     .devices = find_devices("")};
+  utsname names{};
+  if (::uname(&names) == 0) facts.kernel = names.release;
+  look_at_control_groups(facts);
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) facts.open_files_max = files.rlim_cur;
+  for (DeviceFacts& devices : facts.devices) {
+    devices.library_loads = load(devices.library) != nullptr;
+  }
+  facts.clock = {
+      .source = first_line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+      .backwards = goes_back(clock),
+      .synchronised = synchronised()};
+  facts.clock.jump = (clock.now_wall() - wall) - (clock.now_monotonic() - monotonic);
+  return facts;
+}
+
+}  // namespace orrery

@@ -1,0 +1,78 @@
+// node/machine_facts.hpp - what of a machine decides how well Orrery works on it, as its kernel,
+// disk and libraries tell.
+//
+// Made by look_at_machine() for `orrery doctor`; plain values. node/machine_check.hpp says what
+// they mean.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+
+namespace orrery {
+
+/// The disk that a directory is on, or would be.
+struct DiskFacts {
+  std::string path;     ///< the directory, or the nearest above it that is there
+  std::string trouble;  ///< why nothing can be written there; empty: it can
+  std::uint64_t free_bytes = 0;
+  Duration sync;     ///< how long a small write takes to be durable, the median
+  std::string kind;  ///< "nfs", "tmpfs" or the like where that matters; else empty
+};
+
+/// Accelerators of one vendor, by what the kernel shows of them.
+struct DeviceFacts {
+  std::string vendor;
+  std::uint32_t count = 0;  ///< device files
+  std::string driver;       ///< version; empty: not told
+  std::string library;      ///< file name of the one that measures them
+  bool library_loads = false;
+};
+
+/// The OpenBLAS that programs of this machine find.
+struct OpenBlasFacts {
+  std::string config;   ///< "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."; empty: there is none
+  std::string kernels;  ///< the CPU that it takes this one for, such as "Prescott"
+};
+
+struct ClockFacts {
+  std::string source;         ///< of the kernel
+  Duration jump;              ///< of the time of day against monotonic time, while looking
+  bool backwards = false;     ///< monotonic time went back
+  bool synchronised = false;  ///< the kernel is told the time by a server
+};
+
+struct PythonFacts {
+  std::string version;                ///< empty: there is no python3
+  std::vector<std::string> packages;  ///< of torch, jax, numpy: those it finds
+};
+
+struct MachineFacts {
+  std::string machine;  ///< host name
+  std::string kernel;   ///< release
+  std::uint32_t cores = 0;
+  std::uint64_t memory_bytes = 0;
+  std::string core_type;              ///< openblas_core_type() of its CPU
+  std::string control_groups;         ///< "v2", "v1"; empty: none
+  std::string control_group_trouble;  ///< why none can be made; empty: it can
+  std::string listen_trouble;         ///< why no port of loopback can be listened at
+  std::string name_trouble;           ///< why others do not reach it by its name
+  std::uint64_t open_files_max = 0;
+  DiskFacts disk;
+  ClockFacts clock;
+  PythonFacts python;
+  OpenBlasFacts openblas;
+  std::vector<DeviceFacts> devices;  ///< vendors that have any
+};
+
+/// Writes and removes a small file in the directory of a cluster, there or not, or above it; makes
+/// and removes a control group, runs python3, and loads libraries. Takes about a second.
+[[nodiscard]] MachineFacts look_at_machine(const Clock& clock, const std::string& directory);
+
+/// Accelerators by the files below `root`/dev and `root`/sys; whether libraries load is not looked
+/// at. O(files of the device directories).
+[[nodiscard]] std::vector<DeviceFacts> find_devices(const std::string& root);
+
+}  // namespace orrery
