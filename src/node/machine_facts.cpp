@@ -27,6 +27,7 @@
 #include "base/file_descriptor.hpp"
 #include "node/control_group.hpp"
 #include "node/host_inventory.hpp"
+#include "node/launch_environment.hpp"
 #include "node/openblas_core.hpp"
 
 namespace orrery {
