@@ -69,6 +69,15 @@ Status emulate(const std::string& text, NodeInventory& inventory, NodeLaunchFact
   return {};
 }
 
+/// Where orrery_jax lies: as it was built, or as it was installed; empty: nowhere.
+std::string python_packages(const std::filesystem::path& programs) {
+  for (const auto& place : {programs / "python", programs.parent_path() / "share/orrery/python"}) {
+    std::error_code failed;
+    if (std::filesystem::is_directory(place / "orrery_jax", failed)) return place.string();
+  }
+  return "";
+}
+
 Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   AgentProcessSetup setup{.directory = std::filesystem::absolute(options.directory).string(),
                           .keeper = options.keeper};
@@ -77,8 +86,7 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   const std::filesystem::path programs =
       std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
   if (setup.keeper.empty()) setup.keeper = (programs / "orrery-keeper").string();
-  const std::filesystem::path python = programs / "python";
-  if (std::filesystem::is_directory(python, failed)) setup.facts.python = python.string();
+  setup.facts.python = python_packages(programs);
   setup.opening.node = options.node;
   setup.opening.version = ORRERY_VERSION;
   NodeInventory& inventory = setup.opening.inventory;

@@ -162,9 +162,9 @@ CheckFinding openblas(const MachineFacts& facts) {
 
 CheckFinding jax() {
   return {"jax", kWarning, "installed",
-          "it does not find the other processes of a job by itself: a program calls "
-          "jax.distributed.initialize with JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and "
-          "JAX_PROCESS_ID, which a job of framework jax has set"};
+          "it does not find the other processes of a job by itself: in a job of framework jax run "
+          "`python3 -m orrery_jax PROGRAM.py`, or call jax.distributed.initialize with "
+          "JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID"};
 }
 
 CheckFinding devices(const DeviceFacts& devices) {

@@ -423,6 +423,11 @@ TEST(JobSpec, RefusesALaunchThatCannotStartWithItsPlace) {
             "job.yaml:6:3: torchrun starts a process an accelerator itself, expected per: node");
   EXPECT_EQ(launch("{command: [a], per: rack}"),
             "job.yaml:6:23: unknown value \"rack\"; expected one of: accelerator, node");
+  EXPECT_EQ(
+      refusal(job("accelerators_min: 2, accelerators_max: 4", "software: {framework: mpi}\n")),
+      "job.yaml:4:9: accelerators_min and accelerators_max with framework: mpi, expected "
+      "accelerators: mpirun keeps the ranks it started with");
+  EXPECT_EQ(accepted(job(kOne, "software: {framework: mpi}\n")).software.framework, "mpi");
 }
 
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {
