@@ -42,6 +42,7 @@ std::string after(Instant at, Instant now) {
   if (at == Instant::max()) return "-";
   // Whole seconds: nobody knows better.
   const Duration wait = at - now;
+  if (wait < Duration::seconds(1)) return "now";
   return (wait - Duration::nanoseconds(wait.count_ns() % 1'000'000'000)).text();
 }
 
