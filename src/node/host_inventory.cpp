@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/checksum.hpp"
+#include "node/host_topology.hpp"
 
 namespace orrery {
 
@@ -24,6 +25,12 @@ NodeInventory host_inventory() {
   if (::uname(&names) == 0) {
     found.kernel = fmt::format("{} {}", names.sysname, names.release);
     found.machine = names.nodename;
+  }
+  // Without it everything works all the same, so an error of hwloc is none here.
+  if (const Result<HostTopology> topology = host_topology(); topology) {
+    found.processor = topology->processor;
+    found.packages = topology->packages;
+    found.numa_nodes = static_cast<std::uint32_t>(topology->numa.size());
   }
   return found;
 }

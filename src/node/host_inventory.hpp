@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-/// Cores this process may use, memory, kernel, host name. Of accelerators it knows nothing.
+/// Cores this process may use, memory, kernel, host name, processors. Of accelerators it knows
+/// nothing (node/discovery.hpp).
 [[nodiscard]] NodeInventory host_inventory();
 
 /// Another number after each boot of the machine. Error: the kernel does not say.

@@ -13,8 +13,9 @@ namespace orrery {
 /// What a node adds to every launch.
 struct NodeLaunchFacts {
   DeviceList devices = DeviceList::kNone;
-  std::uint32_t threads = 1;       ///< cores of one device's part of the node
-  std::string openblas_core_type;  ///< see openblas_core_type()
+  std::vector<std::string> device_names;  ///< by device; none: their numbers
+  std::uint32_t threads = 1;              ///< cores of one device's part of the node
+  std::string openblas_core_type;         ///< see openblas_core_type()
 };
 
 /// Errors: a user that the node does not know.
