@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
+#include <iterator>
 #include <utility>
 
 #include "base/nearest_name.hpp"

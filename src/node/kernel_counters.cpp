@@ -1,5 +1,6 @@
 #include "node/kernel_counters.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <sstream>

@@ -355,7 +355,9 @@ TEST_F(AgentTest, FindsTwoAcceleratorsAndSaysWhatTheyRead) {
 TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {
   write_spec(
       "prologue: {command: [sh, -c, \"echo for $ORRERY_JOB on $ORRERY_DEVICES of $ORRERY_NODE; "
-      "exit 3\"]}\n"
+      "test -e " +
+      directory_ +
+      "/fit || exit 3\"]}\n"
       "epilogue: {command: [touch, " +
       directory_ + "/cleaned]}\n");
   start();
@@ -372,6 +374,18 @@ TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {
   acknowledge();
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/began"));
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/cleaned")) << "there was nothing to clean";
+  // Nobody but a person can mend it, which shows when it works again.
+  controller_->order(MendNode{FaultLayer::kHost});
+  reconcile();
+  EXPECT_EQ(controller_->told.mended, 0);
+  std::ofstream(directory_ + "/fit") << "";
+  controller_->told.attempts.clear();
+  launch("touch " + directory_ + "/began");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/began"));
+  EXPECT_GT(controller_->told.mended, 0);
+  acknowledge();
   EXPECT_EQ(finish(SIGTERM), 0);
 }
 
