@@ -29,8 +29,8 @@ HookProcess::HookProcess(RealEnv& real, const HookStart& start, Ended ended)
     end_later(Duration(), std::move(failure));
     return;
   }
-  timer_ = real_.env().timers.call_after(
-      start.timeout, [this, timeout = start.timeout] { kill_late(timeout); });
+  timer_ = real_.env().timers.call_after(start.timeout,
+                                         [this, timeout = start.timeout] { kill_late(timeout); });
 }
 
 HookProcess::~HookProcess() {
