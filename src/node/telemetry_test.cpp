@@ -7,7 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <thread>
+#include <memory>
+#include <utility>
 
 #include "base/real_env.hpp"
 #include "node/kernel_counters.hpp"
@@ -76,13 +77,21 @@ TEST(CpuBusyTest, IsThePartOfTheTimeBetweenTwoReadings) {
   EXPECT_EQ(cpu_busy_between({.cpu_busy = 40, .cpu_total = 200}, {}), 0) << "counters began anew";
 }
 
-/// One device; a call waits until it is let go.
+/// What passes between a test and its driver.
+struct Gate {
+  std::promise<void> entered;
+  std::promise<void> go;
+};
+
+/// A call waits until it is let go; the first says that it has begun.
 class SlowDriver final : public AcceleratorDriver {
  public:
-  explicit SlowDriver(std::shared_future<void> go) : go_(std::move(go)) {}
+  explicit SlowDriver(std::shared_ptr<Gate> gate)
+      : gate_(std::move(gate)), go_(gate_->go.get_future().share()) {}
   const std::string& version() const override { return version_; }
   Result<std::vector<FoundAccelerator>> find() override { return std::vector<FoundAccelerator>(8); }
   AcceleratorReading read(std::uint32_t device) override {
+    if (!std::exchange(entered_, true)) gate_->entered.set_value();
     go_.wait();
     AcceleratorReading reading;
     reading.power_w = 100 * device;
@@ -92,14 +101,16 @@ class SlowDriver final : public AcceleratorDriver {
   }
 
  private:
+  std::shared_ptr<Gate> gate_;
   std::shared_future<void> go_;
+  bool entered_ = false;
   std::string version_ = "slow";
 };
 
 TEST_F(TelemetryTest, ADriverThatHangsHoldsUpNothingButReadings) {
-  std::promise<void> go;
+  const auto gate = std::make_shared<Gate>();
   TelemetrySetup setup{.interval = Duration::milliseconds(1), .kernel = kernel_};
-  setup.drivers.push_back(std::make_unique<SlowDriver>(go.get_future().share()));
+  setup.drivers.push_back(std::make_unique<SlowDriver>(gate));
   setup.devices = {{0, 3}, {0, 5}};
   std::vector<NodeReading> heard;
   Telemetry telemetry(real_->loop(), real_->loop(), std::move(setup),
@@ -108,7 +119,7 @@ TEST_F(TelemetryTest, ADriverThatHangsHoldsUpNothingButReadings) {
   (void)real_->env().timers.call_after(Duration::milliseconds(1), [&] { ticked = true; });
   real_->run_until([&] { return ticked; });
   EXPECT_TRUE(heard.empty());
-  go.set_value();
+  gate->go.set_value();
   real_->run_until([&] { return heard.size() >= 2; });
   ASSERT_EQ(heard[0].accelerators.size(), 2u);
   EXPECT_EQ(heard[0].accelerators[1].power_w, 500);
@@ -119,16 +130,17 @@ TEST_F(TelemetryTest, ADriverThatHangsHoldsUpNothingButReadings) {
 }
 
 TEST_F(TelemetryTest, WhoeverLeavesWhileADriverHangsIsToldNothingMore) {
-  std::promise<void> go;
+  const auto gate = std::make_shared<Gate>();
   bool heard = false;
   {
     TelemetrySetup setup{.kernel = kernel_};
-    setup.drivers.push_back(std::make_unique<SlowDriver>(go.get_future().share()));
+    setup.drivers.push_back(std::make_unique<SlowDriver>(gate));
     setup.devices = {{0, 0}};
     const Telemetry telemetry(real_->loop(), real_->loop(), std::move(setup),
                               [&](const NodeReading&) { heard = true; });
+    gate->entered.get_future().wait();
   }
-  go.set_value();
+  gate->go.set_value();
   bool ticked = false;
   (void)real_->env().timers.call_after(Duration::milliseconds(1), [&] { ticked = true; });
   real_->run_until([&] { return ticked; });
