@@ -12,12 +12,14 @@
 
 #include "api/agent_channel.hpp"
 #include "api/client.hpp"
+#include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
 #include "node/daemon_signals.hpp"
+#include "node/discovery.hpp"
 #include "node/host_inventory.hpp"
 #include "node/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -34,6 +36,9 @@ struct Options {
   std::string keeper;
   std::string join;
   std::string authority_file;
+  std::string catalog;
+  std::string output = "text";
+  bool discover = false;
   std::optional<std::uint64_t> boot;
 };
 
@@ -43,7 +48,7 @@ int complain(const Error& error) {
 }
 
 /// "h100:8": so many of a type of the catalog, declared and not found.
-Status emulate(const std::string& text, NodeInventory& inventory, NodeLaunchFacts& facts) {
+Status emulate(const std::string& text, const Catalog& catalog, NodeInventory& inventory) {
   // A mask names the devices of a node.
   constexpr std::uint32_t kDevicesMax = std::numeric_limits<std::uint64_t>::digits;
   const std::size_t colon = text.rfind(':');
@@ -56,16 +61,11 @@ Status emulate(const std::string& text, NodeInventory& inventory, NodeLaunchFact
                                        "such as h100:8",
                                        text, kDevicesMax));
   }
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
-  if (!catalog) return forward_error(catalog);
-  Result<const Accelerator*> type = catalog->require<Accelerator>(text.substr(0, colon));
+  Result<const Accelerator*> type = catalog.require<Accelerator>(text.substr(0, colon));
   if (!type) return input_error({}, fmt::format("--emulate: {}", type.error().message));
   inventory.accelerator = (*type)->id;
   inventory.accelerators = count;
   inventory.emulated = true;
-  if (const Supply* supply = catalog->supply(**type); supply != nullptr) {
-    facts.devices = device_list_of(supply->platform);
-  }
   return {};
 }
 
@@ -78,7 +78,60 @@ std::string python_packages(const std::filesystem::path& programs) {
   return "";
 }
 
+/// All that is found of this machine, and what it offers.
+struct Machine {
+  NodeInventory inventory = host_inventory();
+  Discovery discovery;
+};
+
+Result<Machine> look_around(const Options& options, const Catalog& catalog, Storage& storage) {
+  Machine machine;
+  if (!options.emulated.empty()) {
+    if (Status known = emulate(options.emulated, catalog, machine.inventory); !known) {
+      return forward_error(known);
+    }
+    return machine;
+  }
+  machine.discovery = discover_accelerators(catalog, storage, {});
+  offer(machine.discovery, catalog, machine.inventory);
+  return machine;
+}
+
+/// How programs name the devices that the node offers.
+void name_devices(const Machine& machine, const Catalog& catalog, NodeLaunchFacts& facts) {
+  const Accelerator* type = catalog.find<Accelerator>(machine.inventory.accelerator);
+  const Supply* supply = type != nullptr ? catalog.supply(*type) : nullptr;
+  if (supply != nullptr) facts.devices = device_list_of(supply->platform);
+  for (const FoundAccelerator& each : machine.discovery.accelerators) {
+    if (each.type != machine.inventory.accelerator) continue;
+    facts.device_names.push_back(fmt::to_string(each.number));
+  }
+}
+
+/// Of DIR/agent.yaml; where there is none, what it says without a word.
+Result<AgentSpec> spec_of(const std::string& directory) {
+  const std::string path = directory + "/agent.yaml";
+  if (!std::filesystem::exists(path)) return AgentSpec{};
+  const Result<Document> text = Document::load(path);
+  if (!text) return tl::unexpected(text.error());
+  return read_agent_spec(*text);
+}
+
+TelemetrySetup telemetry_of(const AgentSpec& spec, Machine& machine) {
+  TelemetrySetup setup{.interval = Duration::from_seconds(spec.telemetry.value())};
+  for (const FoundAccelerator& each : machine.discovery.accelerators) {
+    const bool offered = each.type == machine.inventory.accelerator;
+    if (offered && each.driver) setup.devices.push_back({*each.driver, each.number});
+  }
+  setup.drivers = std::move(machine.discovery.drivers);
+  return setup;
+}
+
 Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), options.catalog);
+  if (!catalog) return tl::unexpected(catalog.error());
+  Result<Machine> machine = look_around(options, *catalog, storage);
+  if (!machine) return forward_error(machine);
   AgentProcessSetup setup{.directory = std::filesystem::absolute(options.directory).string(),
                           .keeper = options.keeper};
   while (setup.directory.ends_with('/')) setup.directory.pop_back();
@@ -89,13 +142,13 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   setup.facts.python = python_packages(programs);
   setup.opening.node = options.node;
   setup.opening.version = ORRERY_VERSION;
-  NodeInventory& inventory = setup.opening.inventory;
-  inventory = host_inventory();
-  if (!options.emulated.empty()) {
-    if (Status known = emulate(options.emulated, inventory, setup.facts); !known) {
-      return forward_error(known);
-    }
-  }
+  const NodeInventory& inventory = setup.opening.inventory = machine->inventory;
+  name_devices(*machine, *catalog, setup.facts);
+  setup.notes = std::move(machine->discovery.notes);
+  Result<AgentSpec> spec = spec_of(setup.directory);
+  if (!spec) return forward_error(spec);
+  setup.telemetry = telemetry_of(*spec, *machine);
+  setup.spec = *std::move(spec);
   setup.opening.address = options.address.empty() ? inventory.machine : options.address;
   setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
   constexpr std::size_t kCpuInfoMax = std::size_t{64} << 20;
@@ -158,6 +211,18 @@ int serve(const Options& options) {
   return ended ? 0 : complain(ended.error());
 }
 
+/// What an agent would say of this machine, without one.
+int show_discovery(const Options& options) {
+  RealStorage storage(Durability::kUntilBoot);
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), options.catalog);
+  if (!catalog) return complain(catalog.error());
+  const Result<Machine> machine = look_around(options, *catalog, storage);
+  if (!machine) return complain(machine.error());
+  const DiscoveryReport report(machine->inventory, machine->discovery);
+  fmt::print("{}\n", options.output == "json" ? report.json().dump(2) : report.text());
+  return 0;
+}
+
 }  // namespace
 }  // namespace orrery
 
@@ -167,10 +232,11 @@ int main(int count, char** arguments) {
       "some on this machine. Ended or replaced, it leaves all jobs running.",
       "orrery-agent");
   orrery::Options options;
-  app.add_option("--controller", options.controller, "HOST:PORT of the controller")->required();
-  app.add_option("--node", options.node, "name of this node in the fleet")->required();
-  app.add_option("--dir", options.directory, "directory of what runs here, one for each agent")
-      ->required();
+  auto* controller =
+      app.add_option("--controller", options.controller, "HOST:PORT of the controller");
+  auto* node = app.add_option("--node", options.node, "name of this node in the fleet");
+  auto* directory =
+      app.add_option("--dir", options.directory, "directory of what runs here, one for each agent");
   app.add_option("--address", options.address,
                  "name or number that other nodes reach this one by (default: the host name)");
   app.add_option("--emulate", options.emulated,
@@ -187,12 +253,25 @@ int main(int count, char** arguments) {
                  "token of `orrery node token NODE`, for the first start: gets this node's "
                  "certificate, which is kept in the directory")
       ->needs(ca);
+  app.add_option("--catalog", options.catalog,
+                 "directory of facts laid over those that come with the program, such as more "
+                 "names of accelerators")
+      ->check(CLI::ExistingDirectory);
+  auto* discover =
+      app.add_flag("--discover", options.discover, "print what is found of this machine, and end");
+  app.add_option("-o,--output", options.output, "text or json, of --discover")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->needs(discover);
   app.set_version_flag("--version", std::string("orrery-agent ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);
+    for (const CLI::Option* option : {controller, node, directory}) {
+      if (!options.discover && option->empty()) throw CLI::RequiredError(option->get_name());
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (options.discover) return orrery::show_discovery(options);
   orrery::block_signals(orrery::DaemonSignals::kEnd);
   return orrery::serve(options);
 }

@@ -123,6 +123,31 @@ std::string accelerators_text(const v1::Node& node) {
                      node.emulated() ? " (emulated)" : "");
 }
 
+std::string size_text(std::uint64_t bytes) { return print(Bytes(static_cast<double>(bytes))); }
+
+/// What each device reads; what its driver does not say is left open.
+std::string device_table(const v1::NodeReading& reading) {
+  constexpr Align kRight = Align::kRight;
+  TextTable table({{"DEVICE", kRight},
+                   {"POWER", kRight},
+                   {"TEMPERATURE", kRight},
+                   {"BUSY", kRight},
+                   {"MEMORY USED", kRight},
+                   {"MEMORY ERRORS", kRight},
+                   {"LINK ERRORS", kRight}});
+  int device = 0;
+  for (const v1::AcceleratorReading& each : reading.accelerators()) {
+    table.add({fmt::format("{}", device++),
+               each.has_power_w() ? fmt::format("{:.0f} W", each.power_w()) : "",
+               each.has_temperature_c() ? fmt::format("{:.0f} C", each.temperature_c()) : "",
+               each.has_busy() ? fmt::format("{:.0f} %", each.busy() * 100) : "",
+               each.has_memory_used_bytes() ? size_text(each.memory_used_bytes()) : "",
+               each.has_memory_errors() ? fmt::format("{}", each.memory_errors()) : "",
+               each.has_link_errors() ? fmt::format("{}", each.link_errors()) : ""});
+  }
+  return table.text();
+}
+
 }  // namespace
 
 std::string short_duration(Duration duration) {
@@ -238,9 +263,11 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("faults", if_any(node.faults()));
   facts.add("address", node.address());
   facts.add("machine", node.machine());
+  facts.add("processor", node.processor());
   facts.add("cores", if_any(node.cores()));
+  facts.add("NUMA nodes", if_any(node.numa_nodes()));
   if (node.memory_bytes() > 0) {
-    facts.add("memory", print(Bytes(static_cast<double>(node.memory_bytes()))));
+    facts.add("memory", size_text(node.memory_bytes()));
   }
   facts.add("kernel", node.kernel());
   facts.add("driver", node.driver());
@@ -248,7 +275,18 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("agent", node.version());
   if (node.power_w() > 0) facts.add("power", fmt::format("{} W", node.power_w()));
   if (node.temperature_c() > 0) facts.add("temperature", fmt::format("{} C", node.temperature_c()));
-  return facts.text();
+  if (!node.has_reading()) return facts.text();
+  const v1::NodeReading& reading = node.reading();
+  facts.add("read", ago(node.reading_at()));
+  facts.add("unwell", reading.unwell());
+  facts.add("CPUs", fmt::format("{:.0f} % busy", reading.cpu_busy() * 100));
+  facts.add("memory used", size_text(reading.memory_used_bytes()));
+  facts.add("network", fmt::format("{} received, {} sent, {} errors since boot",
+                                   size_text(reading.received_bytes()),
+                                   size_text(reading.sent_bytes()), reading.network_errors()));
+  facts.add("link errors", if_any(reading.link_errors()));
+  if (reading.accelerators().empty()) return facts.text();
+  return facts.text() + "\n" + device_table(reading);
 }
 
 std::string LiveText::tenants(const v1::ListTenantsResponse& tenants) const {

@@ -241,6 +241,9 @@ void write(const AgentOpening& opening, v1::AgentMessage* message) {
   inventory->set_driver(text(opening.inventory.driver));
   inventory->set_machine(text(opening.inventory.machine));
   inventory->set_firmware(text(opening.inventory.firmware));
+  inventory->set_processor(text(opening.inventory.processor));
+  inventory->set_packages(opening.inventory.packages);
+  inventory->set_numa_nodes(opening.inventory.numa_nodes);
 }
 
 void write(const Report& report, v1::AgentMessage* message) {
@@ -283,11 +286,39 @@ void write(const AttemptNotes& said, v1::AgentMessage* message) {
   for (const std::string& note : said.notes) out->add_notes(text(note));
 }
 
+void write(const AcceleratorReading& reading, v1::AcceleratorReading* out) {
+  if (reading.power_w) out->set_power_w(*reading.power_w);
+  if (reading.temperature_c) out->set_temperature_c(*reading.temperature_c);
+  if (reading.busy) out->set_busy(*reading.busy);
+  if (reading.memory_bytes) out->set_memory_bytes(*reading.memory_bytes);
+  if (reading.memory_used_bytes) out->set_memory_used_bytes(*reading.memory_used_bytes);
+  if (reading.memory_errors) out->set_memory_errors(*reading.memory_errors);
+  if (reading.link_errors) out->set_link_errors(*reading.link_errors);
+}
+
+void write(const NodeReading& reading, v1::AgentMessage* message) {
+  *message->mutable_reading() = to_proto(reading);
+}
+
 }  // namespace
 
 v1::AgentMessage to_proto(const AgentMessage& message) {
   v1::AgentMessage out;
   std::visit([&](const auto& what) { write(what, &out); }, message);
+  return out;
+}
+
+v1::NodeReading to_proto(const NodeReading& reading) {
+  v1::NodeReading out;
+  out.set_cpu_busy(reading.cpu_busy);
+  out.set_memory_bytes(reading.memory_bytes);
+  out.set_memory_used_bytes(reading.memory_used_bytes);
+  out.set_received_bytes(reading.received_bytes);
+  out.set_sent_bytes(reading.sent_bytes);
+  out.set_network_errors(reading.network_errors);
+  out.set_link_errors(reading.link_errors);
+  for (const AcceleratorReading& each : reading.accelerators) write(each, out.add_accelerators());
+  out.set_unwell(text(reading.unwell));
   return out;
 }
 

@@ -14,6 +14,7 @@ namespace orrery {
 
 [[nodiscard]] v1::AgentMessage to_proto(const AgentMessage& message);
 [[nodiscard]] v1::ControllerMessage to_proto(const ControllerMessage& message);
+[[nodiscard]] v1::NodeReading to_proto(const NodeReading& reading);
 
 /// Errors: a message without content, a number outside its range or enumeration, a share whose
 /// devices and ranks are not as many, a launch without a program or with a gang that is not whole.

@@ -79,6 +79,9 @@ class MessageReader {
   Signals signals(const v1::Signals& in);
   Hello hello(const v1::Hello& in);
   AttemptNotes notes(const v1::RankNotes& in);
+  NodeReading reading(const v1::NodeReading& in);
+  AcceleratorReading reading(const v1::AcceleratorReading& in);
+  double part(double value, std::string_view what);
   static AgentOpening opening(const v1::AgentOpen& in);
 
   std::string wrong_;
@@ -243,6 +246,8 @@ AgentMessage MessageReader::read(const v1::AgentMessage& in) {
     }
     case v1::AgentMessage::kNotes:
       return notes(in.notes());
+    case v1::AgentMessage::kReading:
+      return reading(in.reading());
     case v1::AgentMessage::WHAT_NOT_SET:
       break;
   }
@@ -258,7 +263,8 @@ AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
           in.incarnation(),
           in.version(),
           {has.accelerator(), has.accelerators(), has.emulated(), has.cores(), has.memory_bytes(),
-           has.kernel(), has.driver(), has.machine(), has.firmware()}};
+           has.kernel(), has.driver(), has.machine(), has.firmware(), has.processor(),
+           has.packages(), has.numa_nodes()}};
 }
 
 Report MessageReader::report(const v1::AgentReport& in) {
@@ -342,6 +348,48 @@ AttemptNotes MessageReader::notes(const v1::RankNotes& in) {
   return {attempt_id(in.attempt()),
           {in.step(), in.saved_step(), in.tokens(), in.loss(), in.checkpoint(), in.bad_lines()},
           {in.notes().begin(), in.notes().end()}};
+}
+
+double MessageReader::part(double value, std::string_view what) {
+  if (!(value >= 0 && value <= 1)) complain(fmt::format("{} {}, expected 0 to 1", what, value));
+  return value;
+}
+
+AcceleratorReading MessageReader::reading(const v1::AcceleratorReading& in) {
+  AcceleratorReading out;
+  const bool finite = std::isfinite(in.power_w()) && std::isfinite(in.temperature_c());
+  if (!finite) complain("a power or temperature that is no number");
+  if (in.has_power_w()) out.power_w = in.power_w();
+  if (in.has_temperature_c()) out.temperature_c = in.temperature_c();
+  if (in.has_busy()) out.busy = part(in.busy(), "part of an accelerator");
+  if (in.has_memory_bytes()) out.memory_bytes = in.memory_bytes();
+  if (in.has_memory_used_bytes()) out.memory_used_bytes = in.memory_used_bytes();
+  if (in.has_memory_errors()) out.memory_errors = in.memory_errors();
+  if (in.has_link_errors()) out.link_errors = in.link_errors();
+  return out;
+}
+
+NodeReading MessageReader::reading(const v1::NodeReading& in) {
+  NodeReading out{part(in.cpu_busy(), "part of the CPUs"),
+                  in.memory_bytes(),
+                  in.memory_used_bytes(),
+                  in.received_bytes(),
+                  in.sent_bytes(),
+                  in.network_errors(),
+                  in.link_errors(),
+                  {},
+                  in.unwell()};
+  constexpr int kDevicesMax = std::numeric_limits<std::uint64_t>::digits;  // of a mask
+  if (in.accelerators_size() > kDevicesMax) {
+    complain(
+        fmt::format("{} accelerators, expected at most {}", in.accelerators_size(), kDevicesMax));
+    return out;
+  }
+  out.accelerators.reserve(static_cast<std::size_t>(in.accelerators_size()));
+  for (const v1::AcceleratorReading& each : in.accelerators()) {
+    out.accelerators.push_back(reading(each));
+  }
+  return out;
 }
 
 template <class Message, class Proto>

@@ -77,9 +77,21 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<NodeInventory> S>
 void code(Codec& codec, S& value) {
-  auto& [accelerator, accelerators, emulated, cores, memory, kernel, driver, machine, firmware] =
-      value;
-  codec(accelerator, accelerators, emulated, cores, memory, kernel, driver, machine, firmware);
+  auto& [accelerator, accelerators, emulated, cores, memory, kernel, driver, machine, firmware,
+         processor, packages, numa_nodes] = value;
+  codec(accelerator, accelerators, emulated, cores, memory, kernel, driver, machine, firmware,
+        processor, packages, numa_nodes);
+}
+template <class Codec, SameStruct<AcceleratorReading> S>
+void code(Codec& codec, S& value) {
+  auto& [power, temperature, busy, memory, used, memory_errors, link_errors] = value;
+  codec(power, temperature, busy, memory, used, memory_errors, link_errors);
+}
+template <class Codec, SameStruct<NodeReading> S>
+void code(Codec& codec, S& value) {
+  auto& [cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators,
+         unwell] = value;
+  codec(cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell);
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {

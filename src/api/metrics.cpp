@@ -4,8 +4,14 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/field_writer.hpp"
 
@@ -68,6 +74,92 @@ void add_jobs(const State& state, Families& families) {
                number(state.ended_jobs()));
 }
 
+/// One family of metrics of nodes, or of accelerators: what each reading says, where it says it.
+struct ReadingMetric {
+  Families::Name name;
+  std::function<std::optional<double>(const NodeReading&)> of_node = {};
+  std::function<std::optional<double>(const AcceleratorReading&)> of_accelerator = {};
+};
+
+std::optional<double> number(const std::optional<std::uint64_t>& count) {
+  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
+}
+
+std::vector<ReadingMetric> node_metrics() {
+  using Reading = NodeReading;
+  constexpr MetricType kCounter = MetricType::Counter;
+  return {{{"orrery_node_cpu_busy_ratio", "Part of the CPUs that was busy between two readings."},
+           [](const Reading& node) { return node.cpu_busy; }},
+          {{"orrery_node_memory_bytes", "Memory of a node."},
+           [](const Reading& node) { return number(node.memory_bytes); }},
+          {{"orrery_node_memory_used_bytes", "Memory that no program could have."},
+           [](const Reading& node) { return number(node.memory_used_bytes); }},
+          {{"orrery_node_network_receive_bytes_total", "Received by a node.", kCounter},
+           [](const Reading& node) { return number(node.received_bytes); }},
+          {{"orrery_node_network_transmit_bytes_total", "Sent by a node.", kCounter},
+           [](const Reading& node) { return number(node.sent_bytes); }},
+          {{"orrery_node_network_errors_total", "Packets that came or left in error.", kCounter},
+           [](const Reading& node) { return number(node.network_errors); }},
+          {{"orrery_node_link_errors_total", "Errors of InfiniBand ports.", kCounter},
+           [](const Reading& node) { return number(node.link_errors); }}};
+}
+
+std::vector<ReadingMetric> accelerator_metrics() {
+  using Reading = AcceleratorReading;
+  const auto metric = [](Families::Name name, auto member) {
+    const auto read = [member](const Reading& each) { return number(each.*member); };
+    return ReadingMetric{std::move(name), {}, read};
+  };
+  const auto gauge = [](Families::Name name, auto member) {
+    return ReadingMetric{
+        std::move(name), {}, [member](const Reading& each) { return each.*member; }};
+  };
+  constexpr MetricType kCounter = MetricType::Counter;
+  return {
+      gauge({"orrery_accelerator_power_watts", "Power an accelerator draws."}, &Reading::power_w),
+      gauge({"orrery_accelerator_temperature_celsius", "Temperature of an accelerator."},
+            &Reading::temperature_c),
+      gauge({"orrery_accelerator_busy_ratio", "Part of the time that something ran on it."},
+            &Reading::busy),
+      metric({"orrery_accelerator_memory_bytes", "Memory of an accelerator."},
+             &Reading::memory_bytes),
+      metric({"orrery_accelerator_memory_used_bytes", "Memory in use on an accelerator."},
+             &Reading::memory_used_bytes),
+      metric({"orrery_accelerator_memory_errors_total", "Uncorrected errors of memory.", kCounter},
+             &Reading::memory_errors),
+      metric({"orrery_accelerator_link_errors_total", "Replays on its link.", kCounter},
+             &Reading::link_errors)};
+}
+
+void add_reading(const ReadingMetric& metric, const std::string& node, const NodeReading& reading,
+                 MetricFamily& family) {
+  if (metric.of_node) {
+    if (const auto value = metric.of_node(reading)) Families::add(family, *value, {{"node", node}});
+    return;
+  }
+  for (std::size_t at = 0; at < reading.accelerators.size(); ++at) {
+    const std::optional<double> value = metric.of_accelerator(reading.accelerators[at]);
+    if (!value) continue;
+    Families::add(family, *value, {{"node", node}, {"device", std::to_string(at)}});
+  }
+}
+
+/// Of agents that are connected: what others said last is of no use to a graph.
+void add_readings(const Controller& controller, Families& families) {
+  const Topology& topology = *controller.state().setup().topology;
+  std::vector<ReadingMetric> metrics = node_metrics();
+  std::vector<ReadingMetric> more = accelerator_metrics();
+  std::move(more.begin(), more.end(), std::back_inserter(metrics));
+  for (const ReadingMetric& metric : metrics) {
+    MetricFamily& family = families.family(metric.name);
+    for (std::uint32_t at = 0; at < topology.node_count(); ++at) {
+      const AgentRecord& agent = controller.agents().of(NodeId(at));
+      if (agent.session == nullptr || !agent.heard) continue;
+      add_reading(metric, topology.node_name(NodeId(at)), agent.heard->reading, family);
+    }
+  }
+}
+
 void add_nodes(const Controller& controller, Families& families) {
   const State& state = controller.state();
   const Topology& topology = *state.setup().topology;
@@ -120,6 +212,7 @@ std::string metrics_text(const Controller& controller) {
   Families families;
   add_jobs(state, families);
   add_nodes(controller, families);
+  add_readings(controller, families);
   add_accelerators(controller, families);
   families.one({"orrery_events_total", "Events of the log.", MetricType::Counter},
                number(state.version()));

@@ -405,6 +405,40 @@ TEST_F(ServerTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_TRUE(ask("POST /v1/jobs", "admin", large).starts_with("HTTP/1.1 400"));
 }
 
+/// An agent that listens to nobody.
+class DeafSession final : public AgentSession {
+ public:
+  void send(const ControllerMessage&) override {}
+  void close(const Error& why) override { ADD_FAILURE() << why.text(); }
+};
+
+TEST_F(ServerTest, ShowsWhatANodeLastReadAndNothingOfWhatItDidNot) {
+  DeafSession session;
+  serving_->run([&](Controller& controller) {
+    AgentOpening opening{.node = "node1", .address = "10.0.0.1", .boot = 7, .incarnation = 1};
+    opening.inventory = {.accelerator = "h100", .accelerators = 8};
+    controller.open_session(opening, session);
+    NodeReading reading{.cpu_busy = 0.25, .received_bytes = 5'000'000'000, .unwell = "worn"};
+    reading.accelerators = {{.power_w = 300.5, .memory_errors = 2}, {.busy = 0.5}};
+    controller.receive(NodeId(1), reading);
+  });
+  const std::string metrics = ask("GET /metrics", "viewer");
+  const auto has = [&](const std::string& line) { return metrics.find(line) != metrics.npos; };
+  EXPECT_TRUE(has("orrery_node_cpu_busy_ratio{node=\"node1\"} 0.25"));
+  EXPECT_TRUE(has("orrery_node_network_receive_bytes_total{node=\"node1\"} 5000000000"));
+  EXPECT_TRUE(has("orrery_accelerator_power_watts{node=\"node1\",device=\"0\"} 300.5"));
+  EXPECT_TRUE(has("orrery_accelerator_memory_errors_total{node=\"node1\",device=\"0\"} 2"));
+  EXPECT_TRUE(has("orrery_accelerator_busy_ratio{node=\"node1\",device=\"1\"} 0.5"));
+  EXPECT_FALSE(has("orrery_accelerator_power_watts{node=\"node1\",device=\"1\"}"));
+  EXPECT_FALSE(has("orrery_node_cpu_busy_ratio{node=\"node0\"}"));
+  const std::string node = ask("GET /v1/nodes/node1");
+  EXPECT_NE(node.find("\"power_w\":300.5"), std::string::npos) << node;
+  EXPECT_NE(node.find("\"unwell\":\"worn\""), std::string::npos);
+  EXPECT_NE(node.find("\"reading_at\""), std::string::npos);
+  serving_->run([&](Controller& controller) { controller.close_session(session); });
+  EXPECT_EQ(ask("GET /metrics", "viewer").find("orrery_node_cpu_busy_ratio{"), std::string::npos);
+}
+
 TEST_F(ServerTest, TellsOfItselfAndEndsStreamsWhenAJobEnds) {
   EXPECT_NE(ask("GET /healthz").find("ok"), std::string::npos);
   EXPECT_NE(ask("GET /metrics", "viewer").find("orrery_jobs{phase=\"queued\"} 0"),

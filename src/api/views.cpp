@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "agent/launch_plan.hpp"
+#include "api/agent_messages.hpp"
 #include "base/field_writer.hpp"
 #include "control/codec.hpp"
 #include "control/snapshot.hpp"
@@ -179,6 +180,10 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_temperature_c(signals.temperature_c);
   const AgentRecord& agent = controller.agents().of(id);
   view.set_connected(agent.session != nullptr);
+  if (agent.heard) {
+    *view.mutable_reading() = to_proto(agent.heard->reading);
+    *view.mutable_reading_at() = timestamp_of(agent.heard->at);
+  }
   if (!agent.opening) return view;
   const NodeInventory& found = agent.opening->inventory;
   view.set_address(agent.opening->address);
@@ -190,6 +195,8 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_firmware(found.firmware);
   view.set_cores(found.cores);
   view.set_memory_bytes(found.memory_bytes);
+  view.set_processor(found.processor);
+  view.set_numa_nodes(found.numa_nodes);
   return view;
 }
 

@@ -31,9 +31,12 @@ Status AgentBook::check(NodeId node, const AgentOpening& opening) const {
   const std::uint32_t count = group.devices;
   const bool same_type = topology_.find_type(opening.inventory.accelerator) == group.type;
   if (same_type && opening.inventory.accelerators == count) return {};
-  return infeasible(fmt::format("node \"{}\" has {} {}, the fleet says {} {}", opening.node,
-                                opening.inventory.accelerators, opening.inventory.accelerator,
-                                count, type));
+  const NodeInventory& has = opening.inventory;
+  const std::string found = has.accelerators == 0
+                                ? std::string("no accelerators")
+                                : fmt::format("{} x {}", has.accelerators, has.accelerator);
+  return infeasible(
+      fmt::format("node \"{}\" has {}, the fleet says {} x {}", opening.node, found, count, type));
 }
 
 Result<NodeId> AgentBook::open(const AgentOpening& opening, AgentSession& session) {
@@ -47,7 +50,7 @@ Result<NodeId> AgentBook::open(const AgentOpening& opening, AgentSession& sessio
     if (older) return infeasible(fmt::format("a newer agent of \"{}\" is there", opening.node));
     record.session->close({ErrorKind::kInfeasible, "another agent speaks for the node now", {}});
   }
-  record = {&session, opening};
+  record = {&session, opening, {}};
   return *node;
 }
 

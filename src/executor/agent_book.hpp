@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "control/state.hpp"
@@ -26,9 +27,16 @@ class AgentSession {
   virtual void close(const Error& why) = 0;
 };
 
+/// What a node last read of itself.
+struct HeardReading {
+  NodeReading reading;
+  Instant at;  ///< the time of day it came
+};
+
 struct AgentRecord {
   AgentSession* session = nullptr;  ///< none: not connected
   std::optional<AgentOpening> opening;
+  std::optional<HeardReading> heard;  ///< of this agent
 };
 
 class AgentBook {
@@ -45,6 +53,7 @@ class AgentBook {
   void close(const AgentSession& session);
 
   void note(const AttemptNotes& notes);
+  void note(NodeId node, HeardReading heard) { agents_[node.value()].heard = std::move(heard); }
   /// What the ranks of a job last said; nullptr: nothing.
   [[nodiscard]] const AttemptNotes* notes_of(JobId job) const;
 

@@ -61,6 +61,8 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
     keep_log(*kept);
   } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
     agents_->note(*notes);
+  } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
+    agents_->note(node, {*reading, env_.clock.now_wall()});
   }
 }
 

@@ -281,7 +281,7 @@ TEST_F(ControllerTest, AgentsAreWhoTheFleetSays) {
   AgentOpening short_of_one = opening("node0");
   short_of_one.inventory.accelerators = 7;
   controller_->open_session(short_of_one, fewer);
-  EXPECT_EQ(fewer.closed, "node \"node0\" has 7 h100, the fleet says 8 nvidia-h100-sxm5-80g");
+  EXPECT_EQ(fewer.closed, "node \"node0\" has 7 x h100, the fleet says 8 x nvidia-h100-sxm5-80g");
   Session first;
   Session second;
   controller_->open_session(opening("node0"), first);

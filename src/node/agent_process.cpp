@@ -103,8 +103,14 @@ Status AgentProcess::watch_signals() {
 }
 
 Status AgentProcess::run() {
+  for (const std::string& note : setup_.notes) log_.warning(wall(), "discovery", {{"why", note}});
   open_channel();
+  telemetry_ =
+      std::make_unique<Telemetry>(real_.loop(), real_.loop(), std::move(setup_.telemetry),
+                                  [this](const NodeReading& reading) { note_reading(reading); });
   real_.run_until([this] { return done_; });
+  telemetry_.reset();
+  health_.reset();
   channel_.close();
   return outcome_;
 }
@@ -153,6 +159,7 @@ void AgentProcess::on_welcome(const AgentWelcome& welcome) {
   for (const auto& [id, attempt] : attempts_) {
     if (attempt.said.attempt == id) channel_.send(attempt.said);
   }
+  tell_reading();
   act();
 }
 
@@ -170,8 +177,11 @@ Status AgentProcess::begin(const AgentWelcome& welcome) {
     Attempt& attempt = attempts_[id];
     attempt.link = std::make_unique<KeeperLink>(real_, *this, id, directories_.files(id));
     attempt.link->adopt();
+    const auto launch = read_keeper_launch(real_.env().storage, directories_.files(id));
+    if (launch) note_launch(id, *launch);
   }
   remove_old();
+  begin_health();
   return {};
 }
 
@@ -229,20 +239,25 @@ void AgentProcess::apply(const StartKeeper& start) {
     // As whom it runs is said by the job's spec.
     return note_unstarted(start.id, {FaultLayer::kProgram, {}, launch.error().message});
   }
-  if (const Status started = start_keeper(start.id, *launch); !started) {
-    note_unstarted(start.id, blame_for_start(started.error().message));
+  attempt.link = std::make_unique<KeeperLink>(real_, *this, start.id, directories_.files(start.id));
+  note_launch(start.id, *launch);
+  if (setup_.spec.prologue) return begin_prologue(start.id, *launch);
+  start_keeper(start.id, *launch);
+}
+
+void AgentProcess::start_keeper(const AttemptId& id, const KeeperLaunch& launch) {
+  if (const Status started = run_keeper(id, launch); !started) {
+    note_unstarted(id, blame_for_start(started.error().message));
   }
 }
 
-Status AgentProcess::start_keeper(const AttemptId& id, const KeeperLaunch& launch) {
+Status AgentProcess::run_keeper(const AttemptId& id, const KeeperLaunch& launch) {
   Storage& storage = real_.env().storage;
   const KeeperFiles files = directories_.files(id);
   directories_.note_started(id);
   if (auto made = storage.make_directories(files.directory); !made) return forward_error(made);
   if (Status written = write_keeper_launch(storage, files, launch); !written) return written;
-  Attempt& attempt = attempts_.at(id);
-  attempt.link = std::make_unique<KeeperLink>(real_, *this, id, files);
-  return attempt.link->start(setup_.keeper);
+  return attempts_.at(id).link->start(setup_.keeper);
 }
 
 void AgentProcess::apply(const TellKeeper& tell) {
@@ -251,16 +266,17 @@ void AgentProcess::apply(const TellKeeper& tell) {
   if (std::holds_alternative<ReleaseKeeper>(tell.order.what)) {
     return keep_logs(tell.id, found->second);
   }
+  const bool ends = std::holds_alternative<EndRanks>(tell.order.what) ||
+                    std::holds_alternative<KillRanks>(tell.order.what);
+  if (ends && found->second.step == Attempt::Step::kPrologue) {
+    return leave_prologue(tell.id, tell.order.stamp);
+  }
   AgentOrder order{tell.order, {}};
   if (program_ != nullptr && std::holds_alternative<LaunchRanks>(tell.order.what)) {
     order.gangs = program_->gangs;
   }
   found->second.link->tell(std::move(order));
 }
-
-/// There is nothing to mend from here without a driver for the accelerators: what the node needs
-/// for work is there as long as this runs, so it is said to be well at once.
-void AgentProcess::apply(const BeginMending&) { agent_->on_mended(now()); }
 
 void AgentProcess::arm_timer() {
   if (timer_) real_.env().timers.cancel(*timer_);
@@ -278,6 +294,10 @@ void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
   attempt.report = status.report;
   attempt.said = {id, status.progress, status.notes};
   if (welcomed_) channel_.send(attempt.said);
+  // What is reported gone is free for others, so it is clean before.
+  const bool gone = status.report.stage == RankStage::kGone;
+  if (gone && wants_epilogue(attempt)) return begin_epilogue(id);
+  if (attempt.step == Attempt::Step::kEpilogue) return;
   agent_->on_keeper_report(status.report, now());
   act();
 }
@@ -286,14 +306,22 @@ void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
   const AttemptId over = id;  // of the link, which ends here
   if (!failure.empty()) {
     note_unstarted(over, blame_for_start(failure));
-  } else {
-    for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_.files(over))) {
-      if (attempts_.at(over).kept) break;
-      answer_from_files(over, {std::nullopt, {rank.gang, rank.rank, kFromTail}});
-    }
-    note_over(over);
+    return act();
   }
+  Attempt& attempt = attempts_.at(over);
+  attempt.over = true;
+  if (wants_epilogue(attempt)) return begin_epilogue(over);
+  if (attempt.step == Attempt::Step::kEpilogue) return;
+  note_ended(over);
   act();
+}
+
+void AgentProcess::note_ended(const AttemptId& id) {
+  for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_.files(id))) {
+    if (attempts_.at(id).kept) break;
+    answer_from_files(id, {std::nullopt, {rank.gang, rank.rank, kFromTail}});
+  }
+  note_over(id);
 }
 
 void AgentProcess::note_unstarted(const AttemptId& id, Blame blame) {
@@ -315,6 +343,12 @@ void AgentProcess::note_over(const AttemptId& id) {
   directories_.note_ended(id, wall());
   agent_->on_keeper_exit(id, now());
   remove_old();
+}
+
+void AgentProcess::note_reading(const NodeReading& reading) {
+  reading_ = reading;
+  if (agent_) agent_->on_signals(signals_of(reading));
+  tell_reading();
 }
 
 /// In pieces, so that heartbeats come through while a job's files are removed.

@@ -20,11 +20,15 @@
 #include "agent/agent.hpp"
 #include "base/log.hpp"
 #include "base/real_env.hpp"
+#include "node/agent_spec.hpp"
 #include "node/attempt_directories.hpp"
 #include "node/controller_channel.hpp"
 #include "node/descriptor_watch.hpp"
+#include "node/health_check.hpp"
+#include "node/hook_process.hpp"
 #include "node/keeper_link.hpp"
 #include "node/launch_order.hpp"
+#include "node/telemetry.hpp"
 
 namespace orrery {
 
@@ -33,6 +37,9 @@ struct AgentProcessSetup {
   std::string keeper;     ///< path of the program orrery-keeper
   AgentOpening opening;   ///< its incarnation is filled in
   NodeLaunchFacts facts;
+  std::vector<std::string> notes;  ///< what could not be found out of the machine
+  TelemetrySetup telemetry;
+  AgentSpec spec;
 };
 
 /// Whether an agent can live in it. Error (kInput): its path is too long for sockets.
@@ -68,14 +75,19 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
     std::optional<std::uint64_t> id;
     LogQuestion log;  ///< from kFromTail: its end
   };
-  /// An attempt whose keeper lives.
+  /// An attempt whose keeper lives, or whose prologue or epilogue runs.
   struct Attempt {
     std::unique_ptr<KeeperLink> link;
+    std::unique_ptr<HookProcess> hook;  ///< that runs now
+    enum class Step : std::uint8_t { kPrologue, kRanks, kEpilogue, kClean } step = Step::kRanks;
+    bool over = false;     ///< nobody is left of its keeper and ranks
     AttemptReport report;  ///< the newest
     AttemptNotes said;
     std::deque<AskedLog> asked;  ///< of the keeper, which answers in order
     bool kept = false;           ///< the ends of its logs are on their way to the controller
     bool released = false;       ///< it may go once they are
+    std::vector<std::pair<std::string, std::string>> variables;  ///< of its hooks
+    std::optional<KeeperLaunch> launch;                          ///< until its prologue is done
   };
   using Attempts = std::map<AttemptId, Attempt>;
 
@@ -95,10 +107,32 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void apply(const StartKeeper& start);
   void apply(const TellKeeper& tell);
   void apply(const BeginMending& mending);
-  [[nodiscard]] Status start_keeper(const AttemptId& id, const KeeperLaunch& launch);
+  void start_keeper(const AttemptId& id, const KeeperLaunch& launch);
+  [[nodiscard]] Status run_keeper(const AttemptId& id, const KeeperLaunch& launch);
   /// An attempt whose keeper never came to life.
   void note_unstarted(const AttemptId& id, Blame blame);
   void note_over(const AttemptId& id);
+  void note_reading(const NodeReading& reading);
+  void note_ended(const AttemptId& id);
+
+  // Prologue, epilogue, health (agent_process_hooks.cpp).
+  using HookEnded = void (AgentProcess::*)(const AttemptId& id, const std::string& failure);
+  void note_launch(const AttemptId& id, const KeeperLaunch& launch);
+  void begin_prologue(const AttemptId& id, const KeeperLaunch& launch);
+  void end_prologue(const AttemptId& id, const std::string& failure);
+  /// An order to end ranks that have not begun.
+  void leave_prologue(const AttemptId& id, const OrderStamp& stamp);
+  [[nodiscard]] bool wants_epilogue(const Attempt& attempt) const;
+  void begin_epilogue(const AttemptId& id);
+  void end_epilogue(const AttemptId& id, const std::string& failure);
+  [[nodiscard]] std::unique_ptr<HookProcess> run_hook(const AttemptId& id, const HookSpec& spec,
+                                                      HookEnded ended);
+  void begin_health();
+  /// The node takes no work before it is mended.
+  void refuse_work(const std::string& evidence);
+  void mend_if_well();
+  void tell_reading();
+  [[nodiscard]] std::string complaint() const;
   void arm_timer();
 
   // Logs (agent_process_logs.cpp).
@@ -119,6 +153,11 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   FileDescriptor lock_;
   std::unique_ptr<DescriptorWatch> signals_;
   AttemptDirectories directories_;
+  std::unique_ptr<Telemetry> telemetry_;  ///< while it runs
+  std::optional<NodeReading> reading_;    ///< the newest
+  std::unique_ptr<HealthCheck> health_;   ///< while it runs; none: there is none
+  std::string hook_complaint_;  ///< why the newest prologue or epilogue failed; empty: it did not
+  bool mending_ = false;        ///< the controller waits for the node to be well
   std::optional<Agent> agent_;  ///< from the first welcome on
   AgentWelcome welcome_;        ///< the first
   Attempts attempts_;

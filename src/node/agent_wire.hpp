@@ -4,10 +4,11 @@
 //
 // Plain values. The stream that carries them is a ControllerChannel (node/controller_channel.hpp);
 // proto/orrery/v1/agent.proto is their form on the network, src/api writes and reads it.
-// Logs and notes are soft: nobody repeats them.
+// Logs, notes and readings are soft: nobody repeats them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,9 +27,12 @@ struct NodeInventory {
   std::uint32_t cores = 0;
   std::uint64_t memory_bytes = 0;
   std::string kernel;
-  std::string driver;  ///< of the accelerators, with its version
+  std::string driver;   ///< of the accelerators, with its version
   std::string machine;  ///< host name
   std::string firmware;
+  std::string processor;  ///< its model
+  std::uint32_t packages = 0;
+  std::uint32_t numa_nodes = 0;
 };
 
 /// The first thing an agent says.
@@ -74,7 +78,7 @@ struct NodeOrder {
   NodeProgram program;  ///< of a LaunchRanks; else empty
 };
 
-// --- Logs and notes -----------------------------------------------------------------------------
+// --- Logs, notes, readings -----------------------------------------------------------------------
 
 /// Of byte `from` of a question: the newest RankLog::kTailBytes.
 inline constexpr std::uint64_t kFromTail = ~std::uint64_t{0};
@@ -101,6 +105,30 @@ struct KeptLog {
   LogPart part;
 };
 
+/// What an accelerator's driver reads; what it does not say is absent.
+struct AcceleratorReading {
+  std::optional<double> power_w;
+  std::optional<double> temperature_c;
+  std::optional<double> busy;  ///< 0 to 1
+  std::optional<std::uint64_t> memory_bytes;
+  std::optional<std::uint64_t> memory_used_bytes;
+  std::optional<std::uint64_t> memory_errors;  ///< uncorrected, since boot
+  std::optional<std::uint64_t> link_errors;    ///< replays, since boot
+};
+
+/// What a node reads of itself, every few seconds. Counters are since boot.
+struct NodeReading {
+  double cpu_busy = 0;  ///< part of the CPUs, since the reading before; 0 to 1
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_used_bytes = 0;
+  std::uint64_t received_bytes = 0;  ///< of its network
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t network_errors = 0;              ///< packets
+  std::uint64_t link_errors = 0;                 ///< of InfiniBand ports
+  std::vector<AcceleratorReading> accelerators;  ///< by device; empty: nobody reads them
+  std::string unwell;                            ///< what its checks found wrong; empty: nothing
+};
+
 /// What the ranks of an attempt last said of themselves, and what is other than was asked for.
 struct AttemptNotes {
   AttemptId attempt;
@@ -108,7 +136,8 @@ struct AttemptNotes {
   std::vector<std::string> notes;
 };
 
-using AgentMessage = std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes>;
+using AgentMessage =
+    std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes, NodeReading>;
 using ControllerMessage = std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion>;
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/checksum.hpp"
+#include "node/host_topology.hpp"
 #include "node/machine_facts.hpp"
 
 namespace orrery {
@@ -61,6 +62,12 @@ NodeInventory host_inventory() {
   std::string of;
   if (std::getline(vendor, of) && std::getline(version, found.firmware)) {
     found.firmware = fmt::format("{} {}", of, found.firmware);
+  }
+  // Without it everything works all the same, so an error of hwloc is none here.
+  if (const Result<HostTopology> topology = host_topology(); topology) {
+    found.processor = topology->processor;
+    found.packages = topology->packages;
+    found.numa_nodes = static_cast<std::uint32_t>(topology->numa.size());
   }
   return found;
 }

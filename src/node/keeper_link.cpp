@@ -1,7 +1,6 @@
 #include "node/keeper_link.hpp"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 
 #include "base/utf8.hpp"
 #include "node/attempt_directories.hpp"
+#include "node/spawn_settings.hpp"
 
 namespace orrery {
 namespace {
@@ -27,46 +27,6 @@ constexpr Duration kStartMax = Duration::seconds(60);
 std::string words_of(int code) { return std::generic_category().message(code); }
 
 std::string errors_path(const KeeperFiles& files) { return files.directory + "/errors"; }
-
-/// What a new process of the keeper begins with.
-class SpawnSettings {
- public:
-  SpawnSettings(int output, const std::string& errors) {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, 1);
-    ::posix_spawn_file_actions_addopen(&actions_, 2, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                       0600);
-    // What a library has opened in the agent would live as long as the keeper.
-    ::posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
-    ::posix_spawnattr_init(&attributes_);
-    // A session of its own: what ends the agent's terminal does not reach it.
-    (void)::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    sigset_t signals;
-    sigemptyset(&signals);
-    (void)::posix_spawnattr_setsigmask(&attributes_, &signals);
-    sigaddset(&signals, SIGPIPE);
-    (void)::posix_spawnattr_setsigdefault(&attributes_, &signals);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-
-  /// Returns 0 or the error's number.
-  [[nodiscard]] int run(pid_t& child, std::string program, std::string directory) const {
-    const std::array<char*, 3> arguments{program.data(), directory.data(), nullptr};
-    return ::posix_spawn(&child, program.c_str(), &actions_, &attributes_, arguments.data(),
-                         environ);
-  }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
-};
 
 }  // namespace
 
@@ -88,8 +48,9 @@ Status KeeperLink::start(const std::string& program) {
   FileDescriptor reading(ends[0]);
   const FileDescriptor writing(ends[1]);
   (void)::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
-  const SpawnSettings settings(writing.get(), errors_path(files_));
-  if (const int failed = settings.run(child_, program, files_.directory); failed != 0) {
+  SpawnSettings settings(writing.get());
+  settings.send_errors_to(errors_path(files_));
+  if (const int failed = settings.run(child_, {program, files_.directory}); failed != 0) {
     child_ = 0;
     return environment_error(fmt::format("cannot run {}: {}", program, words_of(failed)));
   }

@@ -62,6 +62,7 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   }
   facts.restarts_max = program.restarts_max;
   facts.devices = node.devices;
+  facts.device_names = node.device_names;
   facts.threads = node.threads;
   facts.openblas_core_type = node.openblas_core_type;
   return launch;

@@ -13,9 +13,10 @@ namespace orrery {
 /// What a node adds to every launch.
 struct NodeLaunchFacts {
   DeviceList devices = DeviceList::kNone;
-  std::uint32_t threads = 1;       ///< cores of one device's part of the node
-  std::string openblas_core_type;  ///< see node/openblas_core.hpp
-  std::string python;              ///< directory of the packages for jobs, orrery_jax; empty: none
+  std::vector<std::string> device_names;  ///< by device; none: their numbers
+  std::uint32_t threads = 1;              ///< cores of one device's part of the node
+  std::string openblas_core_type;         ///< see node/openblas_core.hpp
+  std::string python;  ///< directory of the packages for jobs, orrery_jax; empty: none
 };
 
 /// Where a job of JAX has a PYTHONPATH of its own, the node's packages come after it.

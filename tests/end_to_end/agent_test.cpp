@@ -1,9 +1,6 @@
 // The agent as a controller meets it: the real program with real keepers and ranks, over gRPC, and
 // what is left of them when one is killed.
 #include <fcntl.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
@@ -12,25 +9,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "api/agent_messages.hpp"
-#include "api/certificates.hpp"
-#include "api/grpc_stream.hpp"
-#include "base/real_env.hpp"
+#include "tests/end_to_end/agent_controller.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr Duration kPatience = Duration::seconds(60);
-constexpr NodeId kNode(3);
 constexpr AttemptId kAttempt{JobId(5), 1};
 
 std::string slurp(const std::string& path) {
@@ -64,146 +56,6 @@ std::vector<pid_t> children_of(pid_t parent) {
   return found;
 }
 
-/// What an agent has told a controller.
-struct Told {
-  std::vector<AgentOpening> openings;
-  std::vector<Hello> hellos;
-  std::map<AttemptId, AttemptReport> attempts;
-  std::uint64_t number = 0;  ///< of the newest report of an attempt
-  std::map<AttemptId, AttemptNotes> notes;
-  std::vector<AttemptLogPart> logs;
-  std::map<std::uint32_t, std::string> kept;  ///< by rank
-  int mended = 0;
-};
-
-/// As much of a controller as an agent needs; on the loop of `env`.
-class Controller final {
- public:
-  explicit Controller(const Env& env)
-      : authority(make_authority(env.clock.now_wall()).value()), env_(env) {
-    serve("127.0.0.1:0");
-  }
-  ~Controller() { end(); }
-
-  /// As after a failover: all streams end, and it serves where it did.
-  void restart() {
-    end();
-    serve(fmt::format("127.0.0.1:{}", port_));
-  }
-  [[nodiscard]] int port() const { return port_; }
-
-  void order(OrderKind what, NodeProgram program = {}) {
-    const AgentOpening& agent = told.openings.back();
-    NodeOrder ordered{
-        {cluster, {1, ++sequence_}, {kNode, agent.boot, agent.incarnation}, std::move(what)},
-        std::move(program)};
-    stream_->send(to_proto(ControllerMessage(std::move(ordered))));
-  }
-  void ask(const AttemptLogQuestion& question) {
-    stream_->send(to_proto(ControllerMessage(question)));
-  }
-
-  const TlsIdentity authority;
-  Told told;
-  std::uint64_t cluster = 7;
-
- private:
-  class Reactor final : public grpc::ServerGenericBidiReactor {
-   public:
-    explicit Reactor(Controller& controller)
-        : controller_(controller), stream_(std::make_shared<GrpcStream>(*this)) {
-      stream_->read(bytes_);
-    }
-    void OnReadDone(bool read) override {
-      if (!read) return stream_->finish({});
-      v1::AgentMessage message;
-      Result<AgentMessage> heard = parse(bytes_, message)
-                                       ? from_proto(message)
-                                       : environment_error("bytes that are no message");
-      controller_.env_.post([&to = controller_, from = stream_, heard = std::move(heard)] {
-        ASSERT_TRUE(heard) << heard.error().text();
-        to.hear(from, *heard);
-      });
-      stream_->read(bytes_);
-    }
-    void OnWriteDone(bool written) override {
-      written ? stream_->on_written() : stream_->on_broken();
-    }
-    void OnCancel() override { stream_->on_cancel(); }
-    void OnDone() override {
-      stream_->on_done();
-      delete this;
-    }
-
-   private:
-    Controller& controller_;
-    std::shared_ptr<GrpcStream> stream_;
-    grpc::ByteBuffer bytes_;
-  };
-
-  class Service final : public grpc::CallbackGenericService {
-   public:
-    explicit Service(Controller& controller) : controller_(controller) {}
-    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
-      return new Reactor(controller_);
-    }
-
-   private:
-    Controller& controller_;
-  };
-
-  void serve(const std::string& address) {
-    grpc::ServerBuilder builder;
-    const ServerTls tls = certify_server(authority, {}, env_.clock.now_wall()).value();
-    grpc::SslServerCredentialsOptions options(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    options.pem_root_certs = tls.authority;
-    options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
-    builder.AddListeningPort(address, grpc::SslServerCredentials(options), &port_);
-    service_ = std::make_unique<Service>(*this);
-    builder.RegisterCallbackGenericService(service_.get());
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-  }
-  void end() {
-    if (!server_) return;
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_.reset();
-  }
-
-  void hear(const std::shared_ptr<GrpcStream>& from, const AgentMessage& message) {
-    if (const auto* opening = std::get_if<AgentOpening>(&message)) {
-      stream_ = from;
-      told.openings.push_back(*opening);
-      stream_->send(to_proto(ControllerMessage(
-          AgentWelcome{cluster, kNode, Duration::milliseconds(50), Duration::milliseconds(200)})));
-    } else if (const auto* report = std::get_if<Report>(&message)) {
-      hear(*report);
-    } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
-      told.logs.push_back(*part);
-    } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
-      told.kept[kept->rank] = kept->part.bytes;
-    } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
-      told.notes[notes->attempt] = *notes;
-    }
-  }
-  void hear(const Report& report) {
-    if (const auto* hello = std::get_if<Hello>(&report.what)) told.hellos.push_back(*hello);
-    told.mended += std::holds_alternative<Mended>(report.what) ? 1 : 0;
-    const auto* attempt = std::get_if<AttemptReport>(&report.what);
-    if (attempt == nullptr) return;
-    told.attempts[attempt->token.id] = *attempt;
-    told.number = report.number;
-  }
-
-  Env env_;
-  int port_ = 0;
-  std::unique_ptr<Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-  std::shared_ptr<GrpcStream> stream_;  ///< of the newest agent
-  std::uint64_t sequence_ = 0;
-};
-
 class AgentTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -216,7 +68,7 @@ class AgentTest : public ::testing::Test {
     auto made = RealEnv::create();
     ASSERT_TRUE(made);
     real_ = *std::move(made);
-    controller_ = std::make_unique<Controller>(real_->env());
+    controller_ = std::make_unique<TestController>(real_->env());
     const CertificateRequest request = request_certificate().value();
     const std::string certificate =
         certify_node(controller_->authority, {"n3", request.request}, real_->env().clock.now_wall())
@@ -235,23 +87,43 @@ class AgentTest : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
+  void write_spec(const std::string& keys) const {
+    std::filesystem::create_directories(node_directory_);
+    std::ofstream(node_directory_ + "/agent.yaml") << "apiVersion: orrery/v1\nkind: Agent\n"
+                                                   << keys;
+  }
   /// Runs the program with these further arguments; returns its process.
   [[nodiscard]] pid_t spawn(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words{
         ORRERY_AGENT,    "--controller", fmt::format("127.0.0.1:{}", controller_->port()),
         "--node",        "n3",           "--dir",
-        node_directory_, "--address",    "127.0.0.1",
-        "--emulate",     "h100:4"};
+        node_directory_, "--address",    "127.0.0.1"};
+    if (libraries_.empty()) words.insert(words.end(), {"--emulate", "h100:4"});
     words.insert(words.end(), more.begin(), more.end());
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+    return spawn_program(std::move(words), log());
+  }
+  /// Its standard output and error go to a file.
+  [[nodiscard]] pid_t spawn_program(std::vector<std::string> words, const std::string& out) const {
+    std::vector<std::string> variables;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      variables.emplace_back(*variable);
+    }
+    if (!libraries_.empty()) variables.push_back("LD_LIBRARY_PATH=" + libraries_);
+    const auto pointers = [](std::vector<std::string>& texts) {
+      std::vector<char*> list;
+      for (std::string& text : texts) list.push_back(text.data());
+      list.push_back(nullptr);
+      return list;
+    };
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_addopen(&actions, 2, log().c_str(), O_CREAT | O_WRONLY | O_APPEND,
+    ::posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_CREAT | O_WRONLY | O_APPEND,
                                        0600);
+    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
     pid_t pid = 0;
-    EXPECT_EQ(::posix_spawn(&pid, ORRERY_AGENT, &actions, nullptr, arguments.data(), environ), 0);
+    EXPECT_EQ(::posix_spawn(&pid, ORRERY_AGENT, &actions, nullptr, pointers(words).data(),
+                            pointers(variables).data()),
+              0);
     ::posix_spawn_file_actions_destroy(&actions);
     return pid;
   }
@@ -331,8 +203,9 @@ class AgentTest : public ::testing::Test {
 
   std::string directory_;
   std::string node_directory_;
+  std::string libraries_;  ///< directory of those of accelerators; empty: they are emulated
   std::unique_ptr<RealEnv> real_;
-  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<TestController> controller_;
   pid_t agent_ = 0;
 };
 
@@ -448,6 +321,136 @@ TEST_F(AgentTest, AGuardThatDiesAfterItsAgentIsReportedByTheNext) {
   await_stage(RankStage::kGone);
   EXPECT_FALSE(rank.alive());
   acknowledge();
+}
+
+TEST_F(AgentTest, FindsTwoAcceleratorsAndSaysWhatTheyRead) {
+  libraries_ = std::filesystem::path(ORRERY_FAKE_NVML).parent_path();
+  write_spec("telemetry: 100 ms\n");
+  start();
+  const NodeInventory& found = controller_->told.openings.back().inventory;
+  EXPECT_EQ(found.accelerator, "nvidia-h100-sxm5-80g");
+  EXPECT_EQ(found.accelerators, 2u);
+  EXPECT_EQ(found.driver, "NVML, driver 550.54");
+  EXPECT_FALSE(found.emulated);
+  await([&] { return controller_->told.readings.size() >= 2; });
+  const NodeReading& reading = controller_->told.readings.back();
+  EXPECT_GT(reading.memory_used_bytes, 0u);
+  ASSERT_EQ(reading.accelerators.size(), 2u);
+  EXPECT_DOUBLE_EQ(reading.accelerators[1].power_w.value(), 301.5);
+  launch("echo on $CUDA_VISIBLE_DEVICES", 2);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(read_log(0, kFromTail).part.bytes, "on 0,1\n");
+  acknowledge();
+  EXPECT_EQ(finish(SIGTERM), 0);
+
+  const std::string out = directory_ + "/found.json";
+  EXPECT_EQ(end_of(spawn_program({ORRERY_AGENT, "--discover", "-o", "json"}, out)), 0);
+  const auto printed = nlohmann::json::parse(slurp(out));
+  EXPECT_EQ(printed["accelerator"], "nvidia-h100-sxm5-80g");
+  EXPECT_EQ(printed["devices"][1]["serial"], "GPU-1");
+  EXPECT_EQ(printed["notes"].size(), 0u);
+  EXPECT_EQ(end_of(spawn_program({ORRERY_AGENT, "--node", "n3"}, out)), 2) << "no controller";
+}
+
+TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {
+  write_spec(
+      "prologue: {command: [sh, -c, \"echo for $ORRERY_JOB on $ORRERY_DEVICES of $ORRERY_NODE; "
+      "test -e " +
+      directory_ +
+      "/fit || exit 3\"]}\n"
+      "epilogue: {command: [touch, " +
+      directory_ + "/cleaned]}\n");
+  start();
+  launch("touch " + directory_ + "/began", 2);
+  await_stage(RankStage::kGone);
+  const std::string evidence = "the prologue failed: exit status 3: for train on 0,1 of n3";
+  EXPECT_EQ(report()->end->kind, ExitKind::kInfra);
+  EXPECT_EQ(report()->end->blame.evidence, evidence);
+  EXPECT_EQ(report()->end->blame.node, kNode);
+  ASSERT_EQ(controller_->told.faults.size(), 1u) << "told before the attempt's end";
+  EXPECT_EQ(controller_->told.faults[0].evidence, evidence);
+  EXPECT_TRUE(controller_->told.faults[0].repair);
+  EXPECT_FALSE(controller_->told.faults[0].stops_jobs);
+  acknowledge();
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/began"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/cleaned")) << "there was nothing to clean";
+  // Nobody but a person can mend it, which shows when it works again.
+  controller_->order(MendNode{FaultLayer::kHost});
+  reconcile();
+  EXPECT_EQ(controller_->told.mended, 0);
+  std::ofstream(directory_ + "/fit") << "";
+  controller_->told.attempts.clear();
+  launch("touch " + directory_ + "/began");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/began"));
+  EXPECT_GT(controller_->told.mended, 0);
+  acknowledge();
+  EXPECT_EQ(finish(SIGTERM), 0);
+}
+
+TEST_F(AgentTest, AnOrderToEndDoesNotWaitForAPrologueAndOneThatIsLateIsKilled) {
+  write_spec("prologue: {command: [sleep, 1000]}\n");
+  start();
+  launch("true");
+  await([&] { return !children_of(agent_).empty(); });
+  const Witness hook(children_of(agent_).at(0));
+  controller_->order(EndRanks{{kAttempt, 1}, Duration::seconds(30)});
+  await_stage(RankStage::kGone);
+  EXPECT_FALSE(report()->end) << "it was asked for";
+  EXPECT_TRUE(hook.ends());
+  acknowledge();
+  EXPECT_EQ(finish(SIGTERM), 0);
+
+  write_spec("prologue: {command: [sh, -c, \"echo stuck; sleep 1000\"], timeout: 100 ms}\n");
+  start();
+  controller_->told.attempts.clear();
+  launch("true");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->blame.evidence, "the prologue failed: not done after 100 ms: stuck");
+  acknowledge();
+}
+
+TEST_F(AgentTest, AnEpilogueEndsBeforeTheAttemptIsReportedGone) {
+  write_spec("prologue: {command: [touch, " + directory_ +
+             "/prepared]}\n"
+             "epilogue: {command: [sh, -c, \"test -e " +
+             directory_ +
+             "/ran && "
+             "echo $ORRERY_TENANT >" +
+             directory_ + "/cleaned; echo worn; exit 1\"]}\n");
+  start();
+  launch("test -e " + directory_ + "/prepared && touch " + directory_ + "/ran");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
+  EXPECT_EQ(slurp(directory_ + "/cleaned"), "a/b\n");
+  ASSERT_EQ(controller_->told.faults.size(), 1u);
+  EXPECT_EQ(controller_->told.faults[0].evidence, "the epilogue failed: exit status 1: worn");
+  acknowledge();
+  EXPECT_EQ(controller_->told.kept.size(), 1u);
+}
+
+TEST_F(AgentTest, AHealthCheckThatFailsMakesTheNodeUnwellUntilItPasses) {
+  const std::string well = directory_ + "/well";
+  std::ofstream(well) << "";
+  write_spec("telemetry: 100 ms\nhealth: {command: [cat, " + well +
+             "], interval: 100 ms, failures: 2}\n");
+  start();
+  await([&] { return !controller_->told.readings.empty(); });
+  EXPECT_EQ(controller_->told.readings.back().unwell, "");
+  std::filesystem::remove(well);
+  await([&] { return !controller_->told.faults.empty(); });
+  const std::string evidence =
+      fmt::format("exit status 1: cat: {}: No such file or directory", well);
+  EXPECT_EQ(controller_->told.faults[0].evidence, "health check failed 2 times: " + evidence);
+  await([&] { return controller_->told.readings.back().unwell.ends_with(evidence); });
+  controller_->order(MendNode{FaultLayer::kHost});
+  reconcile();
+  EXPECT_EQ(controller_->told.mended, 0);
+  std::ofstream(well) << "";
+  await([&] { return controller_->told.mended > 0; });
+  await([&] { return controller_->told.readings.back().unwell.empty(); });
+  EXPECT_EQ(controller_->told.faults.size(), 1u);
 }
 
 struct BadStart {

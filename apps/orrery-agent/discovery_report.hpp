@@ -1,0 +1,30 @@
+// orrery-agent/discovery_report.hpp - what is found of this machine, for people and for programs
+// (`orrery-agent --discover`).
+#pragma once
+
+#include <string>
+
+#include "base/field_writer.hpp"
+#include "node/discovery.hpp"
+#include "node/host_topology.hpp"
+
+namespace orrery {
+
+/// Borrows what it is made of.
+class DiscoveryReport {
+ public:
+  DiscoveryReport(const NodeInventory& inventory, const Discovery& discovery);
+
+  [[nodiscard]] std::string text() const;
+  /// Sizes in bytes; what is not known is null.
+  [[nodiscard]] Json json() const;
+
+ private:
+  [[nodiscard]] std::string device_line(const FoundAccelerator& device) const;
+
+  const NodeInventory& inventory_;
+  const Discovery& discovery_;
+  HostTopology host_;
+};
+
+}  // namespace orrery

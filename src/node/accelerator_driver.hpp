@@ -1,0 +1,49 @@
+// node/accelerator_driver.hpp - accelerators as the library of their maker shows them: what is
+// there, and what it reads now.
+//
+// Made by open_nvml() and open_rocm_smi() (node/nvml_driver.cpp, node/rocm_smi_driver.cpp) where
+// their library is installed; whoever has it owns it. One thread at a time. A call may take as long
+// as the kernel's driver does, and that may hang: it belongs on no event loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "node/agent_wire.hpp"
+
+namespace orrery {
+
+struct FoundAccelerator {
+  std::uint32_t number = 0;           ///< for its driver, and for programs
+  std::optional<std::size_t> driver;  ///< of Discovery::drivers; none: no driver tells of it
+  std::string name;                   ///< as its maker calls it
+  std::string type;                   ///< catalog id; empty: the catalog does not know the name
+  std::string serial;
+  std::string bus;          ///< address on PCI, "0000:1b:00.0"; empty: not known
+  std::optional<int> numa;  ///< its NUMA node
+  std::uint64_t memory_bytes = 0;
+};
+
+class AcceleratorDriver {
+ public:
+  virtual ~AcceleratorDriver() = default;
+  /// "NVML, driver 550.54.15".
+  [[nodiscard]] virtual const std::string& version() const = 0;
+  /// What there is: the same at every call, numbered from 0. Errors name the device and the call.
+  [[nodiscard]] virtual Result<std::vector<FoundAccelerator>> find() = 0;
+  /// What the device does not say is absent. Precondition: find() named it.
+  [[nodiscard]] virtual AcceleratorReading read(std::uint32_t device) = 0;
+};
+
+/// nullptr: none of `libraries` is installed. Errors: one is, and does not work.
+[[nodiscard]] Result<std::unique_ptr<AcceleratorDriver>> open_nvml(
+    std::span<const std::string> libraries);
+[[nodiscard]] Result<std::unique_ptr<AcceleratorDriver>> open_rocm_smi(
+    std::span<const std::string> libraries);
+
+}  // namespace orrery

@@ -1,0 +1,157 @@
+// Programs of the operator's around the ranks of an attempt and beside them all: what fails here is
+// the node's fault, never the job's.
+#include <bit>
+#include <utility>
+
+#include "node/agent_process.hpp"
+
+namespace orrery {
+namespace {
+
+std::string devices_of(const LaunchRanks& ranks) {
+  std::uint64_t devices = 0;
+  for (const RankShare& share : ranks.shares) devices |= share.devices;
+  std::string list;
+  for (; devices != 0; devices &= devices - 1) {
+    list += fmt::format("{}{}", list.empty() ? "" : ",", std::countr_zero(devices));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::unique_ptr<HookProcess> AgentProcess::run_hook(const AttemptId& id, const HookSpec& spec,
+                                                    HookEnded ended) {
+  const HookStart start{spec.command, attempts_.at(id).variables,
+                        Duration::from_seconds(spec.timeout.value())};
+  return std::make_unique<HookProcess>(
+      real_, start, [this, id, ended](const std::string& failure) { (this->*ended)(id, failure); });
+}
+
+/// What hooks are told of an attempt.
+void AgentProcess::note_launch(const AttemptId& id, const KeeperLaunch& launch) {
+  attempts_.at(id).variables = {{"ORRERY_JOB", launch.facts.job},
+                                {"ORRERY_JOB_ID", fmt::format("{}", id.job.value())},
+                                {"ORRERY_ATTEMPT", fmt::format("{}", id.attempt)},
+                                {"ORRERY_TENANT", launch.facts.tenant},
+                                {"ORRERY_DEVICES", devices_of(launch.ranks)},
+                                {"ORRERY_NODE", setup_.opening.node}};
+}
+
+// --- Prologue -----------------------------------------------------------------------------------
+
+void AgentProcess::begin_prologue(const AttemptId& id, const KeeperLaunch& launch) {
+  Attempt& attempt = attempts_.at(id);
+  attempt.step = Attempt::Step::kPrologue;
+  attempt.launch = launch;
+  attempt.hook = run_hook(id, *setup_.spec.prologue, &AgentProcess::end_prologue);
+}
+
+void AgentProcess::end_prologue(const AttemptId& of, const std::string& failure) {
+  const AttemptId id = of;
+  Attempt& attempt = attempts_.at(id);
+  const std::unique_ptr<HookProcess> ended = std::move(attempt.hook);  // whose call this is
+  attempt.step = Attempt::Step::kRanks;
+  const KeeperLaunch launch = *std::exchange(attempt.launch, std::nullopt);
+  if (failure.empty()) {
+    hook_complaint_.clear();
+    mend_if_well();  // Somebody has, and the controller may still wait to hear so.
+    start_keeper(id, launch);
+  } else {
+    const std::string evidence = fmt::format("the prologue failed: {}", failure);
+    // First, so that the job goes elsewhere.
+    hook_complaint_ = evidence;
+    refuse_work(evidence);
+    note_unstarted(id, {.layer = FaultLayer::kHost, .evidence = evidence});
+  }
+  act();
+}
+
+void AgentProcess::leave_prologue(const AttemptId& id, const OrderStamp& stamp) {
+  Attempt& attempt = attempts_.at(id);
+  attempt.hook.reset();
+  attempt.report.stage = RankStage::kGone;
+  attempt.report.applied = stamp;
+  agent_->on_keeper_report(attempt.report, now());
+  note_over(id);
+}
+
+// --- Epilogue -----------------------------------------------------------------------------------
+
+bool AgentProcess::wants_epilogue(const Attempt& attempt) const {
+  return setup_.spec.epilogue.has_value() && attempt.step == Attempt::Step::kRanks;
+}
+
+void AgentProcess::begin_epilogue(const AttemptId& id) {
+  Attempt& attempt = attempts_.at(id);
+  attempt.step = Attempt::Step::kEpilogue;
+  attempt.hook = run_hook(id, *setup_.spec.epilogue, &AgentProcess::end_epilogue);
+}
+
+void AgentProcess::end_epilogue(const AttemptId& of, const std::string& failure) {
+  const AttemptId id = of;
+  Attempt& attempt = attempts_.at(id);
+  const std::unique_ptr<HookProcess> ended = std::move(attempt.hook);  // whose call this is
+  attempt.step = Attempt::Step::kClean;
+  if (!failure.empty()) {
+    hook_complaint_ = fmt::format("the epilogue failed: {}", failure);
+    refuse_work(hook_complaint_);
+  }
+  if (attempt.report.stage == RankStage::kGone) agent_->on_keeper_report(attempt.report, now());
+  if (attempt.over) note_ended(id);
+  act();
+}
+
+// --- Health -------------------------------------------------------------------------------------
+
+void AgentProcess::begin_health() {
+  if (!setup_.spec.health) return;
+  health_ = std::make_unique<HealthCheck>(
+      real_, *setup_.spec.health,
+      HealthCheck::Events{
+          .passed =
+              [this] {
+                mend_if_well();
+                tell_reading();
+              },
+          .failed = [this](const std::string& evidence) { refuse_work(evidence); }});
+}
+
+void AgentProcess::refuse_work(const std::string& evidence) {
+  log_.error(wall(), "the node is unwell", {{"why", evidence}});
+  const HealthFault fault{
+      .layer = FaultLayer::kHost, .evidence = evidence, .repair = true, .stops_jobs = false};
+  agent_->on_fault(fault, now());
+  tell_reading();
+  act();
+}
+
+/// Nothing is mended from here. With a check the node is well once that passes; without one it is
+/// as long as no prologue or epilogue says otherwise, and else somebody has to look at it.
+void AgentProcess::apply(const BeginMending&) {
+  mending_ = true;
+  if (health_) return health_->run();
+  mend_if_well();
+}
+
+void AgentProcess::mend_if_well() {
+  if (!mending_ || (!health_ && !hook_complaint_.empty())) return;
+  mending_ = false;
+  hook_complaint_.clear();
+  agent_->on_mended(now());
+  act();
+}
+
+std::string AgentProcess::complaint() const {
+  const std::string checked = health_ ? health_->complaint() : "";
+  return checked.empty() ? hook_complaint_ : checked;
+}
+
+/// The newest, with what is wrong now.
+void AgentProcess::tell_reading() {
+  if (!reading_ || !welcomed_) return;
+  reading_->unwell = complaint();
+  channel_.send(*reading_);
+}
+
+}  // namespace orrery

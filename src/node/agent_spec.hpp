@@ -1,0 +1,45 @@
+// node/agent_spec.hpp - what an operator tells the agent of a node (DIR/agent.yaml, kind: Agent):
+// how often it reads its machine, and programs that prepare, clean and check it.
+//
+// Values, read once at the agent's start. docs/cluster.md describes the keys.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/document.hpp"
+#include "base/field_reader.hpp"
+#include "base/quantity.hpp"
+
+namespace orrery {
+
+/// A program of the operator's that runs once for each attempt.
+struct HookSpec {
+  std::vector<std::string> command;
+  Seconds timeout{60};
+  SourcePosition where;
+};
+
+/// One that runs again and again, and ends with 0 while the node is well.
+struct HealthSpec {
+  std::vector<std::string> command;
+  Seconds interval{60};
+  Seconds timeout{30};
+  std::uint32_t failures = 3;  ///< in a row, before the node is unwell
+  SourcePosition where;
+};
+
+struct AgentSpec {
+  std::string api_version = "orrery/v1";
+  std::string kind = "Agent";
+  Seconds telemetry{10};
+  std::optional<HookSpec> prologue;
+  std::optional<HookSpec> epilogue;
+  std::optional<HealthSpec> health;
+};
+
+/// Errors with file:line:column.
+[[nodiscard]] Result<AgentSpec> read_agent_spec(const Document& document);
+
+}  // namespace orrery

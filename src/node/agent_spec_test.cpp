@@ -1,0 +1,48 @@
+#include "node/agent_spec.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+Result<AgentSpec> read(const std::string& keys) {
+  const Result<Document> text =
+      Document::parse("apiVersion: orrery/v1\nkind: Agent\n" + keys, "agent.yaml");
+  if (!text) return tl::unexpected(text.error());
+  return read_agent_spec(*text);
+}
+
+std::string refusal(const std::string& keys) {
+  const Result<AgentSpec> spec = read(keys);
+  return spec ? "" : spec.error().text();
+}
+
+TEST(AgentSpecTest, SaysWhatRunsAndHowLong) {
+  const Result<AgentSpec> spec = read(
+      "telemetry: 5 s\n"
+      "prologue: {command: [/etc/orrery/prepare, --all], timeout: 2 min}\n"
+      "health: {command: [dcgmi, health], interval: 5 min, failures: 2}\n");
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_EQ(spec->telemetry, Seconds(5));
+  EXPECT_EQ(spec->prologue->command, (std::vector<std::string>{"/etc/orrery/prepare", "--all"}));
+  EXPECT_EQ(spec->prologue->timeout, Seconds(120));
+  EXPECT_FALSE(spec->epilogue);
+  EXPECT_EQ(spec->health->interval, Seconds(300));
+  EXPECT_EQ(spec->health->timeout, Seconds(30));
+  EXPECT_EQ(spec->health->failures, 2u);
+}
+
+TEST(AgentSpecTest, WhatMakesNoSenseIsRefusedWithItsPlace) {
+  EXPECT_TRUE(refusal("prologe: {command: [true]}\n")
+                  .starts_with("agent.yaml:3:1: unknown key \"prologe\", did you mean "
+                               "\"prologue\"?"));
+  EXPECT_EQ(refusal("epilogue: {command: []}\n"),
+            "agent.yaml:3:11: command: expected a program and its arguments");
+  EXPECT_EQ(refusal("health: {command: [x], failures: 0}\n"),
+            "agent.yaml:3:9: failures: at least 1");
+  EXPECT_EQ(refusal("telemetry: 1 ms\n"), "agent.yaml:1:1: telemetry: at least 100 ms");
+  EXPECT_NE(refusal("kind: Fleet\n"), "");
+}
+
+}  // namespace
+}  // namespace orrery

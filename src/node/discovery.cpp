@@ -1,0 +1,114 @@
+#include "node/discovery.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/nearest_name.hpp"
+
+namespace orrery {
+namespace {
+
+void add_driver(Discovery& discovery, Result<std::unique_ptr<AcceleratorDriver>> driver) {
+  if (!driver) return discovery.notes.push_back(driver.error().message);
+  if (*driver == nullptr) return;
+  Result<std::vector<FoundAccelerator>> found = (*driver)->find();
+  if (!found) return discovery.notes.push_back(found.error().message);
+  for (FoundAccelerator& each : *found) each.driver = discovery.drivers.size();
+  std::move(found->begin(), found->end(), std::back_inserter(discovery.accelerators));
+  discovery.drivers.push_back(*std::move(driver));
+}
+
+/// Of a processor's model the longest name in it that says a number: "EPYC 9654", never "epyc".
+const Accelerator* processor_named(const Catalog& catalog, std::string_view model) {
+  const std::string words = lower_case(model);
+  const Accelerator* best = nullptr;
+  std::size_t longest = 0;
+  for (const Accelerator& row : catalog.all<Accelerator>()) {
+    if (row.kind != AcceleratorKind::kCpu) continue;
+    for (const std::string& alias : row.aliases) {
+      const bool numbered = alias.find_first_of("0123456789") != alias.npos;
+      if (!numbered || alias.size() <= longest || words.find(lower_case(alias)) == words.npos)
+        continue;
+      best = &row;
+      longest = alias.size();
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+const Accelerator* accelerator_named(const Catalog& catalog, std::string_view name) {
+  if (const Accelerator* row = catalog.find<Accelerator>(name); row != nullptr) return row;
+  for (const Accelerator& row : catalog.all<Accelerator>()) {
+    if (lower_case(row.name) == lower_case(name)) return &row;
+  }
+  return processor_named(catalog, name);
+}
+
+Discovery discover_accelerators(const Catalog& catalog, Storage& storage,
+                                const DiscoverySources& sources) {
+  Discovery discovery;
+  add_driver(discovery, open_nvml(sources.nvml));
+  add_driver(discovery, open_rocm_smi(sources.rocm_smi));
+  for (FoundAccelerator& each : discovery.accelerators) {
+    const Accelerator* row = accelerator_named(catalog, each.name);
+    if (row != nullptr) {
+      each.type = row->id;
+      continue;
+    }
+    const auto unknown = catalog.require<Accelerator>(each.name);
+    discovery.notes.push_back(unknown.error().message);
+  }
+  PciAccelerators others = find_pci_accelerators(storage, sources.kernel);
+  std::move(others.found.begin(), others.found.end(), std::back_inserter(discovery.accelerators));
+  std::move(others.notes.begin(), others.notes.end(), std::back_inserter(discovery.notes));
+  for (FoundAccelerator& each : discovery.accelerators) {
+    each.numa = numa_of(storage, sources.kernel, each.bus);
+  }
+  return discovery;
+}
+
+void offer(Discovery& discovery, const Catalog& catalog, NodeInventory& inventory) {
+  std::vector<std::string> drivers;
+  drivers.reserve(discovery.drivers.size());
+  for (const auto& driver : discovery.drivers) drivers.push_back(driver->version());
+  inventory.driver = fmt::format("{}", fmt::join(drivers, "; "));
+  std::vector<std::pair<std::string_view, std::uint32_t>> counts;
+  for (const FoundAccelerator& each : discovery.accelerators) {
+    if (each.type.empty()) continue;
+    const auto at = std::find_if(counts.begin(), counts.end(),
+                                 [&](const auto& count) { return count.first == each.type; });
+    if (at != counts.end()) {
+      ++at->second;
+    } else {
+      counts.emplace_back(each.type, 1);
+    }
+  }
+  if (counts.empty()) {
+    // One that the catalog does not know is no reason to offer the processors instead.
+    const Accelerator* own =
+        discovery.accelerators.empty() ? processor_named(catalog, inventory.processor) : nullptr;
+    if (own == nullptr) return;
+    inventory.accelerator = own->id;
+    inventory.accelerators = inventory.packages;
+    return;
+  }
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  inventory.accelerator = most->first;
+  inventory.accelerators = most->second;
+  for (const auto& [type, count] : counts) {
+    if (type == most->first) continue;
+    discovery.notes.push_back(
+        fmt::format("{} x {} beside {} x {}: a node offers one type, these "
+                    "are left alone",
+                    count, type, most->second, most->first));
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,50 @@
+// node/dynamic_library.hpp - a shared library that the machine may or may not have, opened at run
+// time: those of accelerators come with their drivers, and a program linked to them would start
+// nowhere else.
+//
+// Owned by the driver that is made of it; closed with it, so functions found in it die with it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace orrery {
+
+class DynamicLibrary {
+ public:
+  /// The first of `names` (sonames or paths) that is there; nullptr: none is. Error: one is there
+  /// and cannot be loaded.
+  [[nodiscard]] static Result<std::unique_ptr<DynamicLibrary>> open(
+      std::span<const std::string> names);
+  DynamicLibrary(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
+  DynamicLibrary(const DynamicLibrary&) = delete;
+  DynamicLibrary& operator=(const DynamicLibrary&) = delete;
+  ~DynamicLibrary();
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  /// Sets `function` to the one of that name; nullptr: it has none. The caller vouches for the
+  /// type.
+  template <class Function>
+  void find(const char* name, Function*& function) const {
+    function = reinterpret_cast<Function*>(address_of(name));
+  }
+  /// The same of a function that must be there. Error: an older library, or another.
+  template <class Function>
+  [[nodiscard]] Status require(const char* name, Function*& function) const {
+    find(name, function);
+    return function != nullptr ? Status() : lacks(name);
+  }
+
+ private:
+  [[nodiscard]] void* address_of(const char* name) const;
+  [[nodiscard]] Status lacks(const char* name) const;
+
+  std::string name_;
+  void* handle_;
+};
+
+}  // namespace orrery

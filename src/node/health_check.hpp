@@ -1,0 +1,47 @@
+// node/health_check.hpp - runs the operator's check of the node again and again, and counts.
+//
+// Owned by the agent's process, on its loop. One process at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "node/agent_spec.hpp"
+#include "node/hook_process.hpp"
+
+namespace orrery {
+
+class HealthCheck {
+ public:
+  struct Events {
+    std::function<void()> passed;  ///< each time
+    /// As often in a row as the spec says, with what happened; not again before it has passed.
+    std::function<void(const std::string& evidence)> failed;
+  };
+
+  /// The first run begins at once. `real` outlives this object.
+  HealthCheck(RealEnv& real, HealthSpec spec, Events events);
+  HealthCheck(const HealthCheck&) = delete;
+  HealthCheck& operator=(const HealthCheck&) = delete;
+  ~HealthCheck();
+
+  /// Runs it now, unless it runs.
+  void run();
+  /// What happened last; empty: it passed, or has not run.
+  [[nodiscard]] const std::string& complaint() const { return complaint_; }
+
+ private:
+  void note(const std::string& failure);
+
+  RealEnv& real_;
+  HealthSpec spec_;
+  Events events_;
+  std::unique_ptr<HookProcess> process_;
+  std::optional<TimerId> timer_;
+  std::uint32_t failures_ = 0;  ///< in a row
+  std::string complaint_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,14 @@
+// node/kernel_directories.hpp - where the kernel shows its devices; tests have some of their own.
+#pragma once
+
+#include <string>
+
+namespace orrery {
+
+struct KernelDirectories {
+  std::string devices = "/dev";
+  std::string system = "/sys";
+  std::string processes = "/proc";
+};
+
+}  // namespace orrery

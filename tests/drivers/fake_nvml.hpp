@@ -1,0 +1,22 @@
+// drivers/fake_nvml.hpp - what a test sets in the library of fake_nvml.cpp, which it opens by path.
+#pragma once
+
+#include <array>
+
+struct FakeNvml {
+  static constexpr unsigned kDevices = 2;
+  static constexpr int kDriverNotLoaded = 9;
+
+  int open = 0;  ///< good calls of init less those of shut down
+  int init = 0;  ///< what calls answer: 0 is success
+  int count = 0;
+  int utilization = 0;
+  std::array<const char*, kDevices> names = {"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"};
+};
+
+/// As NVML declares it.
+struct FakePciInfo {
+  std::array<char, 16> short_address;
+  unsigned domain, bus, device, id, subsystem;
+  std::array<char, 32> address;
+};

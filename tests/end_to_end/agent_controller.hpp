@@ -1,0 +1,178 @@
+// end_to_end/agent_controller.hpp - as much of a controller as the agent of one node needs, on a
+// real loop and over real gRPC, which remembers what it is told. Of one test program.
+#pragma once
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/agent_messages.hpp"
+#include "api/certificates.hpp"
+#include "api/grpc_stream.hpp"
+#include "base/real_env.hpp"
+
+namespace orrery {
+
+inline constexpr NodeId kNode(3);
+
+/// What an agent has told a controller.
+struct Told {
+  std::vector<AgentOpening> openings;
+  std::vector<Hello> hellos;
+  std::map<AttemptId, AttemptReport> attempts;
+  std::uint64_t number = 0;  ///< of the newest report of an attempt
+  std::map<AttemptId, AttemptNotes> notes;
+  std::vector<AttemptLogPart> logs;
+  std::map<std::uint32_t, std::string> kept;  ///< by rank
+  std::vector<NodeReading> readings;
+  std::vector<HealthFault> faults;
+  int mended = 0;
+};
+
+/// As much of a controller as an agent needs; on the loop of `env`.
+class TestController final {
+ public:
+  explicit TestController(const Env& env)
+      : authority(make_authority(env.clock.now_wall()).value()), env_(env) {
+    serve("127.0.0.1:0");
+  }
+  ~TestController() { end(); }
+
+  /// As after a failover: all streams end, and it serves where it did.
+  void restart() {
+    end();
+    serve(fmt::format("127.0.0.1:{}", port_));
+  }
+  [[nodiscard]] int port() const { return port_; }
+
+  void order(OrderKind what, NodeProgram program = {}) {
+    const AgentOpening& agent = told.openings.back();
+    NodeOrder ordered{
+        {cluster, {1, ++sequence_}, {kNode, agent.boot, agent.incarnation}, std::move(what)},
+        std::move(program)};
+    stream_->send(to_proto(ControllerMessage(std::move(ordered))));
+  }
+  void ask(const AttemptLogQuestion& question) {
+    stream_->send(to_proto(ControllerMessage(question)));
+  }
+
+  const TlsIdentity authority;
+  Told told;
+  std::uint64_t cluster = 7;
+
+ private:
+  class Reactor final : public grpc::ServerGenericBidiReactor {
+   public:
+    explicit Reactor(TestController& controller)
+        : controller_(controller), stream_(std::make_shared<GrpcStream>(*this)) {
+      stream_->read(bytes_);
+    }
+    void OnReadDone(bool read) override {
+      if (!read) return stream_->finish({});
+      v1::AgentMessage message;
+      Result<AgentMessage> heard = parse(bytes_, message)
+                                       ? from_proto(message)
+                                       : environment_error("bytes that are no message");
+      controller_.env_.post([&to = controller_, from = stream_, heard = std::move(heard)] {
+        ASSERT_TRUE(heard) << heard.error().text();
+        to.hear(from, *heard);
+      });
+      stream_->read(bytes_);
+    }
+    void OnWriteDone(bool written) override {
+      written ? stream_->on_written() : stream_->on_broken();
+    }
+    void OnCancel() override { stream_->on_cancel(); }
+    void OnDone() override {
+      stream_->on_done();
+      delete this;
+    }
+
+   private:
+    TestController& controller_;
+    std::shared_ptr<GrpcStream> stream_;
+    grpc::ByteBuffer bytes_;
+  };
+
+  class Service final : public grpc::CallbackGenericService {
+   public:
+    explicit Service(TestController& controller) : controller_(controller) {}
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+      return new Reactor(controller_);
+    }
+
+   private:
+    TestController& controller_;
+  };
+
+  void serve(const std::string& address) {
+    grpc::ServerBuilder builder;
+    const ServerTls tls = certify_server(authority, {}, env_.clock.now_wall()).value();
+    grpc::SslServerCredentialsOptions options(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = tls.authority;
+    options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
+    builder.AddListeningPort(address, grpc::SslServerCredentials(options), &port_);
+    service_ = std::make_unique<Service>(*this);
+    builder.RegisterCallbackGenericService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+  void end() {
+    if (!server_) return;
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+  }
+
+  void hear(const std::shared_ptr<GrpcStream>& from, const AgentMessage& message) {
+    if (const auto* opening = std::get_if<AgentOpening>(&message)) {
+      stream_ = from;
+      told.openings.push_back(*opening);
+      stream_->send(to_proto(ControllerMessage(
+          AgentWelcome{cluster, kNode, Duration::milliseconds(50), Duration::milliseconds(200)})));
+    } else if (const auto* report = std::get_if<Report>(&message)) {
+      hear(*report);
+    } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
+      told.logs.push_back(*part);
+    } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
+      told.kept[kept->rank] = kept->part.bytes;
+    } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
+      told.notes[notes->attempt] = *notes;
+    } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
+      told.readings.push_back(*reading);
+    }
+  }
+  void hear(const Report& report) {
+    if (const auto* hello = std::get_if<Hello>(&report.what)) told.hellos.push_back(*hello);
+    told.mended += std::holds_alternative<Mended>(report.what) ? 1 : 0;
+    const auto* fault = std::get_if<HealthFault>(&report.what);
+    // Repeated until it is acknowledged.
+    if (fault != nullptr && report.number > fault_number_) {
+      fault_number_ = report.number;
+      told.faults.push_back(*fault);
+      order(Acknowledge{report.number});
+    }
+    const auto* attempt = std::get_if<AttemptReport>(&report.what);
+    if (attempt == nullptr) return;
+    told.attempts[attempt->token.id] = *attempt;
+    told.number = report.number;
+  }
+
+  Env env_;
+  std::uint64_t fault_number_ = 0;
+  int port_ = 0;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<GrpcStream> stream_;  ///< of the newest agent
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace orrery
