@@ -282,7 +282,12 @@ PriceContext Pass::context_of(const FleetView& view) const {
 }
 
 Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
-  PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job));
+  const auto shows = [&](const FleetView& other) {
+    return view.pages().nodes == other.pages().nodes;
+  };
+  const bool lasts = shows(m_.now_->view()) || shows(m_.reserved_->shadow());
+  PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job),
+                                            lasts ? ViewLasts::kYes : ViewLasts::kNo);
   lacks_room_ = !priced && m_.priced_.lacks_room() && m_.priced_.missing().empty();
   hold_until(m_.priced_.holds_until());
   result_.candidates += m_.priced_.candidates().size();
@@ -305,6 +310,7 @@ Instant Pass::end_of(const Found& found) const {
 }
 
 void Pass::start(const WaitingJob& job, Found found) {
+  m_.priced_.forget_offers();
   take(*m_.now_, std::span<const PlacedGang>(found.gangs));
   if (m_.reserved_->any()) m_.reserved_->cover(found.gangs);
   if (timeline_open_) {

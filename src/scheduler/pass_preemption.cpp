@@ -215,6 +215,7 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
     slot.lost_device_seconds += lost;
     result_.decisions.emplace_back(PreemptJob{s_.running[i].id, job.id, lost});
   }
+  m_.priced_.forget_offers();
   m_.reserved_->cover(std::span<const PlacedGang>(kept).subspan(slot.gangs.size()));
   for (const PlacedGang& gang : kept) keep_from_others(gang);
   if (timeline_open_) m_.timeline_.reserve({s_.now, slot.gangs}, Duration::max());
