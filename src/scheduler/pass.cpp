@@ -296,6 +296,17 @@ Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job
   return Found{std::move(priced->gangs), std::move(priced->terms), priced->price, priced->length};
 }
 
+// What was offered in a view holds no longer once it shows something else.
+FleetOverlay& Pass::edit_now() {
+  m_.priced_.forget_offers();
+  return *m_.now_;
+}
+
+Reserved& Pass::edit_reserved() {
+  m_.priced_.forget_offers();
+  return *m_.reserved_;
+}
+
 bool Pass::power_holds(const Found& found) const {
   PowerBudget budget = *power_;
   for (std::size_t i = 0; i < found.gangs.size(); ++i) {
@@ -310,9 +321,8 @@ Instant Pass::end_of(const Found& found) const {
 }
 
 void Pass::start(const WaitingJob& job, Found found) {
-  m_.priced_.forget_offers();
-  take(*m_.now_, std::span<const PlacedGang>(found.gangs));
-  if (m_.reserved_->any()) m_.reserved_->cover(found.gangs);
+  take(edit_now(), std::span<const PlacedGang>(found.gangs));
+  if (m_.reserved_->any()) edit_reserved().cover(found.gangs);
   if (timeline_open_) {
     m_.timeline_.reserve({s_.now, found.gangs}, found.length.value_or(Duration::max()));
   }
