@@ -282,13 +282,29 @@ PriceContext Pass::context_of(const FleetView& view) const {
 }
 
 Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
-  PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job));
+  const auto shows = [&](const FleetView& other) {
+    return view.pages().nodes == other.pages().nodes;
+  };
+  const bool lasts = shows(m_.now_->view()) || shows(m_.reserved_->shadow());
+  PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job),
+                                            lasts ? ViewLasts::kYes : ViewLasts::kNo);
   lacks_room_ = !priced && m_.priced_.lacks_room() && m_.priced_.missing().empty();
   hold_until(m_.priced_.holds_until());
   result_.candidates += m_.priced_.candidates().size();
   for (const PlanKey& key : m_.priced_.missing()) result_.decisions.push_back(WantPlan{key});
   if (!priced) return tl::unexpected(priced.error());
   return Found{std::move(priced->gangs), std::move(priced->terms), priced->price, priced->length};
+}
+
+// What was offered in a view holds no longer once it shows something else.
+FleetOverlay& Pass::edit_now() {
+  m_.priced_.forget_offers();
+  return *m_.now_;
+}
+
+Reserved& Pass::edit_reserved() {
+  m_.priced_.forget_offers();
+  return *m_.reserved_;
 }
 
 bool Pass::power_holds(const Found& found) const {
@@ -305,8 +321,8 @@ Instant Pass::end_of(const Found& found) const {
 }
 
 void Pass::start(const WaitingJob& job, Found found) {
-  take(*m_.now_, std::span<const PlacedGang>(found.gangs));
-  if (m_.reserved_->any()) m_.reserved_->cover(found.gangs);
+  take(edit_now(), std::span<const PlacedGang>(found.gangs));
+  if (m_.reserved_->any()) edit_reserved().cover(found.gangs);
   if (timeline_open_) {
     m_.timeline_.reserve({s_.now, found.gangs}, found.length.value_or(Duration::max()));
   }

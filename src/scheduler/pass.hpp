@@ -45,6 +45,24 @@ class PassMemory {
     std::uint32_t pass = 0;  ///< the pass that saw it; 0: none
   };
 
+  /// A running job that no place of another type is worth leaving for, wherever that would be.
+  struct Stays {
+    JobId id;
+    Instant since;         ///< of the job, as is
+    Instant expected_end;  ///< this: another run, size or clock is another question
+    Instant until;
+  };
+  /// What that rests on beside the job.
+  struct StaysUnder {
+    PriceWeights weights;
+    Seconds horizon;
+    bool power = false;
+    double failures_per_node_second = 0;
+    std::vector<float> node_risk;
+  };
+  void keep_stays(const Situation& situation, const Policy& policy);
+  [[nodiscard]] bool stays(std::uint32_t running, const Situation& situation) const;
+
   /// Jobs of a room are placed alike; invalid where the request has no class.
   [[nodiscard]] ClassId room_of(const JobRequest& request);
 
@@ -57,6 +75,8 @@ class PassMemory {
   ClassTable rooms_;                    ///< of its own ids
   std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet
   std::vector<Refused> refused_rooms_;  ///< by room
+  std::vector<Stays> stays_;            ///< by running job
+  StaysUnder stays_under_;
   std::uint32_t pass_ = 0;
 };
 
@@ -111,9 +131,23 @@ class Pass {
   void carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job);
   [[nodiscard]] bool move(std::uint32_t running);
   void improve_running();
-  bool improve(const RunningJob& job, const std::vector<char>& wanted);
+  bool improve(std::uint32_t running, const std::vector<char>& wanted);
+  [[nodiscard]] std::vector<std::uint32_t> options_to_try(std::uint32_t running,
+                                                          const std::vector<char>& wanted);
   [[nodiscard]] bool may_change_to(const RunningJob& job, const GangOption& to) const;
-  [[nodiscard]] bool may_gain(const RunningJob& job, std::uint32_t to);
+  /// What another option may bring a running job.
+  enum class Gain { kMaybe, kNoRoom, kWorthNothing };
+  [[nodiscard]] Gain may_gain(const RunningJob& job, std::uint32_t to);
+  [[nodiscard]] bool bounded(const RunningJob& job, std::uint32_t to) const;
+  struct Bounds {
+    std::int64_t stay = 0;   ///< micro-dollars, at most
+    std::int64_t there = 0;  ///< at least
+  };
+  [[nodiscard]] Bounds bounds_at(Instant time, const RunningJob& job, std::uint32_t to) const;
+  /// When to look at a job again that no other type gains anything; now: at the next pass.
+  [[nodiscard]] Instant stays_until(const RunningJob& job) const;
+  /// Micro-dollars by which a job has less of another type than of its place.
+  [[nodiscard]] std::int64_t margin_at(Instant time, const RunningJob& job, std::uint32_t to) const;
   [[nodiscard]] std::optional<Allocation> place_for(const RunningJob& job, const GangRequest& gang);
   /// What is left of a run, and what it is worth not to have it: micro-dollars where options are
   /// priced, else nanoseconds.
@@ -176,6 +210,8 @@ class Pass {
   [[nodiscard]] Instant end_of(const Found& found) const;
   [[nodiscard]] const TenantUsage& usage() const { return usage_ ? *usage_ : *s_.usage; }
   [[nodiscard]] TenantUsage& edit_usage();
+  [[nodiscard]] FleetOverlay& edit_now();
+  [[nodiscard]] Reserved& edit_reserved();
   enum class Held { kMore, kLess };
   void count(const JobRequest& job, std::span<const PlacedGang> gangs, Held held);
   void apply(const UsageChange& change);

@@ -115,16 +115,16 @@ std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of
 void Pass::keep(const Reservation& slot) {
   if (!m_.reserved_->any()) {
     for (const Decision& decision : result_.decisions) {
-      if (const auto* start = std::get_if<StartJob>(&decision)) m_.reserved_->cover(start->gangs);
+      if (const auto* start = std::get_if<StartJob>(&decision)) edit_reserved().cover(start->gangs);
     }
   }
-  m_.reserved_->add(slot);
+  edit_reserved().add(slot);
 }
 
 // Whatever of it is free now is nobody else's in this pass.
 void Pass::keep_from_others(const PlacedGang& gang) {
   hidden_ = true;
-  hide(*m_.now_, gang);
+  hide(edit_now(), gang);
 }
 
 }  // namespace orrery

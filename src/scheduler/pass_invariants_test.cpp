@@ -167,6 +167,14 @@ TEST(PassInvariants, HoldOnRandomQueuesUnderEveryPolicy) {
   }
 }
 
+/// A pod of H100 and one of A100.
+std::string fast_and_slow_pod() {
+  const std::string racks =
+      "\n      racks: [{count: 4, cooling: in-row-or-dense-air, nodes: [{type: ";
+  return one_hall("    - name: fast" + racks + "dgx-h100, count: 4}]}]\n" + "    - name: slow" +
+                  racks + "dgx-a100-80g, count: 4}]}]\n");
+}
+
 /// Most jobs may have H100, or A100 at a third of the speed.
 JobId submit_to_either(TestCluster& cluster, Rng& rng) {
   JobRequest job = random_job(cluster, rng);
@@ -188,15 +196,11 @@ PassResult decided_at(const TestCluster& cluster, const Policy& policy, Instant 
 }
 
 TEST(PassInvariants, APassHoldsAsLongAsItSays) {
-  const std::string racks =
-      "\n      racks: [{count: 4, cooling: in-row-or-dense-air, nodes: [{type: ";
-  const std::string fleet = one_hall("    - name: fast" + racks + "dgx-h100, count: 4}]}]\n" +
-                                     "    - name: slow" + racks + "dgx-a100-80g, count: 4}]}]\n");
   int patient = 0;
   int bounded = 0;
   for (std::uint64_t run = 0; run < 9; ++run) {
     const char* name = std::array{"capacity", "hardware-aware", "fifo"}[run % 3];
-    TestCluster cluster(fleet, kTenants);
+    TestCluster cluster(fast_and_slow_pod(), kTenants);
     Rng rng = Rng::stream(7 + run, name);
     const Policy policy = *policy_named(name);
     for (int step = 0; step < 150; ++step) {
@@ -226,6 +230,35 @@ TEST(PassInvariants, APassHoldsAsLongAsItSays) {
   }
   EXPECT_GT(bounded, 10);
   EXPECT_GT(patient, 0);
+}
+
+// Half a node of H100 is left for half a node of A100, but only once so little is left of the run
+// that the devices which come together are worth more than its slower end.
+TEST(PassInvariants, WhoStaysIsAskedAgainBeforeAMovePays) {
+  TestCluster cluster(fast_and_slow_pod());
+  JobRequest beside = cluster.job(4, Duration::hours(200));
+  beside.roles[0].options[0].gang = cluster.gang(4, "a100");
+  cluster.submit(beside);
+  JobRequest job = cluster.job(4, Duration::hours(10));
+  job.preemptible = true;
+  job.roles[0].options.push_back({cluster.gang(4, "a100"), 0.9, std::nullopt});
+  const JobId id = cluster.submit(job);
+  cluster.pass("hardware-aware");
+  ASSERT_TRUE(cluster.runs(id));
+  for (RunningJob& running : cluster.running()) running.checkpoint = Duration::minutes(1);
+  const Policy policy = *policy_named("hardware-aware");
+  int stays = 0;
+  std::size_t moves = 0;
+  while (moves == 0 && cluster.now() < cluster.find(id)->expected_end) {
+    cluster.wait(Duration::minutes(5));
+    moves = Scheduler(cluster.tree())
+                .decide(cluster.situation(), policy, PassKind::kFull)
+                .decisions.size();
+    EXPECT_EQ(cluster.pass("hardware-aware", PassKind::kFull).decisions.size(), moves);
+    ++stays;
+  }
+  EXPECT_EQ(moves, 1u);
+  EXPECT_GT(stays, 60);
 }
 
 TEST(PassInvariants, NothingMovesForEverWhenNothingChanges) {

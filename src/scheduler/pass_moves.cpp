@@ -1,5 +1,7 @@
 // Running jobs that would be better off elsewhere.
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "scheduler/gang_power.hpp"
 #include "scheduler/pass.hpp"
@@ -25,11 +27,53 @@ bool apart(const RunningJob& job, const GangRequest& gang) {
   return gang.type != has.type && old.allocation.idle.empty() && !gang.exclusive;
 }
 
+/// Of a job of one gang.
+const GangRequest& gang_of(const RunningJob& job) {
+  const PlacedGang& gang = job.gangs.front();
+  return job.request->roles[gang.role].options[gang.option].gang;
+}
+
+/// Whether whole devices anywhere else are all that another option asks for.
+bool elsewhere(const RunningJob& job, const GangRequest& gang) {
+  return apart(job, gang) && gang.share == kWholeDevice && !gang.asks_slice();
+}
+
+bool same(const PriceWeights& a, const PriceWeights& b) {
+  using Figures = std::array<double, sizeof(PriceWeights) / sizeof(double)>;
+  return std::bit_cast<Figures>(a) == std::bit_cast<Figures>(b);
+}
+
 bool may_be_moved(const RunningJob& job) {
   return job.request->preemptible || job.request->checkpoint_interval != Duration::max();
 }
 
 }  // namespace
+
+// What the prices of those who run rest on changes seldom.
+void PassMemory::keep_stays(const Situation& s, const Policy& policy) {
+  StaysUnder& under = stays_under_;
+  const bool holds = same(under.weights, policy.weights) && under.horizon == policy.horizon &&
+                     under.power == (s.power != nullptr) &&
+                     under.failures_per_node_second == s.failures_per_node_second &&
+                     std::equal(under.node_risk.begin(), under.node_risk.end(), s.node_risk.begin(),
+                                s.node_risk.end());
+  if (!holds) {
+    stays_.clear();
+    under = {policy.weights,
+             policy.horizon,
+             s.power != nullptr,
+             s.failures_per_node_second,
+             {s.node_risk.begin(), s.node_risk.end()}};
+  }
+  stays_.resize(s.running.size());
+}
+
+bool PassMemory::stays(std::uint32_t running, const Situation& s) const {
+  const Stays& known = stays_[running];
+  const RunningJob& job = s.running[running];
+  return s.now < known.until && known.id == job.id && known.since == job.since &&
+         known.expected_end == job.expected_end;
+}
 
 // Devices nobody waits for go to those who are better off with them: an elastic job takes more of
 // its type; where options are chosen by price, a job may leave for another type.
@@ -40,11 +84,13 @@ void Pass::improve_running() {
       for (const GangOption& option : role.options) wanted[option.gang.type.value()] = 1;
     }
   }
+  m_.keep_stays(s_, policy_);
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    if (m_.stays(i, s_)) continue;
     const RunningJob& job = s_.running[i];
     const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
                      s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
-    if (may && improve(job, wanted)) stopped_[i] = 1;
+    if (may && improve(i, wanted)) stopped_[i] = 1;
   }
 }
 
@@ -82,39 +128,101 @@ std::optional<Allocation> Pass::place_for(const RunningJob& job, const GangReque
 // without taking them out of the fleet: by the free counts, which are upper bounds, and by the
 // least that another type and the most that this place can cost; first wherever that would be,
 // then where it is.
-bool Pass::may_gain(const RunningJob& job, std::uint32_t to) {
+Pass::Gain Pass::may_gain(const RunningJob& job, std::uint32_t to) {
   const PlacedGang& old = job.gangs.front();
-  const RoleRequest& role = job.request->roles[old.role];
-  const GangRequest& has = role.options[old.option].gang;
-  const GangRequest& gets = role.options[to].gang;
-  if (!apart(job, gets) || gets.share < kWholeDevice || gets.asks_slice()) return true;
+  const GangRequest& has = gang_of(job);
+  const GangRequest& gets = job.request->roles[old.role].options[to].gang;
+  if (!elsewhere(job, gets)) return Gain::kMaybe;
   const FleetView view = m_.now_->view();
   const std::uint32_t units = view.units(Topology::root(), gets.type, gets.node_devices);
-  if (units < gets.devices / gets.node_devices) return false;
-  const bool known = job.expected_end != Instant::max() && job.expected_end > s_.now;
-  const bool lasts = job.request->estimate || job.request->time_limit;
-  const bool bounded = known && lasts && policy_.choice == OptionChoice::kCheapest &&
-                       !role.options[to].plan && has.share == kWholeDevice &&
-                       view.topology().sites().size() == 1 && s_.electricity == nullptr &&
-                       s_.carbon == nullptr;
-  if (!bounded) return true;
+  if (units < gets.devices / gets.node_devices) return Gain::kNoRoom;
+  if (!bounded(job, to)) return Gain::kMaybe;
   const PriceContext context = context_of(view);
-  const WaitingJob left = as_waiting(job, s_.now);
-  GangTerms here = job.terms.front();
-  here.length = job.expected_end - s_.now;
-  const std::int64_t stay = most_price(context, left, old, here).total() + kRounding -
-                            price_of_lost_work(context, left, lost_device_seconds(job)).total();
-  const std::int64_t there = least_price(context, left, {old.role, to, Duration()}).total();
+  const Bounds bounds = bounds_at(s_.now, job, to);
+  const std::int64_t change =
+      price_of_lost_work(context, as_waiting(job, s_.now), lost_device_seconds(job)).total();
   const auto gains = [&](double stranded_here, double stranded_there) {
-    return there + price_of_stranded(context, gets.type, stranded_there).total() <
-           stay + price_of_stranded(context, has.type, stranded_here).total();
+    return bounds.there + price_of_stranded(context, gets.type, stranded_there).total() <
+           bounds.stay - change + price_of_stranded(context, has.type, stranded_here).total();
   };
   const Topology& topology = view.topology();
-  if (!gains(stranded_most(topology, has), -stranded_most(topology, gets))) return false;
+  if (!gains(stranded_most(topology, has), -stranded_most(topology, gets))) {
+    return Gain::kWorthNothing;
+  }
   const std::optional<Allocation> place = place_for(job, gets);
-  if (!place) return false;
+  if (!place) return Gain::kNoRoom;
   return gains(stranded_devices(view, old.allocation.ranks, GangDevices::kOwn),
-               stranded_devices(view, place->ranks));
+               stranded_devices(view, place->ranks))
+             ? Gain::kMaybe
+             : Gain::kNoRoom;
+}
+
+bool Pass::bounded(const RunningJob& job, std::uint32_t to) const {
+  const GangOption& option = job.request->roles[job.gangs.front().role].options[to];
+  const bool known = job.expected_end != Instant::max() && job.expected_end > s_.now;
+  const bool lasts = job.request->estimate || job.request->time_limit;
+  return known && lasts && elsewhere(job, option.gang) &&
+         policy_.choice == OptionChoice::kCheapest && !option.plan &&
+         gang_of(job).share == kWholeDevice && s_.fleet.topology().sites().size() == 1 &&
+         s_.electricity == nullptr && s_.carbon == nullptr;
+}
+
+// The most that what is left at a time can cost here, and the least on the other type.
+Pass::Bounds Pass::bounds_at(Instant time, const RunningJob& job, std::uint32_t to) const {
+  const PriceContext context = context_of(m_.now_->view());
+  const PlacedGang& old = job.gangs.front();
+  const WaitingJob left = as_waiting(job, time);
+  GangTerms here = job.terms.front();
+  here.length = job.expected_end - time;
+  return {most_price(context, left, old, here).total() + kRounding,
+          least_price(context, left, {old.role, to, Duration()}).total()};
+}
+
+// Wherever that would be, and even if the job had just written a checkpoint; less some more than
+// sums and products of doubles may be off.
+std::int64_t Pass::margin_at(Instant time, const RunningJob& job, std::uint32_t to) const {
+  const PriceContext context = context_of(m_.now_->view());
+  const Topology& topology = context.view.topology();
+  const GangRequest& has = gang_of(job);
+  const GangRequest& gets = job.request->roles[job.gangs.front().role].options[to].gang;
+  const auto [stay, there] = bounds_at(time, job, to);
+  const double each =
+      job.request->restart.count_seconds() + job.request->checkpoint_cost.count_seconds();
+  const std::int64_t change =
+      price_of_lost_work(context, as_waiting(job, time), each * job.devices()).total();
+  const std::int64_t stranded =
+      price_of_stranded(context, has.type, stranded_most(topology, has)).total() -
+      price_of_stranded(context, gets.type, -stranded_most(topology, gets)).total();
+  const std::int64_t slack = kRounding + (stay >> 40) + (there >> 40);
+  return there + change - stay - stranded - slack;
+}
+
+// Until its run changes, what a job has left shrinks evenly: so does the least that another type
+// costs, and the most that this place does lies below a straight line (failures of what writes no
+// checkpoints go with the square of the time). So the margin lies above the line from now to the
+// end. A deadline would bend it the other way.
+Instant Pass::stays_until(const RunningJob& job) const {
+  const PriceWeights& weights = policy_.weights;
+  const bool straight = !job.request->deadline && job.since < s_.now && weights.failure >= 0 &&
+                        weights.lost_work >= 0;
+  if (!straight) return s_.now;
+  const RoleRequest& role = job.request->roles[job.gangs.front().role];
+  Instant until = job.expected_end;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangRequest& gets = role.options[i].gang;
+    if (gets.type == gang_of(job).type) {
+      if (role.elastic() && gets.devices > gang_of(job).devices) return s_.now;
+      continue;
+    }
+    if (!bounded(job, i)) return s_.now;
+    const auto now = static_cast<double>(margin_at(s_.now, job, i));
+    const auto end = static_cast<double>(margin_at(job.expected_end, job, i));
+    if (now <= 0) return s_.now;
+    if (end >= 0) continue;
+    const double left = (job.expected_end - s_.now).count_seconds();
+    until = std::min(until, s_.now + Duration::from_seconds(left * now / (now - end)));
+  }
+  return until;
 }
 
 // Run times have heavy tails: of what nobody knows the end of, or has run beyond it, as much is
@@ -132,19 +240,36 @@ Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerm
   return {*terms.length, price_of(context, as_waiting(job, s_.now), gang, terms).total()};
 }
 
-bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
+// What may be better for a job; of whom nothing is, it is noted until when.
+std::vector<std::uint32_t> Pass::options_to_try(std::uint32_t running,
+                                                const std::vector<char>& wanted) {
+  const RunningJob& job = s_.running[running];
+  const RoleRequest& role = job.request->roles[job.gangs.front().role];
+  std::vector<std::uint32_t> options;
+  bool worth_nothing = false;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const bool idle = wanted[role.options[i].gang.type.value()] == 0;
+    if (!idle || !may_change_to(job, role.options[i])) continue;
+    const Gain gain = may_gain(job, i);
+    if (gain == Gain::kMaybe) options.push_back(i);
+    worth_nothing = worth_nothing || gain == Gain::kWorthNothing;
+  }
+  if (options.empty() && worth_nothing) {
+    m_.stays_[running] = {job.id, job.since, job.expected_end, stays_until(job)};
+  }
+  return options;
+}
+
+bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
+  const RunningJob& job = s_.running[running];
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
   const GangRequest& has = role.options[old.option].gang;
-  std::vector<std::uint32_t> options;
-  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
-    const bool idle = wanted[role.options[i].gang.type.value()] == 0;
-    if (idle && may_change_to(job, role.options[i]) && may_gain(job, i)) options.push_back(i);
-  }
+  const std::vector<std::uint32_t> options = options_to_try(running, wanted);
   if (options.empty()) return false;
   const WaitingJob left = as_waiting(job, s_.now);
   const bool priced = policy_.choice == OptionChoice::kCheapest;
-  give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
+  give_back(edit_now(), std::span<const PlacedGang>(job.gangs));
   leave_power(job);
   GangTerms here = job.terms.front();
   here.length.reset();
@@ -172,11 +297,11 @@ bool Pass::improve(const RunningJob& job, const std::vector<char>& wanted) {
     best = *std::move(found);
   }
   if (!best) {
-    take(*m_.now_, std::span<const PlacedGang>(job.gangs));
+    take(edit_now(), std::span<const PlacedGang>(job.gangs));
     enter_power(job.gangs.front(), job.terms.front());
     return false;
   }
-  take(*m_.now_, std::span<const PlacedGang>(best->gangs));
+  take(edit_now(), std::span<const PlacedGang>(best->gangs));
   enter_power(best->gangs.front(), best->terms.front());
   keep_from_others(old);  // until its ranks have left
   elsewhere_.clear();

@@ -215,7 +215,7 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
     slot.lost_device_seconds += lost;
     result_.decisions.emplace_back(PreemptJob{s_.running[i].id, job.id, lost});
   }
-  m_.reserved_->cover(std::span<const PlacedGang>(kept).subspan(slot.gangs.size()));
+  edit_reserved().cover(std::span<const PlacedGang>(kept).subspan(slot.gangs.size()));
   for (const PlacedGang& gang : kept) keep_from_others(gang);
   if (timeline_open_) m_.timeline_.reserve({s_.now, slot.gangs}, Duration::max());
   result_.reservations.push_back(std::move(slot));
@@ -243,7 +243,7 @@ void Pass::run_anew() {
                                    [](const RunningJob& job) { return job.stopping; });
   if (leaving) return;
   for (const RunningJob& job : s_.running) {
-    give_back(*m_.now_, std::span<const PlacedGang>(job.gangs));
+    give_back(edit_now(), std::span<const PlacedGang>(job.gangs));
     count(*job.request, job.gangs, Held::kLess);
   }
   std::vector<std::pair<const WaitingJob*, Found>> starts;
@@ -253,7 +253,7 @@ void Pass::run_anew() {
     ++result_.placements;
     FoundOrRefusal found = by_fit(m_.now_->view(), job);
     if (found) {
-      take(*m_.now_, std::span<const PlacedGang>(found->gangs));
+      take(edit_now(), std::span<const PlacedGang>(found->gangs));
       count(*job.request, found->gangs, Held::kMore);
     }
     if (entry.running) {

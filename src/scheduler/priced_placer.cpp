@@ -22,6 +22,7 @@ void PricedPlacer::begin() {
     type.claimed = 0;
   }
   lemons_.reset();
+  forget_offers();
   holds_until_ = Instant::max();
 }
 
@@ -68,23 +69,43 @@ void PricedPlacer::add_safer_offer(const PriceContext& context, const Next& next
   if (safer) offers.push_back(*std::move(safer));
 }
 
-std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, const Next& next,
-                                                  std::uint32_t option,
-                                                  const JobPlaceRules& rules) {
-  const RoleRequest& role = next.job->request->roles[next.role];
-  const GangRequest& gang = role.options[option].gang;
+// Whole devices near no other gang: nothing but the gang and the view decides.
+const PricedPlacer::Offers& PricedPlacer::offers_of(const PriceContext& context, const Next& next,
+                                                    const GangRequest& gang,
+                                                    const JobPlaceRules& rules) {
+  const bool alike = lasts_ == ViewLasts::kYes && next.placed.empty() && next.avoid.empty() &&
+                     gang.share == kWholeDevice;
+  if (alike) {
+    const auto known = lasting_offers_.find({context.view.pages().nodes, gang});
+    if (known != lasting_offers_.end()) return known->second;
+  }
   PlaceOptions options;
   options.fit = rules.fit;
   options.share_max = rules.share_max;
   options.avoid = next.avoid;
   options.most = context.policy.offers;
-  std::vector<Allocation> offers = placer_.offers(context.view, gang, options);
-  if (offers.empty()) return placer_.refusal_of(context.view, gang, next.avoid);
+  Offers offers{placer_.offers(context.view, gang, options), std::nullopt};
+  if (offers.places.empty()) {
+    offers.refusal = placer_.refusal_of(context.view, gang, next.avoid);
+  } else {
+    add_safer_offer(context, next, gang, offers.places);
+  }
+  Offers& kept = alike ? lasting_offers_[{context.view.pages().nodes, gang}] : passing_offers_;
+  kept = std::move(offers);
+  return kept;
+}
+
+std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, const Next& next,
+                                                  std::uint32_t option,
+                                                  const JobPlaceRules& rules) {
+  const RoleRequest& role = next.job->request->roles[next.role];
+  const GangRequest& gang = role.options[option].gang;
+  const Offers& offers = offers_of(context, next, gang, rules);
+  if (offers.refusal) return offers.refusal;
   lacks_room_ = false;
-  add_safer_offer(context, next, gang, offers);
   std::optional<Refusal> refused;
-  for (Allocation& offer : offers) {
-    Candidate candidate{{next.role, option, std::move(offer), gang.host}, {}, {}};
+  for (const Allocation& offer : offers.places) {
+    Candidate candidate{{next.role, option, offer, gang.host}, {}, {}};
     const auto terms = terms_of(context, *next.job, candidate.gang);
     if (!terms) {
       refused = terms.error();
@@ -199,7 +220,8 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
 }
 
 PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& context,
-                                    const JobPlaceRules& rules) {
+                                    const JobPlaceRules& rules, ViewLasts lasts) {
+  lasts_ = lasts;
   PricedJob priced;
   priced.length = Duration();
   missing_.clear();

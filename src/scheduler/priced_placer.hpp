@@ -6,6 +6,8 @@
 // expected. Pure in its inputs; keeps scratch memory. One thread. Ties: first option, best fit.
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "scheduler/gang_pricing.hpp"
@@ -29,6 +31,9 @@ struct Candidate {
   Price price;
 };
 
+/// Whether a view stays as it is until forget_offers(), or is gone after one look.
+enum class ViewLasts : std::uint8_t { kNo, kYes };
+
 class PricedPlacer {
  public:
   explicit PricedPlacer(const PlaceTree& tree) : placer_(tree) {}
@@ -36,8 +41,12 @@ class PricedPlacer {
   /// Forgets what it counted of running jobs and nodes; before the first job of a pass.
   void begin();
 
+  /// In a view that lasts, jobs that ask for the same gang are offered the same places: they are
+  /// looked for once.
   [[nodiscard]] PricedOrRefusal place(const WaitingJob& job, const PriceContext& context,
-                                      const JobPlaceRules& rules);
+                                      const JobPlaceRules& rules, ViewLasts lasts);
+  /// A view that was said to last has changed.
+  void forget_offers() { lasting_offers_.clear(); }
 
   /// Every candidate of the last gang that was placed, in the order they were tried.
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
@@ -56,6 +65,13 @@ class PricedPlacer {
     std::span<const PlacedGang> placed;
     std::span<const NodeRun> avoid;
   };
+  /// Places for a gang, or why there is none.
+  struct Offers {
+    std::vector<Allocation> places;
+    std::optional<Refusal> refusal;
+  };
+  /// The nodes of a view, by their address, and what is asked of it.
+  using Asked = std::pair<const void*, GangRequest>;
   /// Devices of a type that come free, by when.
   struct Freed {
     Instant at;
@@ -69,6 +85,8 @@ class PricedPlacer {
   [[nodiscard]] tl::expected<Candidate, Refusal> place_gang(const PriceContext& context,
                                                             const Next& next,
                                                             const JobPlaceRules& rules);
+  [[nodiscard]] const Offers& offers_of(const PriceContext& context, const Next& next,
+                                        const GangRequest& gang, const JobPlaceRules& rules);
   /// The last refusal, where an offer was refused or there was none.
   std::optional<Refusal> price_offers(const PriceContext& context, const Next& next,
                                       std::uint32_t option, const JobPlaceRules& rules);
@@ -85,6 +103,9 @@ class PricedPlacer {
   Trial trial_;
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;
+  ViewLasts lasts_ = ViewLasts::kNo;
+  std::map<Asked, Offers> lasting_offers_;
+  Offers passing_offers_;
   bool lacks_room_ = false;
   Instant holds_until_;
   std::vector<FreedOfType> freed_;              ///< by type
