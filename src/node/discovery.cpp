@@ -76,7 +76,7 @@ void offer(Discovery& discovery, const Catalog& catalog, NodeInventory& inventor
   std::vector<std::string> drivers;
   drivers.reserve(discovery.drivers.size());
   for (const auto& driver : discovery.drivers) drivers.push_back(driver->version());
-  inventory.driver = fmt::format("{}", fmt::join(drivers, "; "));
+  if (!drivers.empty()) inventory.driver = fmt::format("{}", fmt::join(drivers, "; "));
   std::vector<std::pair<std::string_view, std::uint32_t>> counts;
   for (const FoundAccelerator& each : discovery.accelerators) {
     if (each.type.empty()) continue;
