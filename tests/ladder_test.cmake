@@ -2,7 +2,7 @@
 # own CMake files over a copy of its sources, as they are (must configure) and spoilt (must not).
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
-foreach(part CMakeLists.txt CMakePresets.json cmake src apps catalog)
+foreach(part CMakeLists.txt CMakePresets.json cmake src apps catalog packaging python)
   file(COPY ${ROOT}/${part} DESTINATION ${SCRATCH}/tree)
 endforeach()
 
