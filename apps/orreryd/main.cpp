@@ -298,8 +298,8 @@ Status Daemon::begin() {
        .facts = {catalog_, calibration_, models_},
        .settings = *std::move(settings),
        .archived_form =
-           [](const Controller& controller, JobId job) {
-             return job_view(controller, job, JobDetail::kRow).SerializeAsString();
+           [](const Controller& of, JobId job) {
+             return job_view(of, job, JobDetail::kRow).SerializeAsString();
            },
        .record = options_.record,
        .catalog = overlay_,

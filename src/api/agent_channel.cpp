@@ -104,6 +104,9 @@ class AgentChannel::Stream final
 
   void OnReadDone(bool good) override {
     if (!good) return finish();
+    if (incoming_.what_case() == v1::ControllerMessage::WHAT_NOT_SET) {  // of a newer controller
+      return StartRead(&incoming_);
+    }
     Result<ControllerMessage> message = from_proto(incoming_);
     if (!message) {
       {

@@ -152,6 +152,9 @@ class AgentReactor final : public Reactor {
     if (!read) return stream_->finish({});
     v1::AgentMessage bytes;
     if (!parse(*read_, bytes)) return refuse("the message is none of an agent");
+    if (bytes.what_case() == v1::AgentMessage::WHAT_NOT_SET) {  // of a newer agent
+      return stream_->read(*read_);
+    }
     Result<AgentMessage> message = from_proto(bytes);
     if (!message) return refuse(message.error().text());
     shared_.env.post(

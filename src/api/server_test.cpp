@@ -2,6 +2,8 @@
 // HTTP.
 #include "api/server.hpp"
 
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
@@ -16,6 +18,7 @@
 
 #include "api/access_service.hpp"
 #include "api/agent_channel.hpp"
+#include "api/agent_messages.hpp"
 #include "api/audit_log.hpp"
 #include "api/client.hpp"
 #include "api/http_routes.hpp"
@@ -403,6 +406,66 @@ TEST_F(ServerTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_TRUE(ask("GET /v1/else").starts_with("HTTP/1.1 404"));
   const std::string large(5 << 20, ' ');
   EXPECT_TRUE(ask("POST /v1/jobs", "admin", large).starts_with("HTTP/1.1 400"));
+}
+
+/// An agent's stream as bytes.
+class RawStream {
+ public:
+  RawStream(const std::string& address, const AgentTls& tls)
+      : stub_(grpc::CreateChannel(
+            address, grpc::SslCredentials({.pem_root_certs = tls.authority,
+                                           .pem_private_key = tls.identity.key,
+                                           .pem_cert_chain = tls.identity.certificate}))),
+        call_(stub_.PrepareCall(&context_, "/orrery.v1.AgentService/Connect", &queue_)) {
+    call_->StartCall(this);
+    EXPECT_TRUE(next());
+  }
+  ~RawStream() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    while (queue_.Next(&tag_, &good_)) {
+    }
+  }
+  RawStream(const RawStream&) = delete;
+  RawStream& operator=(const RawStream&) = delete;
+
+  void write(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    call_->Write(grpc::ByteBuffer(&slice, 1), this);
+    EXPECT_TRUE(next());
+  }
+  [[nodiscard]] std::string read() {
+    grpc::ByteBuffer answer;
+    call_->Read(&answer, this);
+    std::vector<grpc::Slice> slices;
+    if (!next() || !answer.Dump(&slices).ok()) return "";
+    std::string bytes;
+    for (const grpc::Slice& slice : slices) {
+      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+    return bytes;
+  }
+
+ private:
+  bool next() { return queue_.Next(&tag_, &good_) && good_; }
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+  void* tag_ = nullptr;
+  bool good_ = false;
+};
+
+TEST_F(ServerTest, WhatOnlyANewerAgentSaysIsPassedOver) {
+  RawStream agent(serving_->grpc, agent_tls(serving_->authority, "node0"));
+  agent.write("\x9a\x06\x02hi");  // field 99
+  AgentOpening opening{.node = "node0", .address = "10.0.0.1", .boot = 7, .incarnation = 1};
+  opening.inventory = {.accelerator = "h100", .accelerators = 8};
+  agent.write(to_proto(AgentMessage(opening)).SerializeAsString());
+  v1::ControllerMessage answer;
+  ASSERT_TRUE(answer.ParseFromString(agent.read()));
+  EXPECT_TRUE(answer.has_welcome());
 }
 
 /// An agent that listens to nobody.
