@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -234,6 +235,17 @@ void ControlGroup::kill() {
   std::ifstream members(path_ + "/cgroup.procs");
   for (pid_t member = 0; members >> member;) (void)::kill(member, SIGKILL);
   (void)try_write(path_ + "/freezer.state", "THAWED");
+}
+
+void let_go_on(pid_t process) {
+  std::ifstream groups(fmt::format("/proc/{}/cgroup", process));
+  std::ifstream mounts("/proc/self/mounts");
+  const std::string group =
+      group_of(std::string(std::istreambuf_iterator<char>(groups), {}), "freezer");
+  const std::string mount =
+      mount_of(std::string(std::istreambuf_iterator<char>(mounts), {}), "freezer");
+  const bool of_keeper = group.substr(group.rfind('/') + 1).starts_with(kGroupPrefix);
+  if (of_keeper && !mount.empty()) (void)try_write(mount + group + "/freezer.state", "THAWED");
 }
 
 bool ControlGroup::empty() const { return first_word(path_ + "/cgroup.procs").empty(); }

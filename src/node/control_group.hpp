@@ -8,6 +8,8 @@
 // there is a limit for it. The groups are removed with the object, when they are empty.
 #pragma once
 
+#include <sys/types.h>
+
 #include <compare>
 #include <cstdint>
 #include <memory>
@@ -19,6 +21,9 @@
 #include "base/file_descriptor.hpp"
 
 namespace orrery {
+
+/// How the names of keepers' groups begin.
+inline constexpr std::string_view kGroupPrefix = "orrery-";
 
 /// Where a new group goes.
 struct ControlGroupPlace {
@@ -81,5 +86,9 @@ class ControlGroup {
   std::string memory_;
   std::vector<FileDescriptor> members_;
 };
+
+/// Lets a process go on that a group of a keeper holds still in v1's freezer: whoever held it, to
+/// kill it, may have been killed before he let go, and until then no signal ends it.
+void let_go_on(pid_t process);
 
 }  // namespace orrery

@@ -105,6 +105,23 @@ TEST_P(ControlGroupTest, KillsAllThatIsInItAndGoesAwayWithItsOwner) {
   EXPECT_NE(::access((place_.directory + "/" + name_).c_str(), F_OK), 0);
 }
 
+TEST_P(ControlGroupTest, WhatAKilledKillerHoldsStillEndsOnceItMayGoOn) {
+  if (GetParam() != Version::kV1Freezer) return;  // v2 kills at once
+  const pid_t held = start_one([] { ::pause(); });
+  while (group_->empty()) {
+  }
+  const std::string state = place_.directory + "/" + name_ + "/freezer.state";
+  std::ofstream(state) << "FROZEN";
+  while (slurp(state.c_str()) != "FROZEN\n") {
+  }
+  (void)::kill(held, SIGKILL);
+  EXPECT_EQ(::waitpid(held, nullptr, WNOHANG), 0) << "it is held still";
+  let_go_on(held);
+  int status = 0;
+  EXPECT_EQ(::waitpid(held, &status, 0), held);
+  EXPECT_TRUE(WIFSIGNALED(status));
+}
+
 TEST_P(ControlGroupTest, TakesOverAnEmptyOneThatWasLeftAndNoOther) {
   group_.reset();
   ASSERT_EQ(::mkdir((place_.directory + "/" + name_).c_str(), 0755), 0);

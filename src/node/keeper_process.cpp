@@ -44,7 +44,8 @@ Result<std::unique_ptr<ControlGroup>> make_keeper_group(Storage& storage,
   const Result<ControlGroupPlace> place = own_control_group({groups, mounts});
   if (!place) return tl::unexpected(place.error());
   // The directory's lock makes sure that there is one keeper of this name.
-  return ControlGroup::make(*place, fmt::format("orrery-{:016x}", checksum(files.directory, 0)));
+  return ControlGroup::make(*place,
+                            fmt::format("{}{:016x}", kGroupPrefix, checksum(files.directory, 0)));
 }
 
 Result<std::unique_ptr<KeeperProcess>> KeeperProcess::open(RealEnv& real,

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/file_descriptor.hpp"
+#include "node/control_group.hpp"
 
 namespace orrery {
 namespace {
@@ -36,6 +37,7 @@ bool kill_if_it_has(pid_t process, const std::string& variable) {
   const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!handle.valid() || !has_variable(process, variable)) return false;
   (void)::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0);
+  let_go_on(process);
   return true;
 }
 
