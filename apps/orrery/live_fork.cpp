@@ -7,7 +7,6 @@
 #include "base/real_clock.hpp"
 #include "control/snapshot.hpp"
 #include "store/sqlite_store.hpp"
-#include "store/work_texts.hpp"
 
 namespace orrery {
 namespace {
@@ -68,24 +67,17 @@ Result<std::unique_ptr<LiveFork>> LiveFork::read(const CommandOptions& options,
       StoredSetup::load(with_catalog_of(options, path), **store);
   if (!setup) return forward_error(setup);
   fork->setup_ = *std::move(setup);
-  fork->intake_ = std::make_unique<JobIntake>(fork->setup_->facts());
-  StorageResult<StoreTexts> texts = (*store)->texts();
-  if (!texts) return forward_error(texts);
-  for (const auto& [name, text] : *texts) {
-    if (!name.starts_with(kWorkText)) continue;
-    if (Status taken = fork->intake_->take_up_work(text); !taken) return forward_error(taken);
-  }
   HistoryResult<RecoveredCore> history = recover_core(**store, fork->setup_->control());
   if (!history) return forward_error(history);
   fork->history_ = *std::move(history);
-  fork->intake_->take_up_jobs(fork->state());
+  fork->setup_->live().intake().take_up_jobs(fork->state());
   fork->snapshot_ = snapshot_of(fork->state());
   fork->now_ = std::max(RealClock().now_wall(), fork->state().now());
   return fork;
 }
 
 Result<std::vector<SubmitJob>> LiveFork::jobs_of(const JobText& text) {
-  return intake_->read(text, state(), now_);
+  return setup_->live().intake().read(text, state(), now_);
 }
 
 Result<std::vector<JobFate>> LiveFork::play(const ForkChange& change, Duration span) {
@@ -98,7 +90,7 @@ Result<std::vector<JobFate>> LiveFork::play(const ForkChange& change, Duration s
   commands.reserve(change.commands.size());
   for (const InputKind& command : change.commands) commands.push_back({now_, command, {}});
   std::vector<JobFate> fates(state().jobs() + jobs.size());
-  const ControlSetup setup = setup_->control_with_plans();
+  const ControlSetup& setup = setup_->live().control();
   SimulationHooks hooks;
   hooks.events = [&](Instant at, std::span<const Event> events) {
     for (const Event& event : events) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "apps/orrery/store_setup.hpp"
-#include "executor/job_intake.hpp"
 #include "store/history.hpp"
 #include "twin/simulation.hpp"
 
@@ -47,7 +46,6 @@ class LiveFork {
 
  private:
   std::unique_ptr<StoredSetup> setup_;
-  std::unique_ptr<JobIntake> intake_;
   RecoveredCore history_;
   std::string snapshot_;
   Instant now_;

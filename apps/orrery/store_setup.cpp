@@ -1,15 +1,14 @@
 #include "apps/orrery/store_setup.hpp"
 
-#include "store/stored_facts.hpp"
-
 namespace orrery {
 
 Result<std::unique_ptr<StoredSetup>> StoredSetup::load(const CommandOptions& options,
                                                        StoreReader& store) {
-  StorageResult<StoreTexts> stored = store.texts();
-  if (!stored) return forward_error(stored);
-  Result<SetupTexts> texts = setup_texts(*stored);
-  if (!texts) return environment_error(store.name() + ": " + texts.error().message);
+  const StorageResult<StoreTexts> texts = store.texts();
+  if (!texts) return tl::unexpected<Error>(texts.error());
+  if (const Result<SetupTexts> begun = setup_texts(*texts); !begun) {
+    return environment_error(store.name() + ": " + begun.error().message);
+  }
   Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return forward_error(catalog);
   Result<Calibration> calibration = load_calibration(options);
@@ -24,12 +23,12 @@ Result<std::unique_ptr<StoredSetup>> StoredSetup::load(const CommandOptions& opt
   return setup;
 }
 
-Status StoredSetup::make(const SetupTexts& texts) {
-  Result<StoredFacts> made = stored_facts({catalog_, calibration_, models_}, texts);
-  if (!made) return forward_error(made);
-  cluster_ = std::move(made->facts);
-  planned_ = cluster_->setup(made->policy, texts.begin);
-  control_ = planned_;
+Status StoredSetup::make(const StoreTexts& texts) {
+  Result<std::unique_ptr<LiveSetup>> live =
+      LiveSetup::make({catalog_, calibration_, models_}, texts, {});
+  if (!live) return forward_error(live);
+  live_ = *std::move(live);
+  control_ = live_->control();
   control_.plans = [](const PlanKey&) {
     return std::make_shared<const PlanEntry>(tl::unexpected(Rejection{}));
   };

@@ -7,8 +7,7 @@
 #include <memory>
 
 #include "apps/orrery/context.hpp"
-#include "control/control_facts.hpp"
-#include "store/setup_texts.hpp"
+#include "executor/live_setup.hpp"
 
 namespace orrery {
 
@@ -25,19 +24,17 @@ class StoredSetup {
   /// Enough to apply events and to take a snapshot, where of a plan the key alone counts: each is
   /// said to be none, and nothing is searched.
   [[nodiscard]] const ControlSetup& control() const { return control_; }
-  /// The same to go on with: plans are searched.
-  [[nodiscard]] ControlSetup control_with_plans() const { return planned_; }
-  [[nodiscard]] ControlFacts& facts() { return *cluster_; }
+  /// As its controller has it, but for the settings of controller.yaml: to go on with.
+  [[nodiscard]] LiveSetup& live() { return *live_; }
 
  private:
-  [[nodiscard]] Status make(const SetupTexts& texts);
+  [[nodiscard]] Status make(const StoreTexts& texts);
 
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;
-  std::unique_ptr<ControlFacts> cluster_;
+  std::unique_ptr<LiveSetup> live_;
   ControlSetup control_;
-  ControlSetup planned_;
 };
 
 }  // namespace orrery

@@ -125,7 +125,8 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       ->delimiter(',')
       ->allow_extra_args(false);
   verb.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
-  verb.add_option("--policy", asked->policy, "one by name, or a Policy file")->type_name("FILE");
+  verb.add_option("--policy", asked->policy, "one by name, or a Policy file")
+      ->type_name("NAME|FILE");
   verb.add_option("--span", asked->span, "how far to look")
       ->type_name("TIME")
       ->capture_default_str();

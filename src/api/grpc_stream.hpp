@@ -60,4 +60,23 @@ class GrpcStream {
   std::atomic<bool> wanted_ = true;
 };
 
+/// The reactor of a stream. gRPC deletes none of them: each ends itself.
+class GrpcReactor : public grpc::ServerGenericBidiReactor {
+ public:
+  GrpcReactor() : stream_(std::make_shared<GrpcStream>(*this)) {}
+
+  void OnWriteDone(bool written) override {
+    written ? stream_->on_written() : stream_->on_broken();
+  }
+  void OnCancel() override { stream_->on_cancel(); }
+  void OnDone() override {
+    stream_->on_done();
+    delete this;
+  }
+
+ protected:
+  std::shared_ptr<GrpcStream> stream_;
+  grpc::ByteBuffer bytes_;
+};
+
 }  // namespace orrery

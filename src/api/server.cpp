@@ -48,32 +48,13 @@ class GrpcCall final : public Call {
   Caller caller_;
 };
 
-/// gRPC deletes none of its reactors: each ends itself.
-class Reactor : public grpc::ServerGenericBidiReactor {
- public:
-  Reactor() : stream_(std::make_shared<GrpcStream>(*this)) {}
-
-  void OnWriteDone(bool written) override {
-    written ? stream_->on_written() : stream_->on_broken();
-  }
-  void OnCancel() override { stream_->on_cancel(); }
-  void OnDone() override {
-    stream_->on_done();
-    delete this;
-  }
-
- protected:
-  std::shared_ptr<GrpcStream> stream_;
-  grpc::ByteBuffer bytes_;
-};
-
-class Refusal final : public Reactor {
+class Refusal final : public GrpcReactor {
  public:
   explicit Refusal(const CallStatus& status) { stream_->finish(status); }
 };
 
 /// A call of a client: one message, then the answer.
-class CallReactor final : public Reactor {
+class CallReactor final : public GrpcReactor {
  public:
   CallReactor(Shared& shared, const Method& method, Caller caller)
       : shared_(shared), method_(method), caller_(std::move(caller)) {
@@ -139,7 +120,7 @@ class GrpcAgent final : public AgentSession {
 };
 
 /// One message of an agent is on its way to the loop at a time, so a loop that is slow slows them.
-class AgentReactor final : public Reactor {
+class AgentReactor final : public GrpcReactor {
  public:
   AgentReactor(Shared& shared, std::string certified)
       : shared_(shared),
@@ -165,7 +146,7 @@ class AgentReactor final : public Reactor {
   }
   void OnDone() override {
     shared_.env.post([agent = agent_] { agent->end(); });
-    Reactor::OnDone();
+    GrpcReactor::OnDone();
   }
 
  private:

@@ -275,7 +275,7 @@ void Controller::archive_put(const StorageStatus& put) {
     log_.warning(env_.clock.now_wall(), "jobs not archived", {{"why", put.error().message}});
   }
   for (const JobId job : jobs) {
-    if (state().has(job)) archive_.on_end(now(), job);
+    if (state().has(job)) archive_.on_stayed(now(), job);
   }
   schedule();
 }

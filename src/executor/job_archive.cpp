@@ -12,22 +12,26 @@ void JobArchive::take_up(const State& state) {
 }
 
 Instant JobArchive::next_due(Duration retain) const {
-  return ended_.empty() ? Instant::max() : ended_.front().first + retain;
+  const Instant over = ended_.empty() ? Instant::max() : ended_.front().first + retain;
+  return stayed_.empty() ? over : std::min(over, stayed_.front().first);
 }
 
 std::vector<JobId> JobArchive::take_due(const State& state, Instant now, Duration retain) {
   std::vector<JobId> due;
-  for (std::size_t left = std::min(ended_.size(), kJobsMax); left > 0; --left) {
-    const auto [at, job] = ended_.front();
-    if (at + retain > now) break;
-    ended_.pop_front();
-    if (!state.has(job)) continue;
-    if (state.may_archive(job)) {
-      due.push_back(job);
-    } else {
-      ended_.emplace_back(now, job);
+  const auto take = [&](Queue& queue, Duration wait) {
+    for (std::size_t left = std::min(queue.size(), kJobsMax - due.size()); left > 0; --left) {
+      const auto [at, job] = queue.front();
+      if (at + wait > now) return;
+      queue.pop_front();
+      if (state.may_archive(job)) {
+        due.push_back(job);
+      } else if (state.has(job)) {
+        on_stayed(now, job);
+      }
     }
-  }
+  };
+  take(stayed_, {});
+  take(ended_, retain);
   return due;
 }
 

@@ -5,9 +5,14 @@
 #include <utility>
 
 #include "store/stored_facts.hpp"
-#include "store/work_texts.hpp"
 
 namespace orrery {
+namespace {
+
+/// Texts that brought new work: "work.000001" and so on.
+constexpr std::string_view kWorkText = "work.";
+
+}  // namespace
 
 LiveSetup::LiveSetup(std::unique_ptr<ControlFacts> facts, const SetupTexts& texts)
     : texts_(texts), facts_(std::move(facts)), intake_(*facts_) {}

@@ -69,10 +69,9 @@ class TestController final {
   std::uint64_t cluster = 7;
 
  private:
-  class Reactor final : public grpc::ServerGenericBidiReactor {
+  class Reactor final : public GrpcReactor {
    public:
-    explicit Reactor(TestController& controller)
-        : controller_(controller), stream_(std::make_shared<GrpcStream>(*this)) {
+    explicit Reactor(TestController& controller) : controller_(controller) {
       stream_->read(bytes_);
     }
     void OnReadDone(bool read) override {
@@ -87,19 +86,9 @@ class TestController final {
       });
       stream_->read(bytes_);
     }
-    void OnWriteDone(bool written) override {
-      written ? stream_->on_written() : stream_->on_broken();
-    }
-    void OnCancel() override { stream_->on_cancel(); }
-    void OnDone() override {
-      stream_->on_done();
-      delete this;
-    }
 
    private:
     TestController& controller_;
-    std::shared_ptr<GrpcStream> stream_;
-    grpc::ByteBuffer bytes_;
   };
 
   class Service final : public grpc::CallbackGenericService {
