@@ -1,7 +1,6 @@
 #include "apps/orrery/live_fork.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "base/real_clock.hpp"
@@ -10,17 +9,6 @@
 
 namespace orrery {
 namespace {
-
-/// A controller lays its own catalog over the one compiled in.
-CommandOptions with_catalog_of(const CommandOptions& options, const std::string& store) {
-  CommandOptions own = options;
-  const auto beside = std::filesystem::path(store).parent_path() / "catalog";
-  std::error_code failed;
-  if (own.catalog_directory.empty() && std::filesystem::is_directory(beside, failed)) {
-    own.catalog_directory = beside.string();
-  }
-  return own;
-}
 
 Duration work_of(const JobRequest& request) {
   if (request.kind == JobKind::kServe) return Duration::max();

@@ -144,7 +144,8 @@ Status compact(const CommandOptions& options, const StoreRequest& asked) {
   if (!before) return store_failed(before.error());
   if (before->newest == 0)
     return infeasible((*store)->name() + ": no batch yet, nothing to compact");
-  Result<std::unique_ptr<StoredSetup>> setup = StoredSetup::load(options, **store);
+  Result<std::unique_ptr<StoredSetup>> setup =
+      StoredSetup::load(with_catalog_of(options, asked.path), **store);
   if (!setup) return forward_error(setup);
   Result<Batch> snapshot = checked_snapshot(**store, (*setup)->control());
   if (!snapshot) return forward_error(snapshot);

@@ -1,6 +1,20 @@
 #include "apps/orrery/store_setup.hpp"
 
+#include <filesystem>
+
 namespace orrery {
+
+CommandOptions with_catalog_of(const CommandOptions& options, const std::string& store) {
+  CommandOptions own = options;
+  std::filesystem::path path(store);
+  if (!path.has_filename()) path = path.parent_path();  // "DIR/store/"
+  const auto beside = path.parent_path() / "catalog";
+  std::error_code failed;
+  if (own.catalog_directory.empty() && std::filesystem::is_directory(beside, failed)) {
+    own.catalog_directory = beside.string();
+  }
+  return own;
+}
 
 Result<std::unique_ptr<StoredSetup>> StoredSetup::load(const CommandOptions& options,
                                                        StoreReader& store) {

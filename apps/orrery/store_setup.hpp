@@ -11,6 +11,11 @@
 
 namespace orrery {
 
+/// The catalog that a controller lays over the one compiled in lies beside its store; --catalog
+/// goes before it. `store`: the store's directory, or a file in the controller's.
+[[nodiscard]] CommandOptions with_catalog_of(const CommandOptions& options,
+                                             const std::string& store);
+
 class StoredSetup {
  public:
   StoredSetup() = default;

@@ -141,6 +141,9 @@ TEST_F(LocalClusterTest, DownEndsRanksTooAndTheirJobStartsAgainWithUp) {
   const CliRun down = live("down");
   EXPECT_EQ(down.code, 0) << down.err;
   EXPECT_EQ(processes_here(), "");
+  // Its facts are found beside its log.
+  const CliRun compacted = orrery("store compact " + path("c/store"));
+  EXPECT_EQ(compacted.code, 0) << compacted.err;
   (void)write("go", "");
   ASSERT_EQ(live("up").code, 0);
   const CliRun waited = live("wait " + id);
