@@ -1,19 +1,21 @@
 # orrery_module(NAME [DEPS module...] [LINK target...])
 #
-# Declares the library of src/NAME. Its place in the ladder is the order of the calls: a module knows
-# only those declared before it. Configuring fails on an upward or unknown DEPS entry, and on any
-# `#include "module/..."` of a module that is neither the module itself nor among its DEPS.
+# Declares the library of src/NAME and of the folders in it. Its place in the ladder is the order of the
+# calls: a module knows only those declared before it. Configuring fails on an upward or unknown DEPS
+# entry, and on any `#include "module/..."` of a module that is neither the module itself nor among its
+# DEPS.
 #
 # With ORRERY_TESTS it also builds
-#   NAME_test        every src/NAME/*_test.cpp; under ThreadSanitizer only the files with a test that
+#   NAME_test        every *_test.cpp of it; under ThreadSanitizer only the files with a test that
 #                    names Threads, and no program if there is none,
 #   NAME_link_test   a program of that module and its DEPS alone, whole archive: nothing may be undefined.
 
 set_property(GLOBAL PROPERTY ORRERY_LADDER "")
 
 function(orrery_check_includes name deps)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.hpp
-       ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  set(folder ${CMAKE_SOURCE_DIR}/src/${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.hpp ${folder}/*.cpp ${folder}/*/*.hpp
+       ${folder}/*/*.cpp)
   file(GLOB modules RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*)
   foreach(source IN LISTS sources)
     # Editing an include must run this check again.
@@ -42,7 +44,8 @@ function(orrery_module name)
   orrery_check_includes(${name} "${arg_DEPS}")
   set_property(GLOBAL APPEND PROPERTY ORRERY_LADDER ${name})
 
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp
+       ${CMAKE_SOURCE_DIR}/src/${name}/*/*.cpp)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
