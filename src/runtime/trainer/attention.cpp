@@ -5,29 +5,13 @@
 
 #include "base/math.hpp"
 #include "runtime/trainer/gemm.hpp"
+#include "runtime/trainer/rotation.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t kBlockRows = 64;
 constexpr auto kTransposed = MatrixOperand::Order::kTransposed;
-
-struct Turn {
-  double cosine = 1;
-  double sine = 0;
-};
-
-// Of an angle in [0, 1], by Taylor's series: the last term is below 2^-60.
-Turn turn_of(double angle) {
-  Turn turn{.cosine = 0, .sine = 0};
-  double term = 1;
-  for (int i = 0; i < 20; i += 2) {
-    turn.cosine += term;
-    turn.sine += term * angle / (i + 1);
-    term *= -angle * angle / ((i + 1) * (i + 2));
-  }
-  return turn;
-}
 
 }  // namespace
 
@@ -60,8 +44,8 @@ CausalAttention::CausalAttention(const TransformerConfig& config)
   sine_.resize(cosine_.size());
   for (std::int64_t i = 0; i < half; ++i) {
     const double power = -static_cast<double>(i) / static_cast<double>(half);
-    const Turn step = turn_of(math::pow(config.rope_base, power));
-    Turn turn;
+    const Rotation step = rotation_of(math::pow(config.rope_base, power));
+    Rotation turn;
     for (std::int64_t position = 0; position < config.sequence; ++position) {
       const auto at = static_cast<std::size_t>(position * half + i);
       cosine_[at] = static_cast<float>(turn.cosine);

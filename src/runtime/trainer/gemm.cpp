@@ -5,6 +5,13 @@
 
 #include "base/assert.hpp"
 
+// Of the OpenMP library that oneDNN is built with. Its header comes with a compiler, not with
+// oneDNN.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int threads);
+}
+
 namespace orrery {
 namespace {
 
@@ -41,6 +48,7 @@ const char* isa_name() {
 }  // namespace
 
 void multiply(const MatrixProduct& product) {
+  if (omp_get_max_threads() != 1) omp_set_num_threads(1);  // of the calling thread's own products
   const dnnl_status_t status =
       dnnl_sgemm(letter(product.a.order), letter(product.b.order), product.rows, product.columns,
                  product.inner, product.alpha, product.a.data, product.a.stride, product.b.data,

@@ -1,7 +1,8 @@
 // runtime/trainer/gemm.hpp - the product of two matrices of floats, by oneDNN.
 //
-// Matrices lie in rows. One call runs in the calling thread and those of OpenMP (one, unless
-// OMP_NUM_THREADS says otherwise). The same sizes, number of threads and CPU give the same bits.
+// Matrices lie in rows. A call runs in the calling thread alone, whatever OMP_NUM_THREADS says: the
+// trainer divides work among ranks, and how threads would split a sum decides its bits. Equal sizes
+// give equal bits on machines of one gemm_identity().
 #pragma once
 
 #include <cstdint>
