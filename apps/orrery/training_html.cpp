@@ -126,10 +126,10 @@ std::string training_html(const TrainingStory& story) {
       {"Loss", "Where both lines are one, both runs are.", loss_plot(story)},
       {"Step times", kill_note, step_plot(story)},
       {"Who takes part", "", rank_plot(story.run)},
-      {"Where the time went", "", time_plot(story.run)}};
+      {"Where the time went", "", time_plot(story.run)},
+      {"Generations of the group", "", generation_table(story)}};
   return page_html(
-      {story.title, "<h1>" + story.title + "</h1>" + fact_table(story) + figures_html(figures) +
-                        figure_html({"Generations of the group", "", generation_table(story)})});
+      {story.title, figure_html({"Both ends", "", fact_table(story)}) + figures_html(figures)});
 }
 
 }  // namespace orrery
