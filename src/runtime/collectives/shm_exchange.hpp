@@ -19,7 +19,7 @@ namespace orrery {
 /// The layout of a segment: what others see of a rank.
 struct ShmBoard {
   static constexpr std::uint32_t kRanksMax = 64;
-  static constexpr std::size_t kInlineMax = 2048;
+  static constexpr std::size_t kInlineMax = 8192;
 
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> posted;  ///< number of the part in it

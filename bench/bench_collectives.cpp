@@ -1,0 +1,167 @@
+// All-reduce of float among ranks of one machine, beside Open MPI and beside copying the bytes.
+//
+//   bench_collectives            two processes, over shared memory and over loopback sockets
+//
+// The peer is `mpirun -n 2 peer_mpi` where Open MPI was there at the build (its version and flags
+// are printed); without it the rows have no peer, and that is said.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/figure.hpp"
+#include "runtime/elastic/member_group.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::size_t, 5> kSizes{1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20};
+constexpr std::uint32_t kRanks = 2;
+
+int rounds_of(std::size_t bytes) { return bytes >= (4 << 20) ? 15 : 2000; }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+GroupSettings settings_of(std::uint32_t rank, std::uint16_t port, bool share_memory) {
+  GroupSettings settings;
+  settings.gang = "bench";
+  settings.rank = rank;
+  settings.world = kRanks;
+  settings.port = port;
+  settings.ports = 16;
+  settings.workspace_bytes = kSizes.back();
+  settings.cookie = rank + 1;
+  settings.share_memory = share_memory;
+  return settings;
+}
+
+/// Seconds a round, by size, of rank 0.
+std::vector<double> measure(MemberGroup& group) {
+  std::vector<double> seconds;
+  for (const std::size_t bytes : kSizes) {
+    const Elements in_out(group.workspace().first(bytes), SumType::kFloat32);
+    const int rounds = rounds_of(bytes);
+    std::vector<double> each;
+    each.reserve(static_cast<std::size_t>(rounds));
+    for (int round = 0; round < rounds; ++round) {
+      each.push_back(seconds_of([&] {
+        if (!group.communicator().all_reduce(in_out)) std::abort();
+      }));
+    }
+    seconds.push_back(median(std::move(each)));
+  }
+  return seconds;
+}
+
+/// In a process of its own each; the answer of rank 0.
+std::vector<double> run_ranks(bool share_memory, std::uint16_t port) {
+  std::array<pid_t, kRanks> children{};
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) std::abort();
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    children[rank] = ::fork();
+    if (children[rank] != 0) continue;
+    const RealClock clock;
+    auto group = MemberGroup::found(clock, settings_of(rank, port, share_memory), 0);
+    if (!group || (*group)->shares_memory() != share_memory) ::_exit(1);
+    const std::vector<double> seconds = measure(**group);
+    const std::size_t size = seconds.size() * sizeof(double);
+    if (rank == 0 && ::write(ends[1], seconds.data(), size) < 0) ::_exit(1);
+    (*group)->farewell();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::vector<double> seconds(kSizes.size());
+  const auto size = static_cast<ssize_t>(seconds.size() * sizeof(double));
+  const bool whole = ::read(ends[0], seconds.data(), static_cast<std::size_t>(size)) == size;
+  ::close(ends[0]);
+  for (const pid_t child : children) ::waitpid(child, nullptr, 0);
+  if (!whole) {
+    fmt::print(stderr, "bench_collectives: the ranks did not come through\n");
+    std::exit(1);
+  }
+  return seconds;
+}
+
+/// The least an all-reduce between two can move: each rank reads its half of the other's data and
+/// writes it to both, as much as copying the bytes once.
+double copy_seconds(std::size_t bytes) {
+  std::vector<char> from(bytes, 1);
+  std::vector<char> to(bytes, 2);
+  std::vector<double> each;
+  for (int round = 0; round < rounds_of(bytes); ++round) {
+    each.push_back(seconds_of([&] { std::memcpy(to.data(), from.data(), bytes); }));
+    from[0] = to[bytes - 1];
+  }
+  return median(std::move(each));
+}
+
+/// Lines "bytes seconds" of the peer.
+std::map<std::size_t, double> run_mpi() {
+  std::map<std::size_t, double> seconds;
+#ifdef ORRERY_PEER_MPI
+  const std::string command =
+      "mpirun --version | head -n 1 >&2; mpirun --allow-run-as-root --oversubscribe --bind-to none "
+      "--mca btl vader,self -n 2 " ORRERY_PEER_MPI;
+  fmt::print(stderr, "peer: {}\n", command);
+  FILE* output = ::popen(command.c_str(), "r");
+  std::size_t bytes = 0;
+  double value = 0;
+  while (output != nullptr && std::fscanf(output, "%zu %lf", &bytes, &value) == 2) {
+    seconds[bytes] = value;
+  }
+  if (output != nullptr) ::pclose(output);
+#endif
+  if (seconds.empty()) fmt::print(stderr, "SKIPPED: Open MPI is not installed\n");
+  return seconds;
+}
+
+void report(const std::string& name, const std::vector<double>& seconds,
+            const std::map<std::size_t, double>& peer) {
+  for (std::size_t i = 0; i < kSizes.size(); ++i) {
+    Figure figure{.bench = "collectives",
+                  .name = fmt::format("all-reduce over {}, 2 ranks, {} KiB", name, kSizes[i] >> 10),
+                  .value = seconds[i] * 1e6,
+                  .unit = "us"};
+    const auto other = peer.find(kSizes[i]);
+    if (other != peer.end()) {
+      figure.peer = "Open MPI";
+      figure.peer_value = other->second * 1e6;
+      figure.target = figure.peer_value.value() / (kSizes[i] >= (16 << 10) ? 2 : 1);
+    }
+    print_figure(figure);
+  }
+}
+
+int run() {
+  const std::map<std::size_t, double> mpi = run_mpi();
+  const auto port = static_cast<std::uint16_t>(40'000 + ::getpid() % 5000);
+  const std::vector<double> memory = run_ranks(true, port);
+  report("shared memory", memory, mpi);
+  report("loopback", run_ranks(false, static_cast<std::uint16_t>(port + 20)), {});
+  print_figure({.bench = "collectives",
+                .name = "all-reduce over shared memory, 2 ranks, 64 MiB, against one copy of it",
+                .value = memory.back() * 1e6,
+                .unit = "us",
+                .target = copy_seconds(kSizes.back()) * 1e6 / 0.85,
+                .peer = "memcpy",
+                .peer_value = copy_seconds(kSizes.back()) * 1e6});
+  return 0;
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main() { return orrery::run(); }
