@@ -49,7 +49,7 @@ void check_framed_shard(std::string_view text) {
   store_little_endian(std::uint64_t{kPage}, bytes.data() + 16);
   bytes += text;
   bytes.resize(header_bytes);
-  store_little_endian(checksum(payload, 0), bytes.data() + kShardPreambleBytes + text.size());
+  store_little_endian(block_checksum(payload), bytes.data() + kShardPreambleBytes + text.size());
   const std::string_view before = std::string_view(bytes).substr(0, header_bytes - sizeof(kPage));
   store_little_endian(checksum(before, 0), bytes.data() + before.size());
   check_shard(bytes + payload);

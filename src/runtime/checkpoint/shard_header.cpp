@@ -119,7 +119,7 @@ Result<HeaderSeal> HeaderSeal::begin(const ShardHeader& header, std::uint64_t pa
 void HeaderSeal::seal_block(std::uint64_t index, std::string_view block) {
   const std::uint64_t at = blocks_begin_ + sizeof(std::uint64_t) * index;
   ORRERY_ASSERT(at + 2 * sizeof(std::uint64_t) <= size(), "a block of this payload");
-  store_little_endian(checksum(block, 0), memory_.data() + at);
+  store_little_endian(block_checksum(block), memory_.data() + at);
 }
 
 std::string_view HeaderSeal::finish() {
@@ -178,7 +178,7 @@ Result<ShardIndex> parse_shard_header(std::string_view bytes, const std::string&
 
 Status check_block(const ShardIndex& index, std::uint64_t block, std::string_view bytes,
                    const std::string& file) {
-  if (checksum(bytes, 0) == index.block_checksums.at(block)) return {};
+  if (block_checksum(bytes) == index.block_checksums.at(block)) return {};
   const std::uint64_t begin = block * kShardBlockBytes;
   const std::uint64_t end = std::min(begin + kShardBlockBytes, index.payload_bytes);
   return input_error({file}, fmt::format("bytes {} to {} are not what was written; there lies {}",

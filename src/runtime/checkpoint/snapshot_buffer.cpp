@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "runtime/checkpoint/streaming_copy.hpp"
+
 namespace orrery {
 namespace {
 
@@ -32,7 +34,7 @@ Status SnapshotBuffer::take(const ShardName& name, std::span<const PieceView> pi
     const std::span<const std::byte> from = pieces[i].bytes;
     // What an earlier snapshot left between the pieces would be under the checksums.
     std::memset(memory_.data() + end, 0, begin - end);
-    if (!from.empty()) std::memcpy(memory_.data() + begin, from.data(), from.size());
+    streaming_copy(memory_.data() + begin, from.data(), from.size());
     end = begin + from.size();
   }
   if (end < bytes) std::memset(memory_.data() + end, 0, bytes - end);
