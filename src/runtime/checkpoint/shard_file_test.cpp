@@ -71,6 +71,9 @@ TEST_F(ShardTest, BothWaysOfWritingGiveTheSameFileWhichIsAlsoAPeersCopy) {
   must_do(snapshot.take(kName, pieces));
   const WrittenShard direct = must_have(write_shard(directory_, snapshot));
   const std::string first = bytes_of_file(path());
+  EXPECT_FALSE(write_shard(directory_, snapshot)) << "no shard is ever written over";
+  EXPECT_EQ(bytes_of_file(path()), first);
+  std::filesystem::remove(path());
   const WrittenShard plain = must_have(write_shard(directory_, snapshot, WriteMethod::kBuffered));
   EXPECT_EQ(plain.method, WriteMethod::kBuffered);
   EXPECT_EQ(plain.record, direct.record);
@@ -221,6 +224,7 @@ TEST_F(ShardTest, AFullDiskIsAnErrorThatLeavesNothingAndTheNextIntervalTriesAgai
     must_do(writer.begin(kName, pieces));
     static_cast<void>(must_have(writer.wait()));
     EXPECT_TRUE(must_have(ShardReader::open(file)).verify());
+    std::filesystem::remove(file);
   }
 }
 
