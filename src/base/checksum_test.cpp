@@ -87,7 +87,7 @@ TEST(Checksum, ChangesHalfOfItsBitsWithEveryBit) {
 
 TEST(Checksum, EveryOutputBitDependsOnEveryInputBit) {
   Rng rng(3);
-  for (std::size_t bit = 0; bit < 8 * 24; ++bit) {
+  for (std::size_t bit = 0; bit < std::size_t{8} * 24; ++bit) {
     std::uint64_t ever = 0;
     for (int text = 0; text < 64; ++text) {
       std::string bytes = any_bytes(24, rng);

@@ -82,6 +82,7 @@ void check_safetensors(std::string_view header) {
     return;
   }
   std::vector<TensorInfo> tensors;
+  tensors.reserve(entries->size());
   for (const SafetensorsEntry& entry : *entries) tensors.push_back(entry.info);
   const SafetensorsHeader again = safetensors_header(tensors, {});
   ORRERY_ASSERT(again.data_bytes == data_bytes, "the data are as long as they were");
@@ -100,7 +101,7 @@ void check_as(std::uint8_t as, std::string_view bytes) {
       return check_manifest(bytes);
     case 3:
       return check_framed_manifest(bytes);
-    case 4:
+    default:
       return check_safetensors(bytes);
   }
 }

@@ -209,7 +209,7 @@ Status remove_strangers(const std::string& directory, const ListedCheckpoint& li
   };
   for (const std::string& name : *names) {
     if (is_named(name) || !past.has(name, listed.step)) continue;
-    if (StorageStatus gone = storage.remove(directory + "/" + name); !gone) {
+    if (StorageStatus gone = storage.remove(fmt::format("{}/{}", directory, name)); !gone) {
       return forward_error(gone);
     }
   }

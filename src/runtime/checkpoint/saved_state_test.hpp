@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -84,6 +85,7 @@ class SavedState {
   /// Everything, for a world of one.
   [[nodiscard]] std::vector<PieceView> whole() const {
     std::vector<PieceView> pieces;
+    pieces.reserve(tensors_.size());
     for (const Tensor& tensor : tensors_) pieces.push_back(piece(tensor, 0, elements(tensor)));
     return pieces;
   }

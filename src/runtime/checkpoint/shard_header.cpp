@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/shard_header.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
@@ -107,11 +106,11 @@ Result<HeaderSeal> HeaderSeal::begin(const ShardHeader& header, std::uint64_t pa
     return forward_error(reserved);
   }
   char* const to = seal.memory_.data();
-  std::memcpy(to, kMagic.data(), kMagic.size());
+  kMagic.copy(to, kMagic.size());
   store_little_endian(kVersion, to + 8);
   store_little_endian(preamble.text_bytes, to + 12);
   store_little_endian(preamble.payload_bytes, to + 16);
-  std::memcpy(to + kShardPreambleBytes, text.data(), text.size());
+  text.copy(to + kShardPreambleBytes, text.size());
   seal.blocks_begin_ = preamble.blocks_begin();
   return seal;
 }
