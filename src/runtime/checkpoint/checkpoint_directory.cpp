@@ -242,6 +242,7 @@ Result<Incarnation> newest_incarnation(const std::string& directory) {
 }
 
 Status claim_checkpoints(const std::string& directory, const CheckpointId& id) {
+  if (Status good = check_id(id); !good) return good;
   RealStorage storage;
   if (StorageStatus made = storage.make_directories(directory); !made) return forward_error(made);
   Result<FileDescriptor> lock = lock_directory(directory);

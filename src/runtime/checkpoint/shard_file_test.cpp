@@ -245,6 +245,8 @@ TEST_F(ShardTest, PiecesThatAreNoneAreRefusedByName) {
   EXPECT_EQ(refusal(view), "tensor \"w\": expected at most 2^53 elements, found more");
   view.piece.tensor.clear();
   EXPECT_EQ(refusal(view), "expected the name of a tensor as text, found none");
+  EXPECT_FALSE(snapshot.take({{"no text \xff", {1, 0}, 1}, 0, 1}, {}));
+  EXPECT_FALSE(snapshot.take({{"llama", {1, 0}, 1}, 4, 4}, {}));
 }
 
 }  // namespace

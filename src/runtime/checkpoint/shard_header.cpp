@@ -57,10 +57,7 @@ Result<Preamble> read_preamble(std::string_view bytes, const std::string& file) 
 }
 
 Status check_header(const ShardHeader& header, std::uint64_t payload_bytes) {
-  if (header.name.rank >= header.name.world) {
-    return input_error({}, fmt::format("expected a rank below the world of {}, found {}",
-                                       header.name.world, header.name.rank));
-  }
+  if (Status good = check_shard_name(header.name); !good) return good;
   for (const TensorPiece& piece : header.pieces) {
     if (Status good = check_piece(piece); !good) return good;
     if (piece.offset > payload_bytes || piece.bytes() > payload_bytes - piece.offset) {

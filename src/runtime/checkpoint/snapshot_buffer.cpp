@@ -20,6 +20,7 @@ Status check_view(const PieceView& view) {
 }  // namespace
 
 Status SnapshotBuffer::take(const ShardName& name, std::span<const PieceView> pieces) {
+  if (Status good = check_shard_name(name); !good) return good;
   std::vector<TensorPiece> laid_out;
   laid_out.reserve(pieces.size());
   for (const PieceView& view : pieces) {
