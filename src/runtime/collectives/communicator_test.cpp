@@ -1,0 +1,180 @@
+#include "runtime/collectives/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/rng.hpp"
+#include "runtime/elastic/group_of_threads_test.hpp"
+
+namespace orrery {
+namespace {
+
+std::vector<float> numbers_of(std::uint64_t seed, std::size_t count) {
+  Rng rng(seed);
+  std::vector<float> numbers(count);
+  for (float& each : numbers) each = static_cast<float>(rng.uniform() - 0.5);
+  return numbers;
+}
+
+std::span<std::byte> raw(std::vector<float>& numbers) {
+  return std::as_writable_bytes(std::span(numbers));
+}
+
+/// The tree of sums, written down without blocks or ranks.
+float tree_sum(const std::vector<std::vector<float>>& leaves, const LeafRange& node,
+               std::size_t at) {
+  if (node.size() == 1) return leaves[node.begin][at];
+  const std::uint32_t split = split_of(node);
+  return tree_sum(leaves, {node.begin, split}, at) + tree_sum(leaves, {split, node.end}, at);
+}
+
+/// World size, and whether memory is shared.
+class CollectiveThreads
+    : public testing::TestWithParam<std::tuple<std::uint32_t, TestGang::Memory>> {
+ protected:
+  [[nodiscard]] static std::uint32_t world() { return std::get<0>(GetParam()); }
+  TestGang gang_{world(), std::get<1>(GetParam())};
+};
+
+TEST_P(CollectiveThreads, AllReduceHasTheBitsOfTheTreeInAndOutsideOfTheWorkspace) {
+  for (const std::size_t count : {0u, 1u, 100u, 3000u, 40'000u}) {
+    std::vector<std::vector<float>> leaves;
+    for (std::uint32_t rank = 0; rank < world(); ++rank) leaves.push_back(numbers_of(rank, count));
+    gang_.run([&](std::uint32_t rank) {
+      const auto group = gang_.found(rank);
+      ASSERT_NE(group, nullptr);
+      ASSERT_EQ(group->shares_memory(),
+                std::get<1>(GetParam()) == TestGang::Memory::kShared && world() > 1);
+      std::vector<float> outside = leaves[rank];
+      ASSERT_TRUE(group->communicator().all_reduce(Elements(outside)));
+      auto* inside = reinterpret_cast<float*>(group->workspace().data());
+      std::copy(leaves[rank].begin(), leaves[rank].end(), inside);
+      ASSERT_TRUE(group->communicator().all_reduce(Elements(std::span(inside, count))));
+      for (std::size_t i = 0; i < count; ++i) {
+        const float sum = tree_sum(leaves, {0, world()}, i);
+        ASSERT_EQ(outside[i], sum);
+        ASSERT_EQ(inside[i], sum);
+      }
+      group->farewell();
+    });
+    gang_ = TestGang(world(), std::get<1>(GetParam()));
+  }
+}
+
+TEST_P(CollectiveThreads, EveryOtherOperationMovesWhatItSays) {
+  gang_.run([&](std::uint32_t rank) {
+    const auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    Communicator& ranks = group->communicator();
+    for (const std::size_t each : {1u, 700u, 9000u}) {
+      const std::uint32_t root = world() - 1;
+      std::vector<float> mine(each, static_cast<float>(rank));
+      std::vector<float> all(each * world(), -1);
+      ASSERT_TRUE(ranks.all_gather(raw(mine), raw(all)));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(all[i], static_cast<float>(i / each));
+      }
+      std::vector<float> gathered(rank == root ? all.size() : 0);
+      ASSERT_TRUE(ranks.gather(raw(mine), raw(gathered), root));
+      if (rank == root) ASSERT_EQ(gathered, all);
+      std::vector<float> part(each, -1);
+      ASSERT_TRUE(ranks.scatter(raw(all), raw(part), root));
+      ASSERT_EQ(part, mine);
+      ASSERT_TRUE(ranks.reduce_scatter(Elements(all), raw(part)));
+      ASSERT_EQ(part[each - 1], static_cast<float>(rank * world()));
+      std::vector<float> told(each, rank == root ? 7.0f : 0.0f);
+      ASSERT_TRUE(ranks.broadcast(raw(told), root));
+      ASSERT_EQ(told, std::vector<float>(each, 7));
+      std::vector<float> to_each(all.size());
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        to_each[i] = static_cast<float>(rank * 100 + i / each);
+      }
+      ASSERT_TRUE(ranks.all_to_all(raw(to_each), raw(all)));
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        ASSERT_EQ(all[i], static_cast<float>(i / each * 100 + rank));
+      }
+      ASSERT_TRUE(ranks.barrier());
+      if (world() < 2) continue;
+      if (rank == 0) ASSERT_TRUE(ranks.send(raw(mine), 1));
+      if (rank == 1) ASSERT_TRUE(ranks.receive(raw(part), 0));
+      if (rank == 1) ASSERT_EQ(part, std::vector<float>(each, 0));
+    }
+    group->farewell();
+  });
+}
+
+TEST_P(CollectiveThreads, ManyRoundsStayInStep) {
+  gang_.run([&](std::uint32_t rank) {
+    const auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    for (std::uint32_t round = 0; round < 300; ++round) {
+      std::vector<std::int32_t> values(round % 7 * 150 + 1,
+                                       static_cast<std::int32_t>(round + rank));
+      const Elements in_out(std::as_writable_bytes(std::span(values)), SumType::kInt32);
+      ASSERT_TRUE(group->communicator().all_reduce(in_out));
+      const std::uint32_t sum = world() * round + world() * (world() - 1) / 2;
+      ASSERT_EQ(values.back(), static_cast<std::int32_t>(sum));
+    }
+    group->farewell();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveThreads,
+                         testing::Combine(testing::Values(1, 2, 3, 5),
+                                          testing::Values(TestGang::Memory::kOwn,
+                                                          TestGang::Memory::kShared)));
+
+TEST(ReductionTree, SumsOfNodesGiveTheBitsOfTheSumOfLeaves) {
+  for (std::uint32_t leaves = 1; leaves <= 9; ++leaves) {
+    std::vector<std::vector<float>> values;
+    for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) values.push_back(numbers_of(leaf, 3000));
+    for (std::uint32_t members = 1; members <= leaves; ++members) {
+      const std::vector<LeafRange> shares = share_leaves(leaves, members);
+      ASSERT_EQ(shares.front().begin, 0u);
+      ASSERT_EQ(shares.back().end, leaves);
+      std::vector<std::vector<float>> sums;
+      for (const LeafRange& share : shares) {
+        std::vector<float> sum(3000);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = tree_sum(values, share, i);
+        sums.push_back(std::move(sum));
+      }
+      std::vector<NodeSum> sources;
+      for (std::size_t i = 0; i < shares.size(); ++i) {
+        if (i > 0) ASSERT_EQ(shares[i].begin, shares[i - 1].end);
+        sources.push_back({shares[i], std::as_bytes(std::span(sums[i]))});
+      }
+      std::vector<float> out(3000);
+      sum_by_tree(SumType::kFloat32, sources, raw(out));
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        ASSERT_EQ(out[i], tree_sum(values, {0, leaves}, i)) << leaves << " " << members;
+      }
+    }
+  }
+}
+
+TEST(ReductionTree, Bfloat16IsRoundedOnceToTheNearestEven) {
+  // 1 + 2^-8 lies between two of bfloat16; three of 2^-8 beside 1 do not.
+  std::vector<std::uint16_t> one{0x3f80};
+  std::vector<std::uint16_t> eps{0x3b80};
+  const auto view = [](const std::vector<std::uint16_t>& v) { return std::as_bytes(std::span(v)); };
+  std::vector<std::uint16_t> out(1);
+  const std::vector<NodeSum> two{{{0, 1}, view(one)}, {{1, 2}, view(eps)}};
+  sum_by_tree(SumType::kBfloat16, two, std::as_writable_bytes(std::span(out)));
+  EXPECT_EQ(out[0], 0x3f80);
+  const std::vector<NodeSum> four{
+      {{0, 1}, view(one)}, {{1, 2}, view(eps)}, {{2, 3}, view(eps)}, {{3, 4}, view(eps)}};
+  sum_by_tree(SumType::kBfloat16, four, std::as_writable_bytes(std::span(out)));
+  EXPECT_EQ(out[0], 0x3f82);
+}
+
+TEST(ReductionTree, MembersOwnAsEvenPartsAsNodesAllow) {
+  EXPECT_EQ(share_leaves(4, 3), (std::vector<LeafRange>{{0, 1}, {1, 2}, {2, 4}}));
+  EXPECT_EQ(share_leaves(8, 5), (std::vector<LeafRange>{{0, 1}, {1, 2}, {2, 4}, {4, 6}, {6, 8}}));
+  EXPECT_EQ(share_leaves(6, 6).size(), 6u);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,48 @@
+// runtime/collectives/exchange.hpp - the one thing that ranks of a group do to each other: each
+// shows others parts of its memory, and looks at what they show.
+//
+// Every collective (communicator.hpp) is made of it, so that a backend is this and nothing more:
+// TcpExchange sends the parts, ShmExchange lets peers of the same machine look at them where they
+// are. Built by a MemberGroup for one generation of its members; used by one thread. Ranks count
+// from 0 in the order of the members.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/collectives/peer_mesh.hpp"
+
+namespace orrery {
+
+/// What a rank shows one peer.
+struct ShownPart {
+  std::uint32_t to = 0;
+  std::span<const std::byte> bytes;
+};
+
+/// A peer whose process or machine went away; the group must find out who is left.
+struct PeerLost {
+  std::uint32_t rank = 0;
+};
+
+template <class T>
+using Shared = tl::expected<T, PeerLost>;
+
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  [[nodiscard]] virtual std::uint32_t size() const = 0;
+
+  /// Shows `parts` (at most one a peer) and returns what the peers `from` show, in their order:
+  /// waits for that alone. The views are good, and the parts must not change, until settle(). Two
+  /// ranks must agree on how many parts pass from one to the other, and in which order.
+  [[nodiscard]] virtual Shared<std::vector<std::span<const std::byte>>> show(
+      std::span<const ShownPart> parts, std::span<const std::uint32_t> from) = 0;
+  /// All peers have looked at what the last show() showed; its views are gone.
+  [[nodiscard]] virtual Shared<void> settle() = 0;
+};
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// runtime/collectives/shared_segment.hpp - memory that ranks of one machine share, without a name.
+//
+// One rank makes it, the others open it through the maker's process; so it is gone with the last of
+// them however they end, and nothing is left in /dev/shm. Move-only owner of one mapping.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+
+namespace orrery {
+
+/// How another process of the machine finds a segment.
+struct SegmentAddress {
+  std::string host;  ///< which boot of which machine, and which PID namespace
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t bytes = 0;
+  std::uint64_t cookie = 0;  ///< written at its begin by the maker
+
+  friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
+};
+
+/// Of this process; "" when it cannot be told.
+[[nodiscard]] std::string shared_memory_host();
+
+class SharedSegment {
+ public:
+  /// Zeroed; all pages are there before it returns. Errors: no memory left.
+  [[nodiscard]] static Result<SharedSegment> make(std::uint64_t bytes, std::uint64_t cookie);
+  /// Errors: another machine, other rights, a process that is no more, or one that took its number.
+  [[nodiscard]] static Result<SharedSegment> open(const SegmentAddress& address);
+
+  SharedSegment(SharedSegment&& other) noexcept;
+  SharedSegment& operator=(SharedSegment&& other) noexcept;
+  SharedSegment(const SharedSegment&) = delete;
+  SharedSegment& operator=(const SharedSegment&) = delete;
+  ~SharedSegment();
+
+  [[nodiscard]] const SegmentAddress& address() const { return address_; }
+  /// Page-aligned. Its first 64 bytes are the segment's own.
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::uint64_t size() const { return address_.bytes; }
+
+ private:
+  SharedSegment(FileDescriptor fd, SegmentAddress address, std::byte* data)
+      : fd_(std::move(fd)), address_(std::move(address)), data_(data) {}
+
+  FileDescriptor fd_;
+  SegmentAddress address_;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace orrery

@@ -1,0 +1,222 @@
+#include "runtime/collectives/shm_exchange.hpp"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::uint32_t kSmall = 0;      ///< in the slot
+constexpr std::uint32_t kWorkspace = 1;  ///< in the segment
+constexpr std::uint32_t kForeign = 2;    ///< elsewhere in the process
+
+constexpr std::uint32_t kSpinsAlone = 4000;
+constexpr std::uint32_t kSpinsCrowded = 20;
+/// How often a sleeper asks whether all still live.
+constexpr long kDozeNs = 10'000'000;
+
+void pause_cpu() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+void doze(std::atomic<std::uint32_t>& word, std::uint32_t value) {
+  static_assert(sizeof(std::atomic<std::uint32_t>) == 4);
+  const timespec limit{0, kDozeNs};
+  (void)::syscall(SYS_futex, &word, FUTEX_WAIT, value, &limit, nullptr, 0);
+}
+
+std::uint32_t usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return static_cast<std::uint32_t>(CPU_COUNT(&cores));
+}
+
+bool read_out_of(std::int32_t process, std::uint64_t where, std::span<std::byte> to) {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const iovec local{to.data() + done, to.size() - done};
+    const iovec remote{reinterpret_cast<void*>(where + done), to.size() - done};
+    const ssize_t got = ::process_vm_readv(process, &local, 1, &remote, 1, 0);
+    if (got <= 0) return false;
+    done += static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<ShmWorkspace> ShmWorkspace::make(std::uint64_t bytes, std::uint64_t cookie) {
+  Result<SharedSegment> segment = SharedSegment::make(sizeof(ShmBoard) + bytes, cookie);
+  if (!segment) return forward_error(segment);
+  return ShmWorkspace(std::move(*segment));
+}
+
+std::optional<std::uint64_t> ShmWorkspace::offset_of(std::span<const std::byte> part) const {
+  const std::byte* begin = segment_.data();
+  const std::byte* end = begin + segment_.size();
+  if (part.data() < begin || part.data() + part.size() > end) return std::nullopt;
+  return static_cast<std::uint64_t>(part.data() - begin);
+}
+
+ShmExchange::ShmExchange(PeerMesh& mesh, ShmWorkspace& own, Seat seat)
+    : mesh_(mesh), own_(own), seat_(std::move(seat)), peers_(seat_.members.size()) {
+  spins_ = size() <= usable_cores() ? kSpinsAlone : kSpinsCrowded;
+  // Numbers of a later generation are higher than all of this one.
+  const std::uint64_t first = std::uint64_t{seat_.generation} << 32;
+  for (Peer& peer : peers_) peer.shown = peer.seen = first;
+}
+
+Result<std::unique_ptr<ShmExchange>> ShmExchange::open(PeerMesh& mesh, ShmWorkspace& own,
+                                                       Seat seat) {
+  ORRERY_ASSERT(seat.rank < seat.members.size(), "a seat is one of the members'");
+  if (seat.members.size() > ShmBoard::kRanksMax) {
+    return environment_error(fmt::format("{} ranks share memory at most", ShmBoard::kRanksMax));
+  }
+  auto exchange = std::make_unique<ShmExchange>(mesh, own, std::move(seat));
+  for (std::uint32_t rank = 0; rank < exchange->size(); ++rank) {
+    if (rank == exchange->rank()) continue;
+    Result<SharedSegment> segment = SharedSegment::open(exchange->seat_.workspaces[rank]);
+    if (!segment) return forward_error(segment);
+    if (segment->size() < sizeof(ShmBoard)) {
+      return environment_error("the memory of a peer is too small to be a workspace");
+    }
+    exchange->peers_[rank].segment = std::move(*segment);
+  }
+  return exchange;
+}
+
+ShmBoard& ShmExchange::board(std::uint32_t rank) {
+  if (rank == seat_.rank) return own_.board();
+  return *reinterpret_cast<ShmBoard*>(peers_[rank].segment->data());
+}
+
+Shared<std::vector<std::span<const std::byte>>> ShmExchange::show(
+    std::span<const ShownPart> parts, std::span<const std::uint32_t> from) {
+  if (Shared<void> settled = settle(); !settled) return tl::unexpected(settled.error());
+  const std::uint64_t first = (std::uint64_t{seat_.generation} << 32) + 2;
+  for (const ShownPart& part : parts) {
+    // The slot held the part before the one before this one.
+    const std::uint64_t number = peers_[part.to].shown + 1;
+    if (number > first) {
+      const auto& looked = board(part.to).pairs[seat_.rank].looked;
+      if (auto free = await(part.to, looked, number - 2); !free)
+        return tl::unexpected(free.error());
+    }
+    post(part);
+  }
+  ring();
+  std::vector<std::span<const std::byte>> views;
+  views.reserve(from.size());
+  for (const std::uint32_t rank : from) {
+    auto view = look(rank);
+    if (!view) return tl::unexpected(view.error());
+    views.push_back(*view);
+    viewed_.push_back(rank);
+  }
+  return views;
+}
+
+void ShmExchange::post(const ShownPart& part) {
+  Peer& peer = peers_[part.to];
+  const std::uint64_t number = ++peer.shown;
+  ShmBoard::Slot& slot = own_.board().pairs[part.to].slots[number & 1];
+  slot.bytes = part.bytes.size();
+  if (part.bytes.size() <= ShmBoard::kInlineMax) {
+    slot.kind = kSmall;
+    if (!part.bytes.empty()) std::memcpy(slot.small, part.bytes.data(), part.bytes.size());
+  } else if (const auto offset = own_.offset_of(part.bytes)) {
+    slot.kind = kWorkspace;
+    slot.where = *offset;
+    peer.must_look = true;
+  } else {
+    slot.kind = kForeign;
+    slot.where = reinterpret_cast<std::uint64_t>(part.bytes.data());
+    peer.must_look = true;
+  }
+  slot.posted.store(number);
+}
+
+void ShmExchange::ring() {
+  ShmBoard& own = own_.board();
+  own.bell.fetch_add(1);
+  if (own.sleepers.load() == 0) return;
+  (void)::syscall(SYS_futex, &own.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+Shared<std::span<const std::byte>> ShmExchange::look(std::uint32_t from) {
+  Peer& peer = peers_[from];
+  const std::uint64_t number = ++peer.seen;
+  ShmBoard::Slot& slot = board(from).pairs[seat_.rank].slots[number & 1];
+  if (auto there = await(from, slot.posted, number); !there) return tl::unexpected(there.error());
+  const std::uint64_t bytes = slot.bytes;
+  if (slot.kind == kSmall && bytes <= ShmBoard::kInlineMax) {
+    return std::span<const std::byte>(slot.small, bytes);
+  }
+  const SharedSegment& segment = *peer.segment;
+  if (slot.kind == kWorkspace) {
+    const bool inside = slot.where <= segment.size() && bytes <= segment.size() - slot.where;
+    if (!inside) return tl::unexpected(PeerLost{from});  // it is out of its mind
+    return std::span<const std::byte>(segment.data() + slot.where, bytes);
+  }
+  peer.copy.resize(bytes);
+  if (!read_out_of(segment.address().process, slot.where, peer.copy)) {
+    return tl::unexpected(PeerLost{from});
+  }
+  return std::span<const std::byte>(peer.copy);
+}
+
+Shared<void> ShmExchange::settle() {
+  for (const std::uint32_t rank : viewed_) {
+    own_.board().pairs[rank].looked.store(peers_[rank].seen);
+  }
+  if (!viewed_.empty()) ring();
+  viewed_.clear();
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    Peer& peer = peers_[rank];
+    if (!peer.must_look) continue;
+    const auto& looked = board(rank).pairs[seat_.rank].looked;
+    if (auto done = await(rank, looked, peer.shown); !done) return done;
+    peer.must_look = false;
+  }
+  return {};
+}
+
+Shared<void> ShmExchange::await(std::uint32_t at, const std::atomic<std::uint64_t>& word,
+                                std::uint64_t number) {
+  for (std::uint32_t spin = 0; spin < spins_; ++spin) {
+    if (word.load(std::memory_order_acquire) >= number) return {};
+    pause_cpu();
+  }
+  ShmBoard& there = board(at);
+  while (word.load() < number) {
+    const std::uint32_t bell = there.bell.load();
+    there.sleepers.fetch_add(1);
+    if (word.load() < number) doze(there.bell, bell);
+    there.sleepers.fetch_sub(1);
+    if (word.load() >= number) break;
+    mesh_.pump(Duration());
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+      if (mesh_.lost(seat_.members[rank])) return tl::unexpected(PeerLost{rank});
+    }
+    // Who has gone in peace may still be waited for by mistake.
+    const bool gone = !mesh_.connected(seat_.members[at]) && word.load() < number;
+    if (gone) return tl::unexpected(PeerLost{at});
+  }
+  return {};
+}
+
+}  // namespace orrery

@@ -1,0 +1,109 @@
+// runtime/collectives/shm_exchange.hpp - an Exchange among ranks of one machine: parts in the
+// shared workspace are looked at where they are, small ones travel in a slot, others are read out
+// of the peer's process.
+//
+// Each rank writes its own segment only, so a rank that dies in the middle of anything leaves no
+// lock held. Between two ranks a slot is numbered, posted by one and marked as looked at by the
+// other; who waits spins a little, sleeps on a futex, and asks the mesh now and then whether all
+// still live. Cost of a small part: two cache misses when both are awake.
+#pragma once
+
+#include <atomic>
+#include <map>
+
+#include "runtime/collectives/exchange.hpp"
+#include "runtime/collectives/shared_segment.hpp"
+
+namespace orrery {
+
+/// The layout of a segment: what others see of a rank.
+struct ShmBoard {
+  static constexpr std::uint32_t kRanksMax = 64;
+  static constexpr std::size_t kInlineMax = 2048;
+
+  struct alignas(64) Slot {
+    std::atomic<std::uint64_t> posted;  ///< number of the part in it
+    std::uint64_t where = 0;            ///< offset in the segment, or an address of the process
+    std::uint64_t bytes = 0;
+    std::uint32_t kind = 0;
+    alignas(64) std::byte small[kInlineMax];
+  };
+  struct alignas(64) Pair {
+    std::atomic<std::uint64_t>
+        looked;     ///< number of the newest part from this peer that is done with
+    Slot slots[2];  ///< for this peer, by the part's number
+  };
+
+  alignas(64) std::byte cookie[64];
+  alignas(64) std::atomic<std::uint32_t> bell;  ///< rung at each change here
+  std::atomic<std::uint32_t> sleepers;
+  Pair pairs[kRanksMax];
+};
+
+/// A rank's own segment: the board, and after it the workspace.
+class ShmWorkspace {
+ public:
+  [[nodiscard]] static Result<ShmWorkspace> make(std::uint64_t bytes, std::uint64_t cookie);
+
+  [[nodiscard]] const SegmentAddress& address() const { return segment_.address(); }
+  [[nodiscard]] ShmBoard& board() { return *reinterpret_cast<ShmBoard*>(segment_.data()); }
+  [[nodiscard]] std::span<std::byte> bytes() {
+    return {segment_.data() + sizeof(ShmBoard), segment_.size() - sizeof(ShmBoard)};
+  }
+  /// Where a part lies in the segment, if it does.
+  [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<const std::byte> part) const;
+
+ private:
+  explicit ShmWorkspace(SharedSegment segment) : segment_(std::move(segment)) {}
+  SharedSegment segment_;
+};
+
+class ShmExchange final : public Exchange {
+ public:
+  struct Seat {
+    std::vector<MemberId> members;           ///< by rank
+    std::vector<SegmentAddress> workspaces;  ///< by rank
+    std::uint32_t rank = 0;
+    std::uint32_t generation = 0;
+  };
+  /// `mesh` and `own` outlive it; the mesh is connected to all other members. Errors: a peer's
+  /// memory cannot be opened from here.
+  [[nodiscard]] static Result<std::unique_ptr<ShmExchange>> open(PeerMesh& mesh, ShmWorkspace& own,
+                                                                 Seat seat);
+  /// Without peers' memory: what open() begins with.
+  ShmExchange(PeerMesh& mesh, ShmWorkspace& own, Seat seat);
+
+  [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
+  [[nodiscard]] std::uint32_t size() const override {
+    return static_cast<std::uint32_t>(seat_.members.size());
+  }
+  [[nodiscard]] Shared<std::vector<std::span<const std::byte>>> show(
+      std::span<const ShownPart> parts, std::span<const std::uint32_t> from) override;
+  [[nodiscard]] Shared<void> settle() override;
+
+ private:
+  struct Peer {
+    std::optional<SharedSegment> segment;  ///< none: this rank itself
+    std::uint64_t shown = 0;               ///< number of the newest part for it
+    std::uint64_t seen = 0;                ///< of the newest part from it
+    bool must_look = false;                ///< at a part that is no copy
+    std::vector<std::byte> copy;           ///< of a part outside the workspace
+  };
+
+  [[nodiscard]] ShmBoard& board(std::uint32_t rank);
+  void post(const ShownPart& part);
+  void ring();
+  [[nodiscard]] Shared<std::span<const std::byte>> look(std::uint32_t from);
+  /// Until `word`, on the board of `at`, has reached `number`.
+  [[nodiscard]] Shared<void> await(std::uint32_t at, const std::atomic<std::uint64_t>& word,
+                                   std::uint64_t number);
+
+  PeerMesh& mesh_;
+  ShmWorkspace& own_;
+  Seat seat_;
+  std::uint32_t spins_ = 0;
+  std::vector<Peer> peers_;
+  std::vector<std::uint32_t> viewed_;
+};
+
+}  // namespace orrery

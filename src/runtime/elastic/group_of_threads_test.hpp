@@ -1,0 +1,72 @@
+// runtime/elastic/group_of_threads_test.hpp - a group whose members are threads of the test, over
+// real sockets and real shared memory.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/real_clock.hpp"
+#include "runtime/elastic/member_group.hpp"
+
+namespace orrery {
+
+/// Settings of a rank; all of one test meet at a port that was free a moment ago.
+class TestGang {
+ public:
+  enum class Memory { kOwn, kShared };
+  TestGang(std::uint32_t world, Memory memory) {
+    settings_.gang = "job/1/0";
+    settings_.world = world;
+    settings_.share_memory = memory == Memory::kShared;
+    settings_.addresses = {"127.0.0.1"};
+    settings_.workspace_bytes = 1 << 20;
+    settings_.patience = Duration::seconds(20);
+    settings_.ports = 16;
+    settings_.port = free_ports();
+  }
+
+  [[nodiscard]] GroupSettings of(std::uint32_t rank) const {
+    GroupSettings settings = settings_;
+    settings.rank = rank;
+    settings.cookie = settings_.port * 1000 + rank;
+    return settings;
+  }
+
+  /// Runs `body` in a thread for each rank, until all have ended.
+  void run(const std::function<void(std::uint32_t)>& body) const {
+    std::vector<std::thread> threads;
+    for (std::uint32_t rank = 0; rank < settings_.world; ++rank) threads.emplace_back(body, rank);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  [[nodiscard]] std::unique_ptr<MemberGroup> found(std::uint32_t rank,
+                                                   std::uint64_t step = 0) const {
+    auto group = MemberGroup::found(clock_, of(rank), step);
+    if (!group) ADD_FAILURE() << group.error().text();
+    return group ? std::move(*group) : nullptr;
+  }
+
+  [[nodiscard]] std::unique_ptr<MemberGroup> join(std::uint32_t rank) const {
+    auto group = MemberGroup::join(clock_, of(rank));
+    if (!group) ADD_FAILURE() << group.error().text();
+    return group ? std::move(*group) : nullptr;
+  }
+
+ private:
+  /// The first of 16 in a row that nobody listens at: other tests ask at the same time, so the
+  /// kernel chooses.
+  [[nodiscard]] static std::uint16_t free_ports() {
+    const auto mesh = PeerMesh::listen({.address = "127.0.0.1", .first = 0, .count = 1});
+    const std::string at = mesh ? mesh->endpoint() : "tcp:127.0.0.1:34000";
+    const int port = std::stoi(at.substr(at.rfind(':') + 1));
+    return static_cast<std::uint16_t>(std::min(port, 65000));
+  }
+
+  GroupSettings settings_;
+  RealClock clock_;
+};
+
+}  // namespace orrery

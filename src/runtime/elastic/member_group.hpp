@@ -1,0 +1,115 @@
+// runtime/elastic/member_group.hpp - who takes part in a training job now: found, kept when members
+// die, and joined by others, with no help from the controller.
+//
+// One a process; used by one thread. A generation is a fixed list of members, with a Communicator
+// among them. When a member is lost, or one waits to join, every member calls regroup() at the
+// beginning of its step; the lowest member that is left leads: it hears how far each is and names
+// the next generation. Invariants: generations grow; a member goes on only with more than half of
+// the generation before (or half of it with its lowest member), so that of a cut group one part at
+// most goes on; all of a generation have heard the same roster.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "runtime/collectives/communicator.hpp"
+#include "runtime/collectives/shm_exchange.hpp"
+#include "runtime/collectives/tcp_exchange.hpp"
+#include "runtime/elastic/roster.hpp"
+
+namespace orrery {
+
+struct GroupSettings {
+  std::string gang;  ///< the same for all who belong together, and nobody else
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+  std::string address = "127.0.0.1";  ///< numeric, of this process's machine
+  std::string master = "127.0.0.1";   ///< numeric, of rank 0's machine
+  std::uint16_t port = 0;             ///< rank 0 listens there; others at the first free from it on
+  std::uint16_t ports = 64;
+  /// Machines where members may be found by who comes later.
+  std::vector<std::string> addresses;
+  std::uint64_t workspace_bytes = 0;
+  std::uint64_t cookie = 0;  ///< random
+  bool share_memory = true;  ///< among ranks of one machine
+  /// How long members that live may leave each other without an answer.
+  Duration patience = Duration::seconds(60);
+  /// How long the first meeting, or the wait for a place, may take.
+  Duration meeting = Duration::minutes(5);
+};
+
+class MemberGroup {
+ public:
+  /// Meets the others of the first generation. `step`: done before, by a checkpoint.
+  [[nodiscard]] static Result<std::unique_ptr<MemberGroup>> found(const Clock& clock,
+                                                                  const GroupSettings& settings,
+                                                                  std::uint64_t step);
+  /// Asks the living members for a place, and waits until they give one.
+  [[nodiscard]] static Result<std::unique_ptr<MemberGroup>> join(const Clock& clock,
+                                                                 const GroupSettings& settings);
+
+  [[nodiscard]] const Roster& roster() const { return roster_; }
+  [[nodiscard]] std::uint32_t rank() const { return roster_.rank_of(self_); }
+  [[nodiscard]] std::uint32_t size() const {
+    return static_cast<std::uint32_t>(roster_.members.size());
+  }
+  [[nodiscard]] MemberId self() const { return self_; }
+  [[nodiscard]] bool shares_memory() const { return shares_memory_; }
+  /// Of the present generation; another one after regroup().
+  [[nodiscard]] Communicator& communicator() { return *communicator_; }
+  /// Peers of the same machine read and write it; page-aligned.
+  [[nodiscard]] std::span<std::byte> workspace() { return workspace_->bytes(); }
+
+  /// Answers who knocks. True: somebody waits for a place, so the group should regroup.
+  [[nodiscard]] bool tend();
+  /// The next generation. `step`: whole steps this member has done;
+  /// none: it has no state yet. Errors: this member is alone
+  /// with too few, or was left out: it ends.
+  [[nodiscard]] Status regroup(std::optional<std::uint64_t> step);
+  /// Says that this member is done. Nobody misses it.
+  void farewell();
+
+  MemberGroup(const Clock& clock, const GroupSettings& settings, PeerMesh mesh,
+              std::unique_ptr<ShmWorkspace> workspace);
+
+ private:
+  [[nodiscard]] static Result<std::unique_ptr<MemberGroup>> make(const Clock& clock,
+                                                                 const GroupSettings& settings);
+  [[nodiscard]] Result<Roster> lead_first_meeting(std::uint64_t step);
+  [[nodiscard]] Result<Roster> come_to_first_meeting(std::uint64_t step);
+  void hear_first_hellos(std::vector<RosterMember>& members);
+  [[nodiscard]] Result<Roster> ask_for_place();
+  [[nodiscard]] std::optional<Roster> ask_at(const std::string& endpoint, Instant deadline);
+  [[nodiscard]] std::vector<std::string> candidates() const;
+  void answer_joiner(const PeerMesh::Stranger& stranger, const MemberHello& hello);
+  [[nodiscard]] Roster lead(std::optional<std::uint64_t> step);
+  [[nodiscard]] bool hear_reports(std::vector<std::optional<MemberReport>>& reports);
+  [[nodiscard]] Roster next_roster(const std::vector<std::optional<MemberReport>>& reports);
+  [[nodiscard]] std::optional<Roster> follow(MemberId leader, std::optional<std::uint64_t> step);
+  [[nodiscard]] MemberId leader() const;
+  [[nodiscard]] bool enough(const Roster& next) const;
+  /// Connects to all of the roster and agrees on how memory is shared; false: somebody was lost.
+  [[nodiscard]] bool enter(Roster next);
+  [[nodiscard]] bool meet_all();
+  void take_in_newcomers();
+  [[nodiscard]] bool open_exchange();
+  [[nodiscard]] MemberHello hello(std::optional<MemberId> as,
+                                  std::optional<std::uint64_t> step) const;
+  void say(MemberId to, MessageKind kind, const std::string& text);
+
+  const Clock& clock_;
+  GroupSettings settings_;
+  PeerMesh mesh_;
+  std::unique_ptr<ShmWorkspace> workspace_;
+  MemberId self_ = MemberId::kNobody;
+  Roster roster_;
+  std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
+  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Communicator> communicator_;
+  bool shares_memory_ = false;
+};
+
+}  // namespace orrery

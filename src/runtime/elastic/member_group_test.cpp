@@ -1,0 +1,145 @@
+#include "runtime/elastic/member_group.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+
+#include "runtime/elastic/group_of_threads_test.hpp"
+
+namespace orrery {
+namespace {
+
+/// A step: everybody's rank is added up. Nothing: somebody was lost.
+std::optional<std::int32_t> step(MemberGroup& group) {
+  std::vector<std::int32_t> one(3000, 1);
+  const Elements in_out(std::as_writable_bytes(std::span(one)), SumType::kInt32);
+  if (!group.communicator().all_reduce(in_out)) return std::nullopt;
+  return one[2999];
+}
+
+const RealClock kClock;
+
+class GroupThreads : public testing::TestWithParam<TestGang::Memory> {
+ protected:
+  TestGang gang_{4, GetParam()};
+};
+
+TEST_P(GroupThreads, GoOnWithoutWhoeverDies) {
+  for (std::uint32_t dies = 0; dies < 4; ++dies) {
+    gang_ = TestGang(4, GetParam());
+    gang_.run([&](std::uint32_t rank) {
+      auto group = gang_.found(rank);
+      ASSERT_NE(group, nullptr);
+      ASSERT_EQ(step(*group), 4);
+      if (rank == dies) return;
+      std::uint64_t done = 1;
+      std::optional<std::int32_t> sum;
+      for (; done < 50; ++done) {
+        sum = step(*group);
+        if (!sum) break;
+      }
+      ASSERT_FALSE(sum);
+      const Status again = group->regroup(done);
+      ASSERT_TRUE(again) << again.error().text();
+      EXPECT_EQ(group->size(), 3u);
+      EXPECT_EQ(group->roster().step(), done);
+      EXPECT_EQ(step(*group), 3);
+      group->farewell();
+    });
+  }
+}
+
+TEST_P(GroupThreads, WhoComesLaterIsFedByWhoIsFarthest) {
+  std::latch joined(1);
+  gang_.run([&](std::uint32_t rank) {
+    // Rank 3 comes when the others are at work.
+    auto group = rank == 3 ? nullptr
+                           : MemberGroup::found(
+                                 kClock,
+                                 [&] {
+                                   GroupSettings settings = gang_.of(rank);
+                                   settings.world = 3;
+                                   return settings;
+                                 }(),
+                                 7)
+                                 .value();
+    if (rank == 3) {
+      group = gang_.join(3);
+      ASSERT_NE(group, nullptr);
+      joined.count_down();
+    }
+    for (std::uint64_t done = 7; group->size() < 4; ++done) {
+      std::int32_t wanted = group->tend() ? 1 : 0;
+      const Elements vote(std::as_writable_bytes(std::span(&wanted, 1)), SumType::kInt32);
+      ASSERT_TRUE(group->communicator().all_reduce(vote));
+      if (wanted > 0) ASSERT_TRUE(group->regroup(done));
+    }
+    EXPECT_EQ(group->rank(), rank);
+    EXPECT_FALSE(group->roster().members[3].step);
+    EXPECT_GE(group->roster().step(), 7u);
+    EXPECT_EQ(group->roster().source(), 0u);
+    EXPECT_EQ(step(*group), 4);
+    group->farewell();
+  });
+}
+
+TEST_P(GroupThreads, HalfWithoutTheLowestMemberDoesNotGoOn) {
+  gang_ = TestGang(2, GetParam());
+  gang_.run([&](std::uint32_t rank) {
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    ASSERT_EQ(step(*group), 2);
+    if (rank == 0) return;
+    EXPECT_EQ(step(*group), std::nullopt);
+    const Status again = group->regroup(1);
+    ASSERT_FALSE(again);
+    EXPECT_NE(again.error().message.find("1 of 2 ranks"), std::string::npos);
+  });
+}
+
+TEST_P(GroupThreads, WhoIsSilentTooLongIsLeftOutAndKnowsIt) {
+  std::latch over(2);
+  gang_ = TestGang(3, GetParam());
+  gang_.run([&](std::uint32_t rank) {
+    GroupSettings settings = gang_.of(rank);
+    settings.patience = Duration::milliseconds(300);
+    auto group = MemberGroup::found(kClock, settings, 0).value();
+    if (rank == 2) {
+      over.wait();  // alive, and deaf
+      EXPECT_FALSE(group->regroup(0));
+      return;
+    }
+    const Status again = group->regroup(0);
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(group->size(), 2u);
+    EXPECT_EQ(step(*group), 2);
+    group->farewell();
+    over.count_down();
+  });
+}
+
+TEST_P(GroupThreads, AStrangerAtThePortIsSentAway) {
+  gang_ = TestGang(2, GetParam());
+  gang_.run([&](std::uint32_t rank) {
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    if (rank == 1) {
+      GroupSettings other = gang_.of(9);
+      other.gang = "another/1/0";
+      other.meeting = Duration::milliseconds(300);
+      EXPECT_FALSE(MemberGroup::join(kClock, other));
+      ASSERT_EQ(step(*group), 2);
+    } else {
+      ASSERT_EQ(step(*group), 2);
+      EXPECT_FALSE(group->tend());
+    }
+    group->farewell();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, GroupThreads,
+                         testing::Values(TestGang::Memory::kOwn, TestGang::Memory::kShared));
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,39 @@
+// runtime/trainer/gemm.hpp - the product of two matrices of floats, by oneDNN.
+//
+// Matrices lie in rows. A call runs in the calling thread alone, whatever OMP_NUM_THREADS says: the
+// trainer divides work among ranks, and how threads would split a sum decides its bits. Equal sizes
+// give equal bits on machines of one gemm_identity().
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace orrery {
+
+struct MatrixOperand {
+  const float* data = nullptr;
+  std::int64_t stride = 0;  ///< floats from row to row, as it lies
+  enum class Order { kAsIs, kTransposed } order = Order::kAsIs;
+};
+
+/// c = alpha a b + beta c, with a of rows x inner, b of inner x columns (after transposing).
+struct MatrixProduct {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t inner = 0;
+  MatrixOperand a;
+  MatrixOperand b;
+  float* c = nullptr;
+  std::int64_t c_stride = 0;
+  float alpha = 1;
+  float beta = 0;
+};
+
+/// 2 x rows x columns x inner operations.
+void multiply(const MatrixProduct& product);
+
+/// What decides the bits of a product on this machine: "oneDNN 2.6.3, avx512_core_amx".
+/// Ranks whose results are to be equal must agree on it.
+[[nodiscard]] std::string gemm_identity();
+
+}  // namespace orrery

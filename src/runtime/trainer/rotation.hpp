@@ -1,0 +1,14 @@
+// runtime/trainer/rotation.hpp - cosine and sine of an angle, the same bits on every CPU.
+#pragma once
+
+namespace orrery {
+
+struct Rotation {
+  double cosine = 1;
+  double sine = 0;
+};
+
+/// Of an angle in [0, pi] radians, within 1e-15, by Taylor's series.
+[[nodiscard]] Rotation rotation_of(double angle);
+
+}  // namespace orrery

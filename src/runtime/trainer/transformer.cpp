@@ -1,0 +1,430 @@
+#include "runtime/trainer/transformer.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "runtime/trainer/gemm.hpp"
+#include "runtime/trainer/kernels.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr auto kTransposed = MatrixOperand::Order::kTransposed;
+/// Logits are made, judged and turned into gradients by so many rows, to stay in the cache.
+constexpr std::int64_t kLogitsMax = 1 << 18;
+constexpr std::int64_t kLogitRowsMin = 64;
+
+std::int64_t logit_rows(const TransformerConfig& config) {
+  return std::max(kLogitRowsMin, kLogitsMax / config.vocab);
+}
+
+/// Hands out the arena's floats in cache lines; with none, counts them.
+class ArenaCursor {
+ public:
+  explicit ArenaCursor(float* arena) : arena_(arena) {}
+  float* take(std::int64_t count) {
+    float* taken = arena_ == nullptr ? nullptr : arena_ + used_;
+    used_ += (count + 15) / 16 * 16;
+    return taken;
+  }
+  [[nodiscard]] std::int64_t used() const { return used_; }
+
+ private:
+  float* arena_;
+  std::int64_t used_ = 0;
+};
+
+struct LinearRows {
+  const float* x = nullptr;
+  const float* residual = nullptr;  ///< added to the result
+  float* out = nullptr;
+};
+
+// out = x weight + bias + residual.
+void project(const KernelTable& kernels, const LinearParameters& linear,
+             std::span<const float> parameters, std::pair<std::int64_t, LinearRows> call) {
+  const auto& [rows, at] = call;
+  const float* weight = parameters.data() + linear.weight;
+  const float* bias = linear.bias ? parameters.data() + *linear.bias : nullptr;
+  const bool filled = bias != nullptr || at.residual != nullptr;
+  if (filled) {
+    kernels.fill_rows(
+        {.x = at.residual, .bias = bias, .rows = rows, .width = linear.out, .out = at.out});
+  }
+  const bool in_out = linear.storage == LinearParameters::Storage::kInOut;
+  multiply({.rows = rows,
+            .columns = linear.out,
+            .inner = linear.in,
+            .a = {at.x, linear.in},
+            .b = in_out ? MatrixOperand{weight, linear.out}
+                        : MatrixOperand{weight, linear.in, kTransposed},
+            .c = at.out,
+            .c_stride = linear.out,
+            .beta = filled ? 1.0F : 0.0F});
+}
+
+}  // namespace
+
+/// The rows of one norm; the gradients are those of a backward pass.
+struct TrainableTransformer::NormRows {
+  const float* x = nullptr;
+  float* mean = nullptr;
+  float* inverse_deviation = nullptr;
+  float* out = nullptr;
+};
+
+/// What a layer keeps of its forward pass.
+struct TrainableTransformer::Block {
+  float* stream_in = nullptr;
+  NormRows attention_norm;
+  AttentionRows attention;
+  float* stream_middle = nullptr;
+  NormRows ffn_norm;
+  float* inner = nullptr;       ///< what goes into the activation
+  float* activation = nullptr;  ///< what comes out of it
+};
+
+/// One call's arguments.
+struct TrainableTransformer::Pass {
+  std::span<const float> parameters;
+  TokenRows batch;
+  float* gradient = nullptr;
+};
+
+struct TrainableTransformer::LinearGradient {
+  const float* x = nullptr;
+  const float* out_gradient = nullptr;
+  float* x_gradient = nullptr;  ///< written
+  std::int64_t rows = 0;
+};
+
+TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std::int64_t sequences)
+    : kernels_(kernels()),
+      layout_(config),
+      config_(config),
+      sequences_(sequences),
+      attention_(config) {
+  ORRERY_ASSERT(sequences > 0, "a micro-batch has a sequence");
+  blocks_.resize(static_cast<std::size_t>(config.layers));
+  allocate();
+}
+
+TrainableTransformer::~TrainableTransformer() = default;
+
+// Twice the same walk: first to count, then to hand out.
+void TrainableTransformer::allocate() {
+  const std::int64_t rows = sequences_ * config_.sequence;
+  const std::int64_t stream = rows * config_.width;
+  const std::int64_t qkv = rows * layout_.blocks()[0].qkv.out;
+  const std::int64_t inner = rows * layout_.blocks()[0].up.out;
+  const std::int64_t activation = rows * config_.inner_width();
+  const auto walk = [&](ArenaCursor cursor) {
+    const auto take_norm = [&](const float* x) {
+      return NormRows{.x = x,
+                      .mean = cursor.take(rows),
+                      .inverse_deviation = cursor.take(rows),
+                      .out = cursor.take(stream)};
+    };
+    for (Block& block : blocks_) {
+      block.stream_in = cursor.take(stream);
+      block.attention_norm = take_norm(block.stream_in);
+      block.attention = {.qkv = cursor.take(qkv),
+                         .out = cursor.take(stream),
+                         .peak = cursor.take(rows * config_.heads),
+                         .inverse_sum = cursor.take(rows * config_.heads)};
+      block.stream_middle = cursor.take(stream);
+      block.ffn_norm = take_norm(block.stream_middle);
+      block.inner = cursor.take(inner);
+      block.activation = cursor.take(activation);
+    }
+    stream_out_ = cursor.take(stream);
+    final_mean_ = cursor.take(rows);
+    final_inverse_ = cursor.take(rows);
+    final_out_ = cursor.take(stream);
+    logits_ = cursor.take(std::min(rows, logit_rows(config_)) * config_.vocab);
+    stream_gradient_ = cursor.take(stream);
+    norm_gradient_ = cursor.take(stream);
+    qkv_gradient_ = cursor.take(qkv);
+    inner_gradient_ = cursor.take(inner);
+    activation_gradient_ = cursor.take(activation);
+    return cursor.used();
+  };
+  arena_.resize(static_cast<std::size_t>(walk(ArenaCursor(nullptr))));
+  walk(ArenaCursor(arena_.data()));
+  losses_.resize(static_cast<std::size_t>(rows));
+}
+
+double TrainableTransformer::operations_per_token() const {
+  double weights = static_cast<double>(config_.vocab * config_.width);
+  for (const BlockParameters& block : layout_.blocks()) {
+    for (const LinearParameters* linear :
+         {&block.qkv, &block.attention_out, &block.up, &block.down}) {
+      weights += static_cast<double>(linear->in * linear->out);
+    }
+  }
+  const double attention =
+      static_cast<double>(config_.layers * config_.width * (config_.sequence + 1));
+  return 6 * (weights + attention);
+}
+
+float TrainableTransformer::loss_and_gradient(std::span<const float> parameters,
+                                              std::span<const std::int32_t> tokens,
+                                              std::span<float> gradient, float loss_scale) {
+  ORRERY_ASSERT(gradient.size() == layout_.size(), "the gradient is the layout's");
+  split(tokens);
+  const Pass pass{
+      .parameters = parameters,
+      .batch = {static_cast<std::int64_t>(inputs_.size()) / config_.sequence, config_.sequence},
+      .gradient = gradient.data()};
+  forward(pass);
+  const float loss = head_loss(pass, loss_scale);
+  backward(pass);
+  return loss;
+}
+
+float TrainableTransformer::loss(std::span<const float> parameters,
+                                 std::span<const std::int32_t> tokens) {
+  split(tokens);
+  const Pass pass{
+      .parameters = parameters,
+      .batch = {static_cast<std::int64_t>(inputs_.size()) / config_.sequence, config_.sequence}};
+  forward(pass);
+  return head_loss(pass, 0);
+}
+
+void TrainableTransformer::logits(std::span<const float> parameters,
+                                  std::span<const std::int32_t> tokens, std::span<float> logits) {
+  const auto time = static_cast<std::int64_t>(tokens.size());
+  ORRERY_ASSERT(time > 0 && time <= config_.sequence, "the tokens are a sequence");
+  ORRERY_ASSERT(logits.size() == static_cast<std::size_t>(config_.vocab), "a score for each token");
+  inputs_.assign(tokens.begin(), tokens.end());
+  const Pass pass{.parameters = parameters, .batch = {1, time}};
+  forward(pass);
+  const float* last = final_out_ + (time - 1) * config_.width;
+  project(kernels_, layout_.head(), parameters, {1, {.x = last, .out = logits.data()}});
+}
+
+// Each sequence predicts its tokens from the second on.
+void TrainableTransformer::split(std::span<const std::int32_t> tokens) {
+  const auto length = static_cast<std::size_t>(config_.sequence) + 1;
+  ORRERY_ASSERT(!tokens.empty() && tokens.size() % length == 0, "tokens are whole sequences");
+  ORRERY_ASSERT(tokens.size() / length <= static_cast<std::size_t>(sequences_),
+                "the activations hold so many sequences");
+  inputs_.clear();
+  targets_.clear();
+  for (std::size_t begin = 0; begin < tokens.size(); begin += length) {
+    const auto sequence = tokens.subspan(begin, length);
+    inputs_.insert(inputs_.end(), sequence.begin(), sequence.end() - 1);
+    targets_.insert(targets_.end(), sequence.begin() + 1, sequence.end());
+  }
+  for (const std::int32_t target : targets_) {
+    ORRERY_ASSERT(target >= 0 && target < config_.vocab, "a token is below the vocabulary's size");
+  }
+}
+
+void TrainableTransformer::embed(const Pass& pass, std::span<const std::int32_t> inputs) {
+  const float* parameters = pass.parameters.data();
+  const std::int64_t width = config_.width;
+  for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
+    const std::int32_t token = inputs[static_cast<std::size_t>(row)];
+    ORRERY_ASSERT(token >= 0 && token < config_.vocab, "a token is below the vocabulary's size");
+    const float* position = nullptr;
+    if (layout_.position_embedding()) {
+      position = parameters + *layout_.position_embedding() + row % pass.batch.time * width;
+    }
+    kernels_.fill_rows({.x = parameters + layout_.token_embedding() + token * width,
+                        .bias = position,
+                        .rows = 1,
+                        .width = width,
+                        .out = blocks_[0].stream_in + row * width});
+  }
+}
+
+void TrainableTransformer::forward(const Pass& pass) {
+  ORRERY_ASSERT(pass.parameters.size() == layout_.size(), "the parameters are the layout's");
+  embed(pass, inputs_);
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) forward_block(pass, layer);
+  norm(pass, layout_.final_norm(), {stream_out_, final_mean_, final_inverse_, final_out_});
+}
+
+void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
+  const BlockParameters& parameters = layout_.blocks()[layer];
+  const Block& block = blocks_[layer];
+  const std::int64_t rows = pass.batch.count();
+  float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
+  norm(pass, parameters.attention_norm, block.attention_norm);
+  project(kernels_, parameters.qkv, pass.parameters,
+          {rows, {.x = block.attention_norm.out, .out = block.attention.qkv}});
+  attention_.forward(pass.batch, block.attention);
+  project(
+      kernels_, parameters.attention_out, pass.parameters,
+      {rows, {.x = block.attention.out, .residual = block.stream_in, .out = block.stream_middle}});
+  norm(pass, parameters.ffn_norm, block.ffn_norm);
+  project(kernels_, parameters.up, pass.parameters,
+          {rows, {.x = block.ffn_norm.out, .out = block.inner}});
+  activate(pass, block);
+  project(kernels_, parameters.down, pass.parameters,
+          {rows, {.x = block.activation, .residual = block.stream_middle, .out = stream_out}});
+}
+
+void TrainableTransformer::activate(const Pass& pass, const Block& block) {
+  const std::int64_t rows = pass.batch.count();
+  const std::int64_t inner = config_.inner_width();
+  if (config_.family == TransformerFamily::kGpt) {
+    kernels_.gelu(block.inner, rows * inner, block.activation);
+  } else {
+    kernels_.swiglu(
+        {.gate_and_value = block.inner, .rows = rows, .width = inner, .out = block.activation});
+  }
+}
+
+void TrainableTransformer::norm(const Pass& pass, const NormParameters& parameters,
+                                const NormRows& rows) {
+  const float* bias = parameters.bias ? pass.parameters.data() + *parameters.bias : nullptr;
+  const auto run = parameters.bias ? kernels_.layer_norm : kernels_.rms_norm;
+  run({.x = rows.x,
+       .weight = pass.parameters.data() + parameters.weight,
+       .bias = bias,
+       .rows = pass.batch.count(),
+       .width = config_.width,
+       .mean = rows.mean,
+       .inverse_deviation = rows.inverse_deviation,
+       .out = rows.out});
+}
+
+// With a gradient it goes the whole way back to the final norm's result while the logits are at
+// hand.
+float TrainableTransformer::head_loss(const Pass& pass, float scale) {
+  using enum CrossEntropy::Gradient;
+  const std::int64_t rows = pass.batch.count();
+  const std::int64_t chunk = logit_rows(config_);
+  for (std::int64_t first = 0; first < rows; first += chunk) {
+    const std::int64_t count = std::min(chunk, rows - first);
+    const float* x = final_out_ + first * config_.width;
+    project(kernels_, layout_.head(), pass.parameters, {count, {.x = x, .out = logits_}});
+    kernels_.cross_entropy({.logits = logits_,
+                            .targets = targets_.data() + first,
+                            .rows = count,
+                            .vocab = config_.vocab,
+                            .loss = losses_.data() + first,
+                            .gradient = pass.gradient == nullptr ? kNone : kInPlace,
+                            .scale = scale / static_cast<float>(rows)});
+    if (pass.gradient == nullptr) continue;
+    project_backward(pass, layout_.head(),
+                     {.x = x,
+                      .out_gradient = logits_,
+                      .x_gradient = norm_gradient_ + first * config_.width,
+                      .rows = count});
+  }
+  double total = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    total += static_cast<double>(losses_[static_cast<std::size_t>(row)]);
+  }
+  return static_cast<float>(total / static_cast<double>(rows));
+}
+
+void TrainableTransformer::backward(const Pass& pass) {
+  std::fill_n(stream_gradient_, pass.batch.count() * config_.width, 0.0F);
+  norm_backward(pass, layout_.final_norm(), {stream_out_, final_mean_, final_inverse_, final_out_});
+  for (std::size_t layer = blocks_.size(); layer-- > 0;) backward_block(pass, layer);
+  embed_backward(pass);
+}
+
+// stream_gradient_ comes in as that of the layer's result and leaves as that of what went into it.
+void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
+  const BlockParameters& parameters = layout_.blocks()[layer];
+  const Block& block = blocks_[layer];
+  const std::int64_t rows = pass.batch.count();
+  project_backward(pass, parameters.down,
+                   {block.activation, stream_gradient_, activation_gradient_, rows});
+  activate_backward(pass, block);
+  project_backward(pass, parameters.up,
+                   {block.ffn_norm.out, inner_gradient_, norm_gradient_, rows});
+  norm_backward(pass, parameters.ffn_norm, block.ffn_norm);
+  project_backward(pass, parameters.attention_out,
+                   {block.attention.out, stream_gradient_, norm_gradient_, rows});
+  attention_.backward(pass.batch, block.attention, {.out = norm_gradient_, .qkv = qkv_gradient_});
+  project_backward(pass, parameters.qkv,
+                   {block.attention_norm.out, qkv_gradient_, norm_gradient_, rows});
+  norm_backward(pass, parameters.attention_norm, block.attention_norm);
+}
+
+void TrainableTransformer::activate_backward(const Pass& pass, const Block& block) {
+  const std::int64_t rows = pass.batch.count();
+  const std::int64_t inner = config_.inner_width();
+  if (config_.family == TransformerFamily::kGpt) {
+    std::swap(inner_gradient_, activation_gradient_);
+    kernels_.gelu_backward(block.inner, rows * inner, inner_gradient_);
+  } else {
+    kernels_.swiglu_backward({.gate_and_value = block.inner,
+                              .rows = rows,
+                              .width = inner,
+                              .out_gradient = activation_gradient_,
+                              .gradient = inner_gradient_});
+  }
+}
+
+// Takes norm_gradient_, adds to stream_gradient_.
+void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters& parameters,
+                                         const NormRows& rows) {
+  const auto run = parameters.bias ? kernels_.layer_norm_backward : kernels_.rms_norm_backward;
+  run({.x = rows.x,
+       .weight = pass.parameters.data() + parameters.weight,
+       .mean = rows.mean,
+       .inverse_deviation = rows.inverse_deviation,
+       .out_gradient = norm_gradient_,
+       .rows = pass.batch.count(),
+       .width = config_.width,
+       .x_gradient = stream_gradient_,
+       .weight_gradient = pass.gradient + parameters.weight,
+       .bias_gradient = parameters.bias ? pass.gradient + *parameters.bias : nullptr});
+}
+
+void TrainableTransformer::embed_backward(const Pass& pass) {
+  const std::int64_t width = config_.width;
+  for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
+    const float* x = stream_gradient_ + row * width;
+    const std::int64_t token = inputs_[static_cast<std::size_t>(row)];
+    float* embedding = pass.gradient + layout_.token_embedding() + token * width;
+    kernels_.sum_rows({.x = x, .rows = 1, .width = width, .out = embedding});
+    if (!layout_.position_embedding()) continue;
+    float* position = pass.gradient + *layout_.position_embedding() + row % pass.batch.time * width;
+    kernels_.sum_rows({.x = x, .rows = 1, .width = width, .out = position});
+  }
+}
+
+void TrainableTransformer::project_backward(const Pass& pass, const LinearParameters& linear,
+                                            const LinearGradient& rows) {
+  const MatrixOperand x{rows.x, linear.in};
+  const MatrixOperand dy{rows.out_gradient, linear.out};
+  const auto turned = [](MatrixOperand operand) {
+    operand.order = kTransposed;
+    return operand;
+  };
+  const bool in_out = linear.storage == LinearParameters::Storage::kInOut;
+  const std::int64_t stride = in_out ? linear.out : linear.in;
+  multiply({.rows = in_out ? linear.in : linear.out,
+            .columns = stride,
+            .inner = rows.rows,
+            .a = turned(in_out ? x : dy),
+            .b = in_out ? dy : x,
+            .c = pass.gradient + linear.weight,
+            .c_stride = stride,
+            .beta = 1});
+  if (linear.bias) {
+    kernels_.sum_rows({.x = rows.out_gradient,
+                       .rows = rows.rows,
+                       .width = linear.out,
+                       .out = pass.gradient + *linear.bias});
+  }
+  const MatrixOperand weight{pass.parameters.data() + linear.weight, stride};
+  multiply({.rows = rows.rows,
+            .columns = linear.in,
+            .inner = linear.out,
+            .a = dy,
+            .b = in_out ? turned(weight) : weight,
+            .c = rows.x_gradient,
+            .c_stride = linear.in});
+}
+
+}  // namespace orrery
