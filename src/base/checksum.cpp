@@ -1,6 +1,7 @@
 // base/checksum.cpp - multiply and fold.
 #include "base/checksum.hpp"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -39,6 +40,29 @@ std::uint64_t checksum(std::string_view bytes, std::uint64_t before) {
   if (at < bytes.size()) std::memcpy(rest, bytes.data() + at, bytes.size() - at);
   state = with_words(state, rest);
   return fold(fold(state ^ kThird, bytes.size() ^ kSecond) ^ state, kLast);
+}
+
+std::uint64_t block_checksum(std::string_view bytes) {
+  constexpr std::size_t kStep = 16;
+  std::uint64_t a = kFirst;
+  std::uint64_t b = kSecond;
+  std::uint64_t c = kThird;
+  std::uint64_t d = kLast;
+  std::size_t at = 0;
+  for (; at + 4 * kStep <= bytes.size(); at += 4 * kStep) {
+    // Written out, so that the chains stay in registers without a loop being unrolled.
+    const char* from = bytes.data() + at;
+    a = with_words(a, from);
+    b = with_words(b, from + kStep);
+    c = with_words(c, from + 2 * kStep);
+    d = with_words(d, from + 3 * kStep);
+  }
+  std::array<char, 32> ends{};
+  store_little_endian(a, ends.data());
+  store_little_endian(b, ends.data() + 8);
+  store_little_endian(c, ends.data() + 16);
+  store_little_endian(d, ends.data() + 24);
+  return checksum(bytes.substr(at), checksum({ends.data(), ends.size()}, bytes.size()));
 }
 
 }  // namespace orrery

@@ -19,4 +19,9 @@ namespace orrery {
 /// of the whole: where the parts end is part of it. O(size).
 [[nodiscard]] std::uint64_t checksum(std::string_view bytes, std::uint64_t before);
 
+/// Of a large block by itself: four chains side by side, whose products a CPU overlaps, and then a
+/// checksum() of the four and of what is left. Another value than checksum() gives, as good, in
+/// about a third of its time. O(size).
+[[nodiscard]] std::uint64_t block_checksum(std::string_view bytes);
+
 }  // namespace orrery

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <set>
 #include <string>
@@ -22,6 +23,21 @@ TEST(Checksum, IsTheSameOnEveryMachine) {
   EXPECT_EQ(checksum("a", 0), 0xf1f6adaf29988760);
   EXPECT_EQ(checksum("0123456789abcdef", 0), 0xea783017770fd607);
   EXPECT_EQ(checksum("the quick brown fox jumps over the lazy dog", 1), 0xbb715cc4a2a687c0);
+}
+
+TEST(Checksum, OfABlockIsTheSameOnEveryMachineAndChangesWithEveryBit) {
+  Rng rng(3);
+  std::string bytes = any_bytes(200, rng);
+  const std::uint64_t before = block_checksum(bytes);
+  EXPECT_EQ(before, 2507260139440584552u);
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+    EXPECT_NE(block_checksum(bytes), before);
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+  }
+  std::rotate(bytes.begin(), bytes.begin() + 16, bytes.begin() + 64);
+  EXPECT_NE(block_checksum(bytes), before) << "the chains are not alike";
+  EXPECT_NE(block_checksum(std::string(64, '\0')), block_checksum(std::string(128, '\0')));
 }
 
 TEST(Checksum, OfOnePartCoversAllPartsBefore) {
@@ -71,7 +87,7 @@ TEST(Checksum, ChangesHalfOfItsBitsWithEveryBit) {
 
 TEST(Checksum, EveryOutputBitDependsOnEveryInputBit) {
   Rng rng(3);
-  for (std::size_t bit = 0; bit < 8 * 24; ++bit) {
+  for (std::size_t bit = 0; bit < std::size_t{8} * 24; ++bit) {
     std::uint64_t ever = 0;
     for (int text = 0; text < 64; ++text) {
       std::string bytes = any_bytes(24, rng);

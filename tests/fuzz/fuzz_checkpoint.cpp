@@ -49,7 +49,7 @@ void check_framed_shard(std::string_view text) {
   store_little_endian(std::uint64_t{kPage}, bytes.data() + 16);
   bytes += text;
   bytes.resize(header_bytes);
-  store_little_endian(checksum(payload, 0), bytes.data() + kShardPreambleBytes + text.size());
+  store_little_endian(block_checksum(payload), bytes.data() + kShardPreambleBytes + text.size());
   const std::string_view before = std::string_view(bytes).substr(0, header_bytes - sizeof(kPage));
   store_little_endian(checksum(before, 0), bytes.data() + before.size());
   check_shard(bytes + payload);
@@ -82,6 +82,7 @@ void check_safetensors(std::string_view header) {
     return;
   }
   std::vector<TensorInfo> tensors;
+  tensors.reserve(entries->size());
   for (const SafetensorsEntry& entry : *entries) tensors.push_back(entry.info);
   const SafetensorsHeader again = safetensors_header(tensors, {});
   ORRERY_ASSERT(again.data_bytes == data_bytes, "the data are as long as they were");
@@ -100,7 +101,7 @@ void check_as(std::uint8_t as, std::string_view bytes) {
       return check_manifest(bytes);
     case 3:
       return check_framed_manifest(bytes);
-    case 4:
+    default:
       return check_safetensors(bytes);
   }
 }

@@ -209,7 +209,7 @@ Status remove_strangers(const std::string& directory, const ListedCheckpoint& li
   };
   for (const std::string& name : *names) {
     if (is_named(name) || !past.has(name, listed.step)) continue;
-    if (StorageStatus gone = storage.remove(directory + "/" + name); !gone) {
+    if (StorageStatus gone = storage.remove(fmt::format("{}/{}", directory, name)); !gone) {
       return forward_error(gone);
     }
   }
@@ -242,6 +242,7 @@ Result<Incarnation> newest_incarnation(const std::string& directory) {
 }
 
 Status claim_checkpoints(const std::string& directory, const CheckpointId& id) {
+  if (Status good = check_id(id); !good) return good;
   RealStorage storage;
   if (StorageStatus made = storage.make_directories(directory); !made) return forward_error(made);
   Result<FileDescriptor> lock = lock_directory(directory);

@@ -119,7 +119,7 @@ TEST_F(CheckpointDirectoryTest, OnlyTheNewestIncarnationOfOneJobCommits) {
 
 TEST_F(CheckpointDirectoryTest, OfTwoThatRaceForTheManifestTheOlderNeverWinsAfterTheNewer) {
   const SavedState state(1);
-  constexpr std::uint64_t kSteps = 12;
+  constexpr std::uint64_t kSteps = 6;
   const auto shards_of = [&](Incarnation by) {
     std::vector<Manifest> manifests;
     for (std::uint64_t step = 1; step <= kSteps; ++step) {
@@ -178,7 +178,7 @@ TEST_F(CheckpointDirectoryTest, AKillBetweenShardsAndManifestLeavesTheCheckpoint
 
 TEST_F(CheckpointDirectoryTest, AKillAtAnyMomentLeavesNoManifestWithoutItsShards) {
   const SavedState state(1);
-  for (std::uint32_t attempt = 1; attempt <= 6; ++attempt) {
+  for (std::uint32_t attempt = 1; attempt <= 4; ++attempt) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     const pid_t child = ::fork();

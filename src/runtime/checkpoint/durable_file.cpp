@@ -29,10 +29,10 @@ bool is_refusal(int cause) {
          cause == EACCES;
 }
 
-FileDescriptor open_new(const std::string& path, int more_flags) {
+FileDescriptor open_new(const std::string& path) {
   constexpr mode_t kOwnerOnly = 0600;
-  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | more_flags;
-  return FileDescriptor(retried([&] { return ::open(path.c_str(), flags, kOwnerOnly); }));
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  return FileDescriptor(retried([&] { return ::open(path.c_str(), kFlags, kOwnerOnly); }));
 }
 
 }  // namespace
@@ -44,11 +44,7 @@ void DurableFile::RingEnd::operator()(io_uring* ring) const {
 
 Result<DurableFile> DurableFile::create(Options options) {
   ORRERY_ASSERT(options.bytes % PrefaultedMemory::kAlignment == 0, "a file is whole pages");
-  FileDescriptor fd;
-  const bool direct = options.method == WriteMethod::kDirect;
-  if (direct) fd = open_new(options.path, O_DIRECT);
-  const bool opened_direct = fd.valid();
-  if (!opened_direct) fd = open_new(options.path, 0);
+  FileDescriptor fd = open_new(options.path);
   DurableFile file(std::move(options.path), std::move(fd));
   if (!file.fd_.valid()) {
     auto failed = file.failed_to("create", errno);
@@ -56,11 +52,7 @@ Result<DurableFile> DurableFile::create(Options options) {
     return failed;
   }
   if (Status room = file.take_room(options.bytes); !room) return forward_error(room);
-  if (!opened_direct) return file;
-  file.start_ring();
-  if (file.ring_) return file;
-  // Blocks one by one past the cache would be slower than through it.
-  if (Status given_up = file.give_up_direct(); !given_up) return forward_error(given_up);
+  if (options.method == WriteMethod::kDirect) file.start_ring();
   return file;
 }
 
@@ -82,7 +74,9 @@ void DurableFile::start_ring() {
   auto ring = std::make_unique<io_uring>();
   if (::io_uring_queue_init(kDepth, ring.get(), 0) != 0) return;
   ring_.reset(ring.release());
-  method_ = WriteMethod::kDirect;
+  // Only with a ring: blocks one by one past the cache would be slower than through it. And not
+  // when the file is made, where a file system without O_DIRECT makes it before it refuses.
+  if (::fcntl(fd_.get(), F_SETFL, O_DIRECT) == 0) method_ = WriteMethod::kDirect;
 }
 
 Status DurableFile::give_up_direct() {

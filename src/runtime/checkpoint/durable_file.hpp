@@ -36,7 +36,7 @@ class DurableFile {
     WriteMethod method = WriteMethod::kDirect;  ///< the best to try
   };
 
-  /// Replaces what has the name. Errors name the path and the system's reason.
+  /// Errors name the path and the system's reason: it exists, the disk is full.
   [[nodiscard]] static Result<DurableFile> create(Options options);
 
   DurableFile(DurableFile&& other) noexcept;

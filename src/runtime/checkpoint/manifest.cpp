@@ -47,9 +47,7 @@ bool is_plain_name(std::string_view name) {
 }
 
 Status check_names(const Manifest& manifest) {
-  if (manifest.id.job.empty() || first_invalid_utf8(manifest.id.job) != std::string::npos) {
-    return input_error({}, "expected the name of a job as text, found none");
-  }
+  if (Status good = check_id(manifest.id); !good) return good;
   std::set<std::string_view> seen;
   for (const ShardRecord& shard : manifest.shards) {
     if (is_plain_name(shard.file) && seen.insert(shard.file).second) continue;

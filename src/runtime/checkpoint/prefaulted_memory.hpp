@@ -2,7 +2,7 @@
 // for copies that must not wait for the kernel.
 //
 // Page-aligned, anonymous, in huge pages where the system has them. Grows only; what it held is
-// lost then. Moves, does not copy. Cost of growing: about 0.1 s a GiB, once.
+// lost then. Moves, does not copy. Cost of growing: about 0.2 s a GiB, once.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -84,6 +85,7 @@ class SavedState {
   /// Everything, for a world of one.
   [[nodiscard]] std::vector<PieceView> whole() const {
     std::vector<PieceView> pieces;
+    pieces.reserve(tensors_.size());
     for (const Tensor& tensor : tensors_) pieces.push_back(piece(tensor, 0, elements(tensor)));
     return pieces;
   }
@@ -102,7 +104,8 @@ class SavedState {
     return ranks;
   }
 
-  /// Writes the shards of a checkpoint and says what its manifest has to say.
+  /// Writes the shards of a checkpoint, in the place of those it had, and says what its manifest
+  /// has to say.
   static Manifest write(const std::string& directory, const CheckpointId& id,
                         const std::vector<std::vector<PieceView>>& ranks) {
     const auto world = static_cast<std::uint32_t>(ranks.size());
@@ -111,7 +114,9 @@ class SavedState {
     Manifest manifest{.id = id, .world = world, .extra = R"({"sample":17,"rng":[1,2]})"};
     SnapshotBuffer snapshot;
     for (std::uint32_t rank = 0; rank < world; ++rank) {
-      must_do(snapshot.take({id, rank, world}, ranks[rank]));
+      const ShardName name{id, rank, world};
+      std::filesystem::remove(step + "/" + name.file());
+      must_do(snapshot.take(name, ranks[rank]));
       manifest.shards.push_back(must_have(write_shard(step, snapshot)).record);
     }
     return manifest;

@@ -30,8 +30,9 @@ struct WrittenShard {
   WriteMethod method = WriteMethod::kDirect;
 };
 
-/// Writes a snapshot as DIRECTORY/<name of the shard>; durable when it returns. After an error the
-/// file does not exist. `method` is the best to try.
+/// Writes a snapshot as DIRECTORY/<name of the shard>; durable when it returns. After an error
+/// there is no more than before; a shard that exists is one, for none is ever written over.
+/// `method` is the best to try.
 [[nodiscard]] Result<WrittenShard> write_shard(const std::string& directory,
                                                const SnapshotBuffer& snapshot,
                                                WriteMethod method = WriteMethod::kDirect);

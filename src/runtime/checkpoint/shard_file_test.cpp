@@ -1,9 +1,15 @@
 #include "runtime/checkpoint/shard_file.hpp"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <csignal>
-#include <cstring>
+#include <cstddef>
+#include <cstdlib>
 
 #include "runtime/checkpoint/checkpoint_writer.hpp"
 #include "runtime/checkpoint/saved_state_test.hpp"
@@ -65,6 +71,9 @@ TEST_F(ShardTest, BothWaysOfWritingGiveTheSameFileWhichIsAlsoAPeersCopy) {
   must_do(snapshot.take(kName, pieces));
   const WrittenShard direct = must_have(write_shard(directory_, snapshot));
   const std::string first = bytes_of_file(path());
+  EXPECT_FALSE(write_shard(directory_, snapshot)) << "no shard is ever written over";
+  EXPECT_EQ(bytes_of_file(path()), first);
+  std::filesystem::remove(path());
   const WrittenShard plain = must_have(write_shard(directory_, snapshot, WriteMethod::kBuffered));
   EXPECT_EQ(plain.method, WriteMethod::kBuffered);
   EXPECT_EQ(plain.record, direct.record);
@@ -81,6 +90,38 @@ TEST_F(ShardTest, BothWaysOfWritingGiveTheSameFileWhichIsAlsoAPeersCopy) {
     must_do(reader.read(reader.index().header.pieces[i].offset, read));
     EXPECT_TRUE(std::ranges::equal(read, pieces[i].bytes)) << pieces[i].piece.tensor;
   }
+}
+
+/// From here on this process has no io_uring, as in many a sandbox.
+void refuse_io_uring() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    throw std::runtime_error("this system has no filter of system calls");
+  }
+}
+
+TEST_F(ShardTest, WhereIoUringIsRefusedTheShardIsWrittenPlainlyAndSaysSo) {
+  SnapshotBuffer snapshot;
+  const std::string bytes = large_bytes();
+  must_do(snapshot.take(kName, std::vector{view_of("large", bytes)}));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    refuse_io_uring();
+    const WrittenShard written = must_have(write_shard(directory_, snapshot));
+    std::_Exit(written.method == WriteMethod::kBuffered ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(must_have(ShardReader::open(path())).verify());
 }
 
 TEST_F(ShardTest, ASnapshotIsOfTheMomentItWasTakenAndItsMemoryIsUsedAgain) {
@@ -183,6 +224,7 @@ TEST_F(ShardTest, AFullDiskIsAnErrorThatLeavesNothingAndTheNextIntervalTriesAgai
     must_do(writer.begin(kName, pieces));
     static_cast<void>(must_have(writer.wait()));
     EXPECT_TRUE(must_have(ShardReader::open(file)).verify());
+    std::filesystem::remove(file);
   }
 }
 
@@ -203,6 +245,8 @@ TEST_F(ShardTest, PiecesThatAreNoneAreRefusedByName) {
   EXPECT_EQ(refusal(view), "tensor \"w\": expected at most 2^53 elements, found more");
   view.piece.tensor.clear();
   EXPECT_EQ(refusal(view), "expected the name of a tensor as text, found none");
+  EXPECT_FALSE(snapshot.take({{"no text \xff", {1, 0}, 1}, 0, 1}, {}));
+  EXPECT_FALSE(snapshot.take({{"llama", {1, 0}, 1}, 4, 4}, {}));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/shard_header.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
@@ -58,10 +57,7 @@ Result<Preamble> read_preamble(std::string_view bytes, const std::string& file) 
 }
 
 Status check_header(const ShardHeader& header, std::uint64_t payload_bytes) {
-  if (header.name.rank >= header.name.world) {
-    return input_error({}, fmt::format("expected a rank below the world of {}, found {}",
-                                       header.name.world, header.name.rank));
-  }
+  if (Status good = check_shard_name(header.name); !good) return good;
   for (const TensorPiece& piece : header.pieces) {
     if (Status good = check_piece(piece); !good) return good;
     if (piece.offset > payload_bytes || piece.bytes() > payload_bytes - piece.offset) {
@@ -107,11 +103,11 @@ Result<HeaderSeal> HeaderSeal::begin(const ShardHeader& header, std::uint64_t pa
     return forward_error(reserved);
   }
   char* const to = seal.memory_.data();
-  std::memcpy(to, kMagic.data(), kMagic.size());
+  kMagic.copy(to, kMagic.size());
   store_little_endian(kVersion, to + 8);
   store_little_endian(preamble.text_bytes, to + 12);
   store_little_endian(preamble.payload_bytes, to + 16);
-  std::memcpy(to + kShardPreambleBytes, text.data(), text.size());
+  text.copy(to + kShardPreambleBytes, text.size());
   seal.blocks_begin_ = preamble.blocks_begin();
   return seal;
 }
@@ -119,7 +115,7 @@ Result<HeaderSeal> HeaderSeal::begin(const ShardHeader& header, std::uint64_t pa
 void HeaderSeal::seal_block(std::uint64_t index, std::string_view block) {
   const std::uint64_t at = blocks_begin_ + sizeof(std::uint64_t) * index;
   ORRERY_ASSERT(at + 2 * sizeof(std::uint64_t) <= size(), "a block of this payload");
-  store_little_endian(checksum(block, 0), memory_.data() + at);
+  store_little_endian(block_checksum(block), memory_.data() + at);
 }
 
 std::string_view HeaderSeal::finish() {
@@ -178,7 +174,7 @@ Result<ShardIndex> parse_shard_header(std::string_view bytes, const std::string&
 
 Status check_block(const ShardIndex& index, std::uint64_t block, std::string_view bytes,
                    const std::string& file) {
-  if (checksum(bytes, 0) == index.block_checksums.at(block)) return {};
+  if (block_checksum(bytes) == index.block_checksums.at(block)) return {};
   const std::uint64_t begin = block * kShardBlockBytes;
   const std::uint64_t end = std::min(begin + kShardBlockBytes, index.payload_bytes);
   return input_error({file}, fmt::format("bytes {} to {} are not what was written; there lies {}",

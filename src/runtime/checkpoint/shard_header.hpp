@@ -8,15 +8,15 @@
 //   12   4 bytes   bytes of the text
 //   16   8 bytes   bytes of the payload, a multiple of 4096
 //   24             text: JSON; job, attempt, epoch, step, rank, world and the pieces
-//        8 x n     a checksum (base/checksum.hpp) of each 1 MiB of the payload
+//        8 x n     the block_checksum (base/checksum.hpp) of each 1 MiB of the payload
 //                  zeros, up to
 //   h-8  8 bytes   the checksum of all bytes before; h is a multiple of 4096
 //   h              payload: the pieces, each at a multiple of 64, zeros between
 //
 // Numbers are little endian. Every byte is under a checksum, and that of the header is under all of
-// them, so it names the content of the whole file. The checksum is the project's own, not CRC32C:
-// it is twice as fast as one core's CRC instruction in a plain loop, wider, and the same on every
-// CPU. Values. Cost: O(pieces + blocks).
+// them, so it names the content of the whole file. The checksums are the project's own, not CRC32C:
+// wider, the same code on every CPU, and block_checksum() outruns a loop of the CRC instruction.
+// Values. Cost: O(pieces + blocks).
 #pragma once
 
 #include <cstdint>

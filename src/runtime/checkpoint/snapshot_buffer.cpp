@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "runtime/checkpoint/streaming_copy.hpp"
+
 namespace orrery {
 namespace {
 
@@ -18,6 +20,7 @@ Status check_view(const PieceView& view) {
 }  // namespace
 
 Status SnapshotBuffer::take(const ShardName& name, std::span<const PieceView> pieces) {
+  if (Status good = check_shard_name(name); !good) return good;
   std::vector<TensorPiece> laid_out;
   laid_out.reserve(pieces.size());
   for (const PieceView& view : pieces) {
@@ -32,7 +35,7 @@ Status SnapshotBuffer::take(const ShardName& name, std::span<const PieceView> pi
     const std::span<const std::byte> from = pieces[i].bytes;
     // What an earlier snapshot left between the pieces would be under the checksums.
     std::memset(memory_.data() + end, 0, begin - end);
-    if (!from.empty()) std::memcpy(memory_.data() + begin, from.data(), from.size());
+    streaming_copy(memory_.data() + begin, from.data(), from.size());
     end = begin + from.size();
   }
   if (end < bytes) std::memset(memory_.data() + end, 0, bytes - end);

@@ -22,8 +22,9 @@ class SnapshotBuffer {
     return memory_.reserve(payload_bytes);
   }
 
-  /// Copies the pieces. Errors: a piece that is none (check_piece), bytes that are not its own in
-  /// number; nothing is copied then. Cost: a memcpy, and the first time that of reserve().
+  /// Copies the pieces. Errors: what check_shard_name() and check_piece() say, bytes that are not
+  /// its own in number; nothing is copied then. Cost: a memcpy, and the first time that of
+  /// reserve().
   [[nodiscard]] Status take(const ShardName& name, std::span<const PieceView> pieces);
 
   [[nodiscard]] const ShardHeader& header() const { return header_; }

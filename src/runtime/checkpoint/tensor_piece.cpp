@@ -70,6 +70,18 @@ tl::unexpected<Error> no_such_tensor(const TensorRange& range,
       {file}, fmt::format("no tensor \"{}\"{}", range.tensor, did_you_mean(range.tensor, names)));
 }
 
+Status check_id(const CheckpointId& id) {
+  if (!id.job.empty() && first_invalid_utf8(id.job) == std::string::npos) return {};
+  return input_error({}, "expected the name of a job as text, found none");
+}
+
+Status check_shard_name(const ShardName& name) {
+  if (Status good = check_id(name.id); !good) return good;
+  if (name.rank < name.world) return {};
+  return input_error(
+      {}, fmt::format("expected a rank below the world of {}, found {}", name.world, name.rank));
+}
+
 std::string Incarnation::text() const { return fmt::format("attempt {} epoch {}", attempt, epoch); }
 
 std::string ShardName::file() const {

@@ -117,6 +117,12 @@ struct ShardName {
   friend bool operator==(const ShardName&, const ShardName&) = default;
 };
 
+/// Why an id is none: a job without a name that is text.
+[[nodiscard]] Status check_id(const CheckpointId& id);
+
+/// Why a name is none: as of check_id(), or a rank beyond its world.
+[[nodiscard]] Status check_shard_name(const ShardName& name);
+
 template <class Visitor, SameStruct<TensorPiece> Self>
 void describe(Visitor& visitor, Self& piece) {
   visitor.required("tensor", piece.tensor);
