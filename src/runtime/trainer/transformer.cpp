@@ -38,21 +38,21 @@ struct LinearRows {
   const float* x = nullptr;
   const float* residual = nullptr;  ///< added to the result
   float* out = nullptr;
+  std::int64_t rows = 0;
 };
 
 // out = x weight + bias + residual.
 void project(const KernelTable& kernels, const LinearParameters& linear,
-             std::span<const float> parameters, std::pair<std::int64_t, LinearRows> call) {
-  const auto& [rows, at] = call;
+             std::span<const float> parameters, const LinearRows& at) {
   const float* weight = parameters.data() + linear.weight;
   const float* bias = linear.bias ? parameters.data() + *linear.bias : nullptr;
   const bool filled = bias != nullptr || at.residual != nullptr;
   if (filled) {
     kernels.fill_rows(
-        {.x = at.residual, .bias = bias, .rows = rows, .width = linear.out, .out = at.out});
+        {.x = at.residual, .bias = bias, .rows = at.rows, .width = linear.out, .out = at.out});
   }
   const bool in_out = linear.storage == LinearParameters::Storage::kInOut;
-  multiply({.rows = rows,
+  multiply({.rows = at.rows,
             .columns = linear.out,
             .inner = linear.in,
             .a = {at.x, linear.in},
@@ -201,7 +201,7 @@ void TrainableTransformer::logits(std::span<const float> parameters,
   const Pass pass{.parameters = parameters, .batch = {1, time}};
   forward(pass);
   const float* last = final_out_ + (time - 1) * config_.width;
-  project(kernels_, layout_.head(), parameters, {1, {.x = last, .out = logits.data()}});
+  project(kernels_, layout_.head(), parameters, {.x = last, .out = logits.data(), .rows = 1});
 }
 
 // Each sequence predicts its tokens from the second on.
@@ -254,17 +254,23 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
   norm(pass, parameters.attention_norm, block.attention_norm);
   project(kernels_, parameters.qkv, pass.parameters,
-          {rows, {.x = block.attention_norm.out, .out = block.attention.qkv}});
+          {.x = block.attention_norm.out, .out = block.attention.qkv, .rows = rows});
   attention_.forward(pass.batch, block.attention);
   project(
       kernels_, parameters.attention_out, pass.parameters,
-      {rows, {.x = block.attention.out, .residual = block.stream_in, .out = block.stream_middle}});
+      {.x = block.attention.out,
+           .residual = block.stream_in,
+           .out = block.stream_middle,
+           .rows = rows});
   norm(pass, parameters.ffn_norm, block.ffn_norm);
   project(kernels_, parameters.up, pass.parameters,
-          {rows, {.x = block.ffn_norm.out, .out = block.inner}});
+          {.x = block.ffn_norm.out, .out = block.inner, .rows = rows});
   activate(pass, block);
   project(kernels_, parameters.down, pass.parameters,
-          {rows, {.x = block.activation, .residual = block.stream_middle, .out = stream_out}});
+          {.x = block.activation,
+           .residual = block.stream_middle,
+           .out = stream_out,
+           .rows = rows});
 }
 
 void TrainableTransformer::activate(const Pass& pass, const Block& block) {
@@ -301,7 +307,7 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
     const float* x = final_out_ + first * config_.width;
-    project(kernels_, layout_.head(), pass.parameters, {count, {.x = x, .out = logits_}});
+    project(kernels_, layout_.head(), pass.parameters, {.x = x, .out = logits_, .rows = count});
     kernels_.cross_entropy({.logits = logits_,
                             .targets = targets_.data() + first,
                             .rows = count,
