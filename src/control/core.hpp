@@ -117,7 +117,10 @@ class Core {
   void come_back(NodeId node);
   void lose(NodeId node, const Blame& blame);
   void lose_part(JobId id, NodeId node, const Blame& blame);
-  [[nodiscard]] bool shrink_away(JobId id, NodeId node, const Blame& blame);
+  [[nodiscard]] bool bends(JobId id) const;
+  [[nodiscard]] bool replace_part(JobId id, NodeId node);
+  [[nodiscard]] bool go_on_as(JobId id, PlacedGang gang);
+  [[nodiscard]] bool shrink_away(JobId id, NodeId node);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
   [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
                                                  std::span<const NodeId> used) const;

@@ -226,34 +226,68 @@ void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
   const Job& job = state_.job(id);
   if (!holds_devices(job.phase)) return;
   if (job.phase == JobPhase::kStopping) return finish_if_gone(id, std::nullopt);
-  if (shrink_away(id, node, blame)) return;
+  if (replace_part(id, node) || shrink_away(id, node)) return;
   stop(id, StopReason::kInfra, blame);
   finish_if_gone(id, std::nullopt);  // of a job that had no other node nothing more may be heard
 }
 
-// An elastic gang goes on with what is left of it, by its largest size that this holds.
-bool Core::shrink_away(JobId id, NodeId node, const Blame&) {
+// Whether its ranks go on when some of them are lost, and take others in.
+bool Core::bends(JobId id) const {
   const RunningJob& run = state_.running(id);
+  if (run.gangs.size() != 1 || !state_.job(id).up) return false;
+  const PlacedGang& gang = run.gangs.front();
+  return run.request->roles[gang.role].elastic() && gang.allocation.share >= kWholeDevice;
+}
+
+// An elastic gang goes on with what is left of it while another node takes the lost one's place.
+bool Core::replace_part(JobId id, NodeId node) {
+  if (!bends(id)) return false;
+  const RunningJob& run = state_.running(id);
+  PlacedGang gang = run.gangs.front();
+  std::vector<NodeId> used;
+  used.reserve(gang.allocation.ranks.size());
+  for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
+  const auto lost = std::find_if(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
+                                 [node](const NodeDevices& at) { return at.node == node; });
+  const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
+  const std::optional<NodeId> other = substitute(*lost, request, used);
+  if (!other) return false;
+  lost->node = *other;
+  std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
+            [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  if (state_.node(*other).spare) {
+    emit(SpareSet{*other, false});
+    emit(SpareSet{node, true});
+  }
+  return go_on_as(id, std::move(gang));
+}
+
+// A new epoch on other devices; false where no terms are to be had there.
+bool Core::go_on_as(JobId id, PlacedGang gang) {
+  const RunningJob& run = state_.running(id);
+  const Situation s = state_.situation(now_);
+  const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, as_waiting(run, now_), gang);
+  if (!terms) return false;
   const Job& job = state_.job(id);
-  if (run.gangs.size() != 1 || !job.up) return false;
+  const std::uint32_t epoch = job.epoch + 1;
+  emit(JobResized{id, epoch, {std::move(gang)}, {*terms}, JobId(), run.done_at(now_)});
+  act(StartRanks{id, job.attempt, epoch, Duration(), false});
+  return true;
+}
+
+// An elastic gang goes on with what is left of it, by its largest size that this holds.
+bool Core::shrink_away(JobId id, NodeId node) {
+  if (!bends(id)) return false;
+  const RunningJob& run = state_.running(id);
   const PlacedGang& old = run.gangs.front();
   const RoleRequest& role = run.request->roles[old.role];
-  if (!role.elastic() || old.allocation.share < kWholeDevice) return false;
   const GangRequest& has = role.options[old.option].gang;
   for (std::uint32_t i = 0; i < role.options.size(); ++i) {
     const GangRequest& gang = role.options[i].gang;
     if (gang.type != has.type || gang.devices >= has.devices) continue;
     Allocation left = part_without(old.allocation, node, gang.devices);
     if (left.ranks.empty()) continue;
-    PlacedGang smaller{old.role, i, std::move(left), gang.host};
-    const Situation s = state_.situation(now_);
-    const auto terms =
-        terms_of({s, state_.policy(), s.fleet, nullptr}, as_waiting(run, now_), smaller);
-    if (!terms) continue;
-    const std::uint32_t epoch = job.epoch + 1;
-    emit(JobResized{id, epoch, {std::move(smaller)}, {*terms}, JobId(), run.done_at(now_)});
-    act(StartRanks{id, job.attempt, epoch, Duration(), false});
-    return true;
+    if (go_on_as(id, {old.role, i, std::move(left), gang.host})) return true;
   }
   return false;
 }

@@ -93,6 +93,14 @@ class ContractWriter {
     set("ORRERY_TENANT", facts_.tenant);
     set("ORRERY_PLAN", facts_.plan);
     set("ORRERY_PROGRESS", facts_.progress);
+    set("ORRERY_RANK", seat.rank);
+    set("ORRERY_WORLD_SIZE", seat.world);
+    set("ORRERY_GANG", layout_.gang);
+    set("ORRERY_ADDRESS", layout_.nodes[layout_.here].address);
+    set("ORRERY_MASTER", master_endpoint());
+    // The keeper writes it beside the stream.
+    const std::size_t slash = facts_.progress.rfind('/');
+    set("ORRERY_MEMBERSHIP", facts_.progress.substr(0, slash + 1) + "membership");
     return {environment_.begin(), environment_.end()};
   }
 

@@ -47,7 +47,13 @@ Expected common(Expected more) {
                       {"ORRERY_ATTEMPT", "3"},
                       {"ORRERY_TENANT", "a/b"},
                       {"ORRERY_PLAN", "{}"},
-                      {"ORRERY_PROGRESS", "/run/p"}});
+                      {"ORRERY_PROGRESS", "/run/p"},
+                      {"ORRERY_MEMBERSHIP", "/run/membership"},
+                      {"ORRERY_RANK", "2"},
+                      {"ORRERY_WORLD_SIZE", "4"},
+                      {"ORRERY_GANG", "7"},
+                      {"ORRERY_ADDRESS", "n1"},
+                      {"ORRERY_MASTER", "n1:29500"}});
   return more;
 }
 

@@ -18,9 +18,9 @@ namespace orrery {
 /// Elements that an operation reads and writes.
 struct Elements {
   std::span<std::byte> bytes;
-  ElementType type = ElementType::kFloat32;
+  SumType type = SumType::kFloat32;
 
-  Elements(std::span<std::byte> raw, ElementType of) : bytes(raw), type(of) {}
+  Elements(std::span<std::byte> raw, SumType of) : bytes(raw), type(of) {}
   explicit Elements(std::span<float> floats) : bytes(std::as_writable_bytes(floats)) {}
 };
 

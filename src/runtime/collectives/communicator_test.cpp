@@ -32,7 +32,8 @@ float tree_sum(const std::vector<std::vector<float>>& leaves, const LeafRange& n
 }
 
 /// World size, and whether memory is shared.
-class CollectiveThreads : public testing::TestWithParam<std::tuple<std::uint32_t, bool>> {
+class CollectiveThreads
+    : public testing::TestWithParam<std::tuple<std::uint32_t, TestGang::Memory>> {
  protected:
   [[nodiscard]] static std::uint32_t world() { return std::get<0>(GetParam()); }
   TestGang gang_{world(), std::get<1>(GetParam())};
@@ -45,7 +46,8 @@ TEST_P(CollectiveThreads, AllReduceHasTheBitsOfTheTreeInAndOutsideOfTheWorkspace
     gang_.run([&](std::uint32_t rank) {
       const auto group = gang_.found(rank);
       ASSERT_NE(group, nullptr);
-      ASSERT_EQ(group->shares_memory(), std::get<1>(GetParam()) && world() > 1);
+      ASSERT_EQ(group->shares_memory(),
+                std::get<1>(GetParam()) == TestGang::Memory::kShared && world() > 1);
       std::vector<float> outside = leaves[rank];
       ASSERT_TRUE(group->communicator().all_reduce(Elements(outside)));
       auto* inside = reinterpret_cast<float*>(group->workspace().data());
@@ -111,7 +113,7 @@ TEST_P(CollectiveThreads, ManyRoundsStayInStep) {
     for (std::uint32_t round = 0; round < 300; ++round) {
       std::vector<std::int32_t> values(round % 7 * 150 + 1,
                                        static_cast<std::int32_t>(round + rank));
-      const Elements in_out(std::as_writable_bytes(std::span(values)), ElementType::kInt32);
+      const Elements in_out(std::as_writable_bytes(std::span(values)), SumType::kInt32);
       ASSERT_TRUE(group->communicator().all_reduce(in_out));
       const std::uint32_t sum = world() * round + world() * (world() - 1) / 2;
       ASSERT_EQ(values.back(), static_cast<std::int32_t>(sum));
@@ -121,7 +123,9 @@ TEST_P(CollectiveThreads, ManyRoundsStayInStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveThreads,
-                         testing::Combine(testing::Values(1, 2, 3, 5), testing::Bool()));
+                         testing::Combine(testing::Values(1, 2, 3, 5),
+                                          testing::Values(TestGang::Memory::kOwn,
+                                                          TestGang::Memory::kShared)));
 
 TEST(ReductionTree, SumsOfNodesGiveTheBitsOfTheSumOfLeaves) {
   for (std::uint32_t leaves = 1; leaves <= 9; ++leaves) {
@@ -143,7 +147,7 @@ TEST(ReductionTree, SumsOfNodesGiveTheBitsOfTheSumOfLeaves) {
         sources.push_back({shares[i], std::as_bytes(std::span(sums[i]))});
       }
       std::vector<float> out(3000);
-      sum_by_tree(ElementType::kFloat32, sources, raw(out));
+      sum_by_tree(SumType::kFloat32, sources, raw(out));
       for (std::size_t i = 0; i < out.size(); ++i) {
         ASSERT_EQ(out[i], tree_sum(values, {0, leaves}, i)) << leaves << " " << members;
       }
@@ -158,11 +162,11 @@ TEST(ReductionTree, Bfloat16IsRoundedOnceToTheNearestEven) {
   const auto view = [](const std::vector<std::uint16_t>& v) { return std::as_bytes(std::span(v)); };
   std::vector<std::uint16_t> out(1);
   const std::vector<NodeSum> two{{{0, 1}, view(one)}, {{1, 2}, view(eps)}};
-  sum_by_tree(ElementType::kBfloat16, two, std::as_writable_bytes(std::span(out)));
+  sum_by_tree(SumType::kBfloat16, two, std::as_writable_bytes(std::span(out)));
   EXPECT_EQ(out[0], 0x3f80);
   const std::vector<NodeSum> four{
       {{0, 1}, view(one)}, {{1, 2}, view(eps)}, {{2, 3}, view(eps)}, {{3, 4}, view(eps)}};
-  sum_by_tree(ElementType::kBfloat16, four, std::as_writable_bytes(std::span(out)));
+  sum_by_tree(SumType::kBfloat16, four, std::as_writable_bytes(std::span(out)));
   EXPECT_EQ(out[0], 0x3f82);
 }
 

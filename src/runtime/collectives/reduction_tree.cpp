@@ -170,13 +170,13 @@ std::vector<LeafRange> share_leaves(std::uint32_t leaves, std::uint32_t members)
   return shares;
 }
 
-void sum_by_tree(ElementType type, std::span<const NodeSum> sources, std::span<std::byte> out) {
+void sum_by_tree(SumType type, std::span<const NodeSum> sources, std::span<std::byte> out) {
   switch (type) {
-    case ElementType::kFloat32:
+    case SumType::kFloat32:
       return sum_all<Float32>(sources, out);
-    case ElementType::kBfloat16:
+    case SumType::kBfloat16:
       return sum_all<Bfloat16>(sources, out);
-    case ElementType::kInt32:
+    case SumType::kInt32:
       return sum_all<Int32>(sources, out);
   }
 }

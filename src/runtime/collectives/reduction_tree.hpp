@@ -15,10 +15,10 @@
 
 namespace orrery {
 
-enum class ElementType : std::uint8_t { kFloat32, kBfloat16, kInt32 };
+enum class SumType : std::uint8_t { kFloat32, kBfloat16, kInt32 };
 
-[[nodiscard]] constexpr std::size_t element_bytes(ElementType type) {
-  return type == ElementType::kBfloat16 ? 2 : 4;
+[[nodiscard]] constexpr std::size_t bytes_of(SumType type) {
+  return type == SumType::kBfloat16 ? 2 : 4;
 }
 
 /// Leaves [begin, end) that are a node of the tree.
@@ -45,6 +45,6 @@ struct NodeSum {
 /// The sum over all leaves, into `out`, which may be one of the sources. bfloat16 is added in
 /// float and rounded once, to the nearest even. Preconditions: the sources are nodes that cover
 /// the leaves, ascending, of the length of `out`.
-void sum_by_tree(ElementType type, std::span<const NodeSum> sources, std::span<std::byte> out);
+void sum_by_tree(SumType type, std::span<const NodeSum> sources, std::span<std::byte> out);
 
 }  // namespace orrery

@@ -16,10 +16,11 @@ namespace orrery {
 /// Settings of a rank; all of one test meet at a port that was free a moment ago.
 class TestGang {
  public:
-  explicit TestGang(std::uint32_t world, bool share_memory) {
+  enum class Memory { kOwn, kShared };
+  TestGang(std::uint32_t world, Memory memory) {
     settings_.gang = "job/1/0";
     settings_.world = world;
-    settings_.share_memory = share_memory;
+    settings_.share_memory = memory == Memory::kShared;
     settings_.addresses = {"127.0.0.1"};
     settings_.workspace_bytes = 1 << 20;
     settings_.patience = Duration::seconds(20);
@@ -55,11 +56,13 @@ class TestGang {
   }
 
  private:
-  /// The first of 16 in a row that nobody listens at.
+  /// The first of 16 in a row that nobody listens at: other tests ask at the same time, so the
+  /// kernel chooses.
   [[nodiscard]] static std::uint16_t free_ports() {
-    static std::uint16_t next = static_cast<std::uint16_t>(33000 + ::getpid() % 1500 * 16);
-    next = static_cast<std::uint16_t>(next + 16);
-    return next;
+    const auto mesh = PeerMesh::listen({.address = "127.0.0.1", .first = 0, .count = 1});
+    const std::string at = mesh ? mesh->endpoint() : "tcp:127.0.0.1:34000";
+    const int port = std::stoi(at.substr(at.rfind(':') + 1));
+    return static_cast<std::uint16_t>(std::min(port, 65000));
   }
 
   GroupSettings settings_;

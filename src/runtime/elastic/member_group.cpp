@@ -404,7 +404,7 @@ bool MemberGroup::open_exchange() {
   }
   // All share memory, or none does.
   std::int32_t can = memory == nullptr ? 0 : 1;
-  const Elements vote(std::as_writable_bytes(std::span(&can, 1)), ElementType::kInt32);
+  const Elements vote(std::as_writable_bytes(std::span(&can, 1)), SumType::kInt32);
   if (!Communicator(*sockets).all_reduce(vote)) return false;
   shares_memory_ = size() > 1 && can == static_cast<std::int32_t>(size());
   if (shares_memory_) {

@@ -13,14 +13,14 @@ namespace {
 /// A step: everybody's rank is added up. Nothing: somebody was lost.
 std::optional<std::int32_t> step(MemberGroup& group) {
   std::vector<std::int32_t> one(3000, 1);
-  const Elements in_out(std::as_writable_bytes(std::span(one)), ElementType::kInt32);
+  const Elements in_out(std::as_writable_bytes(std::span(one)), SumType::kInt32);
   if (!group.communicator().all_reduce(in_out)) return std::nullopt;
   return one[2999];
 }
 
 const RealClock kClock;
 
-class GroupThreads : public testing::TestWithParam<bool> {
+class GroupThreads : public testing::TestWithParam<TestGang::Memory> {
  protected:
   TestGang gang_{4, GetParam()};
 };
@@ -71,7 +71,7 @@ TEST_P(GroupThreads, WhoComesLaterIsFedByWhoIsFarthest) {
     }
     for (std::uint64_t done = 7; group->size() < 4; ++done) {
       std::int32_t wanted = group->tend() ? 1 : 0;
-      const Elements vote(std::as_writable_bytes(std::span(&wanted, 1)), ElementType::kInt32);
+      const Elements vote(std::as_writable_bytes(std::span(&wanted, 1)), SumType::kInt32);
       ASSERT_TRUE(group->communicator().all_reduce(vote));
       if (wanted > 0) ASSERT_TRUE(group->regroup(done));
     }
@@ -138,7 +138,8 @@ TEST_P(GroupThreads, AStrangerAtThePortIsSentAway) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, GroupThreads, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Memory, GroupThreads,
+                         testing::Values(TestGang::Memory::kOwn, TestGang::Memory::kShared));
 
 }  // namespace
 }  // namespace orrery

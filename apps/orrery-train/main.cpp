@@ -1,0 +1,235 @@
+// orrery-train: one rank of the reference trainer (runtime/training/training_run.hpp).
+//
+// Started by Orrery it finds its peers by the launch contract (ORRERY_*); by itself it is a job of
+// one rank. SIGTERM ends it after the step, saved.
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/real_env.hpp"
+#include "runtime/checkpoint/checkpoint_audit.hpp"
+#include "runtime/trainer/gemm.hpp"
+#include "runtime/trainer/generate.hpp"
+#include "runtime/trainer/kernels.hpp"
+#include "runtime/training/training_run.hpp"
+
+namespace orrery {
+namespace {
+
+/// SIGTERM waits, blocked, until somebody asks for it.
+bool asked_to_end() {
+  sigset_t pending;
+  return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGTERM) == 1;
+}
+
+struct Options {
+  std::string spec;
+  std::string verify;
+  bool generate = false;
+  std::string prompt = "#include <";
+  GenerateOptions text{.tokens = 400, .temperature = 0.8, .top_k = 40};
+};
+
+int complain(const Error& error) {
+  fmt::print(stderr, "orrery-train: {}\n", error.text());
+  return error.kind == ErrorKind::kInput ? 2 : 1;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Result<std::uint32_t> number(const char* name, std::uint32_t absent) {
+  const std::string text = variable(name);
+  if (text.empty()) return absent;
+  std::uint32_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc() || end != text.data() + text.size()) {
+    return input_error({}, fmt::format("{}={}: expected a whole number", name, text));
+  }
+  return value;
+}
+
+/// The number of a host by its name.
+Result<std::string> resolve(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &found); failed != 0) {
+    return environment_error(fmt::format("{}: {}", host, ::gai_strerror(failed)));
+  }
+  std::array<char, NI_MAXHOST> text{};
+  const int failed = ::getnameinfo(found->ai_addr, found->ai_addrlen, text.data(), text.size(),
+                                   nullptr, 0, NI_NUMERICHOST);
+  ::freeaddrinfo(found);
+  if (failed != 0) return environment_error(fmt::format("{}: {}", host, ::gai_strerror(failed)));
+  return std::string(text.data());
+}
+
+/// The newest membership: the epoch, and where the ranks of the gang are.
+Status read_membership(Storage& storage, std::uint32_t gang, TrainingSeat& seat) {
+  const std::string path = variable("ORRERY_MEMBERSHIP");
+  if (path.empty()) return {};
+  auto text = storage.read_file(path, 1 << 20);
+  if (!text) return forward_error(text);
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto wrong = [&] { return input_error({path, 1, 1}, "this is no membership"); };
+  if (!json.is_object() || !json.contains("epoch") || !json.contains("gangs")) return wrong();
+  try {
+    seat.epoch = json.at("epoch").get<std::uint32_t>();
+    for (const auto& each : json.at("gangs")) {
+      if (each.at("gang").get<std::uint32_t>() != gang) continue;
+      for (const auto& node : each.at("nodes")) {
+        Result<std::string> address = resolve(node.at("address").get<std::string>());
+        if (!address) return forward_error(address);
+        auto& known = seat.group.addresses;
+        if (std::find(known.begin(), known.end(), *address) == known.end()) {
+          known.push_back(std::move(*address));
+        }
+      }
+    }
+  } catch (const nlohmann::json::exception&) {
+    return wrong();
+  }
+  return {};
+}
+
+Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
+  TrainingSeat seat;
+  seat.job = variable("ORRERY_JOB").empty() ? spec.name : variable("ORRERY_JOB");
+  seat.progress = variable("ORRERY_PROGRESS");
+  const Result<std::uint32_t> attempt = number("ORRERY_ATTEMPT", 1);
+  const Result<std::uint32_t> rank = number("ORRERY_RANK", 0);
+  const Result<std::uint32_t> world = number("ORRERY_WORLD_SIZE", 1);
+  const Result<std::uint32_t> gang = number("ORRERY_GANG", 0);
+  for (const auto* each : {&attempt, &rank, &world, &gang}) {
+    if (!*each) return tl::unexpected(each->error());
+  }
+  seat.attempt = *attempt;
+  seat.group.rank = *rank;
+  seat.group.world = *world;
+  seat.group.cookie = env.entropy.draw();
+  seat.group.gang = fmt::format("{}/{}/{}", seat.job, seat.attempt, *gang);
+  const std::string master = variable("ORRERY_MASTER");
+  if (master.empty()) return seat;
+  const std::size_t colon = master.rfind(':');
+  const std::string port = colon == master.npos ? "" : master.substr(colon + 1);
+  const auto [end, failed] =
+      std::from_chars(port.data(), port.data() + port.size(), seat.group.port);
+  if (failed != std::errc() || end != port.data() + port.size()) {
+    return input_error({}, fmt::format("ORRERY_MASTER={}: expected HOST:PORT", master));
+  }
+  for (const auto& [host, to] : {std::pair{master.substr(0, colon), &seat.group.master},
+                                 std::pair{variable("ORRERY_ADDRESS"), &seat.group.address}}) {
+    Result<std::string> address = resolve(host);
+    if (!address) return forward_error(address);
+    *to = std::move(*address);
+  }
+  if (Status read = read_membership(env.storage, *gang, seat); !read) return forward_error(read);
+  return seat;
+}
+
+int verify(const std::string& directory) {
+  const auto audited = audit_checkpoints(directory);
+  if (!audited) return complain(audited.error());
+  fmt::print("{}", audit_text(*audited));
+  const bool good = std::any_of(audited->begin(), audited->end(),
+                                [](const AuditedCheckpoint& each) { return each.good(); });
+  return good ? 0 : 1;
+}
+
+/// Text from the newest checkpoint.
+int generate_text(const TrainingSpec& spec, const Options& options) {
+  if (options.prompt.empty()) return complain({ErrorKind::kInput, "--prompt: at least a byte", {}});
+  Result<FoundCheckpoint> found = open_newest_good(spec.checkpoint.directory);
+  if (!found) return complain(found.error());
+  if (!found->reader) {
+    return complain({ErrorKind::kEnvironment,
+                     fmt::format("{}: no good checkpoint", spec.checkpoint.directory),
+                     {}});
+  }
+  TrainableTransformer model(spec.model, 1);
+  TrainingState state(model.layout(), spec.seed);
+  if (Status read = state.restore(*found->reader); !read) return complain(read.error());
+  std::vector<std::int32_t> prompt;
+  for (const char c : options.prompt) prompt.push_back(static_cast<unsigned char>(c));
+  std::string text = options.prompt;
+  for (const std::int32_t token : generate(model, state.parameters(), prompt, options.text)) {
+    text += static_cast<char>(token);
+  }
+  fmt::print("{}\n", text);
+  return 0;
+}
+
+int train(const TrainingSpec& spec) {
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  if (!real) return complain(real.error());
+  const Env env = (*real)->env();
+  Result<TrainingSeat> seat = find_seat(spec, env);
+  if (!seat) return complain(seat.error());
+  Result<TextCorpus> corpus =
+      TextCorpus::open({.paths = spec.data.paths, .suffixes = spec.data.suffixes});
+  if (!corpus) return complain(corpus.error());
+  Result<TextStream> stream =
+      TextStream::create(std::move(*corpus), spec.model.sequence, spec.seed);
+  if (!stream) return complain(stream.error());
+  fmt::print("{} files, {} tokens; kernels {}, products {}\n", stream->corpus().files(),
+             stream->corpus().tokens(), kernels().isa, gemm_identity());
+  auto run = TrainingRun::start(spec, *stream, env, std::move(*seat));
+  if (!run) return complain(run.error());
+  Result<TrainingOutcome> outcome = (*run)->run(asked_to_end);
+  if (!outcome) return complain(outcome.error());
+  const bool done = outcome->end == TrainingOutcome::End::kDone;
+  fmt::print("{} after step {}\n", done ? "done" : "ended as asked", outcome->steps);
+  return done ? 0 : 128 + SIGTERM;
+}
+
+int run(const Options& options) {
+  if (!options.verify.empty()) return verify(options.verify);
+  const Result<Document> text = Document::load(options.spec);
+  if (!text) return complain(text.error());
+  const Result<TrainingSpec> spec = read_training_spec(*text);
+  if (!spec) return complain(spec.error());
+  return options.generate ? generate_text(*spec, options) : train(*spec);
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int argc, char** argv) {
+  orrery::Options options;
+  CLI::App app(
+      "Trains a small GPT or Llama on text: the reference runtime of Orrery.\n\n"
+      "  orrery-train training.yaml                       one rank, here\n"
+      "  orrery submit examples/jobs/train-gpt.yaml       a gang, started by Orrery\n"
+      "  orrery-train training.yaml --generate            text from the newest checkpoint\n"
+      "  orrery-train --verify checkpoints                is every byte as it was written?\n");
+  app.set_version_flag("--version", ORRERY_VERSION);
+  auto* spec = app.add_option("SPEC", options.spec, "what to train (kind: Training)");
+  auto* check = app.add_option("--verify", options.verify, "check a directory of checkpoints");
+  auto* text = app.add_flag("--generate", options.generate, "continue a text");
+  app.add_option("--prompt", options.prompt, "what it begins with")->needs(text);
+  app.add_option("--tokens", options.text.tokens, "how much to add")->needs(text);
+  app.add_option("--temperature", options.text.temperature, "0: always the likeliest")->needs(text);
+  spec->excludes(check);
+  CLI11_PARSE(app, argc, argv);
+  if (options.spec.empty() && options.verify.empty()) {
+    fmt::print(stderr, "orrery-train: expected a SPEC or --verify DIRECTORY; see --help\n");
+    return 2;
+  }
+  sigset_t ending;
+  ::sigemptyset(&ending);
+  ::sigaddset(&ending, SIGTERM);
+  (void)::sigprocmask(SIG_BLOCK, &ending, nullptr);
+  (void)::signal(SIGPIPE, SIG_IGN);
+  return orrery::run(options);
+}

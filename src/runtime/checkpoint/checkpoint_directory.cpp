@@ -1,0 +1,300 @@
+#include "runtime/checkpoint/checkpoint_directory.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "base/assert.hpp"
+#include "base/field_writer.hpp"
+#include "base/real_storage.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kStepPrefix = "step-";
+
+struct FenceFile {
+  std::string job;
+  Incarnation newest;
+};
+
+template <class Visitor, SameStruct<FenceFile> Self>
+void describe(Visitor& visitor, Self& fence) {
+  visitor.required("job", fence.job);
+  visitor.required("attempt", fence.newest.attempt);
+  visitor.required("epoch", fence.newest.epoch);
+}
+
+std::string fence_path(const std::string& directory) { return directory + "/fence.json"; }
+
+/// The lock of a directory, held until the descriptor is closed. It ends with its process; but one
+/// that is frozen holds it, so the wait has an end.
+Result<FileDescriptor> lock_directory(const std::string& directory) {
+  constexpr int kTries = 300;
+  constexpr int kPauseMilliseconds = 100;
+  const std::string path = directory + "/lock";
+  FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  for (int i = 0; lock.valid() && i < kTries; ++i) {
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno != EWOULDBLOCK && errno != EINTR) break;
+    ::poll(nullptr, 0, kPauseMilliseconds);
+  }
+  return environment_error(
+      fmt::format("{}: cannot lock: {}", path, std::generic_category().message(errno)));
+}
+
+std::optional<std::uint64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  name.remove_prefix(kStepPrefix.size());
+  std::uint64_t step = 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (failed != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return step;
+}
+
+ListedCheckpoint look_at(const std::string& directory, std::uint64_t step) {
+  RealStorage storage;
+  ListedCheckpoint listed{.step = step};
+  const std::string path = fmt::format("{}/{}", step_directory(directory, step), kManifestName);
+  StorageResult<std::string> text = storage.read_file(path, Document::kSizeMax);
+  if (!text && text.error().failure == StorageFailure::kNotFound) return listed;
+  listed.state = ListedCheckpoint::State::kUnreadable;
+  if (!text) {
+    listed.fault = text.error().text();
+    return listed;
+  }
+  Result<Manifest> manifest = parse_manifest(*text, path);
+  if (manifest && manifest->id.step != step) {
+    listed.fault = fmt::format("{}: expected step {}, found {}", path, step, manifest->id.step);
+  } else if (!manifest) {
+    listed.fault = manifest.error().text();
+  } else {
+    listed.state = ListedCheckpoint::State::kCommitted;
+    listed.manifest = *std::move(manifest);
+  }
+  return listed;
+}
+
+/// Newest first, and before what is none.
+bool is_before(const ListedCheckpoint& a, const ListedCheckpoint& b) {
+  const auto key = [](const ListedCheckpoint& listed) {
+    return std::tuple(listed.state == ListedCheckpoint::State::kCommitted, listed.manifest.id.by,
+                      listed.step);
+  };
+  return key(a) > key(b);
+}
+
+/// The fence, or what the manifests say when there is no such file; no job: nobody was here.
+Result<FenceFile> read_fence(const std::string& directory) {
+  RealStorage storage;
+  const std::string path = fence_path(directory);
+  StorageResult<std::string> text = storage.read_file(path, Document::kSizeMax);
+  FenceFile fence;
+  if (text) {
+    Result<Document> document = Document::parse(*text, path);
+    if (!document) return forward_error(document);
+    if (Status read = read_struct(document->root(), fence, {}); !read) return forward_error(read);
+    return fence;
+  }
+  if (text.error().failure != StorageFailure::kNotFound) return forward_error(text);
+  const Result<std::vector<ListedCheckpoint>> listed = list_checkpoints(directory);
+  if (!listed) return tl::unexpected<Error>(listed.error());
+  if (!listed->empty() && listed->front().state == ListedCheckpoint::State::kCommitted) {
+    fence = {listed->front().manifest.id.job, listed->front().manifest.id.by};
+  }
+  return fence;
+}
+
+/// Lets `id` through and nothing older from then on. Precondition: the lock is held.
+Status pass_fence(const std::string& directory, const CheckpointId& id) {
+  Result<FenceFile> fence = read_fence(directory);
+  if (!fence) return forward_error(fence);
+  if (!fence->job.empty() && fence->job != id.job) {
+    return environment_error(fmt::format("{}: holds the checkpoints of job \"{}\", not of \"{}\"",
+                                         directory, fence->job, id.job));
+  }
+  if (id.by < fence->newest) {
+    return environment_error(fmt::format("{}: {} of job \"{}\" is over; {} has taken its place",
+                                         directory, id.by.text(), id.job, fence->newest.text()));
+  }
+  if (id.by == fence->newest && !fence->job.empty()) return {};
+  RealStorage storage;
+  StorageStatus written =
+      storage.write_file(fence_path(directory), to_json(FenceFile{id.job, id.by}).dump() + "\n");
+  if (!written) return forward_error(written);
+  return {};
+}
+
+Status check_shards_are_there(const std::string& directory, const Manifest& manifest) {
+  for (const ShardRecord& shard : manifest.shards) {
+    const std::string path = directory + "/" + shard.file;
+    std::error_code failed;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
+    if (!failed && bytes == shard.bytes) continue;
+    return environment_error(fmt::format("{}: expected a shard of {} bytes, found {}", path,
+                                         shard.bytes,
+                                         failed ? failed.message() : fmt::format("{}", bytes)));
+  }
+  return {};
+}
+
+// --- Retention ----------------------------------------------------------------------------------
+
+/// Whose a shard is, by its name.
+std::optional<Incarnation> writer_of(const std::string& name) {
+  const std::size_t attempt = name.find(".a");
+  const std::size_t epoch = name.find(".e");
+  if (!name.ends_with(".shard") || attempt == std::string::npos || epoch == std::string::npos) {
+    return std::nullopt;
+  }
+  Incarnation by;
+  const char* const end = name.data() + name.size();
+  const bool read = std::from_chars(name.data() + attempt + 2, end, by.attempt).ec == std::errc{} &&
+                    std::from_chars(name.data() + epoch + 2, end, by.epoch).ec == std::errc{};
+  return read ? std::optional(by) : std::nullopt;
+}
+
+/// Removes all of a step; the manifest first, so that no crash leaves one without its shards.
+Status remove_step(const std::string& directory) {
+  RealStorage storage;
+  const StorageStatus manifest = storage.remove(fmt::format("{}/{}", directory, kManifestName));
+  if (!manifest && manifest.error().failure != StorageFailure::kNotFound) {
+    return tl::unexpected<Error>(manifest.error());
+  }
+  std::error_code failed;
+  std::filesystem::remove_all(directory, failed);
+  if (!failed) return {};
+  return environment_error(fmt::format("{}: cannot remove: {}", directory, failed.message()));
+}
+
+/// Whether a shard of this name and step can be part of no checkpoint that is still to come.
+struct Past {
+  Incarnation fence;
+  CheckpointId newest;  ///< committed
+
+  [[nodiscard]] bool has(const std::string& name, std::uint64_t step) const {
+    const std::optional<Incarnation> by = writer_of(name);
+    return by && (*by < fence || (*by == newest.by && step < newest.step));
+  }
+};
+
+/// Of a step that is no checkpoint: removes it if nobody can still be at work in it.
+Status remove_remains(const std::string& directory, const ListedCheckpoint& listed,
+                      const Past& past) {
+  RealStorage storage;
+  StorageResult<std::vector<std::string>> names = storage.list(directory);
+  if (!names) return forward_error(names);
+  std::erase(*names, kManifestName);
+  const auto is_past = [&](const std::string& name) { return past.has(name, listed.step); };
+  // An empty one may have been made just now.
+  if (names->empty() || !std::ranges::all_of(*names, is_past)) return {};
+  return remove_step(directory);
+}
+
+/// Of a checkpoint that is kept: removes the shards it does not name and nobody will.
+Status remove_strangers(const std::string& directory, const ListedCheckpoint& listed,
+                        const Past& past) {
+  RealStorage storage;
+  StorageResult<std::vector<std::string>> names = storage.list(directory);
+  if (!names) return forward_error(names);
+  const auto is_named = [&](const std::string& name) {
+    return std::ranges::find(listed.manifest.shards, name, &ShardRecord::file) !=
+           listed.manifest.shards.end();
+  };
+  for (const std::string& name : *names) {
+    if (is_named(name) || !past.has(name, listed.step)) continue;
+    if (StorageStatus gone = storage.remove(directory + "/" + name); !gone) {
+      return forward_error(gone);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string step_directory(const std::string& directory, std::uint64_t step) {
+  return fmt::format("{}/{}{:09}", directory, kStepPrefix, step);
+}
+
+Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::string& directory) {
+  RealStorage storage;
+  StorageResult<std::vector<std::string>> names = storage.list(directory);
+  std::vector<ListedCheckpoint> listed;
+  if (!names && names.error().failure == StorageFailure::kNotFound) return listed;
+  if (!names) return forward_error(names);
+  for (const std::string& name : *names) {
+    if (const auto step = step_of(name)) listed.push_back(look_at(directory, *step));
+  }
+  std::ranges::sort(listed, is_before);
+  return listed;
+}
+
+Result<Incarnation> newest_incarnation(const std::string& directory) {
+  Result<FenceFile> fence = read_fence(directory);
+  if (!fence) return forward_error(fence);
+  return fence->newest;
+}
+
+Status claim_checkpoints(const std::string& directory, const CheckpointId& id) {
+  RealStorage storage;
+  if (StorageStatus made = storage.make_directories(directory); !made) return forward_error(made);
+  Result<FileDescriptor> lock = lock_directory(directory);
+  if (!lock) return forward_error(lock);
+  return pass_fence(directory, id);
+}
+
+Status commit_checkpoint(const std::string& directory, const Manifest& manifest) {
+  Result<std::string> text = manifest_text(manifest);
+  if (!text) return forward_error(text);
+  Result<FileDescriptor> lock = lock_directory(directory);
+  if (!lock) return forward_error(lock);
+  if (Status passed = pass_fence(directory, manifest.id); !passed) return passed;
+  const ListedCheckpoint before = look_at(directory, manifest.id.step);
+  if (before.state == ListedCheckpoint::State::kCommitted &&
+      before.manifest.id.by >= manifest.id.by) {
+    return environment_error(fmt::format("{}: step {} is committed already, by {}", directory,
+                                         manifest.id.step, before.manifest.id.by.text()));
+  }
+  const std::string step = step_directory(directory, manifest.id.step);
+  if (Status there = check_shards_are_there(step, manifest); !there) return there;
+  RealStorage storage;
+  StorageStatus written = storage.write_file(fmt::format("{}/{}", step, kManifestName), *text);
+  if (!written) return forward_error(written);
+  return {};
+}
+
+Status prune_checkpoints(const std::string& directory, const Retention& retention) {
+  ORRERY_ASSERT(retention.newest > 0, "the newest checkpoint is always kept");
+  Result<FileDescriptor> lock = lock_directory(directory);
+  if (!lock) return forward_error(lock);
+  Result<std::vector<ListedCheckpoint>> listed = list_checkpoints(directory);
+  if (!listed) return forward_error(listed);
+  if (listed->empty() || listed->front().state != ListedCheckpoint::State::kCommitted) return {};
+  Result<FenceFile> fence = read_fence(directory);
+  if (!fence) return forward_error(fence);
+  const Past past{fence->newest, listed->front().manifest.id};
+  std::uint32_t kept = 0;
+  for (const ListedCheckpoint& checkpoint : *listed) {
+    const std::string step = step_directory(directory, checkpoint.step);
+    Status done;
+    if (checkpoint.state != ListedCheckpoint::State::kCommitted) {
+      done = remove_remains(step, checkpoint, past);
+    } else if (kept < retention.newest ||
+               (retention.every != 0 && checkpoint.step % retention.every == 0)) {
+      ++kept;
+      done = remove_strangers(step, checkpoint, past);
+    } else {
+      done = remove_step(step);
+    }
+    if (!done) return done;
+  }
+  return {};
+}
+
+}  // namespace orrery

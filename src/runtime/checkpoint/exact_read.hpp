@@ -1,0 +1,23 @@
+// runtime/checkpoint/exact_read.hpp - all the bytes asked for from a file, or why not.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+
+namespace orrery {
+
+struct FilePlace {
+  std::string path;  ///< for messages
+  std::uint64_t offset = 0;
+};
+
+/// Fills `out` from `place` of an open file. Error: the file ends before, or the system cannot
+/// read.
+[[nodiscard]] Status read_exactly(const FileDescriptor& fd, const FilePlace& place,
+                                  std::span<char> out);
+
+}  // namespace orrery

@@ -1,0 +1,62 @@
+// runtime/checkpoint/safetensors.hpp - tensors in the format of huggingface/safetensors, in and
+// out.
+//
+// A file is 8 bytes with the length of the header (little endian), the header (JSON: name -> dtype,
+// shape, data_offsets) and the data, without hole or overlap; formats of github.com/huggingface/
+// safetensors, "Format". SafetensorsFile is made for one file and used by one thread. Its data has
+// no checksum. Headers of more than Document::kSizeMax bytes are refused.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "runtime/checkpoint/checkpoint_reader.hpp"
+
+namespace orrery {
+
+struct SafetensorsEntry {
+  TensorInfo info;
+  std::uint64_t begin = 0;  ///< byte of the data
+};
+
+/// Reads the header of `data_bytes` of data. Errors: file, line and column; what was expected. The
+/// entries are in the order of their data. O(bytes log bytes).
+[[nodiscard]] Result<std::vector<SafetensorsEntry>> parse_safetensors_header(
+    std::string_view header, std::uint64_t data_bytes, const std::string& file);
+
+/// The header for tensors whose data follow each other in this order, and the bytes of the data.
+struct SafetensorsHeader {
+  std::string bytes;  ///< with its length in front
+  std::uint64_t data_bytes = 0;
+};
+[[nodiscard]] SafetensorsHeader safetensors_header(
+    std::span<const TensorInfo> tensors,
+    std::span<const std::pair<std::string, std::string>> metadata);
+
+class SafetensorsFile {
+ public:
+  [[nodiscard]] static Result<SafetensorsFile> open(const std::string& path);
+
+  [[nodiscard]] const std::vector<SafetensorsEntry>& tensors() const { return entries_; }
+
+  /// As CheckpointReader::read.
+  [[nodiscard]] Status read(const TensorRange& range, std::span<std::byte> out);
+
+ private:
+  SafetensorsFile(std::string path, FileDescriptor fd)
+      : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  std::string path_;
+  FileDescriptor fd_;
+  std::uint64_t data_begin_ = 0;
+  std::vector<SafetensorsEntry> entries_;
+};
+
+/// Writes all tensors of a checkpoint, whole and by name, with its job and step as metadata.
+/// Replaces `path` in one step. Errors: of the reader, of the disk; `path` is as before then.
+[[nodiscard]] Status export_safetensors(CheckpointReader& reader, const std::string& path);
+
+}  // namespace orrery

@@ -1,0 +1,63 @@
+#include "runtime/training/shard_gradient.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace orrery {
+
+ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream)
+    : batch_(spec.batch),
+      stream_(stream),
+      model_(spec.model, spec.batch.micro),
+      tokens_(spec.batch.micro * static_cast<std::size_t>(spec.model.sequence + 1)) {}
+
+void ShardGradient::compute(std::span<const float> parameters, std::uint64_t step,
+                            const LeafRange& node, std::span<float> out) {
+  ORRERY_ASSERT(out.size() > layout().size(), "there is room for the loss");
+  compute_node(parameters, step, node, {0, out.first(layout().size() + 1)});
+}
+
+void ShardGradient::compute_node(std::span<const float> parameters, std::uint64_t step,
+                                 const LeafRange& node,
+                                 std::pair<std::size_t, std::span<float>> place) {
+  const auto [depth, out] = place;
+  if (node.size() == 1) return compute_shard(parameters, step, node.begin, out);
+  const std::uint32_t middle = split_of(node);
+  if (right_.size() <= depth) right_.resize(depth + 1);
+  right_[depth].resize(out.size());
+  compute_node(parameters, step, {node.begin, middle}, {depth + 1, out});
+  compute_node(parameters, step, {middle, node.end}, {depth + 1, right_[depth]});
+  const AlignedFloats& right = right_[depth];
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] += right[i];
+}
+
+void ShardGradient::compute_shard(std::span<const float> parameters, std::uint64_t step,
+                                  std::uint32_t shard, std::span<float> out) {
+  std::fill(out.begin(), out.end(), 0.0f);
+  const std::uint32_t rounds = batch_.per_shard() / batch_.micro;
+  const float share = 1.0f / static_cast<float>(rounds);
+  const std::uint64_t first = step * batch_.sequences + std::uint64_t{shard} * batch_.per_shard();
+  float loss = 0;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    stream_.training_samples(first + std::uint64_t{round} * batch_.micro, tokens_);
+    loss +=
+        share * model_.loss_and_gradient(parameters, tokens_, out.first(layout().size()), share);
+  }
+  out[layout().size()] = loss;
+}
+
+std::optional<double> ShardGradient::evaluate(std::span<const float> parameters,
+                                              std::uint32_t sequences) {
+  const auto all = std::min<std::int64_t>(sequences, stream_.held_out_sequences());
+  double sum = 0;
+  std::int64_t done = 0;
+  for (; done + batch_.micro <= all; done += batch_.micro) {
+    stream_.held_out_samples(done, tokens_);
+    sum += static_cast<double>(model_.loss(parameters, tokens_)) * batch_.micro;
+  }
+  if (done == 0) return std::nullopt;
+  return sum / static_cast<double>(done);
+}
+
+}  // namespace orrery

@@ -1,0 +1,50 @@
+// runtime/training/shard_gradient.hpp - the gradient of the batch's shards that a rank owns, summed
+// in the order of the fixed tree.
+//
+// Made once a rank; owns the activations and a buffer for each level of the tree it has had to sum.
+// Invariant: a shard's gradient depends on the weights, the step and its number alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/collectives/reduction_tree.hpp"
+#include "runtime/trainer/text_stream.hpp"
+#include "runtime/trainer/transformer.hpp"
+#include "runtime/training/training_spec.hpp"
+
+namespace orrery {
+
+class ShardGradient {
+ public:
+  /// `stream` outlives it.
+  ShardGradient(const TrainingSpec& spec, const TextStream& stream);
+
+  [[nodiscard]] const ParameterLayout& layout() const { return model_.layout(); }
+  [[nodiscard]] TrainableTransformer& model() { return model_; }
+
+  /// Of the shards of `node` in step `step` (counted from 0): the sum of their gradients into the
+  /// first layout().size() floats of `out`, the sum of their losses into the one after. What is
+  /// summed over all shards is divided by their number to be the mean.
+  void compute(std::span<const float> parameters, std::uint64_t step, const LeafRange& node,
+               std::span<float> out);
+
+  /// The mean loss of the held-out sequences, at most `sequences` of them; nothing without any.
+  [[nodiscard]] std::optional<double> evaluate(std::span<const float> parameters,
+                                               std::uint32_t sequences);
+
+ private:
+  void compute_shard(std::span<const float> parameters, std::uint64_t step, std::uint32_t shard,
+                     std::span<float> out);
+  void compute_node(std::span<const float> parameters, std::uint64_t step, const LeafRange& node,
+                    std::pair<std::size_t, std::span<float>> place);
+
+  TrainingBatch batch_;
+  const TextStream& stream_;
+  TrainableTransformer model_;
+  std::vector<std::int32_t> tokens_;
+  std::vector<AlignedFloats> right_;  ///< the right half's sum, by depth
+};
+
+}  // namespace orrery

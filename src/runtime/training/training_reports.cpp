@@ -1,0 +1,93 @@
+#include "runtime/training/training_reports.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kHeader =
+    "step,loss,rate,gradient_norm,seconds,compute_seconds,ranks,generation\n";
+constexpr std::size_t kTailBytes = 4096;
+
+/// The step of the last whole line; 0: there is none.
+std::uint64_t last_step_of(const File& file) {
+  const std::uint64_t size = file.size();
+  const std::uint64_t from = size > kTailBytes ? size - kTailBytes : 0;
+  const auto text = file.read({from, static_cast<std::size_t>(size - from)});
+  if (!text || text->empty()) return 0;
+  const std::size_t end = text->rfind('\n');
+  if (end == std::string::npos || end == 0) return 0;
+  const std::size_t begin = text->rfind('\n', end - 1);
+  const char* first = text->data() + (begin == std::string::npos ? 0 : begin + 1);
+  std::uint64_t step = 0;
+  (void)std::from_chars(first, text->data() + end, step);
+  return step;
+}
+
+double seconds(Duration duration) { return duration.count_seconds(); }
+
+}  // namespace
+
+TrainingReports::TrainingReports(const TrainingSpec& spec, Env env, std::string progress)
+    : spec_(spec), env_(env) {
+  if (progress.empty()) return;
+  progress_ = FileDescriptor(::open(progress.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+}
+
+void TrainingReports::lead() {
+  if (losses_ != nullptr) return;
+  if (!env_.storage.make_directories(spec_.output)) return;
+  auto losses = env_.storage.open(spec_.output + "/loss.csv", OpenMode::kAppend);
+  auto events = env_.storage.open(spec_.output + "/events.jsonl", OpenMode::kAppend);
+  if (events) events_ = std::move(*events);
+  if (!losses) return;
+  losses_ = std::move(*losses);
+  if (losses_->size() == 0) (void)losses_->append(kHeader);
+  last_step_ = last_step_of(*losses_);
+}
+
+void TrainingReports::step(const StepReport& report, std::uint32_t rank) {
+  tell_keeper(fmt::format(
+      R"({{"step": {}, "loss": {:.6g}, "tokens": {}, "rank": {}, "compute": {:.6g}}})", report.step,
+      report.loss, report.step * spec_.tokens_per_step(), rank, seconds(report.compute)));
+  if (rank != 0) return;
+  if (losses_ != nullptr && report.step > last_step_) {
+    last_step_ = report.step;
+    (void)losses_->append(fmt::format("{},{:.9g},{:.6g},{:.6g},{:.6f},{:.6f},{},{}\n", report.step,
+                                      report.loss, report.rate, report.gradient_norm,
+                                      seconds(report.took), seconds(report.compute), report.ranks,
+                                      report.generation));
+  }
+  const double rate = static_cast<double>(spec_.tokens_per_step()) / seconds(report.took);
+  say(fmt::format("step {:>5}/{}  loss {:.4f}  {:>6.0f} tokens/s  {:.3f} s a step  {} ranks",
+                  report.step, spec_.steps, report.loss, rate, seconds(report.took), report.ranks));
+}
+
+void TrainingReports::saved(std::uint64_t step, const std::string& path) {
+  tell_keeper(fmt::format(R"({{"step": {}, "checkpoint": "{}"}})", step, path));
+}
+
+void TrainingReports::event(std::string_view name, const std::string& more) {
+  const auto at = static_cast<double>(env_.clock.now_wall().ns()) / 1e9;
+  const std::string line = fmt::format(R"({{"event": "{}", "at": {:.3f}, {}}})", name, at, more);
+  if (events_ != nullptr) (void)events_->append(line + "\n");
+  say(line);
+}
+
+void TrainingReports::say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void TrainingReports::tell_keeper(const std::string& json) {
+  if (!progress_.valid()) return;
+  const std::string line = json + "\n";
+  // A pipe that is full or closed: the next line says more.
+  if (::write(progress_.get(), line.data(), line.size()) < 0) return;
+}
+
+}  // namespace orrery

@@ -1,0 +1,349 @@
+#include "runtime/training/training_run.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "runtime/checkpoint/checkpoint_directory.hpp"
+
+namespace orrery {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return '"' + out + '"';
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const TrainingSpec& spec, const TextStream& stream, Env env,
+                         TrainingSeat seat)
+    : spec_(spec),
+      env_(env),
+      seat_(std::move(seat)),
+      shards_(spec, stream),
+      state_(shards_.layout(), spec.seed),
+      optimizer_{.beta1 = spec.optimizer.beta1,
+                 .beta2 = spec.optimizer.beta2,
+                 .weight_decay = spec.optimizer.weight_decay},
+      schedule_{.peak = spec.optimizer.peak_rate,
+                .lowest = spec.optimizer.lowest_rate,
+                .warmup = static_cast<std::int64_t>(spec.optimizer.warmup),
+                .steps = static_cast<std::int64_t>(spec.steps)},
+      writer_(spec.checkpoint.directory),
+      reports_(spec, env, seat_.progress) {
+  seat_.group.workspace_bytes = (shards_.layout().size() + kTailSize) * sizeof(float);
+}
+
+Result<std::unique_ptr<TrainingRun>> TrainingRun::start(const TrainingSpec& spec,
+                                                        const TextStream& stream, Env env,
+                                                        TrainingSeat seat) {
+  if (seat.group.world > spec.batch.shards) {
+    return input_error(spec.batch.where,
+                       fmt::format("batch.shards: {} shards are too few for {} ranks",
+                                   spec.batch.shards, seat.group.world));
+  }
+  auto run = std::make_unique<TrainingRun>(spec, stream, env, std::move(seat));
+  if (Status met = run->meet(); !met) return forward_error(met);
+  return run;
+}
+
+Status TrainingRun::restore() {
+  Result<FoundCheckpoint> found = open_newest_good(spec_.checkpoint.directory);
+  if (!found) return forward_error(found);
+  for (const std::string& why : found->passed_over) reports_.say("passed over: " + why);
+  if (!found->reader) return {};
+  if (Status read = state_.restore(*found->reader); !read) return read;
+  reports_.say(fmt::format("goes on from step {} of {}", state_.steps(),
+                           step_directory(spec_.checkpoint.directory, state_.steps())));
+  return {};
+}
+
+Status TrainingRun::meet() {
+  const bool founds = seat_.epoch == 0;
+  if (founds) {
+    if (Status restored = restore(); !restored) return restored;
+  }
+  auto group = founds ? MemberGroup::found(env_.clock, seat_.group, state_.steps())
+                      : MemberGroup::join(env_.clock, seat_.group);
+  if (!group) return forward_error(group);
+  group_ = std::move(*group);
+  const Roster& roster = group_->roster();
+  if (group_->size() > spec_.batch.shards) {
+    return environment_error(fmt::format("{} ranks are more than the batch has shards, {}",
+                                         group_->size(), spec_.batch.shards));
+  }
+  if (!feed_those_behind()) return regroup();
+  if (!leads()) return {};
+  reports_.lead();
+  reports_.event("begin", fmt::format(R"("generation": {}, "ranks": {}, "step": {}, "memory": {})",
+                                      roster.generation, group_->size(), state_.steps(),
+                                      quoted(group_->shares_memory() ? "shared" : "sockets")));
+  return claim_checkpoints(spec_.checkpoint.directory,
+                           {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
+}
+
+Result<TrainingOutcome> TrainingRun::run(const std::function<bool()>& stop) {
+  if (Status room = writer_.reserve(3 * shards_.layout().size() * sizeof(float)); !room) {
+    return forward_error(room);
+  }
+  while (state_.steps() < spec_.steps) {
+    Result<bool> went_on = step(stop);
+    if (!went_on) return forward_error(went_on);
+    if (!*went_on) continue;
+    if (!leaving_) continue;
+    group_->farewell();
+    return TrainingOutcome{TrainingOutcome::End::kStopped, state_.steps()};
+  }
+  for (;;) {
+    Result<bool> saved = save_last();
+    if (!saved) return forward_error(saved);
+    if (*saved) break;
+    if (Status again = regroup(); !again) return forward_error(again);
+  }
+  if (leads()) {
+    evaluate();
+    reports_.event(
+        "end", fmt::format(R"("step": {}, "state_sha256": "{}")", state_.steps(), state_.hash()));
+  }
+  group_->farewell();
+  return TrainingOutcome{TrainingOutcome::End::kDone, state_.steps()};
+}
+
+// --- A step -------------------------------------------------------------------------------------
+
+std::span<float> TrainingRun::gradient() {
+  const std::span<std::byte> bytes = group_->workspace();
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+Result<bool> TrainingRun::step(const std::function<bool()>& stop) {
+  begun_ = env_.clock.now_monotonic();
+  if (!sum_gradient(stop)) {
+    if (!lost_) lost_ = env_.clock.now_monotonic();
+    if (Status again = regroup(); !again) return forward_error(again);
+    return false;
+  }
+  if (Status applied = apply(); !applied) return forward_error(applied);
+  if (Status rest = after_step(); !rest) return forward_error(rest);
+  return true;
+}
+
+bool TrainingRun::sum_gradient(const std::function<bool()>& stop) {
+  const std::span<float> sum = gradient();
+  const std::vector<LeafRange> owned = share_leaves(spec_.batch.shards, group_->size());
+  shards_.compute(state_.parameters(), state_.steps(), owned[group_->rank()], sum);
+  const std::span<float> tail = sum.subspan(shards_.layout().size());
+  std::fill(tail.begin() + 1, tail.end(), 0.0f);
+  if (saving_ && !saved_ && !unsaved_) {
+    if (auto written = writer_.poll()) {
+      if (*written) saved_ = std::move(**written);
+      if (!*written) reports_.say("a checkpoint failed: " + written->error().text());
+      unsaved_ = !saved_.has_value();
+    }
+  }
+  tail[kJoin] = group_->tend() ? 1.0f : 0.0f;
+  tail[kLeave] = stop() ? 1.0f : 0.0f;
+  tail[kSaved] = saved_ ? 1.0f : 0.0f;
+  tail[kUnsaved] = unsaved_ ? 1.0f : 0.0f;
+  leaving_ = tail[kLeave] > 0;
+  computed_ = env_.clock.now_monotonic();
+  return group_->communicator().all_reduce_shards(Elements(sum), owned).has_value();
+}
+
+Status TrainingRun::apply() {
+  const std::span<float> sum = gradient();
+  const auto shards = static_cast<float>(spec_.batch.shards);
+  const auto number = static_cast<std::int64_t>(state_.steps()) + 1;
+  const OptimizerStep how{
+      .number = number, .rate = schedule_.rate(number), .gradient_scale = 1.0f / shards};
+  Result<double> norm =
+      state_.step(optimizer_, sum.first(shards_.layout().size()), how, spec_.optimizer.clip);
+  if (!norm) return forward_error(norm);
+  const Instant now = env_.clock.now_monotonic();
+  reports_.step({.step = state_.steps(),
+                 .loss = static_cast<double>(sum[shards_.layout().size()] / shards),
+                 .rate = how.rate,
+                 .gradient_norm = *norm,
+                 .took = now - begun_,
+                 .compute = computed_ - begun_,
+                 .ranks = group_->size(),
+                 .generation = group_->roster().generation},
+                group_->rank());
+  if (lost_ && leads()) {
+    reports_.event("recovered",
+                   fmt::format(R"("step": {}, "ranks": {}, "recover_s": {:.4f})", state_.steps(),
+                               group_->size(), (now - *lost_).count_seconds()));
+  }
+  lost_.reset();
+  return {};
+}
+
+Status TrainingRun::after_step() {
+  const std::span<const float> tail = gradient().subspan(shards_.layout().size());
+  const auto size = static_cast<float>(group_->size());
+  const bool join = tail[kJoin] > 0;
+  const float leave = tail[kLeave];
+  const bool settled = saving_ && tail[kSaved] + tail[kUnsaved] >= size;
+  const bool good = tail[kUnsaved] <= 0;
+  if (settled && good) {
+    if (Status done = commit_checkpoint("while training goes on"); !done) return done;
+  } else if (settled) {
+    saving_.reset();
+  }
+  if (!saving_ && state_.steps() % spec_.checkpoint.every == 0 && state_.steps() < spec_.steps) {
+    if (Status begun = begin_checkpoint(); !begun) return begun;
+  }
+  const bool look = spec_.evaluate_every > 0 && state_.steps() % spec_.evaluate_every == 0;
+  if (look && leads() && state_.steps() < spec_.steps) evaluate();
+  if (leave >= size) {
+    // All leave: what was done is kept for whoever goes on.
+    if (Result<bool> kept = save_last(); !kept) return forward_error(kept);
+    return {};
+  }
+  if (join || (leave > 0 && !leaving_)) return regroup();
+  return {};
+}
+
+// --- Membership ---------------------------------------------------------------------------------
+
+Status TrainingRun::regroup() {
+  const bool led = leads();
+  do {
+    if (Status again = group_->regroup(state_.steps()); !again) return again;
+  } while (!feed_those_behind());
+  // A snapshot of the generation before is nobody's.
+  if (saving_ && !saved_ && !unsaved_) (void)writer_.wait();
+  saving_.reset();
+  saved_.reset();
+  unsaved_ = false;
+  const Roster& roster = group_->roster();
+  if (group_->size() > spec_.batch.shards) {
+    return environment_error(fmt::format("{} ranks are more than the batch has shards, {}",
+                                         group_->size(), spec_.batch.shards));
+  }
+  if (!leads()) return {};
+  if (!led) reports_.lead();
+  reports_.event("regrouped", fmt::format(R"("generation": {}, "ranks": {}, "step": {})",
+                                          roster.generation, group_->size(), state_.steps()));
+  return claim_checkpoints(spec_.checkpoint.directory,
+                           {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
+}
+
+/// Whoever has fewer steps than the farthest gets its state. False: a peer was lost.
+bool TrainingRun::feed_those_behind() {
+  const Roster& roster = group_->roster();
+  const std::uint32_t source = roster.source();
+  const std::uint32_t self = group_->rank();
+  for (std::uint32_t rank = 0; rank < group_->size(); ++rank) {
+    if (roster.members[rank].step == roster.members[source].step) continue;
+    if (self == source && !state_.send(group_->communicator(), rank)) return false;
+    if (self == rank && !state_.receive(group_->communicator(), source)) return false;
+  }
+  return true;
+}
+
+// --- Checkpoints --------------------------------------------------------------------------------
+
+Status TrainingRun::begin_checkpoint() {
+  const std::uint32_t generation = group_->roster().generation;
+  const ShardName name{
+      {seat_.job, {seat_.attempt, generation}, state_.steps()}, group_->rank(), group_->size()};
+  const std::vector<PieceView> pieces = state_.pieces(group_->rank(), group_->size());
+  const Status begun = writer_.begin(name, pieces);
+  saving_ = state_.steps();
+  saved_.reset();
+  unsaved_ = !begun;
+  if (!begun) reports_.say("a checkpoint failed: " + begun.error().text());
+  return {};
+}
+
+Status TrainingRun::commit_checkpoint(std::string_view when) {
+  ORRERY_ASSERT(saving_ && saved_, "every rank's part is durable");
+  const Shared<std::vector<ShardRecord>> records = gather_records();
+  const std::uint64_t step = *saving_;
+  saving_.reset();
+  saved_.reset();
+  if (!records) return regroup();
+  const std::string path = step_directory(spec_.checkpoint.directory, step);
+  reports_.saved(step, path);
+  if (!leads()) return {};
+  Manifest manifest{.id = {seat_.job, {seat_.attempt, group_->roster().generation}, step},
+                    .world = group_->size(),
+                    .shards = *records,
+                    .extra = fmt::format(R"({{"samples": {}, "seed": {}}})",
+                                         step * spec_.batch.sequences, spec_.seed)};
+  if (Status done = orrery::commit_checkpoint(spec_.checkpoint.directory, manifest); !done) {
+    return done;  // a newer life of the job has begun: this one must not go on
+  }
+  reports_.event("checkpoint", fmt::format(R"("step": {}, "path": {}, "when": {})", step,
+                                           quoted(path), quoted(std::string(when))));
+  const Status pruned =
+      prune_checkpoints(spec_.checkpoint.directory, {.newest = spec_.checkpoint.keep});
+  if (!pruned) reports_.say("old checkpoints stay: " + pruned.error().text());
+  return {};
+}
+
+/// Of all ranks, at the one that leads.
+Shared<std::vector<ShardRecord>> TrainingRun::gather_records() {
+  Communicator& ranks = group_->communicator();
+  std::string text = shard_record_text(saved_->record);
+  std::uint64_t size = text.size();
+  std::vector<std::uint64_t> sizes(group_->size());
+  auto told = ranks.all_gather(std::as_bytes(std::span(&size, 1)),
+                               std::as_writable_bytes(std::span(sizes)));
+  if (!told) return tl::unexpected(told.error());
+  std::vector<ShardRecord> records{saved_->record};
+  if (!leads()) {
+    auto sent = ranks.send(std::as_bytes(std::span(text)), 0);
+    if (!sent) return tl::unexpected(sent.error());
+    return records;
+  }
+  for (std::uint32_t rank = 1; rank < group_->size(); ++rank) {
+    text.resize(sizes[rank]);
+    auto got = ranks.receive(std::as_writable_bytes(std::span(text)), rank);
+    if (!got) return tl::unexpected(got.error());
+    Result<ShardRecord> record = parse_shard_record(text, fmt::format("rank {}", rank));
+    if (!record) return tl::unexpected(PeerLost{rank});
+    records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+/// What there is now, at once. False: a peer was lost meanwhile.
+Result<bool> TrainingRun::save_last() {
+  if (saving_ && !saved_ && !unsaved_) {
+    if (Result<WrittenShard> written = writer_.wait(); written) saved_ = std::move(*written);
+  }
+  if (saving_ != state_.steps()) {
+    if (Status begun = begin_checkpoint(); !begun) return forward_error(begun);
+    if (!unsaved_) {
+      Result<WrittenShard> written = writer_.wait();
+      if (!written) reports_.say("the last checkpoint failed: " + written.error().text());
+      if (written) saved_ = std::move(*written);
+    }
+  }
+  std::int32_t saved = saved_ ? 1 : 0;
+  const Elements vote(std::as_writable_bytes(std::span(&saved, 1)), SumType::kInt32);
+  if (!group_->communicator().all_reduce(vote)) return false;
+  if (saved < static_cast<std::int32_t>(group_->size())) {
+    return environment_error(
+        fmt::format("{} of {} ranks could write their part of the last checkpoint to {}", saved,
+                    group_->size(), spec_.checkpoint.directory));
+  }
+  const std::uint32_t generation = group_->roster().generation;
+  if (Status done = commit_checkpoint("at the end"); !done) return forward_error(done);
+  return generation == group_->roster().generation;
+}
+
+void TrainingRun::evaluate() {
+  const auto loss = shards_.evaluate(state_.parameters(), spec_.evaluate_sequences);
+  if (!loss) return;
+  reports_.event("evaluated",
+                 fmt::format(R"("step": {}, "held_out_loss": {:.6g})", state_.steps(), *loss));
+}
+
+}  // namespace orrery

@@ -1,0 +1,74 @@
+// runtime/training/training_spec.hpp - what orrery-train is asked to train: model, text, batch,
+// optimiser and checkpoints (kind: Training).
+//
+// Values, read once at the start of every rank; docs/training.md describes the keys. Invariant of
+// one that was read: shards divide the batch, micro-batches divide a shard, the model is checked.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/document.hpp"
+#include "base/field_reader.hpp"
+#include "runtime/trainer/transformer_config.hpp"
+
+namespace orrery {
+
+struct TrainingData {
+  std::vector<std::string> paths;     ///< files and directories
+  std::vector<std::string> suffixes;  ///< of files in directories; none: all
+  SourcePosition where;
+};
+
+/// A step's sequences. They are cut once into shards; whoever owns a shard computes it alone, so
+/// the result does not depend on how many ranks there are.
+struct TrainingBatch {
+  std::uint32_t sequences = 32;
+  std::uint32_t shards = 1;
+  std::uint32_t micro = 8;  ///< sequences computed at a time
+  SourcePosition where;
+
+  [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
+};
+
+struct TrainingOptimizer {
+  double peak_rate = 1e-3;
+  double lowest_rate = 1e-4;
+  std::uint64_t warmup = 10;  ///< steps
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double weight_decay = 0.1;
+  double clip = 1;  ///< longest gradient; 0: any
+};
+
+struct TrainingCheckpoint {
+  std::string directory = "checkpoints";
+  std::uint64_t every = 50;  ///< steps; the last is always saved
+  std::uint32_t keep = 2;
+};
+
+struct TrainingSpec {
+  std::string api_version = "orrery/v1";
+  std::string kind = "Training";
+  std::string name = "training";
+  TransformerConfig model;
+  TrainingData data;
+  TrainingBatch batch;
+  TrainingOptimizer optimizer;
+  TrainingCheckpoint checkpoint;
+  std::uint64_t steps = 100;
+  std::uint64_t seed = 1;
+  std::uint64_t evaluate_every = 0;  ///< steps; 0: at the end alone
+  std::uint32_t evaluate_sequences = 16;
+  std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
+
+  [[nodiscard]] std::uint64_t tokens_per_step() const {
+    return std::uint64_t{batch.sequences} * static_cast<std::uint64_t>(model.sequence);
+  }
+};
+
+/// Errors with file:line:column.
+[[nodiscard]] Result<TrainingSpec> read_training_spec(const Document& document);
+
+}  // namespace orrery
