@@ -11,6 +11,9 @@
 #define ORRERY_TEXT(x) ORRERY_TEXT_OF(x)
 #define ORRERY_INLINE [[gnu::always_inline]] inline
 
+// How a call passes a whole vector differs between vector units; all of these are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace orrery {
 namespace {
 
