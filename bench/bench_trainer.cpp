@@ -160,13 +160,40 @@ void measure(const Subject& subject) {
   print_figure(figure);
 }
 
+// The same model in turns in both precisions.
+void measure_bfloat16(const Subject& subject) {
+  if (const Status possible = check_precision(ProductPrecision::kBfloat16); !possible) {
+    fmt::print(stderr, "bench_trainer: {}\n", possible.error().text());
+    return;
+  }
+  Subject rounded = subject;
+  rounded.config.precision = ProductPrecision::kBfloat16;
+  Training exact_training(subject);
+  Training rounded_training(rounded);
+  double exact = std::numeric_limits<double>::max();
+  double fast = exact;
+  for (int round = 0; round < kRounds; ++round) {
+    exact = std::min(exact, seconds_of([&] { exact_training.step(); }));
+    fast = std::min(fast, seconds_of([&] { rounded_training.step(); }));
+  }
+  const auto tokens = static_cast<double>(subject.sequences * subject.config.sequence);
+  print_figure({.bench = "trainer",
+                .name = fmt::format("{} in bfloat16, time of a token trained", subject.name),
+                .value = fast / tokens * 1e6,
+                .unit = "us",
+                .peer = "the same in float32",
+                .peer_value = exact / tokens * 1e6});
+}
+
 }  // namespace
 }  // namespace orrery
 
 int main() {
+  using orrery::Subject;
   using orrery::TransformerFamily;
+  const Subject gpt{"gpt", {.layers = 6, .width = 384, .heads = 6}, 8};
   orrery::measure({"gpt", {.layers = 4, .width = 256, .heads = 4}, 8});
-  orrery::measure({"gpt", {.layers = 6, .width = 384, .heads = 6}, 8});
+  orrery::measure(gpt);
   orrery::measure({"llama",
                    {.family = TransformerFamily::kLlama,
                     .layers = 6,
@@ -176,5 +203,6 @@ int main() {
                     .ffn = 1024,
                     .tied_embedding = false},
                    8});
+  orrery::measure_bfloat16(gpt);
   return 0;
 }

@@ -121,6 +121,10 @@ void run_rows(const KernelTable& table, std::vector<float>& bits) {
               .rate = 0.1F});
   bits.insert(bits.end(), out.begin(), out.end());
   bits.push_back(static_cast<float>(table.squares(x.data(), kRows * kOdd)));
+  std::vector<std::uint16_t> rounded(2 * kOdd);
+  table.to_bfloat16(
+      {.x = x.data(), .stride = 2 * kOdd, .rows = 2, .width = kOdd, .out = rounded.data()});
+  bits.insert(bits.end(), rounded.begin(), rounded.end());
 }
 
 TEST(KernelsTest, GiveTheSameBitsOnEveryVectorUnit) {
@@ -147,6 +151,15 @@ TEST(KernelsTest, GiveTheSameBitsOnEveryVectorUnit) {
     }
   }
   EXPECT_EQ(kernels_of("avx1024"), nullptr);
+}
+
+TEST(KernelsTest, RoundToTheNearestBfloat16) {
+  const std::vector<float> x{1.0F,       0x1.01p0F, 0x1.03p0F, 0x1.010002p0F,
+                             -0x1.fep5F, 3e38F,     -0.0F,     std::nanf("")};
+  std::vector<std::uint16_t> out(x.size());
+  kernels().to_bfloat16({.x = x.data(), .stride = 8, .rows = 1, .width = 8, .out = out.data()});
+  EXPECT_EQ(out, (std::vector<std::uint16_t>{0x3f80, 0x3f80, 0x3f82, 0x3f81, 0xc27f, 0x7f62, 0x8000,
+                                             0x7fc0}));
 }
 
 TEST(KernelsTest, MakeExponentialsWithinTwoUnitsOfTheLastPlace) {
