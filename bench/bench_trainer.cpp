@@ -1,8 +1,11 @@
 // How fast the reference trainer trains, one thread, beside what the same matrix products would
 // take at the pace of one large product in the same run.
 #include <algorithm>
+#include <cstdio>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/rng.hpp"
@@ -17,6 +20,7 @@ namespace {
 
 constexpr int kRounds = 12;
 constexpr double kPeakShare = 0.65;
+constexpr double kTorchRatio = 1.1;
 
 struct Subject {
   std::string name;
@@ -87,37 +91,109 @@ class Training {
   std::int64_t steps_ = 0;
 };
 
-// Peak and step take turns, so that a busy neighbour slows both; the best of each counts.
-void measure(const Subject& subject) {
+#ifdef ORRERY_TORCH_PEER
+// Seconds of libtorch's fastest step of the same model. Debian's OpenBLAS takes processors it does
+// not know for old ones unless told.
+std::optional<double> torch_seconds(const Subject& subject) {
+  const TransformerConfig& config = subject.config;
+  if (config.family != TransformerFamily::kGpt) return std::nullopt;
+  const std::string command = fmt::format(
+      "OPENBLAS_CORETYPE=SkylakeX OMP_NUM_THREADS=1 {} {} {} {} {} {} 2", ORRERY_TORCH_PEER,
+      config.layers, config.width, config.heads, config.sequence, subject.sequences);
+  std::FILE* answer = ::popen(command.c_str(), "r");
+  if (answer == nullptr) return std::nullopt;
+  double seconds = 0;
+  const int read = std::fscanf(answer, "%lf", &seconds);
+  ::pclose(answer);
+  return read == 1 ? std::optional(seconds) : std::nullopt;
+}
+#else
+std::optional<double> torch_seconds(const Subject&) { return std::nullopt; }
+#endif
+
+/// The best of each, in seconds: they take turns, so that a busy neighbour slows all.
+struct Race {
+  double step = std::numeric_limits<double>::max();
+  double operation = std::numeric_limits<double>::max();  ///< at the large product's pace
+  std::optional<double> torch;
+};
+
+Race race(const Subject& subject, Training& training) {
   PeakProduct product;
-  Training training(subject);
-  double peak = 0;
-  double seconds = std::numeric_limits<double>::max();
+  Race best;
   for (int round = 0; round < kRounds; ++round) {
-    peak = std::max(peak, product.measure());
-    seconds = std::min(seconds, seconds_of([&] { training.step(); }));
+    best.operation = std::min(best.operation, 1 / product.measure());
+    best.step = std::min(best.step, seconds_of([&] { training.step(); }));
+    if (round % 3 != 0) continue;
+    if (const std::optional<double> torch = torch_seconds(subject); torch) {
+      best.torch = std::min(best.torch.value_or(*torch), *torch);
+    }
+  }
+  return best;
+}
+
+void measure(const Subject& subject) {
+  Training training(subject);
+  const Race best = race(subject, training);
+  const auto tokens = static_cast<double>(subject.sequences * subject.config.sequence);
+  const double at_peak = training.model().operations_per_token() * best.operation;
+  const auto millions = static_cast<double>(training.model().layout().trained()) * 1e-6;
+  Figure figure{
+      .bench = "trainer",
+      .name = fmt::format("{}, {:.1f} M weights, time of a token trained", subject.name, millions),
+      .value = best.step / tokens * 1e6,
+      .unit = "us",
+      .target = at_peak / kPeakShare * 1e6,
+      .peer = fmt::format("its matrix products at {:.0f} GFLOP/s, {}", 1e-9 / best.operation,
+                          gemm_identity()),
+      .peer_value = at_peak * 1e6};
+  print_figure(figure);
+  if (!best.torch) {
+    if (subject.config.family == TransformerFamily::kGpt) {
+      fmt::print(stderr, "bench_trainer: libtorch-dev is not installed, so nothing is compared\n");
+    }
+    return;
+  }
+  figure.peer = "libtorch with OpenBLAS, one thread";
+  figure.peer_value = *best.torch / tokens * 1e6;
+  figure.target = *figure.peer_value / kTorchRatio;
+  print_figure(figure);
+}
+
+// The same model in turns in both precisions.
+void measure_bfloat16(const Subject& subject) {
+  if (const Status possible = check_precision(ProductPrecision::kBfloat16); !possible) {
+    fmt::print(stderr, "bench_trainer: {}\n", possible.error().text());
+    return;
+  }
+  Subject rounded = subject;
+  rounded.config.precision = ProductPrecision::kBfloat16;
+  Training exact_training(subject);
+  Training rounded_training(rounded);
+  double exact = std::numeric_limits<double>::max();
+  double fast = exact;
+  for (int round = 0; round < kRounds; ++round) {
+    exact = std::min(exact, seconds_of([&] { exact_training.step(); }));
+    fast = std::min(fast, seconds_of([&] { rounded_training.step(); }));
   }
   const auto tokens = static_cast<double>(subject.sequences * subject.config.sequence);
-  const double at_peak = training.model().operations_per_token() / peak;
-  const auto millions = static_cast<double>(training.model().layout().trained()) * 1e-6;
-  print_figure(
-      {.bench = "trainer",
-       .name = fmt::format("{}, {:.1f} M weights, time of a token trained", subject.name, millions),
-       .value = seconds / tokens * 1e6,
-       .unit = "us",
-       .target = at_peak / kPeakShare * 1e6,
-       .peer =
-           fmt::format("its matrix products at {:.0f} GFLOP/s, {}", peak * 1e-9, gemm_identity()),
-       .peer_value = at_peak * 1e6});
+  print_figure({.bench = "trainer",
+                .name = fmt::format("{} in bfloat16, time of a token trained", subject.name),
+                .value = fast / tokens * 1e6,
+                .unit = "us",
+                .peer = "the same in float32",
+                .peer_value = exact / tokens * 1e6});
 }
 
 }  // namespace
 }  // namespace orrery
 
 int main() {
+  using orrery::Subject;
   using orrery::TransformerFamily;
+  const Subject gpt{"gpt", {.layers = 6, .width = 384, .heads = 6}, 8};
   orrery::measure({"gpt", {.layers = 4, .width = 256, .heads = 4}, 8});
-  orrery::measure({"gpt", {.layers = 6, .width = 384, .heads = 6}, 8});
+  orrery::measure(gpt);
   orrery::measure({"llama",
                    {.family = TransformerFamily::kLlama,
                     .layers = 6,
@@ -127,5 +203,6 @@ int main() {
                     .ffn = 1024,
                     .tied_embedding = false},
                    8});
+  orrery::measure_bfloat16(gpt);
   return 0;
 }

@@ -29,8 +29,9 @@ struct CausalAttention::Head {
   float* value_gradient = nullptr;
 };
 
-CausalAttention::CausalAttention(const TransformerConfig& config)
+CausalAttention::CausalAttention(const TransformerConfig& config, MatrixMultiplier& products)
     : kernels_(kernels()),
+      products_(products),
       heads_(config.heads),
       kv_heads_(config.key_value_heads()),
       head_width_(config.head_width()),
@@ -98,14 +99,14 @@ void CausalAttention::forward(const TokenRows& batch, const AttentionRows& rows)
 
 void CausalAttention::forward_block(const Head& head, std::int64_t first, std::int64_t end) {
   const std::int64_t rows = end - first;
-  multiply({.rows = rows,
-            .columns = end,
-            .inner = head_width_,
-            .a = {head.query + first * stride_, stride_},
-            .b = {head.key, stride_, kTransposed},
-            .c = scores_.data(),
-            .c_stride = end,
-            .alpha = scale_});
+  products_.multiply({.rows = rows,
+                      .columns = end,
+                      .inner = head_width_,
+                      .a = {head.query + first * stride_, stride_},
+                      .b = {head.key, stride_, kTransposed},
+                      .c = scores_.data(),
+                      .c_stride = end,
+                      .alpha = scale_});
   kernels_.softmax({.scores = scores_.data(),
                     .rows = rows,
                     .columns = end,
@@ -113,13 +114,13 @@ void CausalAttention::forward_block(const Head& head, std::int64_t first, std::i
                     .peak = head.peak + first,
                     .inverse_sum = head.inverse_sum + first});
   const std::int64_t out_stride = heads_ * head_width_;
-  multiply({.rows = rows,
-            .columns = head_width_,
-            .inner = end,
-            .a = {scores_.data(), end},
-            .b = {head.value, stride_},
-            .c = head.out + first * out_stride,
-            .c_stride = out_stride});
+  products_.multiply({.rows = rows,
+                      .columns = head_width_,
+                      .inner = end,
+                      .a = {scores_.data(), end},
+                      .b = {head.value, stride_},
+                      .c = head.out + first * out_stride,
+                      .c_stride = out_stride});
 }
 
 // Keys and values collect from several blocks, and from several heads where they are shared.
@@ -144,21 +145,21 @@ void CausalAttention::backward_block(const Head& head, std::int64_t first, std::
   const std::int64_t out_stride = heads_ * head_width_;
   const MatrixOperand query{head.query + first * stride_, stride_};
   const MatrixOperand out_gradient{head.out_gradient + first * out_stride, out_stride};
-  multiply({.rows = rows,
-            .columns = end,
-            .inner = head_width_,
-            .a = query,
-            .b = {head.key, stride_, kTransposed},
-            .c = scores_.data(),
-            .c_stride = end,
-            .alpha = scale_});
-  multiply({.rows = rows,
-            .columns = end,
-            .inner = head_width_,
-            .a = out_gradient,
-            .b = {head.value, stride_, kTransposed},
-            .c = score_gradient_.data(),
-            .c_stride = end});
+  products_.multiply({.rows = rows,
+                      .columns = end,
+                      .inner = head_width_,
+                      .a = query,
+                      .b = {head.key, stride_, kTransposed},
+                      .c = scores_.data(),
+                      .c_stride = end,
+                      .alpha = scale_});
+  products_.multiply({.rows = rows,
+                      .columns = end,
+                      .inner = head_width_,
+                      .a = out_gradient,
+                      .b = {head.value, stride_, kTransposed},
+                      .c = score_gradient_.data(),
+                      .c_stride = end});
   kernels_.softmax_backward({.scores = scores_.data(),
                              .gradient = score_gradient_.data(),
                              .rows = rows,
@@ -166,31 +167,31 @@ void CausalAttention::backward_block(const Head& head, std::int64_t first, std::
                              .visible = first + 1,
                              .peak = head.peak + first,
                              .inverse_sum = head.inverse_sum + first});
-  multiply({.rows = end,
-            .columns = head_width_,
-            .inner = rows,
-            .a = {scores_.data(), end, kTransposed},
-            .b = out_gradient,
-            .c = head.value_gradient,
-            .c_stride = stride_,
-            .beta = 1});
-  multiply({.rows = rows,
-            .columns = head_width_,
-            .inner = end,
-            .a = {score_gradient_.data(), end},
-            .b = {head.key, stride_},
-            .c = head.query_gradient + first * stride_,
-            .c_stride = stride_,
-            .alpha = scale_});
-  multiply({.rows = end,
-            .columns = head_width_,
-            .inner = rows,
-            .a = {score_gradient_.data(), end, kTransposed},
-            .b = {query.data, query.stride},
-            .c = head.key_gradient,
-            .c_stride = stride_,
-            .alpha = scale_,
-            .beta = 1});
+  products_.multiply({.rows = end,
+                      .columns = head_width_,
+                      .inner = rows,
+                      .a = {scores_.data(), end, kTransposed},
+                      .b = out_gradient,
+                      .c = head.value_gradient,
+                      .c_stride = stride_,
+                      .beta = 1});
+  products_.multiply({.rows = rows,
+                      .columns = head_width_,
+                      .inner = end,
+                      .a = {score_gradient_.data(), end},
+                      .b = {head.key, stride_},
+                      .c = head.query_gradient + first * stride_,
+                      .c_stride = stride_,
+                      .alpha = scale_});
+  products_.multiply({.rows = end,
+                      .columns = head_width_,
+                      .inner = rows,
+                      .a = {score_gradient_.data(), end, kTransposed},
+                      .b = {query.data, query.stride},
+                      .c = head.key_gradient,
+                      .c_stride = stride_,
+                      .alpha = scale_,
+                      .beta = 1});
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "runtime/trainer/aligned_floats.hpp"
+#include "runtime/trainer/gemm.hpp"
 #include "runtime/trainer/kernels.hpp"
 #include "runtime/trainer/transformer_config.hpp"
 
@@ -40,8 +41,8 @@ struct AttentionGradient {
 
 class CausalAttention {
  public:
-  /// Precondition: check(config) is fine.
-  explicit CausalAttention(const TransformerConfig& config);
+  /// Precondition: check(config) is fine. Borrows `products`.
+  CausalAttention(const TransformerConfig& config, MatrixMultiplier& products);
 
   /// Turns queries and keys of `rows.qkv` in place where the family has rotary positions, then
   /// fills the rest. Precondition: the sequences are no longer than the configuration's.
@@ -58,6 +59,7 @@ class CausalAttention {
   void backward_block(const Head& head, std::int64_t first, std::int64_t end);
 
   const KernelTable& kernels_;
+  MatrixMultiplier& products_;
   std::int64_t heads_;
   std::int64_t kv_heads_;
   std::int64_t head_width_;

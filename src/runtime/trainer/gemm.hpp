@@ -6,7 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "base/error.hpp"
+#include "runtime/trainer/transformer_config.hpp"
 
 namespace orrery {
 
@@ -31,6 +35,29 @@ struct MatrixProduct {
 
 /// 2 x rows x columns x inner operations.
 void multiply(const MatrixProduct& product);
+
+/// Products in a chosen precision. Keeps oneDNN's kernel for each size and room for the rounded
+/// factors; owned by a TrainableTransformer, used by one thread at a time.
+class MatrixMultiplier {
+ public:
+  /// Precondition: check_precision(precision) is fine.
+  explicit MatrixMultiplier(ProductPrecision precision);
+  MatrixMultiplier(const MatrixMultiplier&) = delete;
+  MatrixMultiplier& operator=(const MatrixMultiplier&) = delete;
+  ~MatrixMultiplier();
+
+  /// In bfloat16 both factors are rounded first, then multiplied and summed in float32.
+  /// Precondition: beta is 0 or 1. The first product of a size makes its kernel: about a
+  /// millisecond.
+  void multiply(const MatrixProduct& product);
+
+ private:
+  class Bfloat16Products;
+  std::unique_ptr<Bfloat16Products> bfloat16_;
+};
+
+/// Whether this machine multiplies in the precision: bfloat16 needs AVX-512.
+[[nodiscard]] Status check_precision(ProductPrecision precision);
 
 /// What decides the bits of a product on this machine: "oneDNN 2.6.3, avx512_core_amx".
 /// Ranks whose results are to be equal must agree on it.

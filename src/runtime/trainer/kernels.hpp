@@ -93,6 +93,16 @@ struct CausalSoftmaxBackward {
   const float* inverse_sum = nullptr;
 };
 
+/// Rows of floats become dense rows of bfloat16, rounded to the nearest, ties to even; a NaN stays
+/// one.
+struct Bfloat16Rows {
+  const float* x = nullptr;
+  std::int64_t stride = 0;  ///< floats from row to row
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::uint16_t* out = nullptr;
+};
+
 /// The negative logarithm of each row's softmax at its target.
 struct CrossEntropy {
   float* logits = nullptr;
@@ -144,6 +154,7 @@ struct KernelTable {
   void (*softmax_backward)(const CausalSoftmaxBackward&) = nullptr;
   void (*cross_entropy)(const CrossEntropy&) = nullptr;
   void (*adam)(const AdamStep&) = nullptr;
+  void (*to_bfloat16)(const Bfloat16Rows&) = nullptr;
   /// Sum of squares in 16 lanes of doubles, added in a binary tree.
   double (*squares)(const float* x, std::int64_t count) = nullptr;
   /// e^x within 2 ulp for |x| <= 87; beyond, its value at 87 or -87.

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/rng.hpp"
@@ -121,6 +121,10 @@ void run_rows(const KernelTable& table, std::vector<float>& bits) {
               .rate = 0.1F});
   bits.insert(bits.end(), out.begin(), out.end());
   bits.push_back(static_cast<float>(table.squares(x.data(), kRows * kOdd)));
+  std::vector<std::uint16_t> rounded(2 * kOdd);
+  table.to_bfloat16(
+      {.x = x.data(), .stride = 2 * kOdd, .rows = 2, .width = kOdd, .out = rounded.data()});
+  bits.insert(bits.end(), rounded.begin(), rounded.end());
 }
 
 TEST(KernelsTest, GiveTheSameBitsOnEveryVectorUnit) {
@@ -143,15 +147,25 @@ TEST(KernelsTest, GiveTheSameBitsOnEveryVectorUnit) {
     const std::vector<float> bits = bits_of(*table);
     ASSERT_EQ(bits.size(), expected.size());
     for (std::size_t i = 0; i < bits.size(); ++i) {
-      ASSERT_EQ(std::memcmp(&bits[i], &expected[i], sizeof(float)), 0) << isa << ", value " << i;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(bits[i]), std::bit_cast<std::uint32_t>(expected[i]))
+          << isa << ", value " << i;
     }
   }
   EXPECT_EQ(kernels_of("avx1024"), nullptr);
 }
 
+TEST(KernelsTest, RoundToTheNearestBfloat16) {
+  const std::vector<float> x{1.0F,       0x1.01p0F, 0x1.03p0F, 0x1.010002p0F,
+                             -0x1.fep5F, 3e38F,     -0.0F,     std::nanf("")};
+  std::vector<std::uint16_t> out(x.size());
+  kernels().to_bfloat16({.x = x.data(), .stride = 8, .rows = 1, .width = 8, .out = out.data()});
+  EXPECT_EQ(out, (std::vector<std::uint16_t>{0x3f80, 0x3f80, 0x3f82, 0x3f81, 0xc27f, 0x7f62, 0x8000,
+                                             0x7fc0}));
+}
+
 TEST(KernelsTest, MakeExponentialsWithinTwoUnitsOfTheLastPlace) {
   std::vector<float> x;
-  for (float v = -87.0F; v <= 87.0F; v += 0.00713F) x.push_back(v);
+  for (int i = -12'200; i <= 12'200; ++i) x.push_back(static_cast<float>(i) * 0.00713F);
   std::vector<float> y(x.size());
   kernels().exponential(x.data(), static_cast<std::int64_t>(x.size()), y.data());
   double worst = 0;

@@ -113,7 +113,7 @@ TEST(TrainingTest, LearnsATextByHeartAndRecitesIt) {
   initialise(layout, 1, parameters);
   AlignedFloats first(layout.size());
   AlignedFloats second(layout.size());
-  std::vector<std::int32_t> tokens(2 * 17);
+  std::vector<std::int32_t> tokens(std::size_t{2} * 17);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     tokens[i] = static_cast<std::int32_t>(i * i) % kPeriod + 3;
   }

@@ -34,35 +34,6 @@ class ArenaCursor {
   std::int64_t used_ = 0;
 };
 
-struct LinearRows {
-  const float* x = nullptr;
-  const float* residual = nullptr;  ///< added to the result
-  float* out = nullptr;
-};
-
-// out = x weight + bias + residual.
-void project(const KernelTable& kernels, const LinearParameters& linear,
-             std::span<const float> parameters, std::pair<std::int64_t, LinearRows> call) {
-  const auto& [rows, at] = call;
-  const float* weight = parameters.data() + linear.weight;
-  const float* bias = linear.bias ? parameters.data() + *linear.bias : nullptr;
-  const bool filled = bias != nullptr || at.residual != nullptr;
-  if (filled) {
-    kernels.fill_rows(
-        {.x = at.residual, .bias = bias, .rows = rows, .width = linear.out, .out = at.out});
-  }
-  const bool in_out = linear.storage == LinearParameters::Storage::kInOut;
-  multiply({.rows = rows,
-            .columns = linear.out,
-            .inner = linear.in,
-            .a = {at.x, linear.in},
-            .b = in_out ? MatrixOperand{weight, linear.out}
-                        : MatrixOperand{weight, linear.in, kTransposed},
-            .c = at.out,
-            .c_stride = linear.out,
-            .beta = filled ? 1.0F : 0.0F});
-}
-
 }  // namespace
 
 /// The rows of one norm; the gradients are those of a backward pass.
@@ -91,6 +62,13 @@ struct TrainableTransformer::Pass {
   float* gradient = nullptr;
 };
 
+struct TrainableTransformer::LinearRows {
+  const float* x = nullptr;
+  const float* residual = nullptr;  ///< added to the result
+  float* out = nullptr;
+  std::int64_t rows = 0;
+};
+
 struct TrainableTransformer::LinearGradient {
   const float* x = nullptr;
   const float* out_gradient = nullptr;
@@ -103,7 +81,8 @@ TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std:
       layout_(config),
       config_(config),
       sequences_(sequences),
-      attention_(config) {
+      products_(config.precision),
+      attention_(config, products_) {
   ORRERY_ASSERT(sequences > 0, "a micro-batch has a sequence");
   blocks_.resize(static_cast<std::size_t>(config.layers));
   allocate();
@@ -201,7 +180,7 @@ void TrainableTransformer::logits(std::span<const float> parameters,
   const Pass pass{.parameters = parameters, .batch = {1, time}};
   forward(pass);
   const float* last = final_out_ + (time - 1) * config_.width;
-  project(kernels_, layout_.head(), parameters, {1, {.x = last, .out = logits.data()}});
+  project(pass, layout_.head(), {.x = last, .out = logits.data(), .rows = 1});
 }
 
 // Each sequence predicts its tokens from the second on.
@@ -253,18 +232,20 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   const std::int64_t rows = pass.batch.count();
   float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
   norm(pass, parameters.attention_norm, block.attention_norm);
-  project(kernels_, parameters.qkv, pass.parameters,
-          {rows, {.x = block.attention_norm.out, .out = block.attention.qkv}});
+  project(pass, parameters.qkv,
+          {.x = block.attention_norm.out, .out = block.attention.qkv, .rows = rows});
   attention_.forward(pass.batch, block.attention);
-  project(
-      kernels_, parameters.attention_out, pass.parameters,
-      {rows, {.x = block.attention.out, .residual = block.stream_in, .out = block.stream_middle}});
+  project(pass, parameters.attention_out,
+          {.x = block.attention.out,
+           .residual = block.stream_in,
+           .out = block.stream_middle,
+           .rows = rows});
   norm(pass, parameters.ffn_norm, block.ffn_norm);
-  project(kernels_, parameters.up, pass.parameters,
-          {rows, {.x = block.ffn_norm.out, .out = block.inner}});
+  project(pass, parameters.up, {.x = block.ffn_norm.out, .out = block.inner, .rows = rows});
   activate(pass, block);
-  project(kernels_, parameters.down, pass.parameters,
-          {rows, {.x = block.activation, .residual = block.stream_middle, .out = stream_out}});
+  project(
+      pass, parameters.down,
+      {.x = block.activation, .residual = block.stream_middle, .out = stream_out, .rows = rows});
 }
 
 void TrainableTransformer::activate(const Pass& pass, const Block& block) {
@@ -301,7 +282,7 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
     const float* x = final_out_ + first * config_.width;
-    project(kernels_, layout_.head(), pass.parameters, {count, {.x = x, .out = logits_}});
+    project(pass, layout_.head(), {.x = x, .out = logits_, .rows = count});
     kernels_.cross_entropy({.logits = logits_,
                             .targets = targets_.data() + first,
                             .rows = count,
@@ -393,6 +374,28 @@ void TrainableTransformer::embed_backward(const Pass& pass) {
   }
 }
 
+// out = x weight + bias + residual.
+void TrainableTransformer::project(const Pass& pass, const LinearParameters& linear,
+                                   const LinearRows& at) {
+  const float* weight = pass.parameters.data() + linear.weight;
+  const float* bias = linear.bias ? pass.parameters.data() + *linear.bias : nullptr;
+  const bool filled = bias != nullptr || at.residual != nullptr;
+  if (filled) {
+    kernels_.fill_rows(
+        {.x = at.residual, .bias = bias, .rows = at.rows, .width = linear.out, .out = at.out});
+  }
+  const bool in_out = linear.storage == LinearParameters::Storage::kInOut;
+  products_.multiply({.rows = at.rows,
+                      .columns = linear.out,
+                      .inner = linear.in,
+                      .a = {at.x, linear.in},
+                      .b = in_out ? MatrixOperand{weight, linear.out}
+                                  : MatrixOperand{weight, linear.in, kTransposed},
+                      .c = at.out,
+                      .c_stride = linear.out,
+                      .beta = filled ? 1.0F : 0.0F});
+}
+
 void TrainableTransformer::project_backward(const Pass& pass, const LinearParameters& linear,
                                             const LinearGradient& rows) {
   const MatrixOperand x{rows.x, linear.in};
@@ -403,14 +406,14 @@ void TrainableTransformer::project_backward(const Pass& pass, const LinearParame
   };
   const bool in_out = linear.storage == LinearParameters::Storage::kInOut;
   const std::int64_t stride = in_out ? linear.out : linear.in;
-  multiply({.rows = in_out ? linear.in : linear.out,
-            .columns = stride,
-            .inner = rows.rows,
-            .a = turned(in_out ? x : dy),
-            .b = in_out ? dy : x,
-            .c = pass.gradient + linear.weight,
-            .c_stride = stride,
-            .beta = 1});
+  products_.multiply({.rows = in_out ? linear.in : linear.out,
+                      .columns = stride,
+                      .inner = rows.rows,
+                      .a = turned(in_out ? x : dy),
+                      .b = in_out ? dy : x,
+                      .c = pass.gradient + linear.weight,
+                      .c_stride = stride,
+                      .beta = 1});
   if (linear.bias) {
     kernels_.sum_rows({.x = rows.out_gradient,
                        .rows = rows.rows,
@@ -418,13 +421,13 @@ void TrainableTransformer::project_backward(const Pass& pass, const LinearParame
                        .out = pass.gradient + *linear.bias});
   }
   const MatrixOperand weight{pass.parameters.data() + linear.weight, stride};
-  multiply({.rows = rows.rows,
-            .columns = linear.in,
-            .inner = linear.out,
-            .a = dy,
-            .b = in_out ? turned(weight) : weight,
-            .c = rows.x_gradient,
-            .c_stride = linear.in});
+  products_.multiply({.rows = rows.rows,
+                      .columns = linear.in,
+                      .inner = linear.out,
+                      .a = dy,
+                      .b = in_out ? turned(weight) : weight,
+                      .c = rows.x_gradient,
+                      .c_stride = linear.in});
 }
 
 }  // namespace orrery

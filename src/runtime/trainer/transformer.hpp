@@ -20,7 +20,8 @@ namespace orrery {
 
 class TrainableTransformer {
  public:
-  /// For micro-batches of at most `sequences` sequences. Precondition: check(config) is fine.
+  /// For micro-batches of at most `sequences` sequences. Precondition: check(config) and
+  /// check_precision(config.precision) are fine.
   TrainableTransformer(const TransformerConfig& config, std::int64_t sequences);
   TrainableTransformer(const TrainableTransformer&) = delete;
   TrainableTransformer& operator=(const TrainableTransformer&) = delete;
@@ -51,6 +52,7 @@ class TrainableTransformer {
   struct NormRows;
   struct Block;
   struct Pass;
+  struct LinearRows;
   struct LinearGradient;
 
   void allocate();
@@ -66,6 +68,7 @@ class TrainableTransformer {
   void activate_backward(const Pass& pass, const Block& block);
   void norm_backward(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   void embed_backward(const Pass& pass);
+  void project(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
   void project_backward(const Pass& pass, const LinearParameters& linear,
                         const LinearGradient& rows);
 
@@ -75,6 +78,7 @@ class TrainableTransformer {
   std::int64_t sequences_;
   std::vector<std::int32_t> inputs_;
   std::vector<std::int32_t> targets_;
+  MatrixMultiplier products_;
   CausalAttention attention_;
   AlignedFloats arena_;
   std::vector<Block> blocks_;

@@ -21,6 +21,13 @@ inline std::array<EnumWord<TransformerFamily>, 2> enum_words(TransformerFamily) 
   return {{{"gpt", TransformerFamily::kGpt}, {"llama", TransformerFamily::kLlama}}};
 }
 
+/// Of the factors of matrix products; sums, weights and all else are float32.
+enum class ProductPrecision { kFloat32, kBfloat16 };
+
+inline std::array<EnumWord<ProductPrecision>, 2> enum_words(ProductPrecision) {
+  return {{{"float32", ProductPrecision::kFloat32}, {"bfloat16", ProductPrecision::kBfloat16}}};
+}
+
 struct TransformerConfig {
   TransformerFamily family = TransformerFamily::kGpt;
   std::int64_t layers = 4;
@@ -32,6 +39,7 @@ struct TransformerConfig {
   std::int64_t sequence = 256;  ///< tokens of the longest sequence
   bool tied_embedding = true;   ///< the head's weight is the token embedding
   double rope_base = 10'000;    ///< of the rotary angles; GPT has none
+  ProductPrecision precision = ProductPrecision::kFloat32;
   SourcePosition where;
 
   [[nodiscard]] std::int64_t head_width() const { return width / heads; }
@@ -52,6 +60,7 @@ void describe(Visitor& visitor, Self& config) {
   visitor.optional("sequence", config.sequence);
   visitor.optional("tied_embedding", config.tied_embedding);
   visitor.optional("rope_base", config.rope_base);
+  visitor.optional("precision", config.precision);
 }
 
 /// The first thing that cannot be trained, as an input error at `config.where` that says what would

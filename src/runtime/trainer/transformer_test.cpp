@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/distribution.hpp"
 #include "base/rng.hpp"
@@ -288,6 +287,35 @@ TEST_P(TransformerFamilies, GiveTheSameBitsAtOtherAddressesAndAfterOtherWork) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     ASSERT_NEAR(again[i], 2 * gradient[i], 1e-5 + 1e-5 * std::abs(gradient[i])) << i;
   }
+}
+
+// Rounding is all that tells the precisions apart.
+TEST_P(TransformerFamilies, ComeOutNearlyTheSameInBfloat16) {
+  TransformerConfig config = config_;
+  config.precision = ProductPrecision::kBfloat16;
+  if (const Status possible = check_precision(config.precision); !possible) {
+    GTEST_SKIP() << possible.error().text();
+  }
+  TrainableTransformer rounded(config, 1);
+  AlignedFloats exact(layout_.size());
+  AlignedFloats gradient(layout_.size());
+  const float loss = model_.loss_and_gradient(parameters_, sequence_, exact, 1);
+  const float near = rounded.loss_and_gradient(parameters_, sequence_, gradient, 1);
+  EXPECT_NE(near, loss);
+  EXPECT_NEAR(near, loss, 0.01F * loss);
+  for (const ParameterTensor& tensor : layout_.tensors()) {
+    double square = 0;
+    double error = 0;
+    for (std::size_t i = tensor.begin; i < tensor.begin + tensor.size; ++i) {
+      const auto difference = static_cast<double>(gradient[i] - exact[i]);
+      error += difference * difference;
+      square += static_cast<double>(exact[i]) * static_cast<double>(exact[i]);
+    }
+    EXPECT_LT(std::sqrt(error / square), 0.1) << tensor.name;
+  }
+  AlignedFloats again(layout_.size());
+  EXPECT_EQ(rounded.loss_and_gradient(parameters_, sequence_, again, 1), near);
+  EXPECT_EQ(again, gradient);
 }
 
 TEST(TransformerConfigTest, SaysWhatCannotBeTrained) {

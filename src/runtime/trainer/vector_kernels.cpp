@@ -11,11 +11,16 @@
 #define ORRERY_TEXT(x) ORRERY_TEXT_OF(x)
 #define ORRERY_INLINE [[gnu::always_inline]] inline
 
+// How a call passes a whole vector differs between vector units; all of these are inlined.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace orrery {
 namespace {
 
 using Lanes = float __attribute__((vector_size(64)));
 using Words = std::int32_t __attribute__((vector_size(64)));
+using UnsignedWords = std::uint32_t __attribute__((vector_size(64)));
+using HalfWords = std::uint16_t __attribute__((vector_size(32)));
 using WideLanes = double __attribute__((vector_size(128)));
 
 constexpr std::int64_t kLanes = 16;
@@ -356,6 +361,24 @@ void adam(const AdamStep& call) {
   }
 }
 
+void to_bfloat16(const Bfloat16Rows& call) {
+  for (std::int64_t row = 0; row < call.rows; ++row) {
+    const float* x = call.x + row * call.stride;
+    std::uint16_t* out = call.out + row * call.width;
+    for (std::int64_t i = 0; i < call.width; i += kLanes) {
+      const std::int64_t left = call.width - i;
+      const Lanes v = load(x + i, left, 0);
+      UnsignedWords bits;
+      __builtin_memcpy(&bits, &v, sizeof(bits));
+      const UnsignedWords rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+      const UnsignedWords nan = UnsignedWords{} + 0x7fc0U;
+      const HalfWords halves = __builtin_convertvector(v == v ? rounded : nan, HalfWords);
+      const std::int64_t count = left < kLanes ? left : kLanes;
+      __builtin_memcpy(out + i, &halves, static_cast<std::size_t>(count) * sizeof(*out));
+    }
+  }
+}
+
 double squares(const float* x, std::int64_t count) {
   WideLanes total{};
   for (std::int64_t i = 0; i < count; i += kLanes) {
@@ -397,6 +420,7 @@ const KernelTable ORRERY_KERNELS{.isa = ORRERY_TEXT(ORRERY_KERNELS),
                                  .softmax_backward = softmax_backward,
                                  .cross_entropy = cross_entropy,
                                  .adam = adam,
+                                 .to_bfloat16 = to_bfloat16,
                                  .squares = squares,
                                  .exponential = exponential};
 
