@@ -1,11 +1,10 @@
 #include "apps/orrery/submit_request.hpp"
 
-#include <unistd.h>
-
 #include <cctype>
 #include <filesystem>
 
 #include "apps/orrery/option_text.hpp"
+#include "node/process_environment.hpp"
 #include "workload/sbatch_script.hpp"
 
 namespace orrery {
@@ -65,18 +64,6 @@ Result<std::string> checked_text(const JobSpec& spec) {
   const Result<JobSpec> read = read_job_spec(*document);
   if (!read) return input_error({}, read.error().message);
   return text;
-}
-
-/// This process's own.
-Variables own_environment() {
-  Variables variables;
-  for (char** each = environ; *each != nullptr; ++each) {
-    const std::string_view variable(*each);
-    const std::size_t mark = variable.find('=');
-    if (mark == variable.npos) continue;
-    variables.emplace_back(variable.substr(0, mark), variable.substr(mark + 1));
-  }
-  return variables;
 }
 
 /// The last of a name holds.
@@ -148,7 +135,7 @@ Result<ScriptSpec> script_job_spec(const SubmitOptions& options, std::string_vie
   Result<SbatchJob> job = read_sbatch_script(script, {.file = options.file,
                                                       .directory = *std::move(directory),
                                                       .arguments = options.arguments,
-                                                      .environment = own_environment(),
+                                                      .environment = process_environment(),
                                                       .unknown = unknown});
   if (!job) return forward_error(job);
   if (Status said = overrule(options, job->spec); !said) return forward_error(said);
