@@ -173,6 +173,7 @@ void StepServer::on_signals(std::string_view signals) {
     std::memcpy(&signal, signals.data() + at, sizeof signal);
     if (signal.ssi_signo == SIGCHLD) continue;
     const auto number = static_cast<int>(signal.ssi_signo);
+    told_to_end_ = true;
     end_all(number);
     // Where the script runs its end is the job's; elsewhere tasks have the grace of the job.
     const bool idle =
@@ -213,11 +214,7 @@ void StepServer::reap_script() {
 /// A node that had not come yet would wait for a script that is gone.
 void StepServer::finish_if_attended() {
   if (!script_status_) return;
-  std::size_t attend = 1;
-  for (const auto& [connection, session] : sessions_) {
-    if (session->phase == Session::Phase::kAttends) ++attend;
-  }
-  if (attend < settings_.gang.addresses.size()) return;
+  if (!told_to_end_ && attended_.size() + 1 < settings_.gang.addresses.size()) return;
   for (const auto& [connection, session] : sessions_) {
     if (session->phase == Session::Phase::kAttends) say(*session, StepJobEnd{});
   }
@@ -382,7 +379,8 @@ void StepServer::answer(Session& session, const StepTaken& taken) {
   }
 }
 
-void StepServer::answer(Session& session, const StepAttend&) {
+void StepServer::answer(Session& session, const StepAttend& attend) {
+  attended_.insert(attend.node);
   session.phase = Session::Phase::kAttends;
   finish_if_attended();
 }

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,8 @@ class StepServer final : public ListenerEvents {
   std::vector<std::unique_ptr<Session>> leaving_;    ///< closed, with tasks that are not reaped
   std::unique_ptr<Attendance> attendance_;           ///< none on the first node
   std::map<std::string, std::uint32_t> device_use_;  ///< tasks on each
+  std::set<std::uint32_t> attended_;                 ///< nodes that have come
+  bool told_to_end_ = false;
   pid_t script_ = -1;
   std::optional<int> script_status_;
   std::optional<int> done_;  ///< with this status
