@@ -429,8 +429,8 @@ TEST(JobSpec, RefusesALaunchThatCannotStartWithItsPlace) {
       "accelerators: mpirun keeps the ranks it started with");
   EXPECT_EQ(accepted(job(kOne, "software: {framework: mpi}\n")).software.framework, "mpi");
   EXPECT_EQ(refusal(job(kOne, "software: {framework: slurm}\nlaunch: {command: [srun, a]}\n")),
-            "job.yaml:6:9: command with framework: slurm, expected a script's text, from #! on, and "
-            "its arguments");
+            "job.yaml:6:9: command with framework: slurm, expected a script's text, from #! on, "
+            "and its arguments");
 }
 
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {

@@ -13,9 +13,9 @@ namespace {
 Result<SbatchJob> read(const std::string& lines, UnknownSbatchOption unknown = {}) {
   return read_sbatch_script("#!/bin/bash\n" + lines + "\nsrun ./a\n",
                             {.file = "jobs/train.sh",
-                             .directory = "/home/ada",
+                             .directory = "/data/ada",
                              .arguments = {"x y", "2"},
-                             .environment = {{"HOME", "/home/ada"},
+                             .environment = {{"HOME", "/data/ada"},
                                              {"PATH", "/opt:/bin"},
                                              {"TOKEN", "secret"},
                                              {"SLURM_NTASKS", "9"},
@@ -71,12 +71,12 @@ TEST(SbatchScript, BecomesAJobWhoseCommandIsTheScriptAndItsArguments) {
   EXPECT_EQ(all.spec.after, (std::vector<std::string>{"12", "13", "prep"}));
   EXPECT_EQ(all.spec.restart.max, 0u);
   EXPECT_EQ(all.spec.software.framework, "slurm");
-  EXPECT_EQ(all.spec.launch->directory, "/home/ada/run");
+  EXPECT_EQ(all.spec.launch->directory, "/data/ada/run");
   EXPECT_EQ(all.spec.launch->command.size(), 3u);
   EXPECT_TRUE(all.spec.launch->command[0].ends_with("\nsrun ./a\n"));
   EXPECT_EQ(all.spec.launch->command[1], "x y");
   EXPECT_EQ(environment(all),
-            (std::map<std::string, std::string>{{"HOME", "/home/ada"},
+            (std::map<std::string, std::string>{{"HOME", "/data/ada"},
                                                 {"PATH", "/opt:/bin"},
                                                 {"SLURM_NTASKS", "8"},
                                                 {"SLURM_NPROCS", "8"},
@@ -84,7 +84,7 @@ TEST(SbatchScript, BecomesAJobWhoseCommandIsTheScriptAndItsArguments) {
                                                 {"SLURM_CPUS_PER_TASK", "8"},
                                                 {"SLURM_GPUS_PER_NODE", "4"},
                                                 {"SLURM_MEM_PER_NODE", "65536"},
-                                                {"SLURM_SUBMIT_DIR", "/home/ada"}}));
+                                                {"SLURM_SUBMIT_DIR", "/data/ada"}}));
   EXPECT_TRUE(all.notes.empty());
   EXPECT_EQ(job("").spec.name, "train.sh");
 }
