@@ -72,6 +72,19 @@ void set(Variables& variables, const std::pair<std::string, std::string>& variab
   variables.push_back(variable);
 }
 
+/// A script says itself how large it is.
+Status check_size_is_not_said(const SubmitOptions& options) {
+  const SubmitOptions none;
+  const auto is_no = [](std::string_view option) {
+    return wrong(option, "not with a script, expected #SBATCH lines that say it");
+  };
+  if (options.accelerators != none.accelerators) return is_no("accelerators");
+  if (options.types != none.types) return is_no("type");
+  if (options.framework != none.framework) return is_no("framework");
+  if (options.per != none.per) return is_no("per");
+  return {};
+}
+
 /// What was said beside the script.
 Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (!options.name.empty()) spec.name = options.name;
@@ -129,6 +142,7 @@ bool is_script(const std::string& file, std::string_view text) {
 }
 
 Result<ScriptSpec> script_job_spec(const SubmitOptions& options, std::string_view script) {
+  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
   Result<std::string> directory = absolute_directory(options.directory);
   if (!directory) return forward_error(directory);
   const auto unknown = options.lenient ? UnknownSbatchOption::kNote : UnknownSbatchOption::kError;

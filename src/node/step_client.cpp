@@ -115,7 +115,7 @@ void StepClient::order(Node& node, const StepChallenge& asked) {
 void StepClient::answer(Node& node, const StepOutput& output) {
   const Status written =
       outputs_.write(place_of(node, output.task), output.descriptor, output.bytes);
-  if (!written) {
+  if (!written && !ending_) {
     fail(written.error().message);
     end_all();
   }

@@ -25,7 +25,7 @@ struct StepGang {
       const std::vector<std::pair<std::string, std::string>>& environment);
 
   /// Where this node is listening. Only where a gang has several machines does it listen to other
-  /// ones.
+  /// ones. A single node takes whichever port is free, and tells the script which.
   [[nodiscard]] std::string listening_address() const;
   /// Where `node` is, for a Transport; a name is looked up. Error: it is not known.
   [[nodiscard]] Result<std::string> address_of(std::uint32_t node) const;

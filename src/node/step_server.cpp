@@ -136,6 +136,10 @@ Result<std::unique_ptr<StepServer>> StepServer::open(RealEnv& real, StepServerSe
   const Result<Listening> listening =
       real.env().transport.listen(server->settings_.gang.listening_address(), *server);
   if (!listening) return tl::unexpected(listening.error());
+  for (auto& [name, value] : server->settings_.environment) {
+    if (name != "ORRERY_STEP_PORT" || server->settings_.gang.addresses.size() > 1) continue;
+    value = listening->address.substr(listening->address.rfind(':') + 1);
+  }
   return server;
 }
 

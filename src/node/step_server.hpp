@@ -21,6 +21,7 @@
 
 #include "base/real_env.hpp"
 #include "node/descriptor_watch.hpp"
+#include "node/process_environment.hpp"
 #include "node/step_gang.hpp"
 #include "node/step_task.hpp"
 #include "node/step_wire.hpp"
@@ -49,6 +50,11 @@ class StepServer final : public ListenerEvents {
   /// Until the script has ended, here or on the first node. Returns the exit status of the script
   /// (128 + a signal), elsewhere 0, or 1 where the first node is gone.
   [[nodiscard]] int run();
+
+  /// Where it is listening: what its tasks are told.
+  [[nodiscard]] std::string port() const {
+    return variable_of(settings_.environment, "ORRERY_STEP_PORT");
+  }
 
   void on_accept(const Accepted& accepted) override;
   void on_frame(ConnectionId connection, std::string_view frame) override;

@@ -52,22 +52,16 @@ class StepServerTest : public testing::Test {
     ::sigprocmask(SIG_BLOCK, &wanted, &before_);
     (void)::signal(SIGPIPE, SIG_IGN);
     real_ = RealEnv::create().value();
-    // A port that is free now.
-    const Listening free = real_->env().transport.listen("tcp:127.0.0.1:0", nobody_).value();
-    real_->env().transport.close(free.listener);
-    address_ = free.address;
     StepServerSettings settings{
-        .gang = {.job = "1",
-                 .addresses = {"localhost"},
-                 .here = 0,
-                 .port = static_cast<std::uint32_t>(
-                     std::stoul(address_.substr(address_.rfind(':') + 1))),
-                 .secret = "secret"},
-        .environment = {{"CUDA_VISIBLE_DEVICES", "2,3"}, {"PATH", "/usr/bin:/bin"}},
+        .gang = {.job = "1", .addresses = {"localhost"}, .here = 0, .port = 1, .secret = "secret"},
+        .environment = {{"CUDA_VISIBLE_DEVICES", "2,3"},
+                        {"ORRERY_STEP_PORT", "1"},
+                        {"PATH", "/usr/bin:/bin"}},
         .tools = "/nowhere",
         .script = {"/bin/true"},
         .directory = "/"};
     server_ = StepServer::open(*real_, std::move(settings)).value();
+    address_ = "tcp:127.0.0.1:" + server_->port();
   }
   ~StepServerTest() override { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
@@ -89,13 +83,7 @@ class StepServerTest : public testing::Test {
             .tasks = 2};
   }
 
-  struct Nobody final : ListenerEvents {
-    void on_accept(const Accepted&) override {}
-    void on_frame(ConnectionId, std::string_view) override {}
-    void on_close(ConnectionId, const Closed&) override {}
-  };
   sigset_t before_{};
-  Nobody nobody_;
   std::unique_ptr<RealEnv> real_;
   std::string address_;
   std::unique_ptr<StepServer> server_;
