@@ -176,7 +176,9 @@ class ContractWriter {
                    .restarts = layout_.restarts};
     if (facts_.devices != DeviceList::kNone) node.devices = devices;
     for (auto& [name, value] : slurm_variables(node)) set(name, std::move(value));
-    set("ORRERY_STEP_PORT", layout_.master_port);
+    // Tasks that meet at the gang's own port find it free.
+    constexpr std::uint32_t kStepPorts = 32;
+    set("ORRERY_STEP_PORT", layout_.master_port + kStepPorts);
     set("ORRERY_STEP_NODE", seat.node);
     set("ORRERY_STEP_NODES", compress_host_list(addresses));
   }

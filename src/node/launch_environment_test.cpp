@@ -151,7 +151,7 @@ TEST(LaunchEnvironment, TellsAScriptOfSlurmOfItsJobAndHoldsEveryNodeForIt) {
   EXPECT_EQ(all["SLURM_RESTART_COUNT"], "2");
   EXPECT_EQ(all["SLURM_NTASKS"], "6");
   EXPECT_EQ(all["CUDA_VISIBLE_DEVICES"], "1,3");
-  EXPECT_EQ(all["ORRERY_STEP_PORT"], "29500");
+  EXPECT_EQ(all["ORRERY_STEP_PORT"], "29532");
 }
 
 TEST(LaunchEnvironment, ListsDevicesAsTheProgramCountsThem) {

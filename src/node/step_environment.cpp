@@ -96,6 +96,9 @@ Variables task_environment(const StepOrder& order, const Variables& own, const s
   all["ORRERY_STEP_TOOLS"] = tools;
   all["SLURM_PROCID"] = fmt::format("{}", order.first + seat.local);
   all["SLURM_LOCALID"] = fmt::format("{}", seat.local);
+  // Ours say of a task what they say of a rank; the node's own process is none.
+  all["ORRERY_RANK"] = all["SLURM_PROCID"];
+  all["ORRERY_WORLD_SIZE"] = variable_of(order.environment, "SLURM_NTASKS");
   all["SLURM_NODEID"] = fmt::format("{}", order.node);
   std::string ids;
   for (std::uint32_t task = 0; task < order.tasks; ++task) {
