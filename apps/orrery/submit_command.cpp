@@ -17,12 +17,15 @@ struct SubmittedSpec {
   std::string file;
 };
 
-Result<SubmittedSpec> spec_of(const CommandOptions& options, const SubmitOptions& asked) {
-  if (options.command && !asked.file.empty()) {
-    return input_error(
-        {}, fmt::format("both {} and a command behind --, expected one of them", asked.file));
-  }
-  if (options.command) {
+Result<SubmittedSpec> spec_of_script(const SubmitOptions& asked, std::string_view script) {
+  Result<ScriptSpec> spec = script_job_spec(asked, script);
+  if (!spec) return forward_error(spec);
+  for (const std::string& note : spec->notes) print_message(fmt::format("note: {}\n", note));
+  return SubmittedSpec{std::move(spec->text), asked.file};
+}
+
+Result<SubmittedSpec> spec_of(const CommandOptions& options, SubmitOptions& asked) {
+  if (options.command && asked.file.empty()) {
     Result<std::string> text = command_job_spec(asked, *options.command);
     if (!text) return forward_error(text);
     return SubmittedSpec{*std::move(text), "command line"};
@@ -31,7 +34,22 @@ Result<SubmittedSpec> spec_of(const CommandOptions& options, const SubmitOptions
     return input_error({}, "nothing to submit: expected a job's FILE, or -- and a command");
   }
   Result<std::string> text = read_file(asked.file, Document::kSizeMax);
-  if (!text) return forward_error(text);
+  if (!text && !options.command) return forward_error(text);
+  if (text && is_script(asked.file, *text)) {
+    if (options.command) {
+      asked.arguments.insert(asked.arguments.end(), options.command->begin(),
+                             options.command->end());
+    }
+    return spec_of_script(asked, *text);
+  }
+  if (options.command) {
+    return input_error(
+        {}, fmt::format("both {} and a command behind --, expected one of them", asked.file));
+  }
+  if (!asked.arguments.empty()) {
+    return input_error({}, fmt::format("{}: expected nothing behind {}, which is no script",
+                                       asked.arguments[0], asked.file));
+  }
   return SubmittedSpec{*std::move(text), asked.file};
 }
 
@@ -41,7 +59,7 @@ std::string accepted(const v1::SubmitJobResponse& job) {
                      job.name());
 }
 
-Status submit(const CommandOptions& options, const SubmitOptions& asked) {
+Status submit(const CommandOptions& options, SubmitOptions& asked) {
   Result<SubmittedSpec> spec = spec_of(options, asked);
   if (!spec) return forward_error(spec);
   if (asked.dry_run) {
@@ -106,14 +124,20 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
 void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<SubmitOptions>();
   CLI::App& verb = *app.add_subcommand(
-      "submit", "give a running cluster work to do: a job's FILE, or -- and a command");
+      "submit",
+      "give a running cluster work to do: a job's FILE, a script for sbatch, or -- and a command");
   verb.footer(
       "Examples:\n"
       "  orrery submit -- python3 train.py --epochs 3\n"
       "  orrery submit -n 4 --framework torch --wait -- python3 train.py\n"
       "  orrery submit job.yaml\n"
+      "  orrery submit train.sbatch small -- --epochs 3   (a script's #SBATCH lines, its $1 ..)\n"
       "  orrery submit --dry-run -- python3 train.py >job.yaml   (the spec, to go on from)\n");
-  verb.add_option("file", asked->file, "a job's spec; - is standard input")->type_name("FILE");
+  verb.add_option("file", asked->file, "a job's spec or a script for sbatch; - is standard input")
+      ->type_name("FILE");
+  verb.add_option("arguments", asked->arguments, "of the script; those with dashes behind --")
+      ->type_name("ARG..");
+  verb.add_flag("--lenient", asked->lenient, "pass over what is not known of a script's #SBATCH");
   add_job_options(verb, *asked);
   verb.add_flag("--wait", asked->wait, "until it has ended: exit 0 when it finished");
   verb.add_flag("--dry-run", asked->dry_run, "print the spec and submit nothing");

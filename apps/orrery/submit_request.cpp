@@ -4,10 +4,13 @@
 #include <filesystem>
 
 #include "apps/orrery/option_text.hpp"
-#include "workload/job_spec.hpp"
+#include "node/process_environment.hpp"
+#include "workload/sbatch_script.hpp"
 
 namespace orrery {
 namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
 
 /// The program's own name, with '-' for what may not stand in a name.
 std::string name_of_program(const std::string& program) {
@@ -32,17 +35,76 @@ Result<std::string> absolute_directory(const std::string& asked) {
   return wrong("directory", fmt::format("{} is no directory here", path.string()));
 }
 
-Result<LaunchSpec> launch_of(const SubmitOptions& options,
-                             const std::vector<std::string>& command) {
-  LaunchSpec launch;
-  launch.command = command;
+Result<Variables> variables_of(const SubmitOptions& options) {
+  Variables variables;
+  variables.reserve(options.environment.size());
   for (const std::string& variable : options.environment) {
     const std::size_t mark = variable.find('=');
     if (mark == std::string::npos || mark == 0) {
       return wrong("env", fmt::format("\"{}\": expected NAME=VALUE", variable));
     }
-    launch.environment.emplace_back(variable.substr(0, mark), variable.substr(mark + 1));
+    variables.emplace_back(variable.substr(0, mark), variable.substr(mark + 1));
   }
+  return variables;
+}
+
+Status take_time_limit(const SubmitOptions& options, JobSpec& spec) {
+  if (options.time_limit.empty()) return {};
+  Result<Seconds> limit = quantity_option<Seconds>("time-limit", options.time_limit);
+  if (!limit) return forward_error(limit);
+  spec.time_limit = *limit;
+  return {};
+}
+
+/// As text, which was read back: its lines are of a text that the user has not seen.
+Result<std::string> checked_text(const JobSpec& spec) {
+  std::string text = write_job_spec(spec);
+  const Result<Document> document = Document::parse(text, "");
+  if (!document) return input_error({}, document.error().message);
+  const Result<JobSpec> read = read_job_spec(*document);
+  if (!read) return input_error({}, read.error().message);
+  return text;
+}
+
+/// The last of a name holds.
+void set(Variables& variables, const std::pair<std::string, std::string>& variable) {
+  std::erase_if(variables, [&](const auto& each) { return each.first == variable.first; });
+  variables.push_back(variable);
+}
+
+/// A script says itself how large it is.
+Status check_size_is_not_said(const SubmitOptions& options) {
+  const SubmitOptions none;
+  const auto is_no = [](std::string_view option) {
+    return wrong(option, "not with a script, expected #SBATCH lines that say it");
+  };
+  if (options.accelerators != none.accelerators) return is_no("accelerators");
+  if (options.types != none.types) return is_no("type");
+  if (options.framework != none.framework) return is_no("framework");
+  if (options.per != none.per) return is_no("per");
+  return {};
+}
+
+/// What was said beside the script.
+Status overrule(const SubmitOptions& options, JobSpec& spec) {
+  if (!options.name.empty()) spec.name = options.name;
+  if (options.tenant != SubmitOptions().tenant) spec.tenant = options.tenant;
+  if (options.priority != 0) spec.priority = options.priority;
+  if (options.restarts) spec.restart.max = *options.restarts;
+  spec.after.insert(spec.after.end(), options.after.begin(), options.after.end());
+  Result<Variables> variables = variables_of(options);
+  if (!variables) return forward_error(variables);
+  for (const auto& each : *variables) set(spec.launch->environment, each);
+  return take_time_limit(options, spec);
+}
+
+Result<LaunchSpec> launch_of(const SubmitOptions& options,
+                             const std::vector<std::string>& command) {
+  LaunchSpec launch;
+  launch.command = command;
+  Result<Variables> variables = variables_of(options);
+  if (!variables) return forward_error(variables);
+  launch.environment = *std::move(variables);
   Result<LaunchUnit> per = word_option<LaunchUnit>("per", options.per);
   if (!per) return forward_error(per);
   launch.per = *per;
@@ -64,11 +126,7 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   spec.software.framework = options.framework;
   spec.after = options.after;
   if (options.restarts) spec.restart.max = *options.restarts;
-  if (!options.time_limit.empty()) {
-    Result<Seconds> limit = quantity_option<Seconds>("time-limit", options.time_limit);
-    if (!limit) return forward_error(limit);
-    spec.time_limit = *limit;
-  }
+  if (Status limited = take_time_limit(options, spec); !limited) return forward_error(limited);
   RoleSpec role;
   role.accelerators = options.accelerators;
   for (const std::string& type : options.types) role.types.push_back({.type = type});
@@ -76,13 +134,28 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   Result<LaunchSpec> launch = launch_of(options, command);
   if (!launch) return forward_error(launch);
   spec.launch = *std::move(launch);
-  std::string text = write_job_spec(spec);
-  const Result<Document> document = Document::parse(text, "");
-  if (!document) return input_error({}, document.error().message);
-  const Result<JobSpec> read = read_job_spec(*document);
-  // Its lines are of a text that the user has not seen.
-  if (!read) return input_error({}, read.error().message);
-  return text;
+  return checked_text(spec);
+}
+
+bool is_script(const std::string& file, std::string_view text) {
+  return is_sbatch_script(text) || file.ends_with(".sbatch") || file.ends_with(".sh");
+}
+
+Result<ScriptSpec> script_job_spec(const SubmitOptions& options, std::string_view script) {
+  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
+  Result<std::string> directory = absolute_directory(options.directory);
+  if (!directory) return forward_error(directory);
+  const auto unknown = options.lenient ? UnknownSbatchOption::kNote : UnknownSbatchOption::kError;
+  Result<SbatchJob> job = read_sbatch_script(script, {.file = options.file,
+                                                      .directory = *std::move(directory),
+                                                      .arguments = options.arguments,
+                                                      .environment = process_environment(),
+                                                      .unknown = unknown});
+  if (!job) return forward_error(job);
+  if (Status said = overrule(options, job->spec); !said) return forward_error(said);
+  Result<std::string> text = checked_text(job->spec);
+  if (!text) return input_error({options.file, 0, 0}, text.error().message);
+  return ScriptSpec{*std::move(text), std::move(job->notes)};
 }
 
 }  // namespace orrery

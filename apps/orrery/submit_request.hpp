@@ -1,10 +1,11 @@
-// apps/orrery/submit_request.hpp - the job that `orrery submit -- CMD...` means, as the text of a
-// spec.
+// apps/orrery/submit_request.hpp - the job that `orrery submit -- CMD...` or a script made for
+// Slurm means, as the text of a spec.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -28,11 +29,27 @@ struct SubmitOptions {
   std::vector<std::string> after;
   bool wait = false;
   bool dry_run = false;
+  bool lenient = false;                ///< with what is not known of a script
+  std::vector<std::string> arguments;  ///< of a script
 };
 
 /// A Batch job of one role. Errors (kInput) name the option; what else is wrong with the job is
 /// said as of a file.
 [[nodiscard]] Result<std::string> command_job_spec(const SubmitOptions& options,
                                                    const std::vector<std::string>& command);
+
+/// Whether a file is a script for sbatch rather than a spec: by its text, or by its name where that
+/// ends in .sbatch or .sh.
+[[nodiscard]] bool is_script(const std::string& file, std::string_view text);
+
+struct ScriptSpec {
+  std::string text;
+  std::vector<std::string> notes;  ///< what of the script has no effect
+};
+
+/// What the options say wins over the script's lines. Errors: those of read_sbatch_script(), of the
+/// options, and what else is wrong with the job.
+[[nodiscard]] Result<ScriptSpec> script_job_spec(const SubmitOptions& options,
+                                                 std::string_view script);
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
+#include "base/little_endian.hpp"
 #include "control/snapshot.hpp"
 
 namespace orrery {
@@ -58,8 +59,30 @@ Status Controller::open_store() {
   return {};
 }
 
+Status Controller::read_step_key() {
+  constexpr std::size_t kBytes = 32;
+  const std::string path = options_.directory + "/steps.key";
+  StorageResult<std::string> key = env_.storage.read_file(path, kBytes);
+  if (!key && key.error().failure == StorageFailure::kNotFound) {
+    std::string made(kBytes, '\0');
+    for (std::size_t at = 0; at < kBytes; at += sizeof(std::uint64_t)) {
+      store_little_endian(env_.entropy.draw(), made.data() + at);
+    }
+    const StorageStatus written = env_.storage.write_file(path, made);
+    if (!written) return tl::unexpected<Error>(written.error());
+    key = std::move(made);
+  }
+  if (!key) return forward_error(key);
+  if (key->size() != kBytes) {
+    return environment_error(fmt::format("{}: {} bytes, expected {}", path, key->size(), kBytes));
+  }
+  step_key_ = *std::move(key);
+  return {};
+}
+
 Status Controller::begin() {
   if (Status opened = open_store(); !opened) return opened;
+  if (Status read = read_step_key(); !read) return read;
   const StorageResult<StoreTexts> texts = this->texts();
   if (!texts) return tl::unexpected<Error>(texts.error());
   Result<std::unique_ptr<LiveSetup>> setup =

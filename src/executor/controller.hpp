@@ -6,7 +6,8 @@
 // makes sessions and calls. Full passes and searches for plans run beside the loop. What is told
 // outside rests on what is durable; a log that cannot be written ends the process. DIR/store holds
 // the log, with the texts it rests on. What ranks of ended attempts wrote last is kept in memory,
-// the newest 64 MiB of it. Cost of a call: that of the core; of a start: reading the log.
+// the newest 64 MiB of it. DIR/steps.key is what the secrets of scripts are made of; without it
+// those that run cannot start steps. Cost of a call: that of the core; of a start: reading the log.
 #pragma once
 
 #include <deque>
@@ -122,6 +123,7 @@ class Controller final : private HostOutlet {
 
   [[nodiscard]] Status begin();
   [[nodiscard]] Status open_store();
+  [[nodiscard]] Status read_step_key();
   [[nodiscard]] StorageResult<StoreTexts> texts();
   [[nodiscard]] Status recover(const StoreTexts& texts);
   [[nodiscard]] Status begin_record(const StoreTexts& texts, const State& state);
@@ -157,6 +159,7 @@ class Controller final : private HostOutlet {
   Instant started_;
   Duration ahead_;  ///< control's time is the monotonic clock's and so much
   std::uint64_t cluster_ = 0;
+  std::string step_key_;  ///< of the secrets of attempts: see node/step_secret.hpp
   std::unique_ptr<LiveSetup> setup_;
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;

@@ -5,6 +5,7 @@
 #include "base/document.hpp"
 #include "executor/controller.hpp"
 #include "executor/node_program.hpp"
+#include "node/step_secret.hpp"
 
 namespace orrery {
 namespace {
@@ -98,6 +99,9 @@ void Controller::send(const Order& order) {
         return opening ? opening->address : std::string();
       });
   if (!program) return;
+  if (program->framework == "slurm") {
+    program->environment.emplace_back("ORRERY_STEP_SECRET", step_secret(step_key_, id));
+  }
   for (const RankShare& share : launch->shares) {
     for (const std::uint32_t rank : share.ranks) {
       ran_on_.insert_or_assign(LogKey{id, share.gang, rank}, order.to.node);

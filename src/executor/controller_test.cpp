@@ -260,6 +260,8 @@ TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {
   ASSERT_EQ(jobs->size(), 3U);
   EXPECT_EQ(controller_->state().job(jobs->at(2)).name, "many[2]");
   EXPECT_EQ(controller_->state().waiting().size(), 1U);
+  const JobId after = submit(job("next", "after: ['1']\n")).value().at(0);
+  EXPECT_EQ(controller_->state().job(after).submission->after, std::vector{jobs->at(1)});
   EXPECT_EQ(submit(job("many", "array: {count: 3, parallel: 1}\n"), "r").value(), *jobs);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/document.hpp"
 #include "base/nearest_name.hpp"
@@ -11,13 +12,16 @@
 namespace orrery {
 namespace {
 
-/// The newest job of that name. O(jobs).
+/// The newest job of that name, or else that number. O(jobs).
 std::optional<JobId> job_named(const State& state, std::string_view name) {
   for (std::size_t at = state.jobs(); at-- > 0;) {
     const JobId id = JobId::at(at);
     if (state.has(id) && state.job(id).name == name) return id;
   }
-  return std::nullopt;
+  std::uint32_t number = 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = failed == std::errc() && end == name.data() + name.size();
+  return whole && state.has(JobId(number)) ? std::optional(JobId(number)) : std::nullopt;
 }
 
 Result<JobSpec> spec_of(const JobText& text) {

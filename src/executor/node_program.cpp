@@ -1,8 +1,12 @@
 #include "executor/node_program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 
 #include "agent/launch_plan.hpp"
+#include "workload/sbatch_values.hpp"
 
 namespace orrery {
 namespace {
@@ -27,6 +31,24 @@ std::string framework_of(const State& state, const JobSpec& spec) {
   const std::string& name = spec.software.framework;
   const auto* known = state.setup().topology->catalog().find<Framework>(name);
   return known == nullptr ? name : known->id;
+}
+
+/// A script's own number, where its environment has those of the whole array. The jobs of an array
+/// have numbers one after the other.
+void set_array_task(const Job& job, Variables& environment) {
+  const auto named = [](std::string_view name) {
+    return [name](const auto& each) { return each.first == name; };
+  };
+  const auto task = std::ranges::find_if(environment, named("SLURM_ARRAY_TASK_ID"));
+  const std::size_t bracket = job.name.find('[');
+  if (task == environment.end() || bracket == job.name.npos) return;
+  const Result<SbatchArray> array = sbatch_array(task->second);
+  std::uint32_t place = 0;
+  const std::string_view digits = std::string_view(job.name).substr(bracket + 1);
+  std::from_chars(digits.data(), digits.data() + digits.size(), place);
+  if (!array || place >= array->numbers.size()) return;
+  task->second = fmt::format("{}", array->numbers[place]);
+  environment.emplace_back("SLURM_ARRAY_JOB_ID", fmt::format("{}", job.id.value() - place));
 }
 
 /// Of a job's first role that trains; 0: nobody knows.
@@ -57,6 +79,7 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                       .gangs = {},
                       .user = {},
                       .needs = {}};
+  if (program.framework == "slurm") set_array_task(job, program.environment);
   const LaunchPlan plan = launch_plan(state, id);
   const auto gangs = static_cast<std::uint32_t>(state.running(id).gangs.size());
   program.gangs.reserve(gangs);

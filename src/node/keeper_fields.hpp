@@ -12,7 +12,7 @@ namespace orrery {
 
 [[nodiscard]] constexpr Lease::Kind last_of(Lease::Kind) { return Lease::Kind::kBinding; }
 [[nodiscard]] constexpr RankStage last_of(RankStage) { return RankStage::kGone; }
-[[nodiscard]] constexpr LaunchStyle last_of(LaunchStyle) { return LaunchStyle::kMpi; }
+[[nodiscard]] constexpr LaunchStyle last_of(LaunchStyle) { return LaunchStyle::kSlurm; }
 [[nodiscard]] constexpr DeviceList last_of(DeviceList) { return DeviceList::kTpu; }
 
 template <class Codec, SameStruct<OrderStamp> S>

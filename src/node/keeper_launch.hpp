@@ -42,6 +42,8 @@ struct KeeperFiles {
   [[nodiscard]] std::string membership() const { return directory + "/membership"; }
   [[nodiscard]] std::string hostfile(std::uint32_t gang) const;
   [[nodiscard]] std::string rankfile(std::uint32_t gang) const;
+  /// The script of a job of kSlurm, in a directory that is the user's.
+  [[nodiscard]] std::string script() const { return directory + "/slurm/script"; }
   [[nodiscard]] std::string work() const { return directory + "/work"; }
   [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -79,6 +80,9 @@ Status KeeperProcess::prepare() {
   if (!stream) return forward_error(stream);
   stream_ = *std::move(stream);
   choose_user();
+  if (launch_.facts.style == LaunchStyle::kSlurm) {
+    if (Status written = write_script(); !written) return written;
+  }
   if (Status watching = watch_signals(); !watching) return watching;
   if (Status watching = watch_time(); !watching) return watching;
   const Result<Listening> listening = real_.env().transport.listen(files_.socket(), *this);
@@ -287,6 +291,23 @@ void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
   }
   for (const RankSlot& slot : slots) keeper_.on_process_up({slot, epoch}, now());
   for (const RankSlot& slot : slots) keeper_.on_process_exit({slot, 0, {}}, now());
+}
+
+/// What is started is the program that holds a node for the script, with its arguments.
+Status KeeperProcess::write_script() {
+  const std::filesystem::path script = files_.script();
+  const std::string place = script.parent_path();
+  if (Status made = status_of(real_.env().storage.make_directories(place)); !made) return made;
+  std::error_code failed;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed)
+    return environment_error(fmt::format("cannot find orrery-srun: {}", failed.message()));
+  std::vector<std::string>& command = launch_.facts.command;
+  write_for_user(script, command[0]);
+  give_to_user(place);
+  command[0] = script;
+  command.insert(command.begin(), own.parent_path() / "orrery-srun");
+  return {};
 }
 
 void KeeperProcess::write_mpi_files(const GangLayout& layout) {

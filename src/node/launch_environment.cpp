@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/assert.hpp"
+#include "node/slurm_variables.hpp"
 
 namespace orrery {
 namespace {
@@ -22,13 +23,14 @@ struct NamedValue {
   Value value;
 };
 
-constexpr std::array<NamedValue<LaunchStyle>, 7> kStyles{{{"pytorch", LaunchStyle::kTorch},
+constexpr std::array<NamedValue<LaunchStyle>, 8> kStyles{{{"pytorch", LaunchStyle::kTorch},
                                                           {"torch", LaunchStyle::kTorch},
                                                           {"megatron-lm", LaunchStyle::kTorch},
                                                           {"deepspeed", LaunchStyle::kDeepspeed},
                                                           {"tensorflow", LaunchStyle::kTensorflow},
                                                           {"jax", LaunchStyle::kJax},
-                                                          {"mpi", LaunchStyle::kMpi}}};
+                                                          {"mpi", LaunchStyle::kMpi},
+                                                          {"slurm", LaunchStyle::kSlurm}}};
 
 constexpr std::array<NamedValue<DeviceList>, 4> kLists{{{"cuda", DeviceList::kCuda},
                                                         {"rocm", DeviceList::kRocm},
@@ -130,6 +132,8 @@ class ContractWriter {
       case LaunchStyle::kMpi:
         set("ORRERY_HOSTFILE", facts_.hostfile);
         return set("ORRERY_RANKFILE", facts_.rankfile);
+      case LaunchStyle::kSlurm:
+        return write_slurm(seat, devices);
     }
   }
 
@@ -165,6 +169,26 @@ class ContractWriter {
     set("PET_RDZV_ID", run_id());
     // The job is started again as a whole: a launcher that did so, too, would multiply them.
     set("PET_MAX_RESTARTS", "0");
+  }
+
+  void write_slurm(const Seat& seat, std::size_t devices) {
+    std::vector<std::string> addresses;
+    addresses.reserve(layout_.nodes.size());
+    for (const GangNode& node : layout_.nodes) addresses.push_back(node.address);
+    SlurmNode node{.job = fmt::format("{}", facts_.attempt.job.value()),
+                   .name = facts_.job,
+                   .account = facts_.tenant,
+                   .addresses = addresses,
+                   .here = seat.node,
+                   .cpus = facts_.threads * devices,
+                   .restarts = layout_.restarts};
+    if (facts_.devices != DeviceList::kNone) node.devices = devices;
+    for (auto& [name, value] : slurm_variables(node)) set(name, std::move(value));
+    // Tasks that meet at the gang's own port find it free.
+    constexpr std::uint32_t kStepPorts = 32;
+    set("ORRERY_STEP_PORT", layout_.master_port + kStepPorts);
+    set("ORRERY_STEP_NODE", seat.node);
+    set("ORRERY_STEP_NODES", compress_host_list(addresses));
   }
 
   /// Workers of a node listen on ports one after the other, by their order there.
@@ -250,7 +274,7 @@ std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& l
   const auto nodes = static_cast<std::uint32_t>(layout.nodes.size());
   std::vector<RankStart> starts;
   starts.reserve(devices.size());
-  if (facts.per == LaunchUnit::kNode || by_mpirun) {
+  if (facts.per == LaunchUnit::kNode || by_mpirun || facts.style == LaunchStyle::kSlurm) {
     const std::uint32_t rank = by_mpirun ? 0 : layout.here;
     const Seat seat{rank, nodes, 0, 1, layout.here, nodes};
     RankStart start{{}, rank, writer.write(seat, devices)};

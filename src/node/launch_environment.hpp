@@ -18,9 +18,18 @@
 namespace orrery {
 
 /// Whose variables a process is told its rank by.
-enum class LaunchStyle : std::uint8_t { kNative, kTorch, kDeepspeed, kTensorflow, kJax, kMpi };
+enum class LaunchStyle : std::uint8_t {
+  kNative,
+  kTorch,
+  kDeepspeed,
+  kTensorflow,
+  kJax,
+  kMpi,
+  kSlurm,  ///< a script of Slurm: see node/step_server.hpp
+};
 
-/// Of a framework's id in the catalog, or "mpi"; what has no variables of its own is native.
+/// Of a framework's id in the catalog, "mpi" or "slurm"; what has no variables of its own is
+/// native.
 [[nodiscard]] LaunchStyle launch_style_of(std::string_view framework);
 
 /// Which variable lists the devices that a process may use.
@@ -75,16 +84,16 @@ struct LaunchFacts {
 
 /// One process to start.
 struct RankStart {
-  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (LaunchUnit::kNode, kMpi)
+  std::vector<RankSlot> slots;  ///< one, or all of a gang on the node (kNode, kMpi, kSlurm)
   std::uint32_t rank = 0;
   Variables environment;  ///< each name once, ascending
 };
 
 /// The processes of one share. What the contract says wins over the spec's environment, which wins
 /// over defaults (threads, OpenBLAS). With kMpi the command starts the ranks itself: there is one
-/// process, on the node of rank 0, and none on the others. Precondition: the layout is of the
-/// share's gang and gives this node the share's ranks. O(ranks here x variables; for TensorFlow x
-/// ranks of the gang).
+/// process, on the node of rank 0, and none on the others. With kSlurm there is one a node,
+/// whatever `per` says. Precondition: the layout is of the share's gang and gives this node the
+/// share's ranks. O(ranks here x variables; for TensorFlow x ranks of the gang).
 [[nodiscard]] std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
                                                  const RankShare& share);
 

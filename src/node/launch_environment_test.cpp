@@ -139,6 +139,27 @@ TEST(LaunchEnvironment, StartsTorchrunOncePerNode) {
   EXPECT_EQ(as_map(starts[0].environment), expected);
 }
 
+TEST(LaunchEnvironment, TellsAScriptOfSlurmOfItsJobAndHoldsEveryNodeForIt) {
+  LaunchFacts with = facts(LaunchStyle::kSlurm);
+  with.job = "big[3]";
+  with.devices = DeviceList::kCuda;
+  with.environment = {{"SLURM_NTASKS", "6"}, {"SLURM_JOB_ID", "77"}};
+  const std::vector<RankStart> starts = rank_starts(with, layout(), share());
+  ASSERT_EQ(starts.size(), 1u);
+  EXPECT_EQ(starts[0].slots.size(), 2u);
+  Expected all = as_map(starts[0].environment);
+  EXPECT_EQ(all["SLURM_JOB_ID"], "5");
+  EXPECT_EQ(all["SLURM_JOB_NAME"], "big");
+  EXPECT_EQ(all["SLURM_JOB_NODELIST"], "n[0-1]");
+  EXPECT_EQ(all["SLURM_NNODES"], "2");
+  EXPECT_EQ(all["SLURM_NODEID"], "1");
+  EXPECT_EQ(all["SLURM_GPUS_ON_NODE"], "2");
+  EXPECT_EQ(all["SLURM_RESTART_COUNT"], "2");
+  EXPECT_EQ(all["SLURM_NTASKS"], "6");
+  EXPECT_EQ(all["CUDA_VISIBLE_DEVICES"], "1,3");
+  EXPECT_EQ(all["ORRERY_STEP_PORT"], "29532");
+}
+
 TEST(LaunchEnvironment, ListsDevicesAsTheProgramCountsThem) {
   const auto listed = [](LaunchStyle style, DeviceList list, const std::string& name) {
     LaunchFacts with = facts(style);

@@ -70,7 +70,7 @@ class NewProcess {
     if (::getppid() != keeper) ::_exit(1);
     check(::dup2(input, 0), Step::kSetUp);
     check(::dup2(start_.output, 1), Step::kSetUp);
-    check(::dup2(start_.output, 2), Step::kSetUp);
+    check(::dup2(start_.errors < 0 ? start_.output : start_.errors, 2), Step::kSetUp);
     reset_signals();
     // Whatever the agent or a library left open is none of the program's.
     (void)::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
@@ -140,16 +140,17 @@ class NewProcess {
 
 Result<pid_t> start_process(const ProcessStart& start) {
   ORRERY_ASSERT(!start.command.empty(), "a job spec names a program");
-  const FileDescriptor input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::array<int, 2> ends{};
-  if (!input.valid() || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
+  if (!nothing.valid() || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return environment_error(words_of({StartFailure::Step::kSetUp, errno}, start));
   }
   const FileDescriptor reading(ends[0]);
   FileDescriptor writing(ends[1]);
   const pid_t keeper = ::getpid();
+  const int input = start.input < 0 ? nothing.get() : start.input;
   const pid_t pid = ::fork();
-  if (pid == 0) NewProcess(start, writing.get()).run(keeper, input.get());
+  if (pid == 0) NewProcess(start, writing.get()).run(keeper, input);
   if (pid < 0) return environment_error(words_of({StartFailure::Step::kSetUp, errno}, start));
   writing.reset();
   StartFailure failure;

@@ -2,7 +2,7 @@
 //
 // Used by the keeper, which has a single thread and may therefore fork. A process that is started
 // leads a session and a process group of its own, dies with whoever started it, gains no privilege
-// by executing anything, reads nothing and writes into the pipe it is given.
+// by executing anything, reads nothing but what it is given and writes into the pipe it is given.
 #pragma once
 
 #include <sys/types.h>
@@ -31,6 +31,8 @@ struct ProcessStart {
   std::string directory;
   std::optional<ProcessUser> user;  ///< none: whoever the keeper is
   int output = -1;                  ///< becomes standard output and standard error
+  int input = -1;                   ///< becomes standard input; -1: there is nothing to read
+  int errors = -1;                  ///< becomes standard error; -1: `output` does
   std::vector<int> groups;          ///< cgroup.procs of each it joins, open for writing
 };
 

@@ -34,8 +34,9 @@ class TypeChooser {
 
  private:
   Status find_framework() {
-    // What mpirun starts is a program of its own, for whatever it was built for.
-    if (job_.software.framework.empty() || job_.software.framework == "mpi") return {};
+    // What mpirun or a script starts is a program of its own, for whatever it was built for.
+    const std::string& name = job_.software.framework;
+    if (name.empty() || name == "mpi" || name == "slurm") return {};
     Result<const Framework*> framework =
         catalog_.require<Framework>(job_.software.framework, job_.software.where);
     if (!framework) return forward_error(framework);

@@ -352,8 +352,13 @@ bool is_variable(std::string_view name) {
          std::all_of(name.begin(), name.end(), in_name);
 }
 
-Status check_launch(const LaunchSpec& launch) {
+Status check_launch(const LaunchSpec& launch, const SoftwareSpec& software) {
   SpecCheck check(launch.where);
+  if (software.framework == "slurm" &&
+      (launch.command.empty() || !launch.command[0].starts_with("#!"))) {
+    check.fail(
+        "command with framework: slurm, expected a script's text, from #! on, and its arguments");
+  }
   const auto text = [&](std::string_view key, const std::string& value) {
     if (value.find('\0') != value.npos) check.fail("{} holds a zero byte, expected text", key);
   };
@@ -384,10 +389,12 @@ Status check_launch(const LaunchSpec& launch) {
 /// A number of ranks that the launcher of the framework cannot change.
 Status check_size(const RoleSpec& role, const SoftwareSpec& software) {
   SpecCheck check(role.where);
-  if (software.framework == "mpi" && elastic(role)) {
+  const bool fixed = software.framework == "mpi" || software.framework == "slurm";
+  if (fixed && elastic(role)) {
     check.fail(
-        "accelerators_min and accelerators_max with framework: mpi, expected accelerators: mpirun "
-        "keeps the ranks it started with");
+        "accelerators_min and accelerators_max with framework: {}, expected accelerators: {} keeps "
+        "the ranks it started with",
+        software.framework, software.framework == "mpi" ? "mpirun" : "a script");
   }
   return check.finish();
 }
@@ -412,7 +419,7 @@ Status check_job(const JobSpec& job) {
   }
   check_money_and_time(check, job);
   check_lists(check, job);
-  if (job.launch) check.also(check_launch(*job.launch));
+  if (job.launch) check.also(check_launch(*job.launch, job.software));
   return check.finish();
 }
 

@@ -428,6 +428,9 @@ TEST(JobSpec, RefusesALaunchThatCannotStartWithItsPlace) {
       "job.yaml:4:9: accelerators_min and accelerators_max with framework: mpi, expected "
       "accelerators: mpirun keeps the ranks it started with");
   EXPECT_EQ(accepted(job(kOne, "software: {framework: mpi}\n")).software.framework, "mpi");
+  EXPECT_EQ(refusal(job(kOne, "software: {framework: slurm}\nlaunch: {command: [srun, a]}\n")),
+            "job.yaml:6:9: command with framework: slurm, expected a script's text, from #! on, "
+            "and its arguments");
 }
 
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {

@@ -79,6 +79,45 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   EXPECT_EQ(nodes[0]["emulated"], true);
 }
 
+TEST_F(LocalClusterTest, AScriptOfSlurmStartsStepsOnAllItsNodes) {
+  const std::string script = write("train.sbatch", R"(#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=2 --gpus-per-node=2
+#SBATCH --array=5,7%1 --output=x.out
+echo "job $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_JOB_ID: $1 $SLURM_NTASKS $SLURM_TASKS_PER_NODE"
+[ "$SLURM_ARRAY_TASK_ID" = 7 ] && exit 9
+echo hosts $(scontrol show hostnames "$SLURM_JOB_NODELIST" | wc -l)
+srun -l sh -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_STEP_ID' | sort
+export A=b
+echo from script | srun -n 1 -r 1 --export=ALL,B=c sh -c 'cat; echo $A$B $ORRERY_PROGRESS'
+srun -N 1 -n 2 sh -c 'exit $((3 + SLURM_PROCID))'
+echo "highest $?"
+srun sh -c 'if [ $SLURM_PROCID = 2 ]; then kill -9 $$; fi'
+echo "killed $?"
+srun -K -n 2 sh -c 'if [ $SLURM_PROCID = 0 ]; then exit 1; fi; exec sleep 600'
+srun --frob true
+(sleep 600; echo never) &
+exit 4
+)");
+  const CliRun run = live("submit --wait " + script + " first");
+  EXPECT_EQ(run.code, 1) << run.err;
+  EXPECT_NE(run.err.find("train.sbatch:3: --output has no effect"), std::string::npos) << run.err;
+  const Json jobs = Json::parse(live("-o json jobs --all").out)["jobs"];
+  ASSERT_EQ(jobs.size(), 2u);
+  const std::string id = jobs[1]["id"];
+  const std::string log = live("logs " + id).out;
+  const auto said = [&](const std::string& words) {
+    EXPECT_NE(log.find(words), std::string::npos) << words << " is missing in\n" << log;
+  };
+  said("of " + id + ": first 4 2(x2)\nhosts 2\n");
+  said("\n0: 0 0 0 0\n1: 1 1 0 0\n2: 2 0 1 0\n3: 3 1 1 0\n");
+  said("\nfrom script\nbc " + path("c/nodes/node-1"));
+  said("\nhighest 4\n");
+  said("task 2: Killed\nkilled 137\n");
+  said("task 0: Exited with exit code 1\n");
+  said("task 1: Terminated\n");
+  said("--frob is no option");
+}
+
 TEST_F(LocalClusterTest, WhatIfSaysWhoWouldWaitForAChangeAndChangesNothing) {
   const std::string busy = submitted("-n 4 --time-limit '2 h' -- sleep 600");
   while (Json::parse(live("-o json job " + busy).out)["phase"] != "running") {

@@ -1,12 +1,12 @@
 // tests/fuzz/fuzz_job.cpp - any text as a job: what is read is written and read again to the same
-// spec.
+// spec. A text that begins with #! is a script for sbatch.
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include "base/assert.hpp"
 #include "base/field_writer.hpp"
-#include "workload/job_spec.hpp"
+#include "workload/sbatch_script.hpp"
 
 namespace orrery {
 namespace {
@@ -35,12 +35,28 @@ void check_written(const JobSpec& spec) {
   ORRERY_ASSERT(write_job_spec(*again) == text, "written the same");
 }
 
+void read_script(std::string_view text) {
+  for (const auto unknown : {UnknownSbatchOption::kError, UnknownSbatchOption::kNote}) {
+    const Result<SbatchJob> job = read_sbatch_script(
+        text, {.file = "a.sh", .directory = "/", .environment = {{"A", "b"}}, .unknown = unknown});
+    if (!job) continue;
+    const Result<Document> document = Document::parse(write_job_spec(job->spec), "written.yaml");
+    if (!document) continue;  // of bytes that are no text
+    // Names and tenants may yet be none.
+    if (const Result<JobSpec> spec = read_job_spec(*document)) check_written(*spec);
+  }
+}
+
 }  // namespace
 }  // namespace orrery
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (text.starts_with("#!")) {
+    read_script(text);
+    return 0;
+  }
   const Result<Document> document = Document::parse(text, "job.yaml");
   if (!document) return 0;
   const Result<JobSpec> spec = read_job_spec(*document);

@@ -1,0 +1,97 @@
+// node/step_client.hpp - srun: starts the tasks of a step on nodes of the script's gang, hands on
+// what goes in and comes out, and ends as they do.
+//
+// Built by main() of orrery-srun; lives for one step. Each node has a connection of its own (see
+// node/step_server.hpp); to lose one ends the step, because its tasks are killed then.
+// Precondition: the signals of kForwarded are blocked, SIGPIPE is ignored, one thread.
+#pragma once
+
+#include <csignal>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/real_env.hpp"
+#include "node/descriptor_watch.hpp"
+#include "node/step_gang.hpp"
+#include "node/step_layout.hpp"
+#include "node/step_output.hpp"
+#include "node/step_wire.hpp"
+
+namespace orrery {
+
+/// Of srun, handed on to the tasks.
+inline constexpr std::array<int, 6> kForwarded = {SIGINT,  SIGTERM, SIGHUP,
+                                                  SIGQUIT, SIGUSR1, SIGUSR2};
+
+struct StepClientSettings {
+  SrunOptions options;
+  StepGang gang;
+  StepLayout layout;
+  Variables environment;  ///< of all tasks
+  std::string directory;
+  std::string step;                             ///< its number
+  Duration patience = Duration::seconds(60);    ///< for nodes that are not up yet
+  Duration kill_after = Duration::seconds(30);  ///< tasks were told to end
+};
+
+class StepClient final : public ConnectionEvents, public ReadyHandler {
+ public:
+  StepClient(RealEnv& real, StepClientSettings settings);
+  StepClient(const StepClient&) = delete;
+  StepClient& operator=(const StepClient&) = delete;
+  ~StepClient() override;
+
+  /// Until all tasks have ended. Returns the highest exit status of a task (128 + a signal), at
+  /// least 1 where a node is lost. What is wrong goes to standard error as "srun: error: ..".
+  [[nodiscard]] int run();
+
+  void on_frame(ConnectionId connection, std::string_view frame) override;
+  void on_close(ConnectionId connection, const Closed& closed) override;
+  /// Standard input has something.
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  struct Node {
+    StepPart part;
+    std::uint32_t place = 0;  ///< in the step
+    ConnectionId connection = ConnectionId::kNone;
+    std::uint32_t running = 0;
+    enum class Phase : std::uint8_t { kConnecting, kRuns, kOver } phase = Phase::kConnecting;
+  };
+
+  void connect(Node& node);
+  void order(Node& node, const StepChallenge& asked);
+  void answer(Node& node, const StepOutput& output);
+  void answer(Node& node, const StepTaskEnd& end);
+  void answer_input_taken();
+  void on_signals(std::string_view signals);
+  void send_signal(int number);
+  void end_all();
+  void lose(Node& node, const std::string& why);
+  void read_input();
+  void stop_input();
+  void say(const Node& node, const StepRequest& request);
+  void fail(const std::string& what);
+  [[nodiscard]] Node* node_of(ConnectionId connection);
+  [[nodiscard]] TaskPlace place_of(const Node& node, std::uint32_t task) const;
+
+  RealEnv& real_;
+  StepClientSettings settings_;
+  Instant give_up_;
+  StepOutputs outputs_;
+  std::vector<Node> nodes_;
+  std::unique_ptr<DescriptorWatch> signals_;
+  enum class Input : std::uint8_t { kWaits, kWatched, kAtOnce, kOver } input_ = Input::kWaits;
+  WatchId input_watch_ = WatchId::kNone;
+  std::size_t reading_ = 0;  ///< nodes that have not taken the newest input
+  std::uint32_t interrupts_ = 0;
+  bool ending_ = false;
+  int status_ = 0;
+};
+
+}  // namespace orrery

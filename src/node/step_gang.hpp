@@ -1,0 +1,38 @@
+// node/step_gang.hpp - the nodes of a script's gang as each of its processes finds them: who there
+// is, how they are reached, what they have in common.
+//
+// A value, read from the environment of the launch contract (LaunchStyle::kSlurm).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace orrery {
+
+struct StepGang {
+  std::string job;                     ///< its number
+  std::vector<std::string> addresses;  ///< of its nodes; the script runs on the first
+  std::uint32_t here = 0;
+  std::uint32_t port = 0;  ///< of the first; nodes of one address count on from it
+  std::string secret;
+
+  /// Errors: not a process of a script.
+  [[nodiscard]] static Result<StepGang> read(
+      const std::vector<std::pair<std::string, std::string>>& environment);
+
+  /// Where this node is listening. Only where a gang has several machines does it listen to other
+  /// ones. A single node takes whichever port is free, and tells the script which.
+  [[nodiscard]] std::string listening_address() const;
+  /// Where `node` is, for a Transport; a name is looked up. Error: it is not known.
+  [[nodiscard]] Result<std::string> address_of(std::uint32_t node) const;
+
+ private:
+  [[nodiscard]] bool is_one_machine() const;
+  [[nodiscard]] std::uint32_t port_of(std::uint32_t node) const;
+};
+
+}  // namespace orrery

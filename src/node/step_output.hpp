@@ -1,0 +1,52 @@
+// node/step_output.hpp - what the tasks of a step write, put out by srun: line by line, perhaps
+// labelled, to srun's own output or to files.
+//
+// Owned by StepClient. Writing blocks, which is what holds back tasks that write faster than
+// somebody reads. Invariant: lines of two tasks never mix, but for one longer than 64 KiB.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "node/srun_options.hpp"
+
+namespace orrery {
+
+/// A task and where it runs, for the names of files.
+struct TaskPlace {
+  std::uint32_t task = 0;
+  std::uint32_t node = 0;  ///< of the step
+  std::string host;
+};
+
+class StepOutputs {
+ public:
+  /// `options` outlives it; `last` is the largest number of a task.
+  StepOutputs(const SrunOptions& options, SrunFileFacts facts, std::uint32_t last);
+
+  /// Errors: a file that cannot be written.
+  [[nodiscard]] Status write(const TaskPlace& place, std::uint32_t descriptor,
+                             std::string_view bytes);
+  /// The task writes no more.
+  [[nodiscard]] Status finish(const TaskPlace& place);
+
+ private:
+  using Key = std::pair<std::uint32_t, std::uint32_t>;  ///< task, descriptor
+
+  [[nodiscard]] Status put(const TaskPlace& place, std::uint32_t descriptor,
+                           std::string_view bytes);
+  [[nodiscard]] Result<int> sink(const TaskPlace& place, std::uint32_t descriptor);
+
+  const SrunOptions& options_;
+  SrunFileFacts facts_;
+  std::size_t label_width_ = 1;
+  std::map<Key, std::string> begun_;  ///< lines without an end
+  std::map<std::string, FileDescriptor> files_;
+};
+
+}  // namespace orrery

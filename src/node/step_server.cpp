@@ -1,0 +1,407 @@
+#include "node/step_server.hpp"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "node/step_environment.hpp"
+#include "node/step_secret.hpp"
+
+namespace orrery {
+namespace {
+
+/// Exit status as a shell has it; none: it runs.
+std::optional<int> status_of(pid_t pid) {
+  siginfo_t child{};
+  const int found = ::waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT);
+  if (found != 0 || child.si_pid == 0) return std::nullopt;
+  return child.si_code == CLD_EXITED ? child.si_status : 128 + child.si_status;
+}
+
+void complain(const std::string& what) { fmt::print(stderr, "orrery-srun: {}\n", what); }
+
+}  // namespace
+
+// --- One connection -----------------------------------------------------------------------------
+
+struct StepServer::Session {
+  struct Task {
+    std::unique_ptr<StepTask> process;  ///< none: it has ended
+    std::vector<std::string> devices;
+  };
+
+  ConnectionId connection = ConnectionId::kNone;  ///< none: it is closed
+  std::string challenge;
+  enum class Phase : std::uint8_t {
+    kChallenged,
+    kProven,
+    kStep,
+    kAttends
+  } phase = Phase::kChallenged;
+  StepOrder order;
+  std::vector<Task> tasks;
+  std::uint64_t ahead = 0;  ///< bytes said and not yet taken
+  bool paused = false;
+  std::size_t reading = 0;  ///< tasks that have not taken the newest input
+
+  [[nodiscard]] bool over() const {
+    return std::ranges::all_of(tasks, [](const Task& task) { return task.process == nullptr; });
+  }
+  void signal(int number) const {
+    for (const Task& task : tasks) {
+      if (task.process != nullptr) task.process->signal(number);
+    }
+  }
+};
+
+/// On the other nodes: waits at the first one for the script's end.
+class StepServer::Attendance final : public ConnectionEvents {
+ public:
+  explicit Attendance(StepServer& server)
+      : server_(server),
+        give_up_(server.real_.env().clock.now_monotonic() + server.settings_.patience) {
+    connect();
+  }
+  ~Attendance() override { server_.real_.env().transport.close(connection_); }
+
+  void on_frame(ConnectionId connection, std::string_view frame) override {
+    const Result<StepReply> reply = decode_step_reply(frame);
+    if (!reply) return server_.real_.env().transport.close(connection);
+    if (const auto* asked = std::get_if<StepChallenge>(&*reply)) {
+      const StepGang& gang = server_.settings_.gang;
+      say(StepProof{step_proof(gang.secret, asked->challenge)});
+      say(StepAttend{gang.here});
+      attends_ = true;
+    } else if (std::holds_alternative<StepJobEnd>(*reply)) {
+      server_.done_ = 0;
+    }
+  }
+
+  void on_close(ConnectionId, const Closed& closed) override {
+    const Env env = server_.real_.env();
+    if (server_.done_) return;
+    if (attends_ || env.clock.now_monotonic() > give_up_) {
+      complain(fmt::format("{}, the job's first node: {}", server_.settings_.gang.addresses[0],
+                           closed.error.message));
+      server_.done_ = 1;
+      return;
+    }
+    (void)env.timers.call_after(Duration::milliseconds(200), [this] { connect(); });
+  }
+
+ private:
+  void connect() {
+    const Result<std::string> address = server_.settings_.gang.address_of(0);
+    if (!address) return on_close(connection_, {CloseReason::kConnectFailed, address.error()});
+    const auto connection = server_.real_.env().transport.connect(*address, *this);
+    if (connection) connection_ = *connection;
+  }
+  void say(const StepRequest& request) {
+    (void)server_.real_.env().transport.send(connection_, encode(request));
+  }
+
+  StepServer& server_;
+  Instant give_up_;
+  ConnectionId connection_ = ConnectionId::kNone;
+  bool attends_ = false;
+};
+
+// --- Its life -----------------------------------------------------------------------------------
+
+StepServer::StepServer(RealEnv& real, StepServerSettings settings)
+    : real_(real), settings_(std::move(settings)) {
+  for (std::string& device : devices_of(settings_.environment)) device_use_[std::move(device)] = 0;
+}
+
+StepServer::~StepServer() = default;
+
+Result<std::unique_ptr<StepServer>> StepServer::open(RealEnv& real, StepServerSettings settings) {
+  auto server = std::make_unique<StepServer>(real, std::move(settings));
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&wanted, number);
+  FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals.valid()) return environment_error("cannot watch signals");
+  auto watch =
+      DescriptorWatch::make(real.loop(), std::move(signals),
+                            [at = server.get()](std::string_view bytes) { at->on_signals(bytes); });
+  if (!watch) return forward_error(watch);
+  server->signals_ = *std::move(watch);
+  const Result<Listening> listening =
+      real.env().transport.listen(server->settings_.gang.listening_address(), *server);
+  if (!listening) return tl::unexpected(listening.error());
+  for (auto& [name, value] : server->settings_.environment) {
+    if (name != "ORRERY_STEP_PORT" || server->settings_.gang.addresses.size() > 1) continue;
+    value = listening->address.substr(listening->address.rfind(':') + 1);
+  }
+  return server;
+}
+
+int StepServer::run() {
+  const StepServerSettings& with = settings_;
+  if (with.gang.here > 0) {
+    attendance_ = std::make_unique<Attendance>(*this);
+  } else {
+    const Variables environment =
+        script_environment(with.environment, with.gang.addresses.size(), with.tools);
+    const Result<pid_t> script = start_process({.command = with.script,
+                                                .environment = environment,
+                                                .directory = with.directory,
+                                                .user = {},
+                                                .output = 1,
+                                                .errors = 2,
+                                                .groups = {}});
+    if (script) {
+      script_ = *script;
+    } else {
+      complain(script.error().message);
+      script_status_ = 127;
+      finish_if_attended();
+    }
+  }
+  real_.run_until([this] { return done_.has_value(); });
+  end_all(SIGKILL);
+  return *done_;
+}
+
+void StepServer::on_signals(std::string_view signals) {
+  for (std::size_t at = 0; at + sizeof(signalfd_siginfo) <= signals.size();
+       at += sizeof(signalfd_siginfo)) {
+    signalfd_siginfo signal;
+    std::memcpy(&signal, signals.data() + at, sizeof signal);
+    if (signal.ssi_signo == SIGCHLD) continue;
+    const auto number = static_cast<int>(signal.ssi_signo);
+    told_to_end_ = true;
+    end_all(number);
+    // Where the script runs its end is the job's; elsewhere tasks have the grace of the job.
+    const bool idle =
+        std::ranges::all_of(sessions_, [](const auto& each) { return each.second->over(); });
+    if (script_ < 0 && (idle || number == SIGINT)) done_ = script_status_.value_or(128 + number);
+  }
+  reap();
+}
+
+void StepServer::end_all(int number) {
+  if (script_ >= 0) (void)::kill(-script_, number);
+  for (const auto& [connection, session] : sessions_) session->signal(number);
+  for (const auto& session : leaving_) session->signal(number);
+}
+
+void StepServer::reap() {
+  reap_script();
+  for (const auto& [connection, session] : sessions_) reap_tasks(*session);
+  for (const auto& session : leaving_) reap_tasks(*session);
+  std::erase_if(leaving_, [](const auto& session) { return session->over(); });
+}
+
+void StepServer::reap_script() {
+  if (script_ < 0) return;
+  const std::optional<int> status = status_of(script_);
+  if (!status) return;
+  (void)::kill(-script_, SIGKILL);
+  (void)::waitpid(std::exchange(script_, -1), nullptr, 0);
+  script_status_ = status;
+  finish_if_attended();
+  if (done_) return;
+  (void)real_.env().timers.call_after(settings_.patience, [this] {
+    complain("not all nodes of the job were heard of");
+    done_ = *script_status_;
+  });
+}
+
+/// A node that had not come yet would wait for a script that is gone.
+void StepServer::finish_if_attended() {
+  if (!script_status_) return;
+  if (!told_to_end_ && attended_.size() + 1 < settings_.gang.addresses.size()) return;
+  for (const auto& [connection, session] : sessions_) {
+    if (session->phase == Session::Phase::kAttends) say(*session, StepJobEnd{});
+  }
+  done_ = *script_status_;
+}
+
+void StepServer::reap_tasks(Session& session) {
+  for (std::uint32_t local = 0; local < session.tasks.size(); ++local) {
+    Session::Task& task = session.tasks[local];
+    if (task.process == nullptr) continue;
+    const std::optional<int> status = status_of(task.process->pid());
+    if (!status) continue;
+    task.process->finish();
+    const PipeWriter* input = task.process->input();
+    if (input != nullptr && input->waits() && --session.reading == 0) {
+      say(session, StepInputTaken{});
+    }
+    (void)::waitpid(task.process->pid(), nullptr, 0);
+    task.process.reset();
+    give_back(task.devices);
+    say(session, StepTaskEnd{session.order.first + local, static_cast<std::uint32_t>(*status)});
+  }
+}
+
+// --- Connections --------------------------------------------------------------------------------
+
+void StepServer::on_accept(const Accepted& accepted) {
+  constexpr Duration kProofTime = Duration::seconds(30);
+  auto session = std::make_unique<Session>();
+  session->connection = accepted.connection;
+  for (int i = 0; i < 4; ++i) {
+    session->challenge += fmt::format("{:016x}", real_.env().entropy.draw());
+  }
+  say(*session, StepChallenge{session->challenge});
+  sessions_.emplace(accepted.connection, std::move(session));
+  (void)real_.env().timers.call_after(kProofTime, [this, id = accepted.connection] {
+    const auto found = sessions_.find(id);
+    if (found != sessions_.end() && found->second->phase == Session::Phase::kChallenged) drop(id);
+  });
+}
+
+void StepServer::on_frame(ConnectionId connection, std::string_view frame) {
+  const auto found = sessions_.find(connection);
+  if (found == sessions_.end()) return;
+  Session& session = *found->second;
+  Result<StepRequest> request = decode_step_request(frame);
+  const bool proves = request && std::holds_alternative<StepProof>(*request);
+  if (!request || proves != (session.phase == Session::Phase::kChallenged)) return drop(connection);
+  std::visit([&](auto& what) { answer(session, std::move(what)); }, *request);
+}
+
+void StepServer::on_close(ConnectionId connection, const Closed&) {
+  const auto found = sessions_.find(connection);
+  if (found == sessions_.end()) return;
+  std::unique_ptr<Session> session = std::move(found->second);
+  sessions_.erase(found);
+  session->connection = ConnectionId::kNone;
+  session->signal(SIGKILL);
+  if (!session->over()) leaving_.push_back(std::move(session));
+}
+
+void StepServer::drop(ConnectionId connection) {
+  real_.env().transport.close(connection);
+  on_close(connection, {});
+}
+
+void StepServer::answer(Session& session, StepProof proof) {
+  const std::string expected = step_proof(settings_.gang.secret, session.challenge);
+  if (!is_same_proof(proof.proof, expected)) return drop(session.connection);
+  session.phase = Session::Phase::kProven;
+}
+
+void StepServer::answer(Session& session, StepOrder order) {
+  constexpr std::uint32_t kTasksMax = 4096;
+  const bool fits = session.phase == Session::Phase::kProven && !order.command.empty() &&
+                    order.tasks <= kTasksMax;
+  if (!fits) return drop(session.connection);
+  session.phase = Session::Phase::kStep;
+  session.order = std::move(order);
+  session.tasks.resize(session.order.tasks);
+  for (std::uint32_t local = 0; local < session.order.tasks; ++local) start_task(session, local);
+}
+
+void StepServer::start_task(Session& session, std::uint32_t local) {
+  const StepOrder& order = session.order;
+  const std::uint32_t number = order.first + local;
+  Session::Task& task = session.tasks[local];
+  task.devices = take_devices(order.devices);
+  const bool reads = order.readers == StepReaders::kAll ||
+                     (order.readers == StepReaders::kOne && order.reader == number);
+  const Variables environment =
+      task_environment(order, settings_.environment, settings_.tools, {local, task.devices});
+  auto started = StepTask::start(
+      real_.loop(),
+      {.command = order.command,
+       .environment = environment,
+       .directory = order.directory,
+       .input = reads ? TaskInput::kPipe : TaskInput::kNone,
+       .wrote =
+           [this, &session, number](std::uint32_t descriptor, std::string_view bytes) {
+             wrote(session, {number, descriptor, std::string(bytes)});
+           },
+       .taken =
+           [this, &session] {
+             if (session.reading > 0 && --session.reading == 0) {
+               say(session, StepInputTaken{});
+             }
+           }});
+  if (started) {
+    task.process = *std::move(started);
+    return;
+  }
+  give_back(task.devices);
+  wrote(session, {number, 2, fmt::format("srun: error: {}\n", started.error().message)});
+  say(session, StepTaskEnd{number, 127});
+}
+
+/// Those that the fewest tasks have, in the node's order.
+std::vector<std::string> StepServer::take_devices(std::size_t count) {
+  std::vector<std::string> order = devices_of(settings_.environment);
+  std::ranges::stable_sort(order, [&](const std::string& a, const std::string& b) {
+    return device_use_[a] < device_use_[b];
+  });
+  order.resize(std::min(order.size(), count));
+  for (const std::string& device : order) ++device_use_[device];
+  return order;
+}
+
+void StepServer::give_back(const std::vector<std::string>& devices) {
+  for (const std::string& device : devices) --device_use_[device];
+}
+
+void StepServer::answer(Session& session, const StepInput& input) {
+  std::vector<PipeWriter*> readers;
+  for (const Session::Task& task : session.tasks) {
+    if (task.process != nullptr && task.process->input() != nullptr) {
+      readers.push_back(task.process->input());
+    }
+  }
+  session.reading = readers.size() + 1;  // one for here, so that it is said once and at the end
+  for (PipeWriter* reader : readers) {
+    if (input.bytes.empty()) {
+      --session.reading;
+      reader->finish();
+    } else {
+      reader->put(input.bytes);
+    }
+  }
+  if (--session.reading == 0) say(session, StepInputTaken{});
+}
+
+void StepServer::answer(Session& session, const StepSignal& signal) {
+  if (signal.number > 0 && signal.number < NSIG) session.signal(static_cast<int>(signal.number));
+}
+
+void StepServer::answer(Session& session, const StepTaken& taken) {
+  session.ahead -= std::min(session.ahead, taken.bytes);
+  if (!session.paused || session.ahead > kStepBytesAhead / 2) return;
+  session.paused = false;
+  for (const Session::Task& task : session.tasks) {
+    if (task.process != nullptr) task.process->resume();
+  }
+}
+
+void StepServer::answer(Session& session, const StepAttend& attend) {
+  attended_.insert(attend.node);
+  session.phase = Session::Phase::kAttends;
+  finish_if_attended();
+}
+
+void StepServer::wrote(Session& session, StepOutput output) {
+  session.ahead += output.bytes.size();
+  say(session, std::move(output));
+  if (session.paused || session.ahead < kStepBytesAhead) return;
+  session.paused = true;
+  for (const Session::Task& task : session.tasks) {
+    if (task.process != nullptr) task.process->pause();
+  }
+}
+
+void StepServer::say(Session& session, const StepReply& reply) {
+  if (session.connection == ConnectionId::kNone) return;
+  (void)real_.env().transport.send(session.connection, encode(reply));
+}
+
+}  // namespace orrery
