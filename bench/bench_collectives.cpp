@@ -34,7 +34,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-GroupSettings settings_of(std::uint32_t rank, std::uint16_t port, bool share_memory) {
+enum class Path { kMemory, kSockets };
+
+GroupSettings settings_of(std::uint32_t rank, std::uint16_t port, Path path) {
   GroupSettings settings;
   settings.gang = "bench";
   settings.rank = rank;
@@ -43,7 +45,7 @@ GroupSettings settings_of(std::uint32_t rank, std::uint16_t port, bool share_mem
   settings.ports = 16;
   settings.workspace_bytes = kSizes.back();
   settings.cookie = rank + 1;
-  settings.share_memory = share_memory;
+  settings.share_memory = path == Path::kMemory;
   return settings;
 }
 
@@ -66,7 +68,7 @@ std::vector<double> measure(MemberGroup& group) {
 }
 
 /// In a process of its own each; the answer of rank 0.
-std::vector<double> run_ranks(bool share_memory, std::uint16_t port) {
+std::vector<double> run_ranks(Path path, std::uint16_t port) {
   std::array<pid_t, kRanks> children{};
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) std::abort();
@@ -74,8 +76,8 @@ std::vector<double> run_ranks(bool share_memory, std::uint16_t port) {
     children[rank] = ::fork();
     if (children[rank] != 0) continue;
     const RealClock clock;
-    auto group = MemberGroup::found(clock, settings_of(rank, port, share_memory), 0);
-    if (!group || (*group)->shares_memory() != share_memory) ::_exit(1);
+    auto group = MemberGroup::found(clock, settings_of(rank, port, path), 0);
+    if (!group || (*group)->shares_memory() != (path == Path::kMemory)) ::_exit(1);
     const std::vector<double> seconds = measure(**group);
     const std::size_t size = seconds.size() * sizeof(double);
     if (rank == 0 && ::write(ends[1], seconds.data(), size) < 0) ::_exit(1);
@@ -148,9 +150,9 @@ void report(const std::string& name, const std::vector<double>& seconds,
 int run() {
   const std::map<std::size_t, double> mpi = run_mpi();
   const auto port = static_cast<std::uint16_t>(40'000 + ::getpid() % 5000);
-  const std::vector<double> memory = run_ranks(true, port);
+  const std::vector<double> memory = run_ranks(Path::kMemory, port);
   report("shared memory", memory, mpi);
-  report("loopback", run_ranks(false, static_cast<std::uint16_t>(port + 20)), {});
+  report("loopback", run_ranks(Path::kSockets, static_cast<std::uint16_t>(port + 20)), {});
   print_figure({.bench = "collectives",
                 .name = "all-reduce over shared memory, 2 ranks, 64 MiB, against one copy of it",
                 .value = memory.back() * 1e6,

@@ -76,8 +76,8 @@ class Rank {
     return true;
   }
 
-  void kill() {
-    if (pid_ > 0) (void)::kill(pid_, SIGKILL);
+  void kill(int signal = SIGKILL) {
+    if (pid_ > 0) (void)::kill(pid_, signal);
   }
 
   /// Its exit status; 128 + the signal.
@@ -250,6 +250,25 @@ TEST(TrainingKills, OfAllRanksGoOnFromTheNewestCheckpoint) {
   for (std::uint32_t rank = 0; rank < 2; ++rank) ranks.push_back(training.start(rank, 2));
   for (auto& rank : ranks) ASSERT_EQ(rank->end(), 0) << rank->text();
   EXPECT_NE(ranks[0]->text().find("goes on from step"), std::string::npos) << ranks[0]->text();
+  EXPECT_EQ(training.hash(), whole);
+}
+
+TEST(Training, AskedToEndSavesWhatItHasDone) {
+  constexpr std::uint32_t kSteps = 40;
+  const std::string whole = hash_of_one_rank(kSteps);
+  Training training(kSteps);
+  {
+    std::vector<std::unique_ptr<Rank>> ranks;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) ranks.push_back(training.start(rank, 3));
+    ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
+    for (auto& rank : ranks) rank->kill(SIGTERM);
+    for (auto& rank : ranks) EXPECT_EQ(rank->end(), 128 + SIGTERM) << rank->text();
+    EXPECT_NE(ranks[0]->text().find("\"event\": \"checkpoint\""), std::string::npos)
+        << ranks[0]->text();
+  }
+  training.next_attempt();
+  const auto rank = training.start(0, 1);
+  EXPECT_EQ(rank->end(), 0) << rank->text();
   EXPECT_EQ(training.hash(), whole);
 }
 

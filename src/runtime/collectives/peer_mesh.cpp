@@ -1,7 +1,6 @@
 #include "runtime/collectives/peer_mesh.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -134,21 +133,18 @@ Status PeerMesh::connect(MemberId peer, const std::string& endpoint,
                          std::span<const std::byte> hello) {
   Result<SocketAddress> address = SocketAddress::parse(endpoint);
   if (!address) return forward_error(address);
-  FileDescriptor fd(::socket(address->family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-  int status = ::connect(fd.get(), address->get(), address->size());
-  if (status < 0 && errno == EINTR) {
+  FileDescriptor fd(::socket(address->family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  int error = ::connect(fd.get(), address->get(), address->size()) == 0 ? 0 : errno;
+  if (error == EINPROGRESS || error == EINTR) {
     pollfd wait{fd.get(), POLLOUT, 0};
-    (void)::poll(&wait, 1, 1000);
-    int error = 0;
+    error = ETIMEDOUT;
     socklen_t size = sizeof error;
-    (void)::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    errno = error;
-    status = error == 0 ? 0 : -1;
+    const auto patience = static_cast<int>(kConnect.count_ns() / 1'000'000);
+    if (::poll(&wait, 1, patience) == 1) {
+      (void)::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    }
   }
-  if (status < 0) {
-    return environment_error(fmt::format("{}: {}", endpoint, std::strerror(errno)));
-  }
-  (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
+  if (error != 0) return environment_error(fmt::format("{}: {}", endpoint, std::strerror(error)));
   prepare(fd.get());
   peers_[peer] = std::make_unique<Connection>(std::move(fd));
   send_copy(peer, {MessageKind::kHello, 0, hello});
@@ -189,6 +185,11 @@ bool PeerMesh::connected(MemberId peer) const {
 bool PeerMesh::lost(MemberId peer) const {
   const Connection* connection = find(peer);
   return connection != nullptr && connection->over && !connection->done;
+}
+
+bool PeerMesh::left(MemberId peer) const {
+  const Connection* connection = find(peer);
+  return connection != nullptr && connection->done;
 }
 
 void PeerMesh::drop(MemberId peer) { peers_.erase(peer); }

@@ -54,6 +54,9 @@ class PeerMesh {
   /// How long a peer's machine may leave bytes unacknowledged.
   static constexpr Duration kSilence = Duration::seconds(15);
 
+  /// How long a machine may take to answer a first word.
+  static constexpr Duration kConnect = Duration::seconds(3);
+
   /// Listens at the first free port of [first, first + ports), beginning with `first`.
   struct Ports {
     std::string address = "127.0.0.1";  ///< numeric
@@ -84,6 +87,8 @@ class PeerMesh {
   [[nodiscard]] bool connected(MemberId peer) const;
   /// Its connection has ended, and it had not said farewell.
   [[nodiscard]] bool lost(MemberId peer) const;
+  /// It has said farewell.
+  [[nodiscard]] bool left(MemberId peer) const;
   void drop(MemberId peer);
   /// The connection to one becomes that to another.
   void rename(MemberId peer, MemberId to);

@@ -234,13 +234,14 @@ void MemberGroup::answer_joiner(const PeerMesh::Stranger& stranger, const Member
 Status MemberGroup::regroup(std::optional<std::uint64_t> step) {
   for (;;) {
     const MemberId leads = leader();
+    const std::vector<MemberId> gone = gone_in_peace();
     std::optional<Roster> next = leads == self_ ? lead(step) : follow(leads, step);
     if (!next) continue;  // who led is lost
     if (!next->has(self_)) {
       return environment_error(
           fmt::format("the others went on without this rank in generation {}", next->generation));
     }
-    if (!enough(*next)) {
+    if (!enough(*next, gone)) {
       return environment_error(fmt::format(
           "{} of {} ranks are left, too few to be sure that the others do not go on as well",
           next->members.size(), roster_.members.size()));
@@ -256,13 +257,25 @@ MemberId MemberGroup::leader() const {
   return self_;
 }
 
-bool MemberGroup::enough(const Roster& next) const {
-  const auto left = static_cast<std::size_t>(
-      std::count_if(roster_.members.begin(), roster_.members.end(),
-                    [&next](const RosterMember& member) { return next.has(member.id); }));
-  const bool half_with_lowest =
-      2 * left == roster_.members.size() && next.has(roster_.members[0].id);
-  return 2 * left > roster_.members.size() || half_with_lowest;
+std::vector<MemberId> MemberGroup::gone_in_peace() const {
+  std::vector<MemberId> gone;
+  for (const RosterMember& member : roster_.members) {
+    if (mesh_.left(member.id)) gone.push_back(member.id);
+  }
+  return gone;
+}
+
+bool MemberGroup::enough(const Roster& next, const std::vector<MemberId>& gone) const {
+  std::size_t all = 0;
+  std::size_t left = 0;
+  std::optional<MemberId> lowest;
+  for (const RosterMember& member : roster_.members) {
+    if (std::find(gone.begin(), gone.end(), member.id) != gone.end()) continue;
+    if (!lowest) lowest = member.id;
+    ++all;
+    if (next.has(member.id)) ++left;
+  }
+  return 2 * left > all || (2 * left == all && lowest && next.has(*lowest));
 }
 
 Roster MemberGroup::lead(std::optional<std::uint64_t> step) {

@@ -90,7 +90,8 @@ class MemberGroup {
   [[nodiscard]] Roster next_roster(const std::vector<std::optional<MemberReport>>& reports);
   [[nodiscard]] std::optional<Roster> follow(MemberId leader, std::optional<std::uint64_t> step);
   [[nodiscard]] MemberId leader() const;
-  [[nodiscard]] bool enough(const Roster& next) const;
+  [[nodiscard]] bool enough(const Roster& next, const std::vector<MemberId>& gone) const;
+  [[nodiscard]] std::vector<MemberId> gone_in_peace() const;
   /// Connects to all of the roster and agrees on how memory is shared; false: somebody was lost.
   [[nodiscard]] bool enter(Roster next);
   [[nodiscard]] bool meet_all();

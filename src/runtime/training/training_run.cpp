@@ -8,6 +8,9 @@
 namespace orrery {
 namespace {
 
+/// Steps that ranks asked to end wait for the others to be asked, too.
+constexpr std::uint32_t kStepsTogether = 2;
+
 std::string quoted(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -151,7 +154,7 @@ bool TrainingRun::sum_gradient(const std::function<bool()>& stop) {
   tail[kLeave] = stop() ? 1.0f : 0.0f;
   tail[kSaved] = saved_ ? 1.0f : 0.0f;
   tail[kUnsaved] = unsaved_ ? 1.0f : 0.0f;
-  leaving_ = tail[kLeave] > 0;
+  asked_ = tail[kLeave] > 0;
   computed_ = env_.clock.now_monotonic();
   return group_->communicator().all_reduce_shards(Elements(sum), owned).has_value();
 }
@@ -204,9 +207,14 @@ Status TrainingRun::after_step() {
   if (leave >= size) {
     // All leave: what was done is kept for whoever goes on.
     if (Result<bool> kept = save_last(); !kept) return forward_error(kept);
+    leaving_ = true;
     return {};
   }
-  if (join || (leave > 0 && !leaving_)) return regroup();
+  // A signal to all does not come to all at once.
+  some_leave_ = leave > 0 ? some_leave_ + 1 : 0;
+  leaving_ = asked_ && some_leave_ > kStepsTogether;
+  if (leaving_) return {};
+  if (join || some_leave_ > kStepsTogether) return regroup();
   return {};
 }
 
@@ -222,6 +230,7 @@ Status TrainingRun::regroup() {
   saving_.reset();
   saved_.reset();
   unsaved_ = false;
+  some_leave_ = 0;
   const Roster& roster = group_->roster();
   if (group_->size() > spec_.batch.shards) {
     return environment_error(fmt::format("{} ranks are more than the batch has shards, {}",

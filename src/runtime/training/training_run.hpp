@@ -84,7 +84,9 @@ class TrainingRun {
   std::optional<std::uint64_t> saving_;  ///< step of the snapshot that is being written
   std::optional<WrittenShard> saved_;    ///< this rank's part of it, once durable
   bool unsaved_ = false;                 ///< it failed
-  bool leaving_ = false;
+  std::uint32_t some_leave_ = 0;  ///< steps in a row that some, but not all, were asked to end
+  bool asked_ = false;            ///< this rank was
+  bool leaving_ = false;          ///< and goes now
 };
 
 }  // namespace orrery
