@@ -97,9 +97,13 @@ Result<Machine> look_around(const Options& options, const Catalog& catalog, Stor
   return machine;
 }
 
-/// How programs name the devices that the node offers.
-void name_devices(const Machine& machine, const Catalog& catalog, NodeLaunchFacts& facts) {
+/// How programs name the devices that the node offers, and what sets their clocks.
+void describe_devices(const Machine& machine, const Catalog& catalog, NodeLaunchFacts& facts) {
   const Accelerator* type = catalog.find<Accelerator>(machine.inventory.accelerator);
+  // Processors, and what is only declared: their clock is a part of CPUs.
+  const bool by_cpus =
+      machine.inventory.emulated || (type != nullptr && type->kind == AcceleratorKind::kCpu);
+  if (by_cpus) facts.device_cpu = facts.threads * 1000;
   const Supply* supply = type != nullptr ? catalog.supply(*type) : nullptr;
   if (supply != nullptr) facts.devices = device_list_of(supply->platform);
   for (const FoundAccelerator& each : machine.discovery.accelerators) {
@@ -143,14 +147,14 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   setup.opening.node = options.node;
   setup.opening.version = ORRERY_VERSION;
   const NodeInventory& inventory = setup.opening.inventory = machine->inventory;
-  name_devices(*machine, *catalog, setup.facts);
+  setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
+  describe_devices(*machine, *catalog, setup.facts);
   setup.notes = std::move(machine->discovery.notes);
   Result<AgentSpec> spec = spec_of(setup.directory);
   if (!spec) return forward_error(spec);
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
   setup.opening.address = options.address.empty() ? inventory.machine : options.address;
-  setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
   constexpr std::size_t kCpuInfoMax = std::size_t{64} << 20;
   setup.facts.openblas_core_type =
       openblas_core_type(storage.read_file("/proc/cpuinfo", kCpuInfoMax).value_or(""));

@@ -294,6 +294,7 @@ void write(const AcceleratorReading& reading, v1::AcceleratorReading* out) {
   if (reading.memory_used_bytes) out->set_memory_used_bytes(*reading.memory_used_bytes);
   if (reading.memory_errors) out->set_memory_errors(*reading.memory_errors);
   if (reading.link_errors) out->set_link_errors(*reading.link_errors);
+  if (reading.clock) out->set_clock(*reading.clock);
 }
 
 void write(const NodeReading& reading, v1::AgentMessage* message) {
@@ -319,6 +320,7 @@ v1::NodeReading to_proto(const NodeReading& reading) {
   out.set_link_errors(reading.link_errors);
   for (const AcceleratorReading& each : reading.accelerators) write(each, out.add_accelerators());
   out.set_unwell(text(reading.unwell));
+  out.set_clock_refusal(text(reading.clock_refusal));
   return out;
 }
 

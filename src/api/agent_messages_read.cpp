@@ -366,6 +366,7 @@ AcceleratorReading MessageReader::reading(const v1::AcceleratorReading& in) {
   if (in.has_memory_used_bytes()) out.memory_used_bytes = in.memory_used_bytes();
   if (in.has_memory_errors()) out.memory_errors = in.memory_errors();
   if (in.has_link_errors()) out.link_errors = in.link_errors();
+  if (in.has_clock()) out.clock = part(in.clock(), "clock");
   return out;
 }
 
@@ -378,7 +379,8 @@ NodeReading MessageReader::reading(const v1::NodeReading& in) {
                   in.network_errors(),
                   in.link_errors(),
                   {},
-                  in.unwell()};
+                  in.unwell(),
+                  in.clock_refusal()};
   constexpr int kDevicesMax = std::numeric_limits<std::uint64_t>::digits;  // of a mask
   if (in.accelerators_size() > kDevicesMax) {
     complain(

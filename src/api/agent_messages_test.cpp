@@ -84,14 +84,15 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AcceleratorReading> S>
 void code(Codec& codec, S& value) {
-  auto& [power, temperature, busy, memory, used, memory_errors, link_errors] = value;
-  codec(power, temperature, busy, memory, used, memory_errors, link_errors);
+  auto& [power, temperature, busy, memory, used, memory_errors, link_errors, clock] = value;
+  codec(power, temperature, busy, memory, used, memory_errors, link_errors, clock);
 }
 template <class Codec, SameStruct<NodeReading> S>
 void code(Codec& codec, S& value) {
-  auto& [cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators,
-         unwell] = value;
-  codec(cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell);
+  auto& [cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell,
+         clock_refusal] = value;
+  codec(cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell,
+        clock_refusal);
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {

@@ -8,6 +8,7 @@
 //   DIR/lock         held by the agent
 //   DIR/incarnation  how often an agent was started here
 //   DIR/cluster      whom the attempts here belong to
+//   DIR/clocks       accelerators that do not run at their full clock
 //   DIR/attempts/    node/attempt_directories.hpp
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "node/attempt_directories.hpp"
 #include "node/controller_channel.hpp"
 #include "node/descriptor_watch.hpp"
+#include "node/device_clocks.hpp"
 #include "node/health_check.hpp"
 #include "node/hook_process.hpp"
 #include "node/keeper_link.hpp"
@@ -135,6 +137,16 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   [[nodiscard]] std::string complaint() const;
   void arm_timer();
 
+  // Clocks of accelerators that have a driver (agent_process_clocks.cpp).
+  [[nodiscard]] std::string clocks_file() const { return setup_.directory + "/clocks"; }
+  [[nodiscard]] bool has_clocks() const { return setup_.facts.device_cpu == 0; }
+  void note_clocks(const AttemptId& id, const std::vector<RankShare>& shares);
+  void set_clocks();
+  void write_clocks();
+  void note_clock(const DeviceClocks::Change& change, const Status& answer);
+  /// What a keeper says, with the clocks that are held.
+  [[nodiscard]] AttemptReport with_clocks(AttemptReport report) const;
+
   // Logs (agent_process_logs.cpp).
   void ask(Attempt& attempt, const AskedLog& asked);
   void answer_from_files(const AttemptId& id, const AskedLog& asked);
@@ -153,6 +165,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   FileDescriptor lock_;
   std::unique_ptr<DescriptorWatch> signals_;
   AttemptDirectories directories_;
+  DeviceClocks clocks_;
   std::unique_ptr<Telemetry> telemetry_;  ///< while it runs
   std::optional<NodeReading> reading_;    ///< the newest
   std::unique_ptr<HealthCheck> health_;   ///< while it runs; none: there is none

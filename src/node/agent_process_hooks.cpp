@@ -151,6 +151,11 @@ std::string AgentProcess::complaint() const {
 void AgentProcess::tell_reading() {
   if (!reading_ || !welcomed_) return;
   reading_->unwell = complaint();
+  reading_->clock_refusal = clocks_.refusal();
+  for (std::uint32_t at = 0; at < reading_->accelerators.size(); ++at) {
+    const double clock = clocks_.clock(at);
+    reading_->accelerators[at].clock = clock < 1 ? std::optional(clock) : std::nullopt;
+  }
   channel_.send(*reading_);
 }
 

@@ -114,6 +114,7 @@ struct AcceleratorReading {
   std::optional<std::uint64_t> memory_used_bytes;
   std::optional<std::uint64_t> memory_errors;  ///< uncorrected, since boot
   std::optional<std::uint64_t> link_errors;    ///< replays, since boot
+  std::optional<double> clock;  ///< that it was given, of the full one; absent: the full one
 };
 
 /// What a node reads of itself, every few seconds. Counters are since boot.
@@ -127,6 +128,7 @@ struct NodeReading {
   std::uint64_t link_errors = 0;                 ///< of InfiniBand ports
   std::vector<AcceleratorReading> accelerators;  ///< by device; empty: nobody reads them
   std::string unwell;                            ///< what its checks found wrong; empty: nothing
+  std::string clock_refusal;  ///< why an ordered clock is not held; empty: all are
 };
 
 /// What the ranks of an attempt last said of themselves, and what is other than was asked for.

@@ -104,6 +104,26 @@ TEST_F(DiscoveryTest, TwoDevicesOfNvmlAreFoundNamedAndRead) {
   EXPECT_EQ(nvml_->open, 0) << "shut down with the driver";
 }
 
+TEST_F(DiscoveryTest, AClockIsHeldByPowerAndLockAndARefusalSaysWhichCallAndWhy) {
+  Discovery found = find(machine_with_nvml(ORRERY_FAKE_NVML));
+  AcceleratorDriver& driver = *found.drivers.at(0);
+  ASSERT_TRUE(driver.set_clock(1, 0.7));
+  // 0.3 + 0.7 x 0.7^2.4 of 700 W, and 0.7 of 1980 MHz; the other device is as it was.
+  EXPECT_NEAR(nvml_->limit_mw[1], 418'176, 1);
+  EXPECT_EQ(nvml_->lock_mhz[1], 1386u);
+  EXPECT_EQ(nvml_->limit_mw[0], 700'000u);
+  ASSERT_TRUE(driver.set_clock(1, 1));
+  EXPECT_EQ(nvml_->limit_mw[1], 700'000u);
+  EXPECT_EQ(nvml_->lock_mhz[1], 0u);
+  nvml_->lock = FakeNvml::kNotSupported;
+  EXPECT_TRUE(driver.set_clock(0, 0.5)) << "the limit on power has to do";
+  nvml_->limit = FakeNvml::kNoPermission;
+  const Status refused = driver.set_clock(0, 0.8);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, ORRERY_FAKE_NVML
+            ": nvmlDeviceSetPowerManagementLimit failed: Insufficient Permissions");
+}
+
 TEST_F(DiscoveryTest, ALibraryThatDoesNotWorkIsANoteThatSaysWhy) {
   EXPECT_TRUE(find(empty_machine()).notes.empty()) << "one that is not installed is no news";
   nvml_->init = FakeNvml::kDriverNotLoaded;
@@ -153,6 +173,11 @@ TEST_F(DiscoveryTest, ADeviceOfRocmSmiIsFoundAndReadByWhatItsReleaseHas) {
   EXPECT_DOUBLE_EQ(reading.busy.value(), 0.2);
   EXPECT_EQ(reading.memory_used_bytes, 4096u);
   EXPECT_FALSE(reading.memory_errors);
+  EXPECT_TRUE(found.drivers[0]->set_clock(0, 0.5));
+  EXPECT_NEAR(found.drivers[0]->read(0).power_w.value(), 324.47, 0.01) << "its new limit";
+  const Status too_low = found.drivers[0]->set_clock(0, 0.3);
+  ASSERT_FALSE(too_low);
+  EXPECT_NE(too_low.error().message.find("no limit below 300 W"), std::string::npos);
 }
 
 TEST_F(DiscoveryTest, NeuronAndTpuChipsAreFoundByTheirIdentitiesAndDeviceFiles) {

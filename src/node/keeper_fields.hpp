@@ -133,8 +133,8 @@ void code(Codec& codec, S& value) {
 
 template <class Codec, SameStruct<KeeperLaunch> S>
 void code(Codec& codec, S& value) {
-  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs] = value;
-  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs);
+  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu] = value;
+  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu);
 }
 
 template <class Codec, SameStruct<AgentOrder> S>

@@ -245,8 +245,8 @@ void KeeperProcess::act() {
 }
 
 void KeeperProcess::apply(const StartProcesses& start) {
-  const GroupLimits limits = limits_of(start.shares, launch_.needs);
-  if (const Status limited = ranks_->limit(limits); !limited) note(limited.error().message);
+  shares_ = start.shares;
+  limit_ranks();
   write_membership(start.token.epoch);
   for (const RankShare& share : start.shares) start_share(start, share);
 }
@@ -320,8 +320,20 @@ void KeeperProcess::apply(const SignalProcesses& signal) {
 }
 
 void KeeperProcess::apply(const CapClock& cap) {
-  note(fmt::format("clock {} of gang {} is not set: the node has no driver for it", cap.share.clock,
-                   cap.share.gang));
+  for (RankShare& share : shares_) {
+    if (share.gang == cap.share.gang) share.clock = cap.share.clock;
+  }
+  limit_ranks();
+}
+
+/// Of devices with a driver the agent says at which clock they are.
+void KeeperProcess::limit_ranks() {
+  const Status limited = ranks_->limit(limits_of(shares_, launch_));
+  if (limited) return;
+  note(limited.error().message);
+  for (const RankShare& share : shares_) {
+    if (launch_.device_cpu > 0 && share.clock < 1) keeper_.on_clock(share.gang, 1);
+  }
 }
 
 void KeeperProcess::apply(const AttemptReport&) { send_status(); }
@@ -373,7 +385,8 @@ void KeeperProcess::send_status() {
 
 void KeeperProcess::note(std::string text) {
   constexpr std::size_t kNotesMax = 32;
-  if (notes_.size() < kNotesMax) notes_.push_back(std::move(text));
+  const bool known = std::find(notes_.begin(), notes_.end(), text) != notes_.end();
+  if (!known && notes_.size() < kNotesMax) notes_.push_back(std::move(text));
 }
 
 }  // namespace orrery

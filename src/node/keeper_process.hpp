@@ -62,6 +62,7 @@ class KeeperProcess final : public ListenerEvents {
   void apply(const AttemptReport& report);
   void apply(const ExitKeeper& exit);
   void start_share(const StartProcesses& start, const RankShare& share);
+  void limit_ranks();
   void hold_share(const RankShare& share, std::uint32_t epoch);
   void write_mpi_files(const GangLayout& layout);
   void write_membership(std::uint32_t epoch);
@@ -80,6 +81,7 @@ class KeeperProcess final : public ListenerEvents {
   KeeperLaunch launch_;
   Keeper keeper_;
   std::unique_ptr<RankTable> ranks_;
+  std::vector<RankShare> shares_;  ///< of the newest start, at the clocks of the newest order
   std::unique_ptr<ProgressStream> stream_;
   std::unique_ptr<DescriptorWatch> signals_;
   std::unique_ptr<DescriptorWatch> timer_;

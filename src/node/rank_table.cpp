@@ -16,10 +16,12 @@ RankTable::RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
     : loop_(loop), storage_(storage), files_(files), group_(std::move(group)) {}
 
 Status RankTable::limit(const GroupLimits& limits) {
-  if (std::exchange(limits_, limits) == limits) return {};
-  if (!group_)
-    return environment_error("CPU and memory are not limited: there is no control group");
-  return group_->limit(limits);
+  if (std::exchange(limits_, limits) == limits && limited_) return {};
+  Status set = group_
+                   ? group_->limit(limits)
+                   : environment_error("CPU and memory are not limited: there is no control group");
+  limited_ = set.has_value();
+  return set;
 }
 
 bool RankTable::runs(const RankStart& start) const {

@@ -53,7 +53,8 @@ class RankTable {
   Storage& storage_;
   const KeeperFiles& files_;
   std::unique_ptr<ControlGroup> group_;
-  GroupLimits limits_;  ///< as they were asked for
+  GroupLimits limits_;   ///< as they were asked for
+  bool limited_ = true;  ///< and set
   std::map<pid_t, Running> running_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<RankLog>> logs_;
   std::vector<ProcessExit> ended_;  ///< not yet handed out

@@ -8,6 +8,8 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kNotSupported = 2;
 
+std::uint64_t drawn_uw = 141'000'000;
+
 }  // namespace
 
 extern "C" {
@@ -54,13 +56,31 @@ int rsmi_dev_memory_usage_get(std::uint32_t, int, std::uint64_t* bytes) {
 }
 
 int rsmi_dev_power_ave_get(std::uint32_t, std::uint32_t, std::uint64_t* microwatts) {
-  *microwatts = 141'000'000;
+  *microwatts = drawn_uw;
   return kSuccess;
 }
 
 int rsmi_dev_temp_metric_get(std::uint32_t, std::uint32_t sensor, int, std::int64_t* millidegrees) {
   if (sensor != 0) return kNotSupported;  // it has a sensor at its edge alone
   *millidegrees = 43'500;
+  return kSuccess;
+}
+
+int rsmi_dev_power_cap_default_get(std::uint32_t, std::uint64_t* microwatts) {
+  *microwatts = 750'000'000;
+  return kSuccess;
+}
+
+int rsmi_dev_power_cap_range_get(std::uint32_t, std::uint32_t, std::uint64_t* most,
+                                 std::uint64_t* least) {
+  *most = 750'000'000;
+  *least = 300'000'000;
+  return kSuccess;
+}
+
+/// What it was last told shows as the power it draws.
+int rsmi_dev_power_cap_set(std::uint32_t, std::uint32_t, std::uint64_t microwatts) {
+  drawn_uw = microwatts;
   return kSuccess;
 }
 

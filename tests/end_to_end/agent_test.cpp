@@ -109,6 +109,7 @@ class AgentTest : public ::testing::Test {
       variables.emplace_back(*variable);
     }
     if (!libraries_.empty()) variables.push_back("LD_LIBRARY_PATH=" + libraries_);
+    variables.push_back("FAKE_NVML_REFUSES=" + refuses_);
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
       for (std::string& text : texts) list.push_back(text.data());
@@ -153,6 +154,7 @@ class AgentTest : public ::testing::Test {
   void launch(const std::string& script, std::uint32_t ranks = 1, const std::string& user = "") {
     LaunchRanks launch{.token = {kAttempt, 1}, .grace = Duration::seconds(30)};
     RankShare share{.gang = 0, .devices = (std::uint64_t{1} << ranks) - 1, .ranks = {}};
+    share.clock = clock_;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) share.ranks.push_back(rank);
     launch.shares = {share};
     launch.heard = RealClock().now_boot();
@@ -204,9 +206,11 @@ class AgentTest : public ::testing::Test {
   std::string directory_;
   std::string node_directory_;
   std::string libraries_;  ///< directory of those of accelerators; empty: they are emulated
+  std::string refuses_;    ///< while this file is there, the driver refuses to limit power
   std::unique_ptr<RealEnv> real_;
   std::unique_ptr<TestController> controller_;
   pid_t agent_ = 0;
+  double clock_ = 1;  ///< of what is launched
 };
 
 const std::string kSaysWho = "echo $$; echo '{\"step\":1}' >$ORRERY_PROGRESS; exec sleep 1000";
@@ -350,6 +354,38 @@ TEST_F(AgentTest, FindsTwoAcceleratorsAndSaysWhatTheyRead) {
   EXPECT_EQ(printed["devices"][1]["serial"], "GPU-1");
   EXPECT_EQ(printed["notes"].size(), 0u);
   EXPECT_EQ(end_of(spawn_program({ORRERY_AGENT, "--node", "n3"}, out)), 2) << "no controller";
+}
+
+TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
+  libraries_ = std::filesystem::path(ORRERY_FAKE_NVML).parent_path();
+  refuses_ = directory_ + "/refuses";
+  std::ofstream{refuses_};
+  write_spec("telemetry: 50 ms\n");
+  start();
+  const auto reading = [&]() -> const NodeReading& { return controller_->told.readings.back(); };
+  const auto runs_at = [&](double clock) {
+    return report() != nullptr && report()->stage == RankStage::kRunning &&
+           report()->clocks == std::vector<double>{clock};
+  };
+  clock_ = 0.7;
+  launch(kSaysWho);
+  await([&] { return runs_at(1) && !reading().clock_refusal.empty(); });
+  EXPECT_NE(reading().clock_refusal.find("Insufficient Permissions"), std::string::npos);
+  EXPECT_FALSE(reading().accelerators.at(0).clock);
+  // The controller says again what is not so; now the driver lets the agent.
+  std::filesystem::remove(refuses_);
+  launch(kSaysWho);
+  await([&] { return runs_at(0.7) && reading().accelerators.at(0).clock == 0.7; });
+  EXPECT_EQ(reading().clock_refusal, "");
+  EXPECT_FALSE(reading().accelerators.at(1).clock) << "it is on the first alone";
+  // Whoever comes after this agent lifts it, once nobody is there who wants it.
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  start();
+  await([&] { return reading().accelerators.at(0).clock == 0.7; });
+  controller_->order(KillRanks{{kAttempt, 1}});
+  await_stage(RankStage::kGone);
+  acknowledge();
+  await([&] { return !reading().accelerators.at(0).clock; });
 }
 
 TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {

@@ -335,6 +335,37 @@ TEST_F(KeeperTest, WhoEndsAtSigtermMayFinishFirst) {
   EXPECT_EQ(output(), "saved\n");
 }
 
+/// The limit on CPU of the group that a process is in, as the kernel says it.
+std::string cpu_limit_of(pid_t process) {
+  const std::string groups = slurp("/proc/" + std::to_string(process) + "/cgroup");
+  const Result<ControlGroupPlace> place = own_control_group({groups, slurp("/proc/self/mounts")});
+  if (!place) return place.error().message;
+  const bool v2 = place->version == ControlGroupPlace::Version::kV2;
+  return slurp(v2 ? place->directory + "/cpu.max" : place->cpu + "/cpu.cfs_quota_us");
+}
+
+TEST_F(KeeperTest, ALowerClockOfProcessorsIsALowerQuotaOfRunningRanks) {
+  KeeperLaunch whole = launch(kWithDaemon + "exec sleep 1000", 2);
+  whole.device_cpu = 1000;
+  start(whole);
+  const std::vector<pid_t> pids = processes();
+  LaunchRanks slower = whole.ranks;
+  slower.shares[0].clock = 0.6;
+  agent_->order(slower);
+  await([&] {
+    return report().clocks == std::vector<double>{0.6} || !agent_->status->notes.empty();
+  });
+  if (!agent_->status->notes.empty()) {
+    await([&] { return report().clocks == std::vector<double>{1}; });
+    GTEST_SKIP() << "NOT RUN HERE: " << agent_->status->notes.front();
+  }
+  EXPECT_TRUE(cpu_limit_of(pids.at(0)).starts_with("120000")) << cpu_limit_of(pids[0]);
+  EXPECT_TRUE(cpu_limit_of(pids.at(1)).starts_with("120000")) << "a daemon of theirs, too";
+  agent_->order(whole.ranks);
+  await([&] { return report().clocks == std::vector<double>{1}; });
+  EXPECT_FALSE(cpu_limit_of(pids[0]).starts_with("120000"));
+}
+
 TEST_F(KeeperTest, AgentsComeAndGoAndTheRanksDoNotNotice) {
   start(launch(kWithDaemon + "exec sleep 1000"));
   const std::vector<pid_t> before = processes();
