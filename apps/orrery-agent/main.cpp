@@ -14,13 +14,16 @@
 #include "api/client.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
+#include "base/real_clock.hpp"
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
+#include "node/burn_in.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/discovery.hpp"
 #include "node/host_inventory.hpp"
+#include "node/kernel_counters.hpp"
 #include "node/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
 
@@ -39,6 +42,7 @@ struct Options {
   std::string catalog;
   std::string output = "text";
   bool discover = false;
+  bool burn_in = false;
   std::optional<std::uint64_t> boot;
 };
 
@@ -142,6 +146,7 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   std::error_code failed;
   const std::filesystem::path programs =
       std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  const std::string own_program = (programs / "orrery-agent").string();
   if (setup.keeper.empty()) setup.keeper = (programs / "orrery-keeper").string();
   setup.facts.python = python_packages(programs);
   setup.opening.node = options.node;
@@ -154,6 +159,9 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   if (!spec) return forward_error(spec);
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
+  if (!setup.spec.burn_in) {
+    setup.spec.burn_in = HookSpec{.command = {own_program, "--burn-in"}, .timeout = Seconds(600)};
+  }
   setup.opening.address = options.address.empty() ? inventory.machine : options.address;
   constexpr std::size_t kCpuInfoMax = std::size_t{64} << 20;
   setup.facts.openblas_core_type =
@@ -227,6 +235,16 @@ int show_discovery(const Options& options) {
   return 0;
 }
 
+/// What the agent runs where agent.yaml names no burn-in.
+int try_machine_out() {
+  RealStorage storage(Durability::kUntilBoot);
+  const KernelCounters memory = read_kernel_counters(storage, {});
+  // Half of what nobody uses: others of the machine may want some meanwhile.
+  const Status passed =
+      burn_in(RealClock(), {.memory = (memory.memory_bytes - memory.memory_used_bytes) / 2});
+  return passed ? 0 : complain(passed.error());
+}
+
 }  // namespace
 }  // namespace orrery
 
@@ -263,6 +281,8 @@ int main(int count, char** arguments) {
       ->check(CLI::ExistingDirectory);
   auto* discover =
       app.add_flag("--discover", options.discover, "print what is found of this machine, and end");
+  app.add_flag("--burn-in", options.burn_in,
+               "try all processors and half of the free memory out for 30 s, and end");
   app.add_option("-o,--output", options.output, "text or json, of --discover")
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(discover);
@@ -270,11 +290,13 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
     for (const CLI::Option* option : {controller, node, directory}) {
-      if (!options.discover && option->empty()) throw CLI::RequiredError(option->get_name());
+      if (!options.discover && !options.burn_in && option->empty())
+        throw CLI::RequiredError(option->get_name());
     }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (options.burn_in) return orrery::try_machine_out();
   if (options.discover) return orrery::show_discovery(options);
   orrery::block_signals(orrery::DaemonSignals::kEnd);
   return orrery::serve(options);

@@ -281,6 +281,7 @@ std::string LiveText::node(const v1::Node& node) const {
   const v1::NodeReading& reading = node.reading();
   facts.add("read", ago(node.reading_at()));
   facts.add("unwell", reading.unwell());
+  facts.add("burn-in", reading.burn_in());
   facts.add("clocks",
             reading.clock_refusal().empty() ? "" : "not as ordered: " + reading.clock_refusal());
   facts.add("CPUs", fmt::format("{:.0f} % busy", reading.cpu_busy() * 100));

@@ -202,6 +202,15 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
   note_gone();
 }
 
+void Keeper::on_hang(std::string evidence, Instant now) {
+  keep_time(now);
+  if (report_.stage < RankStage::kStarting || report_.stage >= RankStage::kEnding) return;
+  report_.end = AttemptEnd{ExitKind::kProgram,
+                           {.layer = FaultLayer::kProgram, .evidence = std::move(evidence)}};
+  end(launch_.grace, now);
+  if (!processes_.empty()) tell();
+}
+
 bool Keeper::all_shed() const {
   return std::none_of(processes_.begin(), processes_.end(),
                       [](const Process& process) { return process.leaving; });

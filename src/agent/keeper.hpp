@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -75,6 +76,8 @@ class Keeper {
   void on_order(const KeeperOrder& order, Instant now);
   void on_process_up(const ProcessUp& up, Instant now);
   void on_process_exit(const ProcessExit& exit, Instant now);
+  /// Its processes do nothing any more, as `evidence` says: they end, as of a fault of the program.
+  void on_hang(std::string evidence, Instant now);
   /// The devices of a gang run at this clock here, and not at that of the newest order.
   void on_clock(std::uint32_t gang, double clock);
   /// A line of the ranks' progress stream; an older epoch's has no effect.

@@ -132,6 +132,17 @@ TEST(Keeper, TheFirstRankThatFailsNamesTheEnd) {
   EXPECT_EQ(keeper.report().end->blame.evidence, "exit status 3 of rank 9");
 }
 
+TEST(Keeper, AHangEndsTheRanksAsAFaultOfTheProgram) {
+  Keeper keeper = running();
+  keeper.on_hang("no progress", kStart);
+  EXPECT_EQ(only<SignalProcesses>(keeper.take()).at(0).signal, ProcessSignal::kTerm);
+  keeper.on_process_exit({{0, 0}, 143}, kStart);
+  keeper.on_process_exit({{0, 1}, 3}, kStart);
+  EXPECT_EQ(keeper.stage(), RankStage::kGone);
+  EXPECT_EQ(keeper.report().end->kind, ExitKind::kProgram);
+  EXPECT_EQ(keeper.report().end->blame.evidence, "no progress") << "not how they then ended";
+}
+
 TEST(Keeper, IsDoneWhenEveryRankIs) {
   Keeper keeper = running();
   keeper.on_process_exit({{0, 1}, 0}, kStart);

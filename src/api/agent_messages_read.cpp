@@ -107,6 +107,7 @@ ControllerMessage MessageReader::read(const v1::ControllerMessage& in) {
     return AttemptLogQuestion{
         log.id(), attempt_id(log.attempt()), {log.gang(), log.rank(), log.from()}};
   }
+  if (in.has_burn_in()) return BurnIn{};
   NodeOrder ordered;
   if (!in.has_order()) {
     complain("a message that says nothing");
@@ -345,9 +346,19 @@ Signals MessageReader::signals(const v1::Signals& in) {
 }
 
 AttemptNotes MessageReader::notes(const v1::RankNotes& in) {
-  return {attempt_id(in.attempt()),
-          {in.step(), in.saved_step(), in.tokens(), in.loss(), in.checkpoint(), in.bad_lines()},
-          {in.notes().begin(), in.notes().end()}};
+  AttemptNotes out{
+      attempt_id(in.attempt()),
+      {in.step(), in.saved_step(), in.tokens(), in.loss(), in.checkpoint(), in.bad_lines()},
+      {in.notes().begin(), in.notes().end()},
+      {}};
+  out.paces.reserve(static_cast<std::size_t>(in.paces_size()));
+  for (const v1::RankPace& pace : in.paces()) {
+    if (!(pace.seconds() >= 0 && std::isfinite(pace.seconds()))) {
+      complain("seconds of a step that are no time");
+    }
+    out.paces.push_back({pace.rank(), pace.seconds()});
+  }
+  return out;
 }
 
 double MessageReader::part(double value, std::string_view what) {
@@ -380,7 +391,8 @@ NodeReading MessageReader::reading(const v1::NodeReading& in) {
                   in.link_errors(),
                   {},
                   in.unwell(),
-                  in.clock_refusal()};
+                  in.clock_refusal(),
+                  in.burn_in()};
   constexpr int kDevicesMax = std::numeric_limits<std::uint64_t>::digits;  // of a mask
   if (in.accelerators_size() > kDevicesMax) {
     complain(

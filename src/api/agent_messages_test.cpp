@@ -90,9 +90,9 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<NodeReading> S>
 void code(Codec& codec, S& value) {
   auto& [cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell,
-         clock_refusal] = value;
+         clock_refusal, burn_in] = value;
   codec(cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell,
-        clock_refusal);
+        clock_refusal, burn_in);
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {
@@ -121,6 +121,8 @@ void code(Codec& codec, S& value) {
   auto& [id, attempt, log] = value;
   codec(id, attempt, log);
 }
+template <class Codec, SameStruct<BurnIn> S>
+void code(Codec&, S&) {}
 template <class Codec, SameStruct<AttemptLogPart> S>
 void code(Codec& codec, S& value) {
   auto& [id, found, size, part] = value;
@@ -133,8 +135,8 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AttemptNotes> S>
 void code(Codec& codec, S& value) {
-  auto& [attempt, progress, notes] = value;
-  codec(attempt, progress, notes);
+  auto& [attempt, progress, notes, paces] = value;
+  codec(attempt, progress, notes, paces);
 }
 
 namespace {

@@ -113,6 +113,7 @@ Status AgentProcess::run() {
   real_.run_until([this] { return done_; });
   telemetry_.reset();
   health_.reset();
+  burn_in_.reset();
   channel_.close();
   return outcome_;
 }
@@ -238,6 +239,7 @@ void AgentProcess::apply(const StartKeeper& start) {
   log_.info(
       wall(), "attempt starts",
       {{"job", start.id.job.value()}, {"attempt", start.id.attempt}, {"name", program_->job}});
+  leave_burn_in();
   note_clocks(start.id, start.launch.shares);
   const Result<KeeperLaunch> launch = keeper_launch(start, *program_, setup_.facts);
   if (!launch) {
@@ -298,7 +300,11 @@ void AgentProcess::arm_timer() {
 void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
   Attempt& attempt = attempts_.at(id);
   attempt.report = with_clocks(status.report);
-  attempt.said = {id, status.progress, status.notes};
+  std::optional<AttemptEnd>& end = attempt.report.end;
+  if (end && end->kind != ExitKind::kDone) end->blame.node = welcome_.node;
+  attempt.said.attempt = id;
+  attempt.said.progress = status.progress;
+  attempt.said.notes = status.notes;
   if (welcomed_) channel_.send(attempt.said);
   // What is reported gone is free for others, so it is clean before.
   const bool gone = status.report.stage == RankStage::kGone;
@@ -306,6 +312,13 @@ void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
   if (attempt.step == Attempt::Step::kEpilogue) return;
   agent_->on_keeper_report(attempt.report, now());
   act();
+}
+
+void AgentProcess::on_paces(const AttemptId& id, const RankPaces& paces) {
+  Attempt& attempt = attempts_.at(id);
+  attempt.said.attempt = id;
+  attempt.said.paces = paces.paces;
+  if (welcomed_) channel_.send(attempt.said);
 }
 
 void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {

@@ -161,6 +161,18 @@ void code(Codec& codec, S& value) {
   codec(report, progress, notes);
 }
 
+template <class Codec, SameStruct<RankPace> S>
+void code(Codec& codec, S& value) {
+  auto& [rank, seconds] = value;
+  codec(rank, seconds);
+}
+
+template <class Codec, SameStruct<RankPaces> S>
+void code(Codec& codec, S& value) {
+  auto& [paces] = value;
+  codec(paces);
+}
+
 template <class Codec, SameStruct<LogPart> S>
 void code(Codec& codec, S& value) {
   auto& [from, bytes] = value;

@@ -88,6 +88,10 @@ std::string KeeperFiles::log(const RankStart& start) const {
   return fmt::format("{}/gang-{}-rank-{}.log", logs(), start.slots.at(0).gang, start.rank);
 }
 
+std::string KeeperFiles::stack(const RankStart& start) const {
+  return fmt::format("{}/gang-{}-rank-{}.txt", stacks(), start.slots.at(0).gang, start.rank);
+}
+
 Status write_keeper_launch(Storage& storage, const KeeperFiles& files, const KeeperLaunch& launch) {
   Encoder encoder;
   encoder.raw(kMagic);

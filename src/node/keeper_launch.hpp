@@ -48,6 +48,9 @@ struct KeeperFiles {
   [[nodiscard]] std::string work() const { return directory + "/work"; }
   [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;
+  /// Where the threads of ranks that hung were.
+  [[nodiscard]] std::string stacks() const { return directory + "/stacks"; }
+  [[nodiscard]] std::string stack(const RankStart& start) const;
 };
 
 /// What is wrong with an order to launch: a share without a layout of its gang, or whose devices

@@ -8,8 +8,6 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kNotSupported = 2;
 
-std::uint64_t drawn_uw = 141'000'000;
-
 }  // namespace
 
 extern "C" {
@@ -56,7 +54,7 @@ int rsmi_dev_memory_usage_get(std::uint32_t, int, std::uint64_t* bytes) {
 }
 
 int rsmi_dev_power_ave_get(std::uint32_t, std::uint32_t, std::uint64_t* microwatts) {
-  *microwatts = drawn_uw;
+  *microwatts = 141'000'000;
   return kSuccess;
 }
 
@@ -78,10 +76,9 @@ int rsmi_dev_power_cap_range_get(std::uint32_t, std::uint32_t, std::uint64_t* mo
   return kSuccess;
 }
 
-/// What it was last told shows as the power it draws.
+/// It takes half of the clock, of 324.5 W, and less.
 int rsmi_dev_power_cap_set(std::uint32_t, std::uint32_t, std::uint64_t microwatts) {
-  drawn_uw = microwatts;
-  return kSuccess;
+  return microwatts <= 324'500'000 ? kSuccess : kNotSupported;
 }
 
 int rsmi_dev_busy_percent_get(std::uint32_t, std::uint32_t* percent) {

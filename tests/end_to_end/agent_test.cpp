@@ -109,7 +109,6 @@ class AgentTest : public ::testing::Test {
       variables.emplace_back(*variable);
     }
     if (!libraries_.empty()) variables.push_back("LD_LIBRARY_PATH=" + libraries_);
-    variables.push_back("FAKE_NVML_REFUSES=" + refuses_);
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
       for (std::string& text : texts) list.push_back(text.data());
@@ -206,7 +205,6 @@ class AgentTest : public ::testing::Test {
   std::string directory_;
   std::string node_directory_;
   std::string libraries_;  ///< directory of those of accelerators; empty: they are emulated
-  std::string refuses_;    ///< while this file is there, the driver refuses to limit power
   std::unique_ptr<RealEnv> real_;
   std::unique_ptr<TestController> controller_;
   pid_t agent_ = 0;
@@ -357,12 +355,17 @@ TEST_F(AgentTest, FindsTwoAcceleratorsAndSaysWhatTheyRead) {
 }
 
 TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
-  libraries_ = std::filesystem::path(ORRERY_FAKE_NVML).parent_path();
-  refuses_ = directory_ + "/refuses";
-  std::ofstream{refuses_};
-  write_spec("telemetry: 50 ms\n");
+  libraries_ = directory_ + "/libraries";
+  std::filesystem::create_directory(libraries_);
+  std::filesystem::copy(ORRERY_FAKE_NVML, libraries_);
+  const std::string refuses = libraries_ + "/refuses-limits";
+  std::ofstream{refuses};
+  write_spec("telemetry: 100 ms\n");
   start();
-  const auto reading = [&]() -> const NodeReading& { return controller_->told.readings.back(); };
+  const auto reading = [&] {
+    return controller_->told.readings.empty() ? NodeReading{.accelerators = {{}, {}}}
+                                              : controller_->told.readings.back();
+  };
   const auto runs_at = [&](double clock) {
     return report() != nullptr && report()->stage == RankStage::kRunning &&
            report()->clocks == std::vector<double>{clock};
@@ -373,7 +376,7 @@ TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
   EXPECT_NE(reading().clock_refusal.find("Insufficient Permissions"), std::string::npos);
   EXPECT_FALSE(reading().accelerators.at(0).clock);
   // The controller says again what is not so; now the driver lets the agent.
-  std::filesystem::remove(refuses_);
+  std::filesystem::remove(refuses);
   launch(kSaysWho);
   await([&] { return runs_at(0.7) && reading().accelerators.at(0).clock == 0.7; });
   EXPECT_EQ(reading().clock_refusal, "");
@@ -495,6 +498,37 @@ struct BadStart {
   std::string evidence;
   ExitKind kind = ExitKind::kInfra;
 };
+
+TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
+  const std::string good = directory_ + "/good";
+  write_spec("telemetry: 100 ms\nburn_in: {command: [sh, -c, \"test -e " + directory_ +
+             "/long && sleep 1000; test -e " + good + " || { echo CPU 7 is wrong; exit 1; }\"]}\n");
+  start();
+  const auto said = [&](const std::string& start) {
+    return controller_->told.readings.back().burn_in.starts_with(start);
+  };
+  await([&] { return !controller_->told.readings.empty(); });
+  controller_->burn_in();
+  await([&] { return said("failed after ") && !controller_->told.faults.empty(); });
+  EXPECT_EQ(controller_->told.faults.back().evidence,
+            "the burn-in failed: exit status 1: CPU 7 is wrong");
+  EXPECT_TRUE(controller_->told.faults.back().repair);
+  EXPECT_EQ(controller_->told.readings.back().unwell, controller_->told.faults.back().evidence);
+  // An empty node is not mended while it has failed.
+  std::ofstream{good};
+  controller_->burn_in();
+  await([&] { return said("passed, in "); });
+  await([&] { return controller_->told.faults.back().layer == FaultLayer::kNone; });
+  EXPECT_EQ(controller_->told.readings.back().unwell, "");
+  std::ofstream{directory_ + "/long"};
+  controller_->burn_in();
+  await([&] { return said("runs"); });
+  launch("sleep 1000");
+  await_stage(RankStage::kRunning);
+  await([&] { return said("stopped after "); });
+  controller_->burn_in();
+  await([&] { return said("not begun: work is here"); });
+}
 
 TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
   const std::vector<BadStart> starts{
