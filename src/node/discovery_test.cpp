@@ -174,10 +174,26 @@ TEST_F(DiscoveryTest, ADeviceOfRocmSmiIsFoundAndReadByWhatItsReleaseHas) {
   EXPECT_EQ(reading.memory_used_bytes, 4096u);
   EXPECT_FALSE(reading.memory_errors);
   EXPECT_TRUE(found.drivers[0]->set_clock(0, 0.5));
-  EXPECT_NEAR(found.drivers[0]->read(0).power_w.value(), 324.47, 0.01) << "its new limit";
+  const Status refused = found.drivers[0]->set_clock(0, 0.501);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.ends_with("rsmi_dev_power_cap_set failed: Not Supported"));
   const Status too_low = found.drivers[0]->set_clock(0, 0.3);
   ASSERT_FALSE(too_low);
   EXPECT_NE(too_low.error().message.find("no limit below 300 W"), std::string::npos);
+}
+
+TEST_F(DiscoveryTest, DeviceFilesWithoutALibraryAreSaidToBeThere) {
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia11", "nvidiactl", "nvidia-uvm"}) {
+    add_device_file(name);
+  }
+  add_device_file("dri/renderD128");  // of a screen: there is no kfd
+  const std::vector<std::string> notes = find(empty_machine()).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("3 device files of NVIDIA and no libnvidia-ml.so.1"))
+      << notes[0];
+  EXPECT_TRUE(find(machine_with_nvml(ORRERY_FAKE_NVML)).notes.empty());
+  add_device_file("kfd");
+  EXPECT_TRUE(find(empty_machine()).notes.at(1).starts_with("1 device files of AMD"));
 }
 
 TEST_F(DiscoveryTest, NeuronAndTpuChipsAreFoundByTheirIdentitiesAndDeviceFiles) {
@@ -193,9 +209,12 @@ TEST_F(DiscoveryTest, NeuronAndTpuChipsAreFoundByTheirIdentitiesAndDeviceFiles) 
   EXPECT_TRUE(partly.notes[0].starts_with("2 x AWS Trainium2 on PCI and 1 device files"))
       << partly.notes[0];
   add_device_file("neuron1");
+  std::filesystem::create_directories(directory_ + "/sys/module/neuron");
+  std::ofstream(directory_ + "/sys/module/neuron/version") << "2.19.64\n";
   Discovery all = find(empty_machine());
   EXPECT_TRUE(all.notes.empty());
   EXPECT_EQ(offer_of(all).accelerator, "aws-trainium2");
+  EXPECT_EQ(offer_of(all).driver, "neuron 2.19.64");
   EXPECT_EQ(all.accelerators.at(1).number, 1u);
   EXPECT_FALSE(all.accelerators[1].numa);
 
