@@ -14,13 +14,16 @@
 #include "api/client.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
+#include "base/real_clock.hpp"
 #include "base/real_env.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
+#include "node/burn_in.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/discovery.hpp"
 #include "node/host_inventory.hpp"
+#include "node/kernel_counters.hpp"
 #include "node/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
 
@@ -39,6 +42,7 @@ struct Options {
   std::string catalog;
   std::string output = "text";
   bool discover = false;
+  bool burn_in = false;
   std::optional<std::uint64_t> boot;
 };
 
@@ -97,9 +101,13 @@ Result<Machine> look_around(const Options& options, const Catalog& catalog, Stor
   return machine;
 }
 
-/// How programs name the devices that the node offers.
-void name_devices(const Machine& machine, const Catalog& catalog, NodeLaunchFacts& facts) {
+/// How programs name the devices that the node offers, and what sets their clocks.
+void describe_devices(const Machine& machine, const Catalog& catalog, NodeLaunchFacts& facts) {
   const Accelerator* type = catalog.find<Accelerator>(machine.inventory.accelerator);
+  // Processors, and what is only declared: their clock is a part of CPUs.
+  const bool by_cpus =
+      machine.inventory.emulated || (type != nullptr && type->kind == AcceleratorKind::kCpu);
+  if (by_cpus) facts.device_cpu = facts.threads * 1000;
   const Supply* supply = type != nullptr ? catalog.supply(*type) : nullptr;
   if (supply != nullptr) facts.devices = device_list_of(supply->platform);
   for (const FoundAccelerator& each : machine.discovery.accelerators) {
@@ -138,19 +146,23 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   std::error_code failed;
   const std::filesystem::path programs =
       std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  const std::string own_program = (programs / "orrery-agent").string();
   if (setup.keeper.empty()) setup.keeper = (programs / "orrery-keeper").string();
   setup.facts.python = python_packages(programs);
   setup.opening.node = options.node;
   setup.opening.version = ORRERY_VERSION;
   const NodeInventory& inventory = setup.opening.inventory = machine->inventory;
-  name_devices(*machine, *catalog, setup.facts);
+  setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
+  describe_devices(*machine, *catalog, setup.facts);
   setup.notes = std::move(machine->discovery.notes);
   Result<AgentSpec> spec = spec_of(setup.directory);
   if (!spec) return forward_error(spec);
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
+  if (!setup.spec.burn_in) {
+    setup.spec.burn_in = HookSpec{.command = {own_program, "--burn-in"}, .timeout = Seconds(600)};
+  }
   setup.opening.address = options.address.empty() ? inventory.machine : options.address;
-  setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
   constexpr std::size_t kCpuInfoMax = std::size_t{64} << 20;
   setup.facts.openblas_core_type =
       openblas_core_type(storage.read_file("/proc/cpuinfo", kCpuInfoMax).value_or(""));
@@ -223,6 +235,16 @@ int show_discovery(const Options& options) {
   return 0;
 }
 
+/// What the agent runs where agent.yaml names no burn-in.
+int try_machine_out() {
+  RealStorage storage(Durability::kUntilBoot);
+  const KernelCounters memory = read_kernel_counters(storage, {});
+  // Half of what nobody uses: others of the machine may want some meanwhile.
+  const Status passed =
+      burn_in(RealClock(), {.memory = (memory.memory_bytes - memory.memory_used_bytes) / 2});
+  return passed ? 0 : complain(passed.error());
+}
+
 }  // namespace
 }  // namespace orrery
 
@@ -259,6 +281,8 @@ int main(int count, char** arguments) {
       ->check(CLI::ExistingDirectory);
   auto* discover =
       app.add_flag("--discover", options.discover, "print what is found of this machine, and end");
+  app.add_flag("--burn-in", options.burn_in,
+               "try all processors and half of the free memory out for 30 s, and end");
   app.add_option("-o,--output", options.output, "text or json, of --discover")
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(discover);
@@ -266,11 +290,13 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
     for (const CLI::Option* option : {controller, node, directory}) {
-      if (!options.discover && option->empty()) throw CLI::RequiredError(option->get_name());
+      if (!options.discover && !options.burn_in && option->empty())
+        throw CLI::RequiredError(option->get_name());
     }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (options.burn_in) return orrery::try_machine_out();
   if (options.discover) return orrery::show_discovery(options);
   orrery::block_signals(orrery::DaemonSignals::kEnd);
   return orrery::serve(options);

@@ -10,6 +10,7 @@
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 #include "base/real_clock.hpp"
+#include "base/real_storage.hpp"
 #include "base/text_table.hpp"
 
 namespace orrery {
@@ -56,7 +57,12 @@ Status report(const CommandOptions& options, const std::vector<CheckFinding>& fi
 }
 
 Status check_this_machine(const CommandOptions& options) {
-  return report(options, check_machine(look_at_machine(RealClock(), cluster_directory(options))));
+  const Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return tl::unexpected(catalog.error());
+  RealStorage storage(Durability::kUntilBoot);
+  const Discovery accelerators = discover_accelerators(*catalog, storage, {});
+  return report(options, check_machine(look_at_machine(RealClock(), cluster_directory(options),
+                                                       accelerators)));
 }
 
 Status check_running_fleet(const CommandOptions& options) {

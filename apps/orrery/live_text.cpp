@@ -130,6 +130,7 @@ std::string device_table(const v1::NodeReading& reading) {
   constexpr Align kRight = Align::kRight;
   TextTable table({{"DEVICE", kRight},
                    {"POWER", kRight},
+                   {"CLOCK", kRight},
                    {"TEMPERATURE", kRight},
                    {"BUSY", kRight},
                    {"MEMORY USED", kRight},
@@ -139,6 +140,7 @@ std::string device_table(const v1::NodeReading& reading) {
   for (const v1::AcceleratorReading& each : reading.accelerators()) {
     table.add({fmt::format("{}", device++),
                each.has_power_w() ? fmt::format("{:.0f} W", each.power_w()) : "",
+               each.has_clock() ? fmt::format("{:.0f} %", each.clock() * 100) : "",
                each.has_temperature_c() ? fmt::format("{:.0f} C", each.temperature_c()) : "",
                each.has_busy() ? fmt::format("{:.0f} %", each.busy() * 100) : "",
                each.has_memory_used_bytes() ? size_text(each.memory_used_bytes()) : "",
@@ -279,6 +281,9 @@ std::string LiveText::node(const v1::Node& node) const {
   const v1::NodeReading& reading = node.reading();
   facts.add("read", ago(node.reading_at()));
   facts.add("unwell", reading.unwell());
+  facts.add("burn-in", reading.burn_in());
+  facts.add("clocks",
+            reading.clock_refusal().empty() ? "" : "not as ordered: " + reading.clock_refusal());
   facts.add("CPUs", fmt::format("{:.0f} % busy", reading.cpu_busy() * 100));
   facts.add("memory used", size_text(reading.memory_used_bytes()));
   facts.add("network", fmt::format("{} received, {} sent, {} errors since boot",

@@ -65,8 +65,11 @@ std::string facts_of(const std::string& fields) {
   const Json event = Json::parse(fields, nullptr, false);
   std::string text;
   if (!event.is_object()) return text;
-  for (const auto& [key, value] : event.items()) {
-    if (key == "at" || key == "event" || value.is_structured()) continue;
+  for (const auto& [key, part] : event.items()) {
+    // Of who is to blame, why.
+    const bool blame = key == "blame" && part.is_object();
+    const Json& value = blame && part.contains("evidence") ? part["evidence"] : part;
+    if (key == "at" || key == "event" || value.is_structured() || value == "") continue;
     const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
     if (shown.find('\n') == std::string::npos) text += fmt::format("  {}={}", key, shown);
   }

@@ -28,7 +28,8 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
 }
 
 Status print_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
-  if (asked.name.empty()) return input_error({}, "node: expected its name, or fence and its name");
+  if (asked.name.empty())
+    return input_error({}, "node: expected its name, or fence, burn-in or token and its name");
   v1::GetNodeRequest request;
   request.set_name(asked.name);
   auto node = session.client().call<v1::Node>("GetNode", request);
@@ -82,6 +83,19 @@ Status fence_node(const CommandOptions& options, LiveSession& session, const Nod
       options, session.client().call<v1::NodeResponse>("FenceNode", change_of(session, asked)));
 }
 
+Status burn_in_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+  const auto begun =
+      session.client().call<v1::NodeResponse>("BurnInNode", change_of(session, asked));
+  if (!begun) return tl::unexpected(begun.error());
+  if (options.output == OutputFormat::kJson) {
+    print_answer(begun->node());
+  } else {
+    print_text(
+        fmt::format("{0} tries itself out: `orrery node {0}` says how it ends\n", asked.name));
+  }
+  return {};
+}
+
 Status make_join_token(const CommandOptions& options, LiveSession& session,
                        const NodeAsked& asked) {
   v1::MakeJoinTokenRequest request;
@@ -128,10 +142,15 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   node.footer(
       "Examples:\n  orrery node node-3\n"
       "  orrery node token node-3    (then there: orrery-agent --node node-3 --join TOKEN ..)\n"
+      "  orrery node burn-in node-3  (once it is drained; then: orrery node node-3)\n"
       "  orrery node fence node-3    (only when nothing can run there any more)");
   run(named(node, "fence",
             "declare a lost machine switched off for good, so that its jobs start elsewhere"),
       fence_node);
+  run(named(node, "burn-in",
+            "try a drained machine out: its processors and memory, or what its "
+            "operator has set"),
+      burn_in_node);
   run(named(node, "token", "print a token by which the machine's agent joins, once"),
       make_join_token);
   run(node, print_node);

@@ -50,6 +50,7 @@ Keeper::Keeper(OrderStamp stamp, const LaunchRanks& launch, Instant now)
   report_.token = launch.token;
   report_.stage = RankStage::kPreparing;
   report_.applied = stamp;
+  expect_clocks();
   tell();
   keep_time(now);
 }
@@ -85,6 +86,7 @@ void Keeper::follow(const LaunchRanks& launch, Instant now) {
   }
   launch_ = launch;
   report_.token = launch.token;
+  expect_clocks();
   (void)fence_.admit(launch.token);  // No line of an older epoch counts from here on.
   if (report_.stage == RankStage::kPreparing) return;
   report_.stage = RankStage::kStarting;
@@ -100,11 +102,26 @@ void Keeper::follow(const LaunchRanks& launch, Instant now) {
   start_processes();
 }
 
+/// As ordered, unless the world says otherwise.
+void Keeper::expect_clocks() {
+  report_.clocks.clear();
+  for (const RankShare& share : launch_.shares) report_.clocks.push_back(share.clock);
+}
+
+void Keeper::on_clock(std::uint32_t gang, double clock) {
+  for (std::size_t at = 0; at < launch_.shares.size(); ++at) {
+    if (launch_.shares[at].gang == gang) report_.clocks[at] = clock;
+  }
+  tell();
+}
+
+/// An order that is said again is tried again.
 void Keeper::change_clocks(const std::vector<RankShare>& shares) {
-  for (RankShare& held : launch_.shares) {
+  for (std::size_t at = 0; at < launch_.shares.size(); ++at) {
+    RankShare& held = launch_.shares[at];
     for (const RankShare& share : shares) {
-      if (share.gang != held.gang || share.clock == held.clock) continue;
-      held.clock = share.clock;
+      if (share.gang != held.gang || share.clock == report_.clocks[at]) continue;
+      held.clock = report_.clocks[at] = share.clock;
       // Before their start the processes get it with the start.
       if (report_.stage > RankStage::kPreparing) effects_.push_back(CapClock{held});
     }
@@ -185,6 +202,15 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
   note_gone();
 }
 
+void Keeper::on_hang(std::string evidence, Instant now) {
+  keep_time(now);
+  if (report_.stage < RankStage::kStarting || report_.stage >= RankStage::kEnding) return;
+  report_.end = AttemptEnd{ExitKind::kProgram,
+                           {.layer = FaultLayer::kProgram, .evidence = std::move(evidence)}};
+  end(launch_.grace, now);
+  if (!processes_.empty()) tell();
+}
+
 bool Keeper::all_shed() const {
   return std::none_of(processes_.begin(), processes_.end(),
                       [](const Process& process) { return process.leaving; });
@@ -192,8 +218,6 @@ bool Keeper::all_shed() const {
 
 void Keeper::tell() {
   if (all_shed()) report_.shed_epoch = report_.token.epoch;
-  report_.clocks.clear();
-  for (const RankShare& share : launch_.shares) report_.clocks.push_back(share.clock);
   effects_.push_back(report_);
 }
 

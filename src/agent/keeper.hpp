@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct SignalProcesses {
   std::vector<RankSlot> slots;
 };
 
-/// Devices of a share go on at another clock.
+/// Devices of a share go on at another clock. Whoever cannot give them that, or the one they are to
+/// start with, answers with on_clock.
 struct CapClock {
   RankShare share;
 };
@@ -74,6 +76,10 @@ class Keeper {
   void on_order(const KeeperOrder& order, Instant now);
   void on_process_up(const ProcessUp& up, Instant now);
   void on_process_exit(const ProcessExit& exit, Instant now);
+  /// Its processes do nothing any more, as `evidence` says: they end, as of a fault of the program.
+  void on_hang(std::string evidence, Instant now);
+  /// The devices of a gang run at this clock here, and not at that of the newest order.
+  void on_clock(std::uint32_t gang, double clock);
   /// A line of the ranks' progress stream; an older epoch's has no effect.
   void on_progress(const FenceToken& token, const Progress& progress);
   void on_timer(Instant now);
@@ -93,6 +99,7 @@ class Keeper {
   };
   void follow(const LaunchRanks& launch, Instant now);
   void change_clocks(const std::vector<RankShare>& shares);
+  void expect_clocks();
   void start_processes();
   void end(Duration grace, Instant now);
   void kill();

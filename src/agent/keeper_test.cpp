@@ -77,6 +77,22 @@ TEST(Keeper, IsDoneThoughTheLastToGoWasToLeave) {
   EXPECT_EQ(keeper.stage(), RankStage::kGone);
 }
 
+TEST(Keeper, AClockThatIsNotHeldIsReportedAndTriedAgainWithTheNextOrder) {
+  Keeper keeper = running();
+  EXPECT_EQ(keeper.report().clocks, std::vector<double>{1});
+  LaunchRanks slower = launch(0, 0b11);
+  slower.shares[0].clock = 0.7;
+  keeper.on_order({{1, 2}, slower}, kStart);
+  EXPECT_EQ(only<CapClock>(keeper.take()).at(0).share.clock, 0.7);
+  EXPECT_EQ(keeper.report().clocks, std::vector<double>{0.7});
+  keeper.on_clock(0, 1);
+  EXPECT_EQ(only<AttemptReport>(keeper.take()).at(0).clocks, std::vector<double>{1});
+  keeper.on_order({{1, 3}, slower}, kStart);
+  EXPECT_EQ(only<CapClock>(keeper.take()).size(), 1u);
+  keeper.on_order({{1, 4}, slower}, kStart);
+  EXPECT_TRUE(only<CapClock>(keeper.take()).empty()) << "it is held";
+}
+
 TEST(Keeper, DoesNotStartAgainWhatItHasNotHeardToHaveExited) {
   Keeper keeper = running();
   keeper.on_order({{1, 2}, launch(1, 0b111)}, kStart);
@@ -114,6 +130,17 @@ TEST(Keeper, TheFirstRankThatFailsNamesTheEnd) {
   keeper.on_process_exit({{0, 0}, 143}, kStart);
   EXPECT_EQ(keeper.stage(), RankStage::kGone);
   EXPECT_EQ(keeper.report().end->blame.evidence, "exit status 3 of rank 9");
+}
+
+TEST(Keeper, AHangEndsTheRanksAsAFaultOfTheProgram) {
+  Keeper keeper = running();
+  keeper.on_hang("no progress", kStart);
+  EXPECT_EQ(only<SignalProcesses>(keeper.take()).at(0).signal, ProcessSignal::kTerm);
+  keeper.on_process_exit({{0, 0}, 143}, kStart);
+  keeper.on_process_exit({{0, 1}, 3}, kStart);
+  EXPECT_EQ(keeper.stage(), RankStage::kGone);
+  EXPECT_EQ(keeper.report().end->kind, ExitKind::kProgram);
+  EXPECT_EQ(keeper.report().end->blame.evidence, "no progress") << "not how they then ended";
 }
 
 TEST(Keeper, IsDoneWhenEveryRankIs) {

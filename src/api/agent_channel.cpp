@@ -163,8 +163,10 @@ class AgentChannel::Stream final
       return cancel();
     } else if (const auto* order = std::get_if<NodeOrder>(&message)) {
       events_->on_order(*order);
+    } else if (const auto* question = std::get_if<AttemptLogQuestion>(&message)) {
+      events_->on_log_question(*question);
     } else {
-      events_->on_log_question(std::get<AttemptLogQuestion>(message));
+      events_->on_burn_in();
     }
     read_next();
   }

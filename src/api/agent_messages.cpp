@@ -144,6 +144,8 @@ void write(const NodeOrder& ordered, v1::ControllerMessage* message) {
   if (out->has_launch()) write(ordered.program, out->mutable_launch()->mutable_program());
 }
 
+void write(const BurnIn&, v1::ControllerMessage* message) { (void)message->mutable_burn_in(); }
+
 void write(const AttemptLogQuestion& question, v1::ControllerMessage* message) {
   v1::LogQuestion* out = message->mutable_log();
   out->set_id(question.id);
@@ -284,6 +286,11 @@ void write(const AttemptNotes& said, v1::AgentMessage* message) {
   out->set_checkpoint(text(said.progress.checkpoint));
   out->set_bad_lines(said.progress.bad_lines);
   for (const std::string& note : said.notes) out->add_notes(text(note));
+  for (const RankPace& pace : said.paces) {
+    v1::RankPace* own = out->add_paces();
+    own->set_rank(pace.rank);
+    own->set_seconds(pace.seconds);
+  }
 }
 
 void write(const AcceleratorReading& reading, v1::AcceleratorReading* out) {
@@ -294,6 +301,7 @@ void write(const AcceleratorReading& reading, v1::AcceleratorReading* out) {
   if (reading.memory_used_bytes) out->set_memory_used_bytes(*reading.memory_used_bytes);
   if (reading.memory_errors) out->set_memory_errors(*reading.memory_errors);
   if (reading.link_errors) out->set_link_errors(*reading.link_errors);
+  if (reading.clock) out->set_clock(*reading.clock);
 }
 
 void write(const NodeReading& reading, v1::AgentMessage* message) {
@@ -319,6 +327,8 @@ v1::NodeReading to_proto(const NodeReading& reading) {
   out.set_link_errors(reading.link_errors);
   for (const AcceleratorReading& each : reading.accelerators) write(each, out.add_accelerators());
   out.set_unwell(text(reading.unwell));
+  out.set_clock_refusal(text(reading.clock_refusal));
+  out.set_burn_in(text(reading.burn_in));
   return out;
 }
 

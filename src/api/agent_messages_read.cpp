@@ -107,6 +107,7 @@ ControllerMessage MessageReader::read(const v1::ControllerMessage& in) {
     return AttemptLogQuestion{
         log.id(), attempt_id(log.attempt()), {log.gang(), log.rank(), log.from()}};
   }
+  if (in.has_burn_in()) return BurnIn{};
   NodeOrder ordered;
   if (!in.has_order()) {
     complain("a message that says nothing");
@@ -345,9 +346,19 @@ Signals MessageReader::signals(const v1::Signals& in) {
 }
 
 AttemptNotes MessageReader::notes(const v1::RankNotes& in) {
-  return {attempt_id(in.attempt()),
-          {in.step(), in.saved_step(), in.tokens(), in.loss(), in.checkpoint(), in.bad_lines()},
-          {in.notes().begin(), in.notes().end()}};
+  AttemptNotes out{
+      attempt_id(in.attempt()),
+      {in.step(), in.saved_step(), in.tokens(), in.loss(), in.checkpoint(), in.bad_lines()},
+      {in.notes().begin(), in.notes().end()},
+      {}};
+  out.paces.reserve(static_cast<std::size_t>(in.paces_size()));
+  for (const v1::RankPace& pace : in.paces()) {
+    if (!(pace.seconds() >= 0 && std::isfinite(pace.seconds()))) {
+      complain("seconds of a step that are no time");
+    }
+    out.paces.push_back({pace.rank(), pace.seconds()});
+  }
+  return out;
 }
 
 double MessageReader::part(double value, std::string_view what) {
@@ -366,6 +377,7 @@ AcceleratorReading MessageReader::reading(const v1::AcceleratorReading& in) {
   if (in.has_memory_used_bytes()) out.memory_used_bytes = in.memory_used_bytes();
   if (in.has_memory_errors()) out.memory_errors = in.memory_errors();
   if (in.has_link_errors()) out.link_errors = in.link_errors();
+  if (in.has_clock()) out.clock = part(in.clock(), "clock");
   return out;
 }
 
@@ -378,7 +390,9 @@ NodeReading MessageReader::reading(const v1::NodeReading& in) {
                   in.network_errors(),
                   in.link_errors(),
                   {},
-                  in.unwell()};
+                  in.unwell(),
+                  in.clock_refusal(),
+                  in.burn_in()};
   constexpr int kDevicesMax = std::numeric_limits<std::uint64_t>::digits;  // of a mask
   if (in.accelerators_size() > kDevicesMax) {
     complain(

@@ -84,14 +84,15 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AcceleratorReading> S>
 void code(Codec& codec, S& value) {
-  auto& [power, temperature, busy, memory, used, memory_errors, link_errors] = value;
-  codec(power, temperature, busy, memory, used, memory_errors, link_errors);
+  auto& [power, temperature, busy, memory, used, memory_errors, link_errors, clock] = value;
+  codec(power, temperature, busy, memory, used, memory_errors, link_errors, clock);
 }
 template <class Codec, SameStruct<NodeReading> S>
 void code(Codec& codec, S& value) {
-  auto& [cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators,
-         unwell] = value;
-  codec(cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell);
+  auto& [cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell,
+         clock_refusal, burn_in] = value;
+  codec(cpu_busy, memory, used, received, sent, network_errors, link_errors, accelerators, unwell,
+        clock_refusal, burn_in);
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {
@@ -120,6 +121,8 @@ void code(Codec& codec, S& value) {
   auto& [id, attempt, log] = value;
   codec(id, attempt, log);
 }
+template <class Codec, SameStruct<BurnIn> S>
+void code(Codec&, S&) {}
 template <class Codec, SameStruct<AttemptLogPart> S>
 void code(Codec& codec, S& value) {
   auto& [id, found, size, part] = value;
@@ -132,8 +135,8 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AttemptNotes> S>
 void code(Codec& codec, S& value) {
-  auto& [attempt, progress, notes] = value;
-  codec(attempt, progress, notes);
+  auto& [attempt, progress, notes, paces] = value;
+  codec(attempt, progress, notes, paces);
 }
 
 namespace {

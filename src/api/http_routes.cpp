@@ -32,6 +32,7 @@ constexpr std::array kRoutes{
     HttpRoute{"POST", "/v1/nodes/{name}:drain", "DrainNode"},
     HttpRoute{"POST", "/v1/nodes/{name}:resume", "ResumeNode"},
     HttpRoute{"POST", "/v1/nodes/{name}:fence", "FenceNode"},
+    HttpRoute{"POST", "/v1/nodes/{name}:burn-in", "BurnInNode"},
     HttpRoute{"POST", "/v1/nodes/{node}:token", "MakeJoinToken"},
     HttpRoute{"GET", "/v1/users", "ListUsers"},
     HttpRoute{"POST", "/v1/users", "AddUser"},

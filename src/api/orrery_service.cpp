@@ -134,6 +134,7 @@ class Methods {
   void drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const;
   template <class Command>
   void change_node(const v1::NodeRequest& request, const CallPtr& call) const;
+  void burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const;
   void command_node(NodeId node, InputKind what, const std::string& request_id,
                     const CallPtr& call) const;
   void watch_events(const CallPtr& call) const;
@@ -327,6 +328,17 @@ void Methods::change_node(const v1::NodeRequest& request, const CallPtr& call) c
   if (node) command_node(*node, Command{*node}, own_request_id(request, *call), call);
 }
 
+void Methods::burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const {
+  const std::optional<NodeId> node = node_of(request.name(), call);
+  if (!node) return;
+  if (const Status begun = controller_.burn_in(*node); !begun) {
+    return call->finish({CallCode::kFailedPrecondition, begun.error().text()});
+  }
+  v1::NodeResponse response;
+  *response.mutable_node() = node_view(controller_, *node);
+  call->reply(response);
+}
+
 void Methods::watch_events(const CallPtr& call) const {
   auto number = std::make_shared<Controller::WatchNumber>();
   *number = controller_.watch([this, call, number](const TimedEvent& event) {
@@ -359,6 +371,7 @@ MethodTable Methods::table() const {
   add("DrainNode", {Role::kOperator, Effect::kChange}, &Methods::drain_node);
   add("ResumeNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<ResumeNode>);
   add("FenceNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<FenceNode>);
+  add("BurnInNode", {Role::kOperator, Effect::kChange}, &Methods::burn_in_node);
   table.add<v1::ListTenantsRequest>("ListTenants", kReader,
                                     [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
                                       self.read(call, tenants_view(self.controller_));

@@ -151,6 +151,7 @@ class FirstWord final : public ChannelEvents {
   void on_welcome(const AgentWelcome&) override { heard = "welcome"; }
   void on_order(const NodeOrder&) override {}
   void on_log_question(const AttemptLogQuestion&) override {}
+  void on_burn_in() override {}
   void on_lost(const Error& why) override {
     if (heard.empty()) heard = "lost: " + why.message;
   }

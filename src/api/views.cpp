@@ -90,7 +90,34 @@ std::uint32_t wanted_accelerators(const JobRequest& request) {
   return accelerators;
 }
 
+/// "rank 5 on node-3 is slow: it computes 1.43 s in a step, the median of the ranks is 1 s".
+std::vector<std::string> straggler_notes(const Controller& controller, const Job& job) {
+  constexpr std::size_t kNamed = 8;
+  const State& state = controller.state();
+  std::vector<std::string> notes;
+  if (!holds_devices(job.phase)) return notes;
+  std::vector<NodePaces> paces = controller.agents().paces_of({job.id, job.attempt});
+  // What left it with an earlier epoch is not of it.
+  const LaunchPlan plan = launch_plan(state, job.id);
+  std::erase_if(paces, [&](const NodePaces& of) {
+    return std::none_of(plan.nodes.begin(), plan.nodes.end(),
+                        [&](const NodeRanks& node) { return node.node == of.node; });
+  });
+  const std::vector<Straggler> slow = find_stragglers(paces);
+  notes.reserve(kNamed);
+  for (const Straggler& each : slow) {
+    if (notes.size() == kNamed) break;
+    notes.push_back(fmt::format(
+        "rank {} on {} is slow: it computes {} in a step, the median of the ranks is {}",
+        each.pace.rank, state.setup().topology->node_name(each.node),
+        Duration::from_seconds(each.pace.seconds).text(),
+        Duration::from_seconds(each.usual).text()));
+  }
+  return notes;
+}
+
 void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
+  for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
   v1::JobProgress& progress = *view.mutable_progress();
   progress.set_done(job.phase == JobPhase::kFinished ? 1 : job.done);
   const AttemptNotes* notes = controller.agents().notes_of(job.id);

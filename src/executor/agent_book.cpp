@@ -60,13 +60,31 @@ void AgentBook::close(const AgentSession& session) {
   }
 }
 
-void AgentBook::note(const AttemptNotes& notes) {
+void AgentBook::note(NodeId node, const AttemptNotes& notes) {
+  if (!notes.paces.empty()) note_paces(node, notes);
   const auto [at, is_new] = notes_.try_emplace(notes.attempt.job, notes);
   AttemptNotes& known = at->second;
   const bool older = notes.attempt < known.attempt;
   const bool behind = notes.attempt == known.attempt && notes.progress.step < known.progress.step;
   if (!is_new && !older && !behind) known = notes;
   if (notes_.size() > kNotesMax) notes_.erase(notes_.begin());
+}
+
+void AgentBook::note_paces(NodeId node, const AttemptNotes& notes) {
+  JobPaces& known = paces_[notes.attempt.job];
+  if (notes.attempt.attempt < known.attempt) return;
+  if (notes.attempt.attempt > known.attempt) known = {notes.attempt.attempt, {}};
+  known.nodes[node] = notes.paces;
+  if (paces_.size() > kNotesMax) paces_.erase(paces_.begin());
+}
+
+std::vector<NodePaces> AgentBook::paces_of(const AttemptId& id) const {
+  std::vector<NodePaces> paces;
+  const auto found = paces_.find(id.job);
+  if (found == paces_.end() || found->second.attempt != id.attempt) return paces;
+  paces.reserve(found->second.nodes.size());
+  for (const auto& [node, ranks] : found->second.nodes) paces.push_back({node, ranks});
+  return paces;
 }
 
 const AttemptNotes* AgentBook::notes_of(JobId job) const {

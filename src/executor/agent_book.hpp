@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "control/state.hpp"
+#include "executor/stragglers.hpp"
 #include "node/agent_wire.hpp"
 
 namespace orrery {
@@ -52,10 +53,12 @@ class AgentBook {
   /// It is gone; its session is not used any more.
   void close(const AgentSession& session);
 
-  void note(const AttemptNotes& notes);
+  void note(NodeId node, const AttemptNotes& notes);
   void note(NodeId node, HeardReading heard) { agents_[node.value()].heard = std::move(heard); }
   /// What the ranks of a job last said; nullptr: nothing.
   [[nodiscard]] const AttemptNotes* notes_of(JobId job) const;
+  /// How fast the ranks of an attempt compute, by node; of others than the newest nothing is known.
+  [[nodiscard]] std::vector<NodePaces> paces_of(const AttemptId& id) const;
 
  private:
   [[nodiscard]] Status check(NodeId node, const AgentOpening& opening) const;
@@ -63,7 +66,14 @@ class AgentBook {
   const Topology& topology_;
   std::unordered_map<std::string, NodeId> by_name_;
   std::vector<AgentRecord> agents_;  ///< by node
+  void note_paces(NodeId node, const AttemptNotes& notes);
+
   std::map<JobId, AttemptNotes> notes_;
+  struct JobPaces {
+    std::uint32_t attempt = 0;
+    std::map<NodeId, std::vector<RankPace>> nodes;
+  };
+  std::map<JobId, JobPaces> paces_;
 };
 
 }  // namespace orrery

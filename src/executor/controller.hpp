@@ -111,6 +111,9 @@ class Controller final : private HostOutlet {
     AttemptId attempt;
     LogQuestion what;
   };
+  /// Has a node try itself out; its readings and an event say how it ends. Errors: work may run
+  /// there, or its agent is not connected.
+  [[nodiscard]] Status burn_in(NodeId node);
   /// What a rank wrote: from its node, or, where that is not there, what was kept of it.
   void ask_log(const LogAsked& asked, std::function<void(const AttemptLogPart&)> answered);
 

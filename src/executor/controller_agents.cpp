@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/document.hpp"
+#include "base/field_writer.hpp"
 #include "executor/controller.hpp"
 #include "executor/node_program.hpp"
 #include "node/step_secret.hpp"
@@ -49,6 +50,19 @@ void Controller::open_session(const AgentOpening& opening, AgentSession& session
   session.send(AgentWelcome{.cluster = cluster_, .node = *node});
 }
 
+Status Controller::burn_in(NodeId node) {
+  const std::string& name = state().setup().topology->node_name(node);
+  const NodeHealth health = state().node(node).health;
+  if (health != NodeHealth::kDrained && health != NodeHealth::kRepairing) {
+    return infeasible(fmt::format("{} is {}: only a machine that is drained and empty is tried out",
+                                  name, word_of(health)));
+  }
+  AgentSession* session = agents_->of(node).session;
+  if (session == nullptr) return infeasible(fmt::format("{} is not connected", name));
+  session->send(BurnIn{});
+  return {};
+}
+
 void Controller::close_session(const AgentSession& session) { agents_->close(session); }
 
 void Controller::receive(NodeId node, const AgentMessage& message) {
@@ -61,7 +75,7 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
   } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
     keep_log(*kept);
   } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
-    agents_->note(*notes);
+    agents_->note(node, *notes);
   } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
     agents_->note(node, {*reading, env_.clock.now_wall()});
   }

@@ -334,13 +334,65 @@ TEST_F(ControllerTest, KnowsTheFurthestThatTheNewestAttemptHasSaid) {
   Session session;
   join("node0", session);
   const auto say = [&](std::uint32_t attempt, std::uint64_t step) {
-    controller_->receive(NodeId(0), AttemptNotes{{JobId(0), attempt}, {.step = step}, {}});
+    controller_->receive(NodeId(0), AttemptNotes{{JobId(0), attempt}, {.step = step}, {}, {}});
     return controller_->agents().notes_of(JobId(0))->progress.step;
   };
   EXPECT_EQ(say(1, 5), 5U);
   EXPECT_EQ(say(1, 4), 5U);
   EXPECT_EQ(say(2, 3), 3U);
   EXPECT_EQ(say(1, 9), 3U);
+}
+
+TEST_F(ControllerTest, KnowsOfAllNodesHowFastTheRanksOfTheNewestAttemptCompute) {
+  const auto say = [&](std::uint32_t node, std::uint32_t attempt, std::vector<RankPace> paces) {
+    controller_->receive(NodeId(node), AttemptNotes{{JobId(0), attempt}, {}, {}, std::move(paces)});
+  };
+  const AgentBook& agents = controller_->agents();
+  say(0, 1, {{0, 9.0}});
+  say(0, 2, {{0, 1.0}, {1, 1.1}});
+  say(1, 2, {{2, 1.0}, {3, 1.5}});
+  say(1, 1, {{2, 7.0}});
+  say(0, 2, {});
+  EXPECT_TRUE(agents.paces_of({JobId(0), 1}).empty());
+  const std::vector<NodePaces> paces = agents.paces_of({JobId(0), 2});
+  ASSERT_EQ(paces.size(), 2U);
+  const std::vector<Straggler> slow = find_stragglers(paces);
+  ASSERT_EQ(slow.size(), 1U);
+  EXPECT_EQ(slow[0].node, NodeId(1));
+  EXPECT_EQ(slow[0].pace, (RankPace{3, 1.5}));
+  EXPECT_EQ(slow[0].usual, 1.0);
+}
+
+TEST(Stragglers, AreFarFromTheMedianAndFromWhatIsUsualBetweenRanks) {
+  const auto slow = [](std::vector<double> seconds) {
+    NodePaces node;
+    for (const double each : seconds) {
+      node.paces.push_back({static_cast<std::uint32_t>(node.paces.size()), each});
+    }
+    std::vector<std::uint32_t> ranks;
+    for (const Straggler& each : find_stragglers({node})) ranks.push_back(each.pace.rank);
+    return ranks;
+  };
+  using Ranks = std::vector<std::uint32_t>;
+  EXPECT_EQ(slow({}), Ranks{});
+  EXPECT_EQ(slow({1, 5}), Ranks{}) << "of two nobody can say which";
+  EXPECT_EQ(slow({1, 1, 1.19}), Ranks{}) << "within a fifth";
+  EXPECT_EQ(slow({1, 1.3, 1, 2}), (Ranks{3, 1})) << "slowest first";
+  EXPECT_EQ(slow({0.5, 0.7, 1, 1.3, 1.5}), Ranks{}) << "they differ that much anyhow";
+}
+
+TEST_F(ControllerTest, OnlyANodeThatIsDrainedAndConnectedIsTriedOut) {
+  Session session;
+  join("node0", session);
+  EXPECT_EQ(controller_->burn_in(NodeId(0)).error().message,
+            "node0 is ready: only a machine that is drained and empty is tried out");
+  bool drained = false;
+  controller_->command(DrainNode{NodeId(0)}, "", [&](const Result<JobId>&) { drained = true; });
+  await([&] { return drained; });
+  ASSERT_TRUE(controller_->burn_in(NodeId(0)));
+  EXPECT_TRUE(std::holds_alternative<BurnIn>(session.messages.back()));
+  controller_->close_session(session);
+  EXPECT_EQ(controller_->burn_in(NodeId(0)).error().message, "node0 is not connected");
 }
 
 TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {

@@ -1,5 +1,5 @@
 // node/accelerator_driver.hpp - accelerators as the library of their maker shows them: what is
-// there, and what it reads now.
+// there, what it reads now, and how fast it may run.
 //
 // Made by open_nvml() and open_rocm_smi() (node/nvml_driver.cpp, node/rocm_smi_driver.cpp) where
 // their library is installed; whoever has it owns it. One thread at a time. A call may take as long
@@ -38,6 +38,12 @@ class AcceleratorDriver {
   [[nodiscard]] virtual Result<std::vector<FoundAccelerator>> find() = 0;
   /// What the device does not say is absent. Precondition: find() named it.
   [[nodiscard]] virtual AcceleratorReading read(std::uint32_t device) = 0;
+  /// Holds the device at `clock` of its full one, in (0, 1], until it is told another; at 1 it runs
+  /// as it was shipped. That is a limit on its power, as much as power_at_clock() (perf/power.hpp)
+  /// gives a full load at that clock, and where the maker lets clocks be locked a limit on these,
+  /// too: less load would else run faster and draw more than was planned for it.
+  /// Errors: which call the driver refused, and why. Precondition: find() named it.
+  [[nodiscard]] virtual Status set_clock(std::uint32_t device, double clock) = 0;
 };
 
 /// nullptr: none of `libraries` is installed. Errors: one is, and does not work.

@@ -50,6 +50,8 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
       log_(log),
       setup_(std::move(setup)),
       directories_(real.env().storage, setup_.directory + "/attempts"),
+      clocks_(static_cast<std::uint32_t>(setup_.telemetry.devices.size()),
+              real.env().storage.read_file(clocks_file(), 4096).value_or("")),
       backoff_(kBackoffFirst) {}
 
 // --- The beginning ------------------------------------------------------------------------------
@@ -111,6 +113,7 @@ Status AgentProcess::run() {
   real_.run_until([this] { return done_; });
   telemetry_.reset();
   health_.reset();
+  burn_in_.reset();
   channel_.close();
   return outcome_;
 }
@@ -177,11 +180,13 @@ Status AgentProcess::begin(const AgentWelcome& welcome) {
     Attempt& attempt = attempts_[id];
     attempt.link = std::make_unique<KeeperLink>(real_, *this, id, directories_.files(id));
     attempt.link->adopt();
+    clocks_.adopt(id);
     const auto launch = read_keeper_launch(real_.env().storage, directories_.files(id));
     if (launch) note_launch(id, *launch);
   }
   remove_old();
   begin_health();
+  set_clocks();
   return {};
 }
 
@@ -234,6 +239,8 @@ void AgentProcess::apply(const StartKeeper& start) {
   log_.info(
       wall(), "attempt starts",
       {{"job", start.id.job.value()}, {"attempt", start.id.attempt}, {"name", program_->job}});
+  leave_burn_in();
+  note_clocks(start.id, start.launch.shares);
   const Result<KeeperLaunch> launch = keeper_launch(start, *program_, setup_.facts);
   if (!launch) {
     // As whom it runs is said by the job's spec.
@@ -272,8 +279,9 @@ void AgentProcess::apply(const TellKeeper& tell) {
     return leave_prologue(tell.id, tell.order.stamp);
   }
   AgentOrder order{tell.order, {}};
-  if (program_ != nullptr && std::holds_alternative<LaunchRanks>(tell.order.what)) {
-    order.gangs = program_->gangs;
+  if (const auto* launch = std::get_if<LaunchRanks>(&tell.order.what)) {
+    note_clocks(tell.id, launch->shares);
+    if (program_ != nullptr) order.gangs = program_->gangs;
   }
   found->second.link->tell(std::move(order));
 }
@@ -291,15 +299,26 @@ void AgentProcess::arm_timer() {
 
 void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
   Attempt& attempt = attempts_.at(id);
-  attempt.report = status.report;
-  attempt.said = {id, status.progress, status.notes};
+  attempt.report = with_clocks(status.report);
+  std::optional<AttemptEnd>& end = attempt.report.end;
+  if (end && end->kind != ExitKind::kDone) end->blame.node = welcome_.node;
+  attempt.said.attempt = id;
+  attempt.said.progress = status.progress;
+  attempt.said.notes = status.notes;
   if (welcomed_) channel_.send(attempt.said);
   // What is reported gone is free for others, so it is clean before.
   const bool gone = status.report.stage == RankStage::kGone;
   if (gone && wants_epilogue(attempt)) return begin_epilogue(id);
   if (attempt.step == Attempt::Step::kEpilogue) return;
-  agent_->on_keeper_report(status.report, now());
+  agent_->on_keeper_report(attempt.report, now());
   act();
+}
+
+void AgentProcess::on_paces(const AttemptId& id, const RankPaces& paces) {
+  Attempt& attempt = attempts_.at(id);
+  attempt.said.attempt = id;
+  attempt.said.paces = paces.paces;
+  if (welcomed_) channel_.send(attempt.said);
 }
 
 void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
@@ -339,6 +358,8 @@ void AgentProcess::note_unstarted(const AttemptId& id, Blame blame) {
 void AgentProcess::note_over(const AttemptId& id) {
   log_.info(wall(), "attempt over", {{"job", id.job.value()}, {"attempt", id.attempt}});
   attempts_.erase(id);
+  clocks_.forget(id);
+  set_clocks();
   (void)seal_if_over(directories_.files(id));
   directories_.note_ended(id, wall());
   agent_->on_keeper_exit(id, now());

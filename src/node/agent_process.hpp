@@ -8,6 +8,7 @@
 //   DIR/lock         held by the agent
 //   DIR/incarnation  how often an agent was started here
 //   DIR/cluster      whom the attempts here belong to
+//   DIR/clocks       accelerators that do not run at their full clock
 //   DIR/attempts/    node/attempt_directories.hpp
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "node/attempt_directories.hpp"
 #include "node/controller_channel.hpp"
 #include "node/descriptor_watch.hpp"
+#include "node/device_clocks.hpp"
 #include "node/health_check.hpp"
 #include "node/hook_process.hpp"
 #include "node/keeper_link.hpp"
@@ -39,7 +41,7 @@ struct AgentProcessSetup {
   NodeLaunchFacts facts;
   std::vector<std::string> notes;  ///< what could not be found out of the machine
   TelemetrySetup telemetry;
-  AgentSpec spec;
+  AgentSpec spec;  ///< with a burn-in
 };
 
 /// Whether an agent can live in it. Error (kInput): its path is too long for sockets.
@@ -62,9 +64,11 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void on_welcome(const AgentWelcome& welcome) override;
   void on_order(const NodeOrder& order) override;
   void on_log_question(const AttemptLogQuestion& question) override;
+  void on_burn_in() override;
   void on_lost(const Error& why) override;
 
   void on_status(const AttemptId& id, const KeeperStatus& status) override;
+  void on_paces(const AttemptId& id, const RankPaces& paces) override;
   void on_tail(const AttemptId& id, const LogTail& tail) override;
   void on_break(const AttemptId& id) override;
   void on_over(const AttemptId& id, const std::string& failure) override;
@@ -128,12 +132,25 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   [[nodiscard]] std::unique_ptr<HookProcess> run_hook(const AttemptId& id, const HookSpec& spec,
                                                       HookEnded ended);
   void begin_health();
+  void end_burn_in(const std::string& failure);
+  /// Work comes before it.
+  void leave_burn_in();
   /// The node takes no work before it is mended.
   void refuse_work(const std::string& evidence);
   void mend_if_well();
   void tell_reading();
   [[nodiscard]] std::string complaint() const;
   void arm_timer();
+
+  // Clocks of accelerators that have a driver (agent_process_clocks.cpp).
+  [[nodiscard]] std::string clocks_file() const { return setup_.directory + "/clocks"; }
+  [[nodiscard]] bool has_clocks() const { return setup_.facts.device_cpu == 0; }
+  void note_clocks(const AttemptId& id, const std::vector<RankShare>& shares);
+  void set_clocks();
+  void write_clocks();
+  void note_clock(const DeviceClocks::Change& change, const Status& answer);
+  /// What a keeper says, with the clocks that are held.
+  [[nodiscard]] AttemptReport with_clocks(AttemptReport report) const;
 
   // Logs (agent_process_logs.cpp).
   void ask(Attempt& attempt, const AskedLog& asked);
@@ -153,13 +170,18 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   FileDescriptor lock_;
   std::unique_ptr<DescriptorWatch> signals_;
   AttemptDirectories directories_;
+  DeviceClocks clocks_;
   std::unique_ptr<Telemetry> telemetry_;  ///< while it runs
   std::optional<NodeReading> reading_;    ///< the newest
   std::unique_ptr<HealthCheck> health_;   ///< while it runs; none: there is none
   std::string hook_complaint_;  ///< why the newest prologue or epilogue failed; empty: it did not
-  bool mending_ = false;        ///< the controller waits for the node to be well
-  std::optional<Agent> agent_;  ///< from the first welcome on
-  AgentWelcome welcome_;        ///< the first
+  std::unique_ptr<HookProcess> burn_in_;  ///< while it runs
+  Instant burn_in_began_;
+  std::string burn_in_said_;       ///< how the newest goes, or ended; empty: there was none
+  std::string burn_in_complaint_;  ///< why the newest failed; empty: it did not
+  bool mending_ = false;           ///< the controller waits for the node to be well
+  std::optional<Agent> agent_;     ///< from the first welcome on
+  AgentWelcome welcome_;           ///< the first
   Attempts attempts_;
   const NodeProgram* program_ = nullptr;  ///< of the order that is being obeyed
   bool welcomed_ = false;                 ///< on the stream that is open

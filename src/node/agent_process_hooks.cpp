@@ -117,6 +117,55 @@ void AgentProcess::begin_health() {
           .failed = [this](const std::string& evidence) { refuse_work(evidence); }});
 }
 
+// --- Burn-in ------------------------------------------------------------------------------------
+
+void AgentProcess::on_burn_in() {
+  if (burn_in_ || !agent_) return;
+  if (!attempts_.empty()) {
+    burn_in_said_ = "not begun: work is here";
+    return tell_reading();
+  }
+  const HookSpec& spec = *setup_.spec.burn_in;
+  const HookStart start{spec.command,
+                        {{"ORRERY_NODE", setup_.opening.node}},
+                        Duration::from_seconds(spec.timeout.value())};
+  burn_in_began_ = now();
+  burn_in_said_ = "runs";
+  burn_in_ = std::make_unique<HookProcess>(
+      real_, start, [this](const std::string& failure) { end_burn_in(failure); });
+  tell_reading();
+}
+
+void AgentProcess::end_burn_in(const std::string& failure) {
+  const std::unique_ptr<HookProcess> ended = std::move(burn_in_);  // whose call this is
+  const std::string after = (now() - burn_in_began_).text();
+  if (!failure.empty()) {
+    burn_in_said_ = fmt::format("failed after {}: {}", after, failure);
+    burn_in_complaint_ = fmt::format("the burn-in failed: {}", failure);
+    return refuse_work(burn_in_complaint_);
+  }
+  burn_in_said_ = fmt::format("passed, in {}", after);
+  burn_in_complaint_.clear();
+  log_.info(wall(), "burn-in passed", {{"after", after}});
+  // No fault of any layer: it is told as what the checks of the node have found.
+  agent_->on_fault({.layer = FaultLayer::kNone,
+                    .evidence = fmt::format("the burn-in passed, in {}", after),
+                    .stops_jobs = false},
+                   now());
+  tell_reading();
+  mend_if_well();
+  act();
+}
+
+void AgentProcess::leave_burn_in() {
+  if (!burn_in_) return;
+  burn_in_.reset();
+  burn_in_said_ = fmt::format("stopped after {}: work came", (now() - burn_in_began_).text());
+  tell_reading();
+}
+
+// --- What follows -------------------------------------------------------------------------------
+
 void AgentProcess::refuse_work(const std::string& evidence) {
   log_.error(wall(), "the node is unwell", {{"why", evidence}});
   const HealthFault fault{
@@ -135,7 +184,7 @@ void AgentProcess::apply(const BeginMending&) {
 }
 
 void AgentProcess::mend_if_well() {
-  if (!mending_ || (!health_ && !hook_complaint_.empty())) return;
+  if (!mending_ || (!health_ && !hook_complaint_.empty()) || !burn_in_complaint_.empty()) return;
   mending_ = false;
   hook_complaint_.clear();
   agent_->on_mended(now());
@@ -143,6 +192,7 @@ void AgentProcess::mend_if_well() {
 }
 
 std::string AgentProcess::complaint() const {
+  if (!burn_in_complaint_.empty()) return burn_in_complaint_;
   const std::string checked = health_ ? health_->complaint() : "";
   return checked.empty() ? hook_complaint_ : checked;
 }
@@ -151,6 +201,12 @@ std::string AgentProcess::complaint() const {
 void AgentProcess::tell_reading() {
   if (!reading_ || !welcomed_) return;
   reading_->unwell = complaint();
+  reading_->burn_in = burn_in_said_;
+  reading_->clock_refusal = clocks_.refusal();
+  for (std::uint32_t at = 0; at < reading_->accelerators.size(); ++at) {
+    const double clock = clocks_.clock(at);
+    reading_->accelerators[at].clock = clock < 1 ? std::optional(clock) : std::nullopt;
+  }
   channel_.send(*reading_);
 }
 

@@ -26,6 +26,7 @@ void describe(Visitor& visitor, Self& spec) {
   visitor.optional("prologue", spec.prologue);
   visitor.optional("epilogue", spec.epilogue);
   visitor.optional("health", spec.health);
+  visitor.optional("burn_in", spec.burn_in);
 }
 
 namespace {
@@ -61,7 +62,7 @@ Result<AgentSpec> read_agent_spec(const Document& document) {
   if (spec.telemetry < kShortest) {
     return input_error(root.position(), "telemetry: at least 100 ms");
   }
-  for (const std::optional<HookSpec>* hook : {&spec.prologue, &spec.epilogue}) {
+  for (const std::optional<HookSpec>* hook : {&spec.prologue, &spec.epilogue, &spec.burn_in}) {
     if (!*hook) continue;
     if (Status good = check(**hook); !good) return forward_error(good);
   }

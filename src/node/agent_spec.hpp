@@ -37,6 +37,7 @@ struct AgentSpec {
   std::optional<HookSpec> prologue;
   std::optional<HookSpec> epilogue;
   std::optional<HealthSpec> health;
+  std::optional<HookSpec> burn_in;  ///< on demand; none: the agent's own
 };
 
 /// Errors with file:line:column.

@@ -38,6 +38,8 @@ TEST(AgentSpecTest, WhatMakesNoSenseIsRefusedWithItsPlace) {
                                "\"prologue\"?"));
   EXPECT_EQ(refusal("epilogue: {command: []}\n"),
             "agent.yaml:3:11: command: expected a program and its arguments");
+  EXPECT_EQ(refusal("burn_in: {command: [x], timeout: 1 ms}\n"),
+            "agent.yaml:3:10: timeout: at least 100 ms");
   EXPECT_EQ(refusal("health: {command: [x], failures: 0}\n"),
             "agent.yaml:3:9: failures: at least 1");
   EXPECT_EQ(refusal("telemetry: 1 ms\n"), "agent.yaml:1:1: telemetry: at least 100 ms");

@@ -97,6 +97,9 @@ struct AttemptLogPart {
   LogPart part;            ///< begins later than asked for where earlier bytes are gone
 };
 
+/// The node tries itself out, unless something runs there; its readings say how it ended.
+struct BurnIn {};
+
 /// The end of what a rank wrote, when its attempt is over: the controller keeps it.
 struct KeptLog {
   AttemptId attempt;
@@ -114,6 +117,7 @@ struct AcceleratorReading {
   std::optional<std::uint64_t> memory_used_bytes;
   std::optional<std::uint64_t> memory_errors;  ///< uncorrected, since boot
   std::optional<std::uint64_t> link_errors;    ///< replays, since boot
+  std::optional<double> clock;  ///< that it was given, of the full one; absent: the full one
 };
 
 /// What a node reads of itself, every few seconds. Counters are since boot.
@@ -127,6 +131,8 @@ struct NodeReading {
   std::uint64_t link_errors = 0;                 ///< of InfiniBand ports
   std::vector<AcceleratorReading> accelerators;  ///< by device; empty: nobody reads them
   std::string unwell;                            ///< what its checks found wrong; empty: nothing
+  std::string clock_refusal;  ///< why an ordered clock is not held; empty: all are
+  std::string burn_in;        ///< how the newest one goes, or ended; empty: there was none
 };
 
 /// What the ranks of an attempt last said of themselves, and what is other than was asked for.
@@ -134,10 +140,11 @@ struct AttemptNotes {
   AttemptId attempt;
   RankProgress progress;
   std::vector<std::string> notes;
+  std::vector<RankPace> paces;  ///< of the ranks of this node that say it
 };
 
 using AgentMessage =
     std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes, NodeReading>;
-using ControllerMessage = std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion>;
+using ControllerMessage = std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion, BurnIn>;
 
 }  // namespace orrery

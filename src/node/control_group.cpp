@@ -9,6 +9,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -83,6 +84,23 @@ std::string first_word(const std::string& path) {
 bool make_group(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) return true;
   return errno == EEXIST && ::rmdir(path.c_str()) == 0 && ::mkdir(path.c_str(), 0755) == 0;
+}
+
+/// Has all members of one group in another one, of another tree, too. Those that are started
+/// meanwhile begin where their parent is, so it is done when nobody new is seen.
+void bring_members(const std::string& from, int to) {
+  constexpr int kRoundsMax = 100;
+  std::set<pid_t> brought;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    const std::size_t before = brought.size();
+    std::ifstream members(from + "/cgroup.procs");
+    for (pid_t member = 0; members >> member;) {
+      if (!brought.insert(member).second) continue;
+      const std::string number = fmt::format("{}", member);
+      (void)!::write(to, number.data(), number.size());
+    }
+    if (brought.size() == before) return;
+  }
 }
 
 FileDescriptor open_members(const std::string& path) {
@@ -165,6 +183,7 @@ Result<std::string> ControlGroup::directory_for(Controller controller) {
   const std::string path = above + "/" + name_;
   FileDescriptor members(make_group(path) ? open_members(path) : FileDescriptor());
   if (!members.valid()) return refusal("make the control group", path);
+  bring_members(path_, members.get());
   members_.push_back(std::move(members));
   return path;
 }

@@ -61,7 +61,8 @@ class ControlGroup {
   ControlGroup& operator=(const ControlGroup&) = delete;
   ~ControlGroup();
 
-  /// Sets both, again and again as wanted. A first limit holds for processes that join after it.
+  /// Sets both, again and again as wanted, for all that are in it and all that will be. With v1
+  /// memory that a process has before there is a first limit is not counted.
   /// Error: what the system refused; the other limit is set nonetheless.
   [[nodiscard]] Status limit(const GroupLimits& limits);
   /// A process that writes "0" into each of these is in the group, under its limits.

@@ -11,9 +11,36 @@
 namespace orrery {
 namespace {
 
-void add_driver(Discovery& discovery, Result<std::unique_ptr<AcceleratorDriver>> driver) {
+/// What the kernel's driver of a maker makes, whether or not the maker's library is there.
+struct DeviceFiles {
+  std::string_view maker;
+  std::size_t count = 0;
+  std::string_view library;
+};
+
+DeviceFiles nvidia_files(Storage& storage, const KernelDirectories& kernel) {
+  return {"NVIDIA", count_device_files(storage, kernel.devices, "nvidia"), "libnvidia-ml.so.1"};
+}
+
+/// A display has files for rendering, too; one that computes has kfd beside them.
+DeviceFiles amd_files(Storage& storage, const KernelDirectories& kernel) {
+  const auto all = storage.list(kernel.devices).value_or(std::vector<std::string>());
+  const bool computes = std::find(all.begin(), all.end(), "kfd") != all.end();
+  const std::string directory = kernel.devices + "/dri";
+  return {"AMD", computes ? count_device_files(storage, directory, "renderD") : 0,
+          "librocm_smi64.so"};
+}
+
+void add_driver(Discovery& discovery, Result<std::unique_ptr<AcceleratorDriver>> driver,
+                const DeviceFiles& files) {
   if (!driver) return discovery.notes.push_back(driver.error().message);
-  if (*driver == nullptr) return;
+  if (*driver == nullptr) {
+    if (files.count == 0) return;
+    return discovery.notes.push_back(
+        fmt::format("{} device files of {} and no {}: what they are cannot be told, install that "
+                    "library of the driver",
+                    files.count, files.maker, files.library));
+  }
   Result<std::vector<FoundAccelerator>> found = (*driver)->find();
   if (!found) return discovery.notes.push_back(found.error().message);
   for (FoundAccelerator& each : *found) each.driver = discovery.drivers.size();
@@ -52,8 +79,8 @@ const Accelerator* accelerator_named(const Catalog& catalog, std::string_view na
 Discovery discover_accelerators(const Catalog& catalog, Storage& storage,
                                 const DiscoverySources& sources) {
   Discovery discovery;
-  add_driver(discovery, open_nvml(sources.nvml));
-  add_driver(discovery, open_rocm_smi(sources.rocm_smi));
+  add_driver(discovery, open_nvml(sources.nvml), nvidia_files(storage, sources.kernel));
+  add_driver(discovery, open_rocm_smi(sources.rocm_smi), amd_files(storage, sources.kernel));
   for (FoundAccelerator& each : discovery.accelerators) {
     const Accelerator* row = accelerator_named(catalog, each.name);
     if (row != nullptr) {
@@ -65,6 +92,7 @@ Discovery discover_accelerators(const Catalog& catalog, Storage& storage,
   }
   PciAccelerators others = find_pci_accelerators(storage, sources.kernel);
   std::move(others.found.begin(), others.found.end(), std::back_inserter(discovery.accelerators));
+  discovery.kernel_drivers = std::move(others.drivers);
   std::move(others.notes.begin(), others.notes.end(), std::back_inserter(discovery.notes));
   for (FoundAccelerator& each : discovery.accelerators) {
     each.numa = numa_of(storage, sources.kernel, each.bus);
@@ -76,6 +104,7 @@ void offer(Discovery& discovery, const Catalog& catalog, NodeInventory& inventor
   std::vector<std::string> drivers;
   drivers.reserve(discovery.drivers.size());
   for (const auto& driver : discovery.drivers) drivers.push_back(driver->version());
+  drivers.insert(drivers.end(), discovery.kernel_drivers.begin(), discovery.kernel_drivers.end());
   if (!drivers.empty()) inventory.driver = fmt::format("{}", fmt::join(drivers, "; "));
   std::vector<std::pair<std::string_view, std::uint32_t>> counts;
   for (const FoundAccelerator& each : discovery.accelerators) {

@@ -28,6 +28,7 @@ struct Discovery {
   /// Those of drivers[0] first, in its order, then of the next; then those without a driver.
   std::vector<FoundAccelerator> accelerators;
   std::vector<std::unique_ptr<AcceleratorDriver>> drivers;  ///< that work
+  std::vector<std::string> kernel_drivers;  ///< of accelerators that no such driver tells of
   std::vector<std::string> notes;
 };
 

@@ -104,6 +104,26 @@ TEST_F(DiscoveryTest, TwoDevicesOfNvmlAreFoundNamedAndRead) {
   EXPECT_EQ(nvml_->open, 0) << "shut down with the driver";
 }
 
+TEST_F(DiscoveryTest, AClockIsHeldByPowerAndLockAndARefusalSaysWhichCallAndWhy) {
+  Discovery found = find(machine_with_nvml(ORRERY_FAKE_NVML));
+  AcceleratorDriver& driver = *found.drivers.at(0);
+  ASSERT_TRUE(driver.set_clock(1, 0.7));
+  // 0.3 + 0.7 x 0.7^2.4 of 700 W, and 0.7 of 1980 MHz; the other device is as it was.
+  EXPECT_NEAR(nvml_->limit_mw[1], 418'176, 1);
+  EXPECT_EQ(nvml_->lock_mhz[1], 1386u);
+  EXPECT_EQ(nvml_->limit_mw[0], 700'000u);
+  ASSERT_TRUE(driver.set_clock(1, 1));
+  EXPECT_EQ(nvml_->limit_mw[1], 700'000u);
+  EXPECT_EQ(nvml_->lock_mhz[1], 0u);
+  nvml_->lock = FakeNvml::kNotSupported;
+  EXPECT_TRUE(driver.set_clock(0, 0.5)) << "the limit on power has to do";
+  nvml_->limit = FakeNvml::kNoPermission;
+  const Status refused = driver.set_clock(0, 0.8);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, ORRERY_FAKE_NVML
+            ": nvmlDeviceSetPowerManagementLimit failed: Insufficient Permissions");
+}
+
 TEST_F(DiscoveryTest, ALibraryThatDoesNotWorkIsANoteThatSaysWhy) {
   EXPECT_TRUE(find(empty_machine()).notes.empty()) << "one that is not installed is no news";
   nvml_->init = FakeNvml::kDriverNotLoaded;
@@ -153,6 +173,27 @@ TEST_F(DiscoveryTest, ADeviceOfRocmSmiIsFoundAndReadByWhatItsReleaseHas) {
   EXPECT_DOUBLE_EQ(reading.busy.value(), 0.2);
   EXPECT_EQ(reading.memory_used_bytes, 4096u);
   EXPECT_FALSE(reading.memory_errors);
+  EXPECT_TRUE(found.drivers[0]->set_clock(0, 0.5));
+  const Status refused = found.drivers[0]->set_clock(0, 0.501);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(refused.error().message.ends_with("rsmi_dev_power_cap_set failed: Not Supported"));
+  const Status too_low = found.drivers[0]->set_clock(0, 0.3);
+  ASSERT_FALSE(too_low);
+  EXPECT_NE(too_low.error().message.find("no limit below 300 W"), std::string::npos);
+}
+
+TEST_F(DiscoveryTest, DeviceFilesWithoutALibraryAreSaidToBeThere) {
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia11", "nvidiactl", "nvidia-uvm"}) {
+    add_device_file(name);
+  }
+  add_device_file("dri/renderD128");  // of a screen: there is no kfd
+  const std::vector<std::string> notes = find(empty_machine()).notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("3 device files of NVIDIA and no libnvidia-ml.so.1"))
+      << notes[0];
+  EXPECT_TRUE(find(machine_with_nvml(ORRERY_FAKE_NVML)).notes.empty());
+  add_device_file("kfd");
+  EXPECT_TRUE(find(empty_machine()).notes.at(1).starts_with("1 device files of AMD"));
 }
 
 TEST_F(DiscoveryTest, NeuronAndTpuChipsAreFoundByTheirIdentitiesAndDeviceFiles) {
@@ -168,9 +209,12 @@ TEST_F(DiscoveryTest, NeuronAndTpuChipsAreFoundByTheirIdentitiesAndDeviceFiles) 
   EXPECT_TRUE(partly.notes[0].starts_with("2 x AWS Trainium2 on PCI and 1 device files"))
       << partly.notes[0];
   add_device_file("neuron1");
+  std::filesystem::create_directories(directory_ + "/sys/module/neuron");
+  std::ofstream(directory_ + "/sys/module/neuron/version") << "2.19.64\n";
   Discovery all = find(empty_machine());
   EXPECT_TRUE(all.notes.empty());
   EXPECT_EQ(offer_of(all).accelerator, "aws-trainium2");
+  EXPECT_EQ(offer_of(all).driver, "neuron 2.19.64");
   EXPECT_EQ(all.accelerators.at(1).number, 1u);
   EXPECT_FALSE(all.accelerators[1].numa);
 

@@ -10,7 +10,6 @@
 
 #include "base/checksum.hpp"
 #include "node/host_topology.hpp"
-#include "node/machine_facts.hpp"
 
 namespace orrery {
 namespace {
@@ -51,11 +50,6 @@ NodeInventory host_inventory() {
   if (::uname(&names) == 0) {
     found.kernel = fmt::format("{} {}", names.sysname, names.release);
     found.machine = names.nodename;
-  }
-  for (const DeviceFacts& devices : find_devices("")) {
-    if (devices.driver.empty()) continue;
-    found.driver += found.driver.empty() ? "" : ", ";
-    found.driver += fmt::format("{} {}", devices.vendor, devices.driver);
   }
   std::ifstream vendor("/sys/class/dmi/id/bios_vendor");
   std::ifstream version("/sys/class/dmi/id/bios_version");

@@ -6,8 +6,8 @@
 
 namespace orrery {
 
-/// Cores this process may use, memory, kernel, host name, firmware, processors, drivers of
-/// accelerators. Which accelerators there are it does not say (node/discovery.hpp).
+/// Cores this process may use, memory, kernel, host name, firmware, processors. Of accelerators and
+/// their drivers it says nothing (node/discovery.hpp).
 [[nodiscard]] NodeInventory host_inventory();
 
 /// Cores this process may use, each once however many hardware threads it has; where the kernel

@@ -133,8 +133,8 @@ void code(Codec& codec, S& value) {
 
 template <class Codec, SameStruct<KeeperLaunch> S>
 void code(Codec& codec, S& value) {
-  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs] = value;
-  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs);
+  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu] = value;
+  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu);
 }
 
 template <class Codec, SameStruct<AgentOrder> S>
@@ -159,6 +159,18 @@ template <class Codec, SameStruct<KeeperStatus> S>
 void code(Codec& codec, S& value) {
   auto& [report, progress, notes] = value;
   codec(report, progress, notes);
+}
+
+template <class Codec, SameStruct<RankPace> S>
+void code(Codec& codec, S& value) {
+  auto& [rank, seconds] = value;
+  codec(rank, seconds);
+}
+
+template <class Codec, SameStruct<RankPaces> S>
+void code(Codec& codec, S& value) {
+  auto& [paces] = value;
+  codec(paces);
 }
 
 template <class Codec, SameStruct<LogPart> S>

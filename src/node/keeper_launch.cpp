@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
@@ -16,7 +17,7 @@ namespace orrery {
 namespace {
 
 // The file: magic with the version, the fields, a checksum of all before it.
-constexpr std::string_view kMagic = "orrery-launch-2\n";
+constexpr std::string_view kMagic = "orrery-launch-3\n";
 constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;
 
 std::vector<GangLayout>::const_iterator find_layout(std::uint32_t gang,
@@ -52,18 +53,24 @@ const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& g
   return *found;
 }
 
-GroupLimits limits_of(const std::vector<RankShare>& shares, const std::vector<RankNeeds>& needs) {
+GroupLimits limits_of(const std::vector<RankShare>& shares, const KeeperLaunch& launch) {
   constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+  const std::vector<RankNeeds>& needs = launch.needs;
+  const bool slowed =
+      launch.device_cpu > 0 && std::any_of(shares.begin(), shares.end(),
+                                           [](const RankShare& share) { return share.clock < 1; });
   GroupLimits sum;
   bool cpu = true;
   bool memory = true;
   for (const RankShare& share : shares) {
     const auto own = std::find_if(needs.begin(), needs.end(),
                                   [&](const RankNeeds& each) { return each.gang == share.gang; });
-    const RankNeeds asked = own == needs.end() ? RankNeeds{} : *own;
+    RankNeeds asked = own == needs.end() ? RankNeeds{} : *own;
+    if (slowed && asked.cpu == 0) asked.cpu = launch.device_cpu * share.share / kWholeDevice;
     cpu = cpu && asked.cpu > 0;
     memory = memory && asked.memory > 0;
-    sum.cpu += share.ranks.size() * asked.cpu;
+    const auto full = static_cast<double>(share.ranks.size() * asked.cpu);
+    sum.cpu += static_cast<std::uint64_t>(std::llround(slowed ? full * share.clock : full));
     sum.memory += share.ranks.size() * asked.memory * kMebibyte;
   }
   return {cpu ? sum.cpu : 0, memory ? sum.memory : 0};
@@ -79,6 +86,10 @@ std::string KeeperFiles::rankfile(std::uint32_t gang) const {
 
 std::string KeeperFiles::log(const RankStart& start) const {
   return fmt::format("{}/gang-{}-rank-{}.log", logs(), start.slots.at(0).gang, start.rank);
+}
+
+std::string KeeperFiles::stack(const RankStart& start) const {
+  return fmt::format("{}/gang-{}-rank-{}.txt", stacks(), start.slots.at(0).gang, start.rank);
 }
 
 Status write_keeper_launch(Storage& storage, const KeeperFiles& files, const KeeperLaunch& launch) {

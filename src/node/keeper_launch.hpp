@@ -27,6 +27,9 @@ struct KeeperLaunch {
   LogLimits logs;
   std::uint64_t work_steps = 0;  ///< of the whole job, to say what part is done; 0: nobody knows
   std::vector<RankNeeds> needs;  ///< of the gangs that need something
+  /// Thousandths of a core that a device at full clock stands for, where devices are processors or
+  /// only declared; 0: they have a driver, and their clock is no matter of CPUs.
+  std::uint32_t device_cpu = 0;
 };
 
 /// DIR/NAME.
@@ -47,6 +50,9 @@ struct KeeperFiles {
   [[nodiscard]] std::string work() const { return directory + "/work"; }
   [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;
+  /// Where the threads of ranks that hung were.
+  [[nodiscard]] std::string stacks() const { return directory + "/stacks"; }
+  [[nodiscard]] std::string stack(const RankStart& start) const;
 };
 
 /// What is wrong with an order to launch: a share without a layout of its gang, or whose devices
@@ -56,10 +62,12 @@ struct KeeperFiles {
 /// The layout of a gang. Precondition: launch_complaint() had none.
 [[nodiscard]] const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& gangs);
 
-/// What the ranks of all shares may use together: the sum of what each asked for. Where one said
-/// nothing there is no limit, for it would be one for that rank, too.
+/// What the ranks of shares may use together: the sum of what each asked for. Where one said
+/// nothing there is no limit, for it would be one for that rank, too. Where the clock of a device
+/// is that of CPUs and one is lowered, it is that part of what was asked for or, of who said
+/// nothing, of what the devices stand for.
 [[nodiscard]] GroupLimits limits_of(const std::vector<RankShare>& shares,
-                                    const std::vector<RankNeeds>& needs);
+                                    const KeeperLaunch& launch);
 
 /// Replaces the file in one step.
 [[nodiscard]] Status write_keeper_launch(Storage& storage, const KeeperFiles& files,

@@ -161,6 +161,8 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
   patience_ = kFirstLook;
   if (const auto* status = std::get_if<KeeperStatus>(&*said)) {
     events_.on_status(id_, *status);
+  } else if (const auto* paces = std::get_if<RankPaces>(&*said)) {
+    events_.on_paces(id_, *paces);
   } else {
     events_.on_tail(id_, std::get<LogTail>(*said));
   }

@@ -164,7 +164,10 @@ void KeeperProcess::on_signal(std::string_view signals) {
     keeper_.on_order({report.applied, KillRanks{report.token}}, now());
   }
   stream_->drain();
-  for (const ProcessExit& exit : ranks_->reap()) keeper_.on_process_exit(exit, now());
+  for (const ProcessExit& exit : ranks_->reap()) {
+    steps_.begin_anew();  // What the others do once one is done may take any time.
+    keeper_.on_process_exit(exit, now());
+  }
   act();
 }
 
@@ -176,6 +179,8 @@ void KeeperProcess::on_line(const ProgressLine& line) {
       keeper_.on_process_up({slot, *line.epoch}, now());
     }
   }
+  steps_.note(line, clock_.now_monotonic());
+  await_hang();
   if (line.step) progress_.step = *line.step;
   if (line.loss) progress_.loss = *line.loss;
   if (line.tokens) progress_.tokens = *line.tokens;
@@ -211,7 +216,7 @@ void KeeperProcess::on_frame(ConnectionId connection, std::string_view frame) {
 
 void KeeperProcess::follow(ConnectionId connection, AgentOrder order) {
   if (connection != agent_ && agent_ != ConnectionId::kNone) real_.env().transport.close(agent_);
-  agent_ = connection;
+  if (std::exchange(agent_, connection) != connection) said_paces_.clear();
   if (const auto* launch = std::get_if<LaunchRanks>(&order.order.what)) {
     const std::vector<GangLayout>& gangs = order.gangs.empty() ? launch_.gangs : order.gangs;
     if (const std::string wrong = launch_complaint(*launch, gangs); !wrong.empty()) {
@@ -224,6 +229,7 @@ void KeeperProcess::follow(ConnectionId connection, AgentOrder order) {
   }
   keeper_.on_order(order.order, now());
   act();
+  send_paces();
 }
 
 void KeeperProcess::answer(ConnectionId connection, const LogQuestion& question) {
@@ -249,8 +255,9 @@ void KeeperProcess::act() {
 }
 
 void KeeperProcess::apply(const StartProcesses& start) {
-  const GroupLimits limits = limits_of(start.shares, launch_.needs);
-  if (const Status limited = ranks_->limit(limits); !limited) note(limited.error().message);
+  shares_ = start.shares;
+  steps_.begin_anew();
+  limit_ranks();
   write_membership(start.token.epoch);
   for (const RankShare& share : start.shares) start_share(start, share);
 }
@@ -341,8 +348,20 @@ void KeeperProcess::apply(const SignalProcesses& signal) {
 }
 
 void KeeperProcess::apply(const CapClock& cap) {
-  note(fmt::format("clock {} of gang {} is not set: the node has no driver for it", cap.share.clock,
-                   cap.share.gang));
+  for (RankShare& share : shares_) {
+    if (share.gang == cap.share.gang) share.clock = cap.share.clock;
+  }
+  limit_ranks();
+}
+
+/// Of devices with a driver the agent says at which clock they are.
+void KeeperProcess::limit_ranks() {
+  const Status limited = ranks_->limit(limits_of(shares_, launch_));
+  if (limited) return;
+  note(limited.error().message);
+  for (const RankShare& share : shares_) {
+    if (launch_.device_cpu > 0 && share.clock < 1) keeper_.on_clock(share.gang, 1);
+  }
 }
 
 void KeeperProcess::apply(const AttemptReport&) { send_status(); }
@@ -360,6 +379,35 @@ void KeeperProcess::arm_timer() {
   (void)::timerfd_settime(timer_->get(), TFD_TIMER_ABSTIME, &setting, nullptr);
 }
 
+void KeeperProcess::await_hang() {
+  constexpr Duration kLook = Duration::seconds(5);
+  const Instant due = steps_.due();
+  if (hang_timer_ || due == Instant::max()) return;
+  const Instant present = clock_.now_monotonic();
+  const Duration delay = std::clamp(due - present, Duration(), kLook);
+  hang_timer_ = real_.env().timers.call_after(
+      delay, [this, expected = present + delay] { look_for_hang(expected); });
+}
+
+void KeeperProcess::look_for_hang(Instant expected) {
+  constexpr Duration kLate = Duration::seconds(5);
+  hang_timer_.reset();
+  const Instant present = clock_.now_monotonic();
+  // It was held still, and so were the ranks.
+  if (present - expected > kLate) steps_.excuse(present);
+  if (present < steps_.due()) return await_hang();
+  const StepWatch::Hang hang = steps_.hang(present);
+  const Status saved = ranks_->save_stacks();
+  if (!saved) note(saved.error().message);
+  keeper_.on_hang(
+      fmt::format("no progress for {}: {} told step {} last, a step takes {}; {}",
+                  hang.silent.text(), hang.rank ? fmt::format("rank {}", *hang.rank) : "the ranks",
+                  hang.step, hang.usual.text(),
+                  saved ? "stacks are in " + files_.stacks() : "no stacks were saved"),
+      now());
+  act();
+}
+
 /// Ranks may say a thousand things a second; the agent hears of the first at once, then of one.
 void KeeperProcess::report_soon() {
   if (quiet_) {
@@ -369,6 +417,7 @@ void KeeperProcess::report_soon() {
   quiet_ = true;
   unsaid_ = false;
   send_status();
+  send_paces();
   (void)real_.env().timers.call_after(Duration::seconds(1), [this] {
     quiet_ = false;
     if (unsaid_) report_soon();
@@ -392,9 +441,18 @@ void KeeperProcess::send_status() {
   }
 }
 
+void KeeperProcess::send_paces() {
+  std::vector<RankPace> paces = steps_.paces();
+  if (agent_ == ConnectionId::kNone || paces.empty() || paces == said_paces_) return;
+  said_paces_ = paces;
+  // Where it is lost, the next one says more.
+  (void)real_.env().transport.send(agent_, encode(KeeperOutput(RankPaces{std::move(paces)})));
+}
+
 void KeeperProcess::note(std::string text) {
   constexpr std::size_t kNotesMax = 32;
-  if (notes_.size() < kNotesMax) notes_.push_back(std::move(text));
+  const bool known = std::find(notes_.begin(), notes_.end(), text) != notes_.end();
+  if (!known && notes_.size() < kNotesMax) notes_.push_back(std::move(text));
 }
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "node/keeper_wire.hpp"
 #include "node/progress_stream.hpp"
 #include "node/rank_table.hpp"
+#include "node/step_watch.hpp"
 
 namespace orrery {
 
@@ -62,6 +64,7 @@ class KeeperProcess final : public ListenerEvents {
   void apply(const AttemptReport& report);
   void apply(const ExitKeeper& exit);
   void start_share(const StartProcesses& start, const RankShare& share);
+  void limit_ranks();
   void hold_share(const RankShare& share, std::uint32_t epoch);
   [[nodiscard]] Status write_script();
   void write_mpi_files(const GangLayout& layout);
@@ -70,7 +73,11 @@ class KeeperProcess final : public ListenerEvents {
   void write_for_user(const std::string& path, std::string_view text);
   void give_to_user(const std::string& path);
   void arm_timer();
+  /// Looks again when ranks may hang, and ends those that do.
+  void await_hang();
+  void look_for_hang(Instant expected);
   void report_soon();
+  void send_paces();
   void send_status();
   void note(std::string text);
   [[nodiscard]] Instant now() const { return clock_.now_boot(); }
@@ -81,12 +88,16 @@ class KeeperProcess final : public ListenerEvents {
   KeeperLaunch launch_;
   Keeper keeper_;
   std::unique_ptr<RankTable> ranks_;
+  std::vector<RankShare> shares_;  ///< of the newest start, at the clocks of the newest order
   std::unique_ptr<ProgressStream> stream_;
   std::unique_ptr<DescriptorWatch> signals_;
   std::unique_ptr<DescriptorWatch> timer_;
   ConnectionId agent_ = ConnectionId::kNone;
   RankProgress progress_;
-  Instant saved_at_;  ///< newest checkpoint, or the start
+  StepWatch steps_;
+  std::optional<TimerId> hang_timer_;
+  std::vector<RankPace> said_paces_;  ///< to the agent that is there
+  Instant saved_at_;                  ///< newest checkpoint, or the start
   std::vector<std::string> notes_;
   bool quiet_ = false;   ///< progress was told less than a second ago
   bool unsaid_ = false;  ///< and there is more

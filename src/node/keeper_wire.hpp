@@ -52,13 +52,27 @@ struct KeeperStatus {
   std::vector<std::string> notes;  ///< what is other than was asked for, and why
 };
 
+/// How long a rank computes in a step, without waiting for others: the median of its newest ones.
+struct RankPace {
+  std::uint32_t rank = 0;
+  double seconds = 0;
+
+  friend bool operator==(const RankPace&, const RankPace&) = default;
+};
+
+/// Of the ranks here that say it.
+struct RankPaces {
+  std::vector<RankPace> paces;
+};
+
 struct LogTail {
   LogQuestion question;
   bool found = false;  ///< there is such a process
   LogPart part;
 };
 
-using KeeperOutput = std::variant<KeeperStatus, LogTail>;
+/// Of a keeper of an earlier release only the first ones come.
+using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces>;
 
 // --- Bytes --------------------------------------------------------------------------------------
 

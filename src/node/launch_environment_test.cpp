@@ -215,14 +215,28 @@ TEST(LaunchEnvironment, CountsNoCoreOfThisMachineTwice) {
 }
 
 TEST(LaunchEnvironment, LimitsWhatRanksUseTogetherToWhatEachAskedFor) {
-  const std::vector<RankShare> shares = {{.gang = 0, .devices = 3, .ranks = {0, 1}},
-                                         {.gang = 4, .devices = 4, .ranks = {7}}};
-  const auto limits = [&](const std::vector<RankNeeds>& needs) { return limits_of(shares, needs); };
+  std::vector<RankShare> shares = {{.gang = 0, .devices = 3, .ranks = {0, 1}},
+                                   {.gang = 4, .devices = 4, .ranks = {7}}};
+  KeeperLaunch launch;
+  const auto limits = [&](const std::vector<RankNeeds>& needs) {
+    launch.needs = needs;
+    return limits_of(shares, launch);
+  };
   EXPECT_EQ(limits({}), (GroupLimits{}));
   EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 512}}),
             (GroupLimits{.cpu = 3250, .memory = std::uint64_t{2560} << 20}));
   EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 0}}), (GroupLimits{.cpu = 3250}));
   EXPECT_EQ(limits({{0, 1500, 1024}}), (GroupLimits{}));
+  // Of processors a lower clock is a part of them: of what was asked for, else of what they are.
+  launch.device_cpu = 4000;
+  EXPECT_EQ(limits({{0, 1500, 0}}), (GroupLimits{}));
+  shares[0].clock = 0.6;
+  EXPECT_EQ(limits({{0, 1500, 0}}), (GroupLimits{.cpu = 1800 + 4000}));
+  shares[1].share = kWholeDevice / 2;
+  shares[1].clock = 0.5;
+  EXPECT_EQ(limits({}), (GroupLimits{.cpu = 4800 + 1000}));
+  launch.device_cpu = 0;
+  EXPECT_EQ(limits({}), (GroupLimits{})) << "a driver sees to it";
 }
 
 TEST(LaunchEnvironment, LeadsJaxToThePackagesOfTheNodeBehindTheJobsOwn) {

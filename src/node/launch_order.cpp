@@ -48,6 +48,7 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   launch.directory = program.directory;
   launch.work_steps = program.work_steps;
   launch.needs = program.needs;
+  launch.device_cpu = node.device_cpu;
   LaunchFacts& facts = launch.facts;
   facts.job = program.job;
   facts.tenant = program.tenant;

@@ -15,6 +15,7 @@ struct NodeLaunchFacts {
   DeviceList devices = DeviceList::kNone;
   std::vector<std::string> device_names;  ///< by device; none: their numbers
   std::uint32_t threads = 1;              ///< cores of one device's part of the node
+  std::uint32_t device_cpu = 0;           ///< KeeperLaunch::device_cpu
   std::string openblas_core_type;         ///< see node/openblas_core.hpp
   std::string python;  ///< directory of the packages for jobs, orrery_jax; empty: none
 };

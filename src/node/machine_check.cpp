@@ -168,11 +168,9 @@ CheckFinding jax() {
 }
 
 CheckFinding devices(const DeviceFacts& devices) {
-  std::string found = fmt::format("{} of {}", devices.count, devices.vendor);
-  if (!devices.driver.empty()) found += ", driver " + devices.driver;
-  if (devices.library_loads) return {"accelerators", kOk, found, ""};
-  return {"accelerators", kWarning, fmt::format("{}, {} does not load", found, devices.library),
-          "their type, power and temperature cannot be told: install that library of the driver"};
+  std::string found = fmt::format("{} x {}", devices.count, devices.name);
+  if (!devices.driver.empty()) found += ", " + devices.driver;
+  return {"accelerators", kOk, std::move(found), ""};
 }
 
 }  // namespace
@@ -186,7 +184,12 @@ std::vector<CheckFinding> check_machine(const MachineFacts& facts) {
       disk(facts.disk)};
   if (facts.disk.trouble.empty()) findings.push_back(sync(facts.disk));
   for (const DeviceFacts& each : facts.devices) findings.push_back(devices(each));
-  if (facts.devices.empty()) {
+  for (const std::string& trouble : facts.device_trouble) {
+    findings.push_back({"accelerators", kWarning, trouble,
+                        "an agent leaves them alone: `orrery-agent --discover` shows what it would "
+                        "offer"});
+  }
+  if (facts.devices.empty() && facts.device_trouble.empty()) {
     findings.push_back({"accelerators", kOk, "none; `orrery up` emulates some", ""});
   }
   findings.push_back(python(facts.python));

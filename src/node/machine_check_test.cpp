@@ -27,7 +27,7 @@ MachineFacts good_machine() {
           .clock = {.source = "tsc", .synchronised = true},
           .python = {.version = "3.11.2", .packages = {"torch"}},
           .openblas = {"OpenBLAS 0.3.29 DYNAMIC_ARCH", "Sapphirerapids"},
-          .devices = {{"NVIDIA", 8, "550.54", "libnvidia-ml.so.1", true}}};
+          .devices = {{"NVIDIA H100 80GB HBM3", 8, "NVML, driver 550.54"}}};
 }
 
 CheckFinding finding(const MachineFacts& facts, const std::string& check) {
@@ -70,7 +70,8 @@ TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
       {"clock", kWarning, "chrony", [](auto& m) { m.clock.synchronised = false; }},
       {"python", kWarning, "PyTorch", [](auto& m) { m.python = {}; }},
       {"jax", kWarning, "JAX_PROCESS_ID", [](auto& m) { m.python.packages = {"jax"}; }},
-      {"accelerators", kWarning, "library", [](auto& m) { m.devices[0].library_loads = false; }}};
+      {"accelerators", kWarning, "--discover",
+       [](auto& m) { m.devices.clear(), m.device_trouble = {"no"}; }}};
   for (const Trap& trap : traps) {
     MachineFacts facts = good_machine();
     trap.set(facts);
@@ -98,35 +99,14 @@ TEST(MachineCheck, OpenBlasIsWarnedOfWhereItsKernelsAreOlderThanTheProcessor) {
   EXPECT_EQ(finding(facts, "openblas").found, "OpenBLAS 0.3.21 with kernels for Prescott");
 }
 
-TEST(MachineCheck, AcceleratorsAreCountedByTheirDeviceFiles) {
-  std::string root = (std::filesystem::temp_directory_path() / "orrery-devices-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
-  const auto put = [&](const std::string& path, const std::string& text) {
-    std::filesystem::create_directories(std::filesystem::path(root + path).parent_path());
-    std::ofstream(root + path) << text;
-  };
-  put("/dev/null", "");
-  EXPECT_TRUE(find_devices(root).empty());
-  for (const char* name : {"nvidia0", "nvidia1", "nvidia11", "nvidiactl", "nvidia-uvm"}) {
-    put(std::string("/dev/") + name, "");
-  }
-  put("/sys/module/nvidia/version", "550.54.15\n");
-  put("/dev/dri/renderD128", "");  // of a screen: there is no /dev/kfd
-  const std::vector<DeviceFacts> found = find_devices(root);
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].vendor, "NVIDIA");
-  EXPECT_EQ(found[0].count, 3u);
-  EXPECT_EQ(found[0].driver, "550.54.15");
-  put("/dev/kfd", "");
-  EXPECT_EQ(find_devices(root).back().vendor, "AMD");
-  std::filesystem::remove_all(root);
-}
-
 TEST(MachineCheck, ThisMachineIsLookedAtAndNothingIsLeftBehind) {
   std::string directory = (std::filesystem::temp_directory_path() / "orrery-look-XXXXXX").string();
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   const RealClock clock;
-  const MachineFacts facts = look_at_machine(clock, directory + "/not/there/yet");
+  Discovery accelerators;
+  accelerators.accelerators = {{.name = "TPU v4"}, {.name = "TPU v5e"}, {.name = "TPU v4"}};
+  accelerators.notes = {"one is odd"};
+  const MachineFacts facts = look_at_machine(clock, directory + "/not/there/yet", accelerators);
   EXPECT_EQ(facts.disk.path, directory);
   EXPECT_EQ(facts.disk.trouble, "");
   EXPECT_GT(facts.disk.sync, Duration());
@@ -134,6 +114,9 @@ TEST(MachineCheck, ThisMachineIsLookedAtAndNothingIsLeftBehind) {
   EXPECT_GT(facts.open_files_max, 0u);
   EXPECT_EQ(facts.listen_trouble, "");
   EXPECT_FALSE(facts.clock.backwards);
+  ASSERT_EQ(facts.devices.size(), 2u);
+  EXPECT_EQ(facts.devices[0].count, 2u);
+  EXPECT_EQ(facts.device_trouble, accelerators.notes);
   EXPECT_TRUE(std::filesystem::is_empty(directory));
   std::filesystem::remove_all(directory);
 }

@@ -210,52 +210,26 @@ OpenBlasFacts look_at_openblas() {
 
 // --- Accelerators -------------------------------------------------------------------------------
 
-/// Files of the directory whose names are `prefix` and a number.
-std::uint32_t numbered_files(const std::string& directory, const std::string& prefix) {
-  std::uint32_t count = 0;
-  std::error_code failed;
-  for (std::filesystem::directory_iterator at(directory, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    const std::string name = at->path().filename().string();
-    if (!name.starts_with(prefix) || name.size() == prefix.size()) continue;
-    if (name.find_first_not_of("0123456789", prefix.size()) == name.npos) ++count;
+std::vector<DeviceFacts> devices_of(const Discovery& accelerators) {
+  std::vector<DeviceFacts> devices;
+  for (const FoundAccelerator& each : accelerators.accelerators) {
+    const auto known = std::find_if(devices.begin(), devices.end(), [&](const DeviceFacts& facts) {
+      return facts.name == each.name;
+    });
+    if (known != devices.end()) {
+      ++known->count;
+      continue;
+    }
+    devices.push_back({each.name, 1, {}});
+    if (each.driver) devices.back().driver = accelerators.drivers.at(*each.driver)->version();
   }
-  return count;
+  return devices;
 }
-
-struct DeviceKind {
-  const char* vendor;
-  const char* directory;  ///< of the files of devices
-  const char* prefix;     ///< of their names
-  const char* needs;      ///< file without which they are something else's; "": none
-  const char* driver;     ///< file of its version
-  const char* library;
-};
-
-constexpr DeviceKind kDeviceKinds[] = {
-    {"NVIDIA", "/dev", "nvidia", "", "/sys/module/nvidia/version", "libnvidia-ml.so.1"},
-    {"AMD", "/dev/dri", "renderD", "/dev/kfd", "/sys/module/amdgpu/version", "librocm_smi64.so"},
-    {"AWS Neuron", "/dev", "neuron", "", "/sys/module/neuron/version", "libnrt.so.1"},
-    {"Google TPU", "/dev", "accel", "", "/sys/module/gasket/version", "libtpu.so"}};
 
 }  // namespace
 
-std::vector<DeviceFacts> find_devices(const std::string& root) {
-  std::vector<DeviceFacts> found;
-  for (const DeviceKind& kind : kDeviceKinds) {
-    std::error_code failed;
-    if (!std::filesystem::exists(root + kind.needs, failed)) continue;
-    const std::uint32_t count = numbered_files(root + kind.directory, kind.prefix);
-    if (count == 0) continue;
-    found.push_back({.vendor = kind.vendor,
-                     .count = count,
-                     .driver = first_line_of(root + kind.driver),
-                     .library = kind.library});
-  }
-  return found;
-}
-
-MachineFacts look_at_machine(const Clock& clock, const std::string& directory) {
+MachineFacts look_at_machine(const Clock& clock, const std::string& directory,
+                             const Discovery& accelerators) {
   const Instant wall = clock.now_wall();
   const Instant monotonic = clock.now_monotonic();
   const NodeInventory host = host_inventory();
@@ -268,15 +242,13 @@ MachineFacts look_at_machine(const Clock& clock, const std::string& directory) {
                      .disk = look_at_disk(clock, directory),
                      .python = look_at_python(),
                      .openblas = look_at_openblas(),
-                     .devices = find_devices("")};
+                     .devices = devices_of(accelerators),
+                     .device_trouble = accelerators.notes};
   utsname names{};
   if (::uname(&names) == 0) facts.kernel = names.release;
   look_at_control_groups(facts);
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) == 0) facts.open_files_max = files.rlim_cur;
-  for (DeviceFacts& devices : facts.devices) {
-    devices.library_loads = load(devices.library) != nullptr;
-  }
   facts.clock = {
       .source = first_line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
       .backwards = goes_back(clock),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "node/discovery.hpp"
 
 namespace orrery {
 
@@ -22,13 +23,11 @@ struct DiskFacts {
   std::string kind;  ///< "nfs", "tmpfs" or the like where that matters; else empty
 };
 
-/// Accelerators of one vendor, by what the kernel shows of them.
+/// Accelerators of one name.
 struct DeviceFacts {
-  std::string vendor;
-  std::uint32_t count = 0;  ///< device files
-  std::string driver;       ///< version; empty: not told
-  std::string library;      ///< file name of the one that measures them
-  bool library_loads = false;
+  std::string name;  ///< as their maker calls them
+  std::uint32_t count = 0;
+  std::string driver;  ///< with its version; empty: none tells of them
 };
 
 /// The OpenBLAS that programs of this machine find.
@@ -64,15 +63,14 @@ struct MachineFacts {
   ClockFacts clock;
   PythonFacts python;
   OpenBlasFacts openblas;
-  std::vector<DeviceFacts> devices;  ///< vendors that have any
+  std::vector<DeviceFacts> devices;
+  std::vector<std::string> device_trouble;  ///< what of accelerators could not be found out
 };
 
 /// Writes and removes a small file in the directory of a cluster, there or not, or above it; makes
-/// and removes a control group, runs python3, and loads libraries. Takes about a second.
-[[nodiscard]] MachineFacts look_at_machine(const Clock& clock, const std::string& directory);
-
-/// Accelerators by the files below `root`/dev and `root`/sys; whether libraries load is not looked
-/// at. O(files of the device directories).
-[[nodiscard]] std::vector<DeviceFacts> find_devices(const std::string& root);
+/// and removes a control group, runs python3, and loads OpenBLAS. Accelerators are those that an
+/// agent would find. Takes about a second.
+[[nodiscard]] MachineFacts look_at_machine(const Clock& clock, const std::string& directory,
+                                           const Discovery& accelerators);
 
 }  // namespace orrery

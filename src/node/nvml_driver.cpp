@@ -1,10 +1,13 @@
 // Accelerators by NVML, the library of NVIDIA's driver. Declared here is what is used of its
 // documented C interface (NVML API Reference Guide), so that no header of it is needed to build.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "node/accelerator_driver.hpp"
 #include "node/dynamic_library.hpp"
+#include "perf/power.hpp"
 
 namespace orrery {
 namespace {
@@ -14,6 +17,8 @@ using NvmlHandle = NvmlDevice*;
 using NvmlReturn = int;
 
 constexpr NvmlReturn kSuccess = 0;
+constexpr NvmlReturn kNotSupported = 3;
+constexpr int kClockOfMultiprocessors = 1;
 constexpr unsigned kSensorOfTheChip = 0;
 constexpr int kUncorrected = 1;
 constexpr int kSinceBoot = 0;
@@ -49,6 +54,12 @@ struct Nvml {
   NvmlReturn (*utilization)(NvmlHandle, NvmlUtilization*);
   NvmlReturn (*memory_errors)(NvmlHandle, int, int, unsigned long long*);
   NvmlReturn (*replays)(NvmlHandle, unsigned*);
+  NvmlReturn (*default_limit)(NvmlHandle, unsigned*);
+  NvmlReturn (*limit_range)(NvmlHandle, unsigned*, unsigned*);
+  NvmlReturn (*set_limit)(NvmlHandle, unsigned);
+  NvmlReturn (*clock_max)(NvmlHandle, int, unsigned*);
+  NvmlReturn (*lock_clocks)(NvmlHandle, unsigned, unsigned);
+  NvmlReturn (*free_clocks)(NvmlHandle);
 };
 
 Status bind(const DynamicLibrary& library, Nvml& nvml) {
@@ -71,6 +82,12 @@ Status bind(const DynamicLibrary& library, Nvml& nvml) {
   library.find("nvmlDeviceGetPciInfo_v3", nvml.pci);
   library.find("nvmlDeviceGetTotalEccErrors", nvml.memory_errors);
   library.find("nvmlDeviceGetPcieReplayCounter", nvml.replays);
+  library.find("nvmlDeviceGetPowerManagementDefaultLimit", nvml.default_limit);
+  library.find("nvmlDeviceGetPowerManagementLimitConstraints", nvml.limit_range);
+  library.find("nvmlDeviceSetPowerManagementLimit", nvml.set_limit);
+  library.find("nvmlDeviceGetMaxClockInfo", nvml.clock_max);
+  library.find("nvmlDeviceSetGpuLockedClocks", nvml.lock_clocks);
+  library.find("nvmlDeviceResetGpuLockedClocks", nvml.free_clocks);
   return all;
 }
 
@@ -89,6 +106,7 @@ class NvmlDriver final : public AcceleratorDriver {
   const std::string& version() const override { return version_; }
   Result<std::vector<FoundAccelerator>> find() override;
   AcceleratorReading read(std::uint32_t device) override;
+  Status set_clock(std::uint32_t device, double clock) override;
 
  private:
   [[nodiscard]] tl::unexpected<Error> failed(const char* what, NvmlReturn answer) const {
@@ -96,6 +114,8 @@ class NvmlDriver final : public AcceleratorDriver {
         fmt::format("{}: {} failed: {}", library_->name(), what, nvml_.words_of(answer)));
   }
   [[nodiscard]] Result<FoundAccelerator> describe(NvmlHandle device) const;
+  [[nodiscard]] Status limit_power(NvmlHandle device, double clock) const;
+  [[nodiscard]] Status lock_clocks(NvmlHandle device, double clock) const;
 
   std::unique_ptr<DynamicLibrary> library_;
   Nvml nvml_;
@@ -171,6 +191,55 @@ AcceleratorReading NvmlDriver::read(std::uint32_t device) {
     reading.link_errors = number;
   }
   return reading;
+}
+
+Status NvmlDriver::set_clock(std::uint32_t device, double clock) {
+  const NvmlHandle handle = devices_.at(device);
+  const Status limited = limit_power(handle, clock);
+  const Status locked = lock_clocks(handle, clock);
+  return limited ? locked : limited;
+}
+
+Status NvmlDriver::limit_power(NvmlHandle device, double clock) const {
+  if (nvml_.default_limit == nullptr || nvml_.limit_range == nullptr ||
+      nvml_.set_limit == nullptr) {
+    return environment_error(fmt::format("{} cannot limit power", library_->name()));
+  }
+  unsigned full = 0;
+  if (const NvmlReturn answer = nvml_.default_limit(device, &full); answer != kSuccess) {
+    return failed("nvmlDeviceGetPowerManagementDefaultLimit", answer);
+  }
+  unsigned least = 0;
+  unsigned most = 0;
+  if (const NvmlReturn answer = nvml_.limit_range(device, &least, &most); answer != kSuccess) {
+    return failed("nvmlDeviceGetPowerManagementLimitConstraints", answer);
+  }
+  const auto wanted = static_cast<unsigned>(std::lround(full * power_at_clock({}, clock)));
+  if (const NvmlReturn answer = nvml_.set_limit(device, std::max(wanted, least));
+      answer != kSuccess) {
+    return failed("nvmlDeviceSetPowerManagementLimit", answer);
+  }
+  if (wanted >= least) return {};
+  return environment_error(
+      fmt::format("{}: {:.0f} W were wanted, the device takes no limit below "
+                  "{:.0f} W",
+                  library_->name(), wanted * kWattsPerMilliwatt, least * kWattsPerMilliwatt));
+}
+
+/// Where a library or device knows of no such thing, the limit on power has to do.
+Status NvmlDriver::lock_clocks(NvmlHandle device, double clock) const {
+  if (nvml_.clock_max == nullptr || nvml_.lock_clocks == nullptr || nvml_.free_clocks == nullptr) {
+    return {};
+  }
+  unsigned full = 0;
+  NvmlReturn answer = nvml_.clock_max(device, kClockOfMultiprocessors, &full);
+  if (answer == kSuccess) {
+    const auto megahertz = static_cast<unsigned>(std::lround(full * clock));
+    answer = clock < 1 ? nvml_.lock_clocks(device, 0, megahertz) : nvml_.free_clocks(device);
+  }
+  if (answer == kSuccess || answer == kNotSupported) return {};
+  return failed(clock < 1 ? "nvmlDeviceSetGpuLockedClocks" : "nvmlDeviceResetGpuLockedClocks",
+                answer);
 }
 
 }  // namespace

@@ -61,9 +61,16 @@ const PciIdentity* identity_of(Storage& storage, const std::string& device) {
   return nullptr;
 }
 
-/// Files of `directory` that are `prefix` and a number.
-std::size_t count_numbered(Storage& storage, const std::string& directory,
-                           std::string_view prefix) {
+std::size_t device_files(Storage& storage, const std::string& devices, Family family) {
+  if (family == Family::kNeuron) return count_device_files(storage, devices, "neuron");
+  const std::size_t direct = count_device_files(storage, devices, "accel");
+  return direct > 0 ? direct : count_device_files(storage, devices + "/vfio", "");
+}
+
+}  // namespace
+
+std::size_t count_device_files(Storage& storage, const std::string& directory,
+                               std::string_view prefix) {
   const std::vector<std::string> names =
       storage.list(directory).value_or(std::vector<std::string>());
   return static_cast<std::size_t>(
@@ -73,14 +80,6 @@ std::size_t count_numbered(Storage& storage, const std::string& directory,
         return name.find_first_not_of("0123456789") == name.npos;
       }));
 }
-
-std::size_t device_files(Storage& storage, const std::string& devices, Family family) {
-  if (family == Family::kNeuron) return count_numbered(storage, devices, "neuron");
-  const std::size_t direct = count_numbered(storage, devices, "accel");
-  return direct > 0 ? direct : count_numbered(storage, devices + "/vfio", "");
-}
-
-}  // namespace
 
 std::optional<int> numa_of(Storage& storage, const KernelDirectories& directories,
                            const std::string& bus) {
@@ -117,7 +116,12 @@ PciAccelerators find_pci_accelerators(Storage& storage, const KernelDirectories&
                       found.size(), found[0].name, files, directories.devices));
       found.resize(files);
     }
+    if (found.empty()) continue;
     result.found.insert(result.found.end(), found.begin(), found.end());
+    const std::string module = family == Family::kNeuron ? "neuron" : "gasket";
+    const std::string version =
+        line_of(storage, directories.system + "/module/" + module + "/version");
+    if (!version.empty()) result.drivers.push_back(module + " " + version);
   }
   return result;
 }

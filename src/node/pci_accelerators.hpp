@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/env.hpp"
@@ -15,12 +16,17 @@ namespace orrery {
 
 struct PciAccelerators {
   std::vector<FoundAccelerator> found;  ///< with their types, by address
+  std::vector<std::string> drivers;     ///< of the kernel, with their versions
   std::vector<std::string> notes;       ///< what is there and cannot be used, and why
 };
 
 /// AWS Neuron (/dev/neuronN) and Google TPU (/dev/accelN, or /dev/vfio/N).
 [[nodiscard]] PciAccelerators find_pci_accelerators(Storage& storage,
                                                     const KernelDirectories& directories);
+
+/// Files of `directory` that are `prefix` and a number.
+[[nodiscard]] std::size_t count_device_files(Storage& storage, const std::string& directory,
+                                             std::string_view prefix);
 
 /// The NUMA node of a device on PCI; none: it is next to all alike, or nobody knows.
 [[nodiscard]] std::optional<int> numa_of(Storage& storage, const KernelDirectories& directories,

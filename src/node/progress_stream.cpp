@@ -25,10 +25,23 @@ bool read_natural(const nlohmann::json& object, const char* key, std::optional<N
   return true;
 }
 
+bool read_seconds(const nlohmann::json& object, const char* key, std::optional<double>& out) {
+  constexpr double kSecondsMax = 1e9;
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (!found->is_number()) return false;
+  out = found->get<double>();
+  return *out >= 0 && *out <= kSecondsMax;
+}
+
 std::optional<ProgressLine> parse(std::string_view text) {
   const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
   ProgressLine line;
+  if (!read_seconds(object, "compute", line.compute) ||
+      !read_seconds(object, "quiet", line.quiet)) {
+    return std::nullopt;
+  }
   if (!read_natural(object, "step", line.step) || !read_natural(object, "tokens", line.tokens) ||
       !read_natural(object, "epoch", line.epoch) || !read_natural(object, "rank", line.rank)) {
     return std::nullopt;

@@ -1,9 +1,12 @@
 // node/progress_stream.hpp - the named pipe into which ranks say how far they are, as JSON lines.
 //
-//   {"step": 120, "loss": 2.31, "tokens": 983040, "checkpoint": "ckpt/120", "epoch": 2, "rank": 0}
+//   {"step": 120, "loss": 2.31, "tokens": 983040, "checkpoint": "ckpt/120", "epoch": 2, "rank": 0,
+//    "compute": 0.41, "quiet": 600}
 //
 // Every key may be absent. `checkpoint` says that all up to `step` can be found again; `epoch` and
-// `rank` that a process goes on in a newer membership. Owned by the keeper, used on its loop. Lines
+// `rank` that a process goes on in a newer membership; `compute` how many seconds the step took
+// that rank itself, without waiting for others; `quiet` that from now on so many seconds without a
+// word are no hang. Owned by the keeper, used on its loop. Lines
 // that are none are counted and have no effect: a program must not fail for what it says of
 // itself. Cost: O(bytes).
 #pragma once
@@ -28,6 +31,8 @@ struct ProgressLine {
   std::optional<std::string> checkpoint;
   std::optional<std::uint32_t> epoch;
   std::optional<std::uint32_t> rank;
+  std::optional<double> compute;  ///< seconds
+  std::optional<double> quiet;    ///< seconds
 };
 
 /// Cuts a stream into lines and reads them.

@@ -28,7 +28,7 @@ Heard heard(const std::string& text, std::size_t part) {
 TEST(ProgressParser, ReadsLinesHoweverTheyAreCut) {
   const std::string text =
       "{\"step\": 7, \"loss\": 2.5, \"tokens\": 99, \"checkpoint\": \"c/7\"}\n\n"
-      "{\"epoch\": 2, \"rank\": 1, \"mood\": \"good\"}\n{\"step\": 8";
+      "{\"epoch\": 2, \"rank\": 1, \"mood\": \"good\", \"compute\": 0.5}\n{\"step\": 8";
   for (const std::size_t part : {std::size_t{1}, std::size_t{7}, text.size()}) {
     const Heard result = heard(text, part);
     ASSERT_EQ(result.lines.size(), 2u) << part;
@@ -37,6 +37,8 @@ TEST(ProgressParser, ReadsLinesHoweverTheyAreCut) {
     EXPECT_EQ(result.lines[0].tokens, 99u);
     EXPECT_EQ(result.lines[0].checkpoint, "c/7");
     EXPECT_EQ(result.lines[1].epoch, 2u);
+    EXPECT_EQ(result.lines[1].compute, 0.5);
+    EXPECT_FALSE(result.lines[1].quiet);
     EXPECT_FALSE(result.lines[1].step);
     EXPECT_EQ(result.bad, 0u);
   }
@@ -44,13 +46,14 @@ TEST(ProgressParser, ReadsLinesHoweverTheyAreCut) {
 
 TEST(ProgressParser, CountsWhatIsNoLineAndGoesOn) {
   const std::string text =
-      "step 7\n[1]\n{\"step\": -1}\n{\"rank\": 4294967296}\n{\"loss\": \"x\"}\n" +
+      "step 7\n[1]\n{\"step\": -1}\n{\"rank\": 4294967296}\n{\"loss\": \"x\"}\n"
+      "{\"quiet\": \"1\"}\n{\"quiet\": -1}\n{\"compute\": 1e10}\n" +
       std::string(1'000'000, '{') + "\n{\"step\": 9}\n";
   for (const std::size_t part : {std::size_t{1000}, text.size()}) {
     const Heard result = heard(text, part);
     ASSERT_EQ(result.lines.size(), 1u) << part;
     EXPECT_EQ(result.lines[0].step, 9u);
-    EXPECT_EQ(result.bad, 6u);
+    EXPECT_EQ(result.bad, 9u);
   }
 }
 

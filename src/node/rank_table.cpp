@@ -7,6 +7,7 @@
 #include <set>
 
 #include "node/exit_cause.hpp"
+#include "node/process_stacks.hpp"
 #include "node/rank_process.hpp"
 
 namespace orrery {
@@ -16,10 +17,12 @@ RankTable::RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
     : loop_(loop), storage_(storage), files_(files), group_(std::move(group)) {}
 
 Status RankTable::limit(const GroupLimits& limits) {
-  if (std::exchange(limits_, limits) == limits) return {};
-  if (!group_)
-    return environment_error("CPU and memory are not limited: there is no control group");
-  return group_->limit(limits);
+  if (std::exchange(limits_, limits) == limits && limited_) return {};
+  Status set = group_
+                   ? group_->limit(limits)
+                   : environment_error("CPU and memory are not limited: there is no control group");
+  limited_ = set.has_value();
+  return set;
 }
 
 bool RankTable::runs(const RankStart& start) const {
@@ -61,6 +64,15 @@ void RankTable::signal(ProcessSignal signal, const std::vector<RankSlot>& slots)
     all = all && meant;
   }
   if (group_ && all && number == SIGKILL) group_->kill();
+}
+
+Status RankTable::save_stacks() const {
+  if (auto made = storage_.make_directories(files_.stacks()); !made) return forward_error(made);
+  for (const auto& [pid, running] : running_) {
+    auto written = storage_.write_file(files_.stack(running.start), stacks_of_session(pid));
+    if (!written) return forward_error(written);
+  }
+  return {};
 }
 
 void RankTable::note_end(pid_t pid, int status) {

@@ -33,6 +33,8 @@ class RankTable {
   [[nodiscard]] Status start(const RankStart& start, const KeeperLaunch& launch);
   /// To the processes of these slots and all they have started in their process groups.
   void signal(ProcessSignal signal, const std::vector<RankSlot>& slots);
+  /// Writes down where their threads are. Error: a file that could not be written.
+  [[nodiscard]] Status save_stacks() const;
   /// To be called whenever a child has ended. Exits in the order they were seen; the last one comes
   /// only when nobody is left.
   [[nodiscard]] std::vector<ProcessExit> reap();
@@ -53,7 +55,8 @@ class RankTable {
   Storage& storage_;
   const KeeperFiles& files_;
   std::unique_ptr<ControlGroup> group_;
-  GroupLimits limits_;  ///< as they were asked for
+  GroupLimits limits_;   ///< as they were asked for
+  bool limited_ = true;  ///< and set
   std::map<pid_t, Running> running_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<RankLog>> logs_;
   std::vector<ProcessExit> ended_;  ///< not yet handed out

@@ -1,10 +1,13 @@
 // Accelerators by ROCm SMI, the library of AMD's driver. Declared here is what is used of its
 // documented C interface, so that no header of it is needed to build.
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "node/accelerator_driver.hpp"
 #include "node/dynamic_library.hpp"
+#include "perf/power.hpp"
 
 namespace orrery {
 namespace {
@@ -35,6 +38,9 @@ struct RocmSmi {
   RsmiStatus (*average_power)(std::uint32_t, std::uint32_t, std::uint64_t*);
   RsmiStatus (*temperature)(std::uint32_t, std::uint32_t, int, std::int64_t*);
   RsmiStatus (*busy)(std::uint32_t, std::uint32_t*);
+  RsmiStatus (*default_cap)(std::uint32_t, std::uint64_t*);
+  RsmiStatus (*cap_range)(std::uint32_t, std::uint32_t, std::uint64_t*, std::uint64_t*);
+  RsmiStatus (*set_cap)(std::uint32_t, std::uint32_t, std::uint64_t);
 };
 
 Status bind(const DynamicLibrary& library, RocmSmi& smi) {
@@ -57,6 +63,9 @@ Status bind(const DynamicLibrary& library, RocmSmi& smi) {
   // Of release 6 on; before it there is an average alone.
   library.find("rsmi_dev_power_get", smi.power);
   library.find("rsmi_dev_power_ave_get", smi.average_power);
+  library.find("rsmi_dev_power_cap_default_get", smi.default_cap);
+  library.find("rsmi_dev_power_cap_range_get", smi.cap_range);
+  library.find("rsmi_dev_power_cap_set", smi.set_cap);
   return all;
 }
 
@@ -81,8 +90,10 @@ class RocmSmiDriver final : public AcceleratorDriver {
   const std::string& version() const override { return version_; }
   Result<std::vector<FoundAccelerator>> find() override;
   AcceleratorReading read(std::uint32_t device) override;
+  Status set_clock(std::uint32_t device, double clock) override;
 
  private:
+  [[nodiscard]] tl::unexpected<Error> failed(const std::string& what, RsmiStatus answer) const;
   [[nodiscard]] std::optional<double> power(std::uint32_t device) const;
   [[nodiscard]] std::optional<double> temperature(std::uint32_t device) const;
 
@@ -97,11 +108,12 @@ std::string pci_address(std::uint64_t packed) {
                      (packed >> 3) & 0x1f, packed & 0x7);
 }
 
+tl::unexpected<Error> RocmSmiDriver::failed(const std::string& what, RsmiStatus answer) const {
+  return environment_error(
+      fmt::format("{}: {} failed: {}", library_->name(), what, words_of(smi_, answer)));
+}
+
 Result<std::vector<FoundAccelerator>> RocmSmiDriver::find() {
-  const auto failed = [this](const std::string& what, RsmiStatus answer) {
-    return environment_error(
-        fmt::format("{}: {} failed: {}", library_->name(), what, words_of(smi_, answer)));
-  };
   std::uint32_t count = 0;
   if (const RsmiStatus answer = smi_.count(&count); answer != kSuccess) {
     return failed("rsmi_num_monitor_devices", answer);
@@ -160,6 +172,34 @@ AcceleratorReading RocmSmiDriver::read(std::uint32_t device) {
     reading.memory_used_bytes = bytes;
   }
   return reading;
+}
+
+Status RocmSmiDriver::set_clock(std::uint32_t device, double clock) {
+  constexpr std::uint32_t kWholeDevice = 0;  // sensor
+  if (smi_.default_cap == nullptr || smi_.cap_range == nullptr || smi_.set_cap == nullptr) {
+    return environment_error(fmt::format("{} cannot limit power", library_->name()));
+  }
+  std::uint64_t full = 0;
+  if (const RsmiStatus answer = smi_.default_cap(device, &full); answer != kSuccess) {
+    return failed("rsmi_dev_power_cap_default_get", answer);
+  }
+  std::uint64_t most = 0;
+  std::uint64_t least = 0;
+  if (const RsmiStatus answer = smi_.cap_range(device, kWholeDevice, &most, &least);
+      answer != kSuccess) {
+    return failed("rsmi_dev_power_cap_range_get", answer);
+  }
+  const auto wanted = static_cast<std::uint64_t>(
+      std::llround(static_cast<double>(full) * power_at_clock({}, clock)));
+  if (const RsmiStatus answer = smi_.set_cap(device, kWholeDevice, std::max(wanted, least));
+      answer != kSuccess) {
+    return failed("rsmi_dev_power_cap_set", answer);
+  }
+  if (wanted >= least) return {};
+  return environment_error(
+      fmt::format("{}: {:.0f} W were wanted, the device takes no limit below {:.0f} W",
+                  library_->name(), static_cast<double>(wanted) * kWattsPerMicrowatt,
+                  static_cast<double>(least) * kWattsPerMicrowatt));
 }
 
 }  // namespace

@@ -31,6 +31,11 @@ class Telemetry::Machine {
     return reading;
   }
 
+  [[nodiscard]] Status set_clock(const DeviceClocks::Change& change) {
+    const DrivenDevice& device = setup_.devices.at(change.device);
+    return setup_.drivers.at(device.driver)->set_clock(device.number, change.clock);
+  }
+
  private:
   TelemetrySetup setup_;
   KernelCounters last_;
@@ -57,6 +62,12 @@ void Telemetry::read() {
       timer_ = timers_.call_after(interval_, [this] { read(); });
       heard_(reading);
     };
+  });
+}
+
+void Telemetry::set_clock(const DeviceClocks::Change& change, ClockSetting then) {
+  thread_.run([machine = machine_, change, then = std::move(then)]() -> Callback {
+    return [then, answer = machine->set_clock(change)] { then(answer); };
   });
 }
 

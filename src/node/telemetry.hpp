@@ -1,4 +1,5 @@
-// node/telemetry.hpp - reads this machine and its accelerators again and again, beside the loop.
+// node/telemetry.hpp - reads this machine and its accelerators again and again, and has their
+// clocks set, beside the loop.
 //
 // Owned by the agent's process, used on its loop. Drivers are read on a thread of their own
 // (node/driver_thread.hpp): while one of them hangs there are no readings, and nothing else
@@ -12,6 +13,7 @@
 #include "base/env.hpp"
 #include "node/accelerator_driver.hpp"
 #include "node/agent_wire.hpp"
+#include "node/device_clocks.hpp"
 #include "node/driver_thread.hpp"
 #include "node/kernel_directories.hpp"
 
@@ -33,6 +35,7 @@ struct TelemetrySetup {
 class Telemetry {
  public:
   using Heard = std::function<void(const NodeReading&)>;
+  using ClockSetting = std::function<void(const Status&)>;
 
   /// `heard` is called on the loop, a first time as soon as may be. `timers` and `inbox` are of the
   /// loop, and outlive this object.
@@ -40,6 +43,10 @@ class Telemetry {
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
   ~Telemetry();
+
+  /// Of a device that is read, by its driver, after what was asked of it before. `then` is called
+  /// on the loop, with the answer.
+  void set_clock(const DeviceClocks::Change& change, ClockSetting then);
 
  private:
   class Machine;

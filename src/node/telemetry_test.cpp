@@ -99,6 +99,7 @@ class SlowDriver final : public AcceleratorDriver {
     reading.memory_errors = 1;
     return reading;
   }
+  Status set_clock(std::uint32_t, double) override { return {}; }
 
  private:
   std::shared_ptr<Gate> gate_;

@@ -2,14 +2,16 @@
 // test sets through fake_nvml(). Built again without some of them, as an old or foreign library.
 #include "tests/drivers/fake_nvml.hpp"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <cstdio>
+#include <filesystem>
 
 namespace {
 
 constexpr int kSuccess = 0;
 constexpr int kInvalidArgument = 2;
-constexpr int kNotSupported = 3;
 
 /// What a handle points to.
 std::array<char, FakeNvml::kDevices> devices;
@@ -44,6 +46,7 @@ int nvmlShutdown() {
 }
 
 const char* nvmlErrorString(int answer) {
+  if (answer == FakeNvml::kNoPermission) return "Insufficient Permissions";
   return answer == FakeNvml::kDriverNotLoaded ? "Driver Not Loaded" : "Unknown Error";
 }
 
@@ -98,12 +101,47 @@ int nvmlDeviceGetTotalEccErrors(void*, int, int, unsigned long long* errors) {
   return kSuccess;
 }
 
+int nvmlDeviceGetPowerManagementDefaultLimit(void*, unsigned* milliwatts) {
+  *milliwatts = 700'000;
+  return kSuccess;
+}
+
+int nvmlDeviceGetPowerManagementLimitConstraints(void*, unsigned* least, unsigned* most) {
+  *least = 200'000;
+  *most = 700'000;
+  return kSuccess;
+}
+
+int nvmlDeviceSetPowerManagementLimit(void* device, unsigned milliwatts) {
+  // For those who do not share its memory: while there is such a file beside this library.
+  Dl_info own{};
+  (void)::dladdr(reinterpret_cast<const void*>(&fake_nvml), &own);
+  const auto refusal = std::filesystem::path(own.dli_fname).parent_path() / "refuses-limits";
+  if (std::filesystem::exists(refusal)) return FakeNvml::kNoPermission;
+  if (fake_nvml()->limit == kSuccess) fake_nvml()->limit_mw[number_of(device)] = milliwatts;
+  return fake_nvml()->limit;
+}
+
+int nvmlDeviceGetMaxClockInfo(void*, int clock, unsigned* megahertz) {
+  *megahertz = clock == 1 ? 1980 : 2619;
+  return kSuccess;
+}
+
+int nvmlDeviceSetGpuLockedClocks(void* device, unsigned, unsigned megahertz) {
+  if (fake_nvml()->lock == kSuccess) fake_nvml()->lock_mhz[number_of(device)] = megahertz;
+  return fake_nvml()->lock;
+}
+
+int nvmlDeviceResetGpuLockedClocks(void* device) {
+  return nvmlDeviceSetGpuLockedClocks(device, 0, 0);
+}
+
 // Of nvmlDeviceGetPcieReplayCounter there is none: older releases lack it.
 
 int nvmlDeviceGetPciInfo_v3(void* device, FakePciInfo* info) {
   *info = {};
   info->bus = 0x1b + number_of(device);
-  return number_of(device) == 0 ? kSuccess : kNotSupported;
+  return number_of(device) == 0 ? kSuccess : FakeNvml::kNotSupported;
 }
 
 }  // extern "C"

@@ -5,12 +5,18 @@
 
 struct FakeNvml {
   static constexpr unsigned kDevices = 2;
+  static constexpr int kNotSupported = 3;
+  static constexpr int kNoPermission = 4;
   static constexpr int kDriverNotLoaded = 9;
 
   int open = 0;  ///< good calls of init less those of shut down
   int init = 0;  ///< what calls answer: 0 is success
   int count = 0;
   int utilization = 0;
+  int limit = 0;
+  int lock = 0;
+  std::array<unsigned, kDevices> limit_mw = {700'000, 700'000};
+  std::array<unsigned, kDevices> lock_mhz = {};  ///< 0: clocks are not locked
   std::array<const char*, kDevices> names = {"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"};
 };
 

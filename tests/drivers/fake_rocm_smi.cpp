@@ -64,6 +64,23 @@ int rsmi_dev_temp_metric_get(std::uint32_t, std::uint32_t sensor, int, std::int6
   return kSuccess;
 }
 
+int rsmi_dev_power_cap_default_get(std::uint32_t, std::uint64_t* microwatts) {
+  *microwatts = 750'000'000;
+  return kSuccess;
+}
+
+int rsmi_dev_power_cap_range_get(std::uint32_t, std::uint32_t, std::uint64_t* most,
+                                 std::uint64_t* least) {
+  *most = 750'000'000;
+  *least = 300'000'000;
+  return kSuccess;
+}
+
+/// It takes half of the clock, of 324.5 W, and less.
+int rsmi_dev_power_cap_set(std::uint32_t, std::uint32_t, std::uint64_t microwatts) {
+  return microwatts <= 324'500'000 ? kSuccess : kNotSupported;
+}
+
 int rsmi_dev_busy_percent_get(std::uint32_t, std::uint32_t* percent) {
   *percent = 20;
   return kSuccess;

@@ -63,6 +63,7 @@ class TestController final {
   void ask(const AttemptLogQuestion& question) {
     stream_->send(to_proto(ControllerMessage(question)));
   }
+  void burn_in() { stream_->send(to_proto(ControllerMessage(BurnIn{}))); }
 
   const TlsIdentity authority;
   Told told;

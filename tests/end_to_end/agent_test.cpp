@@ -153,6 +153,7 @@ class AgentTest : public ::testing::Test {
   void launch(const std::string& script, std::uint32_t ranks = 1, const std::string& user = "") {
     LaunchRanks launch{.token = {kAttempt, 1}, .grace = Duration::seconds(30)};
     RankShare share{.gang = 0, .devices = (std::uint64_t{1} << ranks) - 1, .ranks = {}};
+    share.clock = clock_;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) share.ranks.push_back(rank);
     launch.shares = {share};
     launch.heard = RealClock().now_boot();
@@ -207,6 +208,7 @@ class AgentTest : public ::testing::Test {
   std::unique_ptr<RealEnv> real_;
   std::unique_ptr<TestController> controller_;
   pid_t agent_ = 0;
+  double clock_ = 1;  ///< of what is launched
 };
 
 const std::string kSaysWho = "echo $$; echo '{\"step\":1}' >$ORRERY_PROGRESS; exec sleep 1000";
@@ -352,6 +354,43 @@ TEST_F(AgentTest, FindsTwoAcceleratorsAndSaysWhatTheyRead) {
   EXPECT_EQ(end_of(spawn_program({ORRERY_AGENT, "--node", "n3"}, out)), 2) << "no controller";
 }
 
+TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
+  libraries_ = directory_ + "/libraries";
+  std::filesystem::create_directory(libraries_);
+  std::filesystem::copy(ORRERY_FAKE_NVML, libraries_);
+  const std::string refuses = libraries_ + "/refuses-limits";
+  std::ofstream{refuses};
+  write_spec("telemetry: 100 ms\n");
+  start();
+  const auto reading = [&] {
+    return controller_->told.readings.empty() ? NodeReading{.accelerators = {{}, {}}}
+                                              : controller_->told.readings.back();
+  };
+  const auto runs_at = [&](double clock) {
+    return report() != nullptr && report()->stage == RankStage::kRunning &&
+           report()->clocks == std::vector<double>{clock};
+  };
+  clock_ = 0.7;
+  launch(kSaysWho);
+  await([&] { return runs_at(1) && !reading().clock_refusal.empty(); });
+  EXPECT_NE(reading().clock_refusal.find("Insufficient Permissions"), std::string::npos);
+  EXPECT_FALSE(reading().accelerators.at(0).clock);
+  // The controller says again what is not so; now the driver lets the agent.
+  std::filesystem::remove(refuses);
+  launch(kSaysWho);
+  await([&] { return runs_at(0.7) && reading().accelerators.at(0).clock == 0.7; });
+  EXPECT_EQ(reading().clock_refusal, "");
+  EXPECT_FALSE(reading().accelerators.at(1).clock) << "it is on the first alone";
+  // Whoever comes after this agent lifts it, once nobody is there who wants it.
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  start();
+  await([&] { return reading().accelerators.at(0).clock == 0.7; });
+  controller_->order(KillRanks{{kAttempt, 1}});
+  await_stage(RankStage::kGone);
+  acknowledge();
+  await([&] { return !reading().accelerators.at(0).clock; });
+}
+
 TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {
   write_spec(
       "prologue: {command: [sh, -c, \"echo for $ORRERY_JOB on $ORRERY_DEVICES of $ORRERY_NODE; "
@@ -459,6 +498,37 @@ struct BadStart {
   std::string evidence;
   ExitKind kind = ExitKind::kInfra;
 };
+
+TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
+  const std::string good = directory_ + "/good";
+  write_spec("telemetry: 100 ms\nburn_in: {command: [sh, -c, \"test -e " + directory_ +
+             "/long && sleep 1000; test -e " + good + " || { echo CPU 7 is wrong; exit 1; }\"]}\n");
+  start();
+  const auto said = [&](const std::string& start) {
+    return controller_->told.readings.back().burn_in.starts_with(start);
+  };
+  await([&] { return !controller_->told.readings.empty(); });
+  controller_->burn_in();
+  await([&] { return said("failed after ") && !controller_->told.faults.empty(); });
+  EXPECT_EQ(controller_->told.faults.back().evidence,
+            "the burn-in failed: exit status 1: CPU 7 is wrong");
+  EXPECT_TRUE(controller_->told.faults.back().repair);
+  EXPECT_EQ(controller_->told.readings.back().unwell, controller_->told.faults.back().evidence);
+  // An empty node is not mended while it has failed.
+  std::ofstream{good};
+  controller_->burn_in();
+  await([&] { return said("passed, in "); });
+  await([&] { return controller_->told.faults.back().layer == FaultLayer::kNone; });
+  EXPECT_EQ(controller_->told.readings.back().unwell, "");
+  std::ofstream{directory_ + "/long"};
+  controller_->burn_in();
+  await([&] { return said("runs"); });
+  launch("sleep 1000");
+  await_stage(RankStage::kRunning);
+  await([&] { return said("stopped after "); });
+  controller_->burn_in();
+  await([&] { return said("not begun: work is here"); });
+}
 
 TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
   const std::vector<BadStart> starts{

@@ -71,6 +71,8 @@ class Agent final : public ConnectionEvents {
     if (auto* now = std::get_if<KeeperStatus>(&*said)) {
       status = *now;
       ++statuses;
+    } else if (auto* ranks = std::get_if<RankPaces>(&*said)) {
+      paces = ranks->paces;
     } else {
       tail = std::get<LogTail>(*said);
     }
@@ -79,6 +81,7 @@ class Agent final : public ConnectionEvents {
 
   std::optional<KeeperStatus> status;
   std::optional<LogTail> tail;
+  std::vector<RankPace> paces;
   int statuses = 0;
   bool closed = false;
 
@@ -278,6 +281,25 @@ TEST_F(KeeperTest, AJaxProgramIsToldItsPlaceBeforeItBegins) {
   release();
 }
 
+TEST_F(KeeperTest, RanksThatHangEndWithTheRankTheStepAndTheirStacks) {
+  const std::string& home = files_.directory;
+  start(
+      launch("echo '{\"quiet\":0.5}' >$ORRERY_PROGRESS; for step in 1 2 3 4; do "
+             "echo '{\"step\":'$step',\"rank\":'$RANK'}' >$ORRERY_PROGRESS; "
+             "[ $RANK$step = 13 ] && exec sleep 1000; done; exec sleep 1000",
+             2));
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kProgram);
+  const std::string& why = report().end->blame.evidence;
+  EXPECT_TRUE(why.starts_with("no progress for ")) << why;
+  EXPECT_NE(why.find("rank 1 told step 3 last"), std::string::npos) << why;
+  EXPECT_TRUE(why.ends_with("stacks are in " + home + "/stacks")) << why;
+  const std::string stacks = slurp(home + "/stacks/gang-0-rank-1.txt");
+  EXPECT_NE(stacks.find(": sleep 1000\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(" sleep: S (sleeping)"), std::string::npos) << stacks;
+  release();
+}
+
 TEST_F(KeeperTest, OneRankThatFailsEndsTheOthersAndIsNamed) {
   start(launch("[ $RANK = 1 ] && exit 3; exec sleep 1000", 3));
   await_stage(RankStage::kGone);
@@ -335,14 +357,47 @@ TEST_F(KeeperTest, WhoEndsAtSigtermMayFinishFirst) {
   EXPECT_EQ(output(), "saved\n");
 }
 
+/// The limit on CPU of the group that a process is in, as the kernel says it.
+std::string cpu_limit_of(pid_t process) {
+  const std::string groups = slurp("/proc/" + std::to_string(process) + "/cgroup");
+  const Result<ControlGroupPlace> place = own_control_group({groups, slurp("/proc/self/mounts")});
+  if (!place) return place.error().message;
+  const bool v2 = place->version == ControlGroupPlace::Version::kV2;
+  return slurp(v2 ? place->directory + "/cpu.max" : place->cpu + "/cpu.cfs_quota_us");
+}
+
+TEST_F(KeeperTest, ALowerClockOfProcessorsIsALowerQuotaOfRunningRanks) {
+  KeeperLaunch whole = launch(kWithDaemon + "exec sleep 1000", 2);
+  whole.device_cpu = 1000;
+  start(whole);
+  const std::vector<pid_t> pids = processes();
+  LaunchRanks slower = whole.ranks;
+  slower.shares[0].clock = 0.6;
+  agent_->order(slower);
+  await([&] {
+    return report().clocks == std::vector<double>{0.6} || !agent_->status->notes.empty();
+  });
+  if (!agent_->status->notes.empty()) {
+    await([&] { return report().clocks == std::vector<double>{1}; });
+    GTEST_SKIP() << "NOT RUN HERE: " << agent_->status->notes.front();
+  }
+  EXPECT_TRUE(cpu_limit_of(pids.at(0)).starts_with("120000")) << cpu_limit_of(pids[0]);
+  EXPECT_TRUE(cpu_limit_of(pids.at(1)).starts_with("120000")) << "a daemon of theirs, too";
+  agent_->order(whole.ranks);
+  await([&] { return report().clocks == std::vector<double>{1}; });
+  EXPECT_FALSE(cpu_limit_of(pids[0]).starts_with("120000"));
+}
+
 TEST_F(KeeperTest, AgentsComeAndGoAndTheRanksDoNotNotice) {
-  start(launch(kWithDaemon + "exec sleep 1000"));
+  start(launch("echo '{\"rank\":0,\"compute\":0.5}' >$ORRERY_PROGRESS; " + kWithDaemon +
+               "exec sleep 1000"));
   const std::vector<pid_t> before = processes();
   agent_->disconnect();
   Agent second(*real_);
   second.connect(files_);
   second.order(AdoptKeeper{});
-  await([&] { return second.status.has_value(); });
+  await([&] { return second.status && !second.paces.empty(); });
+  EXPECT_EQ(second.paces, (std::vector<RankPace>{{0, 0.5}}));
   EXPECT_EQ(second.status->report.stage, RankStage::kRunning);
   EXPECT_EQ(second.status->progress.step, 1u);
   // A third one while the second is still there, as one that was stopped and is replaced.
@@ -474,7 +529,7 @@ TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_NE(slurp(files_.directory + "/errors").find(files_.launch()), std::string::npos);
-  std::ofstream(files_.launch()) << "orrery-launch-2\ntorn";
+  std::ofstream(files_.launch()) << "orrery-launch-3\ntorn";
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_EQ(slurp(files_.directory + "/errors"),

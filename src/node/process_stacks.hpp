@@ -1,0 +1,16 @@
+// node/process_stacks.hpp - where the threads of a process and of those it started are, as far as
+// the kernel tells: their states, what they wait for, and its own stacks where the reader is root.
+//
+// A function of /proc. Cost: five small files a thread, at most some thousand threads.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace orrery {
+
+/// Of all processes of the session that `leader` leads, as text; what may not be read is left out.
+[[nodiscard]] std::string stacks_of_session(pid_t leader);
+
+}  // namespace orrery
