@@ -1,6 +1,8 @@
 // The verbs that talk to a cluster, as a user runs them, against a controller in this process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -70,6 +72,26 @@ TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
   EXPECT_EQ(job.launch->per, LaunchUnit::kNode);
   EXPECT_EQ(job.restart.max, 9u);
   EXPECT_EQ(job.after, std::vector<std::string>{"data"});
+}
+
+TEST_F(LiveCli, AScriptForSbatchIsASpecAndWhatItDoesNotKnowIsAnErrorUnlessItIsLenient) {
+  const std::string script = write("a.sh", "#!/bin/sh\n#SBATCH -G 4 --frob\nsrun a\n");
+  const CliRun strict = orrery("submit --dry-run " + script);
+  EXPECT_EQ(strict.code, 2);
+  EXPECT_NE(strict.err.find("a.sh:2:14: --frob is no option"), std::string::npos) << strict.err;
+  const CliRun run = orrery("submit --dry-run --lenient --name b --env A=1 " + script + " c -- -d");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.err.find("note: "), std::string::npos) << run.err;
+  const Result<Document> document = Document::parse(run.out, "");
+  const JobSpec job = read_job_spec(document.value()).value();
+  EXPECT_EQ(job.name, "b");
+  EXPECT_EQ(job.roles[0].accelerators, 4u);
+  EXPECT_EQ(job.launch->command,
+            (std::vector<std::string>{"#!/bin/sh\n#SBATCH -G 4 --frob\nsrun a\n", "c", "-d"}));
+  const std::pair<std::string, std::string> own{"A", "1"};
+  EXPECT_EQ(std::ranges::count(job.launch->environment, own), 1);
+  const CliRun sized = orrery("submit --dry-run -n 4 " + script);
+  EXPECT_NE(sized.err.find("--accelerators: not with a script"), std::string::npos) << sized.err;
 }
 
 TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
