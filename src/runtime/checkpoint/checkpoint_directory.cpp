@@ -131,6 +131,14 @@ Status pass_fence(const std::string& directory, const CheckpointId& id) {
   return {};
 }
 
+/// Nobody as new as `id` committed its step.
+Status check_uncommitted(const std::string& directory, const CheckpointId& id) {
+  const ListedCheckpoint found = look_at(directory, id.step);
+  if (found.state != ListedCheckpoint::State::kCommitted || found.manifest.id.by < id.by) return {};
+  return environment_error(fmt::format("{}: step {} is committed already, by {}", directory,
+                                       id.step, found.manifest.id.by.text()));
+}
+
 Status check_shards_are_there(const std::string& directory, const Manifest& manifest) {
   for (const ShardRecord& shard : manifest.shards) {
     const std::string path = directory + "/" + shard.file;
@@ -250,18 +258,25 @@ Status claim_checkpoints(const std::string& directory, const CheckpointId& id) {
   return pass_fence(directory, id);
 }
 
+Result<std::string> prepare_shard(const std::string& directory, const ShardName& name) {
+  if (Status open = check_uncommitted(directory, name.id); !open) return forward_error(open);
+  std::string step = step_directory(directory, name.id.step);
+  RealStorage storage;
+  if (StorageStatus made = storage.make_directories(step); !made) return forward_error(made);
+  const StorageStatus gone = storage.remove(fmt::format("{}/{}", step, name.file()));
+  if (!gone && gone.error().failure != StorageFailure::kNotFound) {
+    return tl::unexpected<Error>(gone.error());
+  }
+  return step;
+}
+
 Status commit_checkpoint(const std::string& directory, const Manifest& manifest) {
   Result<std::string> text = manifest_text(manifest);
   if (!text) return forward_error(text);
   Result<FileDescriptor> lock = lock_directory(directory);
   if (!lock) return forward_error(lock);
   if (Status passed = pass_fence(directory, manifest.id); !passed) return passed;
-  const ListedCheckpoint before = look_at(directory, manifest.id.step);
-  if (before.state == ListedCheckpoint::State::kCommitted &&
-      before.manifest.id.by >= manifest.id.by) {
-    return environment_error(fmt::format("{}: step {} is committed already, by {}", directory,
-                                         manifest.id.step, before.manifest.id.by.text()));
-  }
+  if (Status open = check_uncommitted(directory, manifest.id); !open) return open;
   const std::string step = step_directory(directory, manifest.id.step);
   if (Status there = check_shards_are_there(step, manifest); !there) return there;
   RealStorage storage;

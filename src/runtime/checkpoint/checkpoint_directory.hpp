@@ -47,6 +47,12 @@ struct ListedCheckpoint {
 /// claimed before, the directory is another job's.
 [[nodiscard]] Status claim_checkpoints(const std::string& directory, const CheckpointId& id);
 
+/// Makes the directory of a step ready for a shard and returns it: what a killed writer left of the
+/// same shard is removed. Error: this incarnation or a newer one committed the step, whose shards
+/// stay.
+[[nodiscard]] Result<std::string> prepare_shard(const std::string& directory,
+                                                const ShardName& name);
+
 /// Makes shards that are durable a checkpoint, in one step. Errors: those of manifest_text(); an
 /// older incarnation than the newest; a step this incarnation or a newer one committed already; a
 /// shard that is not there in its size. After an error the checkpoints are those before.

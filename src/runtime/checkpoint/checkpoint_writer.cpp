@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include "base/assert.hpp"
-#include "base/real_storage.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
 
 namespace orrery {
@@ -21,13 +20,10 @@ Status CheckpointWriter::reserve(std::uint64_t payload_bytes) {
 Status CheckpointWriter::begin(const ShardName& name, std::span<const PieceView> pieces) {
   ORRERY_ASSERT(idle(), "one snapshot at a time");
   if (Status taken = snapshot_.take(name, pieces); !taken) return taken;
-  const auto write = [this, step = name.id.step]() -> Result<WrittenShard> {
-    const std::string directory = step_directory(directory_, step);
-    RealStorage storage;
-    if (StorageStatus made = storage.make_directories(directory); !made) {
-      return forward_error(made);
-    }
-    return write_shard(directory, snapshot_, method_);
+  const auto write = [this]() -> Result<WrittenShard> {
+    Result<std::string> step = prepare_shard(directory_, snapshot_.header().name);
+    if (!step) return forward_error(step);
+    return write_shard(*step, snapshot_, method_);
   };
   try {
     writing_ = std::async(std::launch::async, write);

@@ -29,7 +29,8 @@ class CheckpointWriter {
   [[nodiscard]] Status reserve(std::uint64_t payload_bytes);
 
   /// Copies the pieces and starts to write them. Errors: as of SnapshotBuffer::take; nothing was
-  /// begun then. Precondition: idle().
+  /// begun then. Those of prepare_shard() and write_shard() come with the result. Precondition:
+  /// idle().
   [[nodiscard]] Status begin(const ShardName& name, std::span<const PieceView> pieces);
 
   /// Whether nothing is being written and no result waits to be taken.

@@ -224,8 +224,25 @@ TEST_F(ShardTest, AFullDiskIsAnErrorThatLeavesNothingAndTheNextIntervalTriesAgai
     must_do(writer.begin(kName, pieces));
     static_cast<void>(must_have(writer.wait()));
     EXPECT_TRUE(must_have(ShardReader::open(file)).verify());
-    std::filesystem::remove(file);
   }
+}
+
+TEST_F(ShardTest, WhatAKilledWriterLeftIsReplacedAndAShardOfACheckpointIsNot) {
+  const SavedState state(1);
+  const ShardName name{{"llama", {1, 0}, 20}, 0, 1};
+  const std::string step = step_directory(directory_, 20);
+  std::filesystem::create_directories(step);
+  std::ofstream(step + "/" + name.file()) << "torn";
+  CheckpointWriter writer(directory_);
+  must_do(writer.begin(name, state.whole()));
+  const ShardRecord record = must_have(writer.wait()).record;
+  must_do(commit_checkpoint(directory_, {.id = name.id, .world = 1, .shards = {record}}));
+  must_do(writer.begin(name, SavedState(2).whole()));
+  const Result<WrittenShard> again = writer.wait();
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().message,
+            directory_ + ": step 20 is committed already, by attempt 1 epoch 0");
+  EXPECT_TRUE(must_have(open_newest_good(directory_)).reader);
 }
 
 TEST_F(ShardTest, PiecesThatAreNoneAreRefusedByName) {
