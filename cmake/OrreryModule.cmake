@@ -62,9 +62,40 @@ function(orrery_module name)
     set(level core)
   endif()
   orrery_precompile(orrery_${name} ${level})
+  orrery_compile_together(orrery_${name})
   if(ORRERY_TESTS)
     orrery_module_tests(${name} "${tests}" ${level})
   endif()
+endfunction()
+
+# With ORRERY_TOGETHER, sources that have no name of their own in common (scripts/check --batches) are
+# compiled in one go: a build from nothing takes half the time, a change more. In a target's folder.
+if(ORRERY_TOGETHER)
+  execute_process(COMMAND ${CMAKE_SOURCE_DIR}/scripts/check --batches
+                  WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE orrery_batches
+                  COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" orrery_batches "${orrery_batches}")
+  foreach(line IN LISTS orrery_batches)
+    if(line MATCHES "^(.+)\t([0-9]+)$")
+      set_property(GLOBAL PROPERTY "ORRERY_BATCH_${CMAKE_SOURCE_DIR}/${CMAKE_MATCH_1}"
+                   ${CMAKE_MATCH_2})
+    endif()
+  endforeach()
+endif()
+
+function(orrery_compile_together target)
+  if(NOT ORRERY_TOGETHER)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(path "${source}" ABSOLUTE)
+    get_property(batch GLOBAL PROPERTY "ORRERY_BATCH_${path}")
+    if(batch MATCHES "^[0-9]+$")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP batch_${batch})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # orrery_precompile(TARGET LEVEL)
@@ -160,6 +191,7 @@ function(orrery_module_tests name tests level)
     target_compile_definitions(${name}_test PRIVATE
       ORRERY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     orrery_tests(${name}_test ${name}. ${level})
+    orrery_compile_together(${name}_test)
   endif()
 
   set(main ${CMAKE_BINARY_DIR}/${name}_link_test_main.cpp)

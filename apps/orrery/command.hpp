@@ -35,6 +35,7 @@ void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_completion_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 /// What `orrery __complete WORD..` prints: see completion_script(). A cluster that does not answer

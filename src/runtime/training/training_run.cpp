@@ -79,9 +79,11 @@ Status TrainingRun::meet() {
   if (!feed_those_behind()) return regroup();
   if (!leads()) return {};
   reports_.lead();
-  reports_.event("begin", fmt::format(R"("generation": {}, "ranks": {}, "step": {}, "memory": {})",
-                                      roster.generation, group_->size(), state_.steps(),
-                                      quoted(group_->shares_memory() ? "shared" : "sockets")));
+  reports_.event(
+      "begin",
+      fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {}, "memory": {})",
+                  seat_.attempt, roster.generation, group_->size(), state_.steps(),
+                  quoted(group_->shares_memory() ? "shared" : "sockets")));
   return claim_checkpoints(spec_.checkpoint.directory,
                            {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
 }
@@ -227,8 +229,15 @@ Status TrainingRun::regroup() {
   }
   if (!leads()) return {};
   if (!led) reports_.lead();
-  reports_.event("regrouped", fmt::format(R"("generation": {}, "ranks": {}, "step": {})",
-                                          roster.generation, group_->size(), state_.steps()));
+  std::string more = fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {})",
+                                 seat_.attempt, roster.generation, group_->size(), state_.steps());
+  if (lost_) {
+    // When the loss was seen, by the clock of the line.
+    const Duration ago = env_.clock.now_monotonic() - *lost_;
+    const Instant seen = env_.clock.now_wall() - ago;
+    more += fmt::format(R"(, "lost_at": {:.3f})", static_cast<double>(seen.ns()) / 1e9);
+  }
+  reports_.event("regrouped", more);
   return claim_checkpoints(spec_.checkpoint.directory,
                            {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
 }

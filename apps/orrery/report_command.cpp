@@ -1,0 +1,175 @@
+// orrery report
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/output_file.hpp"
+#include "apps/orrery/training_html.hpp"
+#include "base/real_storage.hpp"
+
+namespace orrery {
+namespace {
+
+struct ReportOptions {
+  std::string run;
+  std::string unbroken;
+  std::string job;
+  std::string kill;
+  std::string out;
+};
+
+Result<Json> read_json(const std::string& path) {
+  RealStorage storage;
+  auto text = storage.read_file(path, 1 << 20);
+  if (!text) return forward_error(text);
+  Json json = Json::parse(*text, nullptr, false);
+  if (!json.is_object()) return input_error({path, 1, 1}, "expected a JSON object");
+  return json;
+}
+
+Result<DeliberateKill> read_kill(const std::string& path) {
+  Result<Json> json = read_json(path);
+  if (!json) return forward_error(json);
+  try {
+    return DeliberateKill{.pids = json->at("pids").get<std::vector<std::int64_t>>(),
+                          .step = json->at("step").get<std::uint64_t>(),
+                          .at = json->at("at").get<double>(),
+                          .node = json->at("node").get<std::string>()};
+  } catch (const nlohmann::json::exception&) {
+    return input_error({path, 1, 1}, "expected pids, step, at and node");
+  }
+}
+
+Result<TrainingStory> read_story(const ReportOptions& options, Json& bill) {
+  Result<TrainingLog> run = read_training_log(options.run);
+  if (!run) return forward_error(run);
+  TrainingStory story{.title = "Training run", .run = std::move(*run)};
+  if (!options.unbroken.empty()) {
+    Result<TrainingLog> unbroken = read_training_log(options.unbroken);
+    if (!unbroken) return forward_error(unbroken);
+    story.unbroken = std::move(*unbroken);
+  }
+  if (!options.kill.empty()) {
+    Result<DeliberateKill> kill = read_kill(options.kill);
+    if (!kill) return forward_error(kill);
+    story.kill = std::move(*kill);
+  }
+  if (options.job.empty()) return story;
+  Result<Json> job = read_json(options.job);
+  if (!job) return forward_error(job);
+  bill = job->value("bill", Json::object());
+  for (const auto& [key, what] :
+       {std::pair{"accelerator_hours", "accelerator-hours"},
+        std::pair{"lost_accelerator_hours", "of them lost"}, std::pair{"energy_kwh", "kWh"},
+        std::pair{"cost_usd", "cost, $"}}) {
+    story.bill.emplace_back(what, fmt::format("{:.4g}", bill.value(key, 0.0)));
+  }
+  return story;
+}
+
+Json attempts_json(const TrainingLog& log) {
+  Json attempts = Json::array();
+  for (const TrainedGeneration& each : log.generations) {
+    if (attempts.empty() || attempts.back().at("attempt") != each.attempt) {
+      attempts.push_back({{"attempt", each.attempt}, {"generations", Json::array()}});
+    }
+    attempts.back()["generations"].push_back({{"generation", each.generation},
+                                              {"ranks", each.ranks},
+                                              {"step", each.step},
+                                              {"at", each.at}});
+  }
+  return attempts;
+}
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json summary_json(const TrainingStory& story, const Json& bill) {
+  const TrainingLog& run = story.run;
+  Json json{{"steps", run.steps.size()},
+            {"final_loss", run.steps.empty() ? Json() : Json(run.steps.back().loss)},
+            {"held_out_loss", or_null(run.held_out_loss)},
+            {"final_state_sha256", run.state_sha256},
+            {"attempts", attempts_json(run)},
+            {"step_s_measured", run.median_step_s()},
+            {"step_s_predicted", Json()},
+            {"detect_s", or_null(story.detect_s())},
+            {"recover_s", run.recoveries_s.empty() ? Json() : Json(run.recoveries_s.front())}};
+  for (const char* key : {"accelerator_hours", "energy_kwh", "lost_accelerator_hours"}) {
+    json[key] = bill.value(key, 0.0);
+  }
+  if (story.kill) {
+    json["killed_pids"] = story.kill->pids;
+    json["killed_at_step"] = story.kill->step;
+    json["killed_node"] = story.kill->node;
+  }
+  if (story.unbroken) {
+    const TrainingLog& whole = *story.unbroken;
+    json["unbroken_final_loss"] = whole.steps.empty() ? Json() : Json(whole.steps.back().loss);
+    json["unbroken_state_sha256"] = whole.state_sha256;
+    json["unbroken_step_s_measured"] = whole.median_step_s();
+  }
+  return json;
+}
+
+std::string summary_text(const TrainingStory& story) {
+  const TrainingLog& run = story.run;
+  std::string text =
+      fmt::format("steps {}, last loss {:.6f}, {:.0f} ms a step\n", run.steps.size(),
+                  run.steps.empty() ? 0.0 : run.steps.back().loss, 1000 * run.median_step_s());
+  for (const TrainedGeneration& each : run.generations) {
+    text += fmt::format("generation {} from step {}: {} ranks{}\n", each.generation, each.step,
+                        each.ranks, each.lost_at ? ", one was lost" : "");
+  }
+  if (const auto detect = story.detect_s(); detect && !run.recoveries_s.empty()) {
+    text += fmt::format("the loss was seen after {:.3f} s, the next step done {:.3f} s later\n",
+                        *detect, run.recoveries_s.front());
+  }
+  text += fmt::format("state {}\n", run.state_sha256);
+  if (!story.unbroken) return text;
+  const bool equal = !run.state_sha256.empty() && story.unbroken->state_sha256 == run.state_sha256;
+  return text + fmt::format("state {} of the unbroken run: {}\n", story.unbroken->state_sha256,
+                            equal ? "equal, bit for bit" : "DIFFERENT");
+}
+
+Status report(const CommandOptions& options, const ReportOptions& wanted) {
+  Json bill = Json::object();
+  const Result<TrainingStory> story = read_story(wanted, bill);
+  if (!story) return tl::unexpected(story.error());
+  if (!wanted.out.empty()) {
+    if (Status written = write_output_file(wanted.out, training_html(*story)); !written) {
+      return written;
+    }
+  }
+  if (options.output == OutputFormat::kJson) {
+    print_json(summary_json(*story, bill));
+  } else {
+    print_text(summary_text(*story));
+  }
+  if (story->unbroken && story->unbroken->state_sha256 != story->run.state_sha256) {
+    return infeasible("the two runs did not end in the same state");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto wanted = std::make_shared<ReportOptions>();
+  CLI::App& verb = *app.add_subcommand("report", "what a run of orrery-train did, as a page");
+  verb.add_option("RUN", wanted->run, "its output: loss.csv and events.jsonl")->required();
+  verb.add_option("--unbroken", wanted->unbroken, "another run, whose end must be the same");
+  verb.add_option("--job", wanted->job, "its job (orrery job ID -o json): adds the bill");
+  verb.add_option("--kill", wanted->kill, "what was killed: JSON with pids, node, step, at");
+  verb.add_option("--out", wanted->out, "the page (HTML)");
+  verb.footer(
+      "Exit 1 when the two runs end in different states.\n\nExamples:\n"
+      "  orrery report build/training --out training.html\n"
+      "  orrery report run --unbroken whole -o json");
+  verb.callback([&options, &chosen, wanted] {
+    chosen = [&options, wanted] { return report(options, *wanted); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,135 @@
+#include "apps/orrery/training_html.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "twin/html_page.hpp"
+#include "twin/plot.hpp"
+
+namespace orrery {
+namespace {
+
+Line line_of(std::string name, const TrainingLog& log, double TrainedStep::* value) {
+  Line line{.name = std::move(name), .x = {}, .y = {}};
+  line.x.reserve(log.steps.size());
+  line.y.reserve(log.steps.size());
+  for (const TrainedStep& each : log.steps) {
+    line.x.push_back(static_cast<double>(each.step));
+    line.y.push_back(each.*value);
+  }
+  return line;
+}
+
+std::string loss_plot(const TrainingStory& story) {
+  LinePlot plot{.x = {"step"}, .y = {"loss, nats a token"}, .lines = {}};
+  plot.lines.push_back(line_of("this run", story.run, &TrainedStep::loss));
+  if (story.unbroken) {
+    plot.lines.push_back(line_of("unbroken run", *story.unbroken, &TrainedStep::loss));
+  }
+  return plot_html(plot);
+}
+
+std::string step_plot(const TrainingStory& story) {
+  LinePlot plot{.x = {"step"}, .y = {"a step", AxisUnit::kDuration}, .lines = {}};
+  plot.lines.push_back(line_of("this run", story.run, &TrainedStep::seconds));
+  if (story.unbroken) {
+    plot.lines.push_back(line_of("unbroken run", *story.unbroken, &TrainedStep::seconds));
+  }
+  return plot_html(plot);
+}
+
+std::string rank_plot(const TrainingLog& log) {
+  Line ranks{.name = "ranks", .x = {}, .y = {}};
+  for (const TrainedStep& each : log.steps) {
+    ranks.x.push_back(static_cast<double>(each.step));
+    ranks.y.push_back(each.ranks);
+  }
+  return plot_html(LinePlot{.x = {"step"}, .y = {"ranks"}, .lines = {std::move(ranks)}});
+}
+
+/// Of the time from the first step to the end, as the leading rank saw it.
+std::string time_plot(const TrainingLog& log) {
+  if (log.generations.empty() || !log.ended_at) return plot_html(LinePlot{});
+  const double whole = *log.ended_at - log.generations.front().at;
+  double compute = 0;
+  double waiting = 0;
+  for (const TrainedStep& each : log.steps) {
+    compute += each.compute_seconds;
+    waiting += std::max(0.0, each.seconds - each.compute_seconds);
+  }
+  double recovering = 0;
+  for (const double each : log.recoveries_s) recovering += each;
+  const double rest = std::max(0.0, whole - compute - waiting - recovering);
+  return plot_html(WaterfallPlot{.value = {"time of the leading rank", AxisUnit::kDuration},
+                                 .whole = "from begin to end",
+                                 .amount = whole,
+                                 .losses = {{"waiting for peers, sums", waiting},
+                                            {"noticing a loss, going on", recovering},
+                                            {"steps' ends, saving, evaluation", rest}},
+                                 .rest = "gradients"});
+}
+
+std::string generation_table(const TrainingStory& story) {
+  HtmlTable table({{"generation"}, {"attempt"}, {"from step"}, {"ranks"}, {"after"}, {"why"}});
+  const double begin = story.run.generations.empty() ? 0 : story.run.generations.front().at;
+  for (const TrainedGeneration& each : story.run.generations) {
+    const std::string why = each.lost_at                            ? "a rank was lost"
+                            : &each == story.run.generations.data() ? "the first meeting"
+                                                                    : "a rank joined or left";
+    table.add({{fmt::format("{}", each.generation)},
+               {fmt::format("{}", each.attempt)},
+               {fmt::format("{}", each.step)},
+               {fmt::format("{}", each.ranks)},
+               {fmt::format("{:.1f} s", each.at - begin)},
+               {why}});
+  }
+  return table.html();
+}
+
+std::string fact_table(const TrainingStory& story) {
+  HtmlTable table({{""}, {"this run"}, {"unbroken run"}});
+  const auto add = [&](const std::string& what, const auto& text_of) {
+    table.add({{what}, {text_of(story.run)}, {story.unbroken ? text_of(*story.unbroken) : "-"}});
+  };
+  add("steps", [](const TrainingLog& log) { return fmt::format("{}", log.steps.size()); });
+  add("last loss", [](const TrainingLog& log) {
+    return log.steps.empty() ? "-" : fmt::format("{:.6f}", log.steps.back().loss);
+  });
+  add("held-out loss", [](const TrainingLog& log) {
+    return log.held_out_loss ? fmt::format("{:.6f}", *log.held_out_loss) : "-";
+  });
+  add("step, median",
+      [](const TrainingLog& log) { return fmt::format("{:.0f} ms", 1000 * log.median_step_s()); });
+  add("state, SHA-256", [](const TrainingLog& log) {
+    return log.state_sha256.empty() ? "-" : log.state_sha256.substr(0, 16) + "...";
+  });
+  for (const auto& [what, amount] : story.bill) table.add({{what}, {amount}, {""}});
+  return table.html();
+}
+
+}  // namespace
+
+std::optional<double> TrainingStory::detect_s() const {
+  if (!kill) return std::nullopt;
+  for (const TrainedGeneration& each : run.generations) {
+    if (each.lost_at && *each.lost_at >= kill->at) return *each.lost_at - kill->at;
+  }
+  return std::nullopt;
+}
+
+std::string training_html(const TrainingStory& story) {
+  const std::string kill_note =
+      story.kill ? fmt::format("{} was killed at step {}.", story.kill->node, story.kill->step)
+                 : "";
+  const std::vector<Figure> figures{
+      {"Loss", "Where both lines are one, both runs are.", loss_plot(story)},
+      {"Step times", kill_note, step_plot(story)},
+      {"Who takes part", "", rank_plot(story.run)},
+      {"Where the time went", "", time_plot(story.run)},
+      {"Generations of the group", "", generation_table(story)}};
+  return page_html(
+      {story.title, figure_html({"Both ends", "", fact_table(story)}) + figures_html(figures)});
+}
+
+}  // namespace orrery

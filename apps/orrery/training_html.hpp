@@ -1,0 +1,35 @@
+// apps/orrery/training_html.hpp - a training as a page: loss, step times, who took part, and where
+// the time went.
+//
+// Values in, text out.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "apps/orrery/training_log.hpp"
+
+namespace orrery {
+
+/// What was done to a run on purpose.
+struct DeliberateKill {
+  std::vector<std::int64_t> pids;
+  std::uint64_t step = 0;
+  double at = 0;  ///< seconds since 1970
+  std::string node;
+};
+
+struct TrainingStory {
+  std::string title;
+  TrainingLog run;
+  std::optional<TrainingLog> unbroken;
+  std::optional<DeliberateKill> kill;
+  std::vector<std::pair<std::string, std::string>> bill;  ///< what, how much
+
+  /// From the kill to when a peer missed it.
+  [[nodiscard]] std::optional<double> detect_s() const;
+};
+
+[[nodiscard]] std::string training_html(const TrainingStory& story);
+
+}  // namespace orrery

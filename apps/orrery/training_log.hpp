@@ -1,0 +1,49 @@
+// apps/orrery/training_log.hpp - what orrery-train left of a training: loss.csv and events.jsonl.
+//
+// Values, read once. Invariant: steps ascend.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace orrery {
+
+struct TrainedStep {
+  std::uint64_t step = 0;
+  double loss = 0;
+  double seconds = 0;
+  double compute_seconds = 0;  ///< of the leading rank's own work
+  std::uint32_t ranks = 0;
+  std::uint32_t generation = 0;
+};
+
+/// A list of members, from when on.
+struct TrainedGeneration {
+  std::uint32_t attempt = 0;
+  std::uint32_t generation = 0;
+  std::uint32_t ranks = 0;
+  std::uint64_t step = 0;
+  double at = 0;                  ///< seconds since 1970
+  std::optional<double> lost_at;  ///< a peer was missed then
+};
+
+struct TrainingLog {
+  std::vector<TrainedStep> steps;
+  std::vector<TrainedGeneration> generations;
+  std::vector<double> recoveries_s;  ///< from a loss seen to the end of the next step
+  std::vector<std::uint64_t> checkpoints;
+  std::optional<double> held_out_loss;
+  std::optional<double> ended_at;  ///< seconds since 1970
+  std::string state_sha256;        ///< "": it did not end
+
+  [[nodiscard]] double median_step_s() const;
+};
+
+/// Errors name file and line.
+[[nodiscard]] Result<TrainingLog> read_training_log(const std::string& directory);
+
+}  // namespace orrery

@@ -1,0 +1,272 @@
+// orrery-train as gangs of real processes that die: whatever happens to them, the weights end with
+// the same bits. ORRERY_TRAINING_KILLS (10) is the number of kills.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "base/rng.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr int kPatienceMs = 120'000;
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The value of `"name": "..."` in the last line that has it.
+std::string last_text(const std::string& text, const std::string& name) {
+  const std::size_t at = text.rfind('"' + name + "\": \"");
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + name.size() + 5;
+  return text.substr(begin, text.find('"', begin) - begin);
+}
+
+/// A rank: its process, and what it prints.
+class Rank {
+ public:
+  Rank(std::vector<std::string> arguments, std::vector<std::string> environment) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    output_ = FileDescriptor(ends[0]);
+    const FileDescriptor writer(ends[1]);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    std::vector<char*> argv;
+    std::vector<char*> envp;
+    for (std::string& each : arguments) argv.push_back(each.data());
+    for (std::string& each : environment) envp.push_back(each.data());
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+    EXPECT_EQ(::posix_spawn(&pid_, ORRERY_TRAIN, &actions, nullptr, argv.data(), envp.data()), 0);
+    ::posix_spawn_file_actions_destroy(&actions);
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+  ~Rank() {
+    kill();
+    (void)end();
+  }
+
+  /// Reads on until `words` were printed, or it ended.
+  bool says(const std::string& words) {
+    while (text_.find(words) == std::string::npos) {
+      if (!read()) return false;
+    }
+    return true;
+  }
+
+  void kill() {
+    if (pid_ > 0) (void)::kill(pid_, SIGKILL);
+  }
+
+  /// Its exit status; 128 + the signal.
+  int end() {
+    if (pid_ <= 0) return status_;
+    while (read()) {
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    pid_ = -1;
+    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return status_;
+  }
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] int descriptor() const { return output_.get(); }
+
+ private:
+  bool read() {
+    pollfd ready{output_.get(), POLLIN, 0};
+    if (::poll(&ready, 1, kPatienceMs) != 1) return false;
+    char bytes[4096];
+    const ssize_t got = ::read(output_.get(), bytes, sizeof bytes);
+    if (got <= 0) return false;
+    text_.append(bytes, static_cast<std::size_t>(got));
+    return true;
+  }
+
+  pid_t pid_ = -1;
+  int status_ = -1;
+  FileDescriptor output_;
+  std::string text_;
+};
+
+/// A training of its own directory and ports.
+class Training {
+ public:
+  explicit Training(std::uint32_t steps) {
+    std::string name = std::filesystem::temp_directory_path() / "orrery-training-XXXXXX";
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    port_ = free_port();
+    std::ofstream text(directory_ / "text");
+    Rng rng(7);
+    for (int i = 0; i < 20'000; ++i) text << static_cast<char>('a' + rng.below(20));
+    std::ofstream(directory_ / "spec.yaml")
+        << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
+           "model: {family: gpt, layers: 1, width: 32, heads: 2, sequence: 32}\n"
+           "data: {paths: ["
+        << path("text") << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps
+        << "\ncheckpoint: {directory: " << path("saved") << ", every: 8}\noutput: " << path("out")
+        << "\n";
+  }
+  ~Training() { std::filesystem::remove_all(directory_); }
+  Training(const Training&) = delete;
+  Training& operator=(const Training&) = delete;
+
+  [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
+
+  [[nodiscard]] std::unique_ptr<Rank> start(std::uint32_t rank, std::uint32_t world,
+                                            std::uint32_t epoch = 0) const {
+    const std::string members = path("membership-" + std::to_string(epoch));
+    std::ofstream(members) << R"({"epoch": )" << epoch << R"(, "gangs": [{"gang": 0, "nodes": [)"
+                           << R"({"address": "127.0.0.1", "ranks": [0]}]}]})";
+    return std::make_unique<Rank>(
+        std::vector<std::string>{"orrery-train", path("spec.yaml")},
+        std::vector<std::string>{
+            "ORRERY_JOB=kills", "ORRERY_ATTEMPT=" + std::to_string(attempt_), "ORRERY_GANG=0",
+            "ORRERY_RANK=" + std::to_string(rank), "ORRERY_WORLD_SIZE=" + std::to_string(world),
+            "ORRERY_ADDRESS=127.0.0.1", "ORRERY_MASTER=127.0.0.1:" + std::to_string(port_),
+            "ORRERY_MEMBERSHIP=" + members});
+  }
+
+  void next_attempt() { ++attempt_; }
+
+  [[nodiscard]] std::string hash() const {
+    return last_text(slurp(path("out/events.jsonl")), "state_sha256");
+  }
+
+ private:
+  /// One that nobody listened at a moment ago; those after it are tried by the ranks.
+  [[nodiscard]] static int free_port() {
+    const FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    EXPECT_EQ(::bind(any.get(), reinterpret_cast<const sockaddr*>(&at), size), 0);
+    EXPECT_EQ(::getsockname(any.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
+    return std::min<int>(ntohs(at.sin_port), 65000);
+  }
+
+  std::filesystem::path directory_;
+  int port_ = 0;
+  int attempt_ = 1;
+};
+
+std::string hash_of_one_rank(std::uint32_t steps) {
+  const Training training(steps);
+  const auto rank = training.start(0, 1);
+  EXPECT_EQ(rank->end(), 0) << rank->text();
+  return training.hash();
+}
+
+std::string step_line(std::uint64_t step, std::uint32_t steps) {
+  char text[64];
+  (void)std::snprintf(text, sizeof text, "step %5llu/%u", static_cast<unsigned long long>(step),
+                      steps);
+  return text;
+}
+
+TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {
+  constexpr std::uint32_t kSteps = 24;
+  const char* wanted = std::getenv("ORRERY_TRAINING_KILLS");
+  const int kills = wanted == nullptr ? 10 : std::atoi(wanted);
+  const std::string whole = hash_of_one_rank(kSteps);
+  ASSERT_EQ(whole.size(), 64u);
+  Rng rng(static_cast<std::uint64_t>(::getpid()));
+  for (int i = 0; i < kills; ++i) {
+    const Training training(kSteps);
+    const std::uint64_t victim = rng.below(4);
+    const std::uint64_t step = 1 + rng.below(kSteps - 4);
+    const auto later = static_cast<int>(rng.below(20));
+    SCOPED_TRACE(testing::Message()
+                 << "rank " << victim << " after step " << step << " and " << later << " ms");
+    std::vector<std::unique_ptr<Rank>> ranks;
+    for (std::uint32_t rank = 0; rank < 4; ++rank) ranks.push_back(training.start(rank, 4));
+    ASSERT_TRUE(ranks[0]->says(step_line(step, kSteps))) << ranks[0]->text();
+    (void)::poll(nullptr, 0, later);
+    ranks[victim]->kill();
+    EXPECT_EQ(ranks[victim]->end(), 128 + SIGKILL);
+    for (std::uint32_t rank = 0; rank < 4; ++rank) {
+      if (rank != victim) ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
+    }
+    ASSERT_EQ(training.hash(), whole);
+  }
+}
+
+TEST(TrainingKills, ANewcomerTakesThePlaceOfTheDead) {
+  constexpr std::uint32_t kSteps = 80;
+  const std::string whole = hash_of_one_rank(kSteps);
+  const Training training(kSteps);
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) ranks.push_back(training.start(rank, 4));
+  ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
+  ranks[1]->kill();
+  ASSERT_TRUE(ranks[0]->says("regrouped")) << ranks[0]->text();
+  const auto newcomer = training.start(1, 4, 1);
+  for (const std::uint32_t rank : {0u, 2u, 3u}) {
+    ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
+  }
+  EXPECT_EQ(newcomer->end(), 0) << newcomer->text();
+  EXPECT_NE(ranks[0]->text().find("\"generation\": 3, \"ranks\": 4"), std::string::npos)
+      << ranks[0]->text();
+  EXPECT_EQ(training.hash(), whole);
+}
+
+TEST(TrainingKills, OfAllRanksGoOnFromTheNewestCheckpoint) {
+  constexpr std::uint32_t kSteps = 24;
+  const std::string whole = hash_of_one_rank(kSteps);
+  Training training(kSteps);
+  {
+    std::vector<std::unique_ptr<Rank>> ranks;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) ranks.push_back(training.start(rank, 3));
+    ASSERT_TRUE(ranks[0]->says("\"event\": \"checkpoint\"")) << ranks[0]->text();
+    for (auto& rank : ranks) rank->kill();
+  }
+  training.next_attempt();
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) ranks.push_back(training.start(rank, 2));
+  for (auto& rank : ranks) ASSERT_EQ(rank->end(), 0) << rank->text();
+  EXPECT_NE(ranks[0]->text().find("goes on from step"), std::string::npos) << ranks[0]->text();
+  EXPECT_EQ(training.hash(), whole);
+}
+
+TEST(Training, SaysWhatIsWrongBeforeItMeetsAnybody) {
+  const Training training(8);
+  std::filesystem::remove(training.path("text"));
+  const auto missing = training.start(1, 2);
+  EXPECT_EQ(missing->end(), 2);
+  EXPECT_NE(missing->text().find(training.path("text")), std::string::npos) << missing->text();
+  std::ofstream(training.path("text")) << "short";
+  const auto small = training.start(1, 2);
+  EXPECT_EQ(small->end(), 2) << small->text();
+  std::ofstream(training.path("text")) << std::string(10'000, 'x');
+  const auto many = training.start(4, 5);
+  EXPECT_EQ(many->end(), 2);
+  EXPECT_NE(many->text().find("batch.shards"), std::string::npos) << many->text();
+}
+
+}  // namespace
+}  // namespace orrery
