@@ -101,7 +101,7 @@ TEST_F(TextStreamTest, ShowsEachSequenceOnceAnEpochAndHoldsOutTheLast) {
   ASSERT_EQ(stream->training_sequences(), 248);
   std::vector<std::vector<std::string>> epochs(2);
   std::vector<std::int32_t> tokens(kSequence + 1);
-  for (std::uint64_t k = 0; k < 2 * 248; ++k) {
+  for (std::uint64_t k = 0; k < 496; ++k) {
     stream->training_samples(k, tokens);
     EXPECT_EQ(tokens[3], '.');
     epochs[k / 248].push_back(text_of(std::span(tokens).first(3)));
@@ -122,6 +122,7 @@ TEST(SampleOrderTest, IsAPermutationOfAnyNumberOfThings) {
     const SampleOrder order(3, count);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       std::vector<std::uint64_t> seen;
+      seen.reserve(count);
       for (std::uint64_t i = 0; i < count; ++i) seen.push_back(order[epoch * count + i]);
       std::ranges::sort(seen);
       for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(seen[i], i) << count;

@@ -1,6 +1,7 @@
 #include "runtime/training/training_spec.hpp"
 
 #include "base/utf8.hpp"
+#include "runtime/trainer/gemm.hpp"
 
 namespace orrery {
 
@@ -91,6 +92,7 @@ Result<TrainingSpec> read_training_spec(const Document& document) {
   }
   if (Status good = check_batch(spec.batch); !good) return forward_error(good);
   if (Status good = check(spec.model); !good) return forward_error(good);
+  if (Status good = check_precision(spec.model.precision); !good) return forward_error(good);
   return spec;
 }
 
