@@ -1,4 +1,4 @@
-// orrery-train: one rank of the reference trainer (runtime/training/training_run.hpp).
+// orrery-train: one rank of the reference trainer (runtime/training/trainer_rank.hpp).
 //
 // Started by Orrery it finds its peers by the launch contract (ORRERY_*); by itself it is a job of
 // one rank. SIGTERM ends it after the step, saved.
@@ -16,10 +16,11 @@
 
 #include "base/real_env.hpp"
 #include "runtime/checkpoint/checkpoint_audit.hpp"
+#include "runtime/checkpoint/checkpoint_directory.hpp"
 #include "runtime/trainer/gemm.hpp"
 #include "runtime/trainer/generate.hpp"
 #include "runtime/trainer/kernels.hpp"
-#include "runtime/training/training_run.hpp"
+#include "runtime/training/trainer_rank.hpp"
 
 namespace orrery {
 namespace {
@@ -107,7 +108,10 @@ Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
   TrainingSeat seat;
   seat.job = variable("ORRERY_JOB").empty() ? spec.name : variable("ORRERY_JOB");
   seat.progress = variable("ORRERY_PROGRESS");
-  const Result<std::uint32_t> attempt = number("ORRERY_ATTEMPT", 1);
+  // Without a scheduler that counts them, each start is an attempt after all before it.
+  const Result<Incarnation> before = newest_incarnation(spec.checkpoint.directory);
+  if (!before) return tl::unexpected(before.error());
+  const Result<std::uint32_t> attempt = number("ORRERY_ATTEMPT", before->attempt + 1);
   const Result<std::uint32_t> rank = number("ORRERY_RANK", 0);
   const Result<std::uint32_t> world = number("ORRERY_WORLD_SIZE", 1);
   const Result<std::uint32_t> gang = number("ORRERY_GANG", 0);
@@ -184,7 +188,7 @@ int train(const TrainingSpec& spec) {
   if (!stream) return complain(stream.error());
   fmt::print("{} files, {} tokens; kernels {}, products {}\n", stream->corpus().files(),
              stream->corpus().tokens(), kernels().isa, gemm_identity());
-  auto run = TrainingRun::start(spec, *stream, env, std::move(*seat));
+  auto run = TrainerRank::start(spec, *stream, env, std::move(*seat));
   if (!run) return complain(run.error());
   Result<TrainingOutcome> outcome = (*run)->run(asked_to_end);
   if (!outcome) return complain(outcome.error());

@@ -175,7 +175,7 @@ class ContractWriter {
     std::vector<std::string> addresses;
     addresses.reserve(layout_.nodes.size());
     for (const GangNode& node : layout_.nodes) addresses.push_back(node.address);
-    SlurmNode node{.job = fmt::format("{}", facts_.attempt.job.value()),
+    SlurmSeat node{.job = fmt::format("{}", facts_.attempt.job.value()),
                    .name = facts_.job,
                    .account = facts_.tenant,
                    .addresses = addresses,

@@ -95,7 +95,7 @@ std::string tasks_per_node_text(const std::vector<std::uint32_t>& tasks) {
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> slurm_variables(const SlurmNode& node) {
+std::vector<std::pair<std::string, std::string>> slurm_variables(const SlurmSeat& node) {
   const std::string hosts = compress_host_list(node.addresses);
   const std::string nodes = fmt::format("{}", node.addresses.size());
   std::vector<std::pair<std::string, std::string>> all = {

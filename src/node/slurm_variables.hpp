@@ -16,7 +16,7 @@
 namespace orrery {
 
 /// A job as one of its nodes sees it.
-struct SlurmNode {
+struct SlurmSeat {
   std::string job;      ///< its number
   std::string name;     ///< "train", or "train[3]" of an array
   std::string account;  ///< path of the tenant
@@ -29,7 +29,7 @@ struct SlurmNode {
 
 /// What is the same for the script and all tasks on a node. O(nodes).
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> slurm_variables(
-    const SlurmNode& node);
+    const SlurmSeat& node);
 
 /// "node[01-03,7],login": neighbours in the list that differ in their last number alone share
 /// brackets. Order and doubles stay, so that the place of a node is its number in the job: reading

@@ -26,7 +26,7 @@ void copy(std::span<const std::byte> from, std::span<std::byte> to) {
 
 }  // namespace
 
-Communicator::Communicator(Exchange& exchange) : exchange_(exchange) {
+Communicator::Communicator(PeerExchange& exchange) : exchange_(exchange) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     if (rank != exchange.rank()) peers_.push_back(rank);
     a_leaf_a_rank_.push_back({rank, rank + 1});

@@ -1,16 +1,16 @@
 // runtime/collectives/communicator.hpp - the collective operations of a group of ranks.
 //
-// Built over one Exchange, for one generation of a group; used by one thread, and all ranks of the
-// group call the same operations in the same order. A rank's death is PeerLost at all others, never
-// a hang. Sums are in the order of a fixed tree (reduction_tree.hpp), so they have the same bits in
-// every run, whatever the backend. Buffers within the group's workspace are not copied between
-// ranks of one machine. Cost: what each says, in bytes through the slowest rank.
+// Built over one PeerExchange, for one generation of a group; used by one thread, and all ranks of
+// the group call the same operations in the same order. A rank's death is PeerLost at all others,
+// never a hang. Sums are in the order of a fixed tree (reduction_tree.hpp), so they have the same
+// bits in every run, whatever the backend. Buffers within the group's workspace are not copied
+// between ranks of one machine. Cost: what each says, in bytes through the slowest rank.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "runtime/collectives/exchange.hpp"
+#include "runtime/collectives/peer_exchange.hpp"
 #include "runtime/collectives/reduction_tree.hpp"
 
 namespace orrery {
@@ -27,7 +27,7 @@ struct Elements {
 class Communicator {
  public:
   /// `exchange` outlives it.
-  explicit Communicator(Exchange& exchange);
+  explicit Communicator(PeerExchange& exchange);
 
   [[nodiscard]] std::uint32_t rank() const { return exchange_.rank(); }
   [[nodiscard]] std::uint32_t size() const { return exchange_.size(); }
@@ -67,7 +67,7 @@ class Communicator {
   [[nodiscard]] Chunk chunk_of(const Elements& all, std::uint32_t rank) const;
   [[nodiscard]] Shared<void> gather_chunks(const Elements& in_out);
 
-  Exchange& exchange_;
+  PeerExchange& exchange_;
   std::vector<std::uint32_t> peers_;  ///< all ranks but this one
   std::vector<LeafRange> a_leaf_a_rank_;
 };

@@ -1,9 +1,9 @@
 // runtime/collectives/peer_mesh.hpp - connections from one rank to each of its peers, which tell of
 // a peer's death and carry what peers that share no memory tell each other.
 //
-// Built by a MemberGroup, which lends it to an Exchange; used by one thread. Messages between two
-// peers arrive whole and in order or not at all. A peer whose process dies is lost as soon as its
-// kernel says so (an end of stream, a reset); one whose machine falls silent after TCP's own
+// Built by a MemberGroup, which lends it to an PeerExchange; used by one thread. Messages between
+// two peers arrive whole and in order or not at all. A peer whose process dies is lost as soon as
+// its kernel says so (an end of stream, a reset); one whose machine falls silent after TCP's own
 // patience, kSilence. Invariant: what was begun to be sent to a living peer is sent to its end, so
 // no stream is ever out of step. Cost: a poll and O(bytes) a call.
 #pragma once

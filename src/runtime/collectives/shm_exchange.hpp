@@ -1,4 +1,4 @@
-// runtime/collectives/shm_exchange.hpp - an Exchange among ranks of one machine: parts in the
+// runtime/collectives/shm_exchange.hpp - an PeerExchange among ranks of one machine: parts in the
 // shared workspace are looked at where they are, small ones travel in a slot, others are read out
 // of the peer's process.
 //
@@ -11,7 +11,7 @@
 #include <atomic>
 #include <map>
 
-#include "runtime/collectives/exchange.hpp"
+#include "runtime/collectives/peer_exchange.hpp"
 #include "runtime/collectives/shared_segment.hpp"
 
 namespace orrery {
@@ -58,7 +58,7 @@ class ShmWorkspace {
   SharedSegment segment_;
 };
 
-class ShmExchange final : public Exchange {
+class ShmExchange final : public PeerExchange {
  public:
   struct Seat {
     std::vector<MemberId> members;           ///< by rank

@@ -1,14 +1,14 @@
-// runtime/collectives/tcp_exchange.hpp - an Exchange over the sockets of a PeerMesh.
+// runtime/collectives/tcp_exchange.hpp - an PeerExchange over the sockets of a PeerMesh.
 //
 // All parts travel at the same time, so one show() takes as long as its slowest peer. Cost:
 // O(bytes) and one copy out of the kernel's memory.
 #pragma once
 
-#include "runtime/collectives/exchange.hpp"
+#include "runtime/collectives/peer_exchange.hpp"
 
 namespace orrery {
 
-class TcpExchange final : public Exchange {
+class TcpExchange final : public PeerExchange {
  public:
   struct Seat {
     std::vector<MemberId> members;  ///< by rank

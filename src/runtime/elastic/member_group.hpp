@@ -108,7 +108,7 @@ class MemberGroup {
   MemberId self_ = MemberId::kNobody;
   Roster roster_;
   std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<PeerExchange> exchange_;
   std::unique_ptr<Communicator> communicator_;
   bool shares_memory_ = false;
 };

@@ -60,7 +60,7 @@ const char* isa_name() {
 
 }  // namespace
 
-void multiply(const MatrixProduct& product) {
+void multiply(const FloatProduct& product) {
   use_one_thread();
   const dnnl_status_t status =
       dnnl_sgemm(letter(product.a.order), letter(product.b.order), product.rows, product.columns,
@@ -74,7 +74,7 @@ class MatrixMultiplier::Bfloat16Products {
  public:
   Bfloat16Products() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
 
-  void multiply(const MatrixProduct& product) {
+  void multiply(const FloatProduct& product) {
     const auto [rows, columns, inner] = std::tuple(product.rows, product.columns, product.inner);
     Kernel& kernel = kernel_of(product);
     kernel.a.set_data_handle(rounded(product.a, {rows, inner}, a_));
@@ -123,7 +123,7 @@ class MatrixMultiplier::Bfloat16Products {
             turned(operand) ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1}};
   }
 
-  Kernel& kernel_of(const MatrixProduct& product) {
+  Kernel& kernel_of(const FloatProduct& product) {
     const Key key{product.rows,    product.columns, product.inner, product.c_stride,
                   product.a.order, product.b.order, product.alpha, product.beta};
     const auto found = kernels_.find(key);
@@ -163,7 +163,7 @@ MatrixMultiplier::MatrixMultiplier(ProductPrecision precision) {
 
 MatrixMultiplier::~MatrixMultiplier() = default;
 
-void MatrixMultiplier::multiply(const MatrixProduct& product) {
+void MatrixMultiplier::multiply(const FloatProduct& product) {
   if (!bfloat16_) return orrery::multiply(product);
   use_one_thread();
   bfloat16_->multiply(product);

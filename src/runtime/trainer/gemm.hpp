@@ -21,7 +21,7 @@ struct MatrixOperand {
 };
 
 /// c = alpha a b + beta c, with a of rows x inner, b of inner x columns (after transposing).
-struct MatrixProduct {
+struct FloatProduct {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t inner = 0;
@@ -34,7 +34,7 @@ struct MatrixProduct {
 };
 
 /// 2 x rows x columns x inner operations.
-void multiply(const MatrixProduct& product);
+void multiply(const FloatProduct& product);
 
 /// Products in a chosen precision. Keeps oneDNN's kernel for each size and room for the rounded
 /// factors; owned by a TrainableTransformer, used by one thread at a time.
@@ -49,7 +49,7 @@ class MatrixMultiplier {
   /// In bfloat16 both factors are rounded first, then multiplied and summed in float32.
   /// Precondition: beta is 0 or 1. The first product of a size makes its kernel: about a
   /// millisecond.
-  void multiply(const MatrixProduct& product);
+  void multiply(const FloatProduct& product);
 
  private:
   class Bfloat16Products;

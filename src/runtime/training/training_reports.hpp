@@ -1,7 +1,7 @@
 // runtime/training/training_reports.hpp - what a rank tells about the training: progress lines for
 // its keeper, and, of the rank that leads, loss.csv, events.jsonl and lines for people.
 //
-// Owned by a TrainingRun, used on its thread. Whoever begins to lead continues the files where they
+// Owned by a TrainerRank, used on its thread. Whoever begins to lead continues the files where they
 // end: a step has one line, whoever wrote it and however often it was computed. What cannot be
 // written never fails the training. Cost: a write a step.
 #pragma once

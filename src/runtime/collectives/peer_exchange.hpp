@@ -1,5 +1,5 @@
-// runtime/collectives/exchange.hpp - the one thing that ranks of a group do to each other: each
-// shows others parts of its memory, and looks at what they show.
+// runtime/collectives/peer_exchange.hpp - the one thing that ranks of a group do to each other:
+// each shows others parts of its memory, and looks at what they show.
 //
 // Every collective (communicator.hpp) is made of it, so that a backend is this and nothing more:
 // TcpExchange sends the parts, ShmExchange lets peers of the same machine look at them where they
@@ -30,9 +30,9 @@ struct PeerLost {
 template <class T>
 using Shared = tl::expected<T, PeerLost>;
 
-class Exchange {
+class PeerExchange {
  public:
-  virtual ~Exchange() = default;
+  virtual ~PeerExchange() = default;
   [[nodiscard]] virtual std::uint32_t rank() const = 0;
   [[nodiscard]] virtual std::uint32_t size() const = 0;
 

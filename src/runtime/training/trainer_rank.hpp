@@ -1,4 +1,4 @@
-// runtime/training/training_run.hpp - one rank of a training job from its first step to its last:
+// runtime/training/trainer_rank.hpp - one rank of a training job from its first step to its last:
 // computes its shards' gradients, sums them with its peers', steps, saves, and goes on when peers
 // die or come.
 //
@@ -34,14 +34,14 @@ struct TrainingOutcome {
   std::uint64_t steps = 0;
 };
 
-class TrainingRun {
+class TrainerRank {
  public:
   /// Opens text and checkpoints, and meets the others. `spec`, `stream`, `env` outlive it. Errors:
   /// data or checkpoints that cannot be used, peers that do not come.
-  [[nodiscard]] static Result<std::unique_ptr<TrainingRun>> start(const TrainingSpec& spec,
+  [[nodiscard]] static Result<std::unique_ptr<TrainerRank>> start(const TrainingSpec& spec,
                                                                   const TextStream& stream, Env env,
                                                                   TrainingSeat seat);
-  TrainingRun(const TrainingSpec& spec, const TextStream& stream, Env env, TrainingSeat seat);
+  TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env env, TrainingSeat seat);
 
   /// Until the last step is done and saved, or `stop` says so at a step's end: then all leave
   /// together after saving, or this rank leaves the others to go on.

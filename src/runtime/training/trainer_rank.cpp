@@ -1,4 +1,4 @@
-#include "runtime/training/training_run.hpp"
+#include "runtime/training/trainer_rank.hpp"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-TrainingRun::TrainingRun(const TrainingSpec& spec, const TextStream& stream, Env env,
+TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env env,
                          TrainingSeat seat)
     : spec_(spec),
       env_(env),
@@ -41,7 +41,7 @@ TrainingRun::TrainingRun(const TrainingSpec& spec, const TextStream& stream, Env
   seat_.group.workspace_bytes = (shards_.layout().size() + kTailSize) * sizeof(float);
 }
 
-Result<std::unique_ptr<TrainingRun>> TrainingRun::start(const TrainingSpec& spec,
+Result<std::unique_ptr<TrainerRank>> TrainerRank::start(const TrainingSpec& spec,
                                                         const TextStream& stream, Env env,
                                                         TrainingSeat seat) {
   if (seat.group.world > spec.batch.shards) {
@@ -49,12 +49,12 @@ Result<std::unique_ptr<TrainingRun>> TrainingRun::start(const TrainingSpec& spec
                        fmt::format("batch.shards: {} shards are too few for {} ranks",
                                    spec.batch.shards, seat.group.world));
   }
-  auto run = std::make_unique<TrainingRun>(spec, stream, env, std::move(seat));
+  auto run = std::make_unique<TrainerRank>(spec, stream, env, std::move(seat));
   if (Status met = run->meet(); !met) return forward_error(met);
   return run;
 }
 
-Status TrainingRun::restore() {
+Status TrainerRank::restore() {
   Result<FoundCheckpoint> found = open_newest_good(spec_.checkpoint.directory);
   if (!found) return forward_error(found);
   for (const std::string& why : found->passed_over) reports_.say("passed over: " + why);
@@ -65,7 +65,7 @@ Status TrainingRun::restore() {
   return {};
 }
 
-Status TrainingRun::meet() {
+Status TrainerRank::meet() {
   const bool founds = seat_.epoch == 0;
   if (founds) {
     if (Status restored = restore(); !restored) return restored;
@@ -91,7 +91,7 @@ Status TrainingRun::meet() {
                            {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
 }
 
-Result<TrainingOutcome> TrainingRun::run(const std::function<bool()>& stop) {
+Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
   if (Status room = writer_.reserve(3 * shards_.layout().size() * sizeof(float)); !room) {
     return forward_error(room);
   }
@@ -120,12 +120,12 @@ Result<TrainingOutcome> TrainingRun::run(const std::function<bool()>& stop) {
 
 // --- A step -------------------------------------------------------------------------------------
 
-std::span<float> TrainingRun::gradient() {
+std::span<float> TrainerRank::gradient() {
   const std::span<std::byte> bytes = group_->workspace();
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-Result<bool> TrainingRun::step(const std::function<bool()>& stop) {
+Result<bool> TrainerRank::step(const std::function<bool()>& stop) {
   begun_ = env_.clock.now_monotonic();
   if (!sum_gradient(stop)) {
     if (!lost_) lost_ = env_.clock.now_monotonic();
@@ -137,7 +137,7 @@ Result<bool> TrainingRun::step(const std::function<bool()>& stop) {
   return true;
 }
 
-bool TrainingRun::sum_gradient(const std::function<bool()>& stop) {
+bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
   const std::span<float> sum = gradient();
   const std::vector<LeafRange> owned = share_leaves(spec_.batch.shards, group_->size());
   shards_.compute(state_.parameters(), state_.steps(), owned[group_->rank()], sum);
@@ -159,7 +159,7 @@ bool TrainingRun::sum_gradient(const std::function<bool()>& stop) {
   return group_->communicator().all_reduce_shards(Elements(sum), owned).has_value();
 }
 
-Status TrainingRun::apply() {
+Status TrainerRank::apply() {
   const std::span<float> sum = gradient();
   const auto shards = static_cast<float>(spec_.batch.shards);
   const auto number = static_cast<std::int64_t>(state_.steps()) + 1;
@@ -187,7 +187,7 @@ Status TrainingRun::apply() {
   return {};
 }
 
-Status TrainingRun::after_step() {
+Status TrainerRank::after_step() {
   const std::span<const float> tail = gradient().subspan(shards_.layout().size());
   const auto size = static_cast<float>(group_->size());
   const bool join = tail[kJoin] > 0;
@@ -220,7 +220,7 @@ Status TrainingRun::after_step() {
 
 // --- Membership ---------------------------------------------------------------------------------
 
-Status TrainingRun::regroup() {
+Status TrainerRank::regroup() {
   const bool led = leads();
   do {
     if (Status again = group_->regroup(state_.steps()); !again) return again;
@@ -252,7 +252,7 @@ Status TrainingRun::regroup() {
 }
 
 /// Whoever has fewer steps than the farthest gets its state. False: a peer was lost.
-bool TrainingRun::feed_those_behind() {
+bool TrainerRank::feed_those_behind() {
   const Roster& roster = group_->roster();
   const std::uint32_t source = roster.source();
   const std::uint32_t self = group_->rank();
@@ -266,7 +266,7 @@ bool TrainingRun::feed_those_behind() {
 
 // --- Checkpoints --------------------------------------------------------------------------------
 
-Status TrainingRun::begin_checkpoint() {
+Status TrainerRank::begin_checkpoint() {
   const std::uint32_t generation = group_->roster().generation;
   const ShardName name{
       {seat_.job, {seat_.attempt, generation}, state_.steps()}, group_->rank(), group_->size()};
@@ -279,7 +279,7 @@ Status TrainingRun::begin_checkpoint() {
   return {};
 }
 
-Status TrainingRun::commit_checkpoint(std::string_view when) {
+Status TrainerRank::commit_checkpoint(std::string_view when) {
   ORRERY_ASSERT(saving_ && saved_, "every rank's part is durable");
   const Shared<std::vector<ShardRecord>> records = gather_records();
   const std::uint64_t step = *saving_;
@@ -306,7 +306,7 @@ Status TrainingRun::commit_checkpoint(std::string_view when) {
 }
 
 /// Of all ranks, at the one that leads.
-Shared<std::vector<ShardRecord>> TrainingRun::gather_records() {
+Shared<std::vector<ShardRecord>> TrainerRank::gather_records() {
   Communicator& ranks = group_->communicator();
   std::string text = shard_record_text(saved_->record);
   std::uint64_t size = text.size();
@@ -332,7 +332,7 @@ Shared<std::vector<ShardRecord>> TrainingRun::gather_records() {
 }
 
 /// What there is now, at once. False: a peer was lost meanwhile.
-Result<bool> TrainingRun::save_last() {
+Result<bool> TrainerRank::save_last() {
   if (saving_ && !saved_ && !unsaved_) {
     if (Result<WrittenShard> written = writer_.wait(); written) saved_ = std::move(*written);
   }
@@ -357,7 +357,7 @@ Result<bool> TrainingRun::save_last() {
   return generation == group_->roster().generation;
 }
 
-void TrainingRun::evaluate() {
+void TrainerRank::evaluate() {
   const auto loss = shards_.evaluate(state_.parameters(), spec_.evaluate_sequences);
   if (!loss) return;
   reports_.event("evaluated",
