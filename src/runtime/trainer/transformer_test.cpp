@@ -362,7 +362,7 @@ TEST(ParameterLayoutTest, LaysTensorsInCacheLinesUnderTheirUsualNames) {
   const ParameterTensor* key = llama.find("model.layers.0.self_attn.k_proj.weight");
   ASSERT_NE(key, nullptr);
   EXPECT_EQ(key->shape, (std::vector<std::int64_t>{16, 32}));
-  EXPECT_EQ(key->begin, llama.blocks()[0].qkv.weight + 32 * 32);
+  EXPECT_EQ(key->begin, llama.blocks()[0].qkv.weight + std::size_t{32} * 32);
 }
 
 TEST(ParameterLayoutTest, DrawsEachTensorOfItsSeedAndNameAlone) {

@@ -373,8 +373,11 @@ void to_bfloat16(const Bfloat16Rows& call) {
       const UnsignedWords rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
       const UnsignedWords nan = UnsignedWords{} + 0x7fc0U;
       const HalfWords halves = __builtin_convertvector(v == v ? rounded : nan, HalfWords);
-      const std::int64_t count = left < kLanes ? left : kLanes;
-      __builtin_memcpy(out + i, &halves, static_cast<std::size_t>(count) * sizeof(*out));
+      if (left >= kLanes) {
+        __builtin_memcpy(out + i, &halves, sizeof(halves));
+      } else {
+        __builtin_memcpy(out + i, &halves, static_cast<std::size_t>(left) * sizeof(*out));
+      }
     }
   }
 }
