@@ -24,9 +24,9 @@ void add_python_packages(const std::string& directory, Variables& environment) {
 }  // namespace
 
 Result<ProcessUser> find_user(const std::string& name) {
-  constexpr std::size_t kTextMax = std::size_t{64} << 10;
+  constexpr std::size_t kQuotedMax = std::size_t{64} << 10;
   constexpr int kGroupsMax = 65536;  // of Linux
-  std::vector<char> text(kTextMax);
+  std::vector<char> text(kQuotedMax);
   passwd entry{};
   passwd* found = nullptr;
   (void)::getpwnam_r(name.c_str(), &entry, text.data(), text.size(), &found);
