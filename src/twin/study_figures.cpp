@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 constexpr double kGramsPerTonne = 1e6;
 constexpr double kKgPerTonne = 1000;
 
@@ -21,7 +21,7 @@ struct Taken {
   double (*value)(const Facts&);
 };
 
-double ratio(double part, double whole) { return whole > 0 ? part / whole : kNone; }
+double ratio(double part, double whole) { return whole > 0 ? part / whole : kNoFigure; }
 
 Axis time(std::string title) { return {.title = std::move(title), .unit = AxisUnit::kDuration}; }
 Axis share(std::string title) { return {.title = std::move(title), .unit = AxisUnit::kShare}; }
@@ -150,12 +150,12 @@ double network_share(const Planned& p) {
 
 template <class Q>
 double or_none(const std::optional<Q>& value) {
-  return value ? value->value() : kNone;
+  return value ? value->value() : kNoFigure;
 }
 
 double part_of_goodput(const Planned& p, double Goodput::* part) {
   const std::optional<Goodput>& goodput = p.offer.quote.goodput;
-  return goodput ? (*goodput).*part : kNone;
+  return goodput ? (*goodput).*part : kNoFigure;
 }
 
 std::vector<Taken<Planned>> plan_speed_list() {
@@ -190,19 +190,19 @@ std::vector<Taken<Planned>> plan_run_list() {
           {{"run_energy", physical("energy of the whole run", "Wh"), Better::kLess},
            [](P p) {
              const auto& energy = p.offer.quote.run_energy;
-             return energy ? kilowatt_hours(energy->facility) * 1000 : kNone;
+             return energy ? kilowatt_hours(energy->facility) * 1000 : kNoFigure;
            }},
           {{"run_co2", physical("CO2 of the whole run", "t"), Better::kLess},
            [](P p) {
              const auto& energy = p.offer.quote.run_energy;
-             return energy ? energy->carbon.value() / kGramsPerTonne : kNone;
+             return energy ? energy->carbon.value() / kGramsPerTonne : kNoFigure;
            }},
           {{"cost_per_million_tokens", money("cost of a million tokens"), Better::kLess},
            [](P p) { return or_none(p.offer.quote.run_cost) / p.answer.tokens.value() * 1e6; }},
           {{"joules_per_token", physical("energy a token", "J"), Better::kLess},
            [](P p) {
              const auto& energy = p.offer.quote.run_energy;
-             return energy ? energy->facility.value() / p.answer.tokens.value() : kNone;
+             return energy ? energy->facility.value() / p.answer.tokens.value() : kNoFigure;
            }},
           {{"cost_per_accelerator_hour", money("cost an accelerator-hour"), Better::kLess},
            [](P p) {
@@ -217,7 +217,7 @@ std::vector<Taken<Planned>> plan_run_list() {
            [](P p) { return part_of_goodput(p, &Goodput::lost_work); }},
           {{"checkpoint_interval", time("checkpoint interval"), Better::kNeither}, [](P p) {
              const auto& goodput = p.offer.quote.goodput;
-             return goodput ? goodput->interval.value() : kNone;
+             return goodput ? goodput->interval.value() : kNoFigure;
            }}};
 }
 
