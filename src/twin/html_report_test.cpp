@@ -93,19 +93,19 @@ TEST(HtmlReport, OfOneJobAtOneInstantIsAPage) {
 
 TEST(HtmlReport, LeavesOutWhatIsNotFinite) {
   ReportData data = made_up_report({.policies = 2, .samples = 50, .jobs = 40});
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (PolicyReport& policy : data.policies) {
-    policy.summary.avg_jct_s = kNan;
+    policy.summary.avg_jct_s = kNoNumber;
     policy.summary.cost_usd = kInfinity;
     policy.summary.co2_kg = std::nullopt;
     for (auto* series : {&policy.samples.busy[0], &policy.samples.free, &policy.samples.power_w,
                          &policy.samples.queue}) {
-      (*series)[7] = kNan;
+      (*series)[7] = kNoNumber;
       (*series)[8] = kInfinity;
     }
-    policy.use[0][3] = kNan;
-    policy.tenants[0].used_hours = kNan;
+    policy.use[0][3] = kNoNumber;
+    policy.tenants[0].used_hours = kNoNumber;
   }
   const std::string page = html_report(data);
   expect_sound(page);

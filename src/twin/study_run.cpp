@@ -75,8 +75,8 @@ Estimate estimate_of(const std::vector<double>& values) {
     ++count;
   }
   if (count == 0) {
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    return {kNone, kNone, kNone, 0};
+    constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+    return {kAbsent, kAbsent, kAbsent, 0};
   }
   const double mean = sum / count;
   if (count == 1) return {mean, mean, mean, 1};
