@@ -95,8 +95,11 @@ class ContractWriter {
     set("ORRERY_TENANT", facts_.tenant);
     set("ORRERY_PLAN", facts_.plan);
     set("ORRERY_PROGRESS", facts_.progress);
-    set("ORRERY_RANK", seat.rank);
-    set("ORRERY_WORLD_SIZE", seat.world);
+    // Ranks that mpirun starts would take its one process's for theirs.
+    if (facts_.style != LaunchStyle::kMpi) {
+      set("ORRERY_RANK", seat.rank);
+      set("ORRERY_WORLD_SIZE", seat.world);
+    }
     set("ORRERY_GANG", layout_.gang);
     set("ORRERY_ADDRESS", layout_.nodes[layout_.here].address);
     set("ORRERY_MASTER", master_endpoint());
