@@ -250,7 +250,8 @@ void PeerMesh::forget_before(std::uint32_t generation) {
 }
 
 void PeerMesh::pump(Duration patience) {
-  std::vector<pollfd> polled{{listener_.get(), POLLIN, 0}};
+  const short more = strangers_.size() < kStrangersMax ? POLLIN : 0;
+  std::vector<pollfd> polled{{listener_.get(), more, 0}};
   std::vector<Connection*> connections{nullptr};
   const auto watch = [&](Connection& connection) {
     if (connection.over || connection.waits_for_its_name()) return;

@@ -43,11 +43,12 @@ std::string shared_memory_host() {
 
 Result<SharedSegment> SharedSegment::make(std::uint64_t bytes, std::uint64_t cookie) {
   FileDescriptor fd(::memfd_create("orrery", MFD_CLOEXEC));
+  int error = fd.valid() && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   // What is not there when it is first written ends the process: it is asked for now.
-  if (!fd.valid() || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
-      ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)) != 0) {
+  if (error == 0) error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
+  if (error != 0) {
     return environment_error(
-        fmt::format("{} bytes of shared memory: {}", bytes, std::strerror(errno)));
+        fmt::format("{} bytes of shared memory: {}", bytes, std::strerror(error)));
   }
   Result<std::byte*> data = map(fd.get(), bytes);
   if (!data) return forward_error(data);

@@ -195,7 +195,10 @@ Status TrainerRank::after_step() {
   const bool settled = saving_ && tail[kSaved] + tail[kUnsaved] >= size;
   const bool good = tail[kUnsaved] <= 0;
   if (settled && good) {
+    const std::uint32_t generation = group_->roster().generation;
     if (Status done = commit_checkpoint("while training goes on"); !done) return done;
+    // What the tail says was said in another generation.
+    if (group_->roster().generation != generation) return {};
   } else if (settled) {
     saving_.reset();
   }
