@@ -139,7 +139,9 @@ class Training {
 
   [[nodiscard]] std::unique_ptr<Rank> start(std::uint32_t rank, std::uint32_t world,
                                             std::uint32_t epoch = 0) const {
-    const std::string members = path("membership-" + std::to_string(epoch));
+    // One a rank: another may be reading its own.
+    const std::string members =
+        path("membership-" + std::to_string(epoch) + "-" + std::to_string(rank));
     std::ofstream(members) << R"({"epoch": )" << epoch << R"(, "gangs": [{"gang": 0, "nodes": [)"
                            << R"({"address": "127.0.0.1", "ranks": [0]}]}]})";
     return std::make_unique<Rank>(
