@@ -106,13 +106,14 @@ Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
   for (;;) {
     Result<bool> saved = save_last();
     if (!saved) return forward_error(saved);
-    if (*saved) break;
+    if (*saved && leads()) {
+      evaluate();
+      reports_.event(
+          "end", fmt::format(R"("step": {}, "state_sha256": "{}")", state_.steps(), state_.hash()));
+    }
+    // Nobody goes before it is written down, or another would have to do it.
+    if (*saved && group_->communicator().barrier()) break;
     if (Status again = regroup(); !again) return forward_error(again);
-  }
-  if (leads()) {
-    evaluate();
-    reports_.event(
-        "end", fmt::format(R"("step": {}, "state_sha256": "{}")", state_.steps(), state_.hash()));
   }
   group_->farewell();
   return TrainingOutcome{TrainingOutcome::End::kDone, state_.steps()};
