@@ -196,10 +196,9 @@ Status TrainerRank::after_step() {
   const bool settled = saving_ && tail[kSaved] + tail[kUnsaved] >= size;
   const bool good = tail[kUnsaved] <= 0;
   if (settled && good) {
-    const std::uint32_t generation = group_->roster().generation;
-    if (Status done = commit_checkpoint("while training goes on"); !done) return done;
-    // What the tail says was said in another generation.
-    if (group_->roster().generation != generation) return {};
+    const Result<bool> done = commit_checkpoint("while training goes on");
+    if (!done) return tl::unexpected(done.error());
+    if (!*done) return regroup();
   } else if (settled) {
     saving_.reset();
   }
@@ -210,7 +209,9 @@ Status TrainerRank::after_step() {
   if (look && leads() && state_.steps() < spec_.steps) evaluate();
   if (leave >= size) {
     // All leave: what was done is kept for whoever goes on.
-    if (Result<bool> kept = save_last(); !kept) return forward_error(kept);
+    const Result<bool> kept = save_last();
+    if (!kept) return tl::unexpected(kept.error());
+    if (!*kept) return regroup();
     leaving_ = true;
     return {};
   }
@@ -283,30 +284,31 @@ Status TrainerRank::begin_checkpoint() {
   return {};
 }
 
-Status TrainerRank::commit_checkpoint(std::string_view when) {
+/// False: a peer was lost meanwhile; the caller regroups, as all others do, once.
+Result<bool> TrainerRank::commit_checkpoint(std::string_view when) {
   ORRERY_ASSERT(saving_ && saved_, "every rank's part is durable");
   const Shared<std::vector<ShardRecord>> records = gather_records();
   const std::uint64_t step = *saving_;
   saving_.reset();
   saved_.reset();
-  if (!records) return regroup();
+  if (!records) return false;
   const std::string path = step_directory(spec_.checkpoint.directory, step);
   reports_.saved(step, path);
-  if (!leads()) return {};
+  if (!leads()) return true;
   Manifest manifest{.id = {seat_.job, {seat_.attempt, group_->roster().generation}, step},
                     .world = group_->size(),
                     .shards = *records,
                     .extra = fmt::format(R"({{"samples": {}, "seed": {}}})",
                                          step * spec_.batch.sequences, spec_.seed)};
   if (Status done = orrery::commit_checkpoint(spec_.checkpoint.directory, manifest); !done) {
-    return done;  // a newer life of the job has begun: this one must not go on
+    return forward_error(done);  // a newer life of the job has begun: this one must not go on
   }
   reports_.event("checkpoint", fmt::format(R"("step": {}, "path": {}, "when": {})", step,
                                            quoted(path), quoted(std::string(when))));
   const Status pruned =
       prune_checkpoints(spec_.checkpoint.directory, {.newest = spec_.checkpoint.keep});
   if (!pruned) reports_.say("old checkpoints stay: " + pruned.error().text());
-  return {};
+  return true;
 }
 
 /// Of all ranks, at the one that leads.
@@ -356,9 +358,7 @@ Result<bool> TrainerRank::save_last() {
         fmt::format("{} of {} ranks could write their part of the last checkpoint to {}", saved,
                     group_->size(), spec_.checkpoint.directory));
   }
-  const std::uint32_t generation = group_->roster().generation;
-  if (Status done = commit_checkpoint("at the end"); !done) return forward_error(done);
-  return generation == group_->roster().generation;
+  return commit_checkpoint("at the end");
 }
 
 void TrainerRank::evaluate() {

@@ -63,7 +63,7 @@ class TrainerRank {
   [[nodiscard]] bool feed_those_behind();
   [[nodiscard]] Status after_step();
   [[nodiscard]] Status begin_checkpoint();
-  [[nodiscard]] Status commit_checkpoint(std::string_view when);
+  [[nodiscard]] Result<bool> commit_checkpoint(std::string_view when);
   [[nodiscard]] Shared<std::vector<ShardRecord>> gather_records();
   [[nodiscard]] Result<bool> save_last();
   void evaluate();
