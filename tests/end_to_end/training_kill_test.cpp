@@ -240,6 +240,13 @@ TEST(TrainingKills, ANewcomerTakesThePlaceOfTheDead) {
   EXPECT_EQ(training.hash(), whole);
 }
 
+TEST(TrainingKills, WhoComesWhenAllIsDoneHasNothingToDo) {
+  const Training training(8);
+  EXPECT_EQ(training.start(0, 1)->end(), 0);
+  const auto late = training.start(1, 2, 1);
+  EXPECT_EQ(late->end(), 0) << late->text();
+}
+
 TEST(TrainingKills, OfAllRanksGoOnFromTheNewestCheckpoint) {
   constexpr std::uint32_t kSteps = 24;
   const std::string whole = hash_of_one_rank(kSteps);

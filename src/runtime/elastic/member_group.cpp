@@ -153,6 +153,9 @@ Result<Roster> MemberGroup::ask_for_place() {
         roster = ask_at(roster->members[0].endpoint, deadline);
       if (roster && self_ != MemberId::kNobody) return std::move(*roster);
     }
+    if (settings_.over && settings_.over()) {
+      return environment_error(fmt::format("nobody of {} is left to join", settings_.gang));
+    }
     mesh_.pump(kRound);
   }
   return environment_error(fmt::format("no member of {} gave this rank a place within {} s",

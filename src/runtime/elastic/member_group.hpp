@@ -9,6 +9,7 @@
 // most goes on; all of a generation have heard the same roster.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct GroupSettings {
   std::uint64_t workspace_bytes = 0;
   std::uint64_t cookie = 0;  ///< random
   bool share_memory = true;  ///< among ranks of one machine
+  /// Asked while nobody gives who joins a place: true when nobody will any more.
+  std::function<bool()> over;
   /// How long members that live may leave each other without an answer.
   Duration patience = Duration::seconds(60);
   /// How long the first meeting, or the wait for a place, may take.

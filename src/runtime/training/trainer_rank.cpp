@@ -65,13 +65,23 @@ Status TrainerRank::restore() {
   return {};
 }
 
+bool TrainerRank::over() const {
+  const auto listed = list_checkpoints(spec_.checkpoint.directory);
+  return listed && !listed->empty() &&
+         listed->front().state == ListedCheckpoint::State::kCommitted &&
+         listed->front().step >= spec_.steps;
+}
+
 Status TrainerRank::meet() {
   const bool founds = seat_.epoch == 0;
   if (founds) {
     if (Status restored = restore(); !restored) return restored;
   }
+  seat_.group.over = [this] { return over(); };
   auto group = founds ? MemberGroup::found(env_.clock, seat_.group, state_.steps())
                       : MemberGroup::join(env_.clock, seat_.group);
+  too_late_ = !group && !founds && over();
+  if (too_late_) return {};
   if (!group) return forward_error(group);
   group_ = std::move(*group);
   const Roster& roster = group_->roster();
@@ -92,6 +102,7 @@ Status TrainerRank::meet() {
 }
 
 Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
+  if (too_late_) return TrainingOutcome{TrainingOutcome::End::kDone, spec_.steps};
   if (Status room = writer_.reserve(3 * shards_.layout().size() * sizeof(float)); !room) {
     return forward_error(room);
   }

@@ -53,6 +53,8 @@ class TrainerRank {
 
   [[nodiscard]] Status restore();
   [[nodiscard]] Status meet();
+  /// The last step is saved: who comes now has nothing to do.
+  [[nodiscard]] bool over() const;
   [[nodiscard]] bool leads() const { return group_->rank() == 0; }
   [[nodiscard]] std::span<float> gradient();
   /// One step done by all; nothing: a peer was lost and the rest have regrouped.
@@ -85,6 +87,7 @@ class TrainerRank {
   std::optional<WrittenShard> saved_;    ///< this rank's part of it, once durable
   bool unsaved_ = false;                 ///< it failed
   std::uint32_t some_leave_ = 0;  ///< steps in a row that some, but not all, were asked to end
+  bool too_late_ = false;         ///< it came when all was done
   bool asked_ = false;            ///< this rank was
   bool leaving_ = false;          ///< and goes now
 };
