@@ -119,7 +119,7 @@ class Core {
   void lose_part(JobId id, NodeId node, const Blame& blame);
   [[nodiscard]] bool bends(JobId id) const;
   [[nodiscard]] bool replace_part(JobId id, NodeId node);
-  [[nodiscard]] bool go_on_as(JobId id, PlacedGang gang);
+  [[nodiscard]] std::optional<ResizeJob> resized(JobId id, PlacedGang gang) const;
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
   [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
@@ -138,6 +138,7 @@ class Core {
   void carry_out(PassResult& result);
   [[nodiscard]] std::string misfit(const StartJob& start) const;
   [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
+  void go_on_as(const ResizeJob& resize);
   void resize(const ResizeJob& resize);
   void note_idle(const PassResult& result);
   void fire_timers();

@@ -255,24 +255,23 @@ bool Core::replace_part(JobId id, NodeId node) {
   lost->node = *other;
   std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
             [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  const std::optional<ResizeJob> whole = resized(id, std::move(gang));
+  if (!whole || !misfit(*whole).empty()) return false;
   if (state_.node(*other).spare) {
     emit(SpareSet{*other, false});
     emit(SpareSet{node, true});
   }
-  return go_on_as(id, std::move(gang));
+  go_on_as(*whole);
+  return true;
 }
 
-// A new epoch on other devices; false where no terms are to be had there.
-bool Core::go_on_as(JobId id, PlacedGang gang) {
-  const RunningJob& run = state_.running(id);
+// The same job as another gang; nothing where no terms are to be had for it.
+std::optional<ResizeJob> Core::resized(JobId id, PlacedGang gang) const {
   const Situation s = state_.situation(now_);
-  const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, as_waiting(run, now_), gang);
-  if (!terms) return false;
-  const Job& job = state_.job(id);
-  const std::uint32_t epoch = job.epoch + 1;
-  emit(JobResized{id, epoch, {std::move(gang)}, {*terms}, JobId(), run.done_at(now_)});
-  act(StartRanks{id, job.attempt, epoch, Duration(), false});
-  return true;
+  const WaitingJob rest = as_waiting(state_.running(id), now_);
+  const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, rest, gang);
+  if (!terms) return std::nullopt;
+  return ResizeJob{.job = id, .gangs = {std::move(gang)}, .terms = {*terms}};
 }
 
 // An elastic gang goes on with what is left of it, by its largest size that this holds.
@@ -287,7 +286,10 @@ bool Core::shrink_away(JobId id, NodeId node) {
     if (gang.type != has.type || gang.devices >= has.devices) continue;
     Allocation left = part_without(old.allocation, node, gang.devices);
     if (left.ranks.empty()) continue;
-    if (go_on_as(id, {old.role, i, std::move(left), gang.host})) return true;
+    const std::optional<ResizeJob> smaller = resized(id, {old.role, i, std::move(left), gang.host});
+    if (!smaller) continue;
+    go_on_as(*smaller);
+    return true;
   }
   return false;
 }

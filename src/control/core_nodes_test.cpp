@@ -273,6 +273,37 @@ TEST(CoreNodes, OfAnElasticJobThatAreLostLeaveItSmaller) {
   cluster.end(id);
 }
 
+TEST(CoreNodes, OfAnElasticJobThatAreLostAreReplacedByOthersAtOnce) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.elastic_job(8, 16));
+  const std::vector<NodeId> before = cluster.nodes(id);
+  ASSERT_EQ(before.size(), 2u);
+  cluster.send(lost(before[0]));
+  EXPECT_EQ(cluster.phase(id), JobPhase::kRunning);
+  EXPECT_EQ(cluster.job(id).epoch, 1u);
+  const std::vector<NodeId> after = cluster.nodes(id);
+  ASSERT_EQ(after.size(), 2u) << "it keeps its size";
+  EXPECT_EQ(std::count(after.begin(), after.end(), before[0]), 0);
+  EXPECT_EQ(std::count(after.begin(), after.end(), before[1]), 1) << "who is well stays";
+  EXPECT_EQ(cluster.job(id).leaving, 8u);
+  cluster.up(id);
+  cluster.wait(Duration::minutes(1));
+  cluster.end(id);
+}
+
+TEST(CoreNodes, OfAnElasticJobThatAreLostAreReplacedByASpare) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.elastic_job(8, 16));
+  const NodeId gone = cluster.nodes(id)[0];
+  const NodeId spare(3);
+  cluster.send(SetSpare{spare, true});
+  cluster.send(lost(gone));
+  const std::vector<NodeId> after = cluster.nodes(id);
+  EXPECT_EQ(std::count(after.begin(), after.end(), spare), 1);
+  EXPECT_FALSE(cluster.state().node(spare).spare);
+  EXPECT_TRUE(cluster.state().node(gone).spare) << "once it is mended";
+}
+
 TEST(CoreNodes, AJobThatEndsBeforeItsEarlierEpochIsGoneLeavesAGhost) {
   ScriptedCluster cluster;
   const JobId id = cluster.run(cluster.elastic_job(8, 32));

@@ -282,19 +282,21 @@ std::string Core::misfit(const ResizeJob& resize) const {
   return above_limit(budget, *s.caps, resize.gangs, resize.terms);
 }
 
+// A new epoch on other devices.
+void Core::go_on_as(const ResizeJob& resize) {
+  const Job& job = state_.job(resize.job);
+  const std::uint32_t epoch = job.epoch + 1;
+  emit(JobResized{resize.job, epoch, resize.gangs, resize.terms,
+                  resize.in_favour_of.value_or(JobId()), state_.running(resize.job).done_at(now_)});
+  act(StartRanks{resize.job, job.attempt, epoch, Duration(), false});
+}
+
 // Who should have shrunk in favour of another and cannot makes room altogether.
 void Core::resize(const ResizeJob& resize) {
   if (!state_.has(resize.job)) return;
   const std::string why = misfit(resize);
   const Job& job = state_.job(resize.job);
-  if (why.empty()) {
-    const std::uint32_t epoch = job.epoch + 1;
-    emit(JobResized{resize.job, epoch, resize.gangs, resize.terms,
-                    resize.in_favour_of.value_or(JobId()),
-                    state_.running(resize.job).done_at(now_)});
-    act(StartRanks{resize.job, job.attempt, epoch, Duration(), false});
-    return;
-  }
+  if (why.empty()) return go_on_as(resize);
   emit(DecisionDropped{resize.job, why});
   const bool runs = holds_devices(job.phase) && job.phase != JobPhase::kStopping;
   if (resize.in_favour_of && runs) {

@@ -219,6 +219,16 @@ void PeerMesh::send_copy(MemberId peer, const OutgoingMessage& message) {
   write_to(*to);
 }
 
+void PeerMesh::keep_pending() {
+  for (auto& [peer, connection] : peers_) {
+    for (Connection::Outgoing& queued : connection->outgoing) {
+      if (!queued.copy.empty() || queued.bytes.empty()) continue;
+      queued.copy.assign(queued.bytes.begin(), queued.bytes.end());
+      queued.bytes = queued.copy;
+    }
+  }
+}
+
 bool PeerMesh::idle(MemberId peer) const {
   const Connection* connection = find(peer);
   return connection == nullptr || connection->over || connection->outgoing.empty();

@@ -93,9 +93,11 @@ class PeerMesh {
   /// The connection to one becomes that to another.
   void rename(MemberId peer, MemberId to);
 
-  /// Queues a message; what it spans must stay until idle(peer). Control messages are copied.
+  /// Queues a message; what it spans must stay until idle(peer) or keep_pending().
   void send(MemberId peer, const OutgoingMessage& message);
   void send_copy(MemberId peer, const OutgoingMessage& message);
+  /// Copies what waits to be sent: its owners go away, while its receivers still need the rest.
+  void keep_pending();
   /// Nothing waits to be sent to it, or it is lost.
   [[nodiscard]] bool idle(MemberId peer) const;
   /// The oldest message of a kind from a peer.

@@ -17,10 +17,6 @@ namespace orrery {
 
 enum class SumType : std::uint8_t { kFloat32, kBfloat16, kInt32 };
 
-[[nodiscard]] constexpr std::size_t bytes_of(SumType type) {
-  return type == SumType::kBfloat16 ? 2 : 4;
-}
-
 /// Leaves [begin, end) that are a node of the tree.
 struct LeafRange {
   std::uint32_t begin = 0;

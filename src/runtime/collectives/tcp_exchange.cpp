@@ -13,7 +13,7 @@ Shared<std::vector<std::span<const std::byte>>> TcpExchange::show(
   arrived_.reserve(from.size());
   for (const std::uint32_t rank : from) arrived_.push_back({rank, std::nullopt});
   while (!all_arrived()) {
-    if (const auto lost = anyone_lost()) return tl::unexpected(*lost);
+    if (const auto lost = anyone_lost()) return give_up(*lost);
     mesh_.pump(Duration::seconds(1));
   }
   std::vector<std::span<const std::byte>> views;
@@ -29,10 +29,16 @@ Shared<void> TcpExchange::settle() {
   arrived_.clear();
   const auto idle = [this](MemberId member) { return mesh_.idle(member); };
   while (!std::all_of(seat_.members.begin(), seat_.members.end(), idle)) {
-    if (const auto lost = anyone_lost()) return tl::unexpected(*lost);
+    if (const auto lost = anyone_lost()) return give_up(*lost);
     mesh_.pump(Duration::seconds(1));
   }
   return {};
+}
+
+/// The caller's parts go away with it.
+tl::unexpected<PeerLost> TcpExchange::give_up(const PeerLost& lost) {
+  mesh_.keep_pending();
+  return tl::unexpected(lost);
 }
 
 bool TcpExchange::all_arrived() {

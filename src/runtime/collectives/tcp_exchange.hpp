@@ -31,6 +31,7 @@ class TcpExchange final : public PeerExchange {
     std::uint32_t rank = 0;
     std::optional<PeerMessage> message;
   };
+  [[nodiscard]] tl::unexpected<PeerLost> give_up(const PeerLost& lost);
   [[nodiscard]] bool all_arrived();
   [[nodiscard]] std::optional<PeerLost> anyone_lost() const;
 

@@ -50,6 +50,26 @@ TEST_P(GroupThreads, GoOnWithoutWhoeverDies) {
   }
 }
 
+TEST_P(GroupThreads, WhatWasHalfSentWhenACollectiveWasGivenUpHarmsNobody) {
+  std::latch given_up(1);
+  gang_ = TestGang(3, GetParam());
+  gang_.run([&](std::uint32_t rank) {
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    if (rank == 2) return;
+    if (rank == 0) {
+      std::vector<float> large(4 << 20, 1);
+      ASSERT_FALSE(group->communicator().all_reduce(Elements(large)));
+    }
+    if (rank == 0) given_up.count_down();
+    if (rank == 1) given_up.wait();  // nobody has read what rank 0 had for it
+    const Status again = group->regroup(0);
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(step(*group), 2);
+    group->farewell();
+  });
+}
+
 TEST_P(GroupThreads, WhoComesLaterIsFedByWhoIsFarthest) {
   std::latch joined(1);
   gang_.run([&](std::uint32_t rank) {

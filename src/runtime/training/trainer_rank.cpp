@@ -1,6 +1,7 @@
 #include "runtime/training/trainer_rank.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/assert.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
@@ -11,14 +12,7 @@ namespace {
 /// Steps that ranks asked to end wait for the others to be asked, too.
 constexpr std::uint32_t kStepsTogether = 2;
 
-std::string quoted(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return '"' + out + '"';
-}
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
 
@@ -89,7 +83,7 @@ Status TrainerRank::meet() {
     return environment_error(fmt::format("{} ranks are more than the batch has shards, {}",
                                          group_->size(), spec_.batch.shards));
   }
-  if (!feed_those_behind()) return regroup();
+  if (!feed_those_behind()) return go_on_without();
   if (!leads()) return {};
   reports_.lead();
   reports_.event(
@@ -124,7 +118,7 @@ Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
     }
     // Nobody goes before it is written down, or another would have to do it.
     if (*saved && group_->communicator().barrier()) break;
-    if (Status again = regroup(); !again) return forward_error(again);
+    if (Status again = go_on_without(); !again) return forward_error(again);
   }
   group_->farewell();
   return TrainingOutcome{TrainingOutcome::End::kDone, state_.steps()};
@@ -140,8 +134,7 @@ std::span<float> TrainerRank::gradient() {
 Result<bool> TrainerRank::step(const std::function<bool()>& stop) {
   begun_ = env_.clock.now_monotonic();
   if (!sum_gradient(stop)) {
-    if (!lost_) lost_ = env_.clock.now_monotonic();
-    if (Status again = regroup(); !again) return forward_error(again);
+    if (Status again = go_on_without(); !again) return forward_error(again);
     return false;
   }
   if (Status applied = apply(); !applied) return forward_error(applied);
@@ -209,7 +202,7 @@ Status TrainerRank::after_step() {
   if (settled && good) {
     const Result<bool> done = commit_checkpoint("while training goes on");
     if (!done) return tl::unexpected(done.error());
-    if (!*done) return regroup();
+    if (!*done) return go_on_without();
   } else if (settled) {
     saving_.reset();
   }
@@ -222,7 +215,7 @@ Status TrainerRank::after_step() {
     // All leave: what was done is kept for whoever goes on.
     const Result<bool> kept = save_last();
     if (!kept) return tl::unexpected(kept.error());
-    if (!*kept) return regroup();
+    if (!*kept) return go_on_without();
     leaving_ = true;
     return {};
   }
@@ -236,8 +229,13 @@ Status TrainerRank::after_step() {
 
 // --- Membership ---------------------------------------------------------------------------------
 
+/// A peer is missed.
+Status TrainerRank::go_on_without() {
+  if (!lost_) lost_ = env_.clock.now_monotonic();
+  return regroup();
+}
+
 Status TrainerRank::regroup() {
-  const bool led = leads();
   do {
     if (Status again = group_->regroup(state_.steps()); !again) return again;
   } while (!feed_those_behind());
@@ -253,7 +251,7 @@ Status TrainerRank::regroup() {
                                          group_->size(), spec_.batch.shards));
   }
   if (!leads()) return {};
-  if (!led) reports_.lead();
+  reports_.lead();
   std::string more = fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {})",
                                  seat_.attempt, roster.generation, group_->size(), state_.steps());
   if (lost_) {

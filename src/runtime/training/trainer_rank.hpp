@@ -61,6 +61,7 @@ class TrainerRank {
   [[nodiscard]] Result<bool> step(const std::function<bool()>& stop);
   [[nodiscard]] bool sum_gradient(const std::function<bool()>& stop);
   [[nodiscard]] Status apply();
+  [[nodiscard]] Status go_on_without();
   [[nodiscard]] Status regroup();
   [[nodiscard]] bool feed_those_behind();
   [[nodiscard]] Status after_step();

@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace orrery {
 namespace {
@@ -68,7 +69,7 @@ void TrainingReports::step(const StepReport& report, std::uint32_t rank) {
 }
 
 void TrainingReports::saved(std::uint64_t step, const std::string& path) {
-  tell_keeper(fmt::format(R"({{"step": {}, "checkpoint": "{}"}})", step, path));
+  tell_keeper(nlohmann::json{{"step", step}, {"checkpoint", path}}.dump());
 }
 
 void TrainingReports::event(std::string_view name, const std::string& more) {
