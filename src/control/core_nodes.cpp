@@ -255,12 +255,14 @@ bool Core::replace_part(JobId id, NodeId node) {
   lost->node = *other;
   std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
             [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  const bool spare = state_.node(*other).spare;
+  if (spare) emit(SpareSet{*other, false});  // no job fits on a spare
   const std::optional<ResizeJob> whole = resized(id, std::move(gang));
-  if (!whole || !misfit(*whole).empty()) return false;
-  if (state_.node(*other).spare) {
-    emit(SpareSet{*other, false});
-    emit(SpareSet{node, true});
+  if (!whole || !misfit(*whole).empty()) {
+    if (spare) emit(SpareSet{*other, true});
+    return false;
   }
+  if (spare) emit(SpareSet{node, true});
   go_on_as(*whole);
   return true;
 }
