@@ -104,6 +104,14 @@ Status read_membership(Storage& storage, std::uint32_t gang, TrainingSeat& seat)
   return {};
 }
 
+/// Whether the machine of rank 0 is none of the gang's any more.
+bool master_is_gone(Storage& storage, std::uint32_t gang, const std::string& master) {
+  TrainingSeat now;
+  if (!read_membership(storage, gang, now) || now.epoch == 0) return false;
+  const auto& known = now.group.addresses;
+  return std::find(known.begin(), known.end(), master) == known.end();
+}
+
 Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
   TrainingSeat seat;
   seat.job = variable("ORRERY_JOB").empty() ? spec.name : variable("ORRERY_JOB");
@@ -139,6 +147,9 @@ Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
     *to = std::move(*address);
   }
   if (Status read = read_membership(env.storage, *gang, seat); !read) return forward_error(read);
+  seat.group.over = [&storage = env.storage, gang = *gang, master = seat.group.master] {
+    return master_is_gone(storage, gang, master);
+  };
   return seat;
 }
 

@@ -116,12 +116,12 @@ Status pass_fence(const std::string& directory, const CheckpointId& id) {
   Result<FenceFile> fence = read_fence(directory);
   if (!fence) return forward_error(fence);
   if (!fence->job.empty() && fence->job != id.job) {
-    return environment_error(fmt::format("{}: holds the checkpoints of job \"{}\", not of \"{}\"",
-                                         directory, fence->job, id.job));
+    return infeasible(fmt::format("{}: holds the checkpoints of job \"{}\", not of \"{}\"",
+                                  directory, fence->job, id.job));
   }
   if (id.by < fence->newest) {
-    return environment_error(fmt::format("{}: {} of job \"{}\" is over; {} has taken its place",
-                                         directory, id.by.text(), id.job, fence->newest.text()));
+    return infeasible(fmt::format("{}: {} of job \"{}\" is over; {} has taken its place", directory,
+                                  id.by.text(), id.job, fence->newest.text()));
   }
   if (id.by == fence->newest && !fence->job.empty()) return {};
   RealStorage storage;
@@ -135,8 +135,8 @@ Status pass_fence(const std::string& directory, const CheckpointId& id) {
 Status check_uncommitted(const std::string& directory, const CheckpointId& id) {
   const ListedCheckpoint found = look_at(directory, id.step);
   if (found.state != ListedCheckpoint::State::kCommitted || found.manifest.id.by < id.by) return {};
-  return environment_error(fmt::format("{}: step {} is committed already, by {}", directory,
-                                       id.step, found.manifest.id.by.text()));
+  return infeasible(fmt::format("{}: step {} is committed already, by {}", directory, id.step,
+                                found.manifest.id.by.text()));
 }
 
 Status check_shards_are_there(const std::string& directory, const Manifest& manifest) {

@@ -44,7 +44,7 @@ struct ListedCheckpoint {
 [[nodiscard]] Result<Incarnation> newest_incarnation(const std::string& directory);
 
 /// Keeps all older incarnations from committing from now on; equal ones pass. Errors: a newer one
-/// claimed before, the directory is another job's.
+/// claimed before, the directory is another job's (both ErrorKind::kInfeasible).
 [[nodiscard]] Status claim_checkpoints(const std::string& directory, const CheckpointId& id);
 
 /// Makes the directory of a step ready for a shard and returns it: what a killed writer left of the
@@ -55,7 +55,8 @@ struct ListedCheckpoint {
 
 /// Makes shards that are durable a checkpoint, in one step. Errors: those of manifest_text(); an
 /// older incarnation than the newest; a step this incarnation or a newer one committed already; a
-/// shard that is not there in its size. After an error the checkpoints are those before.
+/// shard that is not there in its size. The second and third are ErrorKind::kInfeasible: another
+/// life of the job goes on. After an error the checkpoints are those before.
 [[nodiscard]] Status commit_checkpoint(const std::string& directory, const Manifest& manifest);
 
 struct Retention {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,13 +23,39 @@ struct ShownPart {
   std::span<const std::byte> bytes;
 };
 
-/// A peer whose process or machine went away; the group must find out who is left.
+/// A peer whose process or machine went away, or that missed another one: the group must find out
+/// who is left.
 struct PeerLost {
   std::uint32_t rank = 0;
 };
 
 template <class T>
 using Shared = tl::expected<T, PeerLost>;
+
+/// The members of a generation, by rank.
+struct ExchangeSeat {
+  std::vector<MemberId> members;
+  std::uint32_t rank = 0;
+  std::uint32_t generation = 0;
+};
+
+/// Who is lost, when it is in vain to wait for `awaited`: any member, or that one because it has
+/// given up or gone in peace. Ask after looking whether what is awaited is there: what a member
+/// does in a collective comes before what it says when it gives one up.
+[[nodiscard]] std::optional<PeerLost> in_vain(const PeerMesh& mesh, const ExchangeSeat& seat,
+                                              std::uint32_t awaited);
+
+/// The next data of this generation from a rank. What an earlier one began is sent to its end, and
+/// is nobody's.
+[[nodiscard]] std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat,
+                                                   std::uint32_t from);
+
+/// Until all that was sent is on its way.
+[[nodiscard]] Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat);
+
+/// Ends a collective that cannot end well. What it has begun to send is kept: the callers' memory
+/// goes away with them.
+[[nodiscard]] tl::unexpected<PeerLost> give_up(PeerMesh& mesh, const PeerLost& lost);
 
 class PeerExchange {
  public:

@@ -20,8 +20,8 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 16;
-constexpr std::uint64_t kMessageBytesMax = std::uint64_t{1} << 36;
-constexpr std::uint64_t kHelloBytesMax = 1 << 16;
+constexpr std::uint64_t kDataBytesMax = std::uint64_t{1} << 36;
+constexpr std::uint64_t kWordsBytesMax = 1 << 16;  ///< of what is no data
 constexpr std::size_t kStrangersMax = 256;
 
 using Header = std::array<char, kHeaderBytes>;
@@ -78,10 +78,11 @@ struct PeerMesh::Connection {
   [[nodiscard]] bool waits_for_its_name() const { return stranger && !arrived.empty(); }
 
   /// The header is whole: room for its message, or an end to who speaks nonsense.
-  void begin_body(std::uint64_t bytes_max) {
+  void begin_body() {
     const auto kind = load_little_endian<std::uint32_t>(header.data());
     const auto bytes = load_little_endian<std::uint64_t>(header.data() + 8);
-    if (kind < 1 || kind > 5 || bytes > bytes_max) {
+    const bool data = static_cast<MessageKind>(kind) == MessageKind::kData && !stranger;
+    if (kind < 1 || kind > 5 || bytes > (data ? kDataBytesMax : kWordsBytesMax)) {
       over = true;
       return;
     }
@@ -111,7 +112,8 @@ PeerMesh::~PeerMesh() = default;
 Result<PeerMesh> PeerMesh::listen(const Ports& ports) {
   const bool v6 = ports.address.find(':') != std::string::npos;
   std::string why = "no port was asked for";
-  for (std::uint32_t i = 0; i < ports.count; ++i) {
+  constexpr std::uint32_t kPortMax = 65535;
+  for (std::uint32_t i = 0; i < ports.count && ports.first + i <= kPortMax; ++i) {
     const std::uint32_t port = ports.first == 0 ? 0u : ports.first + i;
     const std::string text = v6 ? fmt::format("tcp:[{}]:{}", ports.address, port)
                                 : fmt::format("tcp:{}:{}", ports.address, port);
@@ -234,12 +236,13 @@ bool PeerMesh::idle(MemberId peer) const {
   return connection == nullptr || connection->over || connection->outgoing.empty();
 }
 
-std::optional<PeerMessage> PeerMesh::take(MemberId peer, MessageKind kind) {
+std::optional<PeerMessage> PeerMesh::take(MemberId peer, MessageKind kind, std::uint32_t newest) {
   Connection* from = find(peer);
   if (from == nullptr) return std::nullopt;
-  const auto found =
-      std::find_if(from->arrived.begin(), from->arrived.end(),
-                   [kind](const PeerMessage& message) { return message.kind == kind; });
+  const auto found = std::find_if(from->arrived.begin(), from->arrived.end(),
+                                  [kind, newest](const PeerMessage& message) {
+                                    return message.kind == kind && message.generation <= newest;
+                                  });
   if (found == from->arrived.end()) return std::nullopt;
   PeerMessage message = std::move(*found);
   from->arrived.erase(found);
@@ -254,9 +257,21 @@ void PeerMesh::recycle(MemberId peer, PeerMessage message) {
 void PeerMesh::forget_before(std::uint32_t generation) {
   for (auto& [peer, connection] : peers_) {
     std::erase_if(connection->arrived, [generation](const PeerMessage& message) {
-      return message.kind == MessageKind::kData && message.generation < generation;
+      const bool of_one =
+          message.kind == MessageKind::kData || message.kind == MessageKind::kReport;
+      return of_one && message.generation < generation;
     });
   }
+}
+
+bool PeerMesh::reported(MemberId peer, std::uint32_t generation) const {
+  const Connection* from = find(peer);
+  if (from == nullptr) return false;
+  return std::any_of(from->arrived.begin(), from->arrived.end(),
+                     [generation](const PeerMessage& message) {
+                       const bool report = message.kind == MessageKind::kReport;
+                       return report && message.generation >= generation;
+                     });
 }
 
 void PeerMesh::pump(Duration patience) {
@@ -307,7 +322,7 @@ void PeerMesh::read_from(Connection& from) {
     }
     (in_header ? from.header_read : from.body_read) += static_cast<std::size_t>(got);
     if (in_header && from.header_read == kHeaderBytes) {
-      from.begin_body(from.stranger ? kHelloBytesMax : kMessageBytesMax);
+      from.begin_body();
     }
     const bool whole = from.header_read == kHeaderBytes && !from.over &&
                        from.body_read == from.incoming.bytes.size();

@@ -1,7 +1,7 @@
 // runtime/collectives/peer_mesh.hpp - connections from one rank to each of its peers, which tell of
 // a peer's death and carry what peers that share no memory tell each other.
 //
-// Built by a MemberGroup, which lends it to an PeerExchange; used by one thread. Messages between
+// Built by a MemberGroup, which lends it to a PeerExchange; used by one thread. Messages between
 // two peers arrive whole and in order or not at all. A peer whose process dies is lost as soon as
 // its kernel says so (an end of stream, a reset); one whose machine falls silent after TCP's own
 // patience, kSilence. Invariant: what was begun to be sent to a living peer is sent to its end, so
@@ -100,11 +100,15 @@ class PeerMesh {
   void keep_pending();
   /// Nothing waits to be sent to it, or it is lost.
   [[nodiscard]] bool idle(MemberId peer) const;
-  /// The oldest message of a kind from a peer.
-  [[nodiscard]] std::optional<PeerMessage> take(MemberId peer, MessageKind kind);
+  static constexpr std::uint32_t kAnyGeneration = 0xffff'ffff;
+  /// The oldest message of a kind from a peer, of generations up to `newest`.
+  [[nodiscard]] std::optional<PeerMessage> take(MemberId peer, MessageKind kind,
+                                                std::uint32_t newest = kAnyGeneration);
   /// Gives a taken message's memory back, for the next from this peer.
   void recycle(MemberId peer, PeerMessage message);
-  /// Forgets data of generations before this one.
+  /// It has reported of this generation or a newer one, untaken: it is in no collective any more.
+  [[nodiscard]] bool reported(MemberId peer, std::uint32_t generation) const;
+  /// Forgets data and reports of generations before this one.
   void forget_before(std::uint32_t generation);
 
   /// Sends and receives what can be, waiting at most so long for the first of it.

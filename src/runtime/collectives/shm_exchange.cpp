@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kSmall = 0;      ///< in the slot
 constexpr std::uint32_t kWorkspace = 1;  ///< in the segment
-constexpr std::uint32_t kForeign = 2;    ///< elsewhere in the process
+constexpr std::uint32_t kSocket = 2;     ///< it comes over the mesh
 
 constexpr std::uint32_t kSpinsAlone = 4000;
 constexpr std::uint32_t kSpinsCrowded = 20;
@@ -45,18 +44,6 @@ std::uint32_t usable_cores() {
   return static_cast<std::uint32_t>(CPU_COUNT(&cores));
 }
 
-bool read_out_of(std::int32_t process, std::uint64_t where, std::span<std::byte> to) {
-  std::size_t done = 0;
-  while (done < to.size()) {
-    const iovec local{to.data() + done, to.size() - done};
-    const iovec remote{reinterpret_cast<void*>(where + done), to.size() - done};
-    const ssize_t got = ::process_vm_readv(process, &local, 1, &remote, 1, 0);
-    if (got <= 0) return false;
-    done += static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<ShmWorkspace> ShmWorkspace::make(std::uint64_t bytes, std::uint64_t cookie) {
@@ -72,7 +59,7 @@ std::optional<std::uint64_t> ShmWorkspace::offset_of(std::span<const std::byte> 
   return static_cast<std::uint64_t>(part.data() - begin);
 }
 
-ShmExchange::ShmExchange(PeerMesh& mesh, ShmWorkspace& own, Seat seat)
+ShmExchange::ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat)
     : mesh_(mesh), own_(own), seat_(std::move(seat)), peers_(seat_.members.size()) {
   spins_ = size() <= usable_cores() ? kSpinsAlone : kSpinsCrowded;
   // Numbers of a later generation are higher than all of this one.
@@ -81,7 +68,8 @@ ShmExchange::ShmExchange(PeerMesh& mesh, ShmWorkspace& own, Seat seat)
 }
 
 Result<std::unique_ptr<ShmExchange>> ShmExchange::open(PeerMesh& mesh, ShmWorkspace& own,
-                                                       Seat seat) {
+                                                       ExchangeSeat seat,
+                                                       std::span<const SegmentAddress> workspaces) {
   ORRERY_ASSERT(seat.rank < seat.members.size(), "a seat is one of the members'");
   if (seat.members.size() > ShmBoard::kRanksMax) {
     return environment_error(fmt::format("{} ranks share memory at most", ShmBoard::kRanksMax));
@@ -89,7 +77,7 @@ Result<std::unique_ptr<ShmExchange>> ShmExchange::open(PeerMesh& mesh, ShmWorksp
   auto exchange = std::make_unique<ShmExchange>(mesh, own, std::move(seat));
   for (std::uint32_t rank = 0; rank < exchange->size(); ++rank) {
     if (rank == exchange->rank()) continue;
-    Result<SharedSegment> segment = SharedSegment::open(exchange->seat_.workspaces[rank]);
+    Result<SharedSegment> segment = SharedSegment::open(workspaces[rank]);
     if (!segment) return forward_error(segment);
     if (segment->size() < sizeof(ShmBoard)) {
       return environment_error("the memory of a peer is too small to be a workspace");
@@ -143,9 +131,8 @@ void ShmExchange::post(const ShownPart& part) {
     slot.where = *offset;
     peer.must_look = true;
   } else {
-    slot.kind = kForeign;
-    slot.where = reinterpret_cast<std::uint64_t>(part.bytes.data());
-    peer.must_look = true;
+    slot.kind = kSocket;
+    mesh_.send(seat_.members[part.to], {MessageKind::kData, seat_.generation, part.bytes});
   }
   slot.posted.store(number);
 }
@@ -169,14 +156,21 @@ Shared<std::span<const std::byte>> ShmExchange::look(std::uint32_t from) {
   const SharedSegment& segment = *peer.segment;
   if (slot.kind == kWorkspace) {
     const bool inside = slot.where <= segment.size() && bytes <= segment.size() - slot.where;
-    if (!inside) return tl::unexpected(PeerLost{from});  // it is out of its mind
+    if (!inside) return give_up(mesh_, {from});  // it is out of its mind
     return std::span<const std::byte>(segment.data() + slot.where, bytes);
   }
-  peer.copy.resize(bytes);
-  if (!read_out_of(segment.address().process, slot.where, peer.copy)) {
-    return tl::unexpected(PeerLost{from});
+  return look_at_socket(from);
+}
+
+Shared<std::span<const std::byte>> ShmExchange::look_at_socket(std::uint32_t from) {
+  for (;;) {
+    if (auto message = take_data(mesh_, seat_, from)) {
+      peers_[from].message = std::move(*message);
+      return std::span<const std::byte>(peers_[from].message.bytes);
+    }
+    if (const auto lost = in_vain(mesh_, seat_, from)) return give_up(mesh_, *lost);
+    mesh_.pump(Duration::seconds(1));
   }
-  return std::span<const std::byte>(peer.copy);
 }
 
 Shared<void> ShmExchange::settle() {
@@ -192,7 +186,7 @@ Shared<void> ShmExchange::settle() {
     if (auto done = await(rank, looked, peer.shown); !done) return done;
     peer.must_look = false;
   }
-  return {};
+  return flush(mesh_, seat_);
 }
 
 Shared<void> ShmExchange::await(std::uint32_t at, const std::atomic<std::uint64_t>& word,
@@ -209,12 +203,8 @@ Shared<void> ShmExchange::await(std::uint32_t at, const std::atomic<std::uint64_
     there.sleepers.fetch_sub(1);
     if (word.load() >= number) break;
     mesh_.pump(Duration());
-    for (std::uint32_t rank = 0; rank < size(); ++rank) {
-      if (mesh_.lost(seat_.members[rank])) return tl::unexpected(PeerLost{rank});
-    }
-    // Who has gone in peace may still be waited for by mistake.
-    const bool gone = !mesh_.connected(seat_.members[at]) && word.load() < number;
-    if (gone) return tl::unexpected(PeerLost{at});
+    const auto lost = in_vain(mesh_, seat_, at);
+    if (lost && word.load() < number) return give_up(mesh_, *lost);
   }
   return {};
 }

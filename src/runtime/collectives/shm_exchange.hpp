@@ -1,6 +1,6 @@
-// runtime/collectives/shm_exchange.hpp - an PeerExchange among ranks of one machine: parts in the
-// shared workspace are looked at where they are, small ones travel in a slot, others are read out
-// of the peer's process.
+// runtime/collectives/shm_exchange.hpp - a PeerExchange among ranks of one machine: parts in the
+// shared workspace are looked at where they are, small ones travel in a slot, others over the
+// mesh's sockets: another process's memory is not everywhere to be read.
 //
 // Each rank writes its own segment only, so a rank that dies in the middle of anything leaves no
 // lock held. Between two ranks a slot is numbered, posted by one and marked as looked at by the
@@ -23,7 +23,7 @@ struct ShmBoard {
 
   struct alignas(64) Slot {
     std::atomic<std::uint64_t> posted;  ///< number of the part in it
-    std::uint64_t where = 0;            ///< offset in the segment, or an address of the process
+    std::uint64_t where = 0;            ///< offset in the segment
     std::uint64_t bytes = 0;
     std::uint32_t kind = 0;
     alignas(64) std::byte small[kInlineMax];
@@ -60,18 +60,13 @@ class ShmWorkspace {
 
 class ShmExchange final : public PeerExchange {
  public:
-  struct Seat {
-    std::vector<MemberId> members;           ///< by rank
-    std::vector<SegmentAddress> workspaces;  ///< by rank
-    std::uint32_t rank = 0;
-    std::uint32_t generation = 0;
-  };
-  /// `mesh` and `own` outlive it; the mesh is connected to all other members. Errors: a peer's
-  /// memory cannot be opened from here.
-  [[nodiscard]] static Result<std::unique_ptr<ShmExchange>> open(PeerMesh& mesh, ShmWorkspace& own,
-                                                                 Seat seat);
+  /// `mesh` and `own` outlive it; the mesh is connected to all other members. `workspaces` by rank.
+  /// Errors: a peer's memory cannot be opened from here.
+  [[nodiscard]] static Result<std::unique_ptr<ShmExchange>> open(
+      PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat,
+      std::span<const SegmentAddress> workspaces);
   /// Without peers' memory: what open() begins with.
-  ShmExchange(PeerMesh& mesh, ShmWorkspace& own, Seat seat);
+  ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat);
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
   [[nodiscard]] std::uint32_t size() const override {
@@ -87,11 +82,12 @@ class ShmExchange final : public PeerExchange {
     std::uint64_t shown = 0;               ///< number of the newest part for it
     std::uint64_t seen = 0;                ///< of the newest part from it
     bool must_look = false;                ///< at a part that is no copy
-    std::vector<std::byte> copy;           ///< of a part outside the workspace
+    PeerMessage message;                   ///< a part that came over a socket
   };
 
   [[nodiscard]] ShmBoard& board(std::uint32_t rank);
   void post(const ShownPart& part);
+  [[nodiscard]] Shared<std::span<const std::byte>> look_at_socket(std::uint32_t from);
   void ring();
   [[nodiscard]] Shared<std::span<const std::byte>> look(std::uint32_t from);
   /// Until `word`, on the board of `at`, has reached `number`.
@@ -100,7 +96,7 @@ class ShmExchange final : public PeerExchange {
 
   PeerMesh& mesh_;
   ShmWorkspace& own_;
-  Seat seat_;
+  ExchangeSeat seat_;
   std::uint32_t spins_ = 0;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> viewed_;

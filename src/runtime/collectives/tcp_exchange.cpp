@@ -1,7 +1,5 @@
 #include "runtime/collectives/tcp_exchange.hpp"
 
-#include <algorithm>
-
 namespace orrery {
 
 Shared<std::vector<std::span<const std::byte>>> TcpExchange::show(
@@ -12,9 +10,11 @@ Shared<std::vector<std::span<const std::byte>>> TcpExchange::show(
   }
   arrived_.reserve(from.size());
   for (const std::uint32_t rank : from) arrived_.push_back({rank, std::nullopt});
-  while (!all_arrived()) {
-    if (const auto lost = anyone_lost()) return give_up(*lost);
-    mesh_.pump(Duration::seconds(1));
+  for (Arrived& each : arrived_) {
+    while (!(each.message = take_data(mesh_, seat_, each.rank))) {
+      if (const auto lost = in_vain(mesh_, seat_, each.rank)) return give_up(mesh_, *lost);
+      mesh_.pump(Duration::seconds(1));
+    }
   }
   std::vector<std::span<const std::byte>> views;
   views.reserve(arrived_.size());
@@ -27,38 +27,7 @@ Shared<void> TcpExchange::settle() {
     if (each.message) mesh_.recycle(seat_.members[each.rank], std::move(*each.message));
   }
   arrived_.clear();
-  const auto idle = [this](MemberId member) { return mesh_.idle(member); };
-  while (!std::all_of(seat_.members.begin(), seat_.members.end(), idle)) {
-    if (const auto lost = anyone_lost()) return give_up(*lost);
-    mesh_.pump(Duration::seconds(1));
-  }
-  return {};
-}
-
-/// The caller's parts go away with it.
-tl::unexpected<PeerLost> TcpExchange::give_up(const PeerLost& lost) {
-  mesh_.keep_pending();
-  return tl::unexpected(lost);
-}
-
-bool TcpExchange::all_arrived() {
-  bool all = true;
-  for (Arrived& each : arrived_) {
-    if (!each.message) each.message = mesh_.take(seat_.members[each.rank], MessageKind::kData);
-    all = all && each.message.has_value();
-  }
-  return all;
-}
-
-std::optional<PeerLost> TcpExchange::anyone_lost() const {
-  for (std::uint32_t rank = 0; rank < size(); ++rank) {
-    if (mesh_.lost(seat_.members[rank])) return PeerLost{rank};
-  }
-  // Who has gone in peace may still be waited for by mistake.
-  for (const Arrived& each : arrived_) {
-    if (!each.message && !mesh_.connected(seat_.members[each.rank])) return PeerLost{each.rank};
-  }
-  return std::nullopt;
+  return flush(mesh_, seat_);
 }
 
 }  // namespace orrery

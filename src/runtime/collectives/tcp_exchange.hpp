@@ -1,4 +1,4 @@
-// runtime/collectives/tcp_exchange.hpp - an PeerExchange over the sockets of a PeerMesh.
+// runtime/collectives/tcp_exchange.hpp - a PeerExchange over the sockets of a PeerMesh.
 //
 // All parts travel at the same time, so one show() takes as long as its slowest peer. Cost:
 // O(bytes) and one copy out of the kernel's memory.
@@ -10,13 +10,8 @@ namespace orrery {
 
 class TcpExchange final : public PeerExchange {
  public:
-  struct Seat {
-    std::vector<MemberId> members;  ///< by rank
-    std::uint32_t rank = 0;
-    std::uint32_t generation = 0;
-  };
   /// `mesh` outlives it and is connected to all other members.
-  TcpExchange(PeerMesh& mesh, Seat seat) : mesh_(mesh), seat_(std::move(seat)) {}
+  TcpExchange(PeerMesh& mesh, ExchangeSeat seat) : mesh_(mesh), seat_(std::move(seat)) {}
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
   [[nodiscard]] std::uint32_t size() const override {
@@ -31,12 +26,9 @@ class TcpExchange final : public PeerExchange {
     std::uint32_t rank = 0;
     std::optional<PeerMessage> message;
   };
-  [[nodiscard]] tl::unexpected<PeerLost> give_up(const PeerLost& lost);
-  [[nodiscard]] bool all_arrived();
-  [[nodiscard]] std::optional<PeerLost> anyone_lost() const;
 
   PeerMesh& mesh_;
-  Seat seat_;
+  ExchangeSeat seat_;
   std::vector<Arrived> arrived_;
 };
 

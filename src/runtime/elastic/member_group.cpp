@@ -29,6 +29,12 @@ RosterMember entry_of(MemberId id, const MemberHello& hello) {
   return {id, hello.endpoint, hello.workspace, hello.step};
 }
 
+/// Whether a hello is of who has a place already.
+bool names_member(const Roster& roster, const MemberHello& hello) {
+  if (!hello.member || !roster.has(*hello.member)) return false;
+  return roster.members[roster.rank_of(*hello.member)].workspace == hello.workspace;
+}
+
 }  // namespace
 
 MemberGroup::MemberGroup(const Clock& clock, const GroupSettings& settings, PeerMesh mesh,
@@ -38,11 +44,13 @@ MemberGroup::MemberGroup(const Clock& clock, const GroupSettings& settings, Peer
       mesh_(std::move(mesh)),
       workspace_(std::move(workspace)) {}
 
+/// Listens at the port of a rank, or the first free one after it.
 Result<std::unique_ptr<MemberGroup>> MemberGroup::make(const Clock& clock,
-                                                       const GroupSettings& settings) {
+                                                       const GroupSettings& settings,
+                                                       std::uint32_t first_rank) {
   Result<ShmWorkspace> workspace = ShmWorkspace::make(settings.workspace_bytes, settings.cookie);
   if (!workspace) return forward_error(workspace);
-  const std::uint32_t place = settings.ports == 0 ? 0 : settings.rank % settings.ports;
+  const std::uint32_t place = settings.ports == 0 ? 0 : first_rank % settings.ports;
   const bool any = settings.port == 0;
   Result<PeerMesh> mesh =
       PeerMesh::listen({.address = settings.address,
@@ -58,14 +66,16 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::make(const Clock& clock,
 Result<std::unique_ptr<MemberGroup>> MemberGroup::found(const Clock& clock,
                                                         const GroupSettings& settings,
                                                         std::uint64_t step) {
-  Result<std::unique_ptr<MemberGroup>> group = make(clock, settings);
+  const bool leads = settings.rank == 0;
+  GroupSettings own = settings;
+  // The others know one port of who leads.
+  if (leads) own.ports = 1;
+  Result<std::unique_ptr<MemberGroup>> group = make(clock, own, settings.rank);
   if (!group) return group;
   MemberGroup& self = **group;
-  self.self_ = static_cast<MemberId>(settings.rank);
-  Result<Roster> first =
-      settings.rank == 0 ? self.lead_first_meeting(step) : self.come_to_first_meeting(step);
+  self.settings_.ports = settings.ports;
+  Result<Roster> first = leads ? self.lead_first_meeting(step) : self.come_to_first_meeting(step);
   if (!first) return forward_error(first);
-  if (!first->has(self.self_)) return environment_error("the first meeting was without this rank");
   if (!self.enter(std::move(*first))) {
     if (Status again = self.regroup(step); !again) return forward_error(again);
   }
@@ -73,57 +83,71 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::found(const Clock& clock,
 }
 
 Result<Roster> MemberGroup::lead_first_meeting(std::uint64_t step) {
+  self_ = MemberId{0};
   std::vector<RosterMember> members(settings_.world);
   members[0] = entry_of(self_, hello(self_, step));
   const Instant deadline = clock_.now_monotonic() + settings_.meeting;
-  const auto here = [](const RosterMember& member) { return member.id != MemberId::kNobody; };
-  while (!std::all_of(members.begin(), members.end(), here)) {
+  const auto came = [](const RosterMember& member) { return member.id != MemberId::kNobody; };
+  while (!std::all_of(members.begin(), members.end(), came)) {
     if (clock_.now_monotonic() > deadline) {
-      const auto came = std::count_if(members.begin(), members.end(), here);
-      return environment_error(fmt::format("{} of {} ranks came to {} within {} s", came,
+      const auto count = std::count_if(members.begin(), members.end(), came);
+      return environment_error(fmt::format("{} of {} ranks came to {} within {} s", count,
                                            settings_.world, mesh_.endpoint(),
                                            settings_.meeting.count_ns() / 1'000'000'000));
     }
     mesh_.pump(kRound);
+    for (RosterMember& member : members) {
+      if (!mesh_.lost(member.id)) continue;
+      mesh_.drop(member.id);
+      member = {};
+    }
     hear_first_hellos(members);
   }
-  Roster roster{.generation = 1, .members = std::move(members)};
+  Roster roster{.generation = 1, .members = std::move(members), .gone = {}};
   for (const RosterMember& member : roster.members) {
     if (member.id != self_) say(member.id, MessageKind::kRoster, to_text(roster));
   }
   return roster;
 }
 
+/// A founder gets the place of its rank; who replaces one that was lost before it came, any.
 void MemberGroup::hear_first_hellos(std::vector<RosterMember>& members) {
+  const auto free = [](const RosterMember& member) { return member.id == MemberId::kNobody; };
   for (const PeerMesh::Stranger& stranger : mesh_.strangers()) {
     const std::optional<MemberHello> hello = read_hello(stranger.hello);
-    const auto id = hello && hello->member ? *hello->member : MemberId::kNobody;
-    const auto rank = static_cast<std::uint32_t>(id);
-    if (!hello || hello->gang != settings_.gang || rank == 0 || rank >= members.size()) {
+    const bool ours = hello && hello->gang == settings_.gang;
+    auto place = std::find_if(members.begin(), members.end(), free);
+    const auto wanted = ours && hello->member ? static_cast<std::uint32_t>(*hello->member) : 0u;
+    if (wanted < members.size() && free(members[wanted])) place = members.begin() + wanted;
+    if (!ours || place == members.end()) {
       mesh_.adopt(stranger.key, std::nullopt);
       continue;
     }
+    const auto id = static_cast<MemberId>(place - members.begin());
     mesh_.adopt(stranger.key, id);
-    members[rank] = entry_of(id, *hello);
+    *place = entry_of(id, *hello);
+    say(id, MessageKind::kReport, to_text(MemberReport{}));
   }
 }
 
 Result<Roster> MemberGroup::come_to_first_meeting(std::uint64_t step) {
   const std::string master = endpoint_text(settings_.master, settings_.port);
-  const std::string text = to_text(hello(self_, step));
+  const std::string text = to_text(hello(static_cast<MemberId>(settings_.rank), step));
   const MemberId first{0};
   const Instant deadline = clock_.now_monotonic() + settings_.meeting;
   std::string why = "nobody answered";
   while (clock_.now_monotonic() < deadline) {
     if (!mesh_.connected(first)) {
+      if (settings_.over && settings_.over()) {
+        return environment_error(fmt::format("rank 0 at {} was lost before all met", master));
+      }
       Status met = mesh_.connect(first, master, bytes_of(text));
       if (!met) why = met.error().message;
     }
     mesh_.pump(kRound);
-    const auto message = mesh_.take(first, MessageKind::kRoster);
-    if (!message) continue;
-    if (auto roster = read_roster(message->bytes)) return std::move(*roster);
-    return environment_error(fmt::format("{} sent what is no roster", master));
+    send_askers_away();
+    std::optional<Roster> roster = roster_from(first);
+    if (roster && self_ != MemberId::kNobody) return std::move(*roster);
   }
   return environment_error(fmt::format("rank 0 did not gather the ranks at {}: {}", master, why));
 }
@@ -132,7 +156,7 @@ Result<Roster> MemberGroup::come_to_first_meeting(std::uint64_t step) {
 
 Result<std::unique_ptr<MemberGroup>> MemberGroup::join(const Clock& clock,
                                                        const GroupSettings& settings) {
-  Result<std::unique_ptr<MemberGroup>> group = make(clock, settings);
+  Result<std::unique_ptr<MemberGroup>> group = make(clock, settings, settings.rank);
   if (!group) return group;
   MemberGroup& self = **group;
   Result<Roster> roster = self.ask_for_place();
@@ -144,13 +168,14 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::join(const Clock& clock,
 }
 
 Result<Roster> MemberGroup::ask_for_place() {
-  const Instant deadline = clock_.now_monotonic() + settings_.meeting;
+  Instant deadline = clock_.now_monotonic() + settings_.meeting;
   while (clock_.now_monotonic() < deadline) {
     for (const std::string& knock : candidates()) {
       std::optional<Roster> roster = ask_at(knock, deadline);
       // Who does not lead says who does.
-      if (roster && self_ == MemberId::kNobody)
+      if (roster && self_ == MemberId::kNobody) {
         roster = ask_at(roster->members[0].endpoint, deadline);
+      }
       if (roster && self_ != MemberId::kNobody) return std::move(*roster);
     }
     if (settings_.over && settings_.over()) {
@@ -174,34 +199,48 @@ std::vector<std::string> MemberGroup::candidates() const {
   return all;
 }
 
-/// The roster that this rank is in, which names it; or one that it is not in.
-std::optional<Roster> MemberGroup::ask_at(const std::string& endpoint, Instant deadline) {
+/// The roster that this rank is in; or, of who does not lead, one that it is not in. Who leads says
+/// at once that it has heard, and may take its time then.
+std::optional<Roster> MemberGroup::ask_at(const std::string& endpoint, Instant& deadline) {
   const std::string text = to_text(hello(std::nullopt, std::nullopt));
   if (!mesh_.connect(kUnnamed, endpoint, bytes_of(text))) return std::nullopt;
   const Instant silent = clock_.now_monotonic() + std::max(kKnock, settings_.patience);
-  while (mesh_.connected(kUnnamed) && clock_.now_monotonic() < std::min(silent, deadline)) {
+  bool heard = false;
+  std::optional<Roster> roster;
+  while (!roster && mesh_.connected(kUnnamed) &&
+         (heard || clock_.now_monotonic() < std::min(silent, deadline))) {
     mesh_.pump(kRound);
-    for (const PeerMesh::Stranger& stranger : mesh_.strangers()) {
-      // Others that ask for a place, too: there is none here.
-      const auto hello = read_hello(stranger.hello);
-      if (!hello || !hello->member) mesh_.adopt(stranger.key, std::nullopt);
-    }
-    const auto message = mesh_.take(kUnnamed, MessageKind::kRoster);
-    if (!message) continue;
-    std::optional<Roster> roster = read_roster(message->bytes);
-    if (!roster) break;
-    for (const RosterMember& member : roster->members) {
-      if (member.workspace == workspace_->address()) self_ = member.id;
-    }
-    if (self_ != MemberId::kNobody) {
-      mesh_.rename(kUnnamed, roster->members[0].id);
-    } else {
-      mesh_.drop(kUnnamed);
-    }
-    return roster;
+    send_askers_away();
+    heard = heard || mesh_.take(kUnnamed, MessageKind::kReport);
+    if (heard) deadline = clock_.now_monotonic() + settings_.meeting;
+    roster = roster_from(kUnnamed);
   }
-  mesh_.drop(kUnnamed);
-  return std::nullopt;
+  if (roster && self_ != MemberId::kNobody) {
+    mesh_.rename(kUnnamed, roster->members[0].id);
+  } else {
+    mesh_.drop(kUnnamed);
+  }
+  return roster;
+}
+
+/// What a peer says of who goes on; from it this process learns who it is.
+std::optional<Roster> MemberGroup::roster_from(MemberId peer) {
+  const auto message = mesh_.take(peer, MessageKind::kRoster);
+  if (!message) return std::nullopt;
+  std::optional<Roster> roster = read_roster(message->bytes);
+  if (!roster) return roster;
+  for (const RosterMember& member : roster->members) {
+    if (member.workspace == workspace_->address()) self_ = member.id;
+  }
+  return roster;
+}
+
+/// Who asks for a place does not find one here.
+void MemberGroup::send_askers_away() {
+  for (const PeerMesh::Stranger& stranger : mesh_.strangers()) {
+    const auto hello = read_hello(stranger.hello);
+    if (!hello || !hello->member) mesh_.adopt(stranger.key, std::nullopt);
+  }
 }
 
 bool MemberGroup::tend() {
@@ -210,12 +249,16 @@ bool MemberGroup::tend() {
     const std::optional<MemberHello> hello = read_hello(stranger.hello);
     if (!hello || hello->gang != settings_.gang) {
       mesh_.adopt(stranger.key, std::nullopt);
-    } else if (!hello->member) {
+    } else if (!names_member(roster_, *hello)) {
       answer_joiner(stranger, *hello);
     }
   }
   std::erase_if(joiners_, [this](const RosterMember& joiner) { return mesh_.lost(joiner.id); });
-  return !joiners_.empty();
+  return !joiners_.empty() && has_room(size());
+}
+
+bool MemberGroup::has_room(std::size_t members) const {
+  return settings_.members_max == 0 || members < settings_.members_max;
 }
 
 void MemberGroup::answer_joiner(const PeerMesh::Stranger& stranger, const MemberHello& hello) {
@@ -229,6 +272,7 @@ void MemberGroup::answer_joiner(const PeerMesh::Stranger& stranger, const Member
   for (const RosterMember& member : roster_.members) next = std::max(next, after(member.id));
   for (const RosterMember& joiner : joiners_) next = std::max(next, after(joiner.id));
   mesh_.adopt(stranger.key, next);
+  say(next, MessageKind::kReport, to_text(MemberReport{}));
   joiners_.push_back(entry_of(next, hello));
 }
 
@@ -236,44 +280,37 @@ void MemberGroup::answer_joiner(const PeerMesh::Stranger& stranger, const Member
 
 Status MemberGroup::regroup(std::optional<std::uint64_t> step) {
   for (;;) {
-    const MemberId leads = leader();
-    const std::vector<MemberId> gone = gone_in_peace();
-    std::optional<Roster> next = leads == self_ ? lead(step) : follow(leads, step);
-    if (!next) continue;  // who led is lost
-    if (!next->has(self_)) {
+    Roster next = agree(step);
+    if (!next.has(self_)) {
       return environment_error(
-          fmt::format("the others went on without this rank in generation {}", next->generation));
+          fmt::format("the others went on without this rank in generation {}", next.generation));
     }
-    if (!enough(*next, gone)) {
+    if (!enough(next)) {
       return environment_error(fmt::format(
           "{} of {} ranks are left, too few to be sure that the others do not go on as well",
-          next->members.size(), roster_.members.size()));
+          next.members.size(), roster_.members.size()));
     }
-    if (enter(std::move(*next))) return {};
+    if (enter(std::move(next))) return {};
   }
+}
+
+bool MemberGroup::here(MemberId member) const {
+  return member == self_ || (mesh_.connected(member) && !mesh_.left(member));
 }
 
 MemberId MemberGroup::leader() const {
   for (const RosterMember& member : roster_.members) {
-    if (member.id == self_ || mesh_.connected(member.id)) return member.id;
+    if (here(member.id)) return member.id;
   }
   return self_;
 }
 
-std::vector<MemberId> MemberGroup::gone_in_peace() const {
-  std::vector<MemberId> gone;
-  for (const RosterMember& member : roster_.members) {
-    if (mesh_.left(member.id)) gone.push_back(member.id);
-  }
-  return gone;
-}
-
-bool MemberGroup::enough(const Roster& next, const std::vector<MemberId>& gone) const {
+bool MemberGroup::enough(const Roster& next) const {
   std::size_t all = 0;
   std::size_t left = 0;
   std::optional<MemberId> lowest;
   for (const RosterMember& member : roster_.members) {
-    if (std::find(gone.begin(), gone.end(), member.id) != gone.end()) continue;
+    if (std::find(next.gone.begin(), next.gone.end(), member.id) != next.gone.end()) continue;
     if (!lowest) lowest = member.id;
     ++all;
     if (next.has(member.id)) ++left;
@@ -281,77 +318,111 @@ bool MemberGroup::enough(const Roster& next, const std::vector<MemberId>& gone) 
   return 2 * left > all || (2 * left == all && lowest && next.has(*lowest));
 }
 
-Roster MemberGroup::lead(std::optional<std::uint64_t> step) {
-  std::vector<std::optional<MemberReport>> reports(roster_.members.size());
-  reports[rank()] = MemberReport{roster_.generation, step, {}};
-  const Instant deadline = clock_.now_monotonic() + settings_.patience;
-  while (!hear_reports(reports) && clock_.now_monotonic() < deadline) mesh_.pump(kRound);
-  Roster next = next_roster(reports);
-  for (const RosterMember& member : roster_.members) {
-    if (!next.has(member.id)) mesh_.drop(member.id);
-  }
-  for (const RosterMember& member : next.members) {
-    if (member.id != self_) say(member.id, MessageKind::kRoster, to_text(next));
-  }
-  joiners_.clear();
-  return next;
-}
-
-/// True when all that live have reported.
-bool MemberGroup::hear_reports(std::vector<std::optional<MemberReport>>& reports) {
-  bool all = true;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    const MemberId id = roster_.members[rank].id;
-    if (id == self_) continue;
-    while (const auto message = mesh_.take(id, MessageKind::kReport)) {
-      std::optional<MemberReport> report = read_report(message->bytes);
-      if (report && report->generation >= roster_.generation) reports[rank] = std::move(report);
+/// The next generation, as this member or another names it.
+Roster MemberGroup::agree(std::optional<std::uint64_t> step) {
+  Reports reports(size());
+  std::optional<MemberId> told;
+  Instant deadline;
+  for (;;) {
+    const MemberId leads = leader();
+    if (told != leads) {
+      told = leads;
+      reports[rank()] = tell_all(step);
+      const Duration patience = settings_.patience;
+      deadline = clock_.now_monotonic() + (leads == self_ ? patience : patience + patience);
     }
-    all = all && (reports[rank].has_value() || !mesh_.connected(id));
+    if (std::optional<Roster> next = hear(reports)) return std::move(*next);
+    const bool late = clock_.now_monotonic() > deadline;
+    if (leads == self_ && (late || all_reported(reports))) return lead(reports);
+    if (late) miss(leads);
+    mesh_.pump(kRound);
   }
-  return all;
 }
 
-Roster MemberGroup::next_roster(const std::vector<std::optional<MemberReport>>& reports) {
-  Roster next{.generation = roster_.generation, .members = {}};
-  std::vector<MemberId> lost;
-  for (const auto& report : reports) {
-    if (!report) continue;
-    next.generation = std::max(next.generation, report->generation);
-    lost.insert(lost.end(), report->lost.begin(), report->lost.end());
+void MemberGroup::miss(MemberId member) {
+  mesh_.drop(member);
+  missed_.push_back(member);
+}
+
+MemberReport MemberGroup::tell_all(std::optional<std::uint64_t> step) {
+  MemberReport report{roster_.generation, step, {}};
+  report.lost = missed_;
+  for (const RosterMember& member : roster_.members) {
+    if (mesh_.lost(member.id)) report.lost.push_back(member.id);
   }
-  ++next.generation;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+  const std::string text = to_text(report);
+  for (const RosterMember& member : roster_.members) {
+    if (member.id != self_) say(member.id, MessageKind::kReport, text);
+  }
+  return report;
+}
+
+/// Whoever has not heard of the present generation is told; what others say of a newer one goes.
+std::optional<Roster> MemberGroup::hear(Reports& reports) {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const MemberId id = roster_.members[rank].id;
+    while (const auto message = mesh_.take(id, MessageKind::kRoster)) {
+      std::optional<Roster> next = read_roster(message->bytes);
+      if (next && next->generation > roster_.generation) return next;
+    }
+    while (const auto message = mesh_.take(id, MessageKind::kReport, roster_.generation)) {
+      std::optional<MemberReport> report = read_report(message->bytes);
+      if (!report) continue;
+      if (report->generation == roster_.generation) {
+        reports[rank] = std::move(report);
+      } else {
+        say(id, MessageKind::kRoster, to_text(roster_));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+bool MemberGroup::all_reported(const Reports& reports) const {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (!reports[rank] && here(roster_.members[rank].id)) return false;
+  }
+  return true;
+}
+
+std::vector<bool> MemberGroup::who_stays(const Reports& reports) const {
+  std::vector<bool> stays;
+  stays.reserve(reports.size());
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    stays.push_back(reports[rank] && here(roster_.members[rank].id));
+  }
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (!stays[rank]) continue;
+    for (const MemberId missed : reports[rank]->lost) {
+      const std::uint32_t other = roster_.rank_of(missed);
+      if (other < size() && stays[rank] && stays[other]) stays[std::max(rank, other)] = false;
+    }
+  }
+  return stays;
+}
+
+Roster MemberGroup::lead(const Reports& reports) {
+  Roster next{.generation = roster_.generation + 1, .members = {}, .gone = {}};
+  const std::vector<bool> stays = who_stays(reports);
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
     RosterMember member = roster_.members[rank];
-    const bool lives = member.id == self_ || mesh_.connected(member.id);
-    const bool missed = std::find(lost.begin(), lost.end(), member.id) != lost.end();
-    if (!reports[rank] || !lives || missed) continue;
+    if (mesh_.left(member.id)) next.gone.push_back(member.id);
+    if (!stays[rank]) continue;
     member.step = reports[rank]->step;
     next.members.push_back(std::move(member));
   }
   for (const RosterMember& joiner : joiners_) {
-    if (mesh_.connected(joiner.id)) next.members.push_back(joiner);
+    if (mesh_.connected(joiner.id) && has_room(next.members.size())) {
+      next.members.push_back(joiner);
+    }
+  }
+  std::erase_if(joiners_, [&](const RosterMember& joiner) {
+    return next.has(joiner.id) || !mesh_.connected(joiner.id);
+  });
+  for (const RosterMember& member : next.members) {
+    if (member.id != self_) say(member.id, MessageKind::kRoster, to_text(next));
   }
   return next;
-}
-
-std::optional<Roster> MemberGroup::follow(MemberId leads, std::optional<std::uint64_t> step) {
-  MemberReport report{roster_.generation, step, {}};
-  for (const RosterMember& member : roster_.members) {
-    if (member.id != self_ && !mesh_.connected(member.id)) report.lost.push_back(member.id);
-  }
-  say(leads, MessageKind::kReport, to_text(report));
-  const Instant deadline = clock_.now_monotonic() + settings_.patience + settings_.patience;
-  while (clock_.now_monotonic() < deadline) {
-    while (const auto message = mesh_.take(leads, MessageKind::kRoster)) {
-      std::optional<Roster> next = read_roster(message->bytes);
-      if (next && next->generation > roster_.generation) return next;
-    }
-    if (!mesh_.connected(leads)) return std::nullopt;
-    mesh_.pump(kRound);
-  }
-  mesh_.drop(leads);
-  return std::nullopt;
 }
 
 // --- Within a generation ------------------------------------------------------------------------
@@ -363,6 +434,7 @@ bool MemberGroup::enter(Roster next) {
   communicator_.reset();
   exchange_.reset();
   roster_ = std::move(next);
+  missed_.clear();
   mesh_.forget_before(roster_.generation);
   if (!meet_all()) return false;
   return open_exchange();
@@ -373,15 +445,15 @@ bool MemberGroup::meet_all() {
   for (const RosterMember& member : roster_.members) {
     if (member.id >= self_ || mesh_.connected(member.id)) continue;
     const std::string text = to_text(hello(self_, std::nullopt));
-    if (!mesh_.connect(member.id, member.endpoint, bytes_of(text))) return false;
+    if (!mesh_.connect(member.id, member.endpoint, bytes_of(text))) miss(member.id);
   }
+  if (!missed_.empty()) return false;
   const Instant deadline = clock_.now_monotonic() + settings_.patience;
-  const auto here = [this](const RosterMember& member) {
-    return member.id == self_ || mesh_.connected(member.id);
-  };
-  while (!std::all_of(roster_.members.begin(), roster_.members.end(), here)) {
+  const auto met = [this](const RosterMember& member) { return here(member.id); };
+  while (!std::all_of(roster_.members.begin(), roster_.members.end(), met)) {
     for (const RosterMember& member : roster_.members) {
-      if (mesh_.lost(member.id)) return false;
+      if (mesh_.lost(member.id) || mesh_.left(member.id)) return false;
+      if (mesh_.reported(member.id, roster_.generation)) return false;
     }
     if (clock_.now_monotonic() > deadline) return false;
     mesh_.pump(kRound);
@@ -395,7 +467,7 @@ void MemberGroup::take_in_newcomers() {
     const std::optional<MemberHello> hello = read_hello(stranger.hello);
     if (!hello || hello->gang != settings_.gang) {
       mesh_.adopt(stranger.key, std::nullopt);
-    } else if (hello->member && roster_.has(*hello->member)) {
+    } else if (names_member(roster_, *hello)) {
       mesh_.adopt(stranger.key, *hello->member);
     }
   }
@@ -410,12 +482,11 @@ bool MemberGroup::open_exchange() {
     members.push_back(member.id);
     workspaces.push_back(member.workspace);
   }
-  auto sockets =
-      std::make_unique<TcpExchange>(mesh_, TcpExchange::Seat{members, rank(), roster_.generation});
+  const ExchangeSeat seat{std::move(members), rank(), roster_.generation};
+  auto sockets = std::make_unique<TcpExchange>(mesh_, seat);
   std::unique_ptr<ShmExchange> memory;
   if (settings_.share_memory && size() > 1) {
-    auto opened = ShmExchange::open(mesh_, *workspace_,
-                                    {members, std::move(workspaces), rank(), roster_.generation});
+    auto opened = ShmExchange::open(mesh_, *workspace_, seat, workspaces);
     if (opened) memory = std::move(*opened);
   }
   // All share memory, or none does.

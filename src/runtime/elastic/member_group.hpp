@@ -3,10 +3,12 @@
 //
 // One a process; used by one thread. A generation is a fixed list of members, with a Communicator
 // among them. When a member is lost, or one waits to join, every member calls regroup() at the
-// beginning of its step; the lowest member that is left leads: it hears how far each is and names
-// the next generation. Invariants: generations grow; a member goes on only with more than half of
-// the generation before (or half of it with its lowest member), so that of a cut group one part at
-// most goes on; all of a generation have heard the same roster.
+// beginning of its step and tells all others, so that nobody waits in a collective for who has left
+// it. The lowest member that is there leads: it hears how far each is and names the next
+// generation; who has heard of a newer generation than another tells it. Of two who miss each
+// other, and whom the leader has both, the one who came earlier stays. Invariants: generations
+// grow; a member goes on only with more than half of the generation before (or half of it with its
+// lowest member), not counting who left in peace, so that of a cut group one part at most goes on.
 #pragma once
 
 #include <functional>
@@ -33,10 +35,11 @@ struct GroupSettings {
   std::uint16_t ports = 64;
   /// Machines where members may be found by who comes later.
   std::vector<std::string> addresses;
+  std::uint32_t members_max = 0;  ///< who comes later waits; 0: any number
   std::uint64_t workspace_bytes = 0;
   std::uint64_t cookie = 0;  ///< random
   bool share_memory = true;  ///< among ranks of one machine
-  /// Asked while nobody gives who joins a place: true when nobody will any more.
+  /// Asked while nobody gives this process a place: true when nobody will any more.
   std::function<bool()> over;
   /// How long members that live may leave each other without an answer.
   Duration patience = Duration::seconds(60);
@@ -68,33 +71,47 @@ class MemberGroup {
 
   /// Answers who knocks. True: somebody waits for a place, so the group should regroup.
   [[nodiscard]] bool tend();
+  /// How many wait for a place, as far as who leads knows.
+  [[nodiscard]] std::size_t waiting() const { return joiners_.size(); }
   /// The next generation. `step`: whole steps this member has done;
   /// none: it has no state yet. Errors: this member is alone
   /// with too few, or was left out: it ends.
   [[nodiscard]] Status regroup(std::optional<std::uint64_t> step);
   /// Says that this member is done. Nobody misses it.
   void farewell();
+  /// As of the settings, from now on.
+  void set_patience(Duration patience) { settings_.patience = patience; }
 
   MemberGroup(const Clock& clock, const GroupSettings& settings, PeerMesh mesh,
               std::unique_ptr<ShmWorkspace> workspace);
 
  private:
+  /// By rank; of the present generation.
+  using Reports = std::vector<std::optional<MemberReport>>;
+
   [[nodiscard]] static Result<std::unique_ptr<MemberGroup>> make(const Clock& clock,
-                                                                 const GroupSettings& settings);
+                                                                 const GroupSettings& settings,
+                                                                 std::uint32_t first_rank);
   [[nodiscard]] Result<Roster> lead_first_meeting(std::uint64_t step);
   [[nodiscard]] Result<Roster> come_to_first_meeting(std::uint64_t step);
   void hear_first_hellos(std::vector<RosterMember>& members);
   [[nodiscard]] Result<Roster> ask_for_place();
-  [[nodiscard]] std::optional<Roster> ask_at(const std::string& endpoint, Instant deadline);
+  [[nodiscard]] std::optional<Roster> ask_at(const std::string& endpoint, Instant& deadline);
+  [[nodiscard]] std::optional<Roster> roster_from(MemberId peer);
   [[nodiscard]] std::vector<std::string> candidates() const;
+  void send_askers_away();
   void answer_joiner(const PeerMesh::Stranger& stranger, const MemberHello& hello);
-  [[nodiscard]] Roster lead(std::optional<std::uint64_t> step);
-  [[nodiscard]] bool hear_reports(std::vector<std::optional<MemberReport>>& reports);
-  [[nodiscard]] Roster next_roster(const std::vector<std::optional<MemberReport>>& reports);
-  [[nodiscard]] std::optional<Roster> follow(MemberId leader, std::optional<std::uint64_t> step);
+  [[nodiscard]] bool has_room(std::size_t members) const;
+  [[nodiscard]] bool here(MemberId member) const;
   [[nodiscard]] MemberId leader() const;
-  [[nodiscard]] bool enough(const Roster& next, const std::vector<MemberId>& gone) const;
-  [[nodiscard]] std::vector<MemberId> gone_in_peace() const;
+  [[nodiscard]] Roster agree(std::optional<std::uint64_t> step);
+  void miss(MemberId member);
+  [[nodiscard]] MemberReport tell_all(std::optional<std::uint64_t> step);
+  [[nodiscard]] std::optional<Roster> hear(Reports& reports);
+  [[nodiscard]] bool all_reported(const Reports& reports) const;
+  [[nodiscard]] std::vector<bool> who_stays(const Reports& reports) const;
+  [[nodiscard]] Roster lead(const Reports& reports);
+  [[nodiscard]] bool enough(const Roster& next) const;
   /// Connects to all of the roster and agrees on how memory is shared; false: somebody was lost.
   [[nodiscard]] bool enter(Roster next);
   [[nodiscard]] bool meet_all();
@@ -110,6 +127,7 @@ class MemberGroup {
   std::unique_ptr<ShmWorkspace> workspace_;
   MemberId self_ = MemberId::kNobody;
   Roster roster_;
+  std::vector<MemberId> missed_;       ///< of the roster: not to be reached, or too long silent
   std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
   std::unique_ptr<PeerExchange> exchange_;
   std::unique_ptr<Communicator> communicator_;

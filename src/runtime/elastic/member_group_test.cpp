@@ -28,10 +28,12 @@ class GroupThreads : public testing::TestWithParam<TestGang::Memory> {
 TEST_P(GroupThreads, GoOnWithoutWhoeverDies) {
   for (std::uint32_t dies = 0; dies < 4; ++dies) {
     gang_ = TestGang(4, GetParam());
+    std::latch stepped(4);
     gang_.run([&](std::uint32_t rank) {
       auto group = gang_.found(rank);
       ASSERT_NE(group, nullptr);
       ASSERT_EQ(step(*group), 4);
+      stepped.arrive_and_wait();
       if (rank == dies) return;
       std::uint64_t done = 1;
       std::optional<std::int32_t> sum;
@@ -70,10 +72,104 @@ TEST_P(GroupThreads, WhatWasHalfSentWhenACollectiveWasGivenUpHarmsNobody) {
   });
 }
 
+TEST_P(GroupThreads, NobodyWaitsInACollectiveForWhoHasLeftIt) {
+  gang_ = TestGang(3, GetParam());
+  gang_.run([&](std::uint32_t rank) {
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    // Rank 2 has seen what the others have not.
+    if (rank < 2) ASSERT_EQ(step(*group), std::nullopt);
+    const Status again = group->regroup(rank);
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(group->roster().generation, 2u);
+    EXPECT_EQ(group->roster().source(), 2u);
+    EXPECT_EQ(step(*group), 3);
+    group->farewell();
+  });
+}
+
+TEST_P(GroupThreads, WhoLeavesInPeaceIsNotMissed) {
+  gang_ = TestGang(4, GetParam());
+  std::latch left(2);
+  gang_.run([&](std::uint32_t rank) {
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    ASSERT_TRUE(group->communicator().barrier());
+    if (rank < 2) {
+      group->farewell();
+      left.count_down();
+      return;
+    }
+    left.wait();
+    EXPECT_EQ(step(*group), std::nullopt);
+    if (rank == 3) {
+      // The other one is lost, not gone: half of those that are left, and without the lowest.
+      const Status again = group->regroup(1);
+      ASSERT_FALSE(again);
+      EXPECT_NE(again.error().message.find("1 of 4 ranks"), std::string::npos);
+    }
+  });
+}
+
+TEST_P(GroupThreads, AFounderThatDiesBeforeAllHaveMetIsReplaced) {
+  gang_ = TestGang(3, GetParam());
+  std::latch died(1);
+  gang_.run([&](std::uint32_t rank) {
+    if (rank == 1) {
+      GroupSettings settings = gang_.of(1);
+      settings.meeting = Duration::milliseconds(500);
+      EXPECT_FALSE(MemberGroup::found(kClock, settings, 0)) << "not all have come";
+      died.count_down();
+      const auto instead = gang_.join(9);
+      ASSERT_NE(instead, nullptr);
+      EXPECT_EQ(instead->rank(), 1u);
+      EXPECT_EQ(step(*instead), 3);
+      return instead->farewell();
+    }
+    if (rank == 2) died.wait();
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    EXPECT_EQ(group->rank(), rank);
+    EXPECT_EQ(step(*group), 3);
+    group->farewell();
+  });
+}
+
+TEST_P(GroupThreads, WhoFindsNoRoomWaitsForIt) {
+  gang_ = TestGang(3, GetParam());
+  std::atomic<bool> asked{false};
+  std::latch met(2);
+  gang_.run([&](std::uint32_t rank) {
+    GroupSettings settings = gang_.of(rank);
+    settings.world = settings.members_max = 2;
+    if (rank == 2) {
+      met.wait();
+      const auto group = MemberGroup::join(kClock, settings);
+      ASSERT_TRUE(group) << group.error().text();
+      EXPECT_EQ((*group)->size(), 2u);
+      EXPECT_EQ(step(**group), 2);
+      return (*group)->farewell();
+    }
+    auto group = MemberGroup::found(kClock, settings, 0).value();
+    met.count_down();
+    while (!asked) {
+      EXPECT_FALSE(group->tend()) << "there is no room";
+      if (rank == 0 && group->waiting() > 0) asked = true;
+    }
+    if (rank == 1) return;
+    EXPECT_EQ(step(*group), std::nullopt);
+    ASSERT_TRUE(group->regroup(1));
+    EXPECT_EQ(group->size(), 2u);
+    EXPECT_EQ(step(*group), 2);
+    group->farewell();
+  });
+}
+
 TEST_P(GroupThreads, WhoComesLaterIsFedByWhoIsFarthest) {
-  std::latch joined(1);
+  std::latch met(3);
   gang_.run([&](std::uint32_t rank) {
     // Rank 3 comes when the others are at work.
+    if (rank == 3) met.wait();
     auto group = rank == 3 ? nullptr
                            : MemberGroup::found(
                                  kClock,
@@ -87,7 +183,8 @@ TEST_P(GroupThreads, WhoComesLaterIsFedByWhoIsFarthest) {
     if (rank == 3) {
       group = gang_.join(3);
       ASSERT_NE(group, nullptr);
-      joined.count_down();
+    } else {
+      met.count_down();
     }
     for (std::uint64_t done = 7; group->size() < 4; ++done) {
       std::int32_t wanted = group->tend() ? 1 : 0;

@@ -28,6 +28,19 @@ std::uint32_t number(MemberId id) { return static_cast<std::uint32_t>(id); }
 
 MemberId member_id(const json& from) { return static_cast<MemberId>(from.get<std::uint32_t>()); }
 
+json numbers(const std::vector<MemberId>& ids) {
+  json list = json::array();
+  for (const MemberId id : ids) list.push_back(number(id));
+  return list;
+}
+
+std::vector<MemberId> member_ids(const json& from) {
+  std::vector<MemberId> ids;
+  ids.reserve(from.size());
+  for (const json& id : from) ids.push_back(member_id(id));
+  return ids;
+}
+
 std::optional<std::uint64_t> step_of(const json& from) {
   if (!from.contains("step")) return std::nullopt;
   return from.at("step").get<std::uint64_t>();
@@ -83,9 +96,7 @@ std::string to_text(const MemberHello& hello) {
 }
 
 std::string to_text(const MemberReport& report) {
-  json lost = json::array();
-  for (const MemberId id : report.lost) lost.push_back(number(id));
-  json text{{"generation", report.generation}, {"lost", std::move(lost)}};
+  json text{{"generation", report.generation}, {"lost", numbers(report.lost)}};
   write_step(text, report.step);
   return text.dump();
 }
@@ -99,7 +110,10 @@ std::string to_text(const Roster& roster) {
     write_step(each, member.step);
     members.push_back(std::move(each));
   }
-  return json{{"generation", roster.generation}, {"members", std::move(members)}}.dump();
+  return json{{"generation", roster.generation},
+              {"members", std::move(members)},
+              {"gone", numbers(roster.gone)}}
+      .dump();
 }
 
 std::optional<MemberHello> read_hello(std::span<const std::byte> text) {
@@ -119,14 +133,16 @@ std::optional<MemberReport> read_report(std::span<const std::byte> text) {
     MemberReport report{.generation = from.at("generation").get<std::uint32_t>(),
                         .step = step_of(from),
                         .lost = {}};
-    for (const json& id : from.at("lost")) report.lost.push_back(member_id(id));
+    report.lost = member_ids(from.at("lost"));
     return report;
   });
 }
 
 std::optional<Roster> read_roster(std::span<const std::byte> text) {
   std::optional<Roster> roster = read_text(text, [](const json& from) {
-    Roster read{.generation = from.at("generation").get<std::uint32_t>(), .members = {}};
+    Roster read{.generation = from.at("generation").get<std::uint32_t>(),
+                .members = {},
+                .gone = member_ids(from.at("gone"))};
     for (const json& each : from.at("members")) read.members.push_back(member_of(each));
     return read;
   });

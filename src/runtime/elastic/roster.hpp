@@ -25,7 +25,8 @@ struct MemberHello {
   std::optional<std::uint64_t> step;  ///< steps it has done; none: it has no state yet
 };
 
-/// To who leads: how far this member is and whom it misses.
+/// To all: this member takes part in no collective of this generation any more, how far it is and
+/// whom it misses.
 struct MemberReport {
   std::uint32_t generation = 0;  ///< of the newest roster it has
   std::optional<std::uint64_t> step;
@@ -43,6 +44,7 @@ struct RosterMember {
 struct Roster {
   std::uint32_t generation = 0;
   std::vector<RosterMember> members;
+  std::vector<MemberId> gone;  ///< of the generation before, in peace
 
   /// Its rank; size() of the members when it is none.
   [[nodiscard]] std::uint32_t rank_of(MemberId id) const;

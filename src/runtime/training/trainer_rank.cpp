@@ -11,6 +11,8 @@ namespace {
 
 /// Steps that ranks asked to end wait for the others to be asked, too.
 constexpr std::uint32_t kStepsTogether = 2;
+/// The least time a rank may be silent.
+constexpr Duration kPatience = Duration::seconds(60);
 
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
@@ -71,7 +73,8 @@ Status TrainerRank::meet() {
   if (founds) {
     if (Status restored = restore(); !restored) return restored;
   }
-  seat_.group.over = [this] { return over(); };
+  if (!founds) seat_.group.over = [this] { return over(); };
+  seat_.group.members_max = spec_.batch.shards;
   auto group = founds ? MemberGroup::found(env_.clock, seat_.group, state_.steps())
                       : MemberGroup::join(env_.clock, seat_.group);
   too_late_ = !group && !founds && over();
@@ -79,20 +82,27 @@ Status TrainerRank::meet() {
   if (!group) return forward_error(group);
   group_ = std::move(*group);
   const Roster& roster = group_->roster();
-  if (group_->size() > spec_.batch.shards) {
-    return environment_error(fmt::format("{} ranks are more than the batch has shards, {}",
-                                         group_->size(), spec_.batch.shards));
-  }
   if (!feed_those_behind()) return go_on_without();
   if (!leads()) return {};
-  reports_.lead();
+  const bool anew = seat_.attempt == 1 && state_.steps() == 0;
+  reports_.lead(anew ? TrainingReports::Before::kOfAnother : TrainingReports::Before::kOfThis);
   reports_.event(
       "begin",
       fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {}, "memory": {})",
                   seat_.attempt, roster.generation, group_->size(), state_.steps(),
                   quoted(group_->shares_memory() ? "shared" : "sockets")));
-  return claim_checkpoints(spec_.checkpoint.directory,
-                           {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
+  return claim();
+}
+
+/// No generation before this one commits a checkpoint any more. A disk that is full now is not the
+/// end: every commit claims, too.
+Status TrainerRank::claim() {
+  const Status claimed =
+      claim_checkpoints(spec_.checkpoint.directory,
+                        {seat_.job, {seat_.attempt, group_->roster().generation}, state_.steps()});
+  if (claimed || claimed.error().kind == ErrorKind::kInfeasible) return claimed;
+  reports_.say("the checkpoints are not claimed: " + claimed.error().text());
+  return {};
 }
 
 Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
@@ -118,7 +128,11 @@ Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
     }
     // Nobody goes before it is written down, or another would have to do it.
     if (*saved && group_->communicator().barrier()) break;
-    if (Status again = go_on_without(); !again) return forward_error(again);
+    if (Status again = go_on_without(); !again) {
+      // Too few may be left to be sure, but not to see that it is done.
+      if (over()) break;
+      return forward_error(again);
+    }
   }
   group_->farewell();
   return TrainingOutcome{TrainingOutcome::End::kDone, state_.steps()};
@@ -174,6 +188,8 @@ Status TrainerRank::apply() {
       state_.step(optimizer_, sum.first(shards_.layout().size()), how, spec_.optimizer.clip);
   if (!norm) return forward_error(norm);
   const Instant now = env_.clock.now_monotonic();
+  longest_ = std::max(longest_, now - begun_);
+  group_->set_patience(std::max(kPatience, longest_ + longest_ + longest_));
   reports_.step({.step = state_.steps(),
                  .loss = static_cast<double>(sum[shards_.layout().size()] / shards),
                  .rate = how.rate,
@@ -201,8 +217,12 @@ Status TrainerRank::after_step() {
   const bool good = tail[kUnsaved] <= 0;
   if (settled && good) {
     const Result<bool> done = commit_checkpoint("while training goes on");
-    if (!done) return tl::unexpected(done.error());
-    if (!*done) return go_on_without();
+    if (done && !*done) return go_on_without();
+    if (!done) {
+      // A newer life of the job has begun: this one must not go on.
+      if (done.error().kind == ErrorKind::kInfeasible) return tl::unexpected(done.error());
+      reports_.say("a checkpoint failed: " + done.error().text());
+    }
   } else if (settled) {
     saving_.reset();
   }
@@ -215,7 +235,7 @@ Status TrainerRank::after_step() {
     // All leave: what was done is kept for whoever goes on.
     const Result<bool> kept = save_last();
     if (!kept) return tl::unexpected(kept.error());
-    if (!*kept) return go_on_without();
+    if (!*kept || !group_->communicator().barrier()) return go_on_without();
     leaving_ = true;
     return {};
   }
@@ -239,19 +259,14 @@ Status TrainerRank::regroup() {
   do {
     if (Status again = group_->regroup(state_.steps()); !again) return again;
   } while (!feed_those_behind());
-  // A snapshot of the generation before is nobody's.
-  if (saving_ && !saved_ && !unsaved_) (void)writer_.wait();
+  // A snapshot of the generation before is nobody's, even while it is still being written.
   saving_.reset();
   saved_.reset();
   unsaved_ = false;
   some_leave_ = 0;
   const Roster& roster = group_->roster();
-  if (group_->size() > spec_.batch.shards) {
-    return environment_error(fmt::format("{} ranks are more than the batch has shards, {}",
-                                         group_->size(), spec_.batch.shards));
-  }
   if (!leads()) return {};
-  reports_.lead();
+  reports_.lead(TrainingReports::Before::kOfThis);
   std::string more = fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {})",
                                  seat_.attempt, roster.generation, group_->size(), state_.steps());
   if (lost_) {
@@ -261,8 +276,7 @@ Status TrainerRank::regroup() {
     more += fmt::format(R"(, "lost_at": {:.3f})", static_cast<double>(seen.ns()) / 1e9);
   }
   reports_.event("regrouped", more);
-  return claim_checkpoints(spec_.checkpoint.directory,
-                           {seat_.job, {seat_.attempt, roster.generation}, state_.steps()});
+  return claim();
 }
 
 /// Whoever has fewer steps than the farthest gets its state. False: a peer was lost.
@@ -284,10 +298,19 @@ Status TrainerRank::begin_checkpoint() {
   const std::uint32_t generation = group_->roster().generation;
   const ShardName name{
       {seat_.job, {seat_.attempt, generation}, state_.steps()}, group_->rank(), group_->size()};
-  const std::vector<PieceView> pieces = state_.pieces(group_->rank(), group_->size());
-  const Status begun = writer_.begin(name, pieces);
   saving_ = state_.steps();
   saved_.reset();
+  (void)writer_.poll();  // of a generation before
+  unsaved_ = !writer_.idle();
+  if (unsaved_) {
+    reports_.say(
+        fmt::format("step {} is not saved: the checkpoint before the last change of "
+                    "ranks is still being written",
+                    state_.steps()));
+    return {};
+  }
+  const std::vector<PieceView> pieces = state_.pieces(group_->rank(), group_->size());
+  const Status begun = writer_.begin(name, pieces);
   unsaved_ = !begun;
   if (!begun) reports_.say("a checkpoint failed: " + begun.error().text());
   return {};
@@ -301,17 +324,17 @@ Result<bool> TrainerRank::commit_checkpoint(std::string_view when) {
   saving_.reset();
   saved_.reset();
   if (!records) return false;
-  const std::string path = step_directory(spec_.checkpoint.directory, step);
-  reports_.saved(step, path);
   if (!leads()) return true;
+  const std::string path = step_directory(spec_.checkpoint.directory, step);
   Manifest manifest{.id = {seat_.job, {seat_.attempt, group_->roster().generation}, step},
                     .world = group_->size(),
                     .shards = *records,
                     .extra = fmt::format(R"({{"samples": {}, "seed": {}}})",
                                          step * spec_.batch.sequences, spec_.seed)};
   if (Status done = orrery::commit_checkpoint(spec_.checkpoint.directory, manifest); !done) {
-    return forward_error(done);  // a newer life of the job has begun: this one must not go on
+    return forward_error(done);
   }
+  reports_.saved(step, path);
   reports_.event("checkpoint", fmt::format(R"("step": {}, "path": {}, "when": {})", step,
                                            quoted(path), quoted(std::string(when))));
   const Status pruned =
@@ -352,6 +375,7 @@ Result<bool> TrainerRank::save_last() {
     if (Result<WrittenShard> written = writer_.wait(); written) saved_ = std::move(*written);
   }
   if (saving_ != state_.steps()) {
+    if (!writer_.idle()) (void)writer_.wait();
     if (Status begun = begin_checkpoint(); !begun) return forward_error(begun);
     if (!unsaved_) {
       Result<WrittenShard> written = writer_.wait();

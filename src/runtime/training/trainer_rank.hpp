@@ -53,6 +53,7 @@ class TrainerRank {
 
   [[nodiscard]] Status restore();
   [[nodiscard]] Status meet();
+  [[nodiscard]] Status claim();
   /// The last step is saved: who comes now has nothing to do.
   [[nodiscard]] bool over() const;
   [[nodiscard]] bool leads() const { return group_->rank() == 0; }
@@ -82,6 +83,7 @@ class TrainerRank {
   std::unique_ptr<MemberGroup> group_;
   TrainingReports reports_;
   Instant begun_;                        ///< of the step in progress
+  Duration longest_;                     ///< step so far
   Instant computed_;                     ///< when its own gradient was there
   std::optional<Instant> lost_;          ///< when the loss of a peer was seen, until a step ends
   std::optional<std::uint64_t> saving_;  ///< step of the snapshot that is being written

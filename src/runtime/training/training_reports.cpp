@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kHeader =
     "step,loss,rate,gradient_norm,seconds,compute_seconds,ranks,generation\n";
 constexpr std::size_t kTailBytes = 4096;
+constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
 
 /// The step of the last whole line; 0: there is none.
 std::uint64_t last_step_of(const File& file) {
@@ -39,16 +40,25 @@ TrainingReports::TrainingReports(const TrainingSpec& spec, Env env, std::string 
   progress_ = FileDescriptor(::open(progress.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
-void TrainingReports::lead() {
+void TrainingReports::lead(Before before) {
   if (losses_ != nullptr) return;
   if (!env_.storage.make_directories(spec_.output)) return;
-  auto losses = env_.storage.open(spec_.output + "/loss.csv", OpenMode::kAppend);
-  auto events = env_.storage.open(spec_.output + "/events.jsonl", OpenMode::kAppend);
-  if (events) events_ = std::move(*events);
-  if (!losses) return;
-  losses_ = std::move(*losses);
+  events_ = open_log("events.jsonl", before);
+  losses_ = open_log("loss.csv", before);
+  if (losses_ == nullptr) return;
   if (losses_->size() == 0) (void)losses_->append(kHeader);
   last_step_ = last_step_of(*losses_);
+}
+
+std::unique_ptr<File> TrainingReports::open_log(const std::string& name, Before before) {
+  const std::string path = spec_.output + "/" + name;
+  auto text = env_.storage.read_file(path, kLogBytesMax);
+  if (text && !text->empty() && (before == Before::kOfAnother || text->back() != '\n')) {
+    const std::size_t whole = before == Before::kOfAnother ? 0 : text->rfind('\n') + 1;
+    (void)env_.storage.write_file(path, text->substr(0, whole));
+  }
+  auto file = env_.storage.open(path, OpenMode::kAppend);
+  return file ? std::move(*file) : nullptr;
 }
 
 void TrainingReports::step(const StepReport& report, std::uint32_t rank) {

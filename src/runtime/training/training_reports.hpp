@@ -32,8 +32,10 @@ class TrainingReports {
  public:
   TrainingReports(const TrainingSpec& spec, Env env, std::string progress);
 
-  /// This rank leads from now on.
-  void lead();
+  /// Whether what is in the output folder is of this job.
+  enum class Before { kOfAnother, kOfThis };
+  /// This rank leads from now on. What a killed leader had begun to write of a line goes.
+  void lead(Before before);
   void step(const StepReport& report, std::uint32_t rank);
   /// A checkpoint of this step can be found again.
   void saved(std::uint64_t step, const std::string& path);
@@ -45,6 +47,7 @@ class TrainingReports {
 
  private:
   void tell_keeper(const std::string& json);
+  [[nodiscard]] std::unique_ptr<File> open_log(const std::string& name, Before before);
 
   const TrainingSpec& spec_;
   Env env_;

@@ -56,6 +56,7 @@ void describe(Visitor& visitor, Self& spec) {
 namespace {
 
 constexpr std::uint32_t kShardsMax = 64;
+constexpr std::int64_t kByteTokens = 256;
 
 Status check_batch(const TrainingBatch& batch) {
   if (batch.shards == 0 || batch.shards > kShardsMax) {
@@ -92,6 +93,11 @@ Result<TrainingSpec> read_training_spec(const Document& document) {
   }
   if (Status good = check_batch(spec.batch); !good) return forward_error(good);
   if (Status good = check(spec.model); !good) return forward_error(good);
+  if (spec.model.vocab != kByteTokens) {
+    return input_error(spec.model.where,
+                       fmt::format("model.vocab: expected {}, as a token is a byte; found {}",
+                                   kByteTokens, spec.model.vocab));
+  }
   if (Status good = check_precision(spec.model.precision); !good) return forward_error(good);
   return spec;
 }

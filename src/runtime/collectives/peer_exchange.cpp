@@ -1,0 +1,37 @@
+#include "runtime/collectives/peer_exchange.hpp"
+
+namespace orrery {
+
+std::optional<PeerLost> in_vain(const PeerMesh& mesh, const ExchangeSeat& seat,
+                                std::uint32_t awaited) {
+  for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
+    if (mesh.lost(seat.members[rank])) return PeerLost{rank};
+  }
+  const MemberId peer = seat.members[awaited];
+  if (mesh.connected(peer) && !mesh.reported(peer, seat.generation)) return std::nullopt;
+  return PeerLost{awaited};
+}
+
+std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t from) {
+  while (auto message = mesh.take(seat.members[from], MessageKind::kData, seat.generation)) {
+    if (message->generation == seat.generation) return message;
+  }
+  return std::nullopt;
+}
+
+Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat) {
+  for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
+    while (!mesh.idle(seat.members[rank])) {
+      if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
+      mesh.pump(Duration::seconds(1));
+    }
+  }
+  return {};
+}
+
+tl::unexpected<PeerLost> give_up(PeerMesh& mesh, const PeerLost& lost) {
+  mesh.keep_pending();
+  return tl::unexpected(lost);
+}
+
+}  // namespace orrery
