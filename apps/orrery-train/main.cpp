@@ -147,6 +147,11 @@ Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
     *to = std::move(*address);
   }
   if (Status read = read_membership(env.storage, *gang, seat); !read) return forward_error(read);
+  if (!variable("ORRERY_REHEARSE_FLIP").empty()) {
+    const Result<std::uint32_t> step = number("ORRERY_REHEARSE_FLIP", 0);
+    if (!step) return tl::unexpected(step.error());
+    seat.flip_in = *step;
+  }
   seat.group.over = [&storage = env.storage, gang = *gang, master = seat.group.master] {
     return master_is_gone(storage, gang, master);
   };
@@ -185,6 +190,20 @@ int generate_text(const TrainingSpec& spec, const Options& options) {
   return 0;
 }
 
+/// Who started this process has been told that the machine is at fault, and ends it.
+int await_removal(std::uint64_t steps) {
+  fmt::print(stderr,
+             "orrery-train: this machine computed in step {} what the other ranks did not; they go "
+             "on without it\n",
+             steps + 1);
+  sigset_t asked;
+  ::sigemptyset(&asked);
+  ::sigaddset(&asked, SIGTERM);
+  const timespec patience{30, 0};
+  if (!variable("ORRERY_PROGRESS").empty()) (void)::sigtimedwait(&asked, nullptr, &patience);
+  return 1;
+}
+
 int train(const TrainingSpec& spec) {
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
   if (!real) return complain(real.error());
@@ -203,6 +222,7 @@ int train(const TrainingSpec& spec) {
   if (!run) return complain(run.error());
   Result<TrainingOutcome> outcome = (*run)->run(asked_to_end);
   if (!outcome) return complain(outcome.error());
+  if (outcome->end == TrainingOutcome::End::kWrong) return await_removal(outcome->steps);
   const bool done = outcome->end == TrainingOutcome::End::kDone;
   fmt::print("{} after step {}\n", done ? "done" : "ended as asked", outcome->steps);
   return done ? 0 : 128 + SIGTERM;

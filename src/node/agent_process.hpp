@@ -69,6 +69,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
 
   void on_status(const AttemptId& id, const KeeperStatus& status) override;
   void on_paces(const AttemptId& id, const RankPaces& paces) override;
+  void on_wrong(const AttemptId& id, const WrongResults& wrong) override;
   void on_tail(const AttemptId& id, const LogTail& tail) override;
   void on_break(const AttemptId& id) override;
   void on_over(const AttemptId& id, const std::string& failure) override;
@@ -178,7 +179,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   std::unique_ptr<HookProcess> burn_in_;  ///< while it runs
   Instant burn_in_began_;
   std::string burn_in_said_;       ///< how the newest goes, or ended; empty: there was none
-  std::string burn_in_complaint_;  ///< why the newest failed; empty: it did not
+  std::string burn_in_complaint_;  ///< why only one that passes makes it well; empty: it is
   bool mending_ = false;           ///< the controller waits for the node to be well
   std::optional<Agent> agent_;     ///< from the first welcome on
   AgentWelcome welcome_;           ///< the first

@@ -164,6 +164,24 @@ void AgentProcess::leave_burn_in() {
   tell_reading();
 }
 
+// --- What ranks find ----------------------------------------------------------------------------
+
+/// A program's word alone ends nobody else's work here, and a burn-in that passes takes it back.
+void AgentProcess::on_wrong(const AttemptId& id, const WrongResults& wrong) {
+  const std::string evidence =
+      fmt::format("job {} computes wrong results here: {}", id.job.value(), wrong.evidence);
+  if (burn_in_complaint_ == evidence) return;
+  burn_in_complaint_ = evidence;
+  log_.error(wall(), "the node is unwell", {{"why", evidence}});
+  agent_->on_fault({.layer = FaultLayer::kAccelerator,
+                    .evidence = evidence,
+                    .repair = true,
+                    .stops_jobs = attempts_.size() == 1},
+                   now());
+  tell_reading();
+  act();
+}
+
 // --- What follows -------------------------------------------------------------------------------
 
 void AgentProcess::refuse_work(const std::string& evidence) {
@@ -176,9 +194,11 @@ void AgentProcess::refuse_work(const std::string& evidence) {
 }
 
 /// Nothing is mended from here. With a check the node is well once that passes; without one it is
-/// as long as no prologue or epilogue says otherwise, and else somebody has to look at it.
+/// as long as no prologue or epilogue says otherwise, and else somebody has to look at it. Where a
+/// burn-in is what tells, it runs.
 void AgentProcess::apply(const BeginMending&) {
   mending_ = true;
+  if (!burn_in_complaint_.empty()) on_burn_in();
   if (health_) return health_->run();
   mend_if_well();
 }

@@ -173,6 +173,12 @@ void code(Codec& codec, S& value) {
   codec(paces);
 }
 
+template <class Codec, SameStruct<WrongResults> S>
+void code(Codec& codec, S& value) {
+  auto& [evidence] = value;
+  codec(evidence);
+}
+
 template <class Codec, SameStruct<LogPart> S>
 void code(Codec& codec, S& value) {
   auto& [from, bytes] = value;

@@ -163,6 +163,8 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
     events_.on_status(id_, *status);
   } else if (const auto* paces = std::get_if<RankPaces>(&*said)) {
     events_.on_paces(id_, *paces);
+  } else if (const auto* wrong = std::get_if<WrongResults>(&*said)) {
+    events_.on_wrong(id_, *wrong);
   } else {
     events_.on_tail(id_, std::get<LogTail>(*said));
   }

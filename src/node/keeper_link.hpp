@@ -25,6 +25,7 @@ class KeeperEvents {
   virtual ~KeeperEvents() = default;
   virtual void on_status(const AttemptId& id, const KeeperStatus& status) = 0;
   virtual void on_paces(const AttemptId& id, const RankPaces& paces) = 0;
+  virtual void on_wrong(const AttemptId& id, const WrongResults& wrong) = 0;
   virtual void on_tail(const AttemptId& id, const LogTail& tail) = 0;
   /// The connection was lost: what was asked is not answered.
   virtual void on_break(const AttemptId& id) = 0;

@@ -179,6 +179,10 @@ void KeeperProcess::on_line(const ProgressLine& line) {
       keeper_.on_process_up({slot, *line.epoch}, now());
     }
   }
+  if (line.wrong) {
+    wrong_ = *line.wrong;
+    send_wrong();
+  }
   steps_.note(line, clock_.now_monotonic());
   await_hang();
   if (line.step) progress_.step = *line.step;
@@ -216,7 +220,10 @@ void KeeperProcess::on_frame(ConnectionId connection, std::string_view frame) {
 
 void KeeperProcess::follow(ConnectionId connection, AgentOrder order) {
   if (connection != agent_ && agent_ != ConnectionId::kNone) real_.env().transport.close(agent_);
-  if (std::exchange(agent_, connection) != connection) said_paces_.clear();
+  if (std::exchange(agent_, connection) != connection) {
+    said_paces_.clear();
+    send_wrong();
+  }
   if (const auto* launch = std::get_if<LaunchRanks>(&order.order.what)) {
     const std::vector<GangLayout>& gangs = order.gangs.empty() ? launch_.gangs : order.gangs;
     if (const std::string wrong = launch_complaint(*launch, gangs); !wrong.empty()) {
@@ -447,6 +454,11 @@ void KeeperProcess::send_paces() {
   said_paces_ = paces;
   // Where it is lost, the next one says more.
   (void)real_.env().transport.send(agent_, encode(KeeperOutput(RankPaces{std::move(paces)})));
+}
+
+void KeeperProcess::send_wrong() {
+  if (agent_ == ConnectionId::kNone || wrong_.empty()) return;
+  (void)real_.env().transport.send(agent_, encode(KeeperOutput(WrongResults{wrong_})));
 }
 
 void KeeperProcess::note(std::string text) {

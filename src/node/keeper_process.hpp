@@ -78,6 +78,7 @@ class KeeperProcess final : public ListenerEvents {
   void look_for_hang(Instant expected);
   void report_soon();
   void send_paces();
+  void send_wrong();
   void send_status();
   void note(std::string text);
   [[nodiscard]] Instant now() const { return clock_.now_boot(); }
@@ -97,7 +98,8 @@ class KeeperProcess final : public ListenerEvents {
   StepWatch steps_;
   std::optional<TimerId> hang_timer_;
   std::vector<RankPace> said_paces_;  ///< to the agent that is there
-  Instant saved_at_;                  ///< newest checkpoint, or the start
+  std::string wrong_;  ///< what the ranks here were found to compute; empty: nothing wrong
+  Instant saved_at_;   ///< newest checkpoint, or the start
   std::vector<std::string> notes_;
   bool quiet_ = false;   ///< progress was told less than a second ago
   bool unsaid_ = false;  ///< and there is more

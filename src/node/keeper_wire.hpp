@@ -65,6 +65,11 @@ struct RankPaces {
   std::vector<RankPace> paces;
 };
 
+/// What ranks here compute is not what others make of the same.
+struct WrongResults {
+  std::string evidence;
+};
+
 struct LogTail {
   LogQuestion question;
   bool found = false;  ///< there is such a process
@@ -72,7 +77,7 @@ struct LogTail {
 };
 
 /// Of a keeper of an earlier release only the first ones come.
-using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces>;
+using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces, WrongResults>;
 
 // --- Bytes --------------------------------------------------------------------------------------
 

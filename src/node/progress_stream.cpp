@@ -34,6 +34,14 @@ bool read_seconds(const nlohmann::json& object, const char* key, std::optional<d
   return *out >= 0 && *out <= kSecondsMax;
 }
 
+bool read_text(const nlohmann::json& object, const char* key, std::optional<std::string>& out) {
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (!found->is_string()) return false;
+  out = found->get<std::string>();
+  return true;
+}
+
 std::optional<ProgressLine> parse(std::string_view text) {
   const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
@@ -50,9 +58,9 @@ std::optional<ProgressLine> parse(std::string_view text) {
     if (!loss->is_number()) return std::nullopt;
     line.loss = loss->get<double>();
   }
-  if (const auto saved = object.find("checkpoint"); saved != object.end()) {
-    if (!saved->is_string()) return std::nullopt;
-    line.checkpoint = saved->get<std::string>();
+  if (!read_text(object, "checkpoint", line.checkpoint) ||
+      !read_text(object, "wrong", line.wrong)) {
+    return std::nullopt;
   }
   return line;
 }

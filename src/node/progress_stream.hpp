@@ -1,14 +1,14 @@
 // node/progress_stream.hpp - the named pipe into which ranks say how far they are, as JSON lines.
 //
 //   {"step": 120, "loss": 2.31, "tokens": 983040, "checkpoint": "ckpt/120", "epoch": 2, "rank": 0,
-//    "compute": 0.41, "quiet": 600}
+//    "compute": 0.41, "quiet": 600, "wrong": "shard 3 of step 120 is not what 3 ranks make of it"}
 //
 // Every key may be absent. `checkpoint` says that all up to `step` can be found again; `epoch` and
 // `rank` that a process goes on in a newer membership; `compute` how many seconds the step took
 // that rank itself, without waiting for others; `quiet` that from now on so many seconds without a
-// word are no hang. Owned by the keeper, used on its loop. Lines
-// that are none are counted and have no effect: a program must not fail for what it says of
-// itself. Cost: O(bytes).
+// word are no hang; `wrong` that this machine computes what others do not. Owned by the keeper,
+// used on its loop. Lines that are none are counted and have no effect: a program must not fail for
+// what it says of itself. Cost: O(bytes).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ struct ProgressLine {
   std::optional<std::uint32_t> rank;
   std::optional<double> compute;  ///< seconds
   std::optional<double> quiet;    ///< seconds
+  std::optional<std::string> wrong;
 };
 
 /// Cuts a stream into lines and reads them.

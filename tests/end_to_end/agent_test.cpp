@@ -530,6 +530,28 @@ TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
   await([&] { return said("not begun: work is here"); });
 }
 
+TEST_F(AgentTest, WhereRanksComputeWrongABurnInMustPass) {
+  const std::string good = directory_ + "/good";
+  write_spec("telemetry: 100 ms\nburn_in: {command: [test, -e, " + good + "]}\n");
+  start();
+  launch(R"(echo '{"wrong": "shard 3 of step 9"}' >$ORRERY_PROGRESS; sleep 1000)");
+  await([&] { return !controller_->told.faults.empty(); });
+  const HealthFault fault = controller_->told.faults.back();
+  EXPECT_EQ(fault.layer, FaultLayer::kAccelerator);
+  EXPECT_NE(fault.evidence.find("computes wrong results here: shard 3 of step 9"),
+            std::string::npos)
+      << fault.evidence;
+  EXPECT_TRUE(fault.repair);
+  EXPECT_TRUE(fault.stops_jobs) << "nobody else's work is here";
+  controller_->order(EndRanks{{kAttempt, 1}, Duration::seconds(30)});
+  await_stage(RankStage::kGone);
+  acknowledge();
+  std::ofstream{good};
+  controller_->order(MendNode{});
+  await([&] { return controller_->told.mended > 0; });
+  EXPECT_EQ(controller_->told.readings.back().unwell, "");
+}
+
 TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
   const std::vector<BadStart> starts{
       {{"--keeper", "/no/such/keeper"},

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,7 +99,11 @@ class Rank {
  private:
   bool read() {
     pollfd ready{output_.get(), POLLIN, 0};
-    if (::poll(&ready, 1, kPatienceMs) != 1) return false;
+    if (::poll(&ready, 1, kPatienceMs) != 1) {
+      ADD_FAILURE() << "a rank was silent for " << kPatienceMs << " ms after\n" << text_;
+      kill();
+      return false;
+    }
     char bytes[4096];
     const ssize_t got = ::read(output_.get(), bytes, sizeof bytes);
     if (got <= 0) return false;
@@ -115,11 +120,10 @@ class Rank {
 /// A training of its own directory and ports.
 class Training {
  public:
-  explicit Training(std::uint32_t steps) {
+  explicit Training(std::uint32_t steps, int port = free_port()) : port_(port) {
     std::string name = std::filesystem::temp_directory_path() / "orrery-training-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
-    port_ = free_port();
     std::ofstream text(directory_ / "text");
     Rng rng(7);
     for (int i = 0; i < 20'000; ++i) text << static_cast<char>('a' + rng.below(20));
@@ -128,8 +132,8 @@ class Training {
            "model: {family: gpt, layers: 1, width: 32, heads: 2, sequence: 32}\n"
            "data: {paths: ["
         << path("text") << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps
-        << "\ncheckpoint: {directory: " << path("saved") << ", every: 8}\noutput: " << path("out")
-        << "\n";
+        << "\nverify_every: 5\ncheckpoint: {directory: " << path("saved")
+        << ", every: 8}\noutput: " << path("out") << "\n";
   }
   ~Training() { std::filesystem::remove_all(directory_); }
   Training(const Training&) = delete;
@@ -138,7 +142,8 @@ class Training {
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
 
   [[nodiscard]] std::unique_ptr<Rank> start(std::uint32_t rank, std::uint32_t world,
-                                            std::uint32_t epoch = 0) const {
+                                            std::uint32_t epoch = 0,
+                                            const std::string& more = "NOTHING=") const {
     // One a rank: another may be reading its own.
     const std::string members =
         path("membership-" + std::to_string(epoch) + "-" + std::to_string(rank));
@@ -150,10 +155,11 @@ class Training {
             "ORRERY_JOB=kills", "ORRERY_ATTEMPT=" + std::to_string(attempt_), "ORRERY_GANG=0",
             "ORRERY_RANK=" + std::to_string(rank), "ORRERY_WORLD_SIZE=" + std::to_string(world),
             "ORRERY_ADDRESS=127.0.0.1", "ORRERY_MASTER=127.0.0.1:" + std::to_string(port_),
-            "ORRERY_MEMBERSHIP=" + members});
+            "ORRERY_MEMBERSHIP=" + members, more});
   }
 
   void next_attempt() { ++attempt_; }
+  [[nodiscard]] int port() const { return port_; }
 
   [[nodiscard]] std::string hash() const {
     return last_text(slurp(path("out/events.jsonl")), "state_sha256");
@@ -173,7 +179,7 @@ class Training {
   }
 
   std::filesystem::path directory_;
-  int port_ = 0;
+  int port_;
   int attempt_ = 1;
 };
 
@@ -198,6 +204,7 @@ TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {
   const std::string whole = hash_of_one_rank(kSteps);
   ASSERT_EQ(whole.size(), 64u);
   Rng rng(static_cast<std::uint64_t>(::getpid()));
+  int killed = 0;
   for (int i = 0; i < kills; ++i) {
     const Training training(kSteps);
     const std::uint64_t victim = rng.below(4);
@@ -213,12 +220,65 @@ TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {
     // On a quick machine it may have been done before.
     const int end = ranks[victim]->end();
     EXPECT_TRUE(end == 128 + SIGKILL || end == 0) << end;
+    if (end != 0) ++killed;
     for (std::uint32_t rank = 0; rank < 4; ++rank) {
       if (rank == victim) continue;
       ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
     }
     ASSERT_EQ(training.hash(), whole);
   }
+  std::printf("%d of %d ranks were killed before they were done\n", killed, kills);
+  EXPECT_GT(2 * killed, kills);
+}
+
+TEST(TrainingKills, OfOneJobDoNotDisturbAnotherOfThisMachine) {
+  constexpr std::uint32_t kSteps = 24;
+  const std::string whole = hash_of_one_rank(kSteps);
+  const auto shared_memory = [] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      if (entry.path().filename().string().find("orrery") != std::string::npos) {
+        names.insert(entry.path());
+      }
+    }
+    return names;
+  };
+  const std::set<std::string> before = shared_memory();
+  const Training one(kSteps);
+  const Training other(kSteps, one.port() + 3);  // one past the ports of the first
+  std::vector<std::unique_ptr<Rank>> ranks;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    ranks.push_back(other.start(rank, 3));
+    ranks.push_back(one.start(rank, 3));
+  }
+  ASSERT_TRUE(ranks[1]->says(step_line(2, kSteps))) << ranks[1]->text();
+  for (const std::size_t each : {1u, 3u, 5u}) ranks[each]->kill();
+  for (const std::size_t each : {0u, 2u, 4u}) {
+    ASSERT_EQ(ranks[each]->end(), 0) << ranks[each]->text();
+    EXPECT_EQ(ranks[each]->text().find("regrouped"), std::string::npos) << ranks[each]->text();
+  }
+  EXPECT_EQ(other.hash(), whole);
+  EXPECT_EQ(shared_memory(), before) << "nothing is left of who was killed";
+}
+
+TEST(TrainingKills, WhoComputesAWrongGradientIsNamedAndLeftOut) {
+  constexpr std::uint32_t kSteps = 24;
+  const std::string whole = hash_of_one_rank(kSteps);
+  const Training training(kSteps);
+  std::vector<std::unique_ptr<Rank>> ranks;
+  // Step 14, counted from 0, is the third that is checked: shard 2, of rank 2.
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    ranks.push_back(training.start(rank, 4, 0, rank == 2 ? "ORRERY_REHEARSE_FLIP=14" : "NOTHING="));
+  }
+  for (const std::uint32_t rank : {0u, 1u, 3u}) {
+    ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
+  }
+  EXPECT_EQ(ranks[2]->end(), 1);
+  EXPECT_NE(ranks[2]->text().find("this machine computed in step 15"), std::string::npos)
+      << ranks[2]->text();
+  EXPECT_NE(slurp(training.path("out/events.jsonl")).find(R"("shard": 2, "ranks": [2])"),
+            std::string::npos);
+  EXPECT_EQ(training.hash(), whole);
 }
 
 TEST(TrainingKills, ANewcomerTakesThePlaceOfTheDead) {

@@ -1,10 +1,17 @@
 #include "runtime/training/shard_gradient.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/assert.hpp"
+#include "base/checksum.hpp"
 
 namespace orrery {
+
+std::uint64_t checksum_of_floats(std::span<const float> floats) {
+  const std::span<const std::byte> bytes = std::as_bytes(floats);
+  return block_checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
 
 ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream)
     : batch_(spec.batch),
@@ -45,6 +52,24 @@ void ShardGradient::compute_shard(std::span<const float> parameters, std::uint64
         share * model_.loss_and_gradient(parameters, tokens_, out.first(layout().size()), share);
   }
   out[layout().size()] = loss;
+  if (flip_in_ == step) {
+    flip_in_.reset();
+    out[0] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(out[0]) ^ (1u << 22));
+  }
+  if (watches_ == shard) watched_ = checksum_of_floats(out);
+}
+
+void ShardGradient::watch(std::optional<std::uint32_t> shard) {
+  watches_ = shard;
+  watched_ = 0;
+}
+
+std::uint64_t ShardGradient::checksum_of(std::span<const float> parameters, std::uint64_t step,
+                                         std::uint32_t shard) {
+  again_.resize(layout().size() + 1);
+  watch(shard);
+  compute_shard(parameters, step, shard, again_);
+  return watched_;
 }
 
 std::optional<double> ShardGradient::evaluate(std::span<const float> parameters,

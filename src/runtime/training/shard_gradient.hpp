@@ -16,6 +16,9 @@
 
 namespace orrery {
 
+/// The same for the same bits.
+[[nodiscard]] std::uint64_t checksum_of_floats(std::span<const float> floats);
+
 class ShardGradient {
  public:
   /// `stream` outlives it.
@@ -29,6 +32,16 @@ class ShardGradient {
   /// summed over all shards is divided by their number to be the mean.
   void compute(std::span<const float> parameters, std::uint64_t step, const LeafRange& node,
                std::span<float> out);
+
+  /// Keeps the checksum of this shard's gradient when compute() comes by it; nothing: of none.
+  void watch(std::optional<std::uint32_t> shard);
+  /// Of the watched shard; 0: it was not computed.
+  [[nodiscard]] std::uint64_t watched() const { return watched_; }
+  /// Computes it alone. The same as watched() on every machine that works.
+  [[nodiscard]] std::uint64_t checksum_of(std::span<const float> parameters, std::uint64_t step,
+                                          std::uint32_t shard);
+  /// Flips a bit of what is computed next of this step, as a broken machine might: for rehearsals.
+  void flip_in(std::uint64_t step) { flip_in_ = step; }
 
   /// The mean loss of the held-out sequences, at most `sequences` of them; nothing without any.
   [[nodiscard]] std::optional<double> evaluate(std::span<const float> parameters,
@@ -45,6 +58,10 @@ class ShardGradient {
   TrainableTransformer model_;
   std::vector<std::int32_t> tokens_;
   std::vector<AlignedFloats> right_;  ///< the right half's sum, by depth
+  AlignedFloats again_;               ///< a shard that is computed again
+  std::optional<std::uint32_t> watches_;
+  std::uint64_t watched_ = 0;
+  std::optional<std::uint64_t> flip_in_;
 };
 
 }  // namespace orrery

@@ -34,6 +34,7 @@ TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env
                 .steps = static_cast<std::int64_t>(spec.steps)},
       writer_(spec.checkpoint.directory),
       reports_(spec, env, seat_.progress) {
+  if (seat_.flip_in) shards_.flip_in(*seat_.flip_in);
   seat_.group.workspace_bytes = (shards_.layout().size() + kTailSize) * sizeof(float);
 }
 
@@ -113,6 +114,10 @@ Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
   while (state_.steps() < spec_.steps) {
     Result<bool> went_on = step(stop);
     if (!went_on) return forward_error(went_on);
+    if (wrong_) {
+      group_.reset();
+      return TrainingOutcome{TrainingOutcome::End::kWrong, state_.steps()};
+    }
     if (!*went_on) continue;
     if (!leaving_) continue;
     group_->farewell();
@@ -151,6 +156,13 @@ Result<bool> TrainerRank::step(const std::function<bool()>& stop) {
     if (Status again = go_on_without(); !again) return forward_error(again);
     return false;
   }
+  const Result<bool> right = verify();
+  if (!right) return right;
+  if (wrong_) return false;
+  if (!*right) {
+    if (Status again = go_on_without(); !again) return forward_error(again);
+    return false;
+  }
   if (Status applied = apply(); !applied) return forward_error(applied);
   if (Status rest = after_step(); !rest) return forward_error(rest);
   return true;
@@ -159,6 +171,8 @@ Result<bool> TrainerRank::step(const std::function<bool()>& stop) {
 bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
   const std::span<float> sum = gradient();
   const std::vector<LeafRange> owned = share_leaves(spec_.batch.shards, group_->size());
+  const auto checked = checked_shard(state_.steps(), spec_.verify_every, owned);
+  shards_.watch(checked ? std::optional(checked->shard) : std::nullopt);
   shards_.compute(state_.parameters(), state_.steps(), owned[group_->rank()], sum);
   const std::span<float> tail = sum.subspan(shards_.layout().size());
   std::fill(tail.begin() + 1, tail.end(), 0.0f);
@@ -176,6 +190,55 @@ bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
   asked_ = tail[kLeave] > 0;
   computed_ = env_.clock.now_monotonic();
   return group_->communicator().all_reduce_shards(Elements(sum), owned).has_value();
+}
+
+/// Of the steps that are checked, whether all ranks have what they should. False: a peer was lost,
+/// or is left out because it computes what the others do not; the step is done again without it.
+Result<bool> TrainerRank::verify() {
+  const std::vector<LeafRange> owned = share_leaves(spec_.batch.shards, group_->size());
+  const auto checked = checked_shard(state_.steps(), spec_.verify_every, owned);
+  if (!checked) return true;
+  const std::uint32_t self = group_->rank();
+  const auto computed = [&] {
+    return shards_.checksum_of(state_.parameters(), state_.steps(), checked->shard);
+  };
+  GradientOpinion own{checksum_of_floats(gradient().first(shards_.layout().size())),
+                      self == checked->owner ? shards_.watched() : 0};
+  if (self == checked->other) own.shard = computed();
+  const auto first = opinions(own);
+  if (!first) return false;
+  if (agree(*first, *checked)) return true;
+  own.shard = computed();
+  const auto again = opinions(own);
+  if (!again) return false;
+  const auto wrong = wrong_ranks(*first, *again, *checked);
+  const std::uint64_t step = state_.steps() + 1;
+  if (!wrong) {
+    return environment_error(fmt::format(
+        "ranks {} and {} make different gradients of shard {} in step {}, and it cannot be said "
+        "which is right",
+        checked->owner, checked->other, checked->shard, step));
+  }
+  const std::string evidence = fmt::format(
+      "of shard {} in step {} it makes what {} other ranks do "
+      "not",
+      checked->shard, step, group_->size() - wrong->size());
+  wrong_ = std::binary_search(wrong->begin(), wrong->end(), self);
+  if (wrong_) reports_.wrong(evidence);
+  if (leads()) {
+    reports_.event("wrong", fmt::format(R"("step": {}, "shard": {}, "ranks": [{}])", step,
+                                        checked->shard, fmt::join(*wrong, ", ")));
+  }
+  return false;
+}
+
+/// By rank.
+Shared<std::vector<GradientOpinion>> TrainerRank::opinions(const GradientOpinion& own) {
+  std::vector<GradientOpinion> all(group_->size());
+  auto told = group_->communicator().all_gather(std::as_bytes(std::span(&own, 1)),
+                                                std::as_writable_bytes(std::span(all)));
+  if (!told) return tl::unexpected(told.error());
+  return all;
 }
 
 Status TrainerRank::apply() {

@@ -13,6 +13,7 @@
 #include "base/env.hpp"
 #include "runtime/checkpoint/checkpoint_writer.hpp"
 #include "runtime/elastic/member_group.hpp"
+#include "runtime/training/gradient_check.hpp"
 #include "runtime/training/shard_gradient.hpp"
 #include "runtime/training/training_reports.hpp"
 #include "runtime/training/training_spec.hpp"
@@ -27,10 +28,13 @@ struct TrainingSeat {
   std::uint32_t epoch = 0;  ///< of the membership it was started in; above 0 others are at work
   std::string progress;     ///< path of the stream of progress lines; "": none
   GroupSettings group;      ///< but for the workspace
+  /// Rehearses a broken machine: ShardGradient::flip_in().
+  std::optional<std::uint64_t> flip_in;
 };
 
 struct TrainingOutcome {
-  enum class End { kDone, kStopped } end = End::kDone;
+  /// kWrong: this machine computes what others do not; they go on without it.
+  enum class End { kDone, kStopped, kWrong } end = End::kDone;
   std::uint64_t steps = 0;
 };
 
@@ -61,6 +65,8 @@ class TrainerRank {
   /// One step done by all; nothing: a peer was lost and the rest have regrouped.
   [[nodiscard]] Result<bool> step(const std::function<bool()>& stop);
   [[nodiscard]] bool sum_gradient(const std::function<bool()>& stop);
+  [[nodiscard]] Result<bool> verify();
+  [[nodiscard]] Shared<std::vector<GradientOpinion>> opinions(const GradientOpinion& own);
   [[nodiscard]] Status apply();
   [[nodiscard]] Status go_on_without();
   [[nodiscard]] Status regroup();
@@ -93,6 +99,7 @@ class TrainerRank {
   bool too_late_ = false;         ///< it came when all was done
   bool asked_ = false;            ///< this rank was
   bool leaving_ = false;          ///< and goes now
+  bool wrong_ = false;            ///< it was found to compute what others do not
 };
 
 }  // namespace orrery

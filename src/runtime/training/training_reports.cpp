@@ -82,6 +82,10 @@ void TrainingReports::saved(std::uint64_t step, const std::string& path) {
   tell_keeper(nlohmann::json{{"step", step}, {"checkpoint", path}}.dump());
 }
 
+void TrainingReports::wrong(const std::string& evidence) {
+  tell_keeper(nlohmann::json{{"wrong", evidence}}.dump());
+}
+
 void TrainingReports::event(std::string_view name, const std::string& more) {
   const auto at = static_cast<double>(env_.clock.now_wall().ns()) / 1e9;
   const std::string line = fmt::format(R"({{"event": "{}", "at": {:.3f}, {}}})", name, at, more);

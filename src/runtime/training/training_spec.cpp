@@ -50,6 +50,7 @@ void describe(Visitor& visitor, Self& spec) {
   visitor.optional("seed", spec.seed);
   visitor.optional("evaluate_every", spec.evaluate_every);
   visitor.optional("evaluate_sequences", spec.evaluate_sequences);
+  visitor.optional("verify_every", spec.verify_every);
   visitor.optional("output", spec.output);
 }
 

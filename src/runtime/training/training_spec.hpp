@@ -61,7 +61,8 @@ struct TrainingSpec {
   std::uint64_t seed = 1;
   std::uint64_t evaluate_every = 0;  ///< steps; 0: at the end alone
   std::uint32_t evaluate_sequences = 16;
-  std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
+  std::uint64_t verify_every = 100;  ///< steps whose gradients are checked; 0: never
+  std::string output = "out";        ///< loss.csv, events.jsonl, summary.json
 
   [[nodiscard]] std::uint64_t tokens_per_step() const {
     return std::uint64_t{batch.sequences} * static_cast<std::uint64_t>(model.sequence);
