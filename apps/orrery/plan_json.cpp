@@ -56,26 +56,6 @@ Json change_json(const FigureChange& change) {
 
 }  // namespace
 
-Json layout_json(const ParallelPlan& plan) {
-  Json json;
-  json["tp"] = plan.tp;
-  json["pp"] = plan.pp;
-  json["vpp"] = plan.vpp;
-  json["dp"] = plan.dp;
-  json["cp"] = plan.cp;
-  json["ep"] = plan.ep;
-  json["zero"] = plan.zero;
-  json["shard"] = plan.shard;
-  json["micro_batch"] = plan.micro_batch;
-  json["sequence_parallel"] = word_of(plan.sequence_parallel);
-  json["recompute"] = word_of(plan.recompute);
-  json["recompute_layers"] = plan.recompute_layers;
-  json["offload"] = word_of(plan.offload);
-  json["context_exchange"] = word_of(plan.context_exchange);
-  json["layout"] = print_layout(plan);
-  return json;
-}
-
 Json breakdown_json(const Breakdown& terms) {
   Json json = Json::object();
   for (std::size_t i = 0; i < kTerms; ++i) json[kTermNames[i]] = number(terms.seconds[i]);

@@ -2,12 +2,10 @@
 #pragma once
 
 #include "apps/orrery/plan_request.hpp"
+#include "planner/layout_text.hpp"
 #include "planner/sensitivity.hpp"
 
 namespace orrery {
-
-/// Every dimension of a plan.
-[[nodiscard]] Json layout_json(const ParallelPlan& plan);
 
 /// Seconds by term; the terms sum to the step.
 [[nodiscard]] Json breakdown_json(const Breakdown& terms);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "agent/launch_plan.hpp"
+#include "executor/plan_text.hpp"
 #include "workload/sbatch_values.hpp"
 
 namespace orrery {
@@ -68,7 +69,7 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
   const Job& job = state.job(id);
   NodeProgram program{.job = job.name,
                       .tenant = state.tenants().path(job.tenant),
-                      .plan = "{}",
+                      .plan = plan_text(state, id),
                       .framework = framework_of(state, spec),
                       .per = spec.launch->per,
                       .command = spec.launch->command,

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <map>
 
-#include "base/field_writer.hpp"
 #include "base/nearest_name.hpp"
 
 namespace orrery {
@@ -132,6 +131,26 @@ std::string print_layout(const ParallelPlan& plan) {
   word("offload", plan.offload);
   word("context_exchange", plan.context_exchange);
   return text;
+}
+
+Json layout_json(const ParallelPlan& plan) {
+  Json json;
+  json["tp"] = plan.tp;
+  json["pp"] = plan.pp;
+  json["vpp"] = plan.vpp;
+  json["dp"] = plan.dp;
+  json["cp"] = plan.cp;
+  json["ep"] = plan.ep;
+  json["zero"] = plan.zero;
+  json["shard"] = plan.shard;
+  json["micro_batch"] = plan.micro_batch;
+  json["sequence_parallel"] = word_of(plan.sequence_parallel);
+  json["recompute"] = word_of(plan.recompute);
+  json["recompute_layers"] = plan.recompute_layers;
+  json["offload"] = word_of(plan.offload);
+  json["context_exchange"] = word_of(plan.context_exchange);
+  json["layout"] = print_layout(plan);
+  return json;
 }
 
 }  // namespace orrery

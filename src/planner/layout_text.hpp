@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/field_writer.hpp"
 #include "planner/plan_space.hpp"
 
 namespace orrery {
@@ -15,5 +16,8 @@ namespace orrery {
 
 /// What differs from doing nothing; tp, pp, dp and micro_batch always. read_layout reads it back.
 [[nodiscard]] std::string print_layout(const ParallelPlan& plan);
+
+/// Every dimension of a plan, and `layout`, its text.
+[[nodiscard]] Json layout_json(const ParallelPlan& plan);
 
 }  // namespace orrery

@@ -50,6 +50,25 @@ class LocalClusterTest : public Cli {
     }
     return found;
   }
+  /// What a rank of an elastic job reads in ORRERY_PLAN.
+  void expect_fallbacks() const {
+    const std::string job = write("bends.yaml", R"(apiVersion: orrery/v1
+kind: Train
+name: bends
+restart: {policy: at-once}
+roles: [{accelerators_min: 1, accelerators_max: 2, node_accelerators: 1}]
+launch: {command: [sh, -c, 'echo "$ORRERY_PLAN"']}
+)");
+    const std::string bent = submitted(job);
+    EXPECT_EQ(live("wait " + bent).code, 0);
+    const std::string said = live("logs " + bent).out;
+    const Json plan = Json::parse(said.substr(said.find('{'), said.find('\n') - said.find('{')));
+    const Json& gang = plan.at("gangs").at(0);
+    EXPECT_EQ(gang.at("accelerators"), 2);
+    EXPECT_EQ(gang.at("fallback"), Json::parse(R"([{"lost": 1, "accelerators": 1, "wait_s": 0},
+                              {"lost": 2, "restart": true}])"))
+        << said;
+  }
   void kill_dead(const std::string& pid_file) const {
     const int pid = std::stoi(slurp(path(pid_file)));
     const auto handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
@@ -77,6 +96,7 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0]["name"], "node-0");
   EXPECT_EQ(nodes[0]["emulated"], true);
+  expect_fallbacks();
 }
 
 TEST_F(LocalClusterTest, AScriptOfSlurmStartsStepsOnAllItsNodes) {

@@ -55,6 +55,8 @@ class Rank {
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
     std::vector<char*> argv;
     std::vector<char*> envp;
+    argv.reserve(arguments.size() + 1);
+    envp.reserve(environment.size() + 1);
     for (std::string& each : arguments) argv.push_back(each.data());
     for (std::string& each : environment) envp.push_back(each.data());
     argv.push_back(nullptr);
@@ -158,6 +160,13 @@ class Training {
             "ORRERY_MEMBERSHIP=" + members, more});
   }
 
+  [[nodiscard]] std::vector<std::unique_ptr<Rank>> start_all(std::uint32_t world) const {
+    std::vector<std::unique_ptr<Rank>> ranks;
+    ranks.reserve(world);
+    for (std::uint32_t rank = 0; rank < world; ++rank) ranks.push_back(start(rank, world));
+    return ranks;
+  }
+
   void next_attempt() { ++attempt_; }
   [[nodiscard]] int port() const { return port_; }
 
@@ -169,6 +178,7 @@ class Training {
   /// One that nobody listened at a moment ago; those after it are tried by the ranks.
   [[nodiscard]] static int free_port() {
     const FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!any.valid()) return 0;
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -212,8 +222,7 @@ TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {
     const auto later = static_cast<int>(rng.below(8));
     SCOPED_TRACE(testing::Message()
                  << "rank " << victim << " after step " << step << " and " << later << " ms");
-    std::vector<std::unique_ptr<Rank>> ranks;
-    for (std::uint32_t rank = 0; rank < 4; ++rank) ranks.push_back(training.start(rank, 4));
+    const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(4);
     ASSERT_TRUE(ranks[0]->says(step_line(step, kSteps))) << ranks[0]->text();
     (void)::poll(nullptr, 0, later);
     ranks[victim]->kill();
@@ -246,16 +255,13 @@ TEST(TrainingKills, OfOneJobDoNotDisturbAnotherOfThisMachine) {
   const std::set<std::string> before = shared_memory();
   const Training one(kSteps);
   const Training other(kSteps, one.port() + 3);  // one past the ports of the first
-  std::vector<std::unique_ptr<Rank>> ranks;
-  for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    ranks.push_back(other.start(rank, 3));
-    ranks.push_back(one.start(rank, 3));
-  }
-  ASSERT_TRUE(ranks[1]->says(step_line(2, kSteps))) << ranks[1]->text();
-  for (const std::size_t each : {1u, 3u, 5u}) ranks[each]->kill();
-  for (const std::size_t each : {0u, 2u, 4u}) {
-    ASSERT_EQ(ranks[each]->end(), 0) << ranks[each]->text();
-    EXPECT_EQ(ranks[each]->text().find("regrouped"), std::string::npos) << ranks[each]->text();
+  const std::vector<std::unique_ptr<Rank>> dying = one.start_all(3);
+  const std::vector<std::unique_ptr<Rank>> living = other.start_all(3);
+  ASSERT_TRUE(dying[0]->says(step_line(2, kSteps))) << dying[0]->text();
+  for (const auto& rank : dying) rank->kill();
+  for (const auto& rank : living) {
+    ASSERT_EQ(rank->end(), 0) << rank->text();
+    EXPECT_EQ(rank->text().find("regrouped"), std::string::npos) << rank->text();
   }
   EXPECT_EQ(other.hash(), whole);
   EXPECT_EQ(shared_memory(), before) << "nothing is left of who was killed";
@@ -266,6 +272,7 @@ TEST(TrainingKills, WhoComputesAWrongGradientIsNamedAndLeftOut) {
   const std::string whole = hash_of_one_rank(kSteps);
   const Training training(kSteps);
   std::vector<std::unique_ptr<Rank>> ranks;
+  ranks.reserve(4);
   // Step 14, counted from 0, is the third that is checked: shard 2, of rank 2.
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     ranks.push_back(training.start(rank, 4, 0, rank == 2 ? "ORRERY_REHEARSE_FLIP=14" : "NOTHING="));
@@ -285,8 +292,7 @@ TEST(TrainingKills, ANewcomerTakesThePlaceOfTheDead) {
   constexpr std::uint32_t kSteps = 80;
   const std::string whole = hash_of_one_rank(kSteps);
   const Training training(kSteps);
-  std::vector<std::unique_ptr<Rank>> ranks;
-  for (std::uint32_t rank = 0; rank < 4; ++rank) ranks.push_back(training.start(rank, 4));
+  const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(4);
   ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
   ranks[1]->kill();
   ASSERT_TRUE(ranks[0]->says("regrouped")) << ranks[0]->text();
@@ -312,14 +318,12 @@ TEST(TrainingKills, OfAllRanksGoOnFromTheNewestCheckpoint) {
   const std::string whole = hash_of_one_rank(kSteps);
   Training training(kSteps);
   {
-    std::vector<std::unique_ptr<Rank>> ranks;
-    for (std::uint32_t rank = 0; rank < 3; ++rank) ranks.push_back(training.start(rank, 3));
+    const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
     ASSERT_TRUE(ranks[0]->says("\"event\": \"checkpoint\"")) << ranks[0]->text();
     for (auto& rank : ranks) rank->kill();
   }
   training.next_attempt();
-  std::vector<std::unique_ptr<Rank>> ranks;
-  for (std::uint32_t rank = 0; rank < 2; ++rank) ranks.push_back(training.start(rank, 2));
+  const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(2);
   for (auto& rank : ranks) ASSERT_EQ(rank->end(), 0) << rank->text();
   EXPECT_NE(ranks[0]->text().find("goes on from step"), std::string::npos) << ranks[0]->text();
   EXPECT_EQ(training.hash(), whole);
@@ -330,8 +334,7 @@ TEST(Training, AskedToEndSavesWhatItHasDone) {
   const std::string whole = hash_of_one_rank(kSteps);
   Training training(kSteps);
   {
-    std::vector<std::unique_ptr<Rank>> ranks;
-    for (std::uint32_t rank = 0; rank < 3; ++rank) ranks.push_back(training.start(rank, 3));
+    const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
     ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
     for (auto& rank : ranks) rank->kill(SIGTERM);
     for (auto& rank : ranks) EXPECT_EQ(rank->end(), 128 + SIGTERM) << rank->text();

@@ -98,7 +98,7 @@ Status TrainerRank::meet() {
 /// No generation before this one commits a checkpoint any more. A disk that is full now is not the
 /// end: every commit claims, too.
 Status TrainerRank::claim() {
-  const Status claimed =
+  Status claimed =
       claim_checkpoints(spec_.checkpoint.directory,
                         {seat_.job, {seat_.attempt, group_->roster().generation}, state_.steps()});
   if (claimed || claimed.error().kind == ErrorKind::kInfeasible) return claimed;
@@ -156,7 +156,7 @@ Result<bool> TrainerRank::step(const std::function<bool()>& stop) {
     if (Status again = go_on_without(); !again) return forward_error(again);
     return false;
   }
-  const Result<bool> right = verify();
+  Result<bool> right = verify();
   if (!right) return right;
   if (wrong_) return false;
   if (!*right) {

@@ -34,7 +34,7 @@ double seconds(Duration duration) { return duration.count_seconds(); }
 
 }  // namespace
 
-TrainingReports::TrainingReports(const TrainingSpec& spec, Env env, std::string progress)
+TrainingReports::TrainingReports(const TrainingSpec& spec, Env env, const std::string& progress)
     : spec_(spec), env_(env) {
   if (progress.empty()) return;
   progress_ = FileDescriptor(::open(progress.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));

@@ -30,7 +30,7 @@ struct StepReport {
 
 class TrainingReports {
  public:
-  TrainingReports(const TrainingSpec& spec, Env env, std::string progress);
+  TrainingReports(const TrainingSpec& spec, Env env, const std::string& progress);
 
   /// Whether what is in the output folder is of this job.
   enum class Before { kOfAnother, kOfThis };

@@ -1,0 +1,24 @@
+// executor/plan_text.hpp - ORRERY_PLAN: how a job's gangs are laid out, and how they go on when
+// some of it is lost, as JSON for its ranks.
+//
+// Pure, of control's state. With it survivors need no controller for their next step.
+#pragma once
+
+#include <string>
+
+#include "control/state.hpp"
+
+namespace orrery {
+
+/// {"gangs": [{"gang": 0, "role": "train", "accelerator": "h100", "accelerators": 16,
+///             "plan": {"tp": 2, ..., "step_s": 0.41},
+///             "fallback": [{"lost": 1, "accelerators": 8, "wait_s": 0, "plan": {...}},
+///                          {"lost": 5, "restart": true}]}]}
+///
+/// `plan` is there where Orrery planned the work (`step_s`: predicted seconds of a step). `lost`
+/// counts data-parallel replicas, of an unplanned gang accelerators; an entry holds until the next.
+/// `wait_s`: how long to wait for a spare before going on. Precondition: the job holds devices.
+/// Cost: O(options of its roles, squared).
+[[nodiscard]] std::string plan_text(const State& state, JobId id);
+
+}  // namespace orrery
