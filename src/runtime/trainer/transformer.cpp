@@ -104,8 +104,10 @@ void TrainableTransformer::allocate() {
                       .inverse_deviation = cursor.take(rows),
                       .out = cursor.take(stream)};
     };
+    for (Block& block : blocks_) block.stream_in = cursor.take(stream);
+    const ArenaCursor shared = cursor;
     for (Block& block : blocks_) {
-      block.stream_in = cursor.take(stream);
+      if (config_.recompute == ActivationRecompute::kFull) cursor = shared;
       block.attention_norm = take_norm(block.stream_in);
       block.attention = {.qkv = cursor.take(qkv),
                          .out = cursor.take(stream),
@@ -227,10 +229,21 @@ void TrainableTransformer::forward(const Pass& pass) {
 }
 
 void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
+  fill_block(pass, layer);
+  const Block& block = blocks_[layer];
+  float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
+  project(pass, layout_.blocks()[layer].down,
+          {.x = block.activation,
+           .residual = block.stream_middle,
+           .out = stream_out,
+           .rows = pass.batch.count()});
+}
+
+/// All that the layer's backward pass needs, from what goes into it.
+void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = layout_.blocks()[layer];
   const Block& block = blocks_[layer];
   const std::int64_t rows = pass.batch.count();
-  float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
   norm(pass, parameters.attention_norm, block.attention_norm);
   project(pass, parameters.qkv,
           {.x = block.attention_norm.out, .out = block.attention.qkv, .rows = rows});
@@ -243,9 +256,6 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   norm(pass, parameters.ffn_norm, block.ffn_norm);
   project(pass, parameters.up, {.x = block.ffn_norm.out, .out = block.inner, .rows = rows});
   activate(pass, block);
-  project(
-      pass, parameters.down,
-      {.x = block.activation, .residual = block.stream_middle, .out = stream_out, .rows = rows});
 }
 
 void TrainableTransformer::activate(const Pass& pass, const Block& block) {
@@ -316,6 +326,8 @@ void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = layout_.blocks()[layer];
   const Block& block = blocks_[layer];
   const std::int64_t rows = pass.batch.count();
+  const bool kept = config_.recompute == ActivationRecompute::kNone || layer + 1 == blocks_.size();
+  if (!kept) fill_block(pass, layer);
   project_backward(pass, parameters.down,
                    {block.activation, stream_gradient_, activation_gradient_, rows});
   activate_backward(pass, block);

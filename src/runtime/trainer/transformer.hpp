@@ -4,7 +4,8 @@
 // Built by a rank of a trainer, used by one thread at a time. Owns the activations only, allocated
 // once. Invariant: a result depends on the arguments, the configuration and gemm_identity() alone:
 // not on addresses, on earlier calls or on the kind of vector unit of the kernels. Memory: about
-// layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama.
+// layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama; with full
+// recomputation that of one layer, and width for each of the others.
 #pragma once
 
 #include <cstddef>
@@ -48,6 +49,9 @@ class TrainableTransformer {
   /// for, whatever is computed twice. Only the visible half of the attention counts.
   [[nodiscard]] double operations_per_token() const;
 
+  /// Of all that it keeps between forward and backward pass.
+  [[nodiscard]] std::size_t activation_bytes() const { return arena_.size() * sizeof(float); }
+
  private:
   struct NormRows;
   struct Block;
@@ -60,6 +64,7 @@ class TrainableTransformer {
   void embed(const Pass& pass, std::span<const std::int32_t> inputs);
   void forward(const Pass& pass);
   void forward_block(const Pass& pass, std::size_t layer);
+  void fill_block(const Pass& pass, std::size_t layer);
   void activate(const Pass& pass, const Block& block);
   void norm(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   float head_loss(const Pass& pass, float scale);

@@ -28,6 +28,16 @@ inline std::array<EnumWord<ProductPrecision>, 2> enum_words(ProductPrecision) {
   return {{{"float32", ProductPrecision::kFloat32}, {"bfloat16", ProductPrecision::kBfloat16}}};
 }
 
+/// What the backward pass computes again instead of having kept it.
+enum class ActivationRecompute {
+  kNone,
+  kFull,  ///< all of a layer but what went into it
+};
+
+inline std::array<EnumWord<ActivationRecompute>, 2> enum_words(ActivationRecompute) {
+  return {{{"none", ActivationRecompute::kNone}, {"full", ActivationRecompute::kFull}}};
+}
+
 struct TransformerConfig {
   TransformerFamily family = TransformerFamily::kGpt;
   std::int64_t layers = 4;
@@ -40,6 +50,7 @@ struct TransformerConfig {
   bool tied_embedding = true;   ///< the head's weight is the token embedding
   double rope_base = 10'000;    ///< of the rotary angles; GPT has none
   ProductPrecision precision = ProductPrecision::kFloat32;
+  ActivationRecompute recompute = ActivationRecompute::kNone;  ///< the bits are the same
   SourcePosition where;
 
   [[nodiscard]] std::int64_t head_width() const { return width / heads; }
@@ -61,6 +72,7 @@ void describe(Visitor& visitor, Self& config) {
   visitor.optional("tied_embedding", config.tied_embedding);
   visitor.optional("rope_base", config.rope_base);
   visitor.optional("precision", config.precision);
+  visitor.optional("recompute", config.recompute);
 }
 
 /// The first thing that cannot be trained, as an input error at `config.where` that says what would

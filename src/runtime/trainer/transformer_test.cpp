@@ -289,6 +289,22 @@ TEST_P(TransformerFamilies, GiveTheSameBitsAtOtherAddressesAndAfterOtherWork) {
   }
 }
 
+TEST_P(TransformerFamilies, GiveTheSameBitsFromWhatIsComputedAgain) {
+  TransformerConfig config = config_;
+  config.layers = 3;
+  TrainableTransformer keeps(config, 3);
+  config.recompute = ActivationRecompute::kFull;
+  TrainableTransformer repeats(config, 3);
+  const ParameterLayout& layout = keeps.layout();
+  const AlignedFloats parameters = lively_parameters(layout, 0.3);
+  AlignedFloats gradient(layout.size());
+  AlignedFloats again(layout.size());
+  const float loss = keeps.loss_and_gradient(parameters, tokens_, gradient, 0.5F);
+  EXPECT_EQ(repeats.loss_and_gradient(parameters, tokens_, again, 0.5F), loss);
+  EXPECT_EQ(again, gradient);
+  EXPECT_LT(repeats.activation_bytes(), keeps.activation_bytes());
+}
+
 // Rounding is all that tells the precisions apart.
 TEST_P(TransformerFamilies, ComeOutNearlyTheSameInBfloat16) {
   TransformerConfig config = config_;
