@@ -2,6 +2,7 @@
 // take at the pace of one large product in the same run.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <span>
@@ -13,12 +14,14 @@
 #include "runtime/trainer/adamw.hpp"
 #include "runtime/trainer/gemm.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
+#include "runtime/trainer/kernels.hpp"
 #include "runtime/trainer/transformer.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr int kRounds = 12;
+constexpr int kTorchSteps = 6;  ///< a run of the peer; the first warms it up
 constexpr double kPeakShare = 0.65;
 constexpr double kTorchRatio = 1.1;
 
@@ -97,15 +100,18 @@ class Training {
 std::optional<double> torch_seconds(const Subject& subject) {
   const TransformerConfig& config = subject.config;
   if (config.family != TransformerFamily::kGpt) return std::nullopt;
-  const std::string command = fmt::format(
-      "OPENBLAS_CORETYPE=SkylakeX OMP_NUM_THREADS=1 {} {} {} {} {} {} 2", ORRERY_TORCH_PEER,
-      config.layers, config.width, config.heads, config.sequence, subject.sequences);
+  const bool wide = std::string_view(kernels().isa).find("avx512") != std::string_view::npos;
+  const std::string command =
+      fmt::format("OPENBLAS_CORETYPE={} OMP_NUM_THREADS=1 {} {} {} {} {} {} {}",
+                  wide ? "SkylakeX" : "Haswell", ORRERY_TORCH_PEER, config.layers, config.width,
+                  config.heads, config.sequence, subject.sequences, kTorchSteps);
   std::FILE* answer = ::popen(command.c_str(), "r");
   if (answer == nullptr) return std::nullopt;
   double seconds = 0;
   const int read = std::fscanf(answer, "%lf", &seconds);
-  ::pclose(answer);
-  return read == 1 ? std::optional(seconds) : std::nullopt;
+  if (::pclose(answer) == 0 && read == 1) return seconds;
+  fmt::print(stderr, "bench_trainer: the peer failed: {}\n", command);
+  std::exit(1);
 }
 #else
 std::optional<double> torch_seconds(const Subject&) { return std::nullopt; }
