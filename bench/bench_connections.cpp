@@ -1,0 +1,383 @@
+// A controller of 2,048 nodes, each with an agent of its own over mutual TLS, and 10,000 watchers
+// of its events: what a connection costs, how long calls take meanwhile, how long news take to
+// reach all. Agents are the state machine that real ones run, in another process; nothing is
+// launched.
+//
+//   bench_connections                 the figures
+//   bench_connections --agents DIR N  connects them, says so, and goes on until it is killed
+//   bench_connections --watchers DIR N  likewise; says when an event has reached all of them
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <deque>
+#include <sstream>
+
+#include "agent/agent.hpp"
+#include "api/agent_channel.hpp"
+#include "base/real_env.hpp"
+#include "bench/live_cluster.hpp"
+#include "bench/live_load.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr int kAgents = 2'048;
+constexpr int kWatchers = 10'000;
+constexpr int kWatchersOfAChannel = 100;
+constexpr int kSubmissions = 20'000;
+
+[[noreturn]] void give_up(const std::string& why) {
+  fmt::print(stderr, "bench_connections: {}\n", why);
+  std::exit(1);
+}
+
+template <class T>
+T value_of(Result<T> result) {
+  if (!result) give_up(result.error().text());
+  return *std::move(result);
+}
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  (void)std::fflush(stdout);
+}
+
+// --- Agents -------------------------------------------------------------------------------------
+
+class SwarmAgent final : public ChannelEvents {
+ public:
+  SwarmAgent(const Env& env, AgentChannelOptions options, std::string node)
+      : env_(env), node_(std::move(node)), channel_(env.inbox, std::move(options)) {}
+
+  void open() {
+    AgentOpening opening;
+    opening.node = node_;
+    opening.address = "127.0.0.1";
+    opening.boot = 1;
+    opening.incarnation = 1;
+    opening.version = "bench";
+    opening.inventory.accelerator = "h100";
+    opening.inventory.accelerators = 8;
+    channel_.open(opening, *this);
+  }
+  void on_welcome(const AgentWelcome& welcome) override {
+    agent_.emplace(AgentSetup{welcome.cluster, {welcome.node, 1, 1}, welcome.beat, welcome.repeat},
+                   std::span<const AttemptId>(), now());
+    act();
+  }
+  void on_order(const NodeOrder& order) override {
+    agent_->on_order(order.order, now());
+    act();
+  }
+  void on_log_question(const AttemptLogQuestion&) override {}
+  void on_lost(const Error& why) override { give_up(node_ + ": " + why.text()); }
+
+ private:
+  [[nodiscard]] Instant now() const { return env_.clock.now_monotonic(); }
+  void act() {
+    for (AgentEffect& effect : agent_->take()) {
+      if (auto* report = std::get_if<Report>(&effect)) channel_.send(std::move(*report));
+    }
+    if (timer_) env_.timers.cancel(*timer_);
+    timer_ = env_.timers.call_at(agent_->next_due(), [this] {
+      timer_.reset();
+      agent_->on_timer(now());
+      act();
+    });
+  }
+
+  Env env_;
+  std::string node_;
+  AgentChannel channel_;
+  std::optional<Agent> agent_;
+  std::optional<TimerId> timer_;
+};
+
+std::string name_of(int node) { return fmt::format("node{}", node); }
+
+int run_agents(const std::string& directory, int count) {
+  const std::unique_ptr<RealEnv> real = value_of(RealEnv::create());
+  const Env env = real->env();
+  const TlsIdentity authority = value_of(open_authority(env, directory));
+  const ClusterAddress at = value_of(read_cluster_address(env.storage, directory));
+  std::deque<SwarmAgent> agents;
+  for (int node = 0; node < count; ++node) {
+    CertificateRequest request = value_of(request_certificate());
+    std::string certificate =
+        value_of(certify_node(authority, {name_of(node), request.request}, env.clock.now_wall()));
+    agents.emplace_back(
+        env,
+        AgentChannelOptions{at.address,
+                            {{std::move(certificate), std::move(request.key)}, at.authority}},
+        name_of(node));
+  }
+  say("made");
+  for (SwarmAgent& agent : agents) agent.open();
+  real->run();
+  return 0;
+}
+
+// --- Watchers -----------------------------------------------------------------------------------
+
+/// How often each watcher was told something, as far as somebody waits for it.
+struct Heard {
+  std::atomic<int> watchers = 0;
+};
+
+class Watcher final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  Watcher(grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>& stub,
+          const std::string& token, Heard& heard)
+      : heard_(heard) {
+    context_.AddMetadata("authorization", "Bearer " + token);
+    stub.PrepareBidiStreamingCall(&context_, "/orrery.v1.Orrery/WatchEvents", {}, this);
+    StartWriteLast(&request_, {});
+    StartRead(&event_);
+    StartCall();
+  }
+  void OnReadDone(bool good) override {
+    if (!good) give_up("a watcher lost its stream");
+    event_.Clear();
+    if (!told_.exchange(true)) ++heard_.watchers;
+    StartRead(&event_);
+  }
+  void OnDone(const grpc::Status& status) override { give_up(status.error_message()); }
+  void again() { told_ = false; }
+
+ private:
+  Heard& heard_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer event_;
+  std::atomic<bool> told_ = false;
+};
+
+/// Each line read is a question: have all heard of an event since the last one?
+int run_watchers(const std::string& directory, int count) {
+  RealStorage storage;
+  const ClusterAddress at = value_of(read_cluster_address(storage, directory));
+  Heard heard;
+  std::deque<grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>> stubs;
+  std::deque<Watcher> watchers;
+  for (int i = 0; i < count; ++i) {
+    if (i % kWatchersOfAChannel == 0) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      stubs.emplace_back(grpc::CreateCustomChannel(
+          at.address, grpc::SslCredentials({.pem_root_certs = at.authority}), arguments));
+    }
+    watchers.emplace_back(stubs.back(), at.token, heard);
+  }
+  say("made");
+  std::array<char, 16> line{};
+  while (std::fgets(line.data(), line.size(), stdin) != nullptr) {
+    if (line[0] == 'n') {  // anew
+      heard.watchers = 0;
+      for (Watcher& watcher : watchers) watcher.again();
+    }
+    say(fmt::format("{}", heard.watchers.load()));
+  }
+  std::_Exit(0);
+}
+
+// --- Processes ----------------------------------------------------------------------------------
+
+class BenchProcess {
+ public:
+  explicit BenchProcess(std::vector<std::string> words) {
+    std::array<int, 2> in{};
+    std::array<int, 2> out{};
+    if (::pipe(in.data()) != 0 || ::pipe(out.data()) != 0) give_up("no pipe");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+    for (const int descriptor : {in[1], out[0]}) {
+      posix_spawn_file_actions_addclose(&actions, descriptor);
+    }
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    if (::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) {
+      give_up("cannot start " + words[0]);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(in[0]);
+    ::close(out[1]);
+    in_ = ::fdopen(in[1], "w");
+    out_ = ::fdopen(out[0], "r");
+  }
+  ~BenchProcess() {
+    (void)::kill(pid_, SIGTERM);
+    (void)std::fclose(in_);
+    (void)std::fclose(out_);
+    (void)::waitpid(pid_, nullptr, 0);
+  }
+  BenchProcess(const BenchProcess&) = delete;
+  BenchProcess& operator=(const BenchProcess&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] std::string line() const {
+    std::array<char, 256> text{};
+    if (std::fgets(text.data(), text.size(), out_) == nullptr) give_up("a process ended");
+    return text.data();
+  }
+  [[nodiscard]] std::string ask(const char* question) const {
+    (void)std::fputs(question, in_);
+    (void)std::fflush(in_);
+    return line();
+  }
+
+ private:
+  pid_t pid_ = 0;
+  std::FILE* in_ = nullptr;
+  std::FILE* out_ = nullptr;
+};
+
+struct Spent {
+  double bytes = 0;        ///< resident
+  double cpu_seconds = 0;  ///< user and system
+};
+
+Spent spent_by(pid_t pid) {
+  std::ifstream memory(fmt::format("/proc/{}/statm", pid));
+  double size = 0;
+  double resident = 0;
+  memory >> size >> resident;
+  std::ifstream text(fmt::format("/proc/{}/stat", pid));
+  std::string word;
+  for (int field = 1; field < 14; ++field) text >> word;
+  double user = 0;
+  double system = 0;
+  text >> user >> system;
+  return {resident * static_cast<double>(::sysconf(_SC_PAGESIZE)),
+          (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK))};
+}
+
+void pause(double seconds) { (void)::usleep(static_cast<useconds_t>(seconds * 1e6)); }
+
+void show(const Figure& figure) { print_figure(figure); }
+
+void show(const std::string& name, double value, const std::string& unit,
+          std::optional<double> target = std::nullopt) {
+  show({.bench = "connections", .name = name, .value = value, .unit = unit, .target = target});
+}
+
+/// Four nodes a rack, as much as dense air cools.
+std::string fleet_yaml() {
+  std::string text =
+      "apiVersion: orrery/v1\nkind: Fleet\nname: bench\nsites:\n- name: here\n  halls:\n"
+      "  - name: hall\n    pods:\n    - name: pod\n      racks:\n";
+  for (int first = 0; first < kAgents; first += 4) {
+    text += fmt::format(
+        "      - {{name: r{}, cooling: in-row-or-dense-air, nodes: [{{type: dgx-h100, count: 4, "
+        "names: "
+        "\"node[{}-{}]\"}}]}}\n",
+        first, first, first + 3);
+  }
+  return text;
+}
+
+std::unique_ptr<Client> client_of(const std::string& directory) {
+  RealStorage storage;
+  const ClusterAddress at = value_of(read_cluster_address(storage, directory));
+  return std::make_unique<Client>(ClientOptions{.address = at.address,
+                                                .authority = at.authority,
+                                                .token = at.token,
+                                                .retry = Duration::minutes(1)});
+}
+
+void measure_agents(const std::string& self, const std::string& directory, pid_t controller,
+                    std::unique_ptr<BenchProcess>& agents) {
+  const std::unique_ptr<Client> client = client_of(directory);
+  const Spent before = spent_by(controller);
+  agents = std::make_unique<BenchProcess>(
+      std::vector<std::string>{self, "--agents", directory, fmt::format("{}", kAgents)});
+  (void)agents->line();
+  const double seconds = seconds_of([&] {
+    while (call_or_exit<v1::Cluster>(*client, "GetCluster", v1::GetClusterRequest()).nodes_ready() <
+           kAgents) {
+      pause(0.05);
+    }
+  });
+  const Spent up = spent_by(controller);
+  show("2,048 agents, each with a TLS connection, all ready", seconds, "s");
+  show("memory of the controller a connection", (up.bytes - before.bytes) / kAgents / 1024, "KiB");
+  pause(10);
+  const Spent later = spent_by(controller);
+  show("its CPU for their beats, of one core", (later.cpu_seconds - up.cpu_seconds) * 10, "%");
+}
+
+void measure_watchers(const std::string& self, const std::string& directory, pid_t controller) {
+  const std::unique_ptr<Client> client = client_of(directory);
+  const Spent before = spent_by(controller);
+  const BenchProcess watchers({self, "--watchers", directory, fmt::format("{}", kWatchers)});
+  (void)watchers.line();
+  const std::string all = fmt::format("{}\n", kWatchers);
+  // Until all are there: what happens is seen by those that are.
+  int number = 0;
+  const auto happen = [&] { (void)submit_load(*client, fmt::format("watched-{}", number++), {}); };
+  double waited = 0;
+  for (std::string heard = watchers.ask("n\n"); heard != all; heard = watchers.ask("?\n")) {
+    happen();
+    pause(0.5);
+    if ((waited += 0.5) > 300) give_up("only " + heard + " watchers are told");
+  }
+  const Spent up = spent_by(controller);
+  show("memory of the controller a watcher", (up.bytes - before.bytes) / kWatchers / 1024, "KiB");
+  std::vector<double> delays;
+  for (int i = 0; i < 10; ++i) {
+    (void)watchers.ask("n\n");
+    delays.push_back(seconds_of([&] {
+      happen();
+      while (watchers.ask("?\n") != all) pause(0.01);
+    }));
+  }
+  std::sort(delays.begin(), delays.end());
+  show("a submission until 10,000 watchers have heard of it, median", delays[5], "s");
+}
+
+void run(const std::string& self) {
+  struct rlimit files{};
+  (void)::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+  std::filesystem::create_directories("build/bench");
+  std::string name = "build/bench/connections-XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) give_up("no directory");
+  const std::string directory = std::filesystem::absolute(name);
+  std::ofstream(directory + "/fleet.yaml") << fleet_yaml();
+  {
+    const BenchProcess controller({std::string(ORRERY_PROGRAM) + "d", "--dir", directory});
+    while (!std::filesystem::exists(directory + "/cluster.json")) pause(0.05);
+    std::unique_ptr<BenchProcess> agents;
+    measure_agents(self, directory, controller.pid(), agents);
+    measure_watchers(self, directory, controller.pid());
+    const LoadResult load = submit_together([&] { return client_of(directory); }, kSubmissions);
+    show("a durable submission, 64 clients, under 2,048 agents", 1e6 / load.rate, "us", 500);
+    show("list of 100 jobs meanwhile, p99", load.read_p99_ms, "ms", 50);
+  }
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int count, char** arguments) {
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  const std::vector<std::string> words(arguments, arguments + count);
+  if (words.size() == 4 && words[1] == "--agents") {
+    return orrery::run_agents(words[2], std::stoi(words[3]));
+  }
+  if (words.size() == 4 && words[1] == "--watchers") {
+    return orrery::run_watchers(words[2], std::stoi(words[3]));
+  }
+  orrery::run(std::filesystem::absolute(words[0]).string());
+  return 0;
+}
