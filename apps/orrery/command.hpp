@@ -35,6 +35,8 @@ void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_calibrate_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_completion_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 

@@ -151,6 +151,8 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_user_commands(app, options, chosen);
   add_top_commands(app, options, chosen);
   add_doctor_commands(app, options, chosen);
+  add_calibrate_node_commands(app, options, chosen);
+  add_predict_commands(app, options, chosen);
   add_report_commands(app, options, chosen);
   add_completion_commands(app, options, chosen);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/local_plan.hpp"
 #include "apps/orrery/output_file.hpp"
 #include "apps/orrery/training_html.hpp"
 #include "base/real_storage.hpp"
@@ -18,6 +19,7 @@ struct ReportOptions {
   std::string job;
   std::string kill;
   std::string out;
+  LocalPlanFiles prediction;
 };
 
 Result<Json> read_json(const std::string& path) {
@@ -40,6 +42,22 @@ Result<DeliberateKill> read_kill(const std::string& path) {
   } catch (const nlohmann::json::exception&) {
     return input_error({path, 1, 1}, "expected pids, step, at and node");
   }
+}
+
+/// Of the number of ranks that did most steps.
+Result<PredictedStep> read_prediction(const CommandOptions& options, const LocalPlanFiles& files,
+                                      const TrainingLog& run) {
+  const LocalExchange exchange = run.memory == TrainingLog::Memory::kShared
+                                     ? LocalExchange::kSharedMemory
+                                     : LocalExchange::kSockets;
+  Result<LocalPlan> plan = read_local_plan(options, files, exchange);
+  if (!plan) return forward_error(plan);
+  if (!plan->doubt.empty()) print_message(fmt::format("orrery: {}\n", plan->doubt));
+  const std::uint32_t ranks = run.usual_ranks();
+  if (ranks == 0) return infeasible("the run has no steps to compare a prediction with");
+  Result<LocalStep> step = predict_step(*plan, ranks, plan->spec.batch.micro);
+  if (!step) return forward_error(step);
+  return PredictedStep{ranks, step->seconds};
 }
 
 Result<TrainingStory> read_story(const ReportOptions& options, Json& bill) {
@@ -87,15 +105,18 @@ Json or_null(const std::optional<double>& value) { return value ? Json(*value) :
 
 Json summary_json(const TrainingStory& story, const Json& bill) {
   const TrainingLog& run = story.run;
-  Json json{{"steps", run.steps.size()},
-            {"final_loss", run.steps.empty() ? Json() : Json(run.steps.back().loss)},
-            {"held_out_loss", or_null(run.held_out_loss)},
-            {"final_state_sha256", run.state_sha256},
-            {"attempts", attempts_json(run)},
-            {"step_s_measured", run.median_step_s()},
-            {"step_s_predicted", Json()},
-            {"detect_s", or_null(story.detect_s())},
-            {"recover_s", run.recoveries_s.empty() ? Json() : Json(run.recoveries_s.front())}};
+  Json json{
+      {"steps", run.steps.size()},
+      {"final_loss", run.steps.empty() ? Json() : Json(run.steps.back().loss)},
+      {"held_out_loss", or_null(run.held_out_loss)},
+      {"final_state_sha256", run.state_sha256},
+      {"attempts", attempts_json(run)},
+      {"step_s_measured", run.median_step_s()},
+      {"step_s_mean", story.predicted ? Json(run.mean_step_s(story.predicted->ranks)) : Json()},
+      {"step_s_predicted", story.predicted ? Json(story.predicted->seconds) : Json()},
+      {"step_s_prediction_error", or_null(story.prediction_error())},
+      {"detect_s", or_null(story.detect_s())},
+      {"recover_s", run.recoveries_s.empty() ? Json() : Json(run.recoveries_s.front())}};
   for (const char* key : {"accelerator_hours", "energy_kwh", "lost_accelerator_hours"}) {
     json[key] = bill.value(key, 0.0);
   }
@@ -126,6 +147,12 @@ std::string summary_text(const TrainingStory& story) {
     text += fmt::format("the loss was seen after {:.3f} s, the next step done {:.3f} s later\n",
                         *detect, run.recoveries_s.front());
   }
+  if (story.predicted) {
+    const std::uint32_t ranks = story.predicted->ranks;
+    text += fmt::format("a step of {} ranks: predicted {:.1f} ms, measured {:.1f} ms ({:+.1f} %)\n",
+                        ranks, 1000 * story.predicted->seconds, 1000 * run.mean_step_s(ranks),
+                        100 * story.prediction_error().value_or(0));
+  }
   text += fmt::format("state {}\n", run.state_sha256);
   if (!story.unbroken) return text;
   const bool equal = !run.state_sha256.empty() && story.unbroken->state_sha256 == run.state_sha256;
@@ -134,9 +161,17 @@ std::string summary_text(const TrainingStory& story) {
 }
 
 Status report(const CommandOptions& options, const ReportOptions& wanted) {
+  if (wanted.prediction.training.empty() != wanted.prediction.calibration.empty()) {
+    return input_error({}, "--training and --calibration predict together: give both or none");
+  }
   Json bill = Json::object();
-  const Result<TrainingStory> story = read_story(wanted, bill);
-  if (!story) return tl::unexpected(story.error());
+  Result<TrainingStory> story = read_story(wanted, bill);
+  if (!story) return forward_error(story);
+  if (!wanted.prediction.training.empty()) {
+    Result<PredictedStep> predicted = read_prediction(options, wanted.prediction, story->run);
+    if (!predicted) return forward_error(predicted);
+    story->predicted = *predicted;
+  }
   if (!wanted.out.empty()) {
     if (Status written = write_output_file(wanted.out, training_html(*story)); !written) {
       return written;
@@ -162,6 +197,9 @@ void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   verb.add_option("--unbroken", wanted->unbroken, "another run, whose end must be the same");
   verb.add_option("--job", wanted->job, "its job (orrery job ID -o json): adds the bill");
   verb.add_option("--kill", wanted->kill, "what was killed: JSON with pids, node, step, at");
+  verb.add_option("--training", wanted->prediction.training, "its spec, to predict its step");
+  verb.add_option("--calibration", wanted->prediction.calibration,
+                  "of its machine, from orrery calibrate-node");
   verb.add_option("--out", wanted->out, "the page (HTML)");
   verb.footer(
       "Exit 1 when the two runs end in different states.\n\nExamples:\n"

@@ -101,6 +101,16 @@ std::string fact_table(const TrainingStory& story) {
   });
   add("step, median",
       [](const TrainingLog& log) { return fmt::format("{:.0f} ms", 1000 * log.median_step_s()); });
+  if (story.predicted) {
+    const std::uint32_t ranks = story.predicted->ranks;
+    add(fmt::format("step of {} ranks, mean", ranks), [ranks](const TrainingLog& log) {
+      return fmt::format("{:.0f} ms", 1000 * log.mean_step_s(ranks));
+    });
+    table.add({{"the same, predicted"},
+               {fmt::format("{:.0f} ms ({:+.0f} %)", 1000 * story.predicted->seconds,
+                            100 * story.prediction_error().value_or(0))},
+               {""}});
+  }
   add("state, SHA-256", [](const TrainingLog& log) {
     return log.state_sha256.empty() ? "-" : log.state_sha256.substr(0, 16) + "...";
   });
@@ -116,6 +126,13 @@ std::optional<double> TrainingStory::detect_s() const {
     if (each.lost_at && *each.lost_at >= kill->at) return *each.lost_at - kill->at;
   }
   return std::nullopt;
+}
+
+std::optional<double> TrainingStory::prediction_error() const {
+  if (!predicted) return std::nullopt;
+  const double measured = run.mean_step_s(predicted->ranks);
+  if (measured <= 0) return std::nullopt;
+  return predicted->seconds / measured - 1;
 }
 
 std::string training_html(const TrainingStory& story) {

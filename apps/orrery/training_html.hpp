@@ -19,15 +19,24 @@ struct DeliberateKill {
   std::string node;
 };
 
+/// What the cost model says of the steps of so many ranks.
+struct PredictedStep {
+  std::uint32_t ranks = 0;
+  double seconds = 0;
+};
+
 struct TrainingStory {
   std::string title;
   TrainingLog run;
   std::optional<TrainingLog> unbroken;
   std::optional<DeliberateKill> kill;
   std::vector<std::pair<std::string, std::string>> bill;  ///< what, how much
+  std::optional<PredictedStep> predicted;
 
   /// From the kill to when a peer missed it.
   [[nodiscard]] std::optional<double> detect_s() const;
+  /// The predicted step over the mean of those measured, less 1: 0.1 is a tenth too long.
+  [[nodiscard]] std::optional<double> prediction_error() const;
 };
 
 [[nodiscard]] std::string training_html(const TrainingStory& story);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/csv_text.hpp"
@@ -59,6 +60,7 @@ void take_event(const json& event, TrainingLog& log) {
             event.at("step").get<std::uint64_t>(),
             at,
             std::nullopt};
+    if (event.value("memory", "shared") == "sockets") log.memory = TrainingLog::Memory::kSockets;
     if (event.contains("lost_at")) next.lost_at = event.at("lost_at").get<double>();
   } else if (name == "recovered") {
     log.recoveries_s.push_back(event.at("recover_s").get<double>());
@@ -82,6 +84,26 @@ double TrainingLog::median_step_s() const {
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
   return *middle;
+}
+
+std::uint32_t TrainingLog::usual_ranks() const {
+  std::map<std::uint32_t, std::size_t> done;
+  for (const TrainedStep& each : steps) ++done[each.ranks];
+  const auto most = std::ranges::max_element(
+      done, {},
+      [](const std::pair<const std::uint32_t, std::size_t>& each) { return each.second; });
+  return most == done.end() ? 0 : most->first;
+}
+
+double TrainingLog::mean_step_s(std::uint32_t ranks) const {
+  double sum = 0;
+  double count = 0;
+  for (const TrainedStep& each : steps) {
+    if (each.ranks != ranks) continue;
+    sum += each.seconds;
+    count += 1;
+  }
+  return count > 0 ? sum / count : 0;
 }
 
 Result<TrainingLog> read_training_log(const std::string& directory) {

@@ -37,10 +37,15 @@ struct TrainingLog {
   std::vector<double> recoveries_s;  ///< from a loss seen to the end of the next step
   std::vector<std::uint64_t> checkpoints;
   std::optional<double> held_out_loss;
-  std::optional<double> ended_at;  ///< seconds since 1970
-  std::string state_sha256;        ///< "": it did not end
+  std::optional<double> ended_at;                                    ///< seconds since 1970
+  std::string state_sha256;                                          ///< "": it did not end
+  enum class Memory { kShared, kSockets } memory = Memory::kShared;  ///< among its ranks
 
   [[nodiscard]] double median_step_s() const;
+  /// The number of ranks that did most steps; 0: no steps.
+  [[nodiscard]] std::uint32_t usual_ranks() const;
+  /// Of the steps of so many ranks; 0: there is none.
+  [[nodiscard]] double mean_step_s(std::uint32_t ranks) const;
 };
 
 /// Errors name file and line.

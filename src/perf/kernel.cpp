@@ -20,8 +20,10 @@ double wave_filling(const TrainingConstants& constants, const ProductSize& size)
   return 1 - constants.wave_weight * (1 - full);
 }
 
-/// Part of the output tiles that is wanted.
-double tile_filling(const ProductSize& size) {
+/// Part of the output tiles that is wanted. One unit alone cuts nothing: its blocks end where the
+/// matrix does.
+double tile_filling(const TrainingConstants& constants, const ProductSize& size) {
+  if (constants.compute_units == 1) return 1;
   return size.m / (kTileRows * std::ceil(size.m / kTileRows)) * size.n /
          (kTileColumns * std::ceil(size.n / kTileColumns));
 }
@@ -32,8 +34,8 @@ double product_seconds(const TrainingConstants& constants, const ProductSize& si
                        double bytes) {
   const double flops = 2 * size.m * size.n * size.k * size.count;
   if (flops <= 0) return 0;
-  const double efficiency =
-      wave_filling(constants, size) * tile_filling(size) * size.k / (size.k + constants.depth_half);
+  const double efficiency = wave_filling(constants, size) * tile_filling(constants, size) * size.k /
+                            (size.k + constants.depth_half);
   const double traffic =
       size.count * (bytes * (size.m * size.k + size.k * size.n) + 2 * size.m * size.n);
   return std::max(flops / (rate * efficiency), traffic / constants.memory_rate);

@@ -1,0 +1,106 @@
+// `orrery calibrate-node`, `predict` and `report` beside trainings that really run: the predicted
+// step is of the size of the measured one.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+namespace {
+
+/// Other work on the machine, and a build for tests, leave no more than the order of magnitude.
+constexpr double kBand = 4;
+
+/// Changes what a calibration says of its machine.
+std::string with(std::string text, const std::string& old, const std::string& now) {
+  const std::size_t at = text.find(old);
+  EXPECT_NE(at, text.npos) << old;
+  return text.replace(at, old.size(), now);
+}
+
+class PredictionCli : public Cli {
+ protected:
+  [[nodiscard]] std::string training(const std::string& run, const std::string& precision) const {
+    const std::string text = write("text", std::string(40'000, 'a'));
+    return write(
+        run + ".yaml",
+        fmt::format("apiVersion: orrery/v1\nkind: Training\nname: {}\n"
+                    "model: {{layers: 2, width: 64, heads: 2, sequence: 64, precision: {}}}\n"
+                    "data: {{paths: [{}]}}\nbatch: {{sequences: 16, shards: 4, micro: 4}}\n"
+                    "steps: 8\ncheckpoint: {{directory: {}}}\noutput: {}\n",
+                    run, precision, text, path(run + "-saved"), path(run)));
+  }
+
+  /// Another machine is told and used, products of another kind are refused.
+  void expect_doubts(const std::string& calibration) const {
+    const std::string predict = "predict " + path("run1.yaml") + " --calibration ";
+    const CliRun other =
+        orrery(predict + write("other.yaml", with(calibration, "cores: ", "cores: 9")));
+    EXPECT_EQ(other.code, 0) << other.err;
+    EXPECT_NE(other.err.find("of another machine"), std::string::npos) << other.err;
+    const CliRun rounded =
+        orrery(predict + write("bf16.yaml", with(calibration, "float32", "bfloat16")));
+    EXPECT_EQ(rounded.code, 2);
+    EXPECT_NE(rounded.err.find("calibrate-node --precision float32"), std::string::npos)
+        << rounded.err;
+  }
+
+  /// All ranks, until they end.
+  [[nodiscard]] int train(const std::string& spec, int ranks) const {
+    const int port = 20'000 + static_cast<int>(::getpid()) % 20'000 + 70 * ranks;
+    const std::string one = fmt::format(
+        "ORRERY_JOB=predicted ORRERY_RANK=$rank ORRERY_WORLD_SIZE={} ORRERY_ADDRESS=127.0.0.1 "
+        "ORRERY_MASTER=127.0.0.1:{} {}-train {} >{} 2>&1 </dev/null",
+        ranks, port, program(), spec, path("train.log"));
+    std::string others;
+    for (int rank = 1; rank < ranks; ++rank) others += fmt::format("rank={}; {} & ", rank, one);
+    return std::system((others + "rank=0; " + one + "; code=$?; wait; exit $code").c_str());
+  }
+};
+
+TEST_F(PredictionCli, PredictsTheStepsOfLocalRanks) {
+  const std::string node = path("node.yaml");
+  const CliRun measured =
+      orrery("calibrate-node --ranks 2 --quick --directory " + path(".") + " --out " + node);
+  ASSERT_EQ(measured.code, 0) << measured.err;
+  EXPECT_NE(measured.out.find("all-reduce, shared memory"), std::string::npos) << measured.out;
+  for (const int ranks : {1, 2}) {
+    const std::string run = fmt::format("run{}", ranks);
+    const std::string spec = training(run, "float32");
+    ASSERT_EQ(train(spec, ranks), 0) << slurp(path("train.log"));
+    const CliRun report =
+        orrery(fmt::format("report {} --training {} --calibration {} -o json --out {}", path(run),
+                           spec, node, path("page.html")));
+    ASSERT_EQ(report.code, 0) << report.err;
+    const auto json = nlohmann::json::parse(report.out);
+    const double mean = json.at("step_s_mean").get<double>();
+    const double predicted = json.at("step_s_predicted").get<double>();
+    EXPECT_LT(predicted, kBand * mean) << ranks << " ranks";
+    EXPECT_GT(predicted, mean / kBand) << ranks << " ranks";
+    EXPECT_NEAR(json.at("step_s_prediction_error").get<double>(), predicted / mean - 1, 1e-9);
+  }
+  EXPECT_NE(slurp(path("page.html")).find("the same, predicted"), std::string::npos);
+  const CliRun listed = orrery("predict " + path("run1.yaml") + " --calibration " + node);
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_NE(listed.out.find("as the spec says"), std::string::npos) << listed.out;
+  expect_doubts(slurp(node));
+}
+
+TEST_F(PredictionCli, SaysWhatItCannotPredictFrom) {
+  const std::string spec = training("run", "float32");
+  const CliRun none = orrery("calibrate-node --ranks 0");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("--ranks"), std::string::npos) << none.err;
+  const CliRun another = orrery("predict " + spec + " --calibration " + spec);
+  EXPECT_EQ(another.code, 2);
+  EXPECT_NE(another.err.find("run.yaml:2:7: expected kind NodeCalibration"), std::string::npos)
+      << another.err;
+  const CliRun half = orrery("report " + path("run") + " --training " + spec);
+  EXPECT_EQ(half.code, 2);
+  EXPECT_NE(half.err.find("give both or none"), std::string::npos) << half.err;
+}
+
+}  // namespace
+}  // namespace orrery
