@@ -31,6 +31,13 @@ Result<Json> read_json(const std::string& path) {
   return json;
 }
 
+/// 0: there is no such number.
+double number_of(const Json& bill, const char* key) {
+  if (!bill.is_object()) return 0;
+  const auto found = bill.find(key);
+  return found != bill.end() && found->is_number() ? found->get<double>() : 0;
+}
+
 Result<DeliberateKill> read_kill(const std::string& path) {
   Result<Json> json = read_json(path);
   if (!json) return forward_error(json);
@@ -77,12 +84,12 @@ Result<TrainingStory> read_story(const ReportOptions& options, Json& bill) {
   if (options.job.empty()) return story;
   Result<Json> job = read_json(options.job);
   if (!job) return forward_error(job);
-  bill = job->value("bill", Json::object());
+  if (const auto found = job->find("bill"); found != job->end()) bill = *found;
   for (const auto& [key, what] :
        {std::pair{"accelerator_hours", "accelerator-hours"},
         std::pair{"lost_accelerator_hours", "of them lost"}, std::pair{"energy_kwh", "kWh"},
         std::pair{"cost_usd", "cost, $"}}) {
-    story.bill.emplace_back(what, fmt::format("{:.4g}", bill.value(key, 0.0)));
+    story.bill.emplace_back(what, fmt::format("{:.4g}", number_of(bill, key)));
   }
   return story;
 }
@@ -118,7 +125,7 @@ Json summary_json(const TrainingStory& story, const Json& bill) {
       {"detect_s", or_null(story.detect_s())},
       {"recover_s", run.recoveries_s.empty() ? Json() : Json(run.recoveries_s.front())}};
   for (const char* key : {"accelerator_hours", "energy_kwh", "lost_accelerator_hours"}) {
-    json[key] = bill.value(key, 0.0);
+    json[key] = number_of(bill, key);
   }
   if (story.kill) {
     json["killed_pids"] = story.kill->pids;
@@ -155,9 +162,8 @@ std::string summary_text(const TrainingStory& story) {
   }
   text += fmt::format("state {}\n", run.state_sha256);
   if (!story.unbroken) return text;
-  const bool equal = !run.state_sha256.empty() && story.unbroken->state_sha256 == run.state_sha256;
   return text + fmt::format("state {} of the unbroken run: {}\n", story.unbroken->state_sha256,
-                            equal ? "equal, bit for bit" : "DIFFERENT");
+                            story.ended_equal() ? "equal, bit for bit" : "DIFFERENT");
 }
 
 Status report(const CommandOptions& options, const ReportOptions& wanted) {
@@ -182,8 +188,8 @@ Status report(const CommandOptions& options, const ReportOptions& wanted) {
   } else {
     print_text(summary_text(*story));
   }
-  if (story->unbroken && story->unbroken->state_sha256 != story->run.state_sha256) {
-    return infeasible("the two runs did not end in the same state");
+  if (story->unbroken && !story->ended_equal()) {
+    return infeasible("the two runs did not end in the same state, or did not both end");
   }
   return {};
 }
@@ -202,7 +208,7 @@ void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
                   "of its machine, from orrery calibrate-node");
   verb.add_option("--out", wanted->out, "the page (HTML)");
   verb.footer(
-      "Exit 1 when the two runs end in different states.\n\nExamples:\n"
+      "Exit 1 when the two runs end in different states, or one did not end.\n\nExamples:\n"
       "  orrery report build/training --out training.html\n"
       "  orrery report run --unbroken whole -o json");
   verb.callback([&options, &chosen, wanted] {

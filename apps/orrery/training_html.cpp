@@ -120,6 +120,10 @@ std::string fact_table(const TrainingStory& story) {
 
 }  // namespace
 
+bool TrainingStory::ended_equal() const {
+  return unbroken && !run.state_sha256.empty() && run.state_sha256 == unbroken->state_sha256;
+}
+
 std::optional<double> TrainingStory::detect_s() const {
   if (!kill) return std::nullopt;
   for (const TrainedGeneration& each : run.generations) {

@@ -35,6 +35,8 @@ struct TrainingStory {
 
   /// From the kill to when a peer missed it.
   [[nodiscard]] std::optional<double> detect_s() const;
+  /// Whether both runs came to an end, and to the same one.
+  [[nodiscard]] bool ended_equal() const;
   /// The predicted step over the mean of those measured, less 1: 0.1 is a tenth too long.
   [[nodiscard]] std::optional<double> prediction_error() const;
 };
