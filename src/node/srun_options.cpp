@@ -283,6 +283,7 @@ Variables exported(const Variables& environment, const std::string& exports) {
       hand_over([&](std::string_view name) { return name == part; });
     }
   }
+  std::erase_if(all, [](const auto& each) { return each.first.starts_with("ORRERY_"); });
   return {all.begin(), all.end()};
 }
 

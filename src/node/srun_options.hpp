@@ -43,7 +43,8 @@ struct SrunOptions {
 [[nodiscard]] Result<SrunOptions> read_srun_options(const std::vector<std::string>& arguments,
                                                     const Variables& environment);
 
-/// What of srun's environment the tasks get, by --export: "ALL", "NONE", or "[ALL,]A,B=c".
+/// What of srun's environment the tasks get, by --export: "ALL", "NONE", or "[ALL,]A,B=c". Never
+/// what is told by Orrery: each node knows its own, and it is nobody's who reads the network.
 [[nodiscard]] Variables exported(const Variables& environment, const std::string& exports);
 
 /// The name of an --output or --error file: %j %J (job, job.step), %s (step), %t (task), %n (node),

@@ -127,6 +127,8 @@ TEST(StepEnvironment, TellsATaskOfItselfAndOfItsNode) {
                                                 {"A", "b"}}));
   EXPECT_EQ(exported({{"A", "1"}, {"B", "2"}, {"SLURM_X", "3"}}, "B,C=a=b"),
             (Variables{{"B", "2"}, {"C", "a=b"}, {"SLURM_X", "3"}}));
+  EXPECT_EQ(exported({{"A", "1"}, {"ORRERY_STEP_X", "2"}}, "ALL,ORRERY_STEP_X,ORRERY_Y=3"),
+            (Variables{{"A", "1"}}));
 }
 
 TEST(SlurmVariables, WriteListsOfHostsThatReadBackTheSame) {
@@ -153,9 +155,14 @@ TEST(StepSecret, IsOfOneAttemptAndProvedWithoutBeingSaid) {
   EXPECT_EQ(one.size(), 64u);
   EXPECT_NE(one, step_secret("key", {JobId(1), 2}));
   EXPECT_NE(one, step_secret("yek", {JobId(1), 1}));
-  EXPECT_TRUE(is_same_proof(step_proof(one, "c"), step_proof(one, "c")));
-  EXPECT_FALSE(is_same_proof(step_proof(one, "c"), step_proof(one, "d")));
-  EXPECT_FALSE(is_same_proof("", step_proof(one, "c")));
+  const StepQuestion asked{StepEnd::kCaller, 2, "c"};
+  EXPECT_TRUE(is_same_proof(step_proof(one, asked), step_proof(one, asked)));
+  EXPECT_FALSE(is_same_proof("", step_proof(one, asked)));
+  for (const StepQuestion& other : {StepQuestion{StepEnd::kCaller, 2, "d"},
+                                    {StepEnd::kCaller, 1, "c"},
+                                    {StepEnd::kNode, 2, "c"}}) {
+    EXPECT_FALSE(is_same_proof(step_proof(one, asked), step_proof(one, other)));
+  }
 }
 
 }  // namespace

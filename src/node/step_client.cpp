@@ -79,13 +79,11 @@ void StepClient::on_frame(ConnectionId connection, std::string_view frame) {
   Node* node = node_of(connection);
   if (node == nullptr) return;
   const Result<StepReply> reply = decode_step_reply(frame);
-  if (!reply) {
-    real_.env().transport.close(connection);
-    return lose(*node, reply.error().message);
-  }
-  if (const auto* asked = std::get_if<StepChallenge>(&*reply)) {
-    order(*node, *asked);
-  } else if (const auto* output = std::get_if<StepOutput>(&*reply)) {
+  if (!reply) return lose(*node, reply.error().message);
+  if (const auto* asked = std::get_if<StepChallenge>(&*reply)) return prove(*node, *asked);
+  if (const auto* welcome = std::get_if<StepWelcome>(&*reply)) return order(*node, *welcome);
+  if (node->phase != Node::Phase::kRuns) return lose(*node, "it has not proved itself");
+  if (const auto* output = std::get_if<StepOutput>(&*reply)) {
     answer(*node, *output);
   } else if (const auto* end = std::get_if<StepTaskEnd>(&*reply)) {
     answer(*node, *end);
@@ -94,10 +92,23 @@ void StepClient::on_frame(ConnectionId connection, std::string_view frame) {
   }
 }
 
-void StepClient::order(Node& node, const StepChallenge& asked) {
+void StepClient::prove(Node& node, const StepChallenge& asked) {
+  if (node.phase != Node::Phase::kConnecting) return;
+  node.phase = Node::Phase::kProving;
+  node.challenge = step_challenge(real_.env().entropy);
+  const StepQuestion question{StepEnd::kCaller, node.part.node, asked.challenge};
+  say(node, StepProof{step_proof(settings_.gang.secret, question), node.challenge});
+}
+
+/// Only a node of the job gets to see command and environment.
+void StepClient::order(Node& node, const StepWelcome& welcome) {
+  if (node.phase != Node::Phase::kProving) return;
+  const StepQuestion question{StepEnd::kNode, node.part.node, node.challenge};
+  if (!is_same_proof(welcome.proof, step_proof(settings_.gang.secret, question))) {
+    return lose(node, "who listens there does not know the secret of this job");
+  }
   const SrunOptions& options = settings_.options;
   node.phase = Node::Phase::kRuns;
-  say(node, StepProof{step_proof(settings_.gang.secret, asked.challenge)});
   say(node, StepOrder{.command = options.command,
                       .environment = settings_.environment,
                       .directory = settings_.directory,
@@ -107,8 +118,8 @@ void StepClient::order(Node& node, const StepChallenge& asked) {
                       .devices = options.task_devices,
                       .readers = options.readers,
                       .reader = options.reader});
-  const bool all = std::ranges::none_of(
-      nodes_, [](const Node& each) { return each.phase == Node::Phase::kConnecting; });
+  const bool all = std::ranges::all_of(
+      nodes_, [](const Node& each) { return each.phase >= Node::Phase::kRuns; });
   if (all && options.readers != StepReaders::kNone) read_input();
 }
 
@@ -155,11 +166,18 @@ TaskPlace StepClient::place_of(const Node& node, std::uint32_t task) const {
   return {task, node.place, settings_.gang.addresses[node.part.node]};
 }
 
-void StepClient::say(const Node& node, const StepRequest& request) {
+void StepClient::say(Node& node, const StepRequest& request) {
   const std::string frame = encode(request);
-  if (real_.env().transport.send(node.connection, frame) == SendOutcome::kTooLarge) {
-    fail(fmt::format("the command and its environment have {} bytes, more than can be sent",
-                     frame.size()));
+  switch (real_.env().transport.send(node.connection, frame)) {
+    case SendOutcome::kQueued:
+    case SendOutcome::kClosed:  // on_close() comes
+      return;
+    case SendOutcome::kTooLarge:
+      return lose(node, fmt::format("the command and its environment have {} bytes, more than can "
+                                    "be sent",
+                                    frame.size()));
+    case SendOutcome::kOverflow:
+      return lose(node, "it does not take what is sent to it");
   }
 }
 
@@ -190,8 +208,10 @@ void StepClient::send_signal(int number) {
   for (Node& node : nodes_) {
     if (node.phase == Node::Phase::kRuns) {
       say(node, StepSignal{static_cast<std::uint32_t>(number)});
-    } else if (number != SIGUSR1 && number != SIGUSR2) {
-      node.phase = Node::Phase::kOver;  // It has not begun.
+    } else if (node.phase != Node::Phase::kOver && number != SIGUSR1 && number != SIGUSR2) {
+      // It has not begun, and is not to begin any more.
+      node.phase = Node::Phase::kOver;
+      real_.env().transport.close(std::exchange(node.connection, ConnectionId::kNone));
       status_ = std::max(status_, 128 + number);
     }
   }
@@ -227,7 +247,7 @@ void StepClient::on_ready(std::uint32_t) {
   const StepInput input{std::string(bytes.data(), got > 0 ? static_cast<std::size_t>(got) : 0)};
   if (got <= 0) input_ = Input::kOver;
   reading_ = 0;
-  for (const Node& node : nodes_) {
+  for (Node& node : nodes_) {
     if (node.phase != Node::Phase::kRuns) continue;
     ++reading_;
     say(node, input);

@@ -61,11 +61,18 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
     std::uint32_t place = 0;  ///< in the step
     ConnectionId connection = ConnectionId::kNone;
     std::uint32_t running = 0;
-    enum class Phase : std::uint8_t { kConnecting, kRuns, kOver } phase = Phase::kConnecting;
+    enum class Phase : std::uint8_t {
+      kConnecting,
+      kProving,  ///< and it has to prove itself
+      kRuns,
+      kOver
+    } phase = Phase::kConnecting;
+    std::string challenge;  ///< of ours to it
   };
 
   void connect(Node& node);
-  void order(Node& node, const StepChallenge& asked);
+  void prove(Node& node, const StepChallenge& asked);
+  void order(Node& node, const StepWelcome& welcome);
   void answer(Node& node, const StepOutput& output);
   void answer(Node& node, const StepTaskEnd& end);
   void answer_input_taken();
@@ -75,7 +82,7 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
   void lose(Node& node, const std::string& why);
   void read_input();
   void stop_input();
-  void say(const Node& node, const StepRequest& request);
+  void say(Node& node, const StepRequest& request);
   void fail(const std::string& what);
   [[nodiscard]] Node* node_of(ConnectionId connection);
   [[nodiscard]] TaskPlace place_of(const Node& node, std::uint32_t task) const;

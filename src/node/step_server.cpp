@@ -74,11 +74,14 @@ class StepServer::Attendance final : public ConnectionEvents {
     const Result<StepReply> reply = decode_step_reply(frame);
     if (!reply) return server_.real_.env().transport.close(connection);
     if (const auto* asked = std::get_if<StepChallenge>(&*reply)) {
-      const StepGang& gang = server_.settings_.gang;
-      say(StepProof{step_proof(gang.secret, asked->challenge)});
-      say(StepAttend{gang.here});
-      attends_ = true;
-    } else if (std::holds_alternative<StepJobEnd>(*reply)) {
+      challenge_ = step_challenge(server_.real_.env().entropy);
+      const StepQuestion question{StepEnd::kCaller, 0, asked->challenge};
+      say(StepProof{step_proof(gang().secret, question), challenge_});
+    } else if (const auto* welcome = std::get_if<StepWelcome>(&*reply)) {
+      const StepQuestion question{StepEnd::kNode, 0, challenge_};
+      attends_ = is_same_proof(welcome->proof, step_proof(gang().secret, question));
+      if (attends_) say(StepAttend{gang().here});
+    } else if (attends_ && std::holds_alternative<StepJobEnd>(*reply)) {
       server_.done_ = 0;
     }
   }
@@ -96,8 +99,9 @@ class StepServer::Attendance final : public ConnectionEvents {
   }
 
  private:
+  [[nodiscard]] const StepGang& gang() const { return server_.settings_.gang; }
   void connect() {
-    const Result<std::string> address = server_.settings_.gang.address_of(0);
+    const Result<std::string> address = gang().address_of(0);
     if (!address) return on_close(connection_, {CloseReason::kConnectFailed, address.error()});
     const auto connection = server_.real_.env().transport.connect(*address, *this);
     if (connection) connection_ = *connection;
@@ -109,6 +113,7 @@ class StepServer::Attendance final : public ConnectionEvents {
   StepServer& server_;
   Instant give_up_;
   ConnectionId connection_ = ConnectionId::kNone;
+  std::string challenge_;  ///< ours
   bool attends_ = false;
 };
 
@@ -249,9 +254,7 @@ void StepServer::on_accept(const Accepted& accepted) {
   constexpr Duration kProofTime = Duration::seconds(30);
   auto session = std::make_unique<Session>();
   session->connection = accepted.connection;
-  for (int i = 0; i < 4; ++i) {
-    session->challenge += fmt::format("{:016x}", real_.env().entropy.draw());
-  }
+  session->challenge = step_challenge(real_.env().entropy);
   say(*session, StepChallenge{session->challenge});
   sessions_.emplace(accepted.connection, std::move(session));
   (void)real_.env().timers.call_after(kProofTime, [this, id = accepted.connection] {
@@ -285,10 +288,13 @@ void StepServer::drop(ConnectionId connection) {
   on_close(connection, {});
 }
 
-void StepServer::answer(Session& session, StepProof proof) {
-  const std::string expected = step_proof(settings_.gang.secret, session.challenge);
+void StepServer::answer(Session& session, const StepProof& proof) {
+  const StepGang& gang = settings_.gang;
+  const std::string expected =
+      step_proof(gang.secret, {StepEnd::kCaller, gang.here, session.challenge});
   if (!is_same_proof(proof.proof, expected)) return drop(session.connection);
   session.phase = Session::Phase::kProven;
+  say(session, StepWelcome{step_proof(gang.secret, {StepEnd::kNode, gang.here, proof.challenge})});
 }
 
 void StepServer::answer(Session& session, StepOrder order) {
@@ -401,7 +407,12 @@ void StepServer::wrote(Session& session, StepOutput output) {
 
 void StepServer::say(Session& session, const StepReply& reply) {
   if (session.connection == ConnectionId::kNone) return;
-  (void)real_.env().transport.send(session.connection, encode(reply));
+  const SendOutcome outcome = real_.env().transport.send(session.connection, encode(reply));
+  if (outcome == SendOutcome::kQueued || outcome == SendOutcome::kClosed) return;
+  // srun would wait for ever for what it never hears: so it is to see that this node is lost. Not
+  // at once, for whoever calls this goes on with the session.
+  const ConnectionId connection = std::exchange(session.connection, ConnectionId::kNone);
+  (void)real_.env().timers.call_after(Duration(), [this, connection] { drop(connection); });
 }
 
 }  // namespace orrery

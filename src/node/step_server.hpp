@@ -4,10 +4,11 @@
 // Built by main() of orrery-srun, which the keeper starts as the one process of the job on the
 // node; lives until the script has ended. So what a step starts is the keeper's as any rank is: its
 // end, limits and logs are those of the job, and agent and controller know nothing of steps. A
-// connection that has shown the attempt's secret (step_secret.hpp) brings one step's part for this
-// node: when it closes, what is left of its tasks is killed. Nothing is encrypted; who reads the
-// network between the nodes reads what tasks read and write, but can start nothing. Precondition of
-// run(): SIGCHLD, SIGTERM and SIGINT are blocked, SIGPIPE is ignored, one thread.
+// connection whose ends have shown each other the attempt's secret (step_secret.hpp) brings one
+// step's part for this node: when it closes, what is left of its tasks is killed. Nothing is
+// encrypted; who reads the network between the nodes reads what tasks read and write, but can start
+// nothing. Precondition of run(): SIGCHLD, SIGTERM and SIGINT are blocked, SIGPIPE is ignored, one
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -71,7 +72,7 @@ class StepServer final : public ListenerEvents {
   void reap_script();
   void finish_if_attended();
 
-  void answer(Session& session, StepProof proof);
+  void answer(Session& session, const StepProof& proof);
   void answer(Session& session, StepOrder order);
   void answer(Session& session, const StepInput& input);
   void answer(Session& session, const StepSignal& signal);
