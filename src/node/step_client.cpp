@@ -15,7 +15,7 @@ namespace orrery {
 StepClient::StepClient(RealEnv& real, StepClientSettings settings)
     : real_(real),
       settings_(std::move(settings)),
-      give_up_(real.env().clock.now_monotonic() + settings_.patience),
+      late_(real.env().clock.now_monotonic() + settings_.patience),
       outputs_(settings_.options, {.job = settings_.gang.job, .step = settings_.step},
                settings_.layout.tasks - 1) {
   nodes_.reserve(settings_.layout.parts.size());
@@ -66,10 +66,13 @@ void StepClient::on_close(ConnectionId connection, const Closed& closed) {
   Node* node = node_of(connection);
   if (node == nullptr || node->phase == Node::Phase::kOver) return;
   node->connection = ConnectionId::kNone;
-  const bool may_come = node->phase == Node::Phase::kConnecting &&
-                        closed.reason == CloseReason::kConnectFailed && !ending_ &&
-                        real_.env().clock.now_monotonic() < give_up_;
+  const bool may_come =
+      node->phase == Node::Phase::kConnecting && closed.reason == CloseReason::kConnectFailed;
   if (!may_come) return lose(*node, closed.error.message);
+  if (real_.env().clock.now_monotonic() > late_ && !std::exchange(node->missed, true)) {
+    fmt::print(stderr, "srun: waits for {}: {}\n", settings_.gang.addresses[node->part.node],
+               closed.error.message);
+  }
   (void)real_.env().timers.call_after(Duration::milliseconds(100), [this, node] {
     if (node->phase == Node::Phase::kConnecting) connect(*node);
   });

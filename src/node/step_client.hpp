@@ -2,7 +2,8 @@
 // what goes in and comes out, and ends as they do.
 //
 // Built by main() of orrery-srun; lives for one step. Each node has a connection of its own (see
-// node/step_server.hpp); to lose one ends the step, because its tasks are killed then.
+// node/step_server.hpp); to lose one ends the step, because its tasks are killed then. A node that
+// is not up yet is waited for: that it never comes is found out elsewhere, and ends the job.
 // Precondition: the signals of kForwarded are blocked, SIGPIPE is ignored, one thread.
 #pragma once
 
@@ -34,8 +35,8 @@ struct StepClientSettings {
   StepLayout layout;
   Variables environment;  ///< of all tasks
   std::string directory;
-  std::string step;                             ///< its number
-  Duration patience = Duration::seconds(60);    ///< for nodes that are not up yet
+  std::string step;                           ///< its number
+  Duration patience = Duration::seconds(60);  ///< for nodes that are not up yet, before it says so
   Duration kill_after = Duration::seconds(30);  ///< tasks were told to end
 };
 
@@ -68,6 +69,7 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
       kOver
     } phase = Phase::kConnecting;
     std::string challenge;  ///< of ours to it
+    bool missed = false;    ///< and said so
   };
 
   void connect(Node& node);
@@ -89,7 +91,7 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
 
   RealEnv& real_;
   StepClientSettings settings_;
-  Instant give_up_;
+  Instant late_;
   StepOutputs outputs_;
   std::vector<Node> nodes_;
   std::unique_ptr<DescriptorWatch> signals_;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "node/step_client.hpp"
 #include "node/step_secret.hpp"
@@ -28,7 +29,11 @@ class Peer final : public ConnectionEvents {
   void close() { real_.env().transport.close(connection_); }
   void on_frame(ConnectionId, std::string_view frame) override {
     const StepReply reply = decode_step_reply(frame).value();
-    if (const auto* asked = std::get_if<StepChallenge>(&reply)) challenge = asked->challenge;
+    if (const auto* question = std::get_if<StepChallenge>(&reply)) {
+      challenge = question->challenge;
+      asked();
+    }
+    told_of_end = told_of_end || std::holds_alternative<StepJobEnd>(reply);
     if (const auto* welcome = std::get_if<StepWelcome>(&reply)) proof = welcome->proof;
     if (const auto* output = std::get_if<StepOutput>(&reply)) {
       (output->descriptor == 1 ? out : err) += output->bytes;
@@ -39,7 +44,9 @@ class Peer final : public ConnectionEvents {
   void on_close(ConnectionId, const Closed&) override { closed = true; }
 
   std::string challenge;
+  Callback asked = [] {};
   std::string proof;
+  bool told_of_end = false;
   std::string out;
   std::string err;
   std::map<std::uint32_t, std::uint32_t> ends;
@@ -50,6 +57,59 @@ class Peer final : public ConnectionEvents {
   RealEnv& real_;
   ConnectionId connection_ = ConnectionId::kNone;
 };
+
+/// What is found at the port of a node.
+class FoundNode final : public ListenerEvents {
+ public:
+  using Answer = std::function<void(FoundNode& node, const StepRequest& request)>;
+
+  FoundNode(RealEnv& real, Answer answer, const std::string& address = "tcp:127.0.0.1:0")
+      : real_(real), answer_(std::move(answer)) {
+    const Listening listening = real.env().transport.listen(address, *this).value();
+    listener_ = listening.listener;
+    const std::string& at = listening.address;
+    port = static_cast<std::uint32_t>(std::stoul(at.substr(at.rfind(':') + 1)));
+  }
+  ~FoundNode() override {
+    real_.env().transport.close(listener_);
+    close();
+  }
+  void say(const StepReply& reply) { (void)real_.env().transport.send(connection_, encode(reply)); }
+  void close() { real_.env().transport.close(connection_); }
+  void on_accept(const Accepted& accepted) override {
+    ++calls;
+    connection_ = accepted.connection;
+    if (challenges) say(StepChallenge{"yours"});
+  }
+  void on_frame(ConnectionId, std::string_view frame) override {
+    const StepRequest request = decode_step_request(frame).value();
+    ++requests;
+    orders += std::holds_alternative<StepOrder>(request) ? 1 : 0;
+    answer_(*this, request);
+  }
+  void on_close(ConnectionId, const Closed&) override { gone(); }
+
+  std::uint32_t port = 0;
+  int calls = 0;
+  int requests = 0;
+  int orders = 0;
+  bool challenges = true;
+  Callback gone = [] {};
+
+ private:
+  RealEnv& real_;
+  Answer answer_;
+  ListenerId listener_ = ListenerId::kNone;
+  ConnectionId connection_ = ConnectionId::kNone;
+};
+
+/// As a node of the job does.
+void welcome(FoundNode& node, const StepRequest& request) {
+  const auto* proof = std::get_if<StepProof>(&request);
+  if (proof == nullptr) return;
+  EXPECT_EQ(proof->proof, proof_of("secret", "yours").proof);
+  node.say(StepWelcome{step_proof("secret", {StepEnd::kNode, 0, proof->challenge})});
+}
 
 /// Signals are waited for, as in main().
 class StepTest : public testing::Test {
@@ -71,8 +131,10 @@ class StepTest : public testing::Test {
 
 class StepServerTest : public StepTest {
  protected:
-  StepServerTest() {
-    StepServerSettings settings{
+  StepServerTest() { open(settings()); }
+
+  static StepServerSettings settings() {
+    return {
         .gang = {.job = "1", .addresses = {"localhost"}, .here = 0, .port = 1, .secret = "secret"},
         .environment = {{"CUDA_VISIBLE_DEVICES", "2,3"},
                         {"ORRERY_STEP_PORT", "1"},
@@ -80,6 +142,8 @@ class StepServerTest : public StepTest {
         .tools = "/nowhere",
         .script = {"/bin/true"},
         .directory = "/"};
+  }
+  void open(StepServerSettings settings) {
     server_ = StepServer::open(*real_, std::move(settings)).value();
     address_ = "tcp:127.0.0.1:" + server_->port();
   }
@@ -173,53 +237,77 @@ TEST_F(StepServerTest, HoldsTasksBackThatNobodyReads) {
   EXPECT_EQ(step->err, "done\n");
 }
 
-// --- srun ---------------------------------------------------------------------------------------
-
-/// What srun finds at the port of a node.
-class FoundNode final : public ListenerEvents {
- public:
-  using Answer = std::function<void(FoundNode& node, const StepRequest& request)>;
-
-  FoundNode(RealEnv& real, Answer answer, const std::string& address = "tcp:127.0.0.1:0")
-      : real_(real), answer_(std::move(answer)) {
-    const std::string at = real.env().transport.listen(address, *this).value().address;
-    port = static_cast<std::uint32_t>(std::stoul(at.substr(at.rfind(':') + 1)));
-  }
-  void say(const StepReply& reply) { (void)real_.env().transport.send(connection_, encode(reply)); }
-  void close() { real_.env().transport.close(connection_); }
-  void on_accept(const Accepted& accepted) override {
-    ++calls;
-    connection_ = accepted.connection;
-    if (challenges) say(StepChallenge{"yours"});
-  }
-  void on_frame(ConnectionId, std::string_view frame) override {
-    const StepRequest request = decode_step_request(frame).value();
-    ++requests;
-    orders += std::holds_alternative<StepOrder>(request) ? 1 : 0;
-    answer_(*this, request);
-  }
-  void on_close(ConnectionId, const Closed&) override { gone(); }
-
-  std::uint32_t port = 0;
-  int calls = 0;
-  int requests = 0;
-  int orders = 0;
-  bool challenges = true;
-  Callback gone = [] {};
-
- private:
-  RealEnv& real_;
-  Answer answer_;
-  ConnectionId connection_ = ConnectionId::kNone;
-};
-
-/// As a node of the job does.
-void welcome(FoundNode& node, const StepRequest& request) {
-  const auto* proof = std::get_if<StepProof>(&request);
-  if (proof == nullptr) return;
-  EXPECT_EQ(proof->proof, proof_of("secret", "yours").proof);
-  node.say(StepWelcome{step_proof("secret", {StepEnd::kNode, 0, proof->challenge})});
+TEST_F(StepServerTest, ToldToEndLetsScriptAndTasksFinish) {
+  const std::string place = testing::TempDir() + fmt::format("orrery_steps_{}", ::getpid());
+  std::filesystem::create_directories(place);
+  const std::string last_words =
+      R"(trap "sleep 0.1; echo $NAME > )" + place +
+      R"(/$NAME; exit 5" TERM; echo ready; while :; do sleep 0.02; done)";
+  // What the script waits for is told to end, too; a shell without a trap is gone at once.
+  StepServerSettings with = settings();
+  with.script = {"/bin/sh", "-c", "(NAME=script; " + last_words + ") > " + place + "/begun & wait"};
+  open(std::move(with));
+  auto step = proven();
+  StepOrder asked = order("NAME=task; " + last_words);
+  asked.tasks = 1;
+  step->say(asked);
+  std::function<void()> look = [&] {
+    const bool begun = step->out == "ready\n" && std::filesystem::exists(place + "/begun") &&
+                       std::filesystem::file_size(place + "/begun") > 0;
+    if (begun) (void)::raise(SIGTERM);
+    if (!begun) (void)real_->env().timers.call_after(Duration::milliseconds(5), look);
+  };
+  look();
+  EXPECT_EQ(server_->run(), 128 + SIGTERM);
+  EXPECT_TRUE(std::filesystem::exists(place + "/script"));
+  EXPECT_TRUE(std::filesystem::exists(place + "/task"));
+  std::filesystem::remove_all(place);
 }
+
+TEST_F(StepServerTest, TheFirstNodeWaitsForAllToHearOfTheEnd) {
+  StepServerSettings with = settings();
+  with.gang.addresses = {"localhost", "localhost"};
+  with.patience = Duration::milliseconds(1);
+  with.gang.port = FoundNode(*real_, welcome).port;
+  address_ = fmt::format("tcp:127.0.0.1:{}", with.gang.port);
+  server_ = StepServer::open(*real_, std::move(with)).value();
+  std::unique_ptr<Peer> other;
+  const auto attend = [&] {
+    other->say(proof_of("secret", other->challenge));
+    other->say(StepAttend{1});
+  };
+  (void)real_->env().timers.call_after(Duration::milliseconds(50), [&] {
+    other = std::make_unique<Peer>(*real_, address_);
+    other->asked = attend;
+  });
+  EXPECT_EQ(server_->run(), 0);
+  ASSERT_TRUE(other) << "it ended without a word to the other node";
+  real_->run_until([&] { return other->told_of_end; });
+}
+
+TEST_F(StepServerTest, AnotherNodeWaitsForTheFirstWhateverBecomesOfIt) {
+  std::unique_ptr<FoundNode> first;
+  const auto answer = [](FoundNode& node, const StepRequest& request) {
+    welcome(node, request);
+    if (!std::holds_alternative<StepAttend>(request)) return;
+    if (node.calls == 1) return node.close();
+    node.say(StepJobEnd{});
+  };
+  Result<std::unique_ptr<StepServer>> second = environment_error("no port is free");
+  for (int tries = 0; tries < 20 && !second; ++tries) {  // it needs two ports side by side
+    first = std::make_unique<FoundNode>(*real_, answer);
+    StepServerSettings with = settings();
+    with.gang.addresses = {"localhost", "localhost"};
+    with.gang.here = 1;
+    with.gang.port = first->port;
+    second = StepServer::open(*real_, std::move(with));
+  }
+  ASSERT_TRUE(second);
+  EXPECT_EQ((*second)->run(), 0);
+  EXPECT_EQ(first->calls, 2);
+}
+
+// --- srun ---------------------------------------------------------------------------------------
 
 class StepClientTest : public StepTest {
  protected:
