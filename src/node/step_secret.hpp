@@ -16,6 +16,11 @@
 
 namespace orrery {
 
+/// Where the controller says it to the keeper.
+inline constexpr const char* kStepSecretVariable = "ORRERY_STEP_SECRET";
+/// Where the job's processes find the path of the file that has it.
+inline constexpr const char* kStepSecretFileVariable = "ORRERY_STEP_SECRET_FILE";
+
 /// Of one attempt; 64 hexadecimal digits.
 [[nodiscard]] std::string step_secret(std::string_view key, const AttemptId& attempt);
 

@@ -534,6 +534,13 @@ TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
   EXPECT_EQ(finish(), 1);
   EXPECT_EQ(slurp(files_.directory + "/errors"),
             "orrery-keeper: " + files_.launch() + ": torn or changed: its checksum is another\n");
+  KeeperLaunch script = launch("#!/bin/sh\n");
+  script.facts.style = LaunchStyle::kSlurm;
+  std::filesystem::create_directories(files_.script());  // in its place, so it cannot be written
+  ASSERT_TRUE(write_keeper_launch(real_->env().storage, files_, script));
+  EXPECT_FALSE(spawn());
+  EXPECT_EQ(finish(), 1);
+  EXPECT_NE(slurp(files_.directory + "/errors").find(files_.script()), std::string::npos);
 }
 
 TEST_F(KeeperTest, IsTheOnlyOneOfItsDirectory) {
