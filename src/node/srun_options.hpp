@@ -32,6 +32,7 @@ struct SrunOptions {
   std::uint32_t reader = 0;
   enum class Label : std::uint8_t { kNo, kYes } label = Label::kNo;
   enum class Lines : std::uint8_t { kWhole, kAsTheyCome } lines = Lines::kWhole;
+  enum class Files : std::uint8_t { kTruncate, kAppend } files = Files::kTruncate;
   enum class BadExit : std::uint8_t { kGoOn, kEndAll } bad_exit = BadExit::kGoOn;
   std::vector<std::string> command;
   std::vector<std::string> notes;  ///< what was passed over and might matter

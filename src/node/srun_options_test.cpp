@@ -2,7 +2,10 @@
 #include "node/srun_options.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -10,6 +13,7 @@
 #include "node/slurm_variables.hpp"
 #include "node/step_environment.hpp"
 #include "node/step_layout.hpp"
+#include "node/step_output.hpp"
 #include "node/step_secret.hpp"
 
 namespace orrery {
@@ -93,6 +97,27 @@ TEST(SrunOptions, LayTasksOutNodeAfterNode) {
 TEST(SrunOptions, NameAFileForEachTask) {
   const SrunFileFacts facts{.job = "7", .step = "2", .task = 5, .node = 1, .host = "n2"};
   EXPECT_EQ(srun_file("o.%j.%3t-%n-%N-%J%%.%q%", facts), "o.7.005-1-n2-7.2%.%q%");
+}
+
+TEST(StepOutputs, AppendWhereToldToAndSayWhatCannotBeWritten) {
+  const std::string path = testing::TempDir() + fmt::format("orrery_output_{}", ::getpid());
+  const auto write = [&](const std::string& mode, const std::string& bytes) {
+    const SrunOptions to = options("-o " + path + " --open-mode=" + mode + " true");
+    StepOutputs outputs(to, {.job = "1"}, 0);
+    EXPECT_TRUE(outputs.write({.host = "n"}, 1, bytes));
+    EXPECT_TRUE(outputs.finish({.host = "n"}));
+    std::ifstream file(path);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  EXPECT_EQ(write("append", "one\n"), "one\n");
+  EXPECT_EQ(write("append", "two\n"), "one\ntwo\n");
+  EXPECT_EQ(write("truncate", "three"), "three");
+  std::filesystem::remove(path);
+  EXPECT_NE(complaint("--open-mode=frob true").find("append or truncate"), std::string::npos);
+  const SrunOptions full = options("-o /dev/full true");
+  StepOutputs outputs(full, {.job = "1"}, 0);
+  EXPECT_EQ(outputs.write({.host = "n"}, 1, "lost\n").error().message,
+            "cannot write /dev/full: No space left on device");
 }
 
 TEST(StepEnvironment, TellsATaskOfItselfAndOfItsNode) {

@@ -127,18 +127,19 @@ void StepClient::order(Node& node, const StepWelcome& welcome) {
 }
 
 void StepClient::answer(Node& node, const StepOutput& output) {
-  const Status written =
-      outputs_.write(place_of(node, output.task), output.descriptor, output.bytes);
-  if (!written && !ending_) {
-    fail(written.error().message);
-    end_all();
-  }
+  note_written(outputs_.write(place_of(node, output.task), output.descriptor, output.bytes));
   say(node, StepTaken{output.bytes.size()});
+}
+
+void StepClient::note_written(const Status& written) {
+  if (written || ending_) return;
+  fail(written.error().message);
+  end_all();
 }
 
 void StepClient::answer(Node& node, const StepTaskEnd& end) {
   const TaskPlace place = place_of(node, end.task);
-  if (const Status rest = outputs_.finish(place); !rest) fail(rest.error().message);
+  note_written(outputs_.finish(place));
   const int status = static_cast<int>(end.status);
   status_ = std::max(status_, status);
   if (status > 128 && status < 128 + NSIG) {

@@ -78,6 +78,8 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
   void answer(Node& node, const StepOutput& output);
   void answer(Node& node, const StepTaskEnd& end);
   void answer_input_taken();
+  /// The step ends with the first output that is lost.
+  void note_written(const Status& written);
   void on_signals(std::string_view signals);
   void send_signal(int number);
   void end_all();
