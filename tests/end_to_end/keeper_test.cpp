@@ -286,7 +286,8 @@ TEST_F(KeeperTest, RanksThatHangEndWithTheRankTheStepAndTheirStacks) {
   start(
       launch("echo '{\"quiet\":0.5}' >$ORRERY_PROGRESS; for step in 1 2 3 4; do "
              "echo '{\"step\":'$step',\"rank\":'$RANK'}' >$ORRERY_PROGRESS; "
-             "[ $RANK$step = 13 ] && exec sleep 1000; done; exec sleep 1000",
+             "[ $RANK$step = 13 ] && { setsid tail -f /dev/null & exec sleep 1000; }; done; "
+             "exec sleep 1000",
              2));
   await_stage(RankStage::kGone);
   EXPECT_EQ(report().end->kind, ExitKind::kProgram);
@@ -295,7 +296,8 @@ TEST_F(KeeperTest, RanksThatHangEndWithTheRankTheStepAndTheirStacks) {
   EXPECT_NE(why.find("rank 1 told step 3 last"), std::string::npos) << why;
   EXPECT_TRUE(why.ends_with("stacks are in " + home + "/stacks")) << why;
   const std::string stacks = slurp(home + "/stacks/gang-0-rank-1.txt");
-  EXPECT_NE(stacks.find(": sleep 1000\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(": sleep\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(": tail\n"), std::string::npos) << "in a session of its own\n" << stacks;
   EXPECT_NE(stacks.find(" sleep: S (sleeping)"), std::string::npos) << stacks;
   release();
 }
