@@ -133,6 +133,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
                                                       HookEnded ended);
   void begin_health();
   void end_burn_in(const std::string& failure);
+  void write_burn_in();
   /// Work comes before it.
   void leave_burn_in();
   /// The node takes no work before it is mended.
@@ -144,6 +145,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
 
   // Clocks of accelerators that have a driver (agent_process_clocks.cpp).
   [[nodiscard]] std::string clocks_file() const { return setup_.directory + "/clocks"; }
+  [[nodiscard]] std::string burn_in_file() const { return setup_.directory + "/burn-in"; }
   [[nodiscard]] bool has_clocks() const { return setup_.facts.device_cpu == 0; }
   void note_clocks(const AttemptId& id, const std::vector<RankShare>& shares);
   void set_clocks();
@@ -178,7 +180,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   std::unique_ptr<HookProcess> burn_in_;  ///< while it runs
   Instant burn_in_began_;
   std::string burn_in_said_;       ///< how the newest goes, or ended; empty: there was none
-  std::string burn_in_complaint_;  ///< why the newest failed; empty: it did not
+  std::string burn_in_complaint_;  ///< why the newest failed; empty: it did not. Kept in a file
   bool mending_ = false;           ///< the controller waits for the node to be well
   std::optional<Agent> agent_;     ///< from the first welcome on
   AgentWelcome welcome_;           ///< the first

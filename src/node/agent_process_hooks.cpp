@@ -142,10 +142,12 @@ void AgentProcess::end_burn_in(const std::string& failure) {
   if (!failure.empty()) {
     burn_in_said_ = fmt::format("failed after {}: {}", after, failure);
     burn_in_complaint_ = fmt::format("the burn-in failed: {}", failure);
+    write_burn_in();
     return refuse_work(burn_in_complaint_);
   }
   burn_in_said_ = fmt::format("passed, in {}", after);
   burn_in_complaint_.clear();
+  write_burn_in();
   log_.info(wall(), "burn-in passed", {{"after", after}});
   // No fault of any layer: it is told as what the checks of the node have found.
   agent_->on_fault({.layer = FaultLayer::kNone,
@@ -155,6 +157,13 @@ void AgentProcess::end_burn_in(const std::string& failure) {
   tell_reading();
   mend_if_well();
   act();
+}
+
+/// So that who comes after this agent does not mend the node either.
+void AgentProcess::write_burn_in() {
+  const auto written = real_.env().storage.write_file(burn_in_file(), burn_in_complaint_);
+  if (written) return;
+  log_.error(wall(), "the burn-in's end is not written down", {{"why", written.error().message}});
 }
 
 void AgentProcess::leave_burn_in() {

@@ -514,7 +514,16 @@ TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
             "the burn-in failed: exit status 1: CPU 7 is wrong");
   EXPECT_TRUE(controller_->told.faults.back().repair);
   EXPECT_EQ(controller_->told.readings.back().unwell, controller_->told.faults.back().evidence);
-  // An empty node is not mended while it has failed.
+  // An empty node is not mended while it has failed, by whichever agent.
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  const std::size_t before = controller_->told.readings.size();
+  start();
+  await([&] { return controller_->told.readings.size() > before; });
+  EXPECT_EQ(controller_->told.readings.back().unwell,
+            "the burn-in failed: exit status 1: CPU 7 is wrong");
+  controller_->order(MendNode{FaultLayer::kHost});
+  reconcile();
+  EXPECT_EQ(controller_->told.mended, 0);
   std::ofstream{good};
   controller_->burn_in();
   await([&] { return said("passed, in "); });
