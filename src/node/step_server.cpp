@@ -404,6 +404,8 @@ void StepServer::answer(Session& session, const StepInput& input) {
 }
 
 void StepServer::answer(Session& session, const StepSignal& signal) {
+  // Told to end, tasks have the job's grace, however long srun waits for them.
+  if (told_to_end_ && signal.number == SIGKILL) return;
   if (signal.number > 0 && signal.number < NSIG) session.signal(static_cast<int>(signal.number));
 }
 
