@@ -237,8 +237,9 @@ void StepServer::finish_if_over() {
   if (done_) return;
   if (told_to_end_) {
     if (script_status_ && script_group_ >= 0 && ::kill(-script_group_, 0) != 0) script_group_ = -1;
-    const bool idle = leaving_.empty() && std::ranges::all_of(sessions_, [](const auto& each) {
-                        return each.second->over();
+    // An srun closes its connection when it has heard of the end of all tasks.
+    const bool idle = leaving_.empty() && std::ranges::none_of(sessions_, [](const auto& each) {
+                        return each.second->phase == Session::Phase::kStep;
                       });
     if (script_group_ >= 0 || !idle) return;
     done_ = script_status_.value_or(128 + *told_to_end_);

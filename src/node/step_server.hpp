@@ -48,7 +48,8 @@ class StepServer final : public ListenerEvents {
   ~StepServer() override;
 
   /// Until the script has ended, here or on the first node, and all nodes know; or, after SIGTERM,
-  /// until nobody is left of the script's process group and of the tasks here, who were passed it.
+  /// until nobody is left of the script's process group and of the tasks here, who were passed it,
+  /// and their sruns know.
   /// Returns the exit status of the script (128 + a signal), elsewhere 0, or 128 + the signal that
   /// came before the script's end was heard of.
   [[nodiscard]] int run();
