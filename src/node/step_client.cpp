@@ -147,7 +147,8 @@ void StepClient::answer(Node& node, const StepTaskEnd& end) {
   } else if (status != 0) {
     fail(fmt::format("{}: task {}: Exited with exit code {}", place.host, end.task, status));
   }
-  if (node.running > 0 && --node.running == 0) {
+  if (node.running > 0) --node.running;
+  if (node.running == 0) {
     node.phase = Node::Phase::kOver;
     real_.env().transport.close(std::exchange(node.connection, ConnectionId::kNone));
     answer_input_taken();
@@ -259,7 +260,9 @@ void StepClient::on_ready(std::uint32_t) {
 }
 
 void StepClient::answer_input_taken() {
-  if (reading_ > 0 && --reading_ == 0) read_input();
+  if (reading_ == 0) return;
+  --reading_;
+  if (reading_ == 0) read_input();
 }
 
 void StepClient::stop_input() {

@@ -244,7 +244,7 @@ void StepServer::finish_if_over() {
     if (script_group_ >= 0 || !idle) return;
     done_ = script_status_.value_or(128 + *told_to_end_);
   } else if (script_status_ && all_attend()) {
-    done_ = *script_status_;
+    done_ = script_status_;
   }
   if (!done_) return;
   for (const auto& [connection, session] : sessions_) {
@@ -357,9 +357,9 @@ void StepServer::start_task(Session& session, std::uint32_t local) {
            },
        .taken =
            [this, &session] {
-             if (session.reading > 0 && --session.reading == 0) {
-               say(session, StepInputTaken{});
-             }
+             if (session.reading == 0) return;
+             --session.reading;
+             if (session.reading == 0) say(session, StepInputTaken{});
            }});
   if (started) {
     task.process = *std::move(started);

@@ -59,7 +59,7 @@ class Sizing {
     if (tasks_ && size_.nodes && *tasks_ < *size_.nodes) {
       size_.notes.push_back(
           fmt::format("--nodes: {} are asked for, as many as there are tasks", *tasks_));
-      size_.nodes = *tasks_;
+      size_.nodes = tasks_;
     }
     return {};
   }
