@@ -36,7 +36,7 @@ void StepWatch::note(const ProgressLine& line, Instant now) {
   }
   if (!line.rank || (ranks_.size() >= kRanksMax && !ranks_.contains(*line.rank))) return;
   Rank& rank = ranks_[*line.rank];
-  if (line.step) rank.step = *line.step;
+  if (line.step) rank.step = line.step;
   if (line.compute) keep(rank.compute, *line.compute);
 }
 

@@ -111,6 +111,7 @@ class AgentTest : public ::testing::Test {
     if (!libraries_.empty()) variables.push_back("LD_LIBRARY_PATH=" + libraries_);
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
+      list.reserve(texts.size() + 1);
       for (std::string& text : texts) list.push_back(text.data());
       list.push_back(nullptr);
       return list;
@@ -359,7 +360,7 @@ TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
   std::filesystem::create_directory(libraries_);
   std::filesystem::copy(ORRERY_FAKE_NVML, libraries_);
   const std::string refuses = libraries_ + "/refuses-limits";
-  std::ofstream{refuses};
+  std::ofstream(refuses) << "";
   write_spec("telemetry: 100 ms\n");
   start();
   const auto reading = [&] {
@@ -524,12 +525,12 @@ TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
   controller_->order(MendNode{FaultLayer::kHost});
   reconcile();
   EXPECT_EQ(controller_->told.mended, 0);
-  std::ofstream{good};
+  std::ofstream(good) << "";
   controller_->burn_in();
   await([&] { return said("passed, in "); });
   await([&] { return controller_->told.faults.back().layer == FaultLayer::kNone; });
   EXPECT_EQ(controller_->told.readings.back().unwell, "");
-  std::ofstream{directory_ + "/long"};
+  std::ofstream(directory_ + "/long") << "";
   controller_->burn_in();
   await([&] { return said("runs"); });
   launch("sleep 1000");
