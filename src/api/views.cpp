@@ -97,6 +97,7 @@ std::vector<std::string> straggler_notes(const Controller& controller, const Job
   std::vector<std::string> notes;
   if (!holds_devices(job.phase)) return notes;
   std::vector<NodePaces> paces = controller.agents().paces_of({job.id, job.attempt});
+  if (paces.empty()) return notes;
   // What left it with an earlier epoch is not of it.
   const LaunchPlan plan = launch_plan(state, job.id);
   std::erase_if(paces, [&](const NodePaces& of) {
@@ -117,7 +118,6 @@ std::vector<std::string> straggler_notes(const Controller& controller, const Job
 }
 
 void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
-  for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
   v1::JobProgress& progress = *view.mutable_progress();
   progress.set_done(job.phase == JobPhase::kFinished ? 1 : job.done);
   const AttemptNotes* notes = controller.agents().notes_of(job.id);
@@ -181,7 +181,10 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   *view.mutable_bill() = bill_view(state.usage_of(id, controller.now()));
   view.set_blame(blame_text(job.blame, *state.setup().topology));
   view.set_waiting(waiting_text(controller, job));
-  if (detail == JobDetail::kAll) view.set_spec(job.spec);
+  if (detail == JobDetail::kAll) {
+    view.set_spec(job.spec);
+    for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
+  }
   return view;
 }
 

@@ -35,7 +35,7 @@ class JobTable {
   template <class SlotIterator, class Shown>
   class WalkOf {
    public:
-    WalkOf(SlotIterator at, SlotIterator end) : at_(at), end_(end) { skip(); }
+    WalkOf(SlotIterator at, SlotIterator end) : at_(std::move(at)), end_(std::move(end)) { skip(); }
     Shown& operator*() const { return *at_->job; }
     WalkOf& operator++() {
       ++at_;

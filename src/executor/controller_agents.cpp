@@ -114,7 +114,7 @@ void Controller::send(const Order& order) {
       });
   if (!program) return;
   if (program->framework == "slurm") {
-    program->environment.emplace_back("ORRERY_STEP_SECRET", step_secret(step_key_, id));
+    program->environment.emplace_back(kStepSecretVariable, step_secret(step_key_, id));
   }
   for (const RankShare& share : launch->shares) {
     for (const std::uint32_t rank : share.ranks) {

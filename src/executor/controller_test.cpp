@@ -233,6 +233,8 @@ TEST_F(ControllerTest, WhatEndedLongAgoIsInTheArchiveAlone) {
   EXPECT_EQ(controller_->state().jobs(), 3U);
   EXPECT_FALSE(controller_->state().has(first));
   EXPECT_TRUE(controller_->state().has(waits));
+  EXPECT_NE(submit(job("late", "after: ['0']\n")).error().text().find("in the archive"),
+            std::string::npos);
   const StorageResult<std::vector<ArchivedJob>> kept = controller_->archived(100, 10);
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept,
@@ -261,7 +263,11 @@ TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {
   EXPECT_EQ(controller_->state().job(jobs->at(2)).name, "many[2]");
   EXPECT_EQ(controller_->state().waiting().size(), 1U);
   const JobId after = submit(job("next", "after: ['1']\n")).value().at(0);
-  EXPECT_EQ(controller_->state().job(after).submission->after, std::vector{jobs->at(1)});
+  const auto waits_for = [&](JobId id) { return controller_->state().job(id).submission->after; };
+  EXPECT_EQ(waits_for(after), std::vector{jobs->at(1)});
+  EXPECT_EQ(waits_for(submit(job("1", "after: ['0']\n")).value().at(0)), *jobs);
+  EXPECT_EQ(waits_for(submit(job("last", "after: ['1']\n")).value().at(0)),
+            std::vector{jobs->at(1)});
   EXPECT_EQ(submit(job("many", "array: {count: 3, parallel: 1}\n"), "r").value(), *jobs);
 }
 

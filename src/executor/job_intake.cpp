@@ -12,16 +12,44 @@
 namespace orrery {
 namespace {
 
-/// The newest job of that name, or else that number. O(jobs).
-std::optional<JobId> job_named(const State& state, std::string_view name) {
-  for (std::size_t at = state.jobs(); at-- > 0;) {
-    const JobId id = JobId::at(at);
-    if (state.has(id) && state.job(id).name == name) return id;
+/// "train" of "train[0]", as the first job of an array is called; empty: it is none.
+std::string_view array_of_first(std::string_view name) {
+  constexpr std::string_view kFirst = "[0]";
+  return name.ends_with(kFirst) ? name.substr(0, name.size() - kFirst.size()) : "";
+}
+
+/// A job and, where it is the first of an array, all others of it, by their names: those that have
+/// ended know no more of where they belong.
+std::vector<JobId> job_or_array(const State& state, JobId first) {
+  std::vector<JobId> jobs = {first};
+  const std::string_view array = array_of_first(state.job(first).name);
+  for (std::uint32_t place = 1; !array.empty(); ++place) {
+    const JobId next(first.value() + place);
+    if (next.value() >= state.jobs()) break;
+    if (!state.has(next)) continue;  // archived
+    if (state.job(next).name != fmt::format("{}[{}]", array, place)) break;
+    jobs.push_back(next);
   }
+  return jobs;
+}
+
+/// As Slurm has it, a number is a job's before it is a name, and the first one's of an array stands
+/// for all of it. Of a name the newest job. O(jobs).
+Result<std::vector<JobId>> jobs_named(const State& state, std::string_view name) {
   std::uint32_t number = 0;
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool whole = failed == std::errc() && end == name.data() + name.size();
-  return whole && state.has(JobId(number)) ? std::optional(JobId(number)) : std::nullopt;
+  if (whole && state.has(JobId(number))) return job_or_array(state, JobId(number));
+  if (whole && number < state.jobs()) {
+    return input_error({}, fmt::format("job {0} has ended and is in the archive: `orrery job {0}` "
+                                       "shows how, and nothing waits for it any more",
+                                       number));
+  }
+  for (std::size_t at = state.jobs(); at-- > 0;) {
+    const JobId id = JobId::at(at);
+    if (state.has(id) && state.job(id).name == name) return std::vector{id};
+  }
+  return input_error({}, fmt::format("no job \"{}\" was ever submitted", name));
 }
 
 Result<JobSpec> spec_of(const JobText& text) {
@@ -54,11 +82,9 @@ Result<std::vector<JobId>> JobIntake::jobs_before(const JobSpec& spec, const Sta
   std::vector<JobId> before;
   before.reserve(spec.after.size());
   for (const std::string& name : spec.after) {
-    const std::optional<JobId> id = job_named(state, name);
-    if (!id) {
-      return input_error(spec.where, fmt::format("after: no job \"{}\" was ever submitted", name));
-    }
-    before.push_back(*id);
+    const Result<std::vector<JobId>> jobs = jobs_named(state, name);
+    if (!jobs) return input_error(spec.where, fmt::format("after: {}", jobs.error().message));
+    before.insert(before.end(), jobs->begin(), jobs->end());
   }
   return before;
 }

@@ -13,8 +13,10 @@ namespace orrery {
 namespace {
 
 constexpr std::uint64_t kPortFirst = 20'000;
-constexpr std::uint64_t kPorts = 12'000;
 constexpr std::uint64_t kPortsAGang = 64;  ///< ranks of a node that may need one
+/// Whole shares of them, or the last one would reach into the first.
+constexpr std::uint64_t kPorts = 187 * kPortsAGang;
+static_assert(kPortFirst + kPorts <= 32'000, "what systems hand out by themselves is not reached");
 
 std::uint16_t master_port(const Job& job, std::uint32_t gang) {
   const std::uint64_t slot = job.id.value() + std::uint64_t{job.attempt} * 7 + gang;

@@ -52,7 +52,11 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
       directories_(real.env().storage, setup_.directory + "/attempts"),
       clocks_(static_cast<std::uint32_t>(setup_.telemetry.devices.size()),
               real.env().storage.read_file(clocks_file(), 4096).value_or("")),
-      backoff_(kBackoffFirst) {}
+      burn_in_complaint_(
+          real.env().storage.read_file(burn_in_file(), std::size_t{1} << 20).value_or("")),
+      backoff_(kBackoffFirst) {
+  burn_in_said_ = burn_in_complaint_;
+}
 
 // --- The beginning ------------------------------------------------------------------------------
 

@@ -134,6 +134,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
                                                       HookEnded ended);
   void begin_health();
   void end_burn_in(const std::string& failure);
+  void write_burn_in();
   /// Work comes before it.
   void leave_burn_in();
   /// The node takes no work before it is mended.
@@ -145,6 +146,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
 
   // Clocks of accelerators that have a driver (agent_process_clocks.cpp).
   [[nodiscard]] std::string clocks_file() const { return setup_.directory + "/clocks"; }
+  [[nodiscard]] std::string burn_in_file() const { return setup_.directory + "/burn-in"; }
   [[nodiscard]] bool has_clocks() const { return setup_.facts.device_cpu == 0; }
   void note_clocks(const AttemptId& id, const std::vector<RankShare>& shares);
   void set_clocks();
@@ -178,11 +180,12 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   std::string hook_complaint_;  ///< why the newest prologue or epilogue failed; empty: it did not
   std::unique_ptr<HookProcess> burn_in_;  ///< while it runs
   Instant burn_in_began_;
-  std::string burn_in_said_;       ///< how the newest goes, or ended; empty: there was none
-  std::string burn_in_complaint_;  ///< why only one that passes makes it well; empty: it is
-  bool mending_ = false;           ///< the controller waits for the node to be well
-  std::optional<Agent> agent_;     ///< from the first welcome on
-  AgentWelcome welcome_;           ///< the first
+  std::string burn_in_said_;  ///< how the newest goes, or ended; empty: there was none
+  /// Why only one that passes makes it well; empty: it is. Kept in a file.
+  std::string burn_in_complaint_;
+  bool mending_ = false;        ///< the controller waits for the node to be well
+  std::optional<Agent> agent_;  ///< from the first welcome on
+  AgentWelcome welcome_;        ///< the first
   Attempts attempts_;
   const NodeProgram* program_ = nullptr;  ///< of the order that is being obeyed
   bool welcomed_ = false;                 ///< on the stream that is open

@@ -8,6 +8,8 @@
 namespace orrery {
 namespace {
 
+constexpr std::string_view kBurnInFailed = "the burn-in failed";
+
 std::string devices_of(const LaunchRanks& ranks) {
   std::uint64_t devices = 0;
   for (const RankShare& share : ranks.shares) devices |= share.devices;
@@ -141,11 +143,13 @@ void AgentProcess::end_burn_in(const std::string& failure) {
   const std::string after = (now() - burn_in_began_).text();
   if (!failure.empty()) {
     burn_in_said_ = fmt::format("failed after {}: {}", after, failure);
-    burn_in_complaint_ = fmt::format("the burn-in failed: {}", failure);
+    burn_in_complaint_ = fmt::format("{}: {}", kBurnInFailed, failure);
+    write_burn_in();
     return refuse_work(burn_in_complaint_);
   }
   burn_in_said_ = fmt::format("passed, in {}", after);
   burn_in_complaint_.clear();
+  write_burn_in();
   log_.info(wall(), "burn-in passed", {{"after", after}});
   // No fault of any layer: it is told as what the checks of the node have found.
   agent_->on_fault({.layer = FaultLayer::kNone,
@@ -155,6 +159,13 @@ void AgentProcess::end_burn_in(const std::string& failure) {
   tell_reading();
   mend_if_well();
   act();
+}
+
+/// So that who comes after this agent does not mend the node either.
+void AgentProcess::write_burn_in() {
+  const auto written = real_.env().storage.write_file(burn_in_file(), burn_in_complaint_);
+  if (written) return;
+  log_.error(wall(), "the burn-in's end is not written down", {{"why", written.error().message}});
 }
 
 void AgentProcess::leave_burn_in() {
@@ -172,6 +183,7 @@ void AgentProcess::on_wrong(const AttemptId& id, const WrongResults& wrong) {
       fmt::format("job {} computes wrong results here: {}", id.job.value(), wrong.evidence);
   if (burn_in_complaint_ == evidence) return;
   burn_in_complaint_ = evidence;
+  write_burn_in();
   log_.error(wall(), "the node is unwell", {{"why", evidence}});
   agent_->on_fault({.layer = FaultLayer::kAccelerator,
                     .evidence = evidence,
@@ -194,11 +206,11 @@ void AgentProcess::refuse_work(const std::string& evidence) {
 }
 
 /// Nothing is mended from here. With a check the node is well once that passes; without one it is
-/// as long as no prologue or epilogue says otherwise, and else somebody has to look at it. Where a
-/// burn-in is what tells, it runs.
+/// as long as no prologue or epilogue says otherwise, and else somebody has to look at it. What
+/// ranks have found a burn-in may take back; one that failed is for a person to run again.
 void AgentProcess::apply(const BeginMending&) {
   mending_ = true;
-  if (!burn_in_complaint_.empty()) on_burn_in();
+  if (!burn_in_complaint_.empty() && !burn_in_complaint_.starts_with(kBurnInFailed)) on_burn_in();
   if (health_) return health_->run();
   mend_if_well();
 }

@@ -47,6 +47,8 @@ struct KeeperFiles {
   [[nodiscard]] std::string rankfile(std::uint32_t gang) const;
   /// The script of a job of kSlurm, in a directory that is the user's.
   [[nodiscard]] std::string script() const { return directory + "/slurm/script"; }
+  /// By which its steps know each other; for the user alone.
+  [[nodiscard]] std::string step_secret() const { return directory + "/slurm/secret"; }
   [[nodiscard]] std::string work() const { return directory + "/work"; }
   [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;

@@ -18,6 +18,7 @@
 #include "base/field_writer.hpp"
 #include "node/host_inventory.hpp"
 #include "node/rank_process.hpp"
+#include "node/step_secret.hpp"
 
 namespace orrery {
 namespace {
@@ -307,7 +308,8 @@ void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
   for (const RankSlot& slot : slots) keeper_.on_process_exit({slot, 0, {}}, now());
 }
 
-/// What is started is the program that holds a node for the script, with its arguments.
+/// What is started is the program that holds a node for the script, with its arguments. What its
+/// steps know each other by is in no environment: scripts show theirs in logs, which others read.
 Status KeeperProcess::write_script() {
   const std::filesystem::path script = files_.script();
   const std::string place = script.parent_path();
@@ -317,7 +319,13 @@ Status KeeperProcess::write_script() {
   if (failed)
     return environment_error(fmt::format("cannot find orrery-srun: {}", failed.message()));
   std::vector<std::string>& command = launch_.facts.command;
-  write_for_user(script, command[0]);
+  if (Status written = write_for_user(script, command[0]); !written) return written;
+  for (auto& [name, value] : launch_.facts.environment) {
+    if (name != kStepSecretVariable) continue;
+    if (Status written = write_for_user(files_.step_secret(), value); !written) return written;
+    name = kStepSecretFileVariable;
+    value = files_.step_secret();
+  }
   give_to_user(place);
   command[0] = script;
   command.insert(command.begin(), own.parent_path() / "orrery-srun");
@@ -326,9 +334,9 @@ Status KeeperProcess::write_script() {
 
 void KeeperProcess::write_mpi_files(const GangLayout& layout) {
   const LaunchFacts& facts = launch_.facts;
-  write_for_user(facts.hostfile, mpi_hostfile(layout, facts.per));
+  write_or_note(facts.hostfile, mpi_hostfile(layout, facts.per));
   const std::uint32_t cores = physical_cores(real_.env().storage);
-  write_for_user(facts.rankfile, mpi_rankfile(layout, facts.per, cores));
+  write_or_note(facts.rankfile, mpi_rankfile(layout, facts.per, cores));
 }
 
 void KeeperProcess::write_membership(std::uint32_t epoch) {
@@ -340,14 +348,19 @@ void KeeperProcess::write_membership(std::uint32_t epoch) {
     }
     gangs.push_back({{"gang", layout.gang}, {"nodes", std::move(nodes)}});
   }
-  write_for_user(files_.membership(), Json{{"epoch", epoch}, {"gangs", std::move(gangs)}}.dump());
+  write_or_note(files_.membership(), Json{{"epoch", epoch}, {"gangs", std::move(gangs)}}.dump());
 }
 
-void KeeperProcess::write_for_user(const std::string& path, std::string_view text) {
-  if (auto written = real_.env().storage.write_file(path, text); !written) {
-    return note(written.error().message);
+Status KeeperProcess::write_for_user(const std::string& path, std::string_view text) {
+  if (Status written = status_of(real_.env().storage.write_file(path, text)); !written) {
+    return written;
   }
   give_to_user(path);
+  return {};
+}
+
+void KeeperProcess::write_or_note(const std::string& path, std::string_view text) {
+  if (const Status written = write_for_user(path, text); !written) note(written.error().message);
 }
 
 void KeeperProcess::apply(const SignalProcesses& signal) {

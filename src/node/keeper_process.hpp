@@ -69,8 +69,10 @@ class KeeperProcess final : public ListenerEvents {
   [[nodiscard]] Status write_script();
   void write_mpi_files(const GangLayout& layout);
   void write_membership(std::uint32_t epoch);
-  /// For the processes to read.
-  void write_for_user(const std::string& path, std::string_view text);
+  /// For the processes, and for nobody else.
+  [[nodiscard]] Status write_for_user(const std::string& path, std::string_view text);
+  /// As above; without it ranks run on.
+  void write_or_note(const std::string& path, std::string_view text);
   void give_to_user(const std::string& path);
   void arm_timer();
   /// Looks again when ranks may hang, and ends those that do.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -62,17 +63,36 @@ std::string thread_text(pid_t number, const std::string& path) {
   return text;
 }
 
+/// The processes of a session and all that came of them: tasks of a script have sessions of their
+/// own, and whose parent has ended is found by his session alone.
+std::vector<pid_t> processes_of(pid_t leader) {
+  std::vector<pid_t> found;
+  std::set<pid_t> known;
+  for (const pid_t process : numbers_in("/proc")) {
+    if (::getsid(process) == leader && known.insert(process).second) found.push_back(process);
+  }
+  for (std::size_t at = 0; at < found.size() && found.size() <= kThreadsMax; ++at) {
+    const std::string tasks = fmt::format("/proc/{}/task", found[at]);
+    for (const pid_t thread : numbers_in(tasks)) {
+      std::ifstream children(fmt::format("{}/{}/children", tasks, thread));
+      for (pid_t child = 0; children >> child;) {
+        if (known.insert(child).second) found.push_back(child);
+      }
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace
 
-std::string stacks_of_session(pid_t leader) {
+std::string stacks_under(pid_t leader) {
   std::string text;
   std::size_t threads = 0;
-  for (const pid_t process : numbers_in("/proc")) {
-    if (::getsid(process) != leader) continue;
+  for (const pid_t process : processes_of(leader)) {
     const std::string path = fmt::format("/proc/{}", process);
-    std::string command = text_of(path + "/cmdline");
-    std::replace(command.begin(), command.end(), '\0', ' ');
-    text += fmt::format("process {}: {}\n", process, command);
+    // Not its arguments: those are in its memory, and one that hangs may keep who reads there.
+    text += fmt::format("process {}: {}\n", process, text_of(path + "/comm"));
     for (const pid_t thread : numbers_in(path + "/task")) {
       if (++threads > kThreadsMax) return text + "and more\n";
       text += thread_text(thread, fmt::format("{}/task/{}", path, thread));

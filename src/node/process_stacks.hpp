@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-/// Of all processes of the session that `leader` leads, as text; what may not be read is left out.
-[[nodiscard]] std::string stacks_of_session(pid_t leader);
+/// Of all processes of the session that `leader` leads, and of what they have started, as text;
+/// what may not be read is left out. Nothing is read that a process which hangs could hold up.
+[[nodiscard]] std::string stacks_under(pid_t leader);
 
 }  // namespace orrery

@@ -69,7 +69,7 @@ void RankTable::signal(ProcessSignal signal, const std::vector<RankSlot>& slots)
 Status RankTable::save_stacks() const {
   if (auto made = storage_.make_directories(files_.stacks()); !made) return forward_error(made);
   for (const auto& [pid, running] : running_) {
-    auto written = storage_.write_file(files_.stack(running.start), stacks_of_session(pid));
+    auto written = storage_.write_file(files_.stack(running.start), stacks_under(pid));
     if (!written) return forward_error(written);
   }
   return {};

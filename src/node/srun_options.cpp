@@ -42,6 +42,7 @@ constexpr auto kOptions = std::to_array<SrunOption>({
     {"nodes", 'N', required_argument, Fate::kUsed},
     {"ntasks", 'n', required_argument, Fate::kUsed},
     {"ntasks-per-node", 0, required_argument, Fate::kUsed},
+    {"open-mode", 0, required_argument, Fate::kUsed},
     {"output", 'o', required_argument, Fate::kUsed},
     {"relative", 'r', required_argument, Fate::kUsed},
     {"unbuffered", 'u', no_argument, Fate::kUsed},
@@ -66,7 +67,6 @@ constexpr auto kOptions = std::to_array<SrunOption>({
     {"mem-per-gpu", 0, required_argument, Fate::kPassed},
     {"mpi", 0, required_argument, Fate::kNoted},
     {"no-kill", 'k', optional_argument, Fate::kPassed},
-    {"open-mode", 0, required_argument, Fate::kPassed},
     {"overcommit", 'O', no_argument, Fate::kPassed},
     {"overlap", 0, no_argument, Fate::kPassed},
     {"oversubscribe", 's', no_argument, Fate::kPassed},
@@ -174,6 +174,7 @@ class OptionsReader {
       return {};
     }
     if (name == "input") return use_input(value);
+    if (name == "open-mode") return use_open_mode(value);
     use_text(name, value);
     return {};
   }
@@ -190,6 +191,16 @@ class OptionsReader {
     if (name == "kill-on-bad-exit" && value != "0") {
       options_.bad_exit = SrunOptions::BadExit::kEndAll;
     }
+  }
+
+  Status use_open_mode(const std::string& value) {
+    const bool appends = value == "append" || value == "a";
+    if (!appends && value != "truncate" && value != "t") {
+      return input_error({},
+                         fmt::format("--open-mode: \"{}\": expected append or truncate", value));
+    }
+    options_.files = appends ? SrunOptions::Files::kAppend : SrunOptions::Files::kTruncate;
+    return {};
   }
 
   Status use_input(const std::string& value) {
@@ -283,6 +294,7 @@ Variables exported(const Variables& environment, const std::string& exports) {
       hand_over([&](std::string_view name) { return name == part; });
     }
   }
+  std::erase_if(all, [](const auto& each) { return each.first.starts_with("ORRERY_"); });
   return {all.begin(), all.end()};
 }
 

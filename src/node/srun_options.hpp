@@ -32,6 +32,7 @@ struct SrunOptions {
   std::uint32_t reader = 0;
   enum class Label : std::uint8_t { kNo, kYes } label = Label::kNo;
   enum class Lines : std::uint8_t { kWhole, kAsTheyCome } lines = Lines::kWhole;
+  enum class Files : std::uint8_t { kTruncate, kAppend } files = Files::kTruncate;
   enum class BadExit : std::uint8_t { kGoOn, kEndAll } bad_exit = BadExit::kGoOn;
   std::vector<std::string> command;
   std::vector<std::string> notes;  ///< what was passed over and might matter
@@ -43,7 +44,8 @@ struct SrunOptions {
 [[nodiscard]] Result<SrunOptions> read_srun_options(const std::vector<std::string>& arguments,
                                                     const Variables& environment);
 
-/// What of srun's environment the tasks get, by --export: "ALL", "NONE", or "[ALL,]A,B=c".
+/// What of srun's environment the tasks get, by --export: "ALL", "NONE", or "[ALL,]A,B=c". Never
+/// what is told by Orrery: each node knows its own, and it is nobody's who reads the network.
 [[nodiscard]] Variables exported(const Variables& environment, const std::string& exports);
 
 /// The name of an --output or --error file: %j %J (job, job.step), %s (step), %t (task), %n (node),

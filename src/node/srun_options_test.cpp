@@ -2,7 +2,10 @@
 #include "node/srun_options.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -10,6 +13,7 @@
 #include "node/slurm_variables.hpp"
 #include "node/step_environment.hpp"
 #include "node/step_layout.hpp"
+#include "node/step_output.hpp"
 #include "node/step_secret.hpp"
 
 namespace orrery {
@@ -95,6 +99,27 @@ TEST(SrunOptions, NameAFileForEachTask) {
   EXPECT_EQ(srun_file("o.%j.%3t-%n-%N-%J%%.%q%", facts), "o.7.005-1-n2-7.2%.%q%");
 }
 
+TEST(StepOutputs, AppendWhereToldToAndSayWhatCannotBeWritten) {
+  const std::string path = testing::TempDir() + fmt::format("orrery_output_{}", ::getpid());
+  const auto write = [&](const std::string& mode, const std::string& bytes) {
+    const SrunOptions to = options("-o " + path + " --open-mode=" + mode + " true");
+    StepOutputs outputs(to, {.job = "1"}, 0);
+    EXPECT_TRUE(outputs.write({.host = "n"}, 1, bytes));
+    EXPECT_TRUE(outputs.finish({.host = "n"}));
+    std::ifstream file(path);
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+  };
+  EXPECT_EQ(write("append", "one\n"), "one\n");
+  EXPECT_EQ(write("append", "two\n"), "one\ntwo\n");
+  EXPECT_EQ(write("truncate", "three"), "three");
+  std::filesystem::remove(path);
+  EXPECT_NE(complaint("--open-mode=frob true").find("append or truncate"), std::string::npos);
+  const SrunOptions full = options("-o /dev/full true");
+  StepOutputs outputs(full, {.job = "1"}, 0);
+  EXPECT_EQ(outputs.write({.host = "n"}, 1, "lost\n").error().message,
+            "cannot write /dev/full: No space left on device");
+}
+
 TEST(StepEnvironment, TellsATaskOfItselfAndOfItsNode) {
   const Variables own = {{"CUDA_VISIBLE_DEVICES", "4,5,6"},
                          {"ORRERY_PROGRESS", "/here"},
@@ -127,6 +152,8 @@ TEST(StepEnvironment, TellsATaskOfItselfAndOfItsNode) {
                                                 {"A", "b"}}));
   EXPECT_EQ(exported({{"A", "1"}, {"B", "2"}, {"SLURM_X", "3"}}, "B,C=a=b"),
             (Variables{{"B", "2"}, {"C", "a=b"}, {"SLURM_X", "3"}}));
+  EXPECT_EQ(exported({{"A", "1"}, {"ORRERY_STEP_X", "2"}}, "ALL,ORRERY_STEP_X,ORRERY_Y=3"),
+            (Variables{{"A", "1"}}));
 }
 
 TEST(SlurmVariables, WriteListsOfHostsThatReadBackTheSame) {
@@ -153,9 +180,14 @@ TEST(StepSecret, IsOfOneAttemptAndProvedWithoutBeingSaid) {
   EXPECT_EQ(one.size(), 64u);
   EXPECT_NE(one, step_secret("key", {JobId(1), 2}));
   EXPECT_NE(one, step_secret("yek", {JobId(1), 1}));
-  EXPECT_TRUE(is_same_proof(step_proof(one, "c"), step_proof(one, "c")));
-  EXPECT_FALSE(is_same_proof(step_proof(one, "c"), step_proof(one, "d")));
-  EXPECT_FALSE(is_same_proof("", step_proof(one, "c")));
+  const StepQuestion asked{StepEnd::kCaller, 2, "c"};
+  EXPECT_TRUE(is_same_proof(step_proof(one, asked), step_proof(one, asked)));
+  EXPECT_FALSE(is_same_proof("", step_proof(one, asked)));
+  for (const StepQuestion& other : {StepQuestion{StepEnd::kCaller, 2, "d"},
+                                    {StepEnd::kCaller, 1, "c"},
+                                    {StepEnd::kNode, 2, "c"}}) {
+    EXPECT_FALSE(is_same_proof(step_proof(one, asked), step_proof(one, other)));
+  }
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace orrery {
 StepClient::StepClient(RealEnv& real, StepClientSettings settings)
     : real_(real),
       settings_(std::move(settings)),
-      give_up_(real.env().clock.now_monotonic() + settings_.patience),
+      late_(real.env().clock.now_monotonic() + settings_.patience),
       outputs_(settings_.options, {.job = settings_.gang.job, .step = settings_.step},
                settings_.layout.tasks - 1) {
   nodes_.reserve(settings_.layout.parts.size());
@@ -66,10 +66,13 @@ void StepClient::on_close(ConnectionId connection, const Closed& closed) {
   Node* node = node_of(connection);
   if (node == nullptr || node->phase == Node::Phase::kOver) return;
   node->connection = ConnectionId::kNone;
-  const bool may_come = node->phase == Node::Phase::kConnecting &&
-                        closed.reason == CloseReason::kConnectFailed && !ending_ &&
-                        real_.env().clock.now_monotonic() < give_up_;
+  const bool may_come =
+      node->phase == Node::Phase::kConnecting && closed.reason == CloseReason::kConnectFailed;
   if (!may_come) return lose(*node, closed.error.message);
+  if (real_.env().clock.now_monotonic() > late_ && !std::exchange(node->missed, true)) {
+    fmt::print(stderr, "srun: waits for {}: {}\n", settings_.gang.addresses[node->part.node],
+               closed.error.message);
+  }
   (void)real_.env().timers.call_after(Duration::milliseconds(100), [this, node] {
     if (node->phase == Node::Phase::kConnecting) connect(*node);
   });
@@ -79,13 +82,11 @@ void StepClient::on_frame(ConnectionId connection, std::string_view frame) {
   Node* node = node_of(connection);
   if (node == nullptr) return;
   const Result<StepReply> reply = decode_step_reply(frame);
-  if (!reply) {
-    real_.env().transport.close(connection);
-    return lose(*node, reply.error().message);
-  }
-  if (const auto* asked = std::get_if<StepChallenge>(&*reply)) {
-    order(*node, *asked);
-  } else if (const auto* output = std::get_if<StepOutput>(&*reply)) {
+  if (!reply) return lose(*node, reply.error().message);
+  if (const auto* asked = std::get_if<StepChallenge>(&*reply)) return prove(*node, *asked);
+  if (const auto* welcome = std::get_if<StepWelcome>(&*reply)) return order(*node, *welcome);
+  if (node->phase != Node::Phase::kRuns) return lose(*node, "it has not proved itself");
+  if (const auto* output = std::get_if<StepOutput>(&*reply)) {
     answer(*node, *output);
   } else if (const auto* end = std::get_if<StepTaskEnd>(&*reply)) {
     answer(*node, *end);
@@ -94,10 +95,23 @@ void StepClient::on_frame(ConnectionId connection, std::string_view frame) {
   }
 }
 
-void StepClient::order(Node& node, const StepChallenge& asked) {
+void StepClient::prove(Node& node, const StepChallenge& asked) {
+  if (node.phase != Node::Phase::kConnecting) return;
+  node.phase = Node::Phase::kProving;
+  node.challenge = step_challenge(real_.env().entropy);
+  const StepQuestion question{StepEnd::kCaller, node.part.node, asked.challenge};
+  say(node, StepProof{step_proof(settings_.gang.secret, question), node.challenge});
+}
+
+/// Only a node of the job gets to see command and environment.
+void StepClient::order(Node& node, const StepWelcome& welcome) {
+  if (node.phase != Node::Phase::kProving) return;
+  const StepQuestion question{StepEnd::kNode, node.part.node, node.challenge};
+  if (!is_same_proof(welcome.proof, step_proof(settings_.gang.secret, question))) {
+    return lose(node, "who listens there does not know the secret of this job");
+  }
   const SrunOptions& options = settings_.options;
   node.phase = Node::Phase::kRuns;
-  say(node, StepProof{step_proof(settings_.gang.secret, asked.challenge)});
   say(node, StepOrder{.command = options.command,
                       .environment = settings_.environment,
                       .directory = settings_.directory,
@@ -107,24 +121,25 @@ void StepClient::order(Node& node, const StepChallenge& asked) {
                       .devices = options.task_devices,
                       .readers = options.readers,
                       .reader = options.reader});
-  const bool all = std::ranges::none_of(
-      nodes_, [](const Node& each) { return each.phase == Node::Phase::kConnecting; });
+  const bool all = std::ranges::all_of(
+      nodes_, [](const Node& each) { return each.phase >= Node::Phase::kRuns; });
   if (all && options.readers != StepReaders::kNone) read_input();
 }
 
 void StepClient::answer(Node& node, const StepOutput& output) {
-  const Status written =
-      outputs_.write(place_of(node, output.task), output.descriptor, output.bytes);
-  if (!written && !ending_) {
-    fail(written.error().message);
-    end_all();
-  }
+  note_written(outputs_.write(place_of(node, output.task), output.descriptor, output.bytes));
   say(node, StepTaken{output.bytes.size()});
+}
+
+void StepClient::note_written(const Status& written) {
+  if (written || ending_) return;
+  fail(written.error().message);
+  end_all();
 }
 
 void StepClient::answer(Node& node, const StepTaskEnd& end) {
   const TaskPlace place = place_of(node, end.task);
-  if (const Status rest = outputs_.finish(place); !rest) fail(rest.error().message);
+  note_written(outputs_.finish(place));
   const int status = static_cast<int>(end.status);
   status_ = std::max(status_, status);
   if (status > 128 && status < 128 + NSIG) {
@@ -132,7 +147,8 @@ void StepClient::answer(Node& node, const StepTaskEnd& end) {
   } else if (status != 0) {
     fail(fmt::format("{}: task {}: Exited with exit code {}", place.host, end.task, status));
   }
-  if (node.running > 0 && --node.running == 0) {
+  if (node.running > 0) --node.running;
+  if (node.running == 0) {
     node.phase = Node::Phase::kOver;
     real_.env().transport.close(std::exchange(node.connection, ConnectionId::kNone));
     answer_input_taken();
@@ -155,11 +171,18 @@ TaskPlace StepClient::place_of(const Node& node, std::uint32_t task) const {
   return {task, node.place, settings_.gang.addresses[node.part.node]};
 }
 
-void StepClient::say(const Node& node, const StepRequest& request) {
+void StepClient::say(Node& node, const StepRequest& request) {
   const std::string frame = encode(request);
-  if (real_.env().transport.send(node.connection, frame) == SendOutcome::kTooLarge) {
-    fail(fmt::format("the command and its environment have {} bytes, more than can be sent",
-                     frame.size()));
+  switch (real_.env().transport.send(node.connection, frame)) {
+    case SendOutcome::kQueued:
+    case SendOutcome::kClosed:  // on_close() comes
+      return;
+    case SendOutcome::kTooLarge:
+      return lose(node, fmt::format("the command and its environment have {} bytes, more than can "
+                                    "be sent",
+                                    frame.size()));
+    case SendOutcome::kOverflow:
+      return lose(node, "it does not take what is sent to it");
   }
 }
 
@@ -190,8 +213,10 @@ void StepClient::send_signal(int number) {
   for (Node& node : nodes_) {
     if (node.phase == Node::Phase::kRuns) {
       say(node, StepSignal{static_cast<std::uint32_t>(number)});
-    } else if (number != SIGUSR1 && number != SIGUSR2) {
-      node.phase = Node::Phase::kOver;  // It has not begun.
+    } else if (node.phase != Node::Phase::kOver && number != SIGUSR1 && number != SIGUSR2) {
+      // It has not begun, and is not to begin any more.
+      node.phase = Node::Phase::kOver;
+      real_.env().transport.close(std::exchange(node.connection, ConnectionId::kNone));
       status_ = std::max(status_, 128 + number);
     }
   }
@@ -227,7 +252,7 @@ void StepClient::on_ready(std::uint32_t) {
   const StepInput input{std::string(bytes.data(), got > 0 ? static_cast<std::size_t>(got) : 0)};
   if (got <= 0) input_ = Input::kOver;
   reading_ = 0;
-  for (const Node& node : nodes_) {
+  for (Node& node : nodes_) {
     if (node.phase != Node::Phase::kRuns) continue;
     ++reading_;
     say(node, input);
@@ -235,7 +260,9 @@ void StepClient::on_ready(std::uint32_t) {
 }
 
 void StepClient::answer_input_taken() {
-  if (reading_ > 0 && --reading_ == 0) read_input();
+  if (reading_ == 0) return;
+  --reading_;
+  if (reading_ == 0) read_input();
 }
 
 void StepClient::stop_input() {

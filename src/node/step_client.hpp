@@ -2,7 +2,8 @@
 // what goes in and comes out, and ends as they do.
 //
 // Built by main() of orrery-srun; lives for one step. Each node has a connection of its own (see
-// node/step_server.hpp); to lose one ends the step, because its tasks are killed then.
+// node/step_server.hpp); to lose one ends the step, because its tasks are killed then. A node that
+// is not up yet is waited for: that it never comes is found out elsewhere, and ends the job.
 // Precondition: the signals of kForwarded are blocked, SIGPIPE is ignored, one thread.
 #pragma once
 
@@ -34,8 +35,8 @@ struct StepClientSettings {
   StepLayout layout;
   Variables environment;  ///< of all tasks
   std::string directory;
-  std::string step;                             ///< its number
-  Duration patience = Duration::seconds(60);    ///< for nodes that are not up yet
+  std::string step;                           ///< its number
+  Duration patience = Duration::seconds(60);  ///< for nodes that are not up yet, before it says so
   Duration kill_after = Duration::seconds(30);  ///< tasks were told to end
 };
 
@@ -61,28 +62,38 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
     std::uint32_t place = 0;  ///< in the step
     ConnectionId connection = ConnectionId::kNone;
     std::uint32_t running = 0;
-    enum class Phase : std::uint8_t { kConnecting, kRuns, kOver } phase = Phase::kConnecting;
+    enum class Phase : std::uint8_t {
+      kConnecting,
+      kProving,  ///< and it has to prove itself
+      kRuns,
+      kOver
+    } phase = Phase::kConnecting;
+    std::string challenge;  ///< of ours to it
+    bool missed = false;    ///< and said so
   };
 
   void connect(Node& node);
-  void order(Node& node, const StepChallenge& asked);
+  void prove(Node& node, const StepChallenge& asked);
+  void order(Node& node, const StepWelcome& welcome);
   void answer(Node& node, const StepOutput& output);
   void answer(Node& node, const StepTaskEnd& end);
   void answer_input_taken();
+  /// The step ends with the first output that is lost.
+  void note_written(const Status& written);
   void on_signals(std::string_view signals);
   void send_signal(int number);
   void end_all();
   void lose(Node& node, const std::string& why);
   void read_input();
   void stop_input();
-  void say(const Node& node, const StepRequest& request);
+  void say(Node& node, const StepRequest& request);
   void fail(const std::string& what);
   [[nodiscard]] Node* node_of(ConnectionId connection);
   [[nodiscard]] TaskPlace place_of(const Node& node, std::uint32_t task) const;
 
   RealEnv& real_;
   StepClientSettings settings_;
-  Instant give_up_;
+  Instant late_;
   StepOutputs outputs_;
   std::vector<Node> nodes_;
   std::unique_ptr<DescriptorWatch> signals_;

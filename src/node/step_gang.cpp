@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fstream>
 #include <memory>
 
 #include "fleet/host_list.hpp"
 #include "node/process_environment.hpp"
+#include "node/step_secret.hpp"
 
 namespace orrery {
 namespace {
@@ -48,10 +50,15 @@ Result<StepGang> StepGang::read(
                 .addresses = {},
                 .here = number_of(value("ORRERY_STEP_NODE")),
                 .port = number_of(value("ORRERY_STEP_PORT")),
-                .secret = value("ORRERY_STEP_SECRET")};
+                .secret = {}};
+  const std::string file = value(kStepSecretFileVariable);
   auto addresses = expand_host_list(value("ORRERY_STEP_NODES"));
-  if (!addresses || gang.port == 0 || gang.secret.empty() || gang.here >= addresses->size()) {
+  if (!addresses || gang.port == 0 || file.empty() || gang.here >= addresses->size()) {
     return environment_error("not inside a job that began as a script");
+  }
+  std::ifstream secret(file);
+  if (!(secret >> gang.secret)) {
+    return environment_error(fmt::format("{}: cannot read the secret of the job's steps", file));
   }
   gang.addresses = *std::move(addresses);
   return gang;

@@ -1,7 +1,8 @@
 // node/step_gang.hpp - the nodes of a script's gang as each of its processes finds them: who there
 // is, how they are reached, what they have in common.
 //
-// A value, read from the environment of the launch contract (LaunchStyle::kSlurm).
+// A value, read from the environment of the launch contract (LaunchStyle::kSlurm) and the file of
+// the attempt's secret that it names.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct StepGang {
   std::uint32_t port = 0;  ///< of the first; nodes of one address count on from it
   std::string secret;
 
-  /// Errors: not a process of a script.
+  /// Errors: not a process of a script; the secret cannot be read.
   [[nodiscard]] static Result<StepGang> read(
       const std::vector<std::pair<std::string, std::string>>& environment);
 

@@ -11,8 +11,8 @@
 namespace orrery {
 namespace {
 
-/// All of it, unless nobody reads any more.
-void write_all(int sink, std::string_view bytes) {
+/// All of it, unless nobody reads any more. Returns errno of what went wrong, or 0.
+int write_all(int sink, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::write(sink, bytes.data(), bytes.size());
     if (wrote >= 0) {
@@ -21,9 +21,15 @@ void write_all(int sink, std::string_view bytes) {
       pollfd room{sink, POLLOUT, 0};
       (void)::poll(&room, 1, -1);
     } else if (errno != EINTR) {
-      return;
+      return errno == EPIPE ? 0 : errno;
     }
   }
+  return 0;
+}
+
+tl::unexpected<Error> cannot_write(const std::string& what, int code) {
+  return environment_error(
+      fmt::format("cannot write {}: {}", what, std::generic_category().message(code)));
 }
 
 }  // namespace
@@ -60,41 +66,40 @@ Status StepOutputs::finish(const TaskPlace& place) {
 }
 
 Status StepOutputs::put(const TaskPlace& place, std::uint32_t descriptor, std::string_view bytes) {
-  Result<int> to = sink(place, descriptor);
-  if (!to) return forward_error(to);
-  if (options_.label == SrunOptions::Label::kNo) {
-    write_all(*to, bytes);
-    return {};
-  }
+  const Result<Sink> to = sink(place, descriptor);
+  if (!to) return tl::unexpected(to.error());
   std::string labelled;
-  while (!bytes.empty()) {
+  const bool labels = options_.label == SrunOptions::Label::kYes;
+  while (labels && !bytes.empty()) {
     const std::size_t end = bytes.find('\n');
     labelled += fmt::format("{:0>{}}: {}\n", place.task, label_width_, bytes.substr(0, end));
     bytes.remove_prefix(end == bytes.npos ? bytes.size() : end + 1);
   }
-  write_all(*to, labelled);
+  const int failed = write_all(to->descriptor, labels ? labelled : bytes);
+  if (failed != 0) return cannot_write(to->name, failed);
   return {};
 }
 
-Result<int> StepOutputs::sink(const TaskPlace& place, std::uint32_t descriptor) {
+Result<StepOutputs::Sink> StepOutputs::sink(const TaskPlace& place, std::uint32_t descriptor) {
   const bool own = descriptor == 1 || options_.errors.empty();
   const std::string& pattern = own ? options_.output : options_.errors;
-  if (pattern.empty() || pattern == "all") return static_cast<int>(descriptor);
+  if (pattern.empty() || pattern == "all") {
+    return Sink{static_cast<int>(descriptor),
+                descriptor == 1 ? "standard output" : "standard error"};
+  }
   SrunFileFacts facts = facts_;
   facts.task = place.task;
   facts.node = place.node;
   facts.host = place.host;
   const std::string path = pattern == "none" ? "/dev/null" : srun_file(pattern, facts);
   const auto known = files_.find(path);
-  if (known != files_.end()) return known->second.get();
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file.valid()) {
-    return environment_error(
-        fmt::format("cannot write {}: {}", path, std::generic_category().message(errno)));
-  }
+  if (known != files_.end()) return Sink{known->second.get(), path};
+  const int mode = options_.files == SrunOptions::Files::kAppend ? O_APPEND : O_TRUNC;
+  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0666));
+  if (!file.valid()) return cannot_write(path, errno);
   const int number = file.get();
   files_.emplace(path, std::move(file));
-  return number;
+  return Sink{number, path};
 }
 
 }  // namespace orrery

@@ -29,7 +29,8 @@ class StepOutputs {
   /// `options` outlives it; `last` is the largest number of a task.
   StepOutputs(const SrunOptions& options, SrunFileFacts facts, std::uint32_t last);
 
-  /// Errors: a file that cannot be written.
+  /// Errors: what cannot be written, for want of room, too. Where nobody reads any more it is lost
+  /// without one.
   [[nodiscard]] Status write(const TaskPlace& place, std::uint32_t descriptor,
                              std::string_view bytes);
   /// The task writes no more.
@@ -40,7 +41,11 @@ class StepOutputs {
 
   [[nodiscard]] Status put(const TaskPlace& place, std::uint32_t descriptor,
                            std::string_view bytes);
-  [[nodiscard]] Result<int> sink(const TaskPlace& place, std::uint32_t descriptor);
+  struct Sink {
+    int descriptor = -1;
+    std::string name;
+  };
+  [[nodiscard]] Result<Sink> sink(const TaskPlace& place, std::uint32_t descriptor);
 
   const SrunOptions& options_;
   SrunFileFacts facts_;

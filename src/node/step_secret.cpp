@@ -32,8 +32,15 @@ std::string step_secret(std::string_view key, const AttemptId& attempt) {
   return digits;
 }
 
-std::string step_proof(std::string_view secret, std::string_view challenge) {
-  return hmac_sha256(secret, challenge);
+std::string step_challenge(Entropy& entropy) {
+  std::string digits;
+  for (int i = 0; i < 4; ++i) digits += fmt::format("{:016x}", entropy.draw());
+  return digits;
+}
+
+std::string step_proof(std::string_view secret, const StepQuestion& question) {
+  const std::string_view end = question.answers == StepEnd::kNode ? "node" : "caller of node";
+  return hmac_sha256(secret, fmt::format("{} {}: {}", end, question.node, question.challenge));
 }
 
 bool is_same_proof(std::string_view a, std::string_view b) {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "node/step_environment.hpp"
@@ -15,14 +16,6 @@
 
 namespace orrery {
 namespace {
-
-/// Exit status as a shell has it; none: it runs.
-std::optional<int> status_of(pid_t pid) {
-  siginfo_t child{};
-  const int found = ::waitid(P_PID, static_cast<id_t>(pid), &child, WEXITED | WNOHANG | WNOWAIT);
-  if (found != 0 || child.si_pid == 0) return std::nullopt;
-  return child.si_code == CLD_EXITED ? child.si_status : 128 + child.si_status;
-}
 
 void complain(const std::string& what) { fmt::print(stderr, "orrery-srun: {}\n", what); }
 
@@ -44,72 +37,95 @@ struct StepServer::Session {
     kStep,
     kAttends
   } phase = Phase::kChallenged;
+  std::optional<std::uint32_t> attends;  ///< this node of the gang
   StepOrder order;
   std::vector<Task> tasks;
   std::uint64_t ahead = 0;  ///< bytes said and not yet taken
   bool paused = false;
   std::size_t reading = 0;  ///< tasks that have not taken the newest input
+  bool told_to_end = false;
 
   [[nodiscard]] bool over() const {
     return std::ranges::all_of(tasks, [](const Task& task) { return task.process == nullptr; });
   }
-  void signal(int number) const {
+  /// SIGTERM once: it comes from the keeper and by srun, and a second one cuts many an end short.
+  void signal(int number) {
+    if (number == SIGTERM && std::exchange(told_to_end, true)) return;
     for (const Task& task : tasks) {
       if (task.process != nullptr) task.process->signal(number);
     }
   }
 };
 
-/// On the other nodes: waits at the first one for the script's end.
+/// On the other nodes: waits at the first one for the script's end. A first node that is not there
+/// yet, or not any more, is waited for: whether it is lost, and whose fault that is, is not known
+/// here, and whoever finds out tells this node to end.
 class StepServer::Attendance final : public ConnectionEvents {
  public:
   explicit Attendance(StepServer& server)
-      : server_(server),
-        give_up_(server.real_.env().clock.now_monotonic() + server.settings_.patience) {
+      : server_(server), late_(env().clock.now_monotonic() + server.settings_.patience) {
     connect();
   }
-  ~Attendance() override { server_.real_.env().transport.close(connection_); }
+  ~Attendance() override {
+    env().transport.close(connection_);
+    if (again_) env().timers.cancel(*again_);
+  }
 
   void on_frame(ConnectionId connection, std::string_view frame) override {
     const Result<StepReply> reply = decode_step_reply(frame);
-    if (!reply) return server_.real_.env().transport.close(connection);
+    if (!reply) {
+      env().transport.close(connection);
+      return come_again(reply.error().message);
+    }
     if (const auto* asked = std::get_if<StepChallenge>(&*reply)) {
-      const StepGang& gang = server_.settings_.gang;
-      say(StepProof{step_proof(gang.secret, asked->challenge)});
-      say(StepAttend{gang.here});
-      attends_ = true;
-    } else if (std::holds_alternative<StepJobEnd>(*reply)) {
+      challenge_ = step_challenge(env().entropy);
+      const StepQuestion question{StepEnd::kCaller, 0, asked->challenge};
+      say(StepProof{step_proof(gang().secret, question), challenge_});
+    } else if (const auto* welcome = std::get_if<StepWelcome>(&*reply)) {
+      const StepQuestion question{StepEnd::kNode, 0, challenge_};
+      attends_ = is_same_proof(welcome->proof, step_proof(gang().secret, question));
+      if (!attends_) {
+        env().transport.close(connection);
+        return come_again("who listens there does not know the secret of this job");
+      }
+      complained_ = false;
+      say(StepAttend{gang().here});
+    } else if (attends_ && std::holds_alternative<StepJobEnd>(*reply)) {
       server_.done_ = 0;
     }
   }
 
-  void on_close(ConnectionId, const Closed& closed) override {
-    const Env env = server_.real_.env();
-    if (server_.done_) return;
-    if (attends_ || env.clock.now_monotonic() > give_up_) {
-      complain(fmt::format("{}, the job's first node: {}", server_.settings_.gang.addresses[0],
-                           closed.error.message));
-      server_.done_ = 1;
-      return;
-    }
-    (void)env.timers.call_after(Duration::milliseconds(200), [this] { connect(); });
-  }
+  void on_close(ConnectionId, const Closed& closed) override { come_again(closed.error.message); }
 
  private:
+  [[nodiscard]] Env env() const { return server_.real_.env(); }
+  [[nodiscard]] const StepGang& gang() const { return server_.settings_.gang; }
+  void say(const StepRequest& request) { (void)env().transport.send(connection_, encode(request)); }
+
   void connect() {
-    const Result<std::string> address = server_.settings_.gang.address_of(0);
-    if (!address) return on_close(connection_, {CloseReason::kConnectFailed, address.error()});
-    const auto connection = server_.real_.env().transport.connect(*address, *this);
-    if (connection) connection_ = *connection;
+    again_.reset();
+    const Result<std::string> address = gang().address_of(0);
+    if (!address) return come_again(address.error().message);
+    const auto connection = env().transport.connect(*address, *this);
+    if (!connection) return come_again(connection.error().message);
+    connection_ = *connection;
   }
-  void say(const StepRequest& request) {
-    (void)server_.real_.env().transport.send(connection_, encode(request));
+
+  void come_again(const std::string& why) {
+    const bool was_here = std::exchange(attends_, false);
+    if ((was_here || env().clock.now_monotonic() > late_) && !std::exchange(complained_, true)) {
+      complain(fmt::format("waits for {}, the job's first node: {}", gang().addresses[0], why));
+    }
+    again_ = env().timers.call_after(Duration::milliseconds(200), [this] { connect(); });
   }
 
   StepServer& server_;
-  Instant give_up_;
+  Instant late_;
   ConnectionId connection_ = ConnectionId::kNone;
+  std::optional<TimerId> again_;
+  std::string challenge_;  ///< ours
   bool attends_ = false;
+  bool complained_ = false;
 };
 
 // --- Its life -----------------------------------------------------------------------------------
@@ -128,6 +144,8 @@ Result<std::unique_ptr<StepServer>> StepServer::open(RealEnv& real, StepServerSe
   for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&wanted, number);
   FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals.valid()) return environment_error("cannot watch signals");
+  // So that the end of whoever is in the script's group is heard of.
+  if (Status adopting = adopt_orphans(); !adopting) return forward_error(adopting);
   auto watch =
       DescriptorWatch::make(real.loop(), std::move(signals),
                             [at = server.get()](std::string_view bytes) { at->on_signals(bytes); });
@@ -158,11 +176,11 @@ int StepServer::run() {
                                                 .errors = 2,
                                                 .groups = {}});
     if (script) {
-      script_ = *script;
+      script_group_ = *script;
     } else {
       complain(script.error().message);
-      script_status_ = 127;
-      finish_if_attended();
+      script_ended(127);
+      finish_if_over();
     }
   }
   real_.run_until([this] { return done_.has_value(); });
@@ -176,70 +194,84 @@ void StepServer::on_signals(std::string_view signals) {
     signalfd_siginfo signal;
     std::memcpy(&signal, signals.data() + at, sizeof signal);
     if (signal.ssi_signo == SIGCHLD) continue;
-    const auto number = static_cast<int>(signal.ssi_signo);
-    told_to_end_ = true;
-    end_all(number);
-    // Where the script runs its end is the job's; elsewhere tasks have the grace of the job.
-    const bool idle =
-        std::ranges::all_of(sessions_, [](const auto& each) { return each.second->over(); });
-    if (script_ < 0 && (idle || number == SIGINT)) done_ = script_status_.value_or(128 + number);
+    told_to_end_ = static_cast<int>(signal.ssi_signo);
+    end_all(*told_to_end_);
   }
   reap();
 }
 
 void StepServer::end_all(int number) {
-  if (script_ >= 0) (void)::kill(-script_, number);
+  if (script_group_ >= 0) (void)::kill(-script_group_, number);
   for (const auto& [connection, session] : sessions_) session->signal(number);
   for (const auto& session : leaving_) session->signal(number);
 }
 
 void StepServer::reap() {
-  reap_script();
-  for (const auto& [connection, session] : sessions_) reap_tasks(*session);
-  for (const auto& session : leaving_) reap_tasks(*session);
+  while (true) {
+    siginfo_t child{};
+    // What has ended and is not reaped: its number names nobody else.
+    if (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0 || child.si_pid == 0) break;
+    const int status = child.si_code == CLD_EXITED ? child.si_status : 128 + child.si_status;
+    if (child.si_pid == script_group_ && !script_status_) script_ended(status);
+    for (const auto& [connection, session] : sessions_) task_ended(*session, child.si_pid, status);
+    for (const auto& session : leaving_) task_ended(*session, child.si_pid, status);
+    (void)::waitpid(child.si_pid, nullptr, 0);
+  }
   std::erase_if(leaving_, [](const auto& session) { return session->over(); });
+  finish_if_over();
 }
 
-void StepServer::reap_script() {
-  if (script_ < 0) return;
-  const std::optional<int> status = status_of(script_);
-  if (!status) return;
-  (void)::kill(-script_, SIGKILL);
-  (void)::waitpid(std::exchange(script_, -1), nullptr, 0);
+/// Of what it leaves behind, who was told to end may do so.
+void StepServer::script_ended(int status) {
   script_status_ = status;
-  finish_if_attended();
-  if (done_) return;
+  if (told_to_end_) return;
+  if (script_group_ >= 0) (void)::kill(-std::exchange(script_group_, -1), SIGKILL);
   (void)real_.env().timers.call_after(settings_.patience, [this] {
-    complain("not all nodes of the job were heard of");
-    done_ = *script_status_;
+    if (!done_) complain("the script has ended; waits for nodes of the job that were not heard of");
   });
 }
 
-/// A node that had not come yet would wait for a script that is gone.
-void StepServer::finish_if_attended() {
-  if (!script_status_) return;
-  if (!told_to_end_ && attended_.size() + 1 < settings_.gang.addresses.size()) return;
-  for (const auto& [connection, session] : sessions_) {
-    if (session->phase == Session::Phase::kAttends) say(*session, StepJobEnd{});
+/// Told to end, that is when nobody is left: the keeper ends who takes longer than the job's grace.
+/// Else, with the script, and once all other nodes hear of it: who does not would wait for ever.
+void StepServer::finish_if_over() {
+  if (done_) return;
+  if (told_to_end_) {
+    if (script_status_ && script_group_ >= 0 && ::kill(-script_group_, 0) != 0) script_group_ = -1;
+    // An srun closes its connection when it has heard of the end of all tasks.
+    const bool idle = leaving_.empty() && std::ranges::none_of(sessions_, [](const auto& each) {
+                        return each.second->phase == Session::Phase::kStep;
+                      });
+    if (script_group_ >= 0 || !idle) return;
+    done_ = script_status_.value_or(128 + *told_to_end_);
+  } else if (script_status_ && all_attend()) {
+    done_ = script_status_;
   }
-  done_ = *script_status_;
+  if (!done_) return;
+  for (const auto& [connection, session] : sessions_) {
+    if (session->attends) say(*session, StepJobEnd{});
+  }
 }
 
-void StepServer::reap_tasks(Session& session) {
+bool StepServer::all_attend() const {
+  std::set<std::uint32_t> present = {0};
+  for (const auto& [connection, session] : sessions_) {
+    if (session->attends) present.insert(*session->attends);
+  }
+  return present.size() == settings_.gang.addresses.size();
+}
+
+void StepServer::task_ended(Session& session, pid_t process, int status) {
   for (std::uint32_t local = 0; local < session.tasks.size(); ++local) {
     Session::Task& task = session.tasks[local];
-    if (task.process == nullptr) continue;
-    const std::optional<int> status = status_of(task.process->pid());
-    if (!status) continue;
+    if (task.process == nullptr || task.process->pid() != process) continue;
     task.process->finish();
     const PipeWriter* input = task.process->input();
     if (input != nullptr && input->waits() && --session.reading == 0) {
       say(session, StepInputTaken{});
     }
-    (void)::waitpid(task.process->pid(), nullptr, 0);
     task.process.reset();
     give_back(task.devices);
-    say(session, StepTaskEnd{session.order.first + local, static_cast<std::uint32_t>(*status)});
+    say(session, StepTaskEnd{session.order.first + local, static_cast<std::uint32_t>(status)});
   }
 }
 
@@ -249,9 +281,7 @@ void StepServer::on_accept(const Accepted& accepted) {
   constexpr Duration kProofTime = Duration::seconds(30);
   auto session = std::make_unique<Session>();
   session->connection = accepted.connection;
-  for (int i = 0; i < 4; ++i) {
-    session->challenge += fmt::format("{:016x}", real_.env().entropy.draw());
-  }
+  session->challenge = step_challenge(real_.env().entropy);
   say(*session, StepChallenge{session->challenge});
   sessions_.emplace(accepted.connection, std::move(session));
   (void)real_.env().timers.call_after(kProofTime, [this, id = accepted.connection] {
@@ -278,6 +308,7 @@ void StepServer::on_close(ConnectionId connection, const Closed&) {
   session->connection = ConnectionId::kNone;
   session->signal(SIGKILL);
   if (!session->over()) leaving_.push_back(std::move(session));
+  finish_if_over();
 }
 
 void StepServer::drop(ConnectionId connection) {
@@ -285,10 +316,13 @@ void StepServer::drop(ConnectionId connection) {
   on_close(connection, {});
 }
 
-void StepServer::answer(Session& session, StepProof proof) {
-  const std::string expected = step_proof(settings_.gang.secret, session.challenge);
+void StepServer::answer(Session& session, const StepProof& proof) {
+  const StepGang& gang = settings_.gang;
+  const std::string expected =
+      step_proof(gang.secret, {StepEnd::kCaller, gang.here, session.challenge});
   if (!is_same_proof(proof.proof, expected)) return drop(session.connection);
   session.phase = Session::Phase::kProven;
+  say(session, StepWelcome{step_proof(gang.secret, {StepEnd::kNode, gang.here, proof.challenge})});
 }
 
 void StepServer::answer(Session& session, StepOrder order) {
@@ -323,9 +357,9 @@ void StepServer::start_task(Session& session, std::uint32_t local) {
            },
        .taken =
            [this, &session] {
-             if (session.reading > 0 && --session.reading == 0) {
-               say(session, StepInputTaken{});
-             }
+             if (session.reading == 0) return;
+             --session.reading;
+             if (session.reading == 0) say(session, StepInputTaken{});
            }});
   if (started) {
     task.process = *std::move(started);
@@ -371,6 +405,8 @@ void StepServer::answer(Session& session, const StepInput& input) {
 }
 
 void StepServer::answer(Session& session, const StepSignal& signal) {
+  // Told to end, tasks have the job's grace, however long srun waits for them.
+  if (told_to_end_ && signal.number == SIGKILL) return;
   if (signal.number > 0 && signal.number < NSIG) session.signal(static_cast<int>(signal.number));
 }
 
@@ -384,9 +420,12 @@ void StepServer::answer(Session& session, const StepTaken& taken) {
 }
 
 void StepServer::answer(Session& session, const StepAttend& attend) {
-  attended_.insert(attend.node);
+  const bool fits =
+      session.phase == Session::Phase::kProven && attend.node < settings_.gang.addresses.size();
+  if (!fits) return drop(session.connection);
   session.phase = Session::Phase::kAttends;
-  finish_if_attended();
+  session.attends = attend.node;
+  finish_if_over();
 }
 
 void StepServer::wrote(Session& session, StepOutput output) {
@@ -401,7 +440,12 @@ void StepServer::wrote(Session& session, StepOutput output) {
 
 void StepServer::say(Session& session, const StepReply& reply) {
   if (session.connection == ConnectionId::kNone) return;
-  (void)real_.env().transport.send(session.connection, encode(reply));
+  const SendOutcome outcome = real_.env().transport.send(session.connection, encode(reply));
+  if (outcome == SendOutcome::kQueued || outcome == SendOutcome::kClosed) return;
+  // srun would wait for ever for what it never hears: so it is to see that this node is lost. Not
+  // at once, for whoever calls this goes on with the session.
+  const ConnectionId connection = std::exchange(session.connection, ConnectionId::kNone);
+  (void)real_.env().timers.call_after(Duration(), [this, connection] { drop(connection); });
 }
 
 }  // namespace orrery

@@ -4,10 +4,11 @@
 // Built by main() of orrery-srun, which the keeper starts as the one process of the job on the
 // node; lives until the script has ended. So what a step starts is the keeper's as any rank is: its
 // end, limits and logs are those of the job, and agent and controller know nothing of steps. A
-// connection that has shown the attempt's secret (step_secret.hpp) brings one step's part for this
-// node: when it closes, what is left of its tasks is killed. Nothing is encrypted; who reads the
-// network between the nodes reads what tasks read and write, but can start nothing. Precondition of
-// run(): SIGCHLD, SIGTERM and SIGINT are blocked, SIGPIPE is ignored, one thread.
+// connection whose ends have shown each other the attempt's secret (step_secret.hpp) brings one
+// step's part for this node: when it closes, what is left of its tasks is killed. Nothing is
+// encrypted; who reads the network between the nodes reads what tasks read and write, but can start
+// nothing. Precondition of run(): SIGCHLD, SIGTERM and SIGINT are blocked, SIGPIPE is ignored, one
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +34,7 @@ struct StepServerSettings {
   std::string tools;                          ///< directory of srun and scontrol for the job
   std::vector<std::string> script;            ///< its path and arguments
   std::string directory;                      ///< where it begins
-  Duration patience = Duration::seconds(60);  ///< for other nodes to come
+  Duration patience = Duration::seconds(60);  ///< for other nodes, before it says that it waits
 };
 
 class StepServer final : public ListenerEvents {
@@ -47,8 +47,11 @@ class StepServer final : public ListenerEvents {
   StepServer& operator=(const StepServer&) = delete;
   ~StepServer() override;
 
-  /// Until the script has ended, here or on the first node. Returns the exit status of the script
-  /// (128 + a signal), elsewhere 0, or 1 where the first node is gone.
+  /// Until the script has ended, here or on the first node, and all nodes know; or, after SIGTERM,
+  /// until nobody is left of the script's process group and of the tasks here, who were passed it,
+  /// and their sruns know.
+  /// Returns the exit status of the script (128 + a signal), elsewhere 0, or 128 + the signal that
+  /// came before the script's end was heard of.
   [[nodiscard]] int run();
 
   /// Where it is listening: what its tasks are told.
@@ -67,11 +70,12 @@ class StepServer final : public ListenerEvents {
   void on_signals(std::string_view signals);
   void end_all(int number);
   void reap();
-  void reap_tasks(Session& session);
-  void reap_script();
-  void finish_if_attended();
+  void script_ended(int status);
+  void task_ended(Session& session, pid_t process, int status);
+  void finish_if_over();
+  [[nodiscard]] bool all_attend() const;
 
-  void answer(Session& session, StepProof proof);
+  void answer(Session& session, const StepProof& proof);
   void answer(Session& session, StepOrder order);
   void answer(Session& session, const StepInput& input);
   void answer(Session& session, const StepSignal& signal);
@@ -91,9 +95,8 @@ class StepServer final : public ListenerEvents {
   std::vector<std::unique_ptr<Session>> leaving_;    ///< closed, with tasks that are not reaped
   std::unique_ptr<Attendance> attendance_;           ///< none on the first node
   std::map<std::string, std::uint32_t> device_use_;  ///< tasks on each
-  std::set<std::uint32_t> attended_;                 ///< nodes that have come
-  bool told_to_end_ = false;
-  pid_t script_ = -1;
+  std::optional<int> told_to_end_;                   ///< by this signal
+  pid_t script_group_ = -1;                          ///< none: nobody is left in it
   std::optional<int> script_status_;
   std::optional<int> done_;  ///< with this status
 };

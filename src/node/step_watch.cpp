@@ -34,9 +34,9 @@ void StepWatch::note(const ProgressLine& line, Instant now) {
     stepped_ = now;
     ++steps_;
   }
-  if (!line.rank) return;
+  if (!line.rank || (ranks_.size() >= kRanksMax && !ranks_.contains(*line.rank))) return;
   Rank& rank = ranks_[*line.rank];
-  if (line.step) rank.step = *line.step;
+  if (line.step) rank.step = line.step;
   if (line.compute) keep(rank.compute, *line.compute);
 }
 

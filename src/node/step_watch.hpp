@@ -25,7 +25,8 @@ class StepWatch {
   static constexpr int kMedians = 10;  ///< of the time between two words of a newer step
   static constexpr int kPauses = 2;    ///< of the longest such time so far: who came back once may
   static constexpr std::uint32_t kStepsMin = 3;
-  static constexpr std::size_t kNewest = 20;  ///< steps that a median is of
+  static constexpr std::size_t kNewest = 20;      ///< steps that a median is of
+  static constexpr std::size_t kRanksMax = 4096;  ///< that are told apart, whatever comes in
 
   void note(const ProgressLine& line, Instant now);
   /// Others go on, or they begin in another way: of what was only `quiet` still counts.

@@ -84,6 +84,12 @@ TEST(StepWatch, ARanksPaceIsTheMedianOfItsNewestSteps) {
   }
   watch.note(step(100, 1), kStart);
   EXPECT_EQ(watch.paces(), (std::vector<RankPace>{{3, 2.0}}));
+  for (std::uint32_t rank = 0; rank < 5000; ++rank) {
+    ProgressLine line = step(101, rank);
+    line.compute = 1.0;
+    watch.note(line, kStart);
+  }
+  EXPECT_EQ(watch.paces().size(), StepWatch::kRanksMax) << "who invents ranks takes no memory";
 }
 
 }  // namespace

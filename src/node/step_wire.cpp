@@ -11,8 +11,8 @@ namespace orrery {
 
 template <class Codec, SameStruct<StepProof> S>
 void code(Codec& codec, S& value) {
-  auto& [proof] = value;
-  codec(proof);
+  auto& [proof, challenge] = value;
+  codec(proof, challenge);
 }
 
 template <class Codec, SameStruct<StepOrder> S>
@@ -51,6 +51,12 @@ void code(Codec& codec, S& value) {
   codec(challenge);
 }
 
+template <class Codec, SameStruct<StepWelcome> S>
+void code(Codec& codec, S& value) {
+  auto& [proof] = value;
+  codec(proof);
+}
+
 template <class Codec, SameStruct<StepOutput> S>
 void code(Codec& codec, S& value) {
   auto& [task, descriptor, bytes] = value;
@@ -71,7 +77,7 @@ void code(Codec&, S&) {}
 
 namespace {
 
-constexpr std::uint8_t kWireVersion = 1;
+constexpr std::uint8_t kWireVersion = 2;
 
 template <class Message>
 std::string encoded(const Message& message) {

@@ -21,8 +21,10 @@ inline constexpr std::size_t kStepBytesAhead = std::size_t{1} << 20;
 
 // --- To a node ----------------------------------------------------------------------------------
 
+/// The answer to a node's challenge, and what the node has to answer in its turn.
 struct StepProof {
   std::string proof;  ///< see step_secret.hpp
+  std::string challenge;
 };
 
 /// Who reads what srun reads.
@@ -64,8 +66,14 @@ using StepRequest =
 
 // --- From a node --------------------------------------------------------------------------------
 
+/// The first that is said on a connection.
 struct StepChallenge {
   std::string challenge;
+};
+
+/// The proof was right, and here is the node's own: orders may come.
+struct StepWelcome {
+  std::string proof;
 };
 
 struct StepOutput {
@@ -86,7 +94,8 @@ struct StepInputTaken {};
 /// The script has ended.
 struct StepJobEnd {};
 
-using StepReply = std::variant<StepChallenge, StepOutput, StepTaskEnd, StepInputTaken, StepJobEnd>;
+using StepReply =
+    std::variant<StepChallenge, StepWelcome, StepOutput, StepTaskEnd, StepInputTaken, StepJobEnd>;
 
 // --- Bytes --------------------------------------------------------------------------------------
 

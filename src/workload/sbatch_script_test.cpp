@@ -107,8 +107,20 @@ TEST(SbatchScript, SizesAGangFromWhicheverNumbersAreGiven) {
   EXPECT_EQ(size("-n 6 -N 2"), "2/1 6 3");
   EXPECT_EQ(size("-n 2 -N 4"), "2/1 2 1");
   EXPECT_NE(error("#SBATCH -G 6 -N 4").find("train.sh:2:9: 6 GPUs on 4 nodes"), std::string::npos);
-  EXPECT_NE(error("#SBATCH -n 8 -G 4 --gpus-per-task=1").find("expected enough"),
-            std::string::npos);
+  EXPECT_EQ(size("-n 8 --gpus-per-node=4 --gpus-per-task=1"), "8/4 8 0");
+  EXPECT_EQ(size("-n 6 --gpus-per-node=4 --gpus-per-task=1"), "8/4 6 0");
+  EXPECT_EQ(size("--gpus-per-node=4 --gpus-per-task=2"), "4/4 2 0");
+  EXPECT_EQ(size("--gpus=8 --ntasks-per-node=4"), "8/8 4 0");
+  EXPECT_EQ(size("--gpus=8 --gpus-per-node=4 --ntasks-per-node=4"), "8/4 8 0");
+  EXPECT_EQ(size("--gpus-per-task=2 --ntasks-per-node=4"), "8/8 4 0");
+  for (const char* less : {"-n 8 -G 4 --gpus-per-task=1", "-G 1 --gpus-per-task=2"}) {
+    EXPECT_NE(error(fmt::format("#SBATCH {}", less)).find("expected enough"), std::string::npos);
+  }
+  for (const char* most :
+       {"-N 1048576 --ntasks-per-node=1048576", "-N 65536 -G 65536 --ntasks-per-node=65536",
+        "-n 1048576 --gpus-per-node=1048576 --gpus-per-task=1048576"}) {
+    EXPECT_NE(error(fmt::format("#SBATCH {}", most)).find("at most 1048576"), std::string::npos);
+  }
 }
 
 TEST(SbatchScript, ReadsEveryFormOfTimeAndMemory) {

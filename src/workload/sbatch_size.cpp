@@ -12,7 +12,7 @@ class Sizing {
   explicit Sizing(const SbatchWishes& wishes) : wishes_(wishes) {}
 
   Result<SbatchSize> run() {
-    size_nodes();
+    if (Status sized = size_nodes(); !sized) return forward_error(sized);
     if (Status sized = size_gpus(); !sized) return forward_error(sized);
     if (!tasks_) tasks_ = size_.nodes.value_or(1);
     size_.tasks = *tasks_;
@@ -28,7 +28,11 @@ class Sizing {
     return wishes_.gpus || wishes_.node_gpus || wishes_.task_gpus;
   }
 
-  void size_nodes() {
+  [[nodiscard]] static tl::unexpected<Error> wrong(std::string what) {
+    return input_error({}, std::move(what));
+  }
+
+  Status size_nodes() {
     tasks_ = wishes_.tasks;
     if (wishes_.nodes) {
       size_.nodes = wishes_.nodes->min;
@@ -39,15 +43,25 @@ class Sizing {
       size_.nodes = (*tasks_ + *wishes_.node_tasks - 1) / *wishes_.node_tasks;
     } else if (wishes_.gpus && wishes_.node_gpus) {
       size_.nodes = std::max(1u, *wishes_.gpus / *wishes_.node_gpus);
-    } else if (!wishes_.gpus && !wishes_.task_gpus) {
+    } else if (tasks_ && wishes_.task_gpus && wishes_.node_gpus) {
+      const std::uint64_t gpus = std::uint64_t{*tasks_} * *wishes_.task_gpus;
+      const std::uint64_t nodes = (gpus + *wishes_.node_gpus - 1) / *wishes_.node_gpus;
+      if (gpus > kMost) return wrong(fmt::format("{} GPUs, expected at most {}", gpus, kMost));
+      size_.nodes = static_cast<std::uint32_t>(nodes);
+    } else if (wishes_.node_gpus || wishes_.node_tasks || !has_gpus()) {
       size_.nodes = 1;
     }
-    if (!tasks_ && wishes_.node_tasks) tasks_ = size_.nodes.value_or(1) * *wishes_.node_tasks;
+    if (!tasks_ && wishes_.node_tasks) {
+      const std::uint64_t tasks = std::uint64_t{*size_.nodes} * *wishes_.node_tasks;
+      if (tasks > kMost) return wrong(fmt::format("{} tasks, expected at most {}", tasks, kMost));
+      tasks_ = static_cast<std::uint32_t>(tasks);
+    }
     if (tasks_ && size_.nodes && *tasks_ < *size_.nodes) {
       size_.notes.push_back(
           fmt::format("--nodes: {} are asked for, as many as there are tasks", *tasks_));
-      size_.nodes = *tasks_;
+      size_.nodes = tasks_;
     }
+    return {};
   }
 
   Status size_gpus() {
@@ -59,12 +73,15 @@ class Sizing {
           "nodes without");
       return {};
     }
-    if (!tasks_ && wishes_.gpus && wishes_.task_gpus) tasks_ = *wishes_.gpus / *wishes_.task_gpus;
     std::optional<std::uint64_t> total = wishes_.gpus;
     if (!total && wishes_.node_gpus) total = std::uint64_t{*size_.nodes} * *wishes_.node_gpus;
     if (!total) {
       tasks_ = tasks_.value_or(size_.nodes.value_or(1));
       total = std::uint64_t{*tasks_} * *wishes_.task_gpus;
+    }
+    if (!tasks_ && wishes_.task_gpus) {
+      const std::uint64_t fit = std::min(*total / *wishes_.task_gpus, kMost);
+      tasks_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(fit, 1));
     }
     if (!tasks_ && wishes_.gpu_tasks) {
       tasks_ =
@@ -74,7 +91,6 @@ class Sizing {
   }
 
   Status check_gpus(std::uint64_t total) {
-    const auto wrong = [](const std::string& what) { return input_error({}, what); };
     if (total > kMost) return wrong(fmt::format("{} GPUs, expected at most {}", total, kMost));
     if (size_.nodes && total % *size_.nodes != 0) {
       return wrong(

@@ -41,11 +41,12 @@ struct SbatchSize {
   std::vector<std::string> notes;
 };
 
-/// Nodes: those named, else enough for the tasks at so many a node, else one where nothing counts
-/// GPUs as a whole. Tasks: those named, else so many a node or GPU, else one a node. Accelerators:
-/// the GPUs; where none are asked for one a node, which carries the cores and memory of its tasks.
-/// Errors (without position): GPUs that do not divide among nodes or tasks, or contradict each
-/// other.
+/// Nodes: those named, else enough for the tasks, or their GPUs, at so many a node, else one where
+/// something is counted by node or nothing counts GPUs as a whole. Tasks: those named, else so many
+/// a node or GPU, else one a node. Accelerators: the GPUs; where none are asked for one a node,
+/// which carries the cores and memory of its tasks. Errors (without position): GPUs that do not
+/// divide among nodes or tasks, or contradict each other; more than 1,048,576 of anything.
+/// Precondition: what is asked for is at least 1.
 [[nodiscard]] Result<SbatchSize> sbatch_size(const SbatchWishes& wishes);
 
 }  // namespace orrery

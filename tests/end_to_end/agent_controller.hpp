@@ -125,6 +125,10 @@ class TestController final {
   void hear(const std::shared_ptr<GrpcStream>& from, const AgentMessage& message) {
     if (const auto* opening = std::get_if<AgentOpening>(&message)) {
       stream_ = from;
+      // Each agent counts its reports anew.
+      const bool another =
+          !told.openings.empty() && told.openings.back().incarnation != opening->incarnation;
+      if (another) fault_number_ = 0;
       told.openings.push_back(*opening);
       stream_->send(to_proto(ControllerMessage(
           AgentWelcome{cluster, kNode, Duration::milliseconds(50), Duration::milliseconds(200)})));

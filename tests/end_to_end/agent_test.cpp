@@ -111,6 +111,7 @@ class AgentTest : public ::testing::Test {
     if (!libraries_.empty()) variables.push_back("LD_LIBRARY_PATH=" + libraries_);
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
+      list.reserve(texts.size() + 1);
       for (std::string& text : texts) list.push_back(text.data());
       list.push_back(nullptr);
       return list;
@@ -359,7 +360,7 @@ TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
   std::filesystem::create_directory(libraries_);
   std::filesystem::copy(ORRERY_FAKE_NVML, libraries_);
   const std::string refuses = libraries_ + "/refuses-limits";
-  std::ofstream{refuses};
+  std::ofstream(refuses) << "";
   write_spec("telemetry: 100 ms\n");
   start();
   const auto reading = [&] {
@@ -514,13 +515,22 @@ TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
             "the burn-in failed: exit status 1: CPU 7 is wrong");
   EXPECT_TRUE(controller_->told.faults.back().repair);
   EXPECT_EQ(controller_->told.readings.back().unwell, controller_->told.faults.back().evidence);
-  // An empty node is not mended while it has failed.
-  std::ofstream{good};
+  // An empty node is not mended while it has failed, by whichever agent.
+  EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
+  const std::size_t before = controller_->told.readings.size();
+  start();
+  await([&] { return controller_->told.readings.size() > before; });
+  EXPECT_EQ(controller_->told.readings.back().unwell,
+            "the burn-in failed: exit status 1: CPU 7 is wrong");
+  controller_->order(MendNode{FaultLayer::kHost});
+  reconcile();
+  EXPECT_EQ(controller_->told.mended, 0);
+  std::ofstream(good) << "";
   controller_->burn_in();
   await([&] { return said("passed, in "); });
   await([&] { return controller_->told.faults.back().layer == FaultLayer::kNone; });
   EXPECT_EQ(controller_->told.readings.back().unwell, "");
-  std::ofstream{directory_ + "/long"};
+  std::ofstream(directory_ + "/long") << "";
   controller_->burn_in();
   await([&] { return said("runs"); });
   launch("sleep 1000");

@@ -286,7 +286,8 @@ TEST_F(KeeperTest, RanksThatHangEndWithTheRankTheStepAndTheirStacks) {
   start(
       launch("echo '{\"quiet\":0.5}' >$ORRERY_PROGRESS; for step in 1 2 3 4; do "
              "echo '{\"step\":'$step',\"rank\":'$RANK'}' >$ORRERY_PROGRESS; "
-             "[ $RANK$step = 13 ] && exec sleep 1000; done; exec sleep 1000",
+             "[ $RANK$step = 13 ] && { setsid tail -f /dev/null & exec sleep 1000; }; done; "
+             "exec sleep 1000",
              2));
   await_stage(RankStage::kGone);
   EXPECT_EQ(report().end->kind, ExitKind::kProgram);
@@ -295,7 +296,8 @@ TEST_F(KeeperTest, RanksThatHangEndWithTheRankTheStepAndTheirStacks) {
   EXPECT_NE(why.find("rank 1 told step 3 last"), std::string::npos) << why;
   EXPECT_TRUE(why.ends_with("stacks are in " + home + "/stacks")) << why;
   const std::string stacks = slurp(home + "/stacks/gang-0-rank-1.txt");
-  EXPECT_NE(stacks.find(": sleep 1000\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(": sleep\n"), std::string::npos) << stacks;
+  EXPECT_NE(stacks.find(": tail\n"), std::string::npos) << "in a session of its own\n" << stacks;
   EXPECT_NE(stacks.find(" sleep: S (sleeping)"), std::string::npos) << stacks;
   release();
 }
@@ -534,6 +536,13 @@ TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
   EXPECT_EQ(finish(), 1);
   EXPECT_EQ(slurp(files_.directory + "/errors"),
             "orrery-keeper: " + files_.launch() + ": torn or changed: its checksum is another\n");
+  KeeperLaunch script = launch("#!/bin/sh\n");
+  script.facts.style = LaunchStyle::kSlurm;
+  std::filesystem::create_directories(files_.script());  // in its place, so it cannot be written
+  ASSERT_TRUE(write_keeper_launch(real_->env().storage, files_, script));
+  EXPECT_FALSE(spawn());
+  EXPECT_EQ(finish(), 1);
+  EXPECT_NE(slurp(files_.directory + "/errors").find(files_.script()), std::string::npos);
 }
 
 TEST_F(KeeperTest, IsTheOnlyOneOfItsDirectory) {

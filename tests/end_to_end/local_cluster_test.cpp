@@ -115,6 +115,7 @@ srun sh -c 'if [ $SLURM_PROCID = 2 ]; then kill -9 $$; fi'
 echo "killed $?"
 srun -K -n 2 sh -c 'if [ $SLURM_PROCID = 0 ]; then exit 1; fi; exec sleep 600'
 srun --frob true
+echo secrets $(env | grep -c ORRERY_STEP_SECRET=) $(stat -c %a $ORRERY_STEP_SECRET_FILE)
 (sleep 600; echo never) &
 exit 4
 )");
@@ -136,6 +137,7 @@ exit 4
   said("task 0: Exited with exit code 1\n");
   said("task 1: Terminated\n");
   said("--frob is no option");
+  said("secrets 0 600\n");
 }
 
 TEST_F(LocalClusterTest, WhatIfSaysWhoWouldWaitForAChangeAndChangesNothing) {
