@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <utility>
 
 #include "control/job.hpp"
 
