@@ -368,6 +368,7 @@ void AgentProcess::note_over(const AttemptId& id) {
   directories_.note_ended(id, wall());
   agent_->on_keeper_exit(id, now());
   remove_old();
+  try_what_ranks_found();
 }
 
 void AgentProcess::note_reading(const NodeReading& reading) {

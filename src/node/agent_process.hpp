@@ -140,6 +140,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   /// The node takes no work before it is mended.
   void refuse_work(const std::string& evidence);
   void mend_if_well();
+  void try_what_ranks_found();
   void tell_reading();
   [[nodiscard]] std::string complaint() const;
   void arm_timer();

@@ -1,5 +1,6 @@
 // Programs of the operator's around the ranks of an attempt and beside them all: what fails here is
 // the node's fault, never the job's.
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -177,18 +178,21 @@ void AgentProcess::leave_burn_in() {
 
 // --- What ranks find ----------------------------------------------------------------------------
 
-/// A program's word alone ends nobody else's work here, and a burn-in that passes takes it back.
+/// A program's word ends nobody else's work here, and a burn-in that passes takes it back.
 void AgentProcess::on_wrong(const AttemptId& id, const WrongResults& wrong) {
   const std::string evidence =
       fmt::format("job {} computes wrong results here: {}", id.job.value(), wrong.evidence);
   if (burn_in_complaint_ == evidence) return;
   burn_in_complaint_ = evidence;
   write_burn_in();
+  const auto runs = std::count_if(attempts_.begin(), attempts_.end(), [](const auto& attempt) {
+    return attempt.second.report.stage < RankStage::kGone;
+  });
   log_.error(wall(), "the node is unwell", {{"why", evidence}});
   agent_->on_fault({.layer = FaultLayer::kAccelerator,
                     .evidence = evidence,
                     .repair = true,
-                    .stops_jobs = attempts_.size() == 1},
+                    .stops_jobs = runs == 1},
                    now());
   tell_reading();
   act();
@@ -210,9 +214,15 @@ void AgentProcess::refuse_work(const std::string& evidence) {
 /// ranks have found a burn-in may take back; one that failed is for a person to run again.
 void AgentProcess::apply(const BeginMending&) {
   mending_ = true;
-  if (!burn_in_complaint_.empty() && !burn_in_complaint_.starts_with(kBurnInFailed)) on_burn_in();
+  try_what_ranks_found();
   if (health_) return health_->run();
   mend_if_well();
+}
+
+/// Once nothing runs here that a burn-in would disturb.
+void AgentProcess::try_what_ranks_found() {
+  const bool due = !burn_in_complaint_.empty() && !burn_in_complaint_.starts_with(kBurnInFailed);
+  if (mending_ && due && attempts_.empty()) on_burn_in();
 }
 
 void AgentProcess::mend_if_well() {

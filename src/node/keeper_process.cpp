@@ -165,7 +165,8 @@ void KeeperProcess::on_signal(std::string_view signals) {
     keeper_.on_order({report.applied, KillRanks{report.token}}, now());
   }
   stream_->drain();
-  for (const ProcessExit& exit : ranks_->reap()) {
+  for (ProcessExit& exit : ranks_->reap()) {
+    if (!wrong_.empty()) exit.cause.layer = FaultLayer::kAccelerator;
     steps_.begin_anew();  // What the others do once one is done may take any time.
     keeper_.on_process_exit(exit, now());
   }

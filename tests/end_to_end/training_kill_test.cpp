@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "base/real_clock.hpp"
 #include "base/rng.hpp"
 
 namespace orrery {
@@ -175,17 +176,20 @@ class Training {
   }
 
  private:
-  /// One that nobody listened at a moment ago; those after it are tried by the ranks.
+  /// The first of 16 in a row that nobody listened at a moment ago, below those that the kernel
+  /// gives to whoever asks for any.
   [[nodiscard]] static int free_port() {
-    const FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!any.valid()) return 0;
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    EXPECT_EQ(::bind(any.get(), reinterpret_cast<const sockaddr*>(&at), size), 0);
-    EXPECT_EQ(::getsockname(any.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
-    return std::min<int>(ntohs(at.sin_port), 65000);
+    Rng draw(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
+    for (;;) {
+      const int port = 20'000 + static_cast<int>(draw.below(700)) * 16;
+      const FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (!any.valid()) return port;
+      sockaddr_in at{};
+      at.sin_family = AF_INET;
+      at.sin_port = htons(static_cast<std::uint16_t>(port));
+      at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      if (::bind(any.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) return port;
+    }
   }
 
   std::filesystem::path directory_;

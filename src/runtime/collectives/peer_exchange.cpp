@@ -5,10 +5,13 @@ namespace orrery {
 std::optional<PeerLost> in_vain(const PeerMesh& mesh, const ExchangeSeat& seat,
                                 std::uint32_t awaited) {
   for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
-    if (mesh.lost(seat.members[rank])) return PeerLost{rank};
+    const MemberId member = seat.members[rank];
+    const bool away = seat.unsettled && mesh.reported(member, seat.generation);
+    if (away || mesh.lost(member)) return PeerLost{rank};
   }
   const MemberId peer = seat.members[awaited];
-  if (mesh.connected(peer) && !mesh.reported(peer, seat.generation)) return std::nullopt;
+  const bool there = mesh.connected(peer) && !mesh.left(peer);
+  if (there && !mesh.reported(peer, seat.generation)) return std::nullopt;
   return PeerLost{awaited};
 }
 
@@ -21,7 +24,9 @@ std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat, s
 
 Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat) {
   for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
-    while (!mesh.idle(seat.members[rank])) {
+    const MemberId peer = seat.members[rank];
+    // Who has gone in peace needs nothing more.
+    while (!mesh.idle(peer) && !mesh.left(peer)) {
       if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
       mesh.pump(Duration::seconds(1));
     }

@@ -37,6 +37,8 @@ struct ExchangeSeat {
   std::vector<MemberId> members;
   std::uint32_t rank = 0;
   std::uint32_t generation = 0;
+  /// Not all are known to have come: who has given up, awaited or not, ends it for all.
+  bool unsettled = false;
 };
 
 /// Who is lost, when it is in vain to wait for `awaited`: any member, or that one because it has

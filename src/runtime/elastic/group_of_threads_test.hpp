@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/real_clock.hpp"
+#include "base/rng.hpp"
 #include "runtime/elastic/member_group.hpp"
 
 namespace orrery {
@@ -56,13 +57,14 @@ class TestGang {
   }
 
  private:
-  /// The first of 16 in a row that nobody listens at: other tests ask at the same time, so the
-  /// kernel chooses.
+  /// The first of 16 in a row, below those that the kernel gives to whoever asks for any, and other
+  /// than those of other processes and tests.
   [[nodiscard]] static std::uint16_t free_ports() {
-    const auto mesh = PeerMesh::listen({.address = "127.0.0.1", .first = 0, .count = 1});
-    const std::string at = mesh ? mesh->endpoint() : "tcp:127.0.0.1:34000";
-    const int port = std::stoi(at.substr(at.rfind(':') + 1));
-    return static_cast<std::uint16_t>(std::min(port, 65000));
+    Rng draw(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
+    for (;;) {
+      const auto port = static_cast<std::uint16_t>(20'000 + draw.below(700) * 16);
+      if (PeerMesh::listen({.address = "127.0.0.1", .first = port, .count = 1})) return port;
+    }
   }
 
   GroupSettings settings_;

@@ -1,9 +1,9 @@
 #include "runtime/elastic/member_group.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
-#include "base/assert.hpp"
+#include "base/checksum.hpp"
 
 namespace orrery {
 namespace {
@@ -13,6 +13,8 @@ constexpr MemberId kUnnamed{0xffff'fffe};
 constexpr Duration kRound = Duration::milliseconds(50);
 /// How long a stranger that answers a knock may take to say anything.
 constexpr Duration kKnock = Duration::seconds(10);
+/// How long places of the first meeting are kept for its founders while none of them is lost.
+constexpr Duration kFoundersFirst = Duration::seconds(30);
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
@@ -76,6 +78,7 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::found(const Clock& clock,
   self.settings_.ports = settings.ports;
   Result<Roster> first = leads ? self.lead_first_meeting(step) : self.come_to_first_meeting(step);
   if (!first) return forward_error(first);
+  self.count_against(*first);
   if (!self.enter(std::move(*first))) {
     if (Status again = self.regroup(step); !again) return forward_error(again);
   }
@@ -84,7 +87,9 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::found(const Clock& clock,
 
 Result<Roster> MemberGroup::lead_first_meeting(std::uint64_t step) {
   self_ = MemberId{0};
-  std::vector<RosterMember> members(settings_.world);
+  FirstMeeting meeting{std::vector<RosterMember>(settings_.world),
+                       clock_.now_monotonic() + kFoundersFirst};
+  std::vector<RosterMember>& members = meeting.members;
   members[0] = entry_of(self_, hello(self_, step));
   const Instant deadline = clock_.now_monotonic() + settings_.meeting;
   const auto came = [](const RosterMember& member) { return member.id != MemberId::kNobody; };
@@ -100,8 +105,9 @@ Result<Roster> MemberGroup::lead_first_meeting(std::uint64_t step) {
       if (!mesh_.lost(member.id)) continue;
       mesh_.drop(member.id);
       member = {};
+      meeting.open = clock_.now_monotonic();
     }
-    hear_first_hellos(members);
+    hear_first_hellos(meeting);
   }
   Roster roster{.generation = 1, .members = std::move(members), .gone = {}};
   for (const RosterMember& member : roster.members) {
@@ -110,15 +116,22 @@ Result<Roster> MemberGroup::lead_first_meeting(std::uint64_t step) {
   return roster;
 }
 
-/// A founder gets the place of its rank; who replaces one that was lost before it came, any.
-void MemberGroup::hear_first_hellos(std::vector<RosterMember>& members) {
+/// A founder gets the place of its rank, also when it comes again; who replaces one that was lost,
+/// any.
+void MemberGroup::hear_first_hellos(FirstMeeting& meeting) {
+  std::vector<RosterMember>& members = meeting.members;
   const auto free = [](const RosterMember& member) { return member.id == MemberId::kNobody; };
+  const bool open = clock_.now_monotonic() >= meeting.open;
   for (const PeerMesh::Stranger& stranger : mesh_.strangers()) {
     const std::optional<MemberHello> hello = read_hello(stranger.hello);
     const bool ours = hello && hello->gang == settings_.gang;
-    auto place = std::find_if(members.begin(), members.end(), free);
+    auto place = open ? std::find_if(members.begin(), members.end(), free) : members.end();
     const auto wanted = ours && hello->member ? static_cast<std::uint32_t>(*hello->member) : 0u;
-    if (wanted < members.size() && free(members[wanted])) place = members.begin() + wanted;
+    for (std::uint32_t rank = 1; ours && rank < members.size(); ++rank) {
+      const bool own = rank == wanted && free(members[rank]);
+      const bool again = !free(members[rank]) && members[rank].workspace == hello->workspace;
+      if (own || again) place = members.begin() + rank;
+    }
     if (!ours || place == members.end()) {
       mesh_.adopt(stranger.key, std::nullopt);
       continue;
@@ -161,6 +174,7 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::join(const Clock& clock,
   MemberGroup& self = **group;
   Result<Roster> roster = self.ask_for_place();
   if (!roster) return forward_error(roster);
+  self.count_against(*roster);
   if (!self.enter(std::move(*roster))) {
     if (Status again = self.regroup(std::nullopt); !again) return forward_error(again);
   }
@@ -249,6 +263,9 @@ bool MemberGroup::tend() {
     const std::optional<MemberHello> hello = read_hello(stranger.hello);
     if (!hello || hello->gang != settings_.gang) {
       mesh_.adopt(stranger.key, std::nullopt);
+    } else if (hello->member && !hello->step) {
+      // Of a generation that is over, if it is none of this one.
+      if (!names_member(roster_, *hello)) mesh_.adopt(stranger.key, std::nullopt);
     } else if (!names_member(roster_, *hello)) {
       answer_joiner(stranger, *hello);
     }
@@ -268,6 +285,11 @@ void MemberGroup::answer_joiner(const PeerMesh::Stranger& stranger, const Member
     mesh_.drop(kUnnamed);
     return;
   }
+  std::erase_if(joiners_, [&](const RosterMember& joiner) {
+    const bool again = joiner.workspace == hello.workspace;
+    if (again) mesh_.drop(joiner.id);
+    return again;
+  });
   MemberId next = MemberId{0};
   for (const RosterMember& member : roster_.members) next = std::max(next, after(member.id));
   for (const RosterMember& joiner : joiners_) next = std::max(next, after(joiner.id));
@@ -288,8 +310,11 @@ Status MemberGroup::regroup(std::optional<std::uint64_t> step) {
     if (!enough(next)) {
       return environment_error(fmt::format(
           "{} of {} ranks are left, too few to be sure that the others do not go on as well",
-          next.members.size(), roster_.members.size()));
+          std::count_if(settled_.members.begin(), settled_.members.end(),
+                        [&](const RosterMember& member) { return next.has(member.id); }),
+          settled_.members.size()));
     }
+    gone_ = next.gone;
     if (enter(std::move(next))) return {};
   }
 }
@@ -309,7 +334,7 @@ bool MemberGroup::enough(const Roster& next) const {
   std::size_t all = 0;
   std::size_t left = 0;
   std::optional<MemberId> lowest;
-  for (const RosterMember& member : roster_.members) {
+  for (const RosterMember& member : settled_.members) {
     if (std::find(next.gone.begin(), next.gone.end(), member.id) != next.gone.end()) continue;
     if (!lowest) lowest = member.id;
     ++all;
@@ -320,6 +345,7 @@ bool MemberGroup::enough(const Roster& next) const {
 
 /// The next generation, as this member or another names it.
 Roster MemberGroup::agree(std::optional<std::uint64_t> step) {
+  mesh_.pump(Duration());
   Reports reports(size());
   std::optional<MemberId> told;
   Instant deadline;
@@ -363,7 +389,7 @@ std::optional<Roster> MemberGroup::hear(Reports& reports) {
     const MemberId id = roster_.members[rank].id;
     while (const auto message = mesh_.take(id, MessageKind::kRoster)) {
       std::optional<Roster> next = read_roster(message->bytes);
-      if (next && next->generation > roster_.generation) return next;
+      if (next && follows(*next)) return next;
     }
     while (const auto message = mesh_.take(id, MessageKind::kReport, roster_.generation)) {
       std::optional<MemberReport> report = read_report(message->bytes);
@@ -376,6 +402,12 @@ std::optional<Roster> MemberGroup::hear(Reports& reports) {
     }
   }
   return std::nullopt;
+}
+
+/// Of two that both lead, as they miss each other, the one is heard that this member follows.
+bool MemberGroup::follows(const Roster& next) const {
+  const MemberId author = next.members[0].id;
+  return next.generation > roster_.generation && (author == leader() || !here(author));
 }
 
 bool MemberGroup::all_reported(const Reports& reports) const {
@@ -402,7 +434,7 @@ std::vector<bool> MemberGroup::who_stays(const Reports& reports) const {
 }
 
 Roster MemberGroup::lead(const Reports& reports) {
-  Roster next{.generation = roster_.generation + 1, .members = {}, .gone = {}};
+  Roster next{.generation = roster_.generation + 1, .members = {}, .gone = gone_};
   const std::vector<bool> stays = who_stays(reports);
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     RosterMember member = roster_.members[rank];
@@ -443,6 +475,7 @@ bool MemberGroup::enter(Roster next) {
 /// Who came later connects to who was there before.
 bool MemberGroup::meet_all() {
   for (const RosterMember& member : roster_.members) {
+    if (mesh_.lost(member.id)) return false;
     if (member.id >= self_ || mesh_.connected(member.id)) continue;
     const std::string text = to_text(hello(self_, std::nullopt));
     if (!mesh_.connect(member.id, member.endpoint, bytes_of(text))) miss(member.id);
@@ -489,11 +522,7 @@ bool MemberGroup::open_exchange() {
     auto opened = ShmExchange::open(mesh_, *workspace_, seat, workspaces);
     if (opened) memory = std::move(*opened);
   }
-  // All share memory, or none does.
-  std::int32_t can = memory == nullptr ? 0 : 1;
-  const Elements vote(std::as_writable_bytes(std::span(&can, 1)), SumType::kInt32);
-  if (!Communicator(*sockets).all_reduce(vote)) return false;
-  shares_memory_ = size() > 1 && can == static_cast<std::int32_t>(size());
+  if (!settle(seat, memory.get())) return false;
   if (shares_memory_) {
     exchange_ = std::move(memory);
   } else {
@@ -501,6 +530,33 @@ bool MemberGroup::open_exchange() {
   }
   communicator_ = std::make_unique<Communicator>(*exchange_);
   return true;
+}
+
+/// True when all have heard this roster. All share memory, or none does.
+bool MemberGroup::settle(ExchangeSeat seat, const PeerExchange* memory) {
+  seat.unsettled = true;
+  TcpExchange sockets(mesh_, std::move(seat));
+  const std::array<std::uint64_t, 2> own{checksum(to_text(roster_), 0),
+                                         memory != nullptr ? 1u : 0u};
+  std::vector<std::array<std::uint64_t, 2>> all(size());
+  if (!Communicator(sockets).all_gather(std::as_bytes(std::span(own)),
+                                        std::as_writable_bytes(std::span(all)))) {
+    return false;
+  }
+  const auto same = [&](const auto& each) { return each[0] == own[0]; };
+  const auto can = [](const auto& each) { return each[1] != 0; };
+  if (!std::all_of(all.begin(), all.end(), same)) return false;
+  shares_memory_ = std::all_of(all.begin(), all.end(), can);
+  settled_ = roster_;
+  gone_.clear();
+  return true;
+}
+
+/// Who comes later has no say in whether those go on who were there before.
+void MemberGroup::count_against(const Roster& first) {
+  settled_ = first;
+  if (first.generation == 1) return;
+  std::erase_if(settled_.members, [](const RosterMember& member) { return !member.step; });
 }
 
 void MemberGroup::farewell() {

@@ -6,9 +6,11 @@
 // beginning of its step and tells all others, so that nobody waits in a collective for who has left
 // it. The lowest member that is there leads: it hears how far each is and names the next
 // generation; who has heard of a newer generation than another tells it. Of two who miss each
-// other, and whom the leader has both, the one who came earlier stays. Invariants: generations
-// grow; a member goes on only with more than half of the generation before (or half of it with its
-// lowest member), not counting who left in peace, so that of a cut group one part at most goes on.
+// other, and whom the leader has both, the one who came earlier stays. A generation is settled when
+// all of it have said that they heard the same roster. Invariants: generations grow; a member goes
+// on only with more than half of the last generation that it knows to be settled (or half of it
+// with its lowest member), not counting who left in peace, so that of a cut group one part at most
+// goes on; who has just come counts those alone who had a state.
 #pragma once
 
 #include <functional>
@@ -94,7 +96,13 @@ class MemberGroup {
                                                                  std::uint32_t first_rank);
   [[nodiscard]] Result<Roster> lead_first_meeting(std::uint64_t step);
   [[nodiscard]] Result<Roster> come_to_first_meeting(std::uint64_t step);
-  void hear_first_hellos(std::vector<RosterMember>& members);
+  /// Places are the founders' own; from `open` on anybody may have one.
+  struct FirstMeeting {
+    std::vector<RosterMember> members;
+    Instant open;
+  };
+  void hear_first_hellos(FirstMeeting& meeting);
+  void count_against(const Roster& first);
   [[nodiscard]] Result<Roster> ask_for_place();
   [[nodiscard]] std::optional<Roster> ask_at(const std::string& endpoint, Instant& deadline);
   [[nodiscard]] std::optional<Roster> roster_from(MemberId peer);
@@ -108,6 +116,7 @@ class MemberGroup {
   void miss(MemberId member);
   [[nodiscard]] MemberReport tell_all(std::optional<std::uint64_t> step);
   [[nodiscard]] std::optional<Roster> hear(Reports& reports);
+  [[nodiscard]] bool follows(const Roster& next) const;
   [[nodiscard]] bool all_reported(const Reports& reports) const;
   [[nodiscard]] std::vector<bool> who_stays(const Reports& reports) const;
   [[nodiscard]] Roster lead(const Reports& reports);
@@ -117,6 +126,7 @@ class MemberGroup {
   [[nodiscard]] bool meet_all();
   void take_in_newcomers();
   [[nodiscard]] bool open_exchange();
+  [[nodiscard]] bool settle(ExchangeSeat seat, const PeerExchange* memory);
   [[nodiscard]] MemberHello hello(std::optional<MemberId> as,
                                   std::optional<std::uint64_t> step) const;
   void say(MemberId to, MessageKind kind, const std::string& text);
@@ -127,6 +137,8 @@ class MemberGroup {
   std::unique_ptr<ShmWorkspace> workspace_;
   MemberId self_ = MemberId::kNobody;
   Roster roster_;
+  Roster settled_;                     ///< the newest that all of it have heard, as far as is known
+  std::vector<MemberId> gone_;         ///< of it, in peace
   std::vector<MemberId> missed_;       ///< of the roster: not to be reached, or too long silent
   std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
   std::unique_ptr<PeerExchange> exchange_;

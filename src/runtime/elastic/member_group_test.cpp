@@ -77,6 +77,7 @@ TEST_P(GroupThreads, NobodyWaitsInACollectiveForWhoHasLeftIt) {
   gang_.run([&](std::uint32_t rank) {
     auto group = gang_.found(rank);
     ASSERT_NE(group, nullptr);
+    ASSERT_EQ(step(*group), 3);
     // Rank 2 has seen what the others have not.
     if (rank < 2) ASSERT_EQ(step(*group), std::nullopt);
     const Status again = group->regroup(rank);
@@ -220,8 +221,9 @@ TEST_P(GroupThreads, WhoIsSilentTooLongIsLeftOutAndKnowsIt) {
   gang_ = TestGang(3, GetParam());
   gang_.run([&](std::uint32_t rank) {
     GroupSettings settings = gang_.of(rank);
-    settings.patience = Duration::milliseconds(300);
+    settings.patience = Duration::seconds(1);
     auto group = MemberGroup::found(kClock, settings, 0).value();
+    ASSERT_EQ(step(*group), 3);
     if (rank == 2) {
       over.wait();  // alive, and deaf
       EXPECT_FALSE(group->regroup(0));

@@ -42,6 +42,12 @@ std::optional<CheckedShard> checked_shard(std::uint64_t step, std::uint64_t ever
   return checked;
 }
 
+bool comparable(std::span<const GradientOpinion> by_rank) {
+  return std::all_of(by_rank.begin(), by_rank.end(), [&](const GradientOpinion& each) {
+    return each.machine == by_rank[0].machine;
+  });
+}
+
 bool agree(std::span<const GradientOpinion> by_rank, const CheckedShard& checked) {
   const auto same_sum = [&](const GradientOpinion& each) { return each.sum == by_rank[0].sum; };
   return std::all_of(by_rank.begin(), by_rank.end(), same_sum) &&

@@ -2,8 +2,9 @@
 // they have and one shard's gradient, which another rank than its owner computes again.
 //
 // Pure functions over what ranks have told each other, so that all come to the same verdict. A
-// gradient is a pure function of weights, step and shard, to the bit: where two differ, hardware is
-// at fault. What a wrong gradient of a step that is not checked has done to the weights stays.
+// gradient is a pure function of weights, step and shard, to the bit, on one kind of machine: where
+// two differ, hardware is at fault. Ranks on unlike machines are not compared. What a wrong
+// gradient of a step that is not checked has done to the weights stays.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +31,15 @@ struct CheckedShard {
 
 /// Checksums of what a rank has.
 struct GradientOpinion {
-  std::uint64_t sum = 0;    ///< of the gradient of all shards
-  std::uint64_t shard = 0;  ///< of the checked shard's; of owner and other alone, at first
+  std::uint64_t sum = 0;      ///< of the gradient of all shards
+  std::uint64_t shard = 0;    ///< of the checked shard's; of owner and other alone, at first
+  std::uint64_t machine = 0;  ///< of what its bits depend on besides: instructions, library
 
   friend bool operator==(const GradientOpinion&, const GradientOpinion&) = default;
 };
+
+/// Whether all compute on one kind of machine: others may round differently and be right.
+[[nodiscard]] bool comparable(std::span<const GradientOpinion> by_rank);
 
 [[nodiscard]] bool agree(std::span<const GradientOpinion> by_rank, const CheckedShard& checked);
 

@@ -39,6 +39,9 @@ TEST(GradientCheck, WhoeverSaysSomethingElseThanMostIsWrong) {
   first = good;
   first[0].shard = 4;  // of who checks
   EXPECT_EQ(wrong_ranks(first, again, checked), (std::vector{0u}));
+  EXPECT_TRUE(comparable(first));
+  first[3].machine = 1;
+  EXPECT_FALSE(comparable(first));
   first = good;
   first[3].sum = 8;
   EXPECT_FALSE(agree(first, checked));

@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/assert.hpp"
+#include "base/checksum.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
+#include "runtime/trainer/gemm.hpp"
+#include "runtime/trainer/kernels.hpp"
 
 namespace orrery {
 namespace {
@@ -73,6 +76,7 @@ Status TrainerRank::meet() {
   const bool founds = seat_.epoch == 0;
   if (founds) {
     if (Status restored = restore(); !restored) return restored;
+    has_state_ = true;
   }
   if (!founds) seat_.group.over = [this] { return over(); };
   seat_.group.members_max = spec_.batch.shards;
@@ -83,6 +87,7 @@ Status TrainerRank::meet() {
   if (!group) return forward_error(group);
   group_ = std::move(*group);
   const Roster& roster = group_->roster();
+  if (Status source = check_source(); !source) return source;
   if (!feed_those_behind()) return go_on_without();
   if (!leads()) return {};
   const bool anew = seat_.attempt == 1 && state_.steps() == 0;
@@ -202,12 +207,13 @@ Result<bool> TrainerRank::verify() {
   const auto computed = [&] {
     return shards_.checksum_of(state_.parameters(), state_.steps(), checked->shard);
   };
-  GradientOpinion own{checksum_of_floats(gradient().first(shards_.layout().size())),
-                      self == checked->owner ? shards_.watched() : 0};
+  GradientOpinion own{.sum = checksum_of_floats(gradient().first(shards_.layout().size())),
+                      .shard = self == checked->owner ? shards_.watched() : 0,
+                      .machine = checksum(gemm_identity() + kernels().isa, 0)};
   if (self == checked->other) own.shard = computed();
   const auto first = opinions(own);
   if (!first) return false;
-  if (agree(*first, *checked)) return true;
+  if (!comparable(*first) || agree(*first, *checked)) return true;
   own.shard = computed();
   const auto again = opinions(own);
   if (!again) return false;
@@ -289,11 +295,6 @@ Status TrainerRank::after_step() {
   } else if (settled) {
     saving_.reset();
   }
-  if (!saving_ && state_.steps() % spec_.checkpoint.every == 0 && state_.steps() < spec_.steps) {
-    if (Status begun = begin_checkpoint(); !begun) return begun;
-  }
-  const bool look = spec_.evaluate_every > 0 && state_.steps() % spec_.evaluate_every == 0;
-  if (look && leads() && state_.steps() < spec_.steps) evaluate();
   if (leave >= size) {
     // All leave: what was done is kept for whoever goes on.
     const Result<bool> kept = save_last();
@@ -302,6 +303,11 @@ Status TrainerRank::after_step() {
     leaving_ = true;
     return {};
   }
+  if (!saving_ && state_.steps() % spec_.checkpoint.every == 0 && state_.steps() < spec_.steps) {
+    if (Status begun = begin_checkpoint(); !begun) return begun;
+  }
+  const bool look = spec_.evaluate_every > 0 && state_.steps() % spec_.evaluate_every == 0;
+  if (look && leads() && state_.steps() < spec_.steps) evaluate();
   // A signal to all does not come to all at once.
   some_leave_ = leave > 0 ? some_leave_ + 1 : 0;
   leaving_ = asked_ && some_leave_ > kStepsTogether;
@@ -320,7 +326,9 @@ Status TrainerRank::go_on_without() {
 
 Status TrainerRank::regroup() {
   do {
-    if (Status again = group_->regroup(state_.steps()); !again) return again;
+    const auto step = has_state_ ? std::optional(state_.steps()) : std::nullopt;
+    if (Status again = group_->regroup(step); !again) return again;
+    if (Status source = check_source(); !source) return source;
   } while (!feed_those_behind());
   // A snapshot of the generation before is nobody's, even while it is still being written.
   saving_.reset();
@@ -342,7 +350,15 @@ Status TrainerRank::regroup() {
   return claim();
 }
 
-/// Whoever has fewer steps than the farthest gets its state. False: a peer was lost.
+/// Newcomers alone have nothing to go on from but a checkpoint, which the next attempt reads.
+Status TrainerRank::check_source() const {
+  const Roster& roster = group_->roster();
+  if (roster.members[roster.source()].step) return {};
+  return environment_error("no rank is left that has the state of the training");
+}
+
+/// Whoever has fewer steps than the farthest gets its state. False: a peer was lost; who was being
+/// fed then has none.
 bool TrainerRank::feed_those_behind() {
   const Roster& roster = group_->roster();
   const std::uint32_t source = roster.source();
@@ -350,7 +366,10 @@ bool TrainerRank::feed_those_behind() {
   for (std::uint32_t rank = 0; rank < group_->size(); ++rank) {
     if (roster.members[rank].step == roster.members[source].step) continue;
     if (self == source && !state_.send(group_->communicator(), rank)) return false;
-    if (self == rank && !state_.receive(group_->communicator(), source)) return false;
+    if (self != rank) continue;
+    has_state_ = false;
+    if (!state_.receive(group_->communicator(), source)) return false;
+    has_state_ = true;
   }
   return true;
 }

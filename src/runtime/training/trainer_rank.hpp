@@ -71,6 +71,7 @@ class TrainerRank {
   [[nodiscard]] Status go_on_without();
   [[nodiscard]] Status regroup();
   [[nodiscard]] bool feed_those_behind();
+  [[nodiscard]] Status check_source() const;
   [[nodiscard]] Status after_step();
   [[nodiscard]] Status begin_checkpoint();
   [[nodiscard]] Result<bool> commit_checkpoint(std::string_view when);
@@ -89,6 +90,7 @@ class TrainerRank {
   std::unique_ptr<MemberGroup> group_;
   TrainingReports reports_;
   Instant begun_;                        ///< of the step in progress
+  bool has_state_ = false;               ///< whole, and of one step
   Duration longest_;                     ///< step so far
   Instant computed_;                     ///< when its own gradient was there
   std::optional<Instant> lost_;          ///< when the loss of a peer was seen, until a step ends

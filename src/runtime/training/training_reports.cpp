@@ -1,6 +1,7 @@
 #include "runtime/training/training_reports.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -83,7 +84,11 @@ void TrainingReports::saved(std::uint64_t step, const std::string& path) {
 }
 
 void TrainingReports::wrong(const std::string& evidence) {
-  tell_keeper(nlohmann::json{{"wrong", evidence}}.dump());
+  if (!progress_.valid()) return;
+  // No later line says it again: a pipe that is full is waited for.
+  constexpr int kWaitMs = 5000;
+  pollfd ready{progress_.get(), POLLOUT, 0};
+  if (::poll(&ready, 1, kWaitMs) == 1) tell_keeper(nlohmann::json{{"wrong", evidence}}.dump());
 }
 
 void TrainingReports::event(std::string_view name, const std::string& more) {
