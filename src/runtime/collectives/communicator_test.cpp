@@ -42,6 +42,7 @@ class CollectiveThreads
 TEST_P(CollectiveThreads, AllReduceHasTheBitsOfTheTreeInAndOutsideOfTheWorkspace) {
   for (const std::size_t count : {0u, 1u, 100u, 3000u, 40'000u}) {
     std::vector<std::vector<float>> leaves;
+    leaves.reserve(world());
     for (std::uint32_t rank = 0; rank < world(); ++rank) leaves.push_back(numbers_of(rank, count));
     gang_.run([&](std::uint32_t rank) {
       const auto group = gang_.found(rank);
@@ -75,7 +76,8 @@ TEST_P(CollectiveThreads, EveryOtherOperationMovesWhatItSays) {
       std::vector<float> all(each * world(), -1);
       ASSERT_TRUE(ranks.all_gather(raw(mine), raw(all)));
       for (std::size_t i = 0; i < all.size(); ++i) {
-        ASSERT_EQ(all[i], static_cast<float>(i / each));
+        const std::size_t from = i / each;
+        ASSERT_EQ(all[i], static_cast<float>(from));
       }
       std::vector<float> gathered(rank == root ? all.size() : 0);
       ASSERT_TRUE(ranks.gather(raw(mine), raw(gathered), root));
@@ -84,17 +86,19 @@ TEST_P(CollectiveThreads, EveryOtherOperationMovesWhatItSays) {
       ASSERT_TRUE(ranks.scatter(raw(all), raw(part), root));
       ASSERT_EQ(part, mine);
       ASSERT_TRUE(ranks.reduce_scatter(Elements(all), raw(part)));
-      ASSERT_EQ(part[each - 1], static_cast<float>(rank * world()));
+      ASSERT_EQ(part[each - 1], static_cast<float>(std::size_t{rank} * world()));
       std::vector<float> told(each, rank == root ? 7.0f : 0.0f);
       ASSERT_TRUE(ranks.broadcast(raw(told), root));
       ASSERT_EQ(told, std::vector<float>(each, 7));
       std::vector<float> to_each(all.size());
       for (std::size_t i = 0; i < all.size(); ++i) {
-        to_each[i] = static_cast<float>(rank * 100 + i / each);
+        const std::size_t to = i / each;
+        to_each[i] = static_cast<float>(std::size_t{rank} * 100 + to);
       }
       ASSERT_TRUE(ranks.all_to_all(raw(to_each), raw(all)));
       for (std::size_t i = 0; i < all.size(); ++i) {
-        ASSERT_EQ(all[i], static_cast<float>(i / each * 100 + rank));
+        const std::size_t from = i / each;
+        ASSERT_EQ(all[i], static_cast<float>(from * 100 + rank));
       }
       ASSERT_TRUE(ranks.barrier());
       if (world() < 2) continue;
@@ -130,6 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveThreads,
 TEST(ReductionTree, SumsOfNodesGiveTheBitsOfTheSumOfLeaves) {
   for (std::uint32_t leaves = 1; leaves <= 9; ++leaves) {
     std::vector<std::vector<float>> values;
+    values.reserve(leaves);
     for (std::uint32_t leaf = 0; leaf < leaves; ++leaf) values.push_back(numbers_of(leaf, 3000));
     for (std::uint32_t members = 1; members <= leaves; ++members) {
       const std::vector<LeafRange> shares = share_leaves(leaves, members);

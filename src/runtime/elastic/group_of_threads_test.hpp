@@ -2,6 +2,8 @@
 // real sockets and real shared memory.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,6 +41,7 @@ class TestGang {
   /// Runs `body` in a thread for each rank, until all have ended.
   void run(const std::function<void(std::uint32_t)>& body) const {
     std::vector<std::thread> threads;
+    threads.reserve(settings_.world);
     for (std::uint32_t rank = 0; rank < settings_.world; ++rank) threads.emplace_back(body, rank);
     for (std::thread& thread : threads) thread.join();
   }

@@ -501,7 +501,7 @@ void MemberGroup::take_in_newcomers() {
     if (!hello || hello->gang != settings_.gang) {
       mesh_.adopt(stranger.key, std::nullopt);
     } else if (names_member(roster_, *hello)) {
-      mesh_.adopt(stranger.key, *hello->member);
+      mesh_.adopt(stranger.key, hello->member);
     }
   }
 }
