@@ -76,6 +76,7 @@ class SwarmAgent final : public ChannelEvents {
     act();
   }
   void on_log_question(const AttemptLogQuestion&) override {}
+  void on_burn_in() override {}
   void on_lost(const Error& why) override { give_up(node_ + ": " + why.text()); }
 
  private:
