@@ -30,6 +30,7 @@ Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat) {
       if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
       mesh.pump(Duration::seconds(1));
     }
+    if (!mesh.idle(peer)) mesh.keep_pending();
   }
   return {};
 }

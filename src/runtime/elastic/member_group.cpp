@@ -314,7 +314,7 @@ Status MemberGroup::regroup(std::optional<std::uint64_t> step) {
                         [&](const RosterMember& member) { return next.has(member.id); }),
           settled_.members.size()));
     }
-    gone_ = next.gone;
+    gone_.insert(gone_.end(), next.gone.begin(), next.gone.end());
     if (enter(std::move(next))) return {};
   }
 }
@@ -330,12 +330,20 @@ MemberId MemberGroup::leader() const {
   return self_;
 }
 
+/// Of the generation that this member has given its word for, others may know that it is settled.
 bool MemberGroup::enough(const Roster& next) const {
+  return enough_of(settled_, next) && (!promised_ || enough_of(*promised_, next));
+}
+
+bool MemberGroup::enough_of(const Roster& before, const Roster& next) const {
   std::size_t all = 0;
   std::size_t left = 0;
   std::optional<MemberId> lowest;
-  for (const RosterMember& member : settled_.members) {
-    if (std::find(next.gone.begin(), next.gone.end(), member.id) != next.gone.end()) continue;
+  const auto among = [](const std::vector<MemberId>& ids, MemberId id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  for (const RosterMember& member : before.members) {
+    if (among(next.gone, member.id) || among(gone_, member.id)) continue;
     if (!lowest) lowest = member.id;
     ++all;
     if (next.has(member.id)) ++left;
@@ -347,6 +355,7 @@ bool MemberGroup::enough(const Roster& next) const {
 Roster MemberGroup::agree(std::optional<std::uint64_t> step) {
   mesh_.pump(Duration());
   Reports reports(size());
+  std::vector<Roster> named;
   std::optional<MemberId> told;
   Instant deadline;
   for (;;) {
@@ -357,7 +366,7 @@ Roster MemberGroup::agree(std::optional<std::uint64_t> step) {
       const Duration patience = settings_.patience;
       deadline = clock_.now_monotonic() + (leads == self_ ? patience : patience + patience);
     }
-    if (std::optional<Roster> next = hear(reports)) return std::move(*next);
+    if (std::optional<Roster> next = hear(reports, named)) return std::move(*next);
     const bool late = clock_.now_monotonic() > deadline;
     if (leads == self_ && (late || all_reported(reports))) return lead(reports);
     if (late) miss(leads);
@@ -383,13 +392,14 @@ MemberReport MemberGroup::tell_all(std::optional<std::uint64_t> step) {
   return report;
 }
 
-/// Whoever has not heard of the present generation is told; what others say of a newer one goes.
-std::optional<Roster> MemberGroup::hear(Reports& reports) {
+/// Whoever has not heard of the present generation is told; what others say of a newer one goes,
+/// now or, where another one leads for this member, once that is lost.
+std::optional<Roster> MemberGroup::hear(Reports& reports, std::vector<Roster>& named) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     const MemberId id = roster_.members[rank].id;
     while (const auto message = mesh_.take(id, MessageKind::kRoster)) {
       std::optional<Roster> next = read_roster(message->bytes);
-      if (next && follows(*next)) return next;
+      if (next && next->generation > roster_.generation) named.push_back(std::move(*next));
     }
     while (const auto message = mesh_.take(id, MessageKind::kReport, roster_.generation)) {
       std::optional<MemberReport> report = read_report(message->bytes);
@@ -401,13 +411,15 @@ std::optional<Roster> MemberGroup::hear(Reports& reports) {
       }
     }
   }
-  return std::nullopt;
+  const auto next = std::find_if(named.begin(), named.end(),
+                                 [this](const Roster& each) { return follows(each); });
+  return next == named.end() ? std::nullopt : std::optional(std::move(*next));
 }
 
 /// Of two that both lead, as they miss each other, the one is heard that this member follows.
 bool MemberGroup::follows(const Roster& next) const {
   const MemberId author = next.members[0].id;
-  return next.generation > roster_.generation && (author == leader() || !here(author));
+  return author == leader() || !here(author);
 }
 
 bool MemberGroup::all_reported(const Reports& reports) const {
@@ -535,6 +547,7 @@ bool MemberGroup::open_exchange() {
 /// True when all have heard this roster. All share memory, or none does.
 bool MemberGroup::settle(ExchangeSeat seat, const PeerExchange* memory) {
   seat.unsettled = true;
+  promised_ = roster_;
   TcpExchange sockets(mesh_, std::move(seat));
   const std::array<std::uint64_t, 2> own{checksum(to_text(roster_), 0),
                                          memory != nullptr ? 1u : 0u};
@@ -548,6 +561,7 @@ bool MemberGroup::settle(ExchangeSeat seat, const PeerExchange* memory) {
   if (!std::all_of(all.begin(), all.end(), same)) return false;
   shares_memory_ = std::all_of(all.begin(), all.end(), can);
   settled_ = roster_;
+  promised_.reset();
   gone_.clear();
   return true;
 }

@@ -115,12 +115,13 @@ class MemberGroup {
   [[nodiscard]] Roster agree(std::optional<std::uint64_t> step);
   void miss(MemberId member);
   [[nodiscard]] MemberReport tell_all(std::optional<std::uint64_t> step);
-  [[nodiscard]] std::optional<Roster> hear(Reports& reports);
+  [[nodiscard]] std::optional<Roster> hear(Reports& reports, std::vector<Roster>& named);
   [[nodiscard]] bool follows(const Roster& next) const;
   [[nodiscard]] bool all_reported(const Reports& reports) const;
   [[nodiscard]] std::vector<bool> who_stays(const Reports& reports) const;
   [[nodiscard]] Roster lead(const Reports& reports);
   [[nodiscard]] bool enough(const Roster& next) const;
+  [[nodiscard]] bool enough_of(const Roster& before, const Roster& next) const;
   /// Connects to all of the roster and agrees on how memory is shared; false: somebody was lost.
   [[nodiscard]] bool enter(Roster next);
   [[nodiscard]] bool meet_all();
@@ -137,9 +138,10 @@ class MemberGroup {
   std::unique_ptr<ShmWorkspace> workspace_;
   MemberId self_ = MemberId::kNobody;
   Roster roster_;
-  Roster settled_;                     ///< the newest that all of it have heard, as far as is known
-  std::vector<MemberId> gone_;         ///< of it, in peace
-  std::vector<MemberId> missed_;       ///< of the roster: not to be reached, or too long silent
+  Roster settled_;                  ///< the newest that all of it have heard, as far as is known
+  std::optional<Roster> promised_;  ///< newer, and perhaps settled: this member has said it heard
+  std::vector<MemberId> gone_;      ///< of it, in peace
+  std::vector<MemberId> missed_;    ///< of the roster: not to be reached, or too long silent
   std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
   std::unique_ptr<PeerExchange> exchange_;
   std::unique_ptr<Communicator> communicator_;
