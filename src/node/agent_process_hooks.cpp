@@ -183,7 +183,8 @@ void AgentProcess::on_wrong(const AttemptId& id, const WrongResults& wrong) {
   const std::string evidence =
       fmt::format("job {} computes wrong results here: {}", id.job.value(), wrong.evidence);
   if (burn_in_complaint_ == evidence) return;
-  burn_in_complaint_ = evidence;
+  // One that failed is for a person to take back.
+  if (!burn_in_complaint_.starts_with(kBurnInFailed)) burn_in_complaint_ = evidence;
   write_burn_in();
   const auto runs = std::count_if(attempts_.begin(), attempts_.end(), [](const auto& attempt) {
     return attempt.second.report.stage < RankStage::kGone;

@@ -166,7 +166,9 @@ void KeeperProcess::on_signal(std::string_view signals) {
   }
   stream_->drain();
   for (ProcessExit& exit : ranks_->reap()) {
-    if (!wrong_.empty()) exit.cause.layer = FaultLayer::kAccelerator;
+    const bool wrong =
+        std::find(wrong_slots_.begin(), wrong_slots_.end(), exit.slot) != wrong_slots_.end();
+    if (wrong) exit.cause.layer = FaultLayer::kAccelerator;
     steps_.begin_anew();  // What the others do once one is done may take any time.
     keeper_.on_process_exit(exit, now());
   }
@@ -183,6 +185,7 @@ void KeeperProcess::on_line(const ProgressLine& line) {
   }
   if (line.wrong) {
     wrong_ = *line.wrong;
+    if (line.rank) wrong_slots_ = ranks_->slots_of(*line.rank);
     send_wrong();
   }
   steps_.note(line, clock_.now_monotonic());

@@ -101,7 +101,8 @@ class KeeperProcess final : public ListenerEvents {
   std::optional<TimerId> hang_timer_;
   std::vector<RankPace> said_paces_;  ///< to the agent that is there
   std::string wrong_;  ///< what the ranks here were found to compute; empty: nothing wrong
-  Instant saved_at_;   ///< newest checkpoint, or the start
+  std::vector<RankSlot> wrong_slots_;  ///< of the rank that said so
+  Instant saved_at_;                   ///< newest checkpoint, or the start
   std::vector<std::string> notes_;
   bool quiet_ = false;   ///< progress was told less than a second ago
   bool unsaid_ = false;  ///< and there is more

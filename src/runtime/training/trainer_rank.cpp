@@ -230,7 +230,7 @@ Result<bool> TrainerRank::verify() {
       "not",
       checked->shard, step, group_->size() - wrong->size());
   wrong_ = std::binary_search(wrong->begin(), wrong->end(), self);
-  if (wrong_) reports_.wrong(evidence);
+  if (wrong_) reports_.wrong(evidence, seat_.group.rank);
   if (leads()) {
     reports_.event("wrong", fmt::format(R"("step": {}, "shard": {}, "ranks": [{}])", step,
                                         checked->shard, fmt::join(*wrong, ", ")));

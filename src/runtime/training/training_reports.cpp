@@ -83,12 +83,13 @@ void TrainingReports::saved(std::uint64_t step, const std::string& path) {
   tell_keeper(nlohmann::json{{"step", step}, {"checkpoint", path}}.dump());
 }
 
-void TrainingReports::wrong(const std::string& evidence) {
+void TrainingReports::wrong(const std::string& evidence, std::uint32_t rank) {
   if (!progress_.valid()) return;
   // No later line says it again: a pipe that is full is waited for.
   constexpr int kWaitMs = 5000;
   pollfd ready{progress_.get(), POLLOUT, 0};
-  if (::poll(&ready, 1, kWaitMs) == 1) tell_keeper(nlohmann::json{{"wrong", evidence}}.dump());
+  if (::poll(&ready, 1, kWaitMs) != 1) return;
+  tell_keeper(nlohmann::json{{"wrong", evidence}, {"rank", rank}}.dump());
 }
 
 void TrainingReports::event(std::string_view name, const std::string& more) {

@@ -40,7 +40,8 @@ class TrainingReports {
   /// A checkpoint of this step can be found again.
   void saved(std::uint64_t step, const std::string& path);
   /// This machine does not compute what others do: its keeper should know.
-  void wrong(const std::string& evidence);
+  /// `rank` as it was started.
+  void wrong(const std::string& evidence, std::uint32_t rank);
   /// A line of events.jsonl: {"event": NAME, "at": seconds since 1970, ...}; `more` is the inside
   /// of a JSON object. Also said to people.
   void event(std::string_view name, const std::string& more);
