@@ -48,11 +48,15 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
                                    "`orrery calibrate-node --precision {}`",
                                    node->machine.precision, precision, precision));
   }
+  // What goes back first is still there.
+  const bool recomputes = spec->model.recompute == ActivationRecompute::kFull;
+  const auto recomputed = static_cast<std::uint32_t>(recomputes ? spec->model.layers - 1 : 0);
   Result<LocalStepModel> model = LocalStepModel::make(*node, *general,
                                                       {.shape = shape_of(spec->model),
                                                        .sequences = spec->batch.sequences,
                                                        .shards = spec->batch.shards,
-                                                       .exchange = exchange});
+                                                       .exchange = exchange,
+                                                       .recomputed_layers = recomputed});
   if (!model) return forward_error(model);
   std::string doubt = doubt_of(node->machine);
   return LocalPlan{*std::move(spec), std::move(node->machine), *std::move(model), std::move(doubt)};

@@ -125,6 +125,7 @@ struct StepQuestion {
   double batch = 0;  ///< sequences
   std::uint32_t ranks = 1;
   std::uint32_t micro = 1;
+  std::uint32_t recomputed_layers = 0;
 };
 
 Result<Breakdown> step_terms(const StepQuestion& of, Machine machine,
@@ -140,7 +141,11 @@ Result<Breakdown> step_terms(const StepQuestion& of, Machine machine,
                         .stack = kSlot};
   const auto model = TrainingModel::make(job, machine, constants);
   if (!model) return tl::unexpected(model.error());
-  const ParallelPlan plan{.dp = of.ranks, .micro_batch = of.micro};
+  ParallelPlan plan{.dp = of.ranks, .micro_batch = of.micro};
+  if (of.recomputed_layers > 0) {
+    plan.recompute = Recompute::kFull;
+    plan.recompute_layers = of.recomputed_layers;
+  }
   return model->step_terms(plan, model->block_costs(plan));
 }
 
@@ -268,7 +273,8 @@ Result<Breakdown> LocalStepModel::terms(const Entry& entry, const Share& share) 
                      .sequence = real(training_.shape.sequence),
                      .batch = share.sequences,
                      .ranks = share.ranks,
-                     .micro = share.micro},
+                     .micro = share.micro,
+                     .recomputed_layers = training_.recomputed_layers},
                     entry.machine, constants);
 }
 

@@ -26,6 +26,7 @@ struct LocalTraining {
   std::uint32_t sequences = 1;
   std::uint32_t shards = 1;
   LocalExchange exchange = LocalExchange::kSharedMemory;
+  std::uint32_t recomputed_layers = 0;  ///< whose forward pass is done twice
 
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
 };

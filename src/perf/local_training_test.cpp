@@ -112,6 +112,16 @@ TEST(LocalTraining, TheExchangeIsItsLatencyAndItsBytes) {
   }
 }
 
+TEST(LocalTraining, LayersThatAreComputedAgainTakeAThirdMore) {
+  const TrainedShape shape{.layers = 4};
+  const auto kept = model_for({.shape = shape, .sequences = 4}).predict({.micro = 4});
+  const auto again =
+      model_for({.shape = shape, .sequences = 4, .recomputed_layers = 3}).predict({.micro = 4});
+  ASSERT_TRUE(kept && again);
+  const double layers = 0.05 * 3;
+  EXPECT_NEAR(again->seconds - kept->seconds, layers / 3, 0.25 * layers / 3);
+}
+
 TEST(LocalTraining, MoreRanksThanCoresAreNoFaster) {
   const LocalStepModel model = model_for({.sequences = 16, .shards = 4});
   const auto one = model.predict({.ranks = 1, .most_shards = 4, .micro = 4});
