@@ -1,8 +1,10 @@
 // bench/bench_twin.cpp - how fast virtual time passes, and what failures leave of a large job.
 //
-//   bench_twin [--traces DIR] [--only NAME]
+//   bench_twin [--traces DIR] [--only NAME] [--days N] [--policy NAME]
 //
-//   DIR holds train/philly_12vc.csv.gz; NAME is fifo, day, year, million or large-job.
+//   DIR holds train/philly_12vc.csv.gz; NAME is fifo, day, year, million or large-job. N: of the
+//   year, and where it stands every fifth day.
+//   NAME: of the year, as for `orrery simulate`.
 //
 // Simulation alone: from the first input to the last event, without reading the trace. Peers are
 // limits: real time itself, and the closed form of the effective training time.
@@ -69,6 +71,8 @@ struct Terms {
   std::string rules = "orrery";
   std::optional<FailureSpec> failures;
   std::uint32_t spares = 0;
+  std::optional<Duration> span;  ///< played of the trace; none: to its end
+  std::function<void(Instant, const Simulation&)> progress;
 };
 
 Timed play(ControlFacts& cluster, const Trace& trace, TraceJobOptions options, const Terms& terms) {
@@ -83,6 +87,8 @@ Timed play(ControlFacts& cluster, const Trace& trace, TraceJobOptions options, c
   in.begin = trace.first_submit();
   in.failures = terms.failures;
   in.spares = terms.spares;
+  if (terms.span) in.until = in.begin + *terms.span;
+  in.progress = terms.progress;
   Timed timed;
   timed.seconds = seconds_of([&] { timed.run = or_stop(run_policy(in)); });
   return timed;
@@ -160,13 +166,37 @@ Trace year_trace(std::uint32_t accelerators) {
   return trace;
 }
 
-void bench_year(Bench& bench) {
+double cpu_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+void bench_year(Bench& bench, const std::string& policy, std::optional<std::uint32_t> days) {
   const auto cluster = bench.cluster({{"h100", 50'000}, {"h200", 50'000}});
   const FailureSpec failures = *or_stop(bench.catalog().require<FailureSpec>("rsc1"));
   TraceJobOptions options;
   options.restart = Duration::seconds(60);
-  const Timed timed = play(*cluster, year_trace(100'000), options,
-                           {.policy = "hardware-aware", .rules = "orrery", .failures = failures});
+  const Trace trace = year_trace(100'000);
+  Terms terms{.policy = policy, .rules = "orrery", .failures = failures};
+  const Duration day = Duration::hours(24);
+  if (days) terms.span = day * *days;
+  std::int64_t said = 0;
+  terms.progress = [&, first = trace.first_submit()](Instant now, const Simulation& run) {
+    const std::int64_t today = (now - first).count_ns() / day.count_ns();
+    if (!days || today < said + 5) return;
+    said = today;
+    const State& state = run.state();
+    const Core::PassCounts& passes = run.core().passes();
+    fmt::print(stderr, "day {}: {:.1f} s of CPU, {} and {} passes, {} wait, {} run\n", today,
+               cpu_seconds(), passes.incremental, passes.full, state.waiting().size(),
+               state.running().size());
+  };
+  const Timed timed = play(*cluster, trace, options, terms);
+  if (days) fmt::print(stderr, "history {:016x}\n", timed.run.history);
   const SimulationSummary& summary = timed.run.summary;
   print_figure(
       {"twin",
@@ -264,15 +294,21 @@ void bench_large_job(Bench& bench) {
 int run(int argc, char** argv) {
   std::string traces;
   std::string_view only;
+  std::string policy = "hardware-aware";
+  std::optional<std::uint32_t> days;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string_view(argv[i]) == "--traces") traces = argv[i + 1];
+    if (std::string_view(argv[i]) == "--policy") policy = argv[i + 1];
     if (std::string_view(argv[i]) == "--only") only = argv[i + 1];
+    if (std::string_view(argv[i]) == "--days") {
+      days = static_cast<std::uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
+    }
   }
   Bench bench;
   const auto wanted = [only](std::string_view name) { return only.empty() || only == name; };
   if (wanted("fifo")) bench_fifo(bench, traces);
   if (wanted("day")) bench_day(bench);
-  if (wanted("year")) bench_year(bench);
+  if (wanted("year")) bench_year(bench, policy, days);
   if (wanted("large-job")) bench_large_job(bench);
   if (wanted("million")) bench_million(bench);
   return 0;

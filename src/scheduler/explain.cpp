@@ -166,6 +166,12 @@ void Explainer::say_why(Explanation& out, const ExplainNames& names) {
   for (const Reservation& slot : s_.reserved) {
     if (slot.job != out.job) out.blocked_by.push_back("the slot of " + names.job(slot.job));
   }
+  for (const Closure& closure : s_.closures) {
+    if (closure.from > s_.now) {
+      out.blocked_by.push_back(fmt::format("maintenance of {} nodes from {}", closure.nodes.size(),
+                                           closure.from.text()));
+    }
+  }
 }
 
 // Every duration of the timeline stretched alike stretches the start with them, so one timeline
@@ -189,6 +195,7 @@ std::optional<LikelyStart> Explainer::when(std::span<const std::uint32_t> ahead)
   }
   Timeline timeline;
   timeline.open(s_.fleet, s_.now, endings);
+  for (const Closure& closure : s_.closures) timeline.close(closure);
   JobPlacer placer(trial_.tree());
   std::uint32_t attempts = 0;
   const auto slot_of = [&](const WaitingJob& job, ClassId id) {

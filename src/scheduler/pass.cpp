@@ -218,6 +218,10 @@ void Pass::wait(const WaitingJob& job, const Refusal& refusal) {
 
 Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   if (!m_.reserved_->any()) return find_in(m_.now_->view(), job);
+  if (const std::optional<std::uint32_t> missing = missing_beside_slots(job)) {
+    in_the_way_ = true;
+    return tl::unexpected(Refusal{RejectionKind::kBusy, TopologyLevel::kFleet, *missing});
+  }
   FoundOrRefusal beside = find_in(m_.reserved_->shadow(), job);
   if (beside) return beside;
   FoundOrRefusal before = find_in(m_.now_->view(), job);
@@ -226,6 +230,49 @@ Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   // That depends on lengths and on the clock: the next job of the class may have more luck.
   in_the_way_ = true;
   return beside;
+}
+
+// Whether free devices are too few beside those kept for others until the job could be done, by
+// each of its options: then no place is, and none is looked for. Its least number that is missing.
+std::optional<std::uint32_t> Pass::missing_beside_slots(const WaitingJob& job) const {
+  const JobRequest& request = *job.request;
+  if (policy_.preemption == PreemptionRule::kAnew || gangs_of(request) != 1 ||
+      !may_take_any(request)) {
+    return std::nullopt;
+  }
+  std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+  for (const GangOption& option : request.roles.front().options) {
+    const std::uint32_t missing = missing_beside_slots(job, option);
+    if (missing == 0) return std::nullopt;
+    least = std::min(least, missing);
+  }
+  return least;
+}
+
+// 0: perhaps there are enough.
+std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption& option) const {
+  constexpr Duration kRounding = Duration::milliseconds(1);
+  const GangRequest& gang = option.gang;
+  if (option.plan || gang.share != kWholeDevice) return 0;
+  const auto whole = whole_run_time(*job.request, job.request->roles.front(), option, {});
+  const Duration left = Duration::from_seconds(whole ? whole->count_seconds() * (1 - job.done) : 0);
+  const Instant end = whole ? s_.now + left - kRounding : Instant::max();
+  FreeCount kept = m_.reserved_->kept(gang.type, end);
+  for (const Reservation& slot : result_.reservations) {  // its own is none of them
+    if (slot.job != job.id) continue;
+    const Allocation& own = slot.gangs.front().allocation;
+    kept.devices -= std::min(kept.devices, own.devices());
+    kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.ranks.size()));
+  }
+  const FreeCount free = s_.fleet.free(Topology::root(), gang.type);
+  const std::uint32_t each = s_.fleet.topology().node_devices_max(gang.type);
+  if (gang.node_devices == each && each > 1) {
+    const std::uint32_t nodes = gang.devices / each;
+    const std::uint32_t rest = free.nodes - kept.nodes;
+    if (nodes > rest) return (nodes - rest) * each;
+  }
+  const std::uint32_t rest = free.devices - kept.devices;
+  return gang.devices > rest ? gang.devices - rest : 0;
 }
 
 Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job) {
@@ -282,10 +329,8 @@ PriceContext Pass::context_of(const FleetView& view) const {
 }
 
 Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
-  const auto shows = [&](const FleetView& other) {
-    return view.pages().nodes == other.pages().nodes;
-  };
-  const bool lasts = shows(m_.now_->view()) || shows(m_.reserved_->shadow());
+  const bool lasts =
+      view.pages().nodes == m_.now_->view().pages().nodes || m_.reserved_->shows(view);
   PricedOrRefusal priced = m_.priced_.place(job, context_of(view), rules_for(job),
                                             lasts ? ViewLasts::kYes : ViewLasts::kNo);
   lacks_room_ = !priced && m_.priced_.lacks_room() && m_.priced_.missing().empty();

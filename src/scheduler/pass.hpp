@@ -167,6 +167,9 @@ class Pass {
 
   [[nodiscard]] Queue consider(const WaitingJob& job);
   [[nodiscard]] FoundOrRefusal find(const WaitingJob& job);
+  [[nodiscard]] std::optional<std::uint32_t> missing_beside_slots(const WaitingJob& job) const;
+  [[nodiscard]] std::uint32_t missing_beside_slots(const WaitingJob& job,
+                                                   const GangOption& option) const;
   [[nodiscard]] FoundOrRefusal find_in(const FleetView& view, const WaitingJob& job);
   [[nodiscard]] FoundOrRefusal by_price(const FleetView& view, const WaitingJob& job);
   [[nodiscard]] FoundOrRefusal by_fit(const FleetView& view, const WaitingJob& job);
@@ -239,7 +242,7 @@ class Pass {
   bool lacks_room_ = false;        ///< it was refused for want of room alone
   bool hidden_ = false;            ///< free devices are kept from others without a slot
   bool timeline_open_ = false;
-  bool reserved_one_ = false;
+  std::uint32_t slots_sought_ = 0;  ///< jobs that a new slot was looked for
   PassResult result_;
 };
 

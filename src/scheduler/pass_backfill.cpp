@@ -41,17 +41,21 @@ void Pass::open_timeline() {
   }
   m_.timeline_.open(s_.fleet, s_.now, endings);
   timeline_open_ = true;
+  for (const Closure& closure : s_.closures) {
+    if (closure.to > s_.now) m_.timeline_.close(closure);
+  }
   for (const Reservation& slot : result_.reservations) {
     m_.timeline_.reserve({s_.now, slot.gangs}, Duration::max());
   }
 }
 
-// The first of the queue, or every gang that is large: small ones find room without.
+// The first of the queue, or the first gangs that are large: small ones find room without.
 void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
   if (!timeline_open_ || refusal.kind != RejectionKind::kBusy) return;
   const bool one = policy_.blocked == Blocked::kReservesOne;
-  if (one ? reserved_one_ : devices_wanted(*job.request) < policy_.reserve_devices) return;
-  reserved_one_ = true;
+  if (!one && devices_wanted(*job.request) < policy_.reserve_devices) return;
+  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
+  ++slots_sought_;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
   const Timeline::Attempt attempt =

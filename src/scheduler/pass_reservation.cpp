@@ -66,6 +66,9 @@ SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& 
 // while somebody is still leaving them, given up when anything else is in the way. Later slots are
 // found anew by a full pass.
 void Pass::start_reserved() {
+  for (const Closure& closure : s_.closures) {
+    if (closure.from > s_.now) edit_reserved().close(closure);
+  }
   if (s_.reserved.empty()) return;
   const std::map<JobId, std::uint32_t> waiting = waiting_with_slot(s_.waiting, s_.reserved);
   const Masks leaving = devices_of_stopping(s_.running);

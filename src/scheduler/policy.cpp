@@ -31,6 +31,9 @@ constexpr std::array<NamedPolicy, 10> kPolicies{{
     {"hardware-aware", QueueOrder::kFair, Blocked::kReserves, PreemptionRule::kEntitled},
 }};
 
+/// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
+constexpr std::uint32_t kSlotsAhead = 32;
+
 std::optional<Policy> built_in(std::string_view name) {
   for (const NamedPolicy& row : kPolicies) {
     if (row.name != name) continue;
@@ -41,7 +44,10 @@ std::optional<Policy> built_in(std::string_view name) {
     policy.preemption = row.preemption;
     if (row.order == QueueOrder::kFair) policy.quotas = Quotas::kHeld;
     if (row.preemption == PreemptionRule::kByOrder) policy.min_run = Seconds{0};
-    if (name == "hardware-aware") policy.choice = OptionChoice::kCheapest;
+    if (name == "hardware-aware") {
+      policy.choice = OptionChoice::kCheapest;
+      policy.reserve_jobs = kSlotsAhead;
+    }
     if (name == "conservative") policy.full_interval = Seconds{0};
     return policy;
   }

@@ -130,19 +130,20 @@ struct Policy {
   OptionChoice choice = OptionChoice::kFirst;
   PreemptionRule preemption = PreemptionRule::kNone;
   Quotas quotas = Quotas::kIgnored;
-  Seconds min_run{600};                ///< no second preemption or move within it
-  Seconds plan_wait{2};                ///< for a plan, before a job is placed without one
-  Seconds horizon{3600};               ///< over which stranded devices cost
-  Seconds patience{6 * 3600};          ///< for which a job may wait for better hardware by choice
-  Seconds unknown_run{3600};           ///< assumed of a job without an estimate
-  Seconds pass_interval{0};            ///< at least between passes, while anything runs
-  Seconds full_interval{600};          ///< between full passes; 0: every pass is one
-  std::optional<Watts> start_ramp;     ///< by which starts may raise the draw in a second
-  double estimate_sigma = 0.5;         ///< of the logarithm of a run time over its estimate
-  double oversubscription = 1;         ///< of a device, by preemptible shares
-  std::uint32_t offers = 3;            ///< placements priced an option
-  std::uint32_t budget = 100'000;      ///< candidates an incremental pass prices
-  std::uint32_t reserve_devices = 16;  ///< gangs from this size on get a reservation
+  Seconds min_run{600};                  ///< no second preemption or move within it
+  Seconds plan_wait{2};                  ///< for a plan, before a job is placed without one
+  Seconds horizon{3600};                 ///< over which stranded devices cost
+  Seconds patience{6 * 3600};            ///< for which a job may wait for better hardware by choice
+  Seconds unknown_run{3600};             ///< assumed of a job without an estimate
+  Seconds pass_interval{0};              ///< at least between passes, while anything runs
+  Seconds full_interval{600};            ///< between full passes; 0: every pass is one
+  std::optional<Watts> start_ramp;       ///< by which starts may raise the draw in a second
+  double estimate_sigma = 0.5;           ///< of the logarithm of a run time over its estimate
+  double oversubscription = 1;           ///< of a device, by preemptible shares
+  std::uint32_t offers = 3;              ///< placements priced an option
+  std::uint32_t budget = 100'000;        ///< candidates an incremental pass prices
+  std::uint32_t reserve_devices = 16;    ///< gangs from this size on get a reservation
+  std::uint32_t reserve_jobs = 100'000;  ///< the first so many of them; others may be passed
   /// kAttainedQueues: device-seconds at which a job falls to the next queue.
   std::vector<double> queue_limits{3600.0 * 8};
   PriceWeights weights;
@@ -173,6 +174,7 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("offers", p.offers);
   visitor.optional("budget", p.budget);
   visitor.optional("reserve_devices", p.reserve_devices);
+  visitor.optional("reserve_jobs", p.reserve_jobs);
   visitor.optional("queue_limits", p.queue_limits);
   visitor.optional("weights", p.weights);
 }

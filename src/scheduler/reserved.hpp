@@ -1,7 +1,8 @@
 // scheduler/reserved.hpp - devices kept for jobs that start later, and whom they keep out.
 //
 // A view of the fleet without them (`shadow`) lets other jobs be placed where they delay nobody; a
-// job that ends before a slot begins may use its devices all the same. Belongs to one pass.
+// job that ends before a slot begins may use its devices all the same. How many devices slots keep
+// (`kept`) tells without a look for places that a job has none. Belongs to one pass.
 #pragma once
 
 #include <span>
@@ -14,22 +15,32 @@ namespace orrery {
 
 class Reserved {
  public:
-  explicit Reserved(FleetView view) : shadow_(view) {}
+  explicit Reserved(FleetView view) : now_(view), shadow_(view) {}
 
-  /// Nothing is reserved in `now`, which must stay as it is while the shadow is used, but for
-  /// cover(). O(pages + slots of before).
+  /// Nothing is reserved in `now`, which must stay as it is while this is used, but for cover().
+  /// O(slots of before).
   void reset(FleetView now);
 
   void add(const Reservation& reservation);
+  /// From then on nobody may be on the nodes.
+  void close(const Closure& closure);
   [[nodiscard]] bool any() const { return !slots_.empty(); }
 
-  /// The fleet without reserved devices.
-  [[nodiscard]] FleetView shadow() const { return shadow_.view(); }
+  /// The fleet without reserved devices. O(pages + slots) where nobody looked before.
+  [[nodiscard]] FleetView shadow();
+  /// Whether a view is that.
+  [[nodiscard]] bool shows(const FleetView& view) const {
+    return built_ && view.pages().nodes == shadow_.view().pages().nodes;
+  }
   /// Takes what a job got out of the shadow too.
   void cover(std::span<const PlacedGang> gangs);
 
   /// Whether another job's slot begins before `end` on one of the devices. O(nodes + slots there).
   [[nodiscard]] bool delays(std::span<const PlacedGang> gangs, Instant end, JobId of) const;
+
+  /// Devices of a type, free in `now`, that slots keep which begin before `end`, and nodes that are
+  /// free altogether but for these. O(log slots); after an add() O(slots log slots).
+  [[nodiscard]] FreeCount kept(FleetTypeId type, Instant end);
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -41,11 +52,25 @@ class Reserved {
     std::uint32_t next = kNone;  ///< on the same node
   };
 
-  void hide(const NodeDevices& at);
+  /// What slots keep of a type that begin by then.
+  struct Kept {
+    Instant start;
+    FreeCount count;
+  };
 
-  FleetOverlay shadow_;
+  void add(JobId job, Instant start, const NodeDevices& at);
+  void hide(const NodeDevices& at);
+  void count_kept();
+
+  FleetView now_;
+  FleetOverlay shadow_;  ///< once built
+  bool built_ = false;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> first_;  ///< slot, by node
+  std::vector<std::uint32_t> first_;     ///< slot, by node
+  std::vector<std::vector<Kept>> kept_;  ///< by type, ascending starts
+  std::size_t counted_ = 0;              ///< of slots_, in kept_
+  std::vector<std::uint32_t> by_start_;  ///< scratch of count_kept()
+  std::vector<std::uint64_t> seen_;      ///< likewise, by node
 };
 
 }  // namespace orrery

@@ -85,6 +85,13 @@ struct Reservation {
   double lost_device_seconds = 0;  ///< of those who leave it
 };
 
+/// Nodes that nobody may be on between two instants.
+struct Closure {
+  std::vector<NodeDevices> nodes;  ///< with all their devices
+  Instant from;
+  Instant to;
+};
+
 struct Situation {
   Instant now;
   FleetView fleet;
@@ -103,6 +110,7 @@ struct Situation {
   std::span<const float> node_risk;
   double failures_per_node_second = 0;    ///< usual
   std::span<const Reservation> reserved;  ///< slots of earlier passes
+  std::span<const Closure> closures;      ///< nodes of those that have begun are drained
   Changes changes;
 };
 

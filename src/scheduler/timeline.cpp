@@ -306,6 +306,18 @@ void Timeline::reserve(const Slot& slot, Duration length) {
          gang.allocation.ranks);
     hold({.slices = slices}, gang.allocation.idle);
   }
+  note_start(first);
+}
+
+void Timeline::close(const Closure& closure) {
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), closure.from);
+  const auto first =
+      static_cast<std::uint32_t>(std::max<std::ptrdiff_t>(after - begins_.begin(), 1)) - 1;
+  hold({.slices = {first, last_before(closure.to, first)}}, closure.nodes);
+  note_start(first);
+}
+
+void Timeline::note_start(std::uint32_t first) {
   for (std::size_t i = first; i < last_start_.size(); ++i) {
     last_start_[i] = std::max(last_start_[i], first);
   }

@@ -23,6 +23,7 @@
 #include "fleet/view.hpp"
 #include "scheduler/placed_gang.hpp"
 #include "scheduler/request.hpp"
+#include "scheduler/situation.hpp"
 #include "scheduler/trial.hpp"
 
 namespace orrery {
@@ -72,6 +73,9 @@ class Timeline {
   /// Keeps the slot's devices from its start for `length`; devices that somebody else has by then
   /// stay his. Precondition: the start is that of a slice. O(nodes of the gangs).
   void reserve(const Slot& slot, Duration length);
+
+  /// Keeps nodes from everybody between two instants, as far as slices tell them apart.
+  void close(const Closure& closure);
 
   /// The fleet now without devices that are reserved before `until`: what is placed here and ends
   /// by then delays nobody. Valid until the next call that is not const. Cost: what was reserved
@@ -133,6 +137,7 @@ class Timeline {
   void hide_whole(const Entry& entry, Window& window);
   void raise_host_use(const Stretch& slices, NodeId node, NodeState& state);
   void hold(const Hold& like, std::span<const NodeDevices> nodes);
+  void note_start(std::uint32_t first);
 
   /// Calls see(slice) for the slices of a stretch in which use of a node may be highest.
   template <class See>
