@@ -145,8 +145,13 @@ void Core::on(const SetMaintenance& command) {
   if (!command.nodes.empty() && command.to <= command.from) {
     return refuse("a maintenance window ends after it begins");
   }
-  emit(MaintenanceSet{command.window, command.nodes, command.from, command.to});
+  const auto before = state_.maintenance().find(command.window);
+  if (before != state_.maintenance().end()) {
+    const Maintenance plan = before->second;
+    close_window(command.window, plan);
+  }
   if (command.nodes.empty()) return;
+  emit(MaintenanceSet{command.window, command.nodes, command.from, command.to});
   timers_.insert({command.from, JobId()});
   timers_.insert({command.to, JobId()});
 }

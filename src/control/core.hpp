@@ -111,8 +111,10 @@ class Core {
   [[nodiscard]] Duration checkpoint_interval(const Job& job, const StartJob& start) const;
 
   // Nodes (core_nodes.cpp).
-  void drain(const DrainNode& command);
+  enum class DrainedBy { kOperator, kWindow };
+  void drain(const DrainNode& command, DrainedBy by);
   void keep_maintenance();
+  void close_window(std::uint32_t window, const Maintenance& plan);
   void end_drain(NodeId node);
   void come_back(NodeId node);
   void lose(NodeId node, const Blame& blame);
@@ -122,6 +124,7 @@ class Core {
   [[nodiscard]] std::optional<ResizeJob> resized(JobId id, PlacedGang gang) const;
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
+  [[nodiscard]] bool start_on(StartJob start);
   [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
                                                  std::span<const NodeId> used) const;
   void ranks_gone_on(NodeId node);
@@ -136,6 +139,8 @@ class Core {
   [[nodiscard]] Instant next_pass() const;
   void run_pass();
   void carry_out(PassResult& result);
+  [[nodiscard]] bool beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
+                                  std::span<const PlacedGang> instead_of) const;
   [[nodiscard]] std::string misfit(const StartJob& start) const;
   [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
   void go_on_as(const ResizeJob& resize);

@@ -73,17 +73,18 @@ Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices
 
 void Core::on(const DrainNode& command) {
   if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
-  const NodeHealth health = state_.node(command.node).health;
-  if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) return;
-  if (health != NodeHealth::kReady && health != NodeHealth::kSuspect) {
+  const NodeRecord& record = state_.node(command.node);
+  const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+  if (out && record.drain) return;
+  if (!out && record.health != NodeHealth::kReady && record.health != NodeHealth::kSuspect) {
     return refuse("only a node that can take work is drained");
   }
-  drain(command);
+  drain(command, DrainedBy::kOperator);
 }
 
 // What runs there yields when it is to be empty at once.
-void Core::drain(const DrainNode& command) {
-  emit(NodeChanged{command.node, NodeHealth::kDraining, {}});
+void Core::drain(const DrainNode& command, DrainedBy by) {
+  emit(NodeChanged{command.node, NodeHealth::kDraining, {}, by == DrainedBy::kWindow});
   emptying_.insert(command.node);
   if (command.at_once) {
     for (const JobId id : state_.jobs_on(command.node)) {
@@ -96,19 +97,30 @@ void Core::drain(const DrainNode& command) {
   settle_nodes();
 }
 
-// Windows that are over are taken out; their nodes are resumed unless something else befell them.
+// Windows that are over are taken out.
 void Core::keep_maintenance() {
   const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
   for (const auto& [window, plan] : windows) {
+    if (plan.to <= now_) close_window(window, plan);
+  }
+  for (const auto& [window, plan] : state_.maintenance()) {
     if (now_ < plan.from) continue;
-    const bool over = plan.to <= now_;
     for (const NodeId node : plan.nodes) {
       const NodeHealth health = state_.node(node).health;
       const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
-      if (over && state_.node(node).drain) end_drain(node);
-      if (!over && working) drain({node, true, "maintenance"});
+      if (working) drain({node, true, "maintenance"}, DrainedBy::kWindow);
     }
-    if (over) emit(MaintenanceSet{window, {}, plan.from, plan.to});
+  }
+}
+
+// Its nodes take work again, unless another window, their operator or a fault keeps them out.
+void Core::close_window(std::uint32_t window, const Maintenance& plan) {
+  emit(MaintenanceSet{window, {}, plan.from, plan.to});
+  for (const NodeId node : plan.nodes) {
+    const NodeRecord& record = state_.node(node);
+    const bool out =
+        record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+    if (out && !record.drain && !state_.in_window(node, now_)) end_drain(node);
   }
 }
 
@@ -128,8 +140,9 @@ void Core::come_back(NodeId node) {
   if (state_.node(node).health != NodeHealth::kJoining) {
     emit(NodeChanged{node, NodeHealth::kJoining, {}});
   }
-  if (state_.node(node).drain) {
-    drain({node, false, ""});
+  const bool drained = state_.node(node).drain;
+  if (drained || state_.in_window(node, now_)) {
+    drain({node, false, ""}, drained ? DrainedBy::kOperator : DrainedBy::kWindow);
   } else {
     emit(NodeChanged{node, NodeHealth::kReady, {}});
   }
@@ -140,6 +153,12 @@ void Core::on(const ResumeNode& command) {
   if (state_.node(command.node).health == NodeHealth::kLost) {
     if (state_.node(command.node).drain) return end_drain(command.node);
     return refuse("the node does not answer; it is ready again when it does");
+  }
+  if (state_.node(command.node).health == NodeHealth::kJoining) {
+    return refuse("the node has not joined yet; it is ready when it does");
+  }
+  if (state_.in_window(command.node, now_)) {
+    return refuse("a maintenance window holds the node: end the window first");
   }
   emptying_.erase(command.node);
   if (state_.node(command.node).health != NodeHealth::kReady) {
@@ -200,7 +219,8 @@ void Core::on(const NodeFault& seen) {
   const NodeHealth health = state_.node(seen.node).health;
   const Blame blame{seen.layer, seen.node, seen.evidence};
   const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
-                       health == NodeHealth::kDraining || health == NodeHealth::kLost;
+                       health == NodeHealth::kDraining || health == NodeHealth::kDrained ||
+                       health == NodeHealth::kLost;
   const bool mend = seen.repair && working;
   emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame});
   if (mend) emptying_.insert(seen.node);
@@ -323,11 +343,25 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
     std::sort(now.allocation.ranks.begin(), now.allocation.ranks.end(),
               [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
   }
+  std::vector<std::pair<NodeId, NodeId>> spares;
   for (const auto& [lost, other] : replaced) {
     if (!state_.node(other).spare) continue;
-    emit(SpareSet{other, false});
+    spares.emplace_back(lost, other);
+    emit(SpareSet{other, false});  // no job fits on a spare
+  }
+  if (!start_on(std::move(start))) {
+    for (const auto& [lost, other] : spares) emit(SpareSet{other, true});
+    return false;
+  }
+  for (const auto& [lost, other] : spares) {
     if (state_.node(lost).health != NodeHealth::kReady) emit(SpareSet{lost, true});
   }
+  return true;
+}
+
+// False: there are no terms for these gangs, or they do not fit.
+bool Core::start_on(StartJob start) {
+  const JobId id = start.job;
   const Job& job = state_.job(id);
   const WaitingJob waiting{id, &job.submission->request, job.submitted, job.done, job.attained};
   const Situation s = state_.situation(now_);
@@ -420,9 +454,9 @@ void Core::look_for_lemon(NodeId node) {
   const NodeRecord& record = state_.node(node);
   const double chance =
       state_.setup().failures_per_node_second * timing.lemon_window.count_seconds();
-  const bool many =
-      record.faults >= timing.lemon_faults && record.faults > chance + 3 * std::sqrt(chance);
-  if (many) emit(LemonFound{node, record.faults});
+  const auto faults = static_cast<std::uint32_t>(record.faults.size());
+  const bool many = faults >= timing.lemon_faults && faults > chance + 3 * std::sqrt(chance);
+  if (many) emit(LemonFound{node, faults});
 }
 
 }  // namespace orrery

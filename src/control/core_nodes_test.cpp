@@ -210,11 +210,34 @@ TEST(CoreNodes, ThatAreLostInAMaintenanceWindowAreReadyWhenTheyComeBackAfterIt) 
   cluster.send(SetMaintenance{7, {node}, from, from + Duration::hours(1)});
   cluster.wait(Duration::hours(1));
   cluster.send(lost(node));
-  EXPECT_TRUE(cluster.state().node(node).drain);
   cluster.wait(Duration::hours(1));
   EXPECT_EQ(cluster.health(node), NodeHealth::kLost);
   cluster.send(NodeJoined{node, 5});
   EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
+}
+
+TEST(CoreNodes, ThatAreDrainedAndBreakAreMendedBeforeTheyAreResumed) {
+  ScriptedCluster cluster;
+  const NodeId node(0);
+  cluster.send(DrainNode{node, false, "disk"});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kDrained);
+  cluster.send(NodeFault{node, FaultLayer::kAccelerator, "xid 79", true, true});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kRepairing);
+  EXPECT_TRUE(asked<RepairNode>(cluster));
+  cluster.send(NodeRepaired{node});
+  EXPECT_EQ(cluster.health(node), NodeHealth::kDrained);
+}
+
+TEST(CoreNodes, AreLemonsByTheFaultsOfTheWindowAlone) {
+  ScriptedCluster cluster;
+  const NodeId node(0);
+  const Duration nearly = cluster.setup().timing.lemon_window - Duration::hours(1);
+  for (int i = 0; i < 30; ++i) {
+    cluster.send(NodeFault{node, FaultLayer::kHost, "reboot", false, false});
+    cluster.wait(nearly);
+  }
+  EXPECT_FALSE(cluster.state().node(node).lemon);
+  EXPECT_LE(cluster.state().node(node).faults.size(), 2u);
 }
 
 TEST(CoreNodes, WithAnotherBootHaveLostWhatRanThere) {
@@ -439,6 +462,45 @@ TEST(CoreDecisions, ThatNoLongerFitAreDropped) {
   proposal.result.reservations = {{.job = waits}, {.job = runs}};
   cluster.send(proposal);
   EXPECT_TRUE(cluster.state().slots().empty());
+}
+
+TEST(CoreDecisions, ThatAreBeyondAQuotaByNowAreDropped) {
+  ScriptedOptions options;
+  options.tenants = "- {name: default, limit: {h100: 16}}\n";
+  options.policy = "capacity";
+  ScriptedCluster cluster(options);
+  const JobId grows = cluster.run(cluster.elastic_job(8, 16));
+  ASSERT_EQ(cluster.nodes(grows).size(), 2u);
+  const RunningJob& run = cluster.state().running(grows);
+  ResizeJob more{.job = grows, .gangs = run.gangs, .terms = run.terms};
+  const std::string head = "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n";
+  ASSERT_TRUE(
+      cluster.send(SetTenants{head + "- {name: default, limit: {h100: 8}}\n"}).answer.status);
+  cluster.decide({more});
+  EXPECT_EQ(cluster.count<DecisionDropped>(), 0u) << "it takes no more than it has";
+  const JobId waits = cluster.submit(cluster.job(8));
+  StartJob start{.job = waits, .gangs = {run.gangs.front()}, .terms = run.terms};
+  start.gangs.front().allocation.ranks = {{NodeId(3), 0xff}};
+  cluster.decide({start});
+  EXPECT_EQ(cluster.count<DecisionDropped>(), 1u);
+  EXPECT_EQ(cluster.phase(waits), JobPhase::kQueued);
+}
+
+TEST(CoreNodes, ThatWereSparesStaySoWhereNobodyCouldStartOnThem) {
+  ScriptedOptions options;
+  options.tenants = "- {name: default}\n";
+  options.policy = "capacity";
+  ScriptedCluster cluster(options);
+  cluster.send(SetSpare{NodeId(3), true});
+  const JobId id = cluster.run(cluster.job(16));
+  const NodeId gone = cluster.nodes(id).front();
+  const std::string head = "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n";
+  ASSERT_TRUE(
+      cluster.send(SetTenants{head + "- {name: default, limit: {h100: 8}}\n"}).answer.status);
+  cluster.send(NodeFault{gone, FaultLayer::kHost, "ecc", true, true});
+  cluster.gone(id);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kQueued) << "beyond its quota by now";
+  EXPECT_TRUE(cluster.state().node(NodeId(3)).spare);
 }
 
 TEST(CoreNodes, ThatFailTooOftenAreLemons) {

@@ -225,6 +225,25 @@ std::string above_limit(PowerBudget budget, const PowerCaps& caps,
 
 }  // namespace
 
+// Whether a tenant has no room for what gangs have more of a type than others of the same job.
+bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
+                        std::span<const PlacedGang> instead_of) const {
+  if (state_.policy().quotas != Quotas::kHeld) return false;
+  std::map<FleetTypeId, std::int64_t> more;
+  const auto count = [&](std::span<const PlacedGang> of, std::int64_t sign) {
+    for (const PlacedGang& gang : of) {
+      const GangRequest& asked = request.roles[gang.role].options[gang.option].gang;
+      more[asked.type] += sign * asked.devices;
+    }
+  };
+  count(gangs, 1);
+  count(instead_of, -1);
+  const Situation s = state_.situation(now_);
+  return std::any_of(more.begin(), more.end(), [&](const auto& entry) {
+    return entry.second > 0 && entry.second > s.usage->room(request.tenant, entry.first).devices;
+  });
+}
+
 // Why a start no longer fits the present; empty: it does.
 std::string Core::misfit(const StartJob& start) const {
   if (!state_.has(start.job) || state_.job(start.job).phase != JobPhase::kQueued) {
@@ -234,7 +253,6 @@ std::string Core::misfit(const StartJob& start) const {
   const Situation s = state_.situation(now_);
   const JobRequest& request = state_.job(start.job).submission->request;
   for (const PlacedGang& gang : start.gangs) {
-    const GangRequest& asked = request.roles[gang.role].options[gang.option].gang;
     for (const NodeDevices& at : gang.allocation.ranks) {
       const NodeState& node = view.node(at.node);
       if (node.health != NodeHealth::kReady) return "a node is not ready any more";
@@ -242,11 +260,8 @@ std::string Core::misfit(const StartJob& start) const {
     if (!there(view, gang.allocation, state_.policy().oversubscription)) {
       return "devices are not free any more";
     }
-    if (state_.policy().quotas == Quotas::kHeld &&
-        s.usage->room(request.tenant, asked.type).devices < asked.devices) {
-      return "beyond the quota by now";
-    }
   }
+  if (beyond_quota(request, start.gangs, {})) return "beyond the quota by now";
   if (s.power == nullptr) return {};
   return above_limit(*s.power, *s.caps, start.gangs, start.terms);
 }
@@ -272,9 +287,10 @@ std::string Core::misfit(const ResizeJob& resize) const {
       if (!share && (node.free_mask & more) != more) return "devices are not free any more";
     }
   }
+  const RunningJob& run = state_.running(resize.job);
+  if (beyond_quota(*run.request, resize.gangs, run.gangs)) return "beyond the quota by now";
   const Situation s = state_.situation(now_);
   if (s.power == nullptr) return {};
-  const RunningJob& run = state_.running(resize.job);
   PowerBudget budget = *s.power;
   for (std::size_t i = 0; i < run.gangs.size(); ++i) {
     budget.remove(draws_of_gang(budget.tree(), run.gangs[i], run.terms[i].draw));

@@ -104,6 +104,7 @@ struct NodeChanged {
   NodeId node;
   NodeHealth health = NodeHealth::kReady;
   Blame blame;
+  bool window = false;  ///< drained for as long as a maintenance window lasts, no longer
 };
 
 /// A node that came back with another boot id: whatever ran there is gone.
@@ -180,12 +181,12 @@ struct PassDone {
   PassKind kind = PassKind::kIncremental;
 };
 
-/// Its owner wants it ended; it is already stopping for another reason.
 /// Ended jobs leave the state; what is known of them is kept elsewhere.
 struct JobsArchived {
   std::vector<JobId> jobs;
 };
 
+/// Its owner wants it ended; it is already stopping for another reason.
 struct CancelAsked {
   JobId job;
 };

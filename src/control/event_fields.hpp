@@ -118,8 +118,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<NodeChanged> S>
 void code(Codec& codec, S& event) {
-  auto& [node, health, blame] = event;
-  codec(node, health, blame);
+  auto& [node, health, blame, window] = event;
+  codec(node, health, blame, window);
 }
 
 template <class Codec, SameStruct<NodeBooted> S>

@@ -16,6 +16,7 @@ HeldSituation::HeldSituation(const Situation& of, Shared shared)
       plans_(*of.plans),
       risk_(of.node_risk.begin(), of.node_risk.end()),
       slots_(of.reserved.begin(), of.reserved.end()),
+      closures_(of.closures.begin(), of.closures.end()),
       situation_(of) {
   situation_.fleet = fleet_->view();
   situation_.waiting = waiting_;
@@ -26,6 +27,7 @@ HeldSituation::HeldSituation(const Situation& of, Shared shared)
   situation_.plans = &plans_;
   situation_.node_risk = risk_;
   situation_.reserved = slots_;
+  situation_.closures = closures_;
 }
 
 }  // namespace orrery

@@ -54,6 +54,7 @@ class HeldSituation {
   PlanTable plans_;
   std::vector<float> risk_;
   std::vector<Reservation> slots_;
+  std::vector<Closure> closures_;
   Situation situation_;
 };
 

@@ -63,7 +63,8 @@ struct SetPolicy {
   std::string yaml;
 };
 
-/// Nodes are to be empty between two instants: drained before, resumed after.
+/// Nodes are to be empty between two instants: who would not be done by then does not start there,
+/// who still runs there then is moved. No nodes: the window is off.
 struct SetMaintenance {
   std::uint32_t window = 0;
   std::vector<NodeId> nodes;

@@ -60,8 +60,8 @@ void code(Codec& codec, S& run) {
 
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
-  auto& [boot, health, spare, lemon, drain, faults, last_fault] = node;
-  codec(boot, health, spare, lemon, drain, faults, last_fault);
+  auto& [boot, health, spare, lemon, drain, faults] = node;
+  codec(boot, health, spare, lemon, drain, faults);
 }
 
 template <class Codec, SameStruct<Ghost> S>
@@ -85,9 +85,31 @@ void code(Codec& codec, S& changes) {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 4;
+constexpr std::uint32_t kForm = 5;
 /// Of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
+/// The last that only counted a node's faults.
+constexpr std::uint32_t kFormOfFaultCounts = 4;
+
+/// A node's record as such snapshots have it.
+struct CountedFaults {
+  std::uint64_t boot = 0;
+  NodeHealth health = NodeHealth::kReady;
+  bool spare = false;
+  bool lemon = false;
+  bool drain = false;
+  std::uint32_t faults = 0;
+  Instant last_fault;
+};
+
+template <class Codec, SameStruct<CountedFaults> S>
+void code(Codec& codec, S& node) {
+  auto& [boot, health, spare, lemon, drain, faults, last_fault] = node;
+  codec(boot, health, spare, lemon, drain, faults, last_fault);
+}
+
+/// Faults of a node that are taken over from a count.
+constexpr std::uint32_t kFaultsMost = 1000;
 
 /// A command that was answered, in the order of their age.
 struct Remembered {
@@ -141,7 +163,11 @@ class StateCodec {
     }
     if (form != kFormOfAllJobs) codec(s.jobs_.slots_);
     codec(s.running_, s.after_);
-    codec(s.nodes_, s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
+    if constexpr (!std::is_const_v<S>) {
+      if (form <= kFormOfFaultCounts) read_fault_counts(codec, s.nodes_);
+    }
+    if (form > kFormOfFaultCounts) codec(s.nodes_);
+    codec(s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
     codec(s.changes_, s.last_pass_, s.passes_, s.ended_, s.idle_, s.total_, s.by_tenant_);
     codec(s.ledger_.begin_);
     for (auto& type : s.ledger_.cells_) {
@@ -157,6 +183,18 @@ class StateCodec {
     std::deque<Job> all;
     decoder(all);
     for (Job& job : all) jobs.emplace_back() = std::move(job);
+  }
+  /// As if all had come with the last.
+  static void read_fault_counts(Decoder& decoder, std::vector<NodeRecord>& nodes) {
+    std::vector<CountedFaults> counted;
+    decoder(counted);
+    nodes.assign(counted.size(), {});
+    for (std::size_t i = 0; i < counted.size(); ++i) {
+      NodeRecord& node = nodes[i];
+      const auto& [boot, health, spare, lemon, drain, faults, last_fault] = counted[i];
+      node = {boot, health, spare, lemon, drain, {}};
+      node.faults.assign(std::min<std::uint32_t>(faults, kFaultsMost), last_fault);
+    }
   }
   static void make_queue(State& state);
   static void make_fleet(State& state, const Parts& parts);
@@ -225,6 +263,7 @@ void StateCodec::make_queue(State& state) {
 }
 
 void StateCodec::make_fleet(State& state, const Parts& parts) {
+  state.list_closures();
   for (const auto& [link, is] : parts.links) state.fleet_.set_link(link, is);
   for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
     const NodeId id(n);
@@ -362,7 +401,7 @@ Status restore(State& state, std::string_view bytes) {
   Decoder decoder(fields);
   Head head;
   decoder(head);
-  if (head.form != kForm && head.form != kFormOfAllJobs) {
+  if (head.form < kFormOfAllJobs || head.form > kForm) {
     return environment_error(
         fmt::format("the snapshot is of form {}, expected {}", head.form, kForm));
   }

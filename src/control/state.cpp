@@ -108,6 +108,7 @@ Situation State::situation(Instant now) const {
   s.node_risk = risk_;
   s.failures_per_node_second = setup_.failures_per_node_second;
   s.reserved = slots_;
+  s.closures = closures_;
   s.changes = changes_;
   return s;
 }
@@ -211,7 +212,7 @@ void State::on(const JobStarted& event) {
   run.id = job.id;
   run.request = &job.submission->request;
   run.submitted = job.submitted;
-  run.started = now_;
+  run.started = now_ + event.delay;
   run.since = Instant::max();
   run.expected_end = event.expected ? now_ + event.delay + *event.expected : Instant::max();
   run.checkpoint = event.checkpoint;
@@ -487,6 +488,29 @@ void State::on(const MaintenanceSet& event) {
   } else {
     maintenance_[event.window] = {event.nodes, event.from, event.to};
   }
+  list_closures();
+  ++changes_.freed;
+}
+
+void State::list_closures() {
+  closures_.clear();
+  for (const auto& [window, plan] : maintenance_) {
+    Closure& closure = closures_.emplace_back(Closure{{}, plan.from, plan.to});
+    for (const NodeId node : plan.nodes) {
+      const std::uint32_t devices = setup_.topology->group(node).devices;
+      const std::uint64_t all =
+          devices >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << devices) - 1;
+      closure.nodes.push_back({node, all});
+    }
+  }
+}
+
+bool State::in_window(NodeId id, Instant now) const {
+  return std::any_of(maintenance_.begin(), maintenance_.end(), [&](const auto& entry) {
+    const Maintenance& window = entry.second;
+    return window.from <= now && now < window.to &&
+           std::find(window.nodes.begin(), window.nodes.end(), id) != window.nodes.end();
+  });
 }
 
 void State::on(const IdleCauseSet& event) {

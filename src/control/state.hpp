@@ -33,9 +33,8 @@ struct NodeRecord {
   NodeHealth health = NodeHealth::kReady;
   bool spare = false;
   bool lemon = false;
-  bool drain = false;        ///< it takes no work before it is resumed, whatever befalls it
-  std::uint32_t faults = 0;  ///< within the window that ends with the last
-  Instant last_fault;
+  bool drain = false;           ///< it takes no work before it is resumed, whatever befalls it
+  std::vector<Instant> faults;  ///< within the window that ends with the last
 };
 
 /// Devices whose ranks may still run though their job has let go of them: of a lost node, or of an
@@ -104,6 +103,8 @@ class State {
   [[nodiscard]] const std::map<std::uint32_t, Maintenance>& maintenance() const {
     return maintenance_;
   }
+  /// Whether a maintenance window that has begun and is not over names a node. O(their nodes).
+  [[nodiscard]] bool in_window(NodeId id, Instant now) const;
 
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
   [[nodiscard]] const TenantTree& tenants() const { return *tenants_; }
@@ -157,6 +158,7 @@ class State {
   void on(const TenantsSet& event);
   void on(const PolicySet& event);
   void on(const SlotsReserved& event);
+  void list_closures();
   void on(const PlanFound& event);
   void on(const DecisionDropped& event);
   void on(const MaintenanceSet& event);
@@ -226,6 +228,7 @@ class State {
   std::vector<JobId> owner_;  ///< by device, while one has all of it, be it as a ghost
   std::vector<Ghost> ghosts_;
   std::map<std::uint32_t, Maintenance> maintenance_;
+  std::vector<Closure> closures_;  ///< what maintenance_ comes to for passes
 
   std::unique_ptr<TenantUsage> usage_;
   Instant usage_until_;  ///< when its means were true

@@ -232,12 +232,12 @@ void State::edit_node(NodeId id, const NodeRecord& record) {
 void State::on(const NodeChanged& event) {
   NodeRecord record = nodes_[event.node.value()];
   record.health = event.health;
-  if (event.health == NodeHealth::kDraining) record.drain = true;
+  if (event.health == NodeHealth::kDraining && !event.window) record.drain = true;
   if (event.health == NodeHealth::kReady) record.drain = false;
   if (event.blame.layer != FaultLayer::kNone) {
-    const bool lately = now_ - record.last_fault <= setup_.timing.lemon_window;
-    record.faults = record.faults > 0 && lately ? record.faults + 1 : 1;
-    record.last_fault = now_;
+    std::erase_if(record.faults,
+                  [&](Instant at) { return now_ - at > setup_.timing.lemon_window; });
+    record.faults.push_back(now_);
   }
   edit_node(event.node, record);
 }

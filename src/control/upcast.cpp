@@ -14,6 +14,8 @@ constexpr std::uint32_t kJobSubmitted = 0;
 static_assert(std::is_same_v<std::variant_alternative_t<kJobSubmitted, Event>, JobSubmitted>);
 constexpr std::uint32_t kDevicesFreed = 7;
 static_assert(std::is_same_v<std::variant_alternative_t<kDevicesFreed, Event>, DevicesFreed>);
+constexpr std::uint32_t kNodeChanged = 10;
+static_assert(std::is_same_v<std::variant_alternative_t<kNodeChanged, Event>, NodeChanged>);
 constexpr std::uint32_t kSubmitJob = 0;
 static_assert(std::is_same_v<std::variant_alternative_t<kSubmitJob, InputKind>, SubmitJob>);
 constexpr std::uint32_t kRanksGone = 12;
@@ -33,10 +35,18 @@ std::string add_no_spec(std::string_view fields) {
   return std::string(fields).append(spec.bytes());
 }
 
+/// A drain was an operator's, whatever it was for.
+std::string add_no_window(std::string_view fields) {
+  Encoder window;
+  window(false);
+  return std::string(fields).append(window.bytes());
+}
+
 constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
+    Upcaster{JournalContent::kEvents, {.id = kNodeChanged, .version = 1}, add_no_window},
     Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
 
 }  // namespace

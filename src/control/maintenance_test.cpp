@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "control/scripted_cluster_test.hpp"
+#include "control/snapshot.hpp"
+
+namespace orrery {
+namespace {
+
+/// A cluster with a window over some of its nodes, which lasts from one hour to three from now.
+class MaintenanceTest : public testing::Test {
+ protected:
+  void window(std::uint32_t id, std::vector<NodeId> nodes) {
+    const Instant now = cluster_.now();
+    cluster_.send(
+        SetMaintenance{id, std::move(nodes), now + Duration::hours(1), now + Duration::hours(3)});
+  }
+  /// Runs for so long, on all eight devices of a node.
+  JobId submit(Duration length) {
+    Submission submission = cluster_.job(8);
+    submission.request.estimate = length;
+    return cluster_.submit(submission);
+  }
+
+  ScriptedCluster cluster_;
+  const NodeId node_{0};
+};
+
+TEST_F(MaintenanceTest, KeepsNodesThatComeBackInItEmpty) {
+  window(1, {node_});
+  cluster_.send(NodeHeard{node_, NodeHealth::kLost, 5});
+  cluster_.wait(Duration::hours(2));
+  cluster_.send(NodeJoined{node_, 5});
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
+  cluster_.wait(Duration::hours(2));
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
+}
+
+TEST_F(MaintenanceTest, EndsForANodeWithTheLastWindowOverIt) {
+  window(1, {node_});
+  cluster_.wait(Duration::hours(1));
+  window(2, {node_, NodeId(1)});  // from the second hour to the fourth
+  cluster_.wait(Duration::hours(2));
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
+  cluster_.wait(Duration::hours(1));
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
+  EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kReady);
+}
+
+TEST_F(MaintenanceTest, LeavesAnOperatorsDrainAlone) {
+  cluster_.send(DrainNode{node_, false, "disk"});
+  window(1, {node_, NodeId(1)});
+  cluster_.wait(Duration::hours(1));
+  cluster_.send(DrainNode{NodeId(1), false, "fan"});  // in the window
+  EXPECT_FALSE(cluster_.send(ResumeNode{NodeId(1)}).answer.status);
+  cluster_.wait(Duration::hours(2));
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
+  EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kDrained);
+  cluster_.send(ResumeNode{NodeId(1)});
+  EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kReady);
+}
+
+TEST_F(MaintenanceTest, ThatIsCalledOffGivesItsNodesBack) {
+  window(1, {node_});
+  cluster_.wait(Duration::hours(1));
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
+  cluster_.send(SetMaintenance{1, {}, {}, {}});
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
+  EXPECT_TRUE(cluster_.state().maintenance().empty());
+}
+
+TEST_F(MaintenanceTest, ToComeIsForWhoIsDoneBefore) {
+  std::vector<NodeId> all;
+  for (std::uint32_t n = 0; n < cluster_.topology().node_count(); ++n) all.emplace_back(n);
+  window(1, all);
+  const JobId slow = submit(Duration::hours(2));
+  const JobId quick = submit(Duration::minutes(30));
+  cluster_.tick();
+  EXPECT_EQ(cluster_.phase(slow), JobPhase::kQueued);
+  EXPECT_EQ(cluster_.phase(quick), JobPhase::kStarting);
+  cluster_.up(quick);
+  cluster_.end(quick);
+  cluster_.wait(Duration::hours(3));
+  EXPECT_EQ(cluster_.phase(slow), JobPhase::kStarting);
+}
+
+TEST_F(MaintenanceTest, LastsThroughASnapshot) {
+  cluster_.send(DrainNode{NodeId(2), false, "disk"});
+  window(1, {node_});
+  cluster_.wait(Duration::hours(1));
+  State again(cluster_.setup());
+  ASSERT_TRUE(restore(again, snapshot_of(cluster_.state())));
+  EXPECT_TRUE(again.in_window(node_, cluster_.now()));
+  EXPECT_FALSE(again.node(node_).drain);
+  EXPECT_TRUE(again.node(NodeId(2)).drain);
+  ASSERT_EQ(again.situation(cluster_.now()).closures.size(), 1u);
+  EXPECT_EQ(again.situation(cluster_.now()).closures.front().nodes.front().node, node_);
+}
+
+}  // namespace
+}  // namespace orrery
