@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/views.hpp"
 #include "base/quantity_text.hpp"
 #include "base/real_clock.hpp"
 #include "base/text_table.hpp"
@@ -261,6 +262,10 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("free", fmt::format("{}", node.free()));
   facts.add("jobs", fmt::format("{}", fmt::join(node.jobs(), " ")));
   facts.add("drain", node.drain() ? "no new work starts here" : "");
+  for (const v1::MaintenanceWindow& window : node.maintenance()) {
+    facts.add("maintenance", fmt::format("{} to {}", instant_of(window.from()).text(),
+                                         instant_of(window.to()).text()));
+  }
   facts.add("spare", node.spare() ? "kept free for what fails" : "");
   facts.add("faults", if_any(node.faults()));
   facts.add("address", node.address());

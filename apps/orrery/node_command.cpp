@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "api/views.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
@@ -13,6 +14,8 @@ namespace {
 struct NodeAsked {
   std::string name;
   std::string why;
+  std::string from;
+  std::string to;
   bool at_once = false;
 };
 
@@ -57,12 +60,27 @@ Status print_changed(const CommandOptions& options, Result<v1::NodeResponse> cha
   return {};
 }
 
+/// An instant of an option, if it is given.
+Status set_instant(std::string_view option, const std::string& text,
+                   google::protobuf::Timestamp* (v1::DrainNodeRequest::*at)(),
+                   v1::DrainNodeRequest& request) {
+  if (text.empty()) return {};
+  const Result<Instant> instant = Instant::parse(text);
+  if (!instant) return input_error({}, fmt::format("{}: {}", option, instant.error().message));
+  *(request.*at)() = timestamp_of(*instant);
+  return {};
+}
+
 Status drain_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
   v1::DrainNodeRequest request;
   request.set_request_id(session.request_id());
   request.set_name(asked.name);
   request.set_why(asked.why);
   request.set_at_once(asked.at_once);
+  using Request = v1::DrainNodeRequest;
+  Status set = set_instant("--from", asked.from, &Request::mutable_from, request);
+  if (set) set = set_instant("--to", asked.to, &Request::mutable_to, request);
+  if (!set) return set;
   return print_changed(options, session.client().call<v1::NodeResponse>("DrainNode", request));
 }
 
@@ -157,7 +175,13 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App& drain = named(app, "drain", "start no new work on a machine");
   drain.add_option("--why", asked->why, "for whoever sees it")->type_name("TEXT");
   drain.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
-  drain.footer("Examples:\n  orrery drain node-3 --why \"new disk\"\n  orrery resume node-3");
+  drain.add_option("--from", asked->from, "empty it then (2026-12-01T06:00:00Z), with --to")
+      ->type_name("TIME");
+  drain.add_option("--to", asked->to, "and let it work again then")->type_name("TIME");
+  drain.footer(
+      "Examples:\n  orrery drain node-3 --why \"new disk\"\n  orrery resume node-3\n"
+      "  orrery drain node-3 --from 2026-12-01T06:00:00Z --to 2026-12-01T08:00:00Z\n"
+      "      (a maintenance window: what would not be done by then starts elsewhere)");
   run(drain, drain_node);
   run(named(app, "resume", "start work on a drained machine again"), resume_node);
 }

@@ -318,8 +318,15 @@ void Methods::command_node(NodeId node, InputKind what, const std::string& reque
 void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
   if (!node) return;
-  command_node(*node, DrainNode{*node, request.at_once(), request.why()},
-               own_request_id(request, *call), call);
+  if (request.has_from() != request.has_to()) {
+    return call->finish({CallCode::kInvalidArgument,
+                         "a maintenance window has a beginning and an end: expected from and to"});
+  }
+  InputKind what = DrainNode{*node, request.at_once(), request.why()};
+  if (request.has_from()) {
+    what = SetMaintenance{0, {*node}, instant_of(request.from()), instant_of(request.to())};
+  }
+  command_node(*node, std::move(what), own_request_id(request, *call), call);
 }
 
 template <class Command>

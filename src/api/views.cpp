@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "agent/launch_plan.hpp"
@@ -143,6 +144,10 @@ std::uint32_t placed_accelerators(const Job& job) {
 
 }  // namespace
 
+Instant instant_of(const google::protobuf::Timestamp& at) {
+  return Instant() + Duration::seconds(at.seconds()) + Duration::nanoseconds(at.nanos());
+}
+
 google::protobuf::Timestamp timestamp_of(Instant at) {
   const std::int64_t ns = (at - Instant()).count_ns();
   google::protobuf::Timestamp timestamp;
@@ -204,7 +209,13 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_spare(record.spare);
   view.set_drain(record.drain);
   view.set_lemon(record.lemon);
-  view.set_faults(record.faults);
+  view.set_faults(static_cast<std::uint32_t>(record.faults.size()));
+  for (const auto& [window, plan] : state.maintenance()) {
+    if (std::find(plan.nodes.begin(), plan.nodes.end(), id) == plan.nodes.end()) continue;
+    v1::MaintenanceWindow& shown = *view.add_maintenance();
+    *shown.mutable_from() = timestamp_of(plan.from);
+    *shown.mutable_to() = timestamp_of(plan.to);
+  }
   const Signals& signals = controller.link().signals(id);
   view.set_power_w(signals.power_w);
   view.set_temperature_c(signals.temperature_c);

@@ -16,5 +16,6 @@ enum class JobDetail : std::uint8_t { kRow, kAll };
 [[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller);
 [[nodiscard]] v1::EventRow event_view(const TimedEvent& event);
 [[nodiscard]] google::protobuf::Timestamp timestamp_of(Instant at);
+[[nodiscard]] Instant instant_of(const google::protobuf::Timestamp& at);
 
 }  // namespace orrery

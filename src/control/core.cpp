@@ -138,15 +138,18 @@ void Core::on(const ArchiveJobs& command) {
   if (!archived.jobs.empty()) emit_unfelt(std::move(archived));
 }
 
-void Core::on(const SetMaintenance& command) {
+void Core::on(const SetMaintenance& asked) {
+  SetMaintenance command = asked;
+  const std::map<std::uint32_t, Maintenance>& windows = state_.maintenance();
+  if (command.window == 0) command.window = windows.empty() ? 1 : windows.rbegin()->first + 1;
   for (const NodeId node : command.nodes) {
     if (node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
   }
   if (!command.nodes.empty() && command.to <= command.from) {
     return refuse("a maintenance window ends after it begins");
   }
-  const auto before = state_.maintenance().find(command.window);
-  if (before != state_.maintenance().end()) {
+  const auto before = windows.find(command.window);
+  if (before != windows.end()) {
     const Maintenance plan = before->second;
     close_window(command.window, plan);
   }

@@ -115,6 +115,7 @@ class Core {
   void drain(const DrainNode& command, DrainedBy by);
   void keep_maintenance();
   void close_window(std::uint32_t window, const Maintenance& plan);
+  void leave_windows(NodeId node);
   void end_drain(NodeId node);
   void come_back(NodeId node);
   void lose(NodeId node, const Blame& blame);

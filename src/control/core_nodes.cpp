@@ -124,6 +124,17 @@ void Core::close_window(std::uint32_t window, const Maintenance& plan) {
   }
 }
 
+// Of those to come, too.
+void Core::leave_windows(NodeId node) {
+  const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
+  for (const auto& [window, plan] : windows) {
+    std::vector<NodeId> others = plan.nodes;
+    if (std::erase(others, node) > 0) {
+      emit(MaintenanceSet{window, std::move(others), plan.from, plan.to});
+    }
+  }
+}
+
 // A node that is out for another reason, too, stays out for that one.
 void Core::end_drain(NodeId node) {
   const NodeHealth health = state_.node(node).health;
@@ -157,9 +168,7 @@ void Core::on(const ResumeNode& command) {
   if (state_.node(command.node).health == NodeHealth::kJoining) {
     return refuse("the node has not joined yet; it is ready when it does");
   }
-  if (state_.in_window(command.node, now_)) {
-    return refuse("a maintenance window holds the node: end the window first");
-  }
+  leave_windows(command.node);
   emptying_.erase(command.node);
   if (state_.node(command.node).health != NodeHealth::kReady) {
     emit(NodeChanged{command.node, NodeHealth::kReady, {}});

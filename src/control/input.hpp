@@ -64,7 +64,7 @@ struct SetPolicy {
 };
 
 /// Nodes are to be empty between two instants: who would not be done by then does not start there,
-/// who still runs there then is moved. No nodes: the window is off.
+/// who still runs there then is moved. No nodes: the window is off. Window 0: a new one.
 struct SetMaintenance {
   std::uint32_t window = 0;
   std::vector<NodeId> nodes;

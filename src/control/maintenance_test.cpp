@@ -51,7 +51,6 @@ TEST_F(MaintenanceTest, LeavesAnOperatorsDrainAlone) {
   window(1, {node_, NodeId(1)});
   cluster_.wait(Duration::hours(1));
   cluster_.send(DrainNode{NodeId(1), false, "fan"});  // in the window
-  EXPECT_FALSE(cluster_.send(ResumeNode{NodeId(1)}).answer.status);
   cluster_.wait(Duration::hours(2));
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
   EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kDrained);
@@ -66,6 +65,17 @@ TEST_F(MaintenanceTest, ThatIsCalledOffGivesItsNodesBack) {
   cluster_.send(SetMaintenance{1, {}, {}, {}});
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
   EXPECT_TRUE(cluster_.state().maintenance().empty());
+}
+
+TEST_F(MaintenanceTest, LetsGoOfANodeThatIsResumed) {
+  window(0, {node_, NodeId(1)});
+  window(0, {node_});
+  EXPECT_EQ(cluster_.state().maintenance().size(), 2u);
+  cluster_.wait(Duration::hours(1));
+  cluster_.send(ResumeNode{node_});
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
+  EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kDrained);
+  EXPECT_EQ(cluster_.state().maintenance().size(), 1u);
 }
 
 TEST_F(MaintenanceTest, ToComeIsForWhoIsDoneBefore) {

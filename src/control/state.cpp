@@ -137,6 +137,7 @@ void State::set_phase(Job& job, JobPhase phase) {
     } else {
       array.held.erase(job.id);
     }
+    if (array.active == 0 && array.held.empty()) arrays_.erase(job.submission->array);
   }
   if (job.phase <= JobPhase::kQueued) job.usage.waited += now_ - job.since;
   job.phase = phase;
