@@ -7,6 +7,7 @@
 
 #include "base/document.hpp"
 #include "base/nearest_name.hpp"
+#include "control/spec_submission.hpp"
 #include "scheduler/resolve.hpp"
 
 namespace orrery {
@@ -90,7 +91,6 @@ Result<std::vector<JobId>> JobIntake::jobs_before(const JobSpec& spec, const Sta
 }
 
 Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now) {
-  Submission submission;
   const ResolveContext own = facts_.resolve_context(now);
   Result<JobRequest> request = resolve_job(spec, {.fleet = own.fleet,
                                                   .models = own.models,
@@ -99,11 +99,8 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
                                                   .sizes = own.sizes,
                                                   .now = now});
   if (!request) return forward_error(request);
-  submission.request = *std::move(request);
-  submission.request.class_id = facts_.classes().of(submission.request);
-  submission.restart = spec.restart.policy;
-  submission.restart_max = spec.restart.max;
-  submission.choose_interval = !spec.checkpoint.interval;
+  request->class_id = facts_.classes().of(*request);
+  Submission submission = orrery::submission_of(spec, *std::move(request));
   Result<std::vector<JobId>> before = jobs_before(spec, state);
   if (!before) return forward_error(before);
   submission.after = *std::move(before);
@@ -134,16 +131,10 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
   if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
   Result<Submission> submission = submission_of(*spec, state, now);
   if (!submission) return forward_error(submission);
+  const ArrayId array(spec->array ? arrays_++ : arrays_);
   std::vector<SubmitJob> jobs;
-  const std::uint32_t count = spec->array ? spec->array->count : 1;
-  if (spec->array) {
-    submission->array = ArrayId(arrays_++);
-    submission->parallel = spec->array->parallel.value_or(0);
-  }
-  jobs.reserve(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    SubmitJob& job = jobs.emplace_back(SubmitJob{*submission, text.text});
-    if (spec->array) job.submission.request.name = fmt::format("{}[{}]", spec->name, i);
+  for (Submission& job : jobs_of(*spec, *submission, array)) {
+    jobs.push_back({std::move(job), text.text});
   }
   return jobs;
 }

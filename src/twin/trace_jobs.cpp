@@ -8,6 +8,7 @@
 
 #include "base/distribution.hpp"
 #include "base/math.hpp"
+#include "control/spec_submission.hpp"
 
 namespace orrery {
 namespace {
@@ -43,6 +44,7 @@ class Maker {
 
  private:
   [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job);
+  [[nodiscard]] Submission submission_of(const TraceJob& job, const JobRequest& request) const;
   [[nodiscard]] JobSpec spec_of(const TraceJob& job) const;
   [[nodiscard]] std::vector<TypeSpeed> types_of(const TraceJob& job) const;
   [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job) const;
@@ -202,12 +204,12 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   Result<TrueJob> truth =
       steps ? Result<TrueJob>(TrueJob{.work = Duration::from_seconds(*steps)}) : truth_of(job);
   if (!truth) return forward_error(truth);
-  PlayedJob& played = made.jobs.emplace_back();
+  PlayedJob played;
   played.row = row;
   played.truth = *truth;
   played.submit = options_.rules.all_at_start ? Instant() : job.submit;
+  played.submission = submission_of(job, *known->second);
   JobRequest& request = played.submission.request;
-  request = *known->second;
   request.name = job.name;
   request.priority = job.priority;
   if (job.deadline) request.deadline = job.deadline;
@@ -221,10 +223,49 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
     played.truth.work = Duration::max();
   }
   if (!options_.rules.costs) request.checkpoint_interval = Duration::max();
-  played.submission.choose_interval =
-      options_.rules.costs && options_.interval == CheckpointInterval::kBest;
-  played.submission.restart = options_.restart_policy;
+  played.submission.choose_interval = played.submission.choose_interval && options_.rules.costs;
   if (truth->fails) played.submission.restart_max = 0;
+  if (job.spec == nullptr) {
+    made.jobs.push_back(std::move(played));
+    return {};
+  }
+  for (Submission& each : jobs_of(*job.spec, played.submission, ArrayId(row))) {
+    made.jobs.push_back({std::move(each), played.truth, played.submit, row});
+  }
+  return {};
+}
+
+// What a person has written holds; of a bare row of a trace what the options say does.
+Submission Maker::submission_of(const TraceJob& job, const JobRequest& request) const {
+  if (job.spec != nullptr) return orrery::submission_of(*job.spec, request);
+  Submission submission{.request = request, .restart = options_.restart_policy};
+  submission.choose_interval = options_.interval == CheckpointInterval::kBest;
+  return submission;
+}
+
+/// Names the jobs that each comes after, which are submitted in the order of `made`: of a name the
+/// newest before it, of an array all.
+Status order_jobs(const Trace& trace, TraceJobs& made) {
+  std::map<std::string, std::vector<JobId>> submitted;
+  std::uint32_t last = 0;
+  for (std::uint32_t i = 0; i < made.jobs.size(); ++i) {
+    PlayedJob& job = made.jobs[i];
+    const TraceJob& row = trace.jobs[job.row];
+    if (row.spec == nullptr) continue;
+    for (const std::string& name : row.spec->after) {
+      const auto before = submitted.find(name);
+      if (before == submitted.end()) {
+        return input_error(row.spec->where,
+                           fmt::format("after: no job \"{}\" is submitted before", name));
+      }
+      std::vector<JobId>& after = job.submission.after;
+      after.insert(after.end(), before->second.begin(), before->second.end());
+    }
+    std::vector<JobId>& mine = submitted[row.spec->name];
+    if (job.row != last) mine.clear();
+    last = job.row;
+    mine.push_back(JobId(i));
+  }
   return {};
 }
 
@@ -240,6 +281,7 @@ Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context, 
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlayedJob& a, const PlayedJob& b) { return a.submit < b.submit; });
+  if (Status ordered = order_jobs(trace, made); !ordered) return forward_error(ordered);
   return made;
 }
 

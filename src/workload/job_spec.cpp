@@ -313,6 +313,11 @@ void check_money_and_time(SpecCheck& check, const JobSpec& job) {
     check.fail("time_limit is {}, expected at least the estimate, {}", print(*job.time_limit),
                print(*job.estimate));
   }
+  if (job.compile) {
+    SpecCheck compile(job.compile->where);
+    compile.positive("time", std::optional(job.compile->time));
+    check.also(compile.finish());
+  }
   SpecCheck checkpoint(job.checkpoint.where);
   checkpoint.positive("interval", job.checkpoint.interval);
   check.also(checkpoint.finish());

@@ -300,6 +300,20 @@ void describe(Visitor& visitor, Self& a) {
   visitor.optional("parallel", a.parallel);
 }
 
+/// What has to be compiled for each type of accelerator before the ranks can work; what was
+/// compiled once is kept.
+struct CompileSpec {
+  Seconds time;         ///< on a type it was not compiled for yet
+  std::string program;  ///< what jobs of the same program share; empty: the job's name
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<CompileSpec> Self>
+void describe(Visitor& visitor, Self& c) {
+  visitor.required("time", c.time);
+  visitor.optional("program", c.program);
+}
+
 struct JobSpec {
   std::string api_version = "orrery/v1";
   JobKind kind = JobKind::kBatch;
@@ -315,6 +329,7 @@ struct JobSpec {
   std::optional<Seconds> estimate;    ///< of its run time, on what it asks for
   std::vector<DataSpec> data;
   SoftwareSpec software;
+  std::optional<CompileSpec> compile;       ///< none: nothing
   std::optional<LaunchSpec> launch;         ///< none: nothing to start, for rehearsals only
   std::vector<std::string> residency;       ///< labels of sites it may run at; empty: all
   std::vector<std::string> export_classes;  ///< of accelerators it may run on; empty: all
@@ -341,6 +356,7 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("estimate", j.estimate);
   visitor.optional("data", j.data);
   visitor.optional("software", j.software);
+  visitor.optional("compile", j.compile);
   visitor.optional("launch", j.launch);
   visitor.optional("residency", j.residency);
   visitor.optional("export_classes", j.export_classes);

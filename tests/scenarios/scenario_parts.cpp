@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/document.hpp"
+#include "control/spec_submission.hpp"
 #include "fleet/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
@@ -176,10 +177,7 @@ Status ScenarioParts::add_job(const JobSpec& spec, const ScenarioJob& entry, Ins
   PlayedJob& job = jobs_.emplace_back();
   job.submit = at;
   job.truth.work = true_work(*request, entry);
-  job.submission.request = *std::move(request);
-  job.submission.restart = spec.restart.policy;
-  job.submission.restart_max = spec.restart.max;
-  job.submission.choose_interval = !spec.checkpoint.interval;
+  job.submission = submission_of(spec, *std::move(request));
   return {};
 }
 
