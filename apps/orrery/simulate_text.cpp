@@ -33,6 +33,8 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"energy_kwh", s.energy_kwh},
                {"cost_usd", s.cost_usd},
                {"co2_kg", s.co2_kg},
+               {"fleet_energy_kwh", s.fleet.energy_kwh},
+               {"fleet_cost_usd", s.fleet.cost_usd},
                {"preemptions", s.preemptions},
                {"faults", s.faults},
                {"inputs", s.inputs},

@@ -159,6 +159,7 @@ std::vector<JobOutcome> Simulation::outcomes() const {
 
 SimulationSummary Simulation::summary() const {
   SimulationSummary s;
+  JobUsage billed;
   std::vector<double> jct;
   std::vector<double> wait;
   Instant last = setup_.begin;
@@ -168,16 +169,18 @@ SimulationSummary Simulation::summary() const {
     s.failed += job.phase == JobPhase::kFailed ? 1 : 0;
     s.cancelled += job.phase == JobPhase::kCancelled ? 1 : 0;
     s.unfinished += ended(job.phase) ? 0 : 1;
-    s.energy_kwh += job.usage.joules / 3.6e6;
-    s.cost_usd += job.usage.dollars;
-    s.co2_kg += job.usage.co2_grams / 1000;
-    s.preemptions += job.usage.preemptions;
-    s.faults += job.usage.faults;
+    billed += job.usage;
     if (job.end == Instant::max()) continue;
     last = std::max(last, job.end);
     jct.push_back((job.end - job.submit).count_seconds());
     if (job.start != Instant::max()) wait.push_back((job.start - job.submit).count_seconds());
   }
+  s.energy_kwh = billed.joules / 3.6e6;
+  s.cost_usd = billed.dollars;
+  s.co2_kg = billed.co2_grams / 1000;
+  s.preemptions = billed.preemptions;
+  s.faults = billed.faults;
+  s.fleet = fleet_bill(state(), billed, setup_.begin, now_);
   s.avg_jct_s = mean(jct);
   s.avg_wait_s = mean(wait);
   std::sort(jct.begin(), jct.end());

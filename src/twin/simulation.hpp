@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/core.hpp"
+#include "twin/fleet_bill.hpp"
 #include "twin/trace_jobs.hpp"
 #include "twin/world.hpp"
 
@@ -51,9 +52,10 @@ struct SimulationSummary {
   double makespan_s = 0;   ///< from the begin of the simulation to the last end
   double utilization = 0;  ///< devices in use x time, over all devices x makespan
   double goodput = 0;      ///< useful of the time in use
-  double energy_kwh = 0;
-  double cost_usd = 0;
+  double energy_kwh = 0;   ///< of jobs, at their nodes
+  double cost_usd = 0;     ///< that jobs are billed
   double co2_kg = 0;
+  FleetBill fleet;  ///< with what nobody holds
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
   std::uint64_t inputs = 0;

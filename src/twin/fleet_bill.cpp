@@ -1,0 +1,72 @@
+#include "twin/fleet_bill.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr double kJoulesPerKwh = 3.6e6;
+constexpr double kSecondsPerHour = 3600;
+
+/// Means over the devices of a type.
+struct TypeRates {
+  double hire = 0;         ///< dollars a device-second
+  double idle_watts = 0;   ///< at the meter
+  double electricity = 0;  ///< dollars a second of an idle one
+  double pue = 0;
+};
+
+TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, Instant now) {
+  TypeRates rates;
+  double devices = 0;
+  for (const SiteFacts& site : setup.topology->sites()) {
+    const DeviceCosts* costs = setup.costs->find(type, site.domain);
+    const double count = setup.topology->device_count(site.domain, type);
+    if (costs == nullptr || count == 0) continue;
+    const double watts = costs->idle().value_or(Watts()).value() * costs->pue;
+    const DollarsPerJoule price =
+        setup.electricity != nullptr ? setup.electricity->mean(begin, now) : costs->electricity;
+    devices += count;
+    rates.hire += count * costs->hire.value_or(DollarsPerSecond()).value();
+    rates.idle_watts += count * watts;
+    if (costs->owned) rates.electricity += count * watts * price.value();
+    rates.pue += count * costs->pue;
+  }
+  if (devices == 0) return {};
+  return {rates.hire / devices, rates.idle_watts / devices, rates.electricity / devices,
+          rates.pue / devices};
+}
+
+/// Whether devices in a use are billed to the job that holds them.
+bool is_billed(DeviceUse use) { return use < DeviceUse::kExclusive; }
+
+bool is_off(DeviceUse use) { return use == DeviceUse::kDown || use == DeviceUse::kRepair; }
+
+}  // namespace
+
+FleetBill fleet_bill(const State& state, const JobUsage& jobs, Instant begin, Instant now) {
+  const ControlSetup& setup = state.setup();
+  FleetBill bill{.cost_usd = jobs.dollars};
+  if (setup.costs == nullptr) return bill;
+  double pue = 0;
+  double held = 0;
+  for (std::uint32_t t = 0; t < setup.topology->type_count(); ++t) {
+    const FleetTypeId type(t);
+    const TypeRates rates = rates_of(setup, type, begin, now);
+    for (std::size_t u = 0; u < kDeviceUses; ++u) {
+      const auto use = static_cast<DeviceUse>(u);
+      const double seconds = device_hours(state.ledger().sum(type, use, now)) * kSecondsPerHour;
+      if (is_billed(use)) {
+        held += seconds;
+        pue += seconds * rates.pue;
+        continue;
+      }
+      bill.cost_usd += seconds * rates.hire;
+      if (is_off(use)) continue;
+      bill.cost_usd += seconds * rates.electricity;
+      bill.energy_kwh += seconds * rates.idle_watts / kJoulesPerKwh;
+    }
+  }
+  if (held > 0) bill.energy_kwh += jobs.joules * (pue / held) / kJoulesPerKwh;
+  return bill;
+}
+
+}  // namespace orrery

@@ -1,0 +1,23 @@
+// twin/fleet_bill.hpp - what a whole fleet costs and draws over a run, whoever uses it: what jobs
+// are billed, and the devices that nobody holds.
+//
+// Fleets of unlike size are compared by this, jobs and policies on one fleet by what jobs are
+// billed.
+#pragma once
+
+#include "control/state.hpp"
+
+namespace orrery {
+
+struct FleetBill {
+  double energy_kwh = 0;  ///< at the meter, cooling and losses included (PUE)
+  double cost_usd = 0;    ///< every device's hire, and the electricity of owned ones
+};
+
+/// From `begin` to `now`, `jobs` being what all jobs were billed. Devices that nobody holds draw
+/// what the catalog says of idle ones; those that are down or in repair nothing. A type at several
+/// sites is priced by the mean of its devices. O(types x sites).
+[[nodiscard]] FleetBill fleet_bill(const State& state, const JobUsage& jobs, Instant begin,
+                                   Instant now);
+
+}  // namespace orrery
