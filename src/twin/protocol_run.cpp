@@ -21,6 +21,8 @@ class FaultInjector {
   /// An elastic job shall go on with other devices.
   void resize();
   void cap_power();
+  /// Some nodes are to be empty for a while, now, later, or no more.
+  void plan_maintenance();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
     return Duration::milliseconds(
         1 + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(most_ms))));
@@ -131,6 +133,17 @@ void FaultInjector::cap_power() {
   world_.cap_power(cap);
 }
 
+void FaultInjector::plan_maintenance() {
+  SetMaintenance window{.window = static_cast<std::uint32_t>(rng_.below(3))};
+  for (std::size_t at = 0; at < world_.nodes().size(); ++at) {
+    if (rng_.below(3) == 0) window.nodes.push_back(NodeId::at(at));
+  }
+  window.from = world_.time().now() + pause(60'000);
+  window.to = window.from + pause(120'000);
+  note(fmt::format("window {}: {} nodes in maintenance", window.window, window.nodes.size()));
+  world_.operate(std::move(window));
+}
+
 void FaultInjector::strike_agent(NodeId at) {
   ProtocolNodes& nodes = world_.nodes();
   if (rng_.below(2) == 0) {
@@ -235,6 +248,9 @@ ProtocolRules rules_of(Rng& rng) {
 /// One seed in five has a disk that is slow at times, and full at others.
 bool bad_disk(std::uint64_t seed) { return seed % 5 == 4; }
 
+/// One seed in seven has maintenance windows.
+bool maintained(std::uint64_t seed) { return seed % 7 == 3; }
+
 /// One seed in three has jobs that resize, jobs that share accelerators, or caps of power.
 struct Variety {
   bool elastic = false;
@@ -295,6 +311,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   if (bad_disk(seed)) rules.slow_write = 0.2 * disk.uniform();
   Rng other = Rng::stream(seed, "variety");
   const Variety variety = draw_variety(other, seed, rules);
+  Rng window = Rng::stream(seed, "maintenance");
   ProtocolWorld world(sites.of(nodes), rules, seed, trace);
   FaultInjector injector(world, seed);
   std::uint64_t jobs = 2 + rng.below(4);
@@ -310,6 +327,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
     injector.strike();
     if (bad_disk(seed) && disk.below(10) == 0) injector.fill_disk();
     if (variety.elastic && other.below(3) == 0) injector.resize();
+    if (maintained(seed) && window.below(10) == 0) injector.plan_maintenance();
     if (variety.capped && other.below(10) == 0) injector.cap_power();
   }
   world.note("calm");
