@@ -214,16 +214,48 @@ TEST_F(FleetLinkTest, StepsDownWhenAnAgentHasSeenANewerController) {
   EXPECT_EQ(link_.superseded_by(), 4);
 }
 
-TEST_F(FleetLinkTest, AControllerThatSleptDoesNotBlameTheNodes) {
+TEST_F(FleetLinkTest, AControllerThatSleptLongDoesNotBlameTheNodes) {
   meet(0);
-  pass(Duration::seconds(31));
-  beat(0);
-  beat(1);
-  (void)inputs<NodeHeard>();
+  meet(1);
+  pass(Duration::seconds(1));
   now_ = now_ + Duration::minutes(10);
   link_.advance(now_);
   EXPECT_TRUE(inputs<NodeHeard>().empty());
+  pass(Duration::seconds(32));
+  EXPECT_TRUE(inputs<NodeHeard>().empty()) << "they may have to find it again";
+  pass(Duration::seconds(1));
+  EXPECT_EQ(inputs<NodeHeard>().size(), 2);
+}
+
+TEST_F(FleetLinkTest, AControllerThatIsLateAgainAndAgainCountsTheTimeItWasAwake) {
+  meet(0);
+  // Each wake that is due finds it 1.2 s late.
+  const Duration late = Duration::milliseconds(1200);
+  std::vector<NodeHeard> heard;
+  for (int wakes = 1; heard.size() < 2 && wakes < 10; ++wakes) {
+    now_ = link_.next_due() + late;
+    link_.advance(now_);
+    for (const NodeHeard& one : inputs<NodeHeard>()) heard.push_back(one);
+    EXPECT_LE(now_ - Instant(), Duration::milliseconds(5500) + late * wakes);
+  }
+  ASSERT_EQ(heard.size(), 2);
+  EXPECT_EQ(heard[0].health, NodeHealth::kSuspect);
+  EXPECT_EQ(heard[1].health, NodeHealth::kLost);
+}
+
+TEST_F(FleetLinkTest, WhoWasHeardSinceTheStartHasHadItsGrace) {
+  pass(Duration::seconds(1));
+  meet(0);
+  pass(Duration::milliseconds(2500));
+  EXPECT_EQ(inputs<NodeHeard>().size(), 1) << "suspect";
   pass(Duration::seconds(3));
+  const std::vector<NodeHeard> heard = inputs<NodeHeard>();
+  ASSERT_EQ(heard.size(), 1);
+  EXPECT_EQ(heard[0].node, NodeId(0));
+  EXPECT_EQ(heard[0].health, NodeHealth::kLost);
+  pass(Duration::seconds(25));
+  EXPECT_TRUE(inputs<NodeHeard>().empty()) << "the other may still be on its way";
+  pass(Duration::seconds(4));
   EXPECT_EQ(inputs<NodeHeard>().size(), 2);
 }
 

@@ -6,11 +6,12 @@
 namespace orrery {
 
 HeartbeatWatch::HeartbeatWatch(std::size_t nodes, const HeartbeatRule& rule, Instant now)
-    : rule_(rule), silent_from_(now + rule.grace), nodes_(nodes, Node{now}) {
+    : rule_(rule), nodes_(nodes, Node{now + rule.grace, {}}) {
   std::vector<Check> checks;
   checks.reserve(nodes);
   for (std::size_t at = 0; at < nodes; ++at) {
-    checks.emplace_back(due(nodes_[at]), NodeId::at(at));
+    nodes_[at].check = due(nodes_[at]);
+    checks.emplace_back(nodes_[at].check, NodeId::at(at));
   }
   checks_ = decltype(checks_)(std::greater<>{}, std::move(checks));
 }
@@ -18,32 +19,49 @@ HeartbeatWatch::HeartbeatWatch(std::size_t nodes, const HeartbeatRule& rule, Ins
 /// When its next change for the worse is due.
 Instant HeartbeatWatch::due(const Node& node) const {
   const std::uint32_t missed = node.health == NodeHealth::kReady ? rule_.suspect : rule_.lost;
-  return std::max(node.heard, silent_from_) + rule_.until_missed(missed);
+  return node.heard + rule_.until_missed(missed) + asleep_;
+}
+
+void HeartbeatWatch::check_when_due(NodeId id) {
+  Node& node = nodes_[id.value()];
+  node.check = due(node);
+  checks_.emplace(node.check, id);
 }
 
 NodeHealth HeartbeatWatch::heard(NodeId id, Instant now) {
   Node& node = nodes_[id.value()];
-  node.heard = std::max(node.heard, now);
+  const bool in_grace = node.heard > awake(now);
+  node.heard = awake(now);
   const NodeHealth before = node.health;
   node.health = NodeHealth::kReady;
-  if (before == NodeHealth::kLost) checks_.emplace(due(node), id);
+  if (in_grace || before == NodeHealth::kLost) check_when_due(id);
   return before;
 }
 
+/// What it slept is not held against the nodes.
+void HeartbeatWatch::excuse(Instant now) {
+  const Duration late = now - next_due();
+  if (late >= rule_.interval) asleep_ += late;
+  if (late < rule_.until_missed(rule_.lost)) return;
+  for (Node& node : nodes_) node.heard = awake(now) + rule_.grace;
+}
+
 void HeartbeatWatch::advance(Instant now, std::vector<Change>& changes) {
-  if (now >= next_due() + rule_.interval) silent_from_ = std::max(silent_from_, now);
+  excuse(now);
   while (!checks_.empty() && checks_.top().first <= now) {
-    const NodeId id = checks_.top().second;
+    const auto [at, id] = checks_.top();
     checks_.pop();
     Node& node = nodes_[id.value()];
+    if (at != node.check) continue;
+    node.check = Instant::max();
     if (due(node) > now) {
-      checks_.emplace(due(node), id);
+      check_when_due(id);
       continue;
     }
     const bool suspect = node.health == NodeHealth::kReady;
     node.health = suspect ? NodeHealth::kSuspect : NodeHealth::kLost;
     changes.push_back({id, node.health, suspect ? rule_.suspect : rule_.lost});
-    if (suspect) checks_.emplace(due(node), id);
+    if (suspect) check_when_due(id);
   }
 }
 
