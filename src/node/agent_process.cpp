@@ -306,10 +306,7 @@ void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
   attempt.report = with_clocks(status.report);
   std::optional<AttemptEnd>& end = attempt.report.end;
   if (end && end->kind != ExitKind::kDone) end->blame.node = welcome_.node;
-  attempt.said.attempt = id;
-  attempt.said.progress = status.progress;
-  attempt.said.notes = status.notes;
-  if (welcomed_) channel_.send(attempt.said);
+  tell_notes(id, {id, status.progress, status.notes, attempt.said.paces});
   // What is reported gone is free for others, so it is clean before.
   const bool gone = status.report.stage == RankStage::kGone;
   if (gone && wants_epilogue(attempt)) return begin_epilogue(id);
@@ -319,10 +316,17 @@ void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
 }
 
 void AgentProcess::on_paces(const AttemptId& id, const RankPaces& paces) {
-  Attempt& attempt = attempts_.at(id);
-  attempt.said.attempt = id;
-  attempt.said.paces = paces.paces;
-  if (welcomed_) channel_.send(attempt.said);
+  const AttemptNotes& said = attempts_.at(id).said;
+  tell_notes(id, {id, said.progress, said.notes, paces.paces});
+}
+
+/// Most small jobs have nothing to say beside how they stand.
+void AgentProcess::tell_notes(const AttemptId& id, AttemptNotes notes) {
+  AttemptNotes& said = attempts_.at(id).said;
+  said.attempt = id;
+  if (notes == said) return;
+  said = std::move(notes);
+  if (welcomed_) channel_.send(said);
 }
 
 void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {

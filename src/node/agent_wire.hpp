@@ -141,6 +141,8 @@ struct AttemptNotes {
   RankProgress progress;
   std::vector<std::string> notes;
   std::vector<RankPace> paces;  ///< of the ranks of this node that say it
+
+  friend bool operator==(const AttemptNotes&, const AttemptNotes&) = default;
 };
 
 using AgentMessage =

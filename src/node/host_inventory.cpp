@@ -1,47 +1,19 @@
 #include "node/host_inventory.hpp"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
-#include <set>
 
 #include "base/checksum.hpp"
 #include "node/host_topology.hpp"
+#include "node/usable_cores.hpp"
 
 namespace orrery {
-namespace {
-
-/// Hardware threads that this process may use; the first one where the kernel does not say.
-cpu_set_t usable_threads() {
-  cpu_set_t threads;
-  CPU_ZERO(&threads);
-  if (::sched_getaffinity(0, sizeof threads, &threads) != 0) CPU_SET(0, &threads);
-  return threads;
-}
-
-}  // namespace
-
-std::uint32_t physical_cores(Storage& storage) {
-  const cpu_set_t threads = usable_threads();
-  std::set<std::string> cores;  // each as the list of its threads
-  for (int thread = 0; thread < CPU_SETSIZE; ++thread) {
-    if (!CPU_ISSET(thread, &threads)) continue;
-    const std::string own = fmt::format("{}", thread);
-    cores.insert(
-        storage
-            .read_file("/sys/devices/system/cpu/cpu" + own + "/topology/thread_siblings_list", 4096)
-            .value_or(own));
-  }
-  return static_cast<std::uint32_t>(cores.size());
-}
-
 NodeInventory host_inventory() {
   NodeInventory found;
-  const cpu_set_t threads = usable_threads();
-  found.cores = static_cast<std::uint32_t>(CPU_COUNT(&threads));
+  found.cores = usable_threads();
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page_bytes = ::sysconf(_SC_PAGESIZE);
   found.memory_bytes = static_cast<std::uint64_t>(std::max(pages, 0L)) *

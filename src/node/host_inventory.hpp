@@ -10,10 +10,6 @@ namespace orrery {
 /// their drivers it says nothing (node/discovery.hpp).
 [[nodiscard]] NodeInventory host_inventory();
 
-/// Cores this process may use, each once however many hardware threads it has; where the kernel
-/// does not tell which threads are of one core, the threads. O(threads) small files are read.
-[[nodiscard]] std::uint32_t physical_cores(Storage& storage);
-
 /// Another number after each boot of the machine. Error: the kernel does not say.
 [[nodiscard]] Result<std::uint64_t> boot_number(Storage& storage);
 

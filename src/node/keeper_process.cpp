@@ -16,9 +16,9 @@
 
 #include "base/checksum.hpp"
 #include "base/field_writer.hpp"
-#include "node/host_inventory.hpp"
 #include "node/rank_process.hpp"
 #include "node/step_secret.hpp"
+#include "node/usable_cores.hpp"
 
 namespace orrery {
 namespace {

@@ -44,6 +44,8 @@ struct RankProgress {
   double loss = 0;
   std::string checkpoint;
   std::uint64_t bad_lines = 0;
+
+  friend bool operator==(const RankProgress&, const RankProgress&) = default;
 };
 
 struct KeeperStatus {

@@ -7,8 +7,8 @@
 #include <map>
 
 #include "base/real_env.hpp"
-#include "node/host_inventory.hpp"
 #include "node/launch_order.hpp"
+#include "node/usable_cores.hpp"
 
 namespace orrery {
 namespace {
@@ -212,12 +212,14 @@ TEST(LaunchEnvironment, KnowsFrameworksAndPlatforms) {
 
 TEST(LaunchEnvironment, CountsNoCoreOfThisMachineTwice) {
   RealStorage storage;
-  const std::uint32_t threads = host_inventory().cores;
+  const std::uint32_t threads = usable_threads();
   const std::uint32_t cores = physical_cores(storage);
   EXPECT_GE(cores, 1u);
   EXPECT_LE(cores, threads);
   const auto several = storage.read_file("/sys/devices/system/cpu/smt/active", 8);
-  if (several.value_or("") == "0\n") EXPECT_EQ(cores, threads);
+  if (several.value_or("") == "0\n") {
+    EXPECT_EQ(cores, threads);
+  }
 }
 
 TEST(LaunchEnvironment, LimitsWhatRanksUseTogetherToWhatEachAskedFor) {

@@ -30,6 +30,7 @@ struct Told {
   std::map<AttemptId, AttemptReport> attempts;
   std::uint64_t number = 0;  ///< of the newest report of an attempt
   std::map<AttemptId, AttemptNotes> notes;
+  int times_noted = 0;
   std::vector<AttemptLogPart> logs;
   std::map<std::uint32_t, std::string> kept;  ///< by rank
   std::vector<NodeReading> readings;
@@ -140,6 +141,7 @@ class TestController final {
       told.kept[kept->rank] = kept->part.bytes;
     } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
       told.notes[notes->attempt] = *notes;
+      ++told.times_noted;
     } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
       told.readings.push_back(*reading);
     }

@@ -452,13 +452,11 @@ TEST_F(AgentTest, AnOrderToEndDoesNotWaitForAPrologueAndOneThatIsLateIsKilled) {
 }
 
 TEST_F(AgentTest, AnEpilogueEndsBeforeTheAttemptIsReportedGone) {
-  write_spec("prologue: {command: [touch, " + directory_ +
-             "/prepared]}\n"
-             "epilogue: {command: [sh, -c, \"test -e " +
-             directory_ +
-             "/ran && "
-             "echo $ORRERY_TENANT >" +
-             directory_ + "/cleaned; echo worn; exit 1\"]}\n");
+  write_spec(
+      fmt::format("prologue: {{command: [touch, {0}/prepared]}}\n"
+                  "epilogue: {{command: [sh, -c, \"test -e {0}/ran && "
+                  "echo $ORRERY_TENANT >{0}/cleaned; echo worn; exit 1\"]}}\n",
+                  directory_));
   start();
   launch("test -e " + directory_ + "/prepared && touch " + directory_ + "/ran");
   await_stage(RankStage::kGone);
@@ -468,6 +466,7 @@ TEST_F(AgentTest, AnEpilogueEndsBeforeTheAttemptIsReportedGone) {
   EXPECT_EQ(controller_->told.faults[0].evidence, "the epilogue failed: exit status 1: worn");
   acknowledge();
   EXPECT_EQ(controller_->told.kept.size(), 1u);
+  EXPECT_LE(controller_->told.times_noted, 1) << "what cannot be set up here, if anything, once";
 }
 
 TEST_F(AgentTest, AHealthCheckThatFailsMakesTheNodeUnwellUntilItPasses) {
