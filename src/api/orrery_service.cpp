@@ -215,8 +215,9 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
     const Job& job = state().job(id);
     if (ended(job.phase) && !ended_too) continue;
     if (!wanted(word_of(job.phase), state().tenants().path(job.tenant))) continue;
-    *response.add_jobs() = job_view(controller_, id, JobDetail::kRow);
+    *response.add_jobs() = job_view(controller_, id, JobDetail::kListed);
   }
+  explain_waits(controller_, response);
   if (next > 0) response.set_next_page_token(std::to_string(next));
   read(call, std::move(response));
 }

@@ -393,6 +393,21 @@ TEST_F(ServerTest, ListsArePagedNewestFirst) {
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{4, 3, 2, 1, 0}));
 }
 
+TEST_F(ServerTest, AListSaysWhyEachJobWaitsAsTheJobItselfDoes) {
+  for (int i = 0; i < 3; ++i) (void)submit("r" + std::to_string(i));
+  const auto list = client().call<v1::ListJobsResponse>("ListJobs", v1::ListJobsRequest());
+  ASSERT_TRUE(list) << list.error().text();
+  ASSERT_EQ(list->jobs_size(), 3);
+  for (const v1::Job& row : list->jobs()) {
+    v1::GetJobRequest asked;
+    asked.set_id(row.id());
+    const auto job = client().call<v1::Job>("GetJob", asked);
+    ASSERT_TRUE(job) << job.error().text();
+    EXPECT_FALSE(row.waiting().empty());
+    EXPECT_EQ(row.waiting(), job->waiting());
+  }
+}
+
 TEST_F(ServerTest, WhatIsWrongIsSaidWithItsPlace) {
   EXPECT_NE(ask("POST /v1/jobs", "admin", "{\"spec\": \"kind: Batch\", \"file\": \"a.yaml\"}")
                 .find("a.yaml:1"),

@@ -51,11 +51,13 @@ std::string held_text(const Job& job, Instant now) {
   return "waits for its turn in the array";
 }
 
+constexpr std::string_view kBeforeItsPass = "waits for the next pass";
+
 std::string queued_text(const Controller& controller, JobId id) {
   for (const StillWaits& waits : controller.core().still_waiting()) {
     if (waits.job == id) return refusal_text(waits.refusal);
   }
-  return "waits for the next pass";
+  return std::string(kBeforeItsPass);
 }
 
 std::string waiting_text(const Controller& controller, const Job& job) {
@@ -185,12 +187,33 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   add_progress(controller, job, view);
   *view.mutable_bill() = bill_view(state.usage_of(id, controller.now()));
   view.set_blame(blame_text(job.blame, *state.setup().topology));
-  view.set_waiting(waiting_text(controller, job));
+  if (detail != JobDetail::kListed || job.phase != JobPhase::kQueued) {
+    view.set_waiting(waiting_text(controller, job));
+  }
   if (detail == JobDetail::kAll) {
     view.set_spec(job.spec);
     for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
   }
   return view;
+}
+
+void explain_waits(const Controller& controller, v1::ListJobsResponse& list) {
+  const State& state = controller.state();
+  auto& rows = *list.mutable_jobs();
+  const auto queued = [&](const v1::Job& row) {
+    const JobId id = JobId::at(row.id());
+    return state.has(id) && state.job(id).phase == JobPhase::kQueued;
+  };
+  for (v1::Job& row : rows) {
+    if (queued(row)) row.set_waiting(std::string(kBeforeItsPass));
+  }
+  for (const StillWaits& waits : controller.core().still_waiting()) {
+    const auto row =
+        std::lower_bound(rows.begin(), rows.end(), waits.job.value(),
+                         [](const v1::Job& a, std::uint64_t id) { return a.id() > id; });
+    if (row == rows.end() || row->id() != waits.job.value() || !queued(*row)) continue;
+    row->set_waiting(refusal_text(waits.refusal));
+  }
 }
 
 v1::Node node_view(const Controller& controller, NodeId id) {

@@ -8,9 +8,13 @@
 
 namespace orrery {
 
-/// With `spec`: the text it was written as, too.
-enum class JobDetail : std::uint8_t { kRow, kAll };
+/// kListed: a row without why a queued job waits, which explain_waits() adds to a list at once.
+/// kAll: with the text it was written as, too.
+enum class JobDetail : std::uint8_t { kListed, kRow, kAll };
 [[nodiscard]] v1::Job job_view(const Controller& controller, JobId id, JobDetail detail);
+/// Says of the queued jobs of a list why they wait. Precondition: its ids descend.
+/// O(jobs that wait, each a comparison with the list).
+void explain_waits(const Controller& controller, v1::ListJobsResponse& list);
 [[nodiscard]] v1::Node node_view(const Controller& controller, NodeId id);
 [[nodiscard]] v1::Cluster cluster_view(const Controller& controller);
 [[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller);
