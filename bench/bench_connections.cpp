@@ -1,7 +1,7 @@
 // A controller of 2,048 nodes, each with an agent of its own over mutual TLS, and 10,000 watchers
 // of its events: what a connection costs, how long calls take meanwhile, how long news take to
-// reach all. Agents are the state machine that real ones run, in another process; nothing is
-// launched.
+// reach all. Agents are the state machine that real ones run, in another process; what they are to
+// launch is up at once, in word alone.
 //
 //   bench_connections                 the figures
 //   bench_connections --agents DIR N  connects them, says so, and goes on until it is killed
@@ -82,8 +82,12 @@ class SwarmAgent final : public ChannelEvents {
  private:
   [[nodiscard]] Instant now() const { return env_.clock.now_monotonic(); }
   void act() {
-    for (AgentEffect& effect : agent_->take()) {
-      if (auto* report = std::get_if<Report>(&effect)) channel_.send(std::move(*report));
+    std::vector<AgentEffect> effects = agent_->take();
+    for (; !effects.empty(); effects = agent_->take()) {
+      for (AgentEffect& effect : effects) {
+        if (auto* report = std::get_if<Report>(&effect)) channel_.send(std::move(*report));
+        if (auto* start = std::get_if<StartKeeper>(&effect)) run(*start);
+      }
     }
     if (timer_) env_.timers.cancel(*timer_);
     timer_ = env_.timers.call_at(agent_->next_due(), [this] {
@@ -91,6 +95,13 @@ class SwarmAgent final : public ChannelEvents {
       agent_->on_timer(now());
       act();
     });
+  }
+  void run(const StartKeeper& start) {
+    AttemptReport report{.token = start.launch.token, .stage = RankStage::kRunning};
+    report.applied = start.stamp;
+    report.up_epoch = report.shed_epoch = start.launch.token.epoch;
+    for (const RankShare& share : start.launch.shares) report.clocks.push_back(share.clock);
+    agent_->on_keeper_report(report, now());
   }
 
   Env env_;
@@ -154,7 +165,8 @@ class Watcher final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
  private:
   Heard& heard_;
   grpc::ClientContext context_;
-  grpc::ByteBuffer request_;
+  grpc::Slice nothing_;
+  grpc::ByteBuffer request_{&nothing_, 1};  ///< an empty message; without a slice it is none
   grpc::ByteBuffer event_;
   std::atomic<bool> told_ = false;
 };
@@ -192,6 +204,8 @@ int run_watchers(const std::string& directory, int count) {
 class BenchProcess {
  public:
   explicit BenchProcess(std::vector<std::string> words) {
+    // It ends with this program, however that ends.
+    words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
     std::array<int, 2> in{};
     std::array<int, 2> out{};
     if (::pipe(in.data()) != 0 || ::pipe(out.data()) != 0) give_up("no pipe");
@@ -205,8 +219,8 @@ class BenchProcess {
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    if (::posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) {
-      give_up("cannot start " + words[0]);
+    if (::posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) {
+      give_up("cannot start " + words[3]);
     }
     posix_spawn_file_actions_destroy(&actions);
     ::close(in[0]);
@@ -315,6 +329,16 @@ void measure_agents(const std::string& self, const std::string& directory, pid_t
   show("its CPU for their beats, of one core", (later.cpu_seconds - up.cpu_seconds) * 10, "%");
 }
 
+/// A job on each node, so that what is submitted from now on waits.
+void fill(const std::string& directory) {
+  const std::unique_ptr<Client> client = client_of(directory);
+  (void)submit_load(*client, "filling", {8, kAgents});
+  while (call_or_exit<v1::Cluster>(*client, "GetCluster", v1::GetClusterRequest()).jobs_running() <
+         kAgents) {
+    pause(0.5);
+  }
+}
+
 void measure_watchers(const std::string& self, const std::string& directory, pid_t controller) {
   const std::unique_ptr<Client> client = client_of(directory);
   const Spent before = spent_by(controller);
@@ -359,6 +383,7 @@ void run(const std::string& self) {
     while (!std::filesystem::exists(directory + "/cluster.json")) pause(0.05);
     std::unique_ptr<BenchProcess> agents;
     measure_agents(self, directory, controller.pid(), agents);
+    fill(directory);
     measure_watchers(self, directory, controller.pid());
     const LoadResult load = submit_together([&] { return client_of(directory); }, kSubmissions);
     show("a durable submission, 64 clients, under 2,048 agents", 1e6 / load.rate, "us", 500);

@@ -1,12 +1,16 @@
 // A real controller with real agents on this machine: how many submissions it makes durable a
 // second, how long a reader waits meanwhile, how fast small jobs turn over, how soon it is back
 // after a kill with many jobs waiting.
+//
+//   bench_live                the figures
+//   bench_live --slurm TOOLS  also those that a real Slurm on this machine gives in the same run
 #include <unistd.h>
 
 #include <csignal>
 
 #include "bench/live_cluster.hpp"
 #include "bench/live_load.hpp"
+#include "bench/slurm_peer.hpp"
 
 namespace orrery {
 namespace {
@@ -15,6 +19,8 @@ constexpr int kAlone = 500;
 constexpr int kTogether = 20'000;
 constexpr int kTurnover = 2'000;
 constexpr int kWaiting = 100'000;
+constexpr int kPeerTurnover = 300;
+constexpr int kPeerHeld = 5'000;
 
 double submit_alone(const LiveCluster& cluster) {
   const std::unique_ptr<Client> client = cluster.client();
@@ -24,18 +30,36 @@ double submit_alone(const LiveCluster& cluster) {
   return kAlone / seconds;
 }
 
+struct Turnover {
+  double seconds = 0;      ///< a job
+  double cpu_seconds = 0;  ///< a job
+};
+
 /// From the submission of an array of jobs that do nothing to the end of the last of them.
-double turnover(const LiveCluster& cluster) {
+Turnover turn_over(const LiveCluster& cluster, const LoadJob& jobs) {
   const std::unique_ptr<Client> client = cluster.client();
+  const double before = cluster.cpu_seconds();
   const double seconds = seconds_of([&] {
-    const std::uint64_t first = submit_load(*client, "turnover", {1, kTurnover});
-    for (std::uint64_t id = first; id < first + kTurnover; ++id) {
+    const std::string request = fmt::format("turnover-{}", jobs.accelerators);
+    const std::uint64_t first = submit_load(*client, request, jobs);
+    for (int i = 0; i < jobs.count; ++i) {
       v1::WaitJobRequest asked;
-      asked.set_id(id);
+      asked.set_id(first + static_cast<std::uint64_t>(i));
       (void)call_or_exit<v1::Job>(*client, "WaitJob", asked);
     }
   });
-  return kTurnover / seconds;
+  return {seconds / jobs.count, (cluster.cpu_seconds() - before) / jobs.count};
+}
+
+/// Takes all accelerators, so that what is submitted from now on waits.
+void fill(const LiveCluster& cluster) {
+  const std::unique_ptr<Client> client = cluster.client();
+  const std::uint64_t job =
+      submit_load(*client, "filling", {.accelerators = 32, .command = R"("sleep", "infinity")"});
+  v1::GetJobRequest asked;
+  asked.set_id(job);
+  while (call_or_exit<v1::Job>(*client, "GetJob", asked).phase() != "running") {
+  }
 }
 
 struct Restart {
@@ -59,29 +83,80 @@ Restart restart(const LiveCluster& cluster) {
   return restart;
 }
 
-void show(const std::string& name, double value, const std::string& unit,
-          std::optional<double> target = std::nullopt) {
-  print_figure({.bench = "live", .name = name, .value = value, .unit = unit, .target = target});
+void show(const Figure& figure) {
+  Figure own = figure;
+  own.bench = "live";
+  print_figure(own);
 }
 
-void run() {
+/// What Slurm needs for the same, in microseconds; nothing: it is not asked.
+struct PeerFigures {
+  std::string name;
+  std::optional<double> turnover;
+  std::optional<double> held;
+};
+
+PeerFigures ask_slurm(const std::string& tools) {
+  if (tools.empty()) return {};
+  if (const std::string missing = SlurmPeer::missing(tools); !missing.empty()) {
+    fmt::print(stderr, "bench_live: NO SIDE BY SIDE WITH SLURM: {} is missing\n", missing);
+    return {};
+  }
+  const SlurmPeer slurm(tools);
+  return {SlurmPeer::description(), slurm.turn_over(kPeerTurnover, kLoadClients) * 1e6,
+          slurm.submit_held(kPeerHeld, kLoadClients) * 1e6};
+}
+
+void run(const std::string& slurm_tools) {
+  const PeerFigures peer = ask_slurm(slurm_tools);
   const LiveCluster cluster(4, 8);
-  show("a job that does nothing, from end to end, over 4 agents", 1e6 / turnover(cluster), "us",
-       2000);
-  // Those fill the nodes and then wait.
-  show("a durable submission, 1 client", 1e6 / submit_alone(cluster), "us");
+  const Turnover whole = turn_over(cluster, {8, kTurnover});
+  show({.name = "a job that does nothing, from end to end, over 4 agents",
+        .value = whole.seconds * 1e6,
+        .unit = "us",
+        .target = 2000});
+  show({.name = "its CPU time: controller, agents, keepers and ranks",
+        .value = whole.cpu_seconds * 1e6,
+        .unit = "us"});
+  show({.name = "the same, jobs of one accelerator, 32 at a time",
+        .value = turn_over(cluster, {1, kTurnover}).seconds * 1e6,
+        .unit = "us",
+        .peer = peer.name,
+        .peer_value = peer.turnover});
+  fill(cluster);
+  show({.name = "a durable submission, 1 client",
+        .value = 1e6 / submit_alone(cluster),
+        .unit = "us"});
   const LoadResult together = submit_together([&] { return cluster.client(); }, kTogether);
-  show("a durable submission, 64 clients", 1e6 / together.rate, "us", 500);
-  show("list of 100 jobs meanwhile, p99", together.read_p99_ms, "ms", 50);
+  show({.name = "a durable submission, 64 clients",
+        .value = 1e6 / together.rate,
+        .unit = "us",
+        .target = 500,
+        .peer = peer.name,
+        .peer_value = peer.held});
+  show({.name = "list of 100 jobs meanwhile, p99",
+        .value = together.read_p99_ms,
+        .unit = "ms",
+        .target = 50});
   const Restart after = restart(cluster);
-  show("back after kill -9 with 100,000 jobs", after.seconds, "s", 3);
-  show("memory of the controller with them", after.bytes / (1 << 20), "MiB", 500);
+  show({.name = "back after kill -9 with 100,000 jobs",
+        .value = after.seconds,
+        .unit = "s",
+        .target = 3});
+  show({.name = "memory of the controller with them",
+        .value = after.bytes / (1 << 20),
+        .unit = "MiB",
+        .target = 500});
 }
 
 }  // namespace
 }  // namespace orrery
 
-int main() {
-  orrery::run();
+int main(int count, char** arguments) {
+  std::string slurm_tools;
+  for (int at = 1; at + 1 < count; ++at) {
+    if (std::string_view(arguments[at]) == "--slurm") slurm_tools = arguments[at + 1];
+  }
+  orrery::run(slurm_tools);
   return 0;
 }

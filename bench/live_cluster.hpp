@@ -45,10 +45,14 @@ class LiveCluster {
                                                   .token = at->token,
                                                   .retry = Duration::minutes(1)});
   }
-  [[nodiscard]] pid_t controller() const {
-    pid_t pid = 0;
-    std::ifstream(directory_ + "/orreryd.pid") >> pid;
-    return pid;
+  [[nodiscard]] pid_t controller() const { return pid_in(directory_ + "/orreryd.pid"); }
+  /// Of the controller, the agents, and of keepers and ranks that have ended; seconds.
+  [[nodiscard]] double cpu_seconds() const {
+    double seconds = cpu_seconds_of(directory_ + "/orreryd.pid");
+    for (const auto& node : std::filesystem::directory_iterator(directory_ + "/nodes")) {
+      seconds += cpu_seconds_of(node.path().string() + "/agent.pid");
+    }
+    return seconds;
   }
   /// Resident bytes of the controller.
   [[nodiscard]] double controller_bytes() const {
@@ -60,6 +64,24 @@ class LiveCluster {
   }
 
  private:
+  [[nodiscard]] static pid_t pid_in(const std::string& file) {
+    pid_t pid = 0;
+    std::ifstream(file) >> pid;
+    return pid;
+  }
+  /// With its children that have ended, and theirs.
+  [[nodiscard]] static double cpu_seconds_of(const std::string& pid_file) {
+    std::ifstream text(fmt::format("/proc/{}/stat", pid_in(pid_file)));
+    std::string word;
+    for (int field = 1; field < 14; ++field) text >> word;
+    double sum = 0;
+    for (int field = 14; field <= 17; ++field) {
+      double ticks = 0;
+      text >> ticks;
+      sum += ticks;
+    }
+    return sum / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  }
   [[nodiscard]] int command(const std::string& verb) const {
     return std::system(
         fmt::format("{} --dir {} {} >/dev/null", ORRERY_PROGRAM, directory_, verb).c_str());

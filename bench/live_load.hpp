@@ -29,15 +29,17 @@ Response call_or_exit(Client& client, const char* method,
 struct LoadJob {
   std::uint32_t accelerators = 8;
   int count = 1;
+  std::string command = R"("true")";  ///< its words
 };
 
 inline std::uint64_t submit_load(Client& client, const std::string& request, const LoadJob& job) {
   v1::SubmitJobRequest asked;
   asked.set_request_id(request);
-  asked.set_spec(fmt::format(
-      "apiVersion: orrery/v1\nkind: Batch\nname: bench\n"
-      "roles: [{{accelerators: {}}}]\nlaunch: {{command: [\"true\"]}}\n{}",
-      job.accelerators, job.count > 1 ? fmt::format("array: {{count: {}}}\n", job.count) : ""));
+  asked.set_spec(
+      fmt::format("apiVersion: orrery/v1\nkind: Batch\nname: bench\n"
+                  "roles: [{{accelerators: {}}}]\nlaunch: {{command: [{}]}}\n{}",
+                  job.accelerators, job.command,
+                  job.count > 1 ? fmt::format("array: {{count: {}}}\n", job.count) : ""));
   return call_or_exit<v1::SubmitJobResponse>(client, "SubmitJob", asked).id();
 }
 
