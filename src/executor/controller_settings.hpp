@@ -17,9 +17,10 @@ namespace orrery {
 struct ControllerSettings {
   std::string api_version;
   std::string kind;
-  Seconds grace{30};       ///< of ranks that are to end, before they are killed
-  Seconds backoff{10};     ///< before a start after a fault of the program; doubles with each
-  Seconds node_grace{30};  ///< after the controller's start, before a node may be lost
+  Seconds grace{30};    ///< of ranks that are to end, before they are killed
+  Seconds backoff{10};  ///< before a start after a fault of the program; doubles with each
+  /// After the controller's start, before a node may be lost that was not heard since.
+  Seconds node_grace{30};
   /// Submissions a second of one tenant's users, an array counting once; 0: as many as they like.
   double submit_rate = 0;
   double submit_burst = 0;      ///< that may come at once before the rate binds; 0: of ten seconds
