@@ -220,7 +220,10 @@ Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   if (!m_.reserved_->any()) return find_in(m_.now_->view(), job);
   if (const std::optional<std::uint32_t> missing = missing_beside_slots(job)) {
     in_the_way_ = true;
-    return tl::unexpected(Refusal{RejectionKind::kBusy, TopologyLevel::kFleet, *missing});
+    const GangRequest& gang = job.request->roles.front().options.front().gang;
+    const bool one_node = gang.devices == gang.node_devices;
+    const TopologyLevel level = one_node ? TopologyLevel::kNode : TopologyLevel::kFleet;
+    return tl::unexpected(Refusal{RejectionKind::kBusy, level, *missing});
   }
   FoundOrRefusal beside = find_in(m_.reserved_->shadow(), job);
   if (beside) return beside;
