@@ -1,10 +1,12 @@
 // runtime/collectives/communicator.hpp - the collective operations of a group of ranks.
 //
 // Built over one PeerExchange, for one generation of a group; used by one thread, and all ranks of
-// the group call the same operations in the same order. A rank's death is PeerLost at all others,
-// never a hang. Sums are in the order of a fixed tree (reduction_tree.hpp), so they have the same
-// bits in every run, whatever the backend. Buffers within the group's workspace are not copied
-// between ranks of one machine. Cost: what each says, in bytes through the slowest rank.
+// the group call the same operations in the same order. Several may share an exchange, each among
+// some of its ranks, as long as any two ranks come to what they do together in the same order. A
+// rank's death, in the group or outside of it, is PeerLost at all others, never a hang. Sums are in
+// the order of a fixed tree (reduction_tree.hpp), so they have the same bits in every run, whatever
+// the backend. Buffers within the group's workspace are not copied between ranks of one machine.
+// Cost: what each says, in bytes through the slowest rank.
 #pragma once
 
 #include <span>
@@ -24,13 +26,22 @@ struct Elements {
   explicit Elements(std::span<float> floats) : bytes(std::as_writable_bytes(floats)) {}
 };
 
+/// Bytes of a buffer that are one rank's. Best at cache lines, so that no two ranks write the same.
+struct RankPart {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+};
+
 class Communicator {
  public:
-  /// `exchange` outlives it.
+  /// Of all ranks of the exchange, which outlives it.
   explicit Communicator(PeerExchange& exchange);
+  /// Of `members` alone: ranks of the exchange, ascending, with this one among them. They count
+  /// from 0 here. In a PeerLost ranks are those of the exchange.
+  Communicator(PeerExchange& exchange, std::vector<std::uint32_t> members);
 
-  [[nodiscard]] std::uint32_t rank() const { return exchange_.rank(); }
-  [[nodiscard]] std::uint32_t size() const { return exchange_.size(); }
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
 
   /// Every rank has come here.
   [[nodiscard]] Shared<void> barrier();
@@ -40,6 +51,14 @@ class Communicator {
   /// all have the sum over all leaves then, the same bits however many ranks there are.
   [[nodiscard]] Shared<void> all_reduce_shards(const Elements& in_out,
                                                std::span<const LeafRange> owned_by_rank);
+  /// The first of its two steps: each has that sum in its own of the `parts`, and its own elements
+  /// in the others. Precondition: each rank has a part, and they do not overlap.
+  [[nodiscard]] Shared<void> reduce_scatter_shards(const Elements& in_out,
+                                                   std::span<const LeafRange> owned_by_rank,
+                                                   std::span<const RankPart> parts);
+  /// The second: each part of `in_out` as its rank has it.
+  [[nodiscard]] Shared<void> all_gather_parts(std::span<std::byte> in_out,
+                                              std::span<const RankPart> parts);
   /// The sum of part `rank` of `in` (equal parts, by rank), into `out`, which may be that part. All
   /// of `in` is as it was, but for that. Precondition: in is `size` times as long as out.
   [[nodiscard]] Shared<void> reduce_scatter(const Elements& in, std::span<std::byte> out);
@@ -60,14 +79,15 @@ class Communicator {
   [[nodiscard]] Shared<void> receive(std::span<std::byte> bytes, std::uint32_t from);
 
  private:
-  struct Chunk {
-    std::size_t begin = 0;
-    std::size_t size = 0;
-  };
-  [[nodiscard]] Chunk chunk_of(const Elements& all, std::uint32_t rank) const;
-  [[nodiscard]] Shared<void> gather_chunks(const Elements& in_out);
+  using Views = std::vector<std::span<const std::byte>>;
+  /// PeerExchange::show() by ranks of this group.
+  [[nodiscard]] Shared<Views> show(std::span<const ShownPart> parts,
+                                   std::span<const std::uint32_t> from);
+  [[nodiscard]] std::vector<RankPart> even_parts(std::size_t bytes) const;
 
   PeerExchange& exchange_;
+  std::vector<std::uint32_t> members_;  ///< as the exchange counts them
+  std::uint32_t rank_ = 0;
   std::vector<std::uint32_t> peers_;  ///< all ranks but this one
   std::vector<LeafRange> a_leaf_a_rank_;
 };

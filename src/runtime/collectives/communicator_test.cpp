@@ -126,6 +126,69 @@ TEST_P(CollectiveThreads, ManyRoundsStayInStep) {
   });
 }
 
+TEST_P(CollectiveThreads, GroupsOfSomeRanksWorkBesideEachOtherAndTheWhole) {
+  gang_.run([&](std::uint32_t rank) {
+    const auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    std::vector<std::uint32_t> odd_or_even;
+    std::uint32_t sum = 0;
+    for (std::uint32_t each = rank % 2; each < world(); each += 2) {
+      odd_or_even.push_back(each);
+      sum += each;
+    }
+    Communicator some = group->among(odd_or_even);
+    ASSERT_EQ(some.size(), odd_or_even.size());
+    ASSERT_EQ(some.rank(), rank / 2);
+    for (std::uint32_t round = 0; round < 50; ++round) {
+      std::vector<std::int32_t> values(1 + round * 200, static_cast<std::int32_t>(rank));
+      const Elements in_out(std::as_writable_bytes(std::span(values)), SumType::kInt32);
+      ASSERT_TRUE(some.all_reduce(in_out));
+      ASSERT_EQ(values.back(), static_cast<std::int32_t>(sum));
+      // The even ones have more to do than the odd ones.
+      if (rank % 2 == 0) ASSERT_TRUE(some.barrier());
+      std::vector<std::int32_t> ones(300, 1);
+      const Elements all(std::as_writable_bytes(std::span(ones)), SumType::kInt32);
+      ASSERT_TRUE(group->communicator().all_reduce(all));
+      ASSERT_EQ(ones[299], static_cast<std::int32_t>(world()));
+    }
+    group->farewell();
+  });
+}
+
+TEST_P(CollectiveThreads, TheHalvesOfAnAllReduceLeaveEachItsOwnPartBetween) {
+  constexpr std::size_t kCount = 5000;
+  std::vector<std::vector<float>> leaves;
+  leaves.reserve(world());
+  for (std::uint32_t rank = 0; rank < world(); ++rank) leaves.push_back(numbers_of(rank, kCount));
+  // Uneven, one of them empty.
+  std::vector<RankPart> parts(world());
+  for (std::uint32_t rank = 0; rank + 1 < world(); ++rank) parts[rank] = {rank * 640, 640};
+  if (world() > 2) parts[1].size = 0;
+  const std::size_t rest = std::size_t{world() - 1} * 640;
+  parts.back() = {rest, kCount * sizeof(float) - rest};
+  gang_.run([&](std::uint32_t rank) {
+    const auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    std::vector<LeafRange> owned;
+    for (std::uint32_t each = 0; each < world(); ++each) owned.push_back({each, each + 1});
+    std::vector<float> mine = leaves[rank];
+    ASSERT_TRUE(group->communicator().reduce_scatter_shards(Elements(mine), owned, parts));
+    const auto in = [&](std::size_t i, std::uint32_t of) {
+      const std::size_t byte = i * sizeof(float);
+      return byte >= parts[of].begin && byte < parts[of].begin + parts[of].size;
+    };
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(mine[i], in(i, rank) ? tree_sum(leaves, {0, world()}, i) : leaves[rank][i]);
+    }
+    ASSERT_TRUE(group->communicator().all_gather_parts(raw(mine), parts));
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const bool gap = world() > 2 && i >= 160 && i < 320;
+      if (!gap) ASSERT_EQ(mine[i], tree_sum(leaves, {0, world()}, i));
+    }
+    group->farewell();
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, CollectiveThreads,
                          testing::Combine(testing::Values(1, 2, 3, 5),
                                           testing::Values(TestGang::Memory::kOwn,

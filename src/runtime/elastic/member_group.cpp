@@ -271,11 +271,18 @@ bool MemberGroup::tend() {
     }
   }
   std::erase_if(joiners_, [this](const RosterMember& joiner) { return mesh_.lost(joiner.id); });
-  return !joiners_.empty() && has_room(size());
+  const auto there = [this](const RosterMember& member) { return here(member.id); };
+  const auto& members = roster_.members;
+  const auto count = std::count_if(members.begin(), members.end(), there);
+  return room_beside(static_cast<std::size_t>(count)) > 0;
 }
 
-bool MemberGroup::has_room(std::size_t members) const {
-  return settings_.members_max == 0 || members < settings_.members_max;
+/// For how many of those who wait.
+std::size_t MemberGroup::room_beside(std::size_t members) const {
+  std::size_t all = members + joiners_.size();
+  if (settings_.members_max > 0) all = std::min<std::size_t>(all, settings_.members_max);
+  all -= all % settings_.members_unit;
+  return all > members ? all - members : 0;
 }
 
 void MemberGroup::answer_joiner(const PeerMesh::Stranger& stranger, const MemberHello& hello) {
@@ -455,14 +462,10 @@ Roster MemberGroup::lead(const Reports& reports) {
     member.step = reports[rank]->step;
     next.members.push_back(std::move(member));
   }
-  for (const RosterMember& joiner : joiners_) {
-    if (mesh_.connected(joiner.id) && has_room(next.members.size())) {
-      next.members.push_back(joiner);
-    }
-  }
-  std::erase_if(joiners_, [&](const RosterMember& joiner) {
-    return next.has(joiner.id) || !mesh_.connected(joiner.id);
-  });
+  std::erase_if(joiners_, [this](const RosterMember& each) { return !mesh_.connected(each.id); });
+  const auto room = static_cast<std::ptrdiff_t>(room_beside(next.members.size()));
+  next.members.insert(next.members.end(), joiners_.begin(), joiners_.begin() + room);
+  joiners_.erase(joiners_.begin(), joiners_.begin() + room);
   for (const RosterMember& member : next.members) {
     if (member.id != self_) say(member.id, MessageKind::kRoster, to_text(next));
   }

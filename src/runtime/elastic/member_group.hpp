@@ -37,7 +37,8 @@ struct GroupSettings {
   std::uint16_t ports = 64;
   /// Machines where members may be found by who comes later.
   std::vector<std::string> addresses;
-  std::uint32_t members_max = 0;  ///< who comes later waits; 0: any number
+  std::uint32_t members_max = 0;   ///< who comes later waits; 0: any number
+  std::uint32_t members_unit = 1;  ///< who comes later waits until they are a multiple of it
   std::uint64_t workspace_bytes = 0;
   std::uint64_t cookie = 0;  ///< random
   bool share_memory = true;  ///< among ranks of one machine
@@ -68,6 +69,10 @@ class MemberGroup {
   [[nodiscard]] bool shares_memory() const { return shares_memory_; }
   /// Of the present generation; another one after regroup().
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
+  /// Of some of its ranks, ascending, this one among them; not to be used after regroup().
+  [[nodiscard]] Communicator among(std::vector<std::uint32_t> ranks) {
+    return {*exchange_, std::move(ranks)};
+  }
   /// Peers of the same machine read and write it; page-aligned.
   [[nodiscard]] std::span<std::byte> workspace() { return workspace_->bytes(); }
 
@@ -109,7 +114,7 @@ class MemberGroup {
   [[nodiscard]] std::vector<std::string> candidates() const;
   void send_askers_away();
   void answer_joiner(const PeerMesh::Stranger& stranger, const MemberHello& hello);
-  [[nodiscard]] bool has_room(std::size_t members) const;
+  [[nodiscard]] std::size_t room_beside(std::size_t members) const;
   [[nodiscard]] bool here(MemberId member) const;
   [[nodiscard]] MemberId leader() const;
   [[nodiscard]] Roster agree(std::optional<std::uint64_t> step);

@@ -52,6 +52,34 @@ TEST_P(GroupThreads, GoOnWithoutWhoeverDies) {
   }
 }
 
+TEST_P(GroupThreads, ADeathEndsTheCollectivesOfGroupsThatTheDeadWasNotIn) {
+  gang_ = TestGang(4, GetParam());
+  std::latch stepped(4);
+  gang_.run([&](std::uint32_t rank) {
+    auto group = gang_.found(rank);
+    ASSERT_NE(group, nullptr);
+    ASSERT_EQ(step(*group), 4);
+    stepped.arrive_and_wait();
+    if (rank == 3) return;
+    Communicator pair = group->among(rank < 2 ? std::vector{0u, 1u} : std::vector{2u, 3u});
+    std::vector<float> some(9000, 1);
+    for (bool lost = false; !lost;) {
+      lost = !pair.all_reduce(Elements(some));
+      // Groups meet again, so that no pair goes on by itself.
+      lost = lost || !step(*group);
+    }
+    const Status again = group->regroup(1);
+    ASSERT_TRUE(again) << again.error().text();
+    ASSERT_EQ(group->size(), 3u);
+    std::vector<float> one(5, 1);
+    if (rank < 2) ASSERT_TRUE(group->among({0, 1}).all_reduce(Elements(one)));
+    if (rank == 2) ASSERT_TRUE(group->among({2}).all_reduce(Elements(one)));
+    EXPECT_EQ(one[4], rank < 2 ? 2 : 1);
+    EXPECT_EQ(step(*group), 3);
+    group->farewell();
+  });
+}
+
 TEST_P(GroupThreads, WhatWasHalfSentWhenACollectiveWasGivenUpHarmsNobody) {
   std::latch given_up(1);
   gang_ = TestGang(3, GetParam());
@@ -109,6 +137,34 @@ TEST_P(GroupThreads, WhoLeavesInPeaceIsNotMissed) {
       ASSERT_FALSE(again);
       EXPECT_NE(again.error().message.find("1 of 4 ranks"), std::string::npos);
     }
+  });
+}
+
+TEST_P(GroupThreads, NewcomersWaitUntilTheyAreAsManyAsHaveAPlaceTogether) {
+  gang_ = TestGang(4, GetParam());
+  std::latch one_waits(1);
+  std::latch two_wait(1);
+  gang_.run([&](std::uint32_t rank) {
+    GroupSettings settings = gang_.of(rank);
+    settings.world = 2;
+    settings.members_unit = 2;
+    if (rank == 3) one_waits.wait();
+    auto made =
+        rank < 2 ? MemberGroup::found(kClock, settings, 1) : MemberGroup::join(kClock, settings);
+    ASSERT_TRUE(made) << made.error().text();
+    MemberGroup& group = **made;
+    if (rank == 0) {
+      while (group.waiting() == 0) ASSERT_FALSE(group.tend());
+      one_waits.count_down();
+      while (!group.tend()) {
+      }
+      two_wait.count_down();
+    }
+    if (rank == 1) two_wait.wait();
+    if (rank < 2) ASSERT_TRUE(group.regroup(1));
+    EXPECT_EQ(group.size(), 4u);
+    EXPECT_EQ(step(group), 4);
+    group.farewell();
   });
 }
 
