@@ -178,7 +178,7 @@ int generate_text(const TrainingSpec& spec, const Options& options) {
                      {}});
   }
   TrainableTransformer model(spec.model, 1);
-  TrainingState state(model.layout(), spec.seed);
+  TrainingState state(spec.model, spec.seed);
   if (Status read = state.restore(*found->reader); !read) return complain(read.error());
   std::vector<std::int32_t> prompt;
   for (const char c : options.prompt) prompt.push_back(static_cast<unsigned char>(c));

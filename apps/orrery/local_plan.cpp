@@ -37,6 +37,12 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
   if (!training) return forward_error(training);
   Result<TrainingSpec> spec = read_training_spec(*training);
   if (!spec) return forward_error(spec);
+  if (spec->layout.cut()) {
+    return input_error(spec->layout.where,
+                       fmt::format("layout: a step of tp {} and zero {} cannot be predicted, only "
+                                   "one of tp 1 and zero 0",
+                                   spec->layout.tp, spec->layout.zero));
+  }
   Result<Document> calibration = Document::load(files.calibration);
   if (!calibration) return forward_error(calibration);
   Result<NodeCalibration> node = read_node_calibration(*calibration);

@@ -97,6 +97,12 @@ TEST_F(PredictionCli, SaysWhatItCannotPredictFrom) {
   EXPECT_EQ(another.code, 2);
   EXPECT_NE(another.err.find("run.yaml:2:7: expected kind NodeCalibration"), std::string::npos)
       << another.err;
+  const std::string cut = write("cut.yaml", with(slurp(spec), "steps:", "layout: {tp: 2}\nsteps:"));
+  const CliRun shared = orrery("predict " + cut + " --calibration " + spec);
+  EXPECT_EQ(shared.code, 2);
+  EXPECT_NE(shared.err.find("cut.yaml:7:"), std::string::npos) << shared.err;
+  EXPECT_NE(shared.err.find("tp 2 and zero 0 cannot be predicted"), std::string::npos)
+      << shared.err;
   const CliRun half = orrery("report " + path("run") + " --training " + spec);
   EXPECT_EQ(half.code, 2);
   EXPECT_NE(half.err.find("give both or none"), std::string::npos) << half.err;

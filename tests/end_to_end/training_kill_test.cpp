@@ -123,24 +123,33 @@ class Rank {
 /// A training of its own directory and ports.
 class Training {
  public:
-  explicit Training(std::uint32_t steps, int port = free_port()) : port_(port) {
+  /// `layout`: lines of the spec, or none.
+  explicit Training(std::uint32_t steps, int port = free_port(), const std::string& layout = "")
+      : port_(port) {
     std::string name = std::filesystem::temp_directory_path() / "orrery-training-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
     std::ofstream text(directory_ / "text");
     Rng rng(7);
     for (int i = 0; i < 20'000; ++i) text << static_cast<char>('a' + rng.below(20));
-    std::ofstream(directory_ / "spec.yaml")
-        << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
-           "model: {family: gpt, layers: 1, width: 32, heads: 2, sequence: 32}\n"
-           "data: {paths: ["
-        << path("text") << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps
-        << "\nverify_every: 5\ncheckpoint: {directory: " << path("saved")
-        << ", every: 8}\noutput: " << path("out") << "\n";
+    steps_ = steps;
+    lay_out(layout.empty() ? "verify_every: 5" : layout);
   }
   ~Training() { std::filesystem::remove_all(directory_); }
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
+
+  /// From the next rank on.
+  void lay_out(const std::string& layout) const {
+    std::ofstream(directory_ / "spec.yaml")
+        << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
+           "model: {family: gpt, layers: 1, width: 32, heads: 2, sequence: 32}\n"
+           "data: {paths: ["
+        << path("text") << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_
+        << "\n"
+        << layout << "\ncheckpoint: {directory: " << path("saved")
+        << ", every: 8}\noutput: " << path("out") << "\n";
+  }
 
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
 
@@ -169,7 +178,19 @@ class Training {
   }
 
   void next_attempt() { ++attempt_; }
+  [[nodiscard]] int attempt() const { return attempt_; }
   [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] static int any_port() { return free_port(); }
+
+  /// Of loss.csv, step by step.
+  [[nodiscard]] std::vector<double> losses() const {
+    std::vector<double> losses;
+    std::ifstream file(path("out/loss.csv"));
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) losses.push_back(std::stod(line.substr(line.find(',') + 1)));
+    return losses;
+  }
 
   [[nodiscard]] std::string hash() const {
     return last_text(slurp(path("out/events.jsonl")), "state_sha256");
@@ -193,6 +214,7 @@ class Training {
   }
 
   std::filesystem::path directory_;
+  std::uint32_t steps_ = 0;
   int port_;
   int attempt_ = 1;
 };
@@ -364,6 +386,149 @@ TEST(Training, SaysWhatIsWrongBeforeItMeetsAnybody) {
   const auto many = training.start(4, 5);
   EXPECT_EQ(many->end(), 2);
   EXPECT_NE(many->text().find("batch.shards"), std::string::npos) << many->text();
+}
+
+// --- Layouts in which nobody has the whole state ------------------------------------------------
+
+/// What ranks of a layout end with that nothing happens to.
+struct Unbroken {
+  std::string hash;
+  std::vector<double> losses;
+};
+
+Unbroken unbroken(const std::string& layout, std::uint32_t world, std::uint32_t steps) {
+  const Training training(steps, Training::any_port(), layout);
+  for (const auto& rank : training.start_all(world)) EXPECT_EQ(rank->end(), 0) << rank->text();
+  return {training.hash(), training.losses()};
+}
+
+constexpr auto kHalves = "layout: {tp: 2}";
+constexpr auto kZero = "layout: {zero: 1}";
+constexpr auto kBoth = "layout: {tp: 2, zero: 1}";
+
+TEST(TrainingLayouts, HaveTheLossesOfOneRankAndTheBitsOfTheirTensorRanks) {
+  constexpr std::uint32_t kSteps = 24;
+  const Unbroken one = unbroken("verify_every: 0", 1, kSteps);
+  ASSERT_EQ(one.losses.size(), kSteps);
+  EXPECT_LT(one.losses.back(), one.losses.front() - 0.3) << "it learns";
+  EXPECT_EQ(unbroken(kZero, 3, kSteps).hash, one.hash);
+  const Unbroken halves = unbroken(kHalves, 2, kSteps);
+  ASSERT_EQ(halves.losses.size(), kSteps);
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    EXPECT_NEAR(halves.losses[step], one.losses[step], 1e-4) << step;
+  }
+  EXPECT_NE(halves.hash, one.hash) << "sums in another order";
+  EXPECT_EQ(unbroken(kHalves, 4, kSteps).hash, halves.hash);
+  EXPECT_EQ(unbroken(kBoth, 4, kSteps).hash, halves.hash);
+}
+
+/// Kills `victim` of `world` ranks at a random moment, and everybody who is left ends well.
+void kill_one(const std::string& layout, std::uint32_t world, Rng& rng) {
+  constexpr std::uint32_t kSteps = 24;
+  const std::string whole = unbroken(layout, world, kSteps).hash;
+  for (std::uint32_t victim = 0; victim < world; ++victim) {
+    const Training training(kSteps, Training::any_port(), layout);
+    const std::uint64_t step = 1 + rng.below(kSteps - 4);
+    const auto later = static_cast<int>(rng.below(8));
+    SCOPED_TRACE(testing::Message()
+                 << "rank " << victim << " after step " << step << " and " << later << " ms");
+    const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(world);
+    ASSERT_TRUE(ranks[0]->says(step_line(step, kSteps))) << ranks[0]->text();
+    (void)::poll(nullptr, 0, later);
+    ranks[victim]->kill();
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      if (rank != victim) ASSERT_EQ(ranks[rank]->end(), 0) << rank << "\n" << ranks[rank]->text();
+    }
+    ASSERT_EQ(training.hash(), whole);
+    const std::vector<double> losses = training.losses();
+    EXPECT_EQ(losses.size(), kSteps) << "a line a step, however often it was done";
+  }
+}
+
+TEST(TrainingLayoutKills, RanksThatAreLeftReadTheNewestCheckpointAndEndWithTheSameBits) {
+  Rng rng(static_cast<std::uint64_t>(::getpid()));
+  for (const auto* layout : {kZero, kHalves, kBoth}) kill_one(layout, 4, rng);
+}
+
+TEST(TrainingLayoutKills, ANewcomerAndWhoWasLeftOverAreAnotherReplica) {
+  constexpr std::uint32_t kSteps = 120;
+  for (const auto* layout : {kHalves, kBoth}) {
+    const std::string whole = unbroken(layout, 4, kSteps).hash;
+    const Training training(kSteps, Training::any_port(), layout);
+    const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(4);
+    ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
+    ranks[1]->kill();
+    ASSERT_TRUE(ranks[0]->says("\"generation\": 2, \"ranks\": 2")) << ranks[0]->text();
+    ASSERT_TRUE(ranks[3]->says("waits until there are enough")) << ranks[3]->text();
+    const auto newcomer = training.start(1, 4, 1);
+    for (const std::uint32_t rank : {0u, 2u, 3u}) {
+      ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
+    }
+    EXPECT_EQ(newcomer->end(), 0) << newcomer->text();
+    EXPECT_NE(ranks[0]->text().find("\"generation\": 3, \"ranks\": 4"), std::string::npos)
+        << ranks[0]->text();
+    EXPECT_NE(ranks[0]->text().find("before ranks change"), std::string::npos) << ranks[0]->text();
+    EXPECT_EQ(training.hash(), whole);
+  }
+}
+
+TEST(TrainingLayoutKills, WithoutAWholeReplicaTheNextAttemptGoesOn) {
+  constexpr std::uint32_t kSteps = 24;
+  const std::string whole = unbroken(kHalves, 2, kSteps).hash;
+  Training training(kSteps, Training::any_port(), kHalves);
+  {
+    const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(2);
+    ASSERT_TRUE(ranks[0]->says("\"event\": \"checkpoint\"")) << ranks[0]->text();
+    ranks[1]->kill();
+    EXPECT_EQ(ranks[0]->end(), 1);
+    EXPECT_NE(ranks[0]->text().find("1 of the 2 ranks of a replica are left"), std::string::npos)
+        << ranks[0]->text();
+  }
+  training.next_attempt();
+  const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(2);
+  for (const auto& rank : ranks) ASSERT_EQ(rank->end(), 0) << rank->text();
+  EXPECT_NE(ranks[0]->text().find("goes on from step"), std::string::npos) << ranks[0]->text();
+  EXPECT_EQ(training.hash(), whole);
+}
+
+TEST(TrainingLayouts, GoOnFromWhatAnotherLayoutSaved) {
+  constexpr std::uint32_t kSteps = 40;
+  const Unbroken one = unbroken("verify_every: 0", 1, kSteps);
+  Training training(kSteps, Training::any_port(), "verify_every: 0");
+  std::uint32_t world = 1;
+  for (const auto* next : {kHalves, kBoth, kZero, "verify_every: 0"}) {
+    const auto ranks = training.start_all(world);
+    const std::uint64_t step = 5 * static_cast<std::uint64_t>(training.attempt());
+    ASSERT_TRUE(ranks[0]->says(step_line(step, kSteps))) << ranks[0]->text();
+    for (const auto& rank : ranks) rank->kill(SIGTERM);
+    for (const auto& rank : ranks) ASSERT_EQ(rank->end(), 128 + SIGTERM) << rank->text();
+    training.next_attempt();
+    training.lay_out(next);
+    world = next == kBoth ? 4 : 2;
+  }
+  const auto rank = training.start(0, 1);
+  EXPECT_EQ(rank->end(), 0) << rank->text();
+  const std::vector<double> losses = training.losses();
+  ASSERT_EQ(losses.size(), kSteps);
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    EXPECT_NEAR(losses[step], one.losses[step], 1e-4) << step;
+  }
+}
+
+TEST(TrainingLayouts, SayWhatDoesNotFitBeforeAnybodyMeets) {
+  const auto says = [](const std::string& layout, std::uint32_t world, const std::string& words) {
+    const Training training(8, Training::any_port(), layout);
+    const auto rank = training.start(0, world);
+    EXPECT_EQ(rank->end(), 2) << rank->text();
+    EXPECT_NE(rank->text().find(words), std::string::npos) << rank->text();
+    EXPECT_NE(rank->text().find("spec.yaml:"), std::string::npos) << rank->text();
+  };
+  says("layout: {tp: 3}", 3, "layout.tp: 2 heads are not 3 equal parts");
+  says("layout: {tp: 0}", 1, "layout.tp: at least 1");
+  says("layout: {zero: 2}", 1, "layout.zero: expected 0 or 1, found 2");
+  says(kHalves, 3, "layout.tp: 3 ranks are no whole number of replicas of 2");
+  says(kHalves, 10, "batch.shards: 4 shards are too few for 5 replicas");
+  says("layout: {tp: 2}\nverify_every: 5", 2, "verify_every: expected 0, found 5");
 }
 
 }  // namespace

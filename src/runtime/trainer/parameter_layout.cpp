@@ -23,8 +23,10 @@ double residual_deviation(const TransformerConfig& config) {
 
 }  // namespace
 
-ParameterLayout::ParameterLayout(const TransformerConfig& config) : config_(config) {
-  ORRERY_ASSERT(check(config).has_value(), "a layout is made of a checked configuration");
+ParameterLayout::ParameterLayout(const TransformerConfig& config, const ModelPart& part)
+    : config_(config), part_(part) {
+  ORRERY_ASSERT(check(config) && check_tensor_ranks(config, part.tensor_ranks),
+                "a layout is made of a checked configuration");
   blocks_.reserve(static_cast<std::size_t>(config.layers));
   if (config.family == TransformerFamily::kGpt) {
     lay_gpt();
@@ -44,40 +46,48 @@ const ParameterTensor* ParameterLayout::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &*found;
 }
 
-std::size_t ParameterLayout::add(std::string name, std::vector<std::int64_t> shape,
-                                 double deviation) {
-  std::size_t count = 1;
-  for (const std::int64_t extent : shape) count *= static_cast<std::size_t>(extent);
-  const std::size_t begin = size_;
-  tensors_.push_back({.name = std::move(name),
-                      .shape = std::move(shape),
-                      .begin = begin,
-                      .size = count,
-                      .decays = true,
-                      .deviation = deviation});
-  size_ += (count + kAlignment - 1) / kAlignment * kAlignment;
-  return begin;
+/// This rank's part of each `period` floats.
+TensorCut ParameterLayout::cut_of(std::int64_t period) const {
+  const auto whole = static_cast<std::size_t>(period);
+  const std::size_t count = whole / part_.tensor_ranks;
+  return {.period = whole, .first = part_.tensor_rank * count, .count = count};
 }
 
-std::size_t ParameterLayout::add_vector(std::string name, std::int64_t size, float mean) {
-  const std::size_t begin = add(std::move(name), {size}, 0);
-  tensors_.back().decays = false;
-  tensors_.back().mean = mean;
+std::size_t ParameterLayout::add(std::string name, const Added& added) {
+  std::size_t count = 1;
+  for (const std::int64_t extent : added.shape) count *= static_cast<std::size_t>(extent);
+  const TensorCut cut = added.period == 0 ? TensorCut{.period = count, .first = 0, .count = count}
+                                          : cut_of(added.period);
+  const std::size_t begin = size_;
+  const std::size_t here = count / cut.period * cut.count;
+  tensors_.push_back({.name = std::move(name),
+                      .shape = added.shape,
+                      .cut = cut,
+                      .begin = begin,
+                      .size = here,
+                      .decays = added.shape.size() > 1,
+                      .mean = added.mean,
+                      .deviation = added.deviation});
+  size_ += (here + kAlignment - 1) / kAlignment * kAlignment;
   return begin;
 }
 
 NormParameters ParameterLayout::add_layer_norm(const std::string& name) {
-  return {.weight = add_vector(name + ".weight", config_.width, 1),
-          .bias = add_vector(name + ".bias", config_.width, 0)};
+  return {.weight = add(name + ".weight", {.shape = {config_.width}, .mean = 1}),
+          .bias = add(name + ".bias", {.shape = {config_.width}})};
 }
 
 // What gpt2 calls its linear layers: a convolution of one token.
-LinearParameters ParameterLayout::add_conv1d(const std::string& name,
-                                             const LinearParameters& linear, double deviation) {
-  LinearParameters laid = linear;
-  laid.storage = LinearParameters::Storage::kInOut;
-  laid.weight = add(name + ".weight", {linear.in, linear.out}, deviation);
-  laid.bias = add_vector(name + ".bias", linear.out, 0);
+LinearParameters ParameterLayout::add_conv1d(const std::string& name, const Conv1d& linear) {
+  const bool columns = linear.period > 0;
+  const std::int64_t ranks = part_.tensor_ranks;
+  LinearParameters laid{.in = columns ? linear.in : linear.in / ranks,
+                        .out = columns ? linear.out / ranks : linear.out,
+                        .storage = LinearParameters::Storage::kInOut};
+  laid.weight = add(name + ".weight", {.shape = {linear.in, linear.out},
+                                       .deviation = linear.deviation,
+                                       .period = columns ? linear.period : linear.in * linear.out});
+  laid.bias = add(name + ".bias", {.shape = {linear.out}, .period = linear.period});
   return laid;
 }
 
@@ -87,17 +97,22 @@ void ParameterLayout::lay_gpt_block(const std::string& prefix) {
   const double residual = residual_deviation(config_);
   BlockParameters& block = blocks_.emplace_back();
   block.attention_norm = add_layer_norm(prefix + "ln_1");
-  block.qkv = add_conv1d(prefix + "attn.c_attn", {.in = width, .out = 3 * width}, kDeviation);
-  block.attention_out = add_conv1d(prefix + "attn.c_proj", {.in = width, .out = width}, residual);
+  block.qkv = add_conv1d(prefix + "attn.c_attn",
+                         {.in = width, .out = 3 * width, .period = width, .deviation = kDeviation});
+  block.attention_out =
+      add_conv1d(prefix + "attn.c_proj", {.in = width, .out = width, .deviation = residual});
   block.ffn_norm = add_layer_norm(prefix + "ln_2");
-  block.up = add_conv1d(prefix + "mlp.c_fc", {.in = width, .out = inner}, kDeviation);
-  block.down = add_conv1d(prefix + "mlp.c_proj", {.in = inner, .out = width}, residual);
+  block.up = add_conv1d(prefix + "mlp.c_fc",
+                        {.in = width, .out = inner, .period = inner, .deviation = kDeviation});
+  block.down =
+      add_conv1d(prefix + "mlp.c_proj", {.in = inner, .out = width, .deviation = residual});
 }
 
 void ParameterLayout::lay_gpt() {
-  token_embedding_ = add("transformer.wte.weight", {config_.vocab, config_.width}, kDeviation);
-  position_embedding_ =
-      add("transformer.wpe.weight", {config_.sequence, config_.width}, kDeviation);
+  token_embedding_ = add("transformer.wte.weight",
+                         {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
+  position_embedding_ = add("transformer.wpe.weight",
+                            {.shape = {config_.sequence, config_.width}, .deviation = kDeviation});
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     lay_gpt_block(fmt::format("transformer.h.{}.", layer));
   }
@@ -110,32 +125,41 @@ void ParameterLayout::lay_llama_block(const std::string& prefix) {
   const std::int64_t width = config_.width;
   const std::int64_t kv = config_.key_value_width();
   const std::int64_t inner = config_.inner_width();
+  const std::int64_t ranks = part_.tensor_ranks;
   const double residual = residual_deviation(config_);
-  const auto matrix = [&](const char* name, const LinearParameters& linear, double deviation) {
-    return add(prefix + name, {linear.out, linear.in}, deviation);
+  // Rows, each of what makes one element, lie together; columns are cut row by row.
+  const auto by_rows = [&](const char* name, std::int64_t out) {
+    return add(prefix + name,
+               {.shape = {out, width}, .deviation = kDeviation, .period = out * width});
+  };
+  const auto by_columns = [&](const char* name, std::int64_t in) {
+    return add(prefix + name, {.shape = {width, in}, .deviation = residual, .period = in});
   };
   BlockParameters& block = blocks_.emplace_back();
-  block.attention_norm.weight = add_vector(prefix + "input_layernorm.weight", width, 1);
-  block.qkv = {.in = width, .out = width + 2 * kv, .storage = kOutIn};
-  block.qkv.weight = matrix("self_attn.q_proj.weight", {.in = width, .out = width}, kDeviation);
-  matrix("self_attn.k_proj.weight", {.in = width, .out = kv}, kDeviation);
-  matrix("self_attn.v_proj.weight", {.in = width, .out = kv}, kDeviation);
-  block.attention_out = {.in = width, .out = width, .storage = kOutIn};
-  block.attention_out.weight = matrix("self_attn.o_proj.weight", block.attention_out, residual);
-  block.ffn_norm.weight = add_vector(prefix + "post_attention_layernorm.weight", width, 1);
-  block.up = {.in = width, .out = 2 * inner, .storage = kOutIn};
-  block.up.weight = matrix("mlp.gate_proj.weight", {.in = width, .out = inner}, kDeviation);
-  matrix("mlp.up_proj.weight", {.in = width, .out = inner}, kDeviation);
-  block.down = {.in = inner, .out = width, .storage = kOutIn};
-  block.down.weight = matrix("mlp.down_proj.weight", block.down, residual);
+  block.attention_norm.weight =
+      add(prefix + "input_layernorm.weight", {.shape = {width}, .mean = 1});
+  block.qkv = {.in = width, .out = (width + 2 * kv) / ranks, .storage = kOutIn};
+  block.qkv.weight = by_rows("self_attn.q_proj.weight", width);
+  by_rows("self_attn.k_proj.weight", kv);
+  by_rows("self_attn.v_proj.weight", kv);
+  block.attention_out = {.in = width / ranks, .out = width, .storage = kOutIn};
+  block.attention_out.weight = by_columns("self_attn.o_proj.weight", width);
+  block.ffn_norm.weight =
+      add(prefix + "post_attention_layernorm.weight", {.shape = {width}, .mean = 1});
+  block.up = {.in = width, .out = 2 * inner / ranks, .storage = kOutIn};
+  block.up.weight = by_rows("mlp.gate_proj.weight", inner);
+  by_rows("mlp.up_proj.weight", inner);
+  block.down = {.in = inner / ranks, .out = width, .storage = kOutIn};
+  block.down.weight = by_columns("mlp.down_proj.weight", inner);
 }
 
 void ParameterLayout::lay_llama() {
-  token_embedding_ = add("model.embed_tokens.weight", {config_.vocab, config_.width}, kDeviation);
+  token_embedding_ = add("model.embed_tokens.weight",
+                         {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     lay_llama_block(fmt::format("model.layers.{}.", layer));
   }
-  final_norm_.weight = add_vector("model.norm.weight", config_.width, 1);
+  final_norm_.weight = add("model.norm.weight", {.shape = {config_.width}, .mean = 1});
   lay_head();
 }
 
@@ -145,7 +169,8 @@ void ParameterLayout::lay_head() {
            .storage = LinearParameters::Storage::kOutIn,
            .weight = token_embedding_};
   if (config_.tied_embedding) return;
-  head_.weight = add("lm_head.weight", {config_.vocab, config_.width}, kDeviation);
+  head_.weight =
+      add("lm_head.weight", {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
 }
 
 void initialise(const ParameterLayout& layout, std::uint64_t seed, std::span<float> parameters) {
@@ -157,7 +182,13 @@ void initialise(const ParameterLayout& layout, std::uint64_t seed, std::span<flo
     if (tensor.deviation == 0) continue;
     Rng rng = Rng::stream(seed, tensor.name);
     const Normal normal{.mean = tensor.mean, .deviation = tensor.deviation};
-    for (float& value : values) value = static_cast<float>(normal.sample(rng));
+    const TensorCut& cut = tensor.cut;
+    for (std::size_t at = 0; at < values.size(); at += cut.count) {
+      for (std::size_t i = 0; i < cut.period; ++i) {
+        const auto value = static_cast<float>(normal.sample(rng));
+        if (i >= cut.first && i < cut.first + cut.count) values[at + i - cut.first] = value;
+      }
+    }
   }
 }
 

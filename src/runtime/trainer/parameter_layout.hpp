@@ -3,9 +3,10 @@
 //
 // Made once from a checked TransformerConfig; immutable. Names and shapes are those of Hugging
 // Face's gpt2 and llama checkpoints, so a safetensors file of the tensors is one that others can
-// read (gpt2 keeps its matrices [in, out], llama [out, in]). Invariant: tensors are in ascending
-// order of `begin`, each a multiple of 16 floats, so that it starts a cache line where the vector
-// does; what lies between them is 0 and stays so.
+// read (gpt2 keeps its matrices [in, out], llama [out, in]). A rank that shares layers with others
+// has the layout of its part: the same tensors, some of them cut. Invariant: tensors are in
+// ascending order of `begin`, each a multiple of 16 floats, so that it starts a cache line where
+// the vector does; what lies between them is 0 and stays so.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +17,29 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/trainer/transformer_config.hpp"
+#include "runtime/trainer/model_part.hpp"
 
 namespace orrery {
 
+/// Of each `period` floats of a whole tensor, `count` from `first` on. One rule for all cuts: rows
+/// of a matrix are one period, columns one a row, heads of queries, keys and values three a row.
+struct TensorCut {
+  std::size_t period = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+
+  [[nodiscard]] bool whole() const { return count == period; }
+};
+
 struct ParameterTensor {
   std::string name;
-  std::vector<std::int64_t> shape;
-  std::size_t begin = 0;  ///< floats from the vector's start
-  std::size_t size = 0;   ///< floats
-  bool decays = false;    ///< whether weight decay applies: matrices do, norms and biases do not
-  float mean = 0;         ///< of the initial values
-  double deviation = 0;   ///< of the initial values
+  std::vector<std::int64_t> shape;  ///< of the whole tensor
+  TensorCut cut;                    ///< of it, what is here
+  std::size_t begin = 0;            ///< floats from the vector's start
+  std::size_t size = 0;             ///< floats that are here
+  bool decays = false;   ///< whether weight decay applies: matrices do, norms and biases do not
+  float mean = 0;        ///< of the initial values
+  double deviation = 0;  ///< of the initial values
 };
 
 /// A matrix product's weights: rows of `in` floats become rows of `out`.
@@ -58,10 +70,11 @@ struct BlockParameters {
 
 class ParameterLayout {
  public:
-  /// Precondition: check(config) is fine.
-  explicit ParameterLayout(const TransformerConfig& config);
+  /// Precondition: check(config) and check_tensor_ranks() are fine.
+  explicit ParameterLayout(const TransformerConfig& config, const ModelPart& part = {});
 
   [[nodiscard]] const TransformerConfig& config() const { return config_; }
+  [[nodiscard]] const ModelPart& part() const { return part_; }
   [[nodiscard]] std::span<const ParameterTensor> tensors() const { return tensors_; }
   /// Floats of the whole vector, a multiple of 16.
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -85,13 +98,27 @@ class ParameterLayout {
   void lay_gpt_block(const std::string& prefix);
   void lay_llama_block(const std::string& prefix);
   void lay_head();
-  std::size_t add(std::string name, std::vector<std::int64_t> shape, double deviation);
-  std::size_t add_vector(std::string name, std::int64_t size, float mean);
+  /// Of the whole tensor; `period` floats of it are cut alike, 0: it is not cut.
+  struct Added {
+    std::vector<std::int64_t> shape;
+    double deviation = 0;
+    float mean = 0;
+    std::int64_t period = 0;
+  };
+  std::size_t add(std::string name, const Added& added);
   NormParameters add_layer_norm(const std::string& name);
-  LinearParameters add_conv1d(const std::string& name, const LinearParameters& linear,
-                              double deviation);
+  /// Sizes of the whole. `period` columns are cut alike; 0: the rows are cut.
+  struct Conv1d {
+    std::int64_t in = 0;
+    std::int64_t out = 0;
+    std::int64_t period = 0;
+    double deviation = 0;
+  };
+  LinearParameters add_conv1d(const std::string& name, const Conv1d& linear);
+  [[nodiscard]] TensorCut cut_of(std::int64_t period) const;
 
   TransformerConfig config_;
+  ModelPart part_;
   std::vector<ParameterTensor> tensors_;
   std::size_t size_ = 0;
   std::size_t token_embedding_ = 0;
@@ -104,7 +131,8 @@ class ParameterLayout {
 /// Initial weights as in GPT-2 (A. Radford et al., "Language Models are Unsupervised Multitask
 /// Learners", 2019, section 2.3): normal with deviation 0.02, those of projections back into the
 /// residual stream divided by sqrt(2 x layers); norms 1, biases 0. A tensor's values depend on the
-/// seed and its name alone. Precondition: parameters.size() == layout.size().
+/// seed and its name alone: a part has those of the whole, and draws them all. Precondition:
+/// parameters.size() == layout.size().
 void initialise(const ParameterLayout& layout, std::uint64_t seed, std::span<float> parameters);
 
 }  // namespace orrery

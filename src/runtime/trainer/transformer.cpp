@@ -18,6 +18,15 @@ std::int64_t logit_rows(const TransformerConfig& config) {
   return std::max(kLogitRowsMin, kLogitsMax / config.vocab);
 }
 
+/// What the attention of a part sees: a narrower model with heads of the same width.
+TransformerConfig attention_of(TransformerConfig config, const ModelPart& part) {
+  const std::int64_t ranks = part.tensor_ranks;
+  config.width /= ranks;
+  config.heads /= ranks;
+  config.kv_heads /= ranks;
+  return config;
+}
+
 /// Hands out the arena's floats in cache lines; with none, counts them.
 class ArenaCursor {
  public:
@@ -76,13 +85,14 @@ struct TrainableTransformer::LinearGradient {
   std::int64_t rows = 0;
 };
 
-TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std::int64_t sequences)
+TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
+                                           const ModelPart& part)
     : kernels_(kernels()),
-      layout_(config),
+      layout_(config, part),
       config_(config),
       sequences_(sequences),
       products_(config.precision),
-      attention_(config, products_) {
+      attention_(attention_of(config, part), products_) {
   ORRERY_ASSERT(sequences > 0, "a micro-batch has a sequence");
   blocks_.resize(static_cast<std::size_t>(config.layers));
   allocate();
@@ -95,8 +105,10 @@ void TrainableTransformer::allocate() {
   const std::int64_t rows = sequences_ * config_.sequence;
   const std::int64_t stream = rows * config_.width;
   const std::int64_t qkv = rows * layout_.blocks()[0].qkv.out;
+  const std::int64_t attended = rows * layout_.blocks()[0].attention_out.in;
+  const std::int64_t heads = config_.heads / layout_.part().tensor_ranks;
   const std::int64_t inner = rows * layout_.blocks()[0].up.out;
-  const std::int64_t activation = rows * config_.inner_width();
+  const std::int64_t activation = rows * layout_.blocks()[0].down.in;
   const auto walk = [&](ArenaCursor cursor) {
     const auto take_norm = [&](const float* x) {
       return NormRows{.x = x,
@@ -110,9 +122,9 @@ void TrainableTransformer::allocate() {
       if (config_.recompute == ActivationRecompute::kFull) cursor = shared;
       block.attention_norm = take_norm(block.stream_in);
       block.attention = {.qkv = cursor.take(qkv),
-                         .out = cursor.take(stream),
-                         .peak = cursor.take(rows * config_.heads),
-                         .inverse_sum = cursor.take(rows * config_.heads)};
+                         .out = cursor.take(attended),
+                         .peak = cursor.take(rows * heads),
+                         .inverse_sum = cursor.take(rows * heads)};
       block.stream_middle = cursor.take(stream);
       block.ffn_norm = take_norm(block.stream_middle);
       block.inner = cursor.take(inner);
@@ -124,7 +136,7 @@ void TrainableTransformer::allocate() {
     final_out_ = cursor.take(stream);
     logits_ = cursor.take(std::min(rows, logit_rows(config_)) * config_.vocab);
     stream_gradient_ = cursor.take(stream);
-    norm_gradient_ = cursor.take(stream);
+    if (layout_.part().whole()) norm_gradient_ = cursor.take(stream);
     qkv_gradient_ = cursor.take(qkv);
     inner_gradient_ = cursor.take(inner);
     activation_gradient_ = cursor.take(activation);
@@ -135,6 +147,16 @@ void TrainableTransformer::allocate() {
   losses_.resize(static_cast<std::size_t>(rows));
 }
 
+std::size_t TrainableTransformer::summed_floats(const TransformerConfig& config,
+                                                std::int64_t sequences) {
+  return static_cast<std::size_t>(sequences * config.sequence * config.width);
+}
+
+void TrainableTransformer::share(PartialSums& sums) {
+  sums_ = &sums;
+  norm_gradient_ = sums.room(summed_floats(config_, sequences_)).data();
+}
+
 double TrainableTransformer::operations_per_token() const {
   double weights = static_cast<double>(config_.vocab * config_.width);
   for (const BlockParameters& block : layout_.blocks()) {
@@ -143,8 +165,8 @@ double TrainableTransformer::operations_per_token() const {
       weights += static_cast<double>(linear->in * linear->out);
     }
   }
-  const double attention =
-      static_cast<double>(config_.layers * config_.width * (config_.sequence + 1));
+  const double attention = static_cast<double>(
+      config_.layers * layout_.blocks()[0].attention_out.in * (config_.sequence + 1));
   return 6 * (weights + attention);
 }
 
@@ -232,11 +254,11 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   fill_block(pass, layer);
   const Block& block = blocks_[layer];
   float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
-  project(pass, layout_.blocks()[layer].down,
-          {.x = block.activation,
-           .residual = block.stream_middle,
-           .out = stream_out,
-           .rows = pass.batch.count()});
+  project_and_sum(pass, layout_.blocks()[layer].down,
+                  {.x = block.activation,
+                   .residual = block.stream_middle,
+                   .out = stream_out,
+                   .rows = pass.batch.count()});
 }
 
 /// All that the layer's backward pass needs, from what goes into it.
@@ -248,11 +270,11 @@ void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   project(pass, parameters.qkv,
           {.x = block.attention_norm.out, .out = block.attention.qkv, .rows = rows});
   attention_.forward(pass.batch, block.attention);
-  project(pass, parameters.attention_out,
-          {.x = block.attention.out,
-           .residual = block.stream_in,
-           .out = block.stream_middle,
-           .rows = rows});
+  project_and_sum(pass, parameters.attention_out,
+                  {.x = block.attention.out,
+                   .residual = block.stream_in,
+                   .out = block.stream_middle,
+                   .rows = rows});
   norm(pass, parameters.ffn_norm, block.ffn_norm);
   project(pass, parameters.up, {.x = block.ffn_norm.out, .out = block.inner, .rows = rows});
   activate(pass, block);
@@ -260,7 +282,7 @@ void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
 
 void TrainableTransformer::activate(const Pass& pass, const Block& block) {
   const std::int64_t rows = pass.batch.count();
-  const std::int64_t inner = config_.inner_width();
+  const std::int64_t inner = layout_.blocks()[0].down.in;
   if (config_.family == TransformerFamily::kGpt) {
     kernels_.gelu(block.inner, rows * inner, block.activation);
   } else {
@@ -333,18 +355,20 @@ void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   activate_backward(pass, block);
   project_backward(pass, parameters.up,
                    {block.ffn_norm.out, inner_gradient_, norm_gradient_, rows});
+  sum_norm_gradient(pass);
   norm_backward(pass, parameters.ffn_norm, block.ffn_norm);
   project_backward(pass, parameters.attention_out,
                    {block.attention.out, stream_gradient_, norm_gradient_, rows});
   attention_.backward(pass.batch, block.attention, {.out = norm_gradient_, .qkv = qkv_gradient_});
   project_backward(pass, parameters.qkv,
                    {block.attention_norm.out, qkv_gradient_, norm_gradient_, rows});
+  sum_norm_gradient(pass);
   norm_backward(pass, parameters.attention_norm, block.attention_norm);
 }
 
 void TrainableTransformer::activate_backward(const Pass& pass, const Block& block) {
   const std::int64_t rows = pass.batch.count();
-  const std::int64_t inner = config_.inner_width();
+  const std::int64_t inner = layout_.blocks()[0].down.in;
   if (config_.family == TransformerFamily::kGpt) {
     std::swap(inner_gradient_, activation_gradient_);
     kernels_.gelu_backward(block.inner, rows * inner, inner_gradient_);
@@ -406,6 +430,28 @@ void TrainableTransformer::project(const Pass& pass, const LinearParameters& lin
                       .c = at.out,
                       .c_stride = linear.out,
                       .beta = filled ? 1.0F : 0.0F});
+}
+
+// Of a part's columns a rank has what they add to the result. One of the ranks adds what is there
+// once.
+void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParameters& linear,
+                                           const LinearRows& rows) {
+  if (sums_ == nullptr) return project(pass, linear, rows);
+  LinearParameters own = linear;
+  LinearRows partial = rows;
+  partial.out = norm_gradient_;
+  if (layout_.part().tensor_rank != 0) {
+    own.bias.reset();
+    partial.residual = nullptr;
+  }
+  project(pass, own, partial);
+  sum_norm_gradient(pass);
+  std::copy_n(norm_gradient_, rows.rows * linear.out, rows.out);
+}
+
+void TrainableTransformer::sum_norm_gradient(const Pass& pass) {
+  if (sums_ == nullptr) return;
+  sums_->sum({norm_gradient_, static_cast<std::size_t>(pass.batch.count() * config_.width)});
 }
 
 void TrainableTransformer::project_backward(const Pass& pass, const LinearParameters& linear,

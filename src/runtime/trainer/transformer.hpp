@@ -5,7 +5,8 @@
 // once. Invariant: a result depends on the arguments, the configuration and gemm_identity() alone:
 // not on addresses, on earlier calls or on the kind of vector unit of the kernels. Memory: about
 // layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama; with full
-// recomputation that of one layer, and width for each of the others.
+// recomputation that of one layer, and width for each of the others. A part of a model keeps its
+// part of what is wider than the stream.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,22 @@ namespace orrery {
 
 class TrainableTransformer {
  public:
-  /// For micro-batches of at most `sequences` sequences. Precondition: check(config) and
-  /// check_precision(config.precision) are fine.
-  TrainableTransformer(const TransformerConfig& config, std::int64_t sequences);
+  /// For micro-batches of at most `sequences` sequences. Precondition: check(config),
+  /// check_tensor_ranks() and check_precision(config.precision) are fine.
+  TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
+                       const ModelPart& part = {});
   TrainableTransformer(const TrainableTransformer&) = delete;
   TrainableTransformer& operator=(const TrainableTransformer&) = delete;
   ~TrainableTransformer();
 
   [[nodiscard]] const ParameterLayout& layout() const { return layout_; }
+
+  /// The most floats that ranks of a shared model sum at a time.
+  [[nodiscard]] static std::size_t summed_floats(const TransformerConfig& config,
+                                                 std::int64_t sequences);
+  /// With whom a part's layers are shared, from now on: before any of the below, which all ranks of
+  /// the model then call alike. `sums` outlives it.
+  void share(PartialSums& sums);
 
   /// The mean over all tokens of the negative log-likelihood, in nats, of the next token; its
   /// gradient times `loss_scale` is added to `gradient`. `tokens` are sequences of (sequence + 1)
@@ -74,6 +83,8 @@ class TrainableTransformer {
   void norm_backward(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   void embed_backward(const Pass& pass);
   void project(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
+  void project_and_sum(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
+  void sum_norm_gradient(const Pass& pass);
   void project_backward(const Pass& pass, const LinearParameters& linear,
                         const LinearGradient& rows);
 
@@ -85,6 +96,7 @@ class TrainableTransformer {
   std::vector<std::int32_t> targets_;
   MatrixMultiplier products_;
   CausalAttention attention_;
+  PartialSums* sums_ = nullptr;  ///< none: the model is whole
   AlignedFloats arena_;
   std::vector<Block> blocks_;
   std::vector<float> losses_;
@@ -95,7 +107,7 @@ class TrainableTransformer {
   float* final_out_ = nullptr;
   float* logits_ = nullptr;
   float* stream_gradient_ = nullptr;
-  float* norm_gradient_ = nullptr;  ///< of a norm's result, and of the attention's
+  float* norm_gradient_ = nullptr;  ///< of a norm's result, and of the attention's; partial sums
   float* qkv_gradient_ = nullptr;
   float* inner_gradient_ = nullptr;  ///< of what goes into the activation
   float* activation_gradient_ = nullptr;

@@ -13,10 +13,11 @@ std::uint64_t checksum_of_floats(std::span<const float> floats) {
   return block_checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream)
+ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream,
+                             const ModelPart& part)
     : batch_(spec.batch),
       stream_(stream),
-      model_(spec.model, spec.batch.micro),
+      model_(spec.model, spec.batch.micro, part),
       tokens_(spec.batch.micro * static_cast<std::size_t>(spec.model.sequence + 1)) {}
 
 void ShardGradient::compute(std::span<const float> parameters, std::uint64_t step,

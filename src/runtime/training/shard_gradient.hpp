@@ -1,8 +1,9 @@
 // runtime/training/shard_gradient.hpp - the gradient of the batch's shards that a rank owns, summed
 // in the order of the fixed tree.
 //
-// Made once a rank; owns the activations and a buffer for each level of the tree it has had to sum.
-// Invariant: a shard's gradient depends on the weights, the step and its number alone.
+// Made with a rank's part of the model, whose other parts are computed by other ranks at the same
+// time; owns the activations and a buffer for each level of the tree it has had to sum. Invariant:
+// a shard's gradient depends on the weights, the step, its number and how the model is cut alone.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ namespace orrery {
 class ShardGradient {
  public:
   /// `stream` outlives it.
-  ShardGradient(const TrainingSpec& spec, const TextStream& stream);
+  ShardGradient(const TrainingSpec& spec, const TextStream& stream, const ModelPart& part = {});
 
   [[nodiscard]] const ParameterLayout& layout() const { return model_.layout(); }
   [[nodiscard]] TrainableTransformer& model() { return model_; }

@@ -1,6 +1,7 @@
 #include "runtime/training/trainer_rank.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/assert.hpp"
@@ -24,10 +25,10 @@ std::string quoted(const std::string& text) { return nlohmann::json(text).dump()
 TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env env,
                          TrainingSeat seat)
     : spec_(spec),
+      stream_(stream),
       env_(env),
       seat_(std::move(seat)),
-      shards_(spec, stream),
-      state_(shards_.layout(), spec.seed),
+      gradient_floats_(ParameterLayout(spec.model, {.tensor_ranks = spec.layout.tp}).size()),
       optimizer_{.beta1 = spec.optimizer.beta1,
                  .beta2 = spec.optimizer.beta2,
                  .weight_decay = spec.optimizer.weight_decay},
@@ -35,19 +36,34 @@ TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env
                 .lowest = spec.optimizer.lowest_rate,
                 .warmup = static_cast<std::int64_t>(spec.optimizer.warmup),
                 .steps = static_cast<std::int64_t>(spec.steps)},
-      writer_(spec.checkpoint.directory),
-      reports_(spec, env, seat_.progress) {
-  if (seat_.flip_in) shards_.flip_in(*seat_.flip_in);
-  seat_.group.workspace_bytes = (shards_.layout().size() + kTailSize) * sizeof(float);
+      reports_(spec, env, seat_.progress),
+      checkpoint_(spec, seat_.job, seat_.attempt, reports_) {
+  std::size_t floats = gradient_floats_ + kTailSize;
+  if (spec.layout.tp > 1)
+    floats += TrainableTransformer::summed_floats(spec.model, spec.batch.micro);
+  seat_.group.workspace_bytes = floats * sizeof(float);
+  seat_.group.members_max = spec.batch.shards * spec.layout.tp;
+  seat_.group.members_unit = spec.layout.tp;
+  if (spec.layout.cut()) return;
+  shards_.emplace(spec, stream);
+  if (seat_.flip_in) shards_->flip_in(*seat_.flip_in);
+  state_.emplace(spec.model, spec.seed);
 }
 
 Result<std::unique_ptr<TrainerRank>> TrainerRank::start(const TrainingSpec& spec,
                                                         const TextStream& stream, Env env,
                                                         TrainingSeat seat) {
-  if (seat.group.world > spec.batch.shards) {
-    return input_error(spec.batch.where,
-                       fmt::format("batch.shards: {} shards are too few for {} ranks",
-                                   spec.batch.shards, seat.group.world));
+  const std::uint32_t tp = spec.layout.tp;
+  if (seat.group.world % tp != 0) {
+    return input_error(spec.layout.where,
+                       fmt::format("layout.tp: {} ranks are no whole number of replicas of {}",
+                                   seat.group.world, tp));
+  }
+  if (seat.group.world / tp > spec.batch.shards) {
+    return input_error(
+        spec.batch.where,
+        fmt::format("batch.shards: {} shards are too few for {} {}", spec.batch.shards,
+                    seat.group.world / tp, tp == 1 ? "ranks" : "replicas"));
   }
   auto run = std::make_unique<TrainerRank>(spec, stream, env, std::move(seat));
   if (Status met = run->meet(); !met) return forward_error(met);
@@ -59,9 +75,9 @@ Status TrainerRank::restore() {
   if (!found) return forward_error(found);
   for (const std::string& why : found->passed_over) reports_.say("passed over: " + why);
   if (!found->reader) return {};
-  if (Status read = state_.restore(*found->reader); !read) return read;
-  reports_.say(fmt::format("goes on from step {} of {}", state_.steps(),
-                           step_directory(spec_.checkpoint.directory, state_.steps())));
+  if (Status read = state_->restore(*found->reader); !read) return read;
+  reports_.say(fmt::format("goes on from step {} of {}", state_->steps(),
+                           step_directory(spec_.checkpoint.directory, state_->steps())));
   return {};
 }
 
@@ -74,28 +90,28 @@ bool TrainerRank::over() const {
 
 Status TrainerRank::meet() {
   const bool founds = seat_.epoch == 0;
-  if (founds) {
+  if (founds && state_) {
     if (Status restored = restore(); !restored) return restored;
     has_state_ = true;
   }
   if (!founds) seat_.group.over = [this] { return over(); };
-  seat_.group.members_max = spec_.batch.shards;
-  auto group = founds ? MemberGroup::found(env_.clock, seat_.group, state_.steps())
-                      : MemberGroup::join(env_.clock, seat_.group);
+  auto group = founds
+                   ? MemberGroup::found(env_.clock, seat_.group, has_state_ ? state_->steps() : 0)
+                   : MemberGroup::join(env_.clock, seat_.group);
   too_late_ = !group && !founds && over();
   if (too_late_) return {};
   if (!group) return forward_error(group);
   group_ = std::move(*group);
-  const Roster& roster = group_->roster();
-  if (Status source = check_source(); !source) return source;
-  if (!feed_those_behind()) return go_on_without();
-  if (!leads()) return {};
-  const bool anew = seat_.attempt == 1 && state_.steps() == 0;
+  Result<bool> placed = take_place();
+  if (!placed) return forward_error(placed);
+  if (!*placed) return go_on_without();
+  if (too_late_ || !leads()) return {};
+  const bool anew = seat_.attempt == 1 && state_->steps() == 0;
   reports_.lead(anew ? TrainingReports::Before::kOfAnother : TrainingReports::Before::kOfThis);
   reports_.event(
       "begin",
       fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {}, "memory": {})",
-                  seat_.attempt, roster.generation, group_->size(), state_.steps(),
+                  seat_.attempt, group_->roster().generation, grid_->all().size(), state_->steps(),
                   quoted(group_->shares_memory() ? "shared" : "sockets")));
   return claim();
 }
@@ -103,112 +119,127 @@ Status TrainerRank::meet() {
 /// No generation before this one commits a checkpoint any more. A disk that is full now is not the
 /// end: every commit claims, too.
 Status TrainerRank::claim() {
-  Status claimed =
-      claim_checkpoints(spec_.checkpoint.directory,
-                        {seat_.job, {seat_.attempt, group_->roster().generation}, state_.steps()});
+  Status claimed = claim_checkpoints(
+      spec_.checkpoint.directory,
+      {seat_.job, {seat_.attempt, group_->roster().generation}, state_ ? state_->steps() : 0});
   if (claimed || claimed.error().kind == ErrorKind::kInfeasible) return claimed;
   reports_.say("the checkpoints are not claimed: " + claimed.error().text());
   return {};
 }
 
 Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
-  if (too_late_) return TrainingOutcome{TrainingOutcome::End::kDone, spec_.steps};
-  if (Status room = writer_.reserve(3 * shards_.layout().size() * sizeof(float)); !room) {
+  const TrainingOutcome done{TrainingOutcome::End::kDone, spec_.steps};
+  if (too_late_) return done;
+  if (Status room = checkpoint_.reserve(3 * gradient_floats_ * sizeof(float)); !room) {
     return forward_error(room);
   }
-  while (state_.steps() < spec_.steps) {
+  while (state_->steps() < spec_.steps) {
     Result<bool> went_on = step(stop);
     if (!went_on) return forward_error(went_on);
+    if (too_late_) return done;
     if (wrong_) {
       group_.reset();
-      return TrainingOutcome{TrainingOutcome::End::kWrong, state_.steps()};
+      return TrainingOutcome{TrainingOutcome::End::kWrong, state_->steps()};
     }
     if (!*went_on) continue;
     if (!leaving_) continue;
     group_->farewell();
-    return TrainingOutcome{TrainingOutcome::End::kStopped, state_.steps()};
+    return TrainingOutcome{TrainingOutcome::End::kStopped, state_->steps()};
   }
   for (;;) {
-    Result<bool> saved = save_last();
-    if (!saved) return forward_error(saved);
-    if (*saved && leads()) {
-      evaluate();
-      reports_.event(
-          "end", fmt::format(R"("step": {}, "state_sha256": "{}")", state_.steps(), state_.hash()));
-    }
-    // Nobody goes before it is written down, or another would have to do it.
-    if (*saved && group_->communicator().barrier()) break;
+    Result<bool> finished = finish();
+    if (!finished) return forward_error(finished);
+    if (*finished) break;
     if (Status again = go_on_without(); !again) {
       // Too few may be left to be sure, but not to see that it is done.
       if (over()) break;
       return forward_error(again);
     }
+    if (too_late_) return done;
   }
   group_->farewell();
-  return TrainingOutcome{TrainingOutcome::End::kDone, state_.steps()};
+  return done;
+}
+
+/// The last step is saved and told of. False: a peer was lost meanwhile.
+Result<bool> TrainerRank::finish() {
+  Result<bool> saved = checkpoint_.make_now(makers(), *state_, "at the end");
+  if (!saved || !*saved) return saved;
+  evaluate();
+  const Shared<std::string> hash = state_->hash(grid_->all());
+  if (hash && leads()) {
+    reports_.event("end",
+                   fmt::format(R"("step": {}, "state_sha256": "{}")", state_->steps(), *hash));
+  }
+  // Nobody goes before it is written down, or another would have to do it.
+  return hash && grid_->all().barrier();
 }
 
 // --- A step -------------------------------------------------------------------------------------
 
 std::span<float> TrainerRank::gradient() {
-  const std::span<std::byte> bytes = group_->workspace();
-  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+  return {reinterpret_cast<float*>(group_->workspace().data()), gradient_floats_ + kTailSize};
 }
 
 Result<bool> TrainerRank::step(const std::function<bool()>& stop) {
   begun_ = env_.clock.now_monotonic();
-  if (!sum_gradient(stop)) {
-    if (Status again = go_on_without(); !again) return forward_error(again);
-    return false;
-  }
-  Result<bool> right = verify();
-  if (!right) return right;
+  Result<bool> done = sum_gradient(stop);
+  if (*done) done = verify();
+  if (!done) return done;
   if (wrong_) return false;
-  if (!*right) {
+  if (*done) done = apply();
+  if (!done) return done;
+  if (!*done) {
     if (Status again = go_on_without(); !again) return forward_error(again);
     return false;
   }
-  if (Status applied = apply(); !applied) return forward_error(applied);
   if (Status rest = after_step(); !rest) return forward_error(rest);
   return true;
 }
 
 bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
-  const std::span<float> sum = gradient();
-  const std::vector<LeafRange> owned = share_leaves(spec_.batch.shards, group_->size());
-  const auto checked = checked_shard(state_.steps(), spec_.verify_every, owned);
-  shards_.watch(checked ? std::optional(checked->shard) : std::nullopt);
-  shards_.compute(state_.parameters(), state_.steps(), owned[group_->rank()], sum);
-  const std::span<float> tail = sum.subspan(shards_.layout().size());
-  std::fill(tail.begin() + 1, tail.end(), 0.0f);
-  if (saving_ && !saved_ && !unsaved_) {
-    if (auto written = writer_.poll()) {
-      if (*written) saved_ = std::move(**written);
-      if (!*written) reports_.say("a checkpoint failed: " + written->error().text());
-      unsaved_ = !saved_.has_value();
-    }
-  }
-  tail[kJoin] = group_->tend() ? 1.0f : 0.0f;
-  tail[kLeave] = stop() ? 1.0f : 0.0f;
-  tail[kSaved] = saved_ ? 1.0f : 0.0f;
-  tail[kUnsaved] = unsaved_ ? 1.0f : 0.0f;
-  asked_ = tail[kLeave] > 0;
+  const auto checked = checked_shard(state_->steps(), spec_.checked_every(), grid_->shards());
+  shards_->watch(checked ? std::optional(checked->shard) : std::nullopt);
+  shards_->compute(state_->parameters(), state_->steps(), grid_->own_shards(), gradient());
+  if (sums_ && sums_->broken()) return false;
+  const std::span<float> told = tail();
+  std::fill(told.begin() + 1, told.end(), 0.0f);
+  checkpoint_.poll();
+  told[kJoin] = group_->tend() ? 1.0f : 0.0f;
+  told[kLeave] = stop() ? 1.0f : 0.0f;
+  told[kSaved] = checkpoint_.saved() ? 1.0f : 0.0f;
+  told[kUnsaved] = checkpoint_.unsaved() ? 1.0f : 0.0f;
+  asked_ = told[kLeave] > 0;
   computed_ = env_.clock.now_monotonic();
-  return group_->communicator().all_reduce_shards(Elements(sum), owned).has_value();
+  return exchange_gradient();
+}
+
+/// The gradient's sum over all shards, as far as this rank steps by it; of the tail, the loss of
+/// all shards, and what all ranks tell.
+bool TrainerRank::exchange_gradient() {
+  Communicator& column = grid_->column();
+  if (spec_.layout.zero == 0) {
+    if (!column.all_reduce_shards(Elements(gradient()), grid_->shards())) return false;
+  } else {
+    const auto parts = held_parts(gradient_floats_, column.size());
+    const Elements sum(gradient().first(gradient_floats_));
+    if (!column.reduce_scatter_shards(sum, grid_->shards(), parts)) return false;
+    if (!column.all_reduce_shards(Elements(tail()), grid_->shards())) return false;
+  }
+  return grid_->replica().all_reduce(Elements(tail().subspan(kLoss + 1))).has_value();
 }
 
 /// Of the steps that are checked, whether all ranks have what they should. False: a peer was lost,
 /// or is left out because it computes what the others do not; the step is done again without it.
 Result<bool> TrainerRank::verify() {
-  const std::vector<LeafRange> owned = share_leaves(spec_.batch.shards, group_->size());
-  const auto checked = checked_shard(state_.steps(), spec_.verify_every, owned);
+  const auto checked = checked_shard(state_->steps(), spec_.checked_every(), grid_->shards());
   if (!checked) return true;
   const std::uint32_t self = group_->rank();
   const auto computed = [&] {
-    return shards_.checksum_of(state_.parameters(), state_.steps(), checked->shard);
+    return shards_->checksum_of(state_->parameters(), state_->steps(), checked->shard);
   };
-  GradientOpinion own{.sum = checksum_of_floats(gradient().first(shards_.layout().size())),
-                      .shard = self == checked->owner ? shards_.watched() : 0,
+  GradientOpinion own{.sum = checksum_of_floats(gradient().first(gradient_floats_)),
+                      .shard = self == checked->owner ? shards_->watched() : 0,
                       .machine = checksum(gemm_identity() + kernels().isa, 0)};
   if (self == checked->other) own.shard = computed();
   const auto first = opinions(own);
@@ -218,7 +249,7 @@ Result<bool> TrainerRank::verify() {
   const auto again = opinions(own);
   if (!again) return false;
   const auto wrong = wrong_ranks(*first, *again, *checked);
-  const std::uint64_t step = state_.steps() + 1;
+  const std::uint64_t step = state_->steps() + 1;
   if (!wrong) {
     return environment_error(fmt::format(
         "ranks {} and {} make different gradients of shard {} in step {}, and it cannot be said "
@@ -247,73 +278,95 @@ Shared<std::vector<GradientOpinion>> TrainerRank::opinions(const GradientOpinion
   return all;
 }
 
-Status TrainerRank::apply() {
-  const std::span<float> sum = gradient();
+/// False: a peer was lost meanwhile, and the state is of no step.
+Result<bool> TrainerRank::apply() {
+  const FloatRange own = state_->stepped();
+  const std::span<const float> sum = gradient().subspan(own.begin, own.size());
+  const Shared<double> squares = squared_length(*grid_, shards_->layout(), {own, sum});
+  if (!squares) return false;
   const auto shards = static_cast<float>(spec_.batch.shards);
-  const auto number = static_cast<std::int64_t>(state_.steps()) + 1;
+  const auto number = static_cast<std::int64_t>(state_->steps()) + 1;
   const OptimizerStep how{
       .number = number, .rate = schedule_.rate(number), .gradient_scale = 1.0f / shards};
-  Result<double> norm =
-      state_.step(optimizer_, sum.first(shards_.layout().size()), how, spec_.optimizer.clip);
-  if (!norm) return forward_error(norm);
+  const double norm = std::sqrt(*squares) * static_cast<double>(how.gradient_scale);
+  Status stepped = state_->step(optimizer_, sum, how, {norm, spec_.optimizer.clip});
+  if (!stepped) return forward_error(stepped);
+  if (!state_->gather_weights(grid_->column(), gradient().first(gradient_floats_))) return false;
   const Instant now = env_.clock.now_monotonic();
   longest_ = std::max(longest_, now - begun_);
   group_->set_patience(std::max(kPatience, longest_ + longest_ + longest_));
-  reports_.step({.step = state_.steps(),
-                 .loss = static_cast<double>(sum[shards_.layout().size()] / shards),
+  reports_.step({.step = state_->steps(),
+                 .loss = static_cast<double>(tail()[kLoss] / shards),
                  .rate = how.rate,
-                 .gradient_norm = *norm,
+                 .gradient_norm = norm,
                  .took = now - begun_,
                  .compute = computed_ - begun_,
-                 .ranks = group_->size(),
+                 .ranks = grid_->all().size(),
                  .generation = group_->roster().generation},
                 group_->rank());
   if (lost_ && leads()) {
     reports_.event("recovered",
-                   fmt::format(R"("step": {}, "ranks": {}, "recover_s": {:.4f})", state_.steps(),
-                               group_->size(), (now - *lost_).count_seconds()));
+                   fmt::format(R"("step": {}, "ranks": {}, "recover_s": {:.4f})", state_->steps(),
+                               grid_->all().size(), (now - *lost_).count_seconds()));
   }
   lost_.reset();
-  return {};
+  return true;
 }
 
 Status TrainerRank::after_step() {
-  const std::span<const float> tail = gradient().subspan(shards_.layout().size());
-  const auto size = static_cast<float>(group_->size());
-  const bool join = tail[kJoin] > 0;
-  const float leave = tail[kLeave];
-  const bool settled = saving_ && tail[kSaved] + tail[kUnsaved] >= size;
-  const bool good = tail[kUnsaved] <= 0;
-  if (settled && good) {
-    const Result<bool> done = commit_checkpoint("while training goes on");
-    if (done && !*done) return go_on_without();
-    if (!done) {
-      // A newer life of the job has begun: this one must not go on.
-      if (done.error().kind == ErrorKind::kInfeasible) return tl::unexpected(done.error());
-      reports_.say("a checkpoint failed: " + done.error().text());
-    }
-  } else if (settled) {
-    saving_.reset();
+  const auto size = static_cast<float>(grid_->all().size());
+  const bool join = tail()[kJoin] > 0;
+  const float leave = tail()[kLeave];
+  const std::uint32_t generation = group_->roster().generation;
+  if (checkpoint_.making() && tail()[kSaved] + tail()[kUnsaved] >= size) {
+    Status committed = commit_when_written();
+    if (!committed || too_late_ || group_->roster().generation != generation) return committed;
   }
   if (leave >= size) {
     // All leave: what was done is kept for whoever goes on.
-    const Result<bool> kept = save_last();
+    const Result<bool> kept = checkpoint_.make_now(makers(), *state_, "at the end");
     if (!kept) return tl::unexpected(kept.error());
-    if (!*kept || !group_->communicator().barrier()) return go_on_without();
+    if (!*kept || !grid_->all().barrier()) return go_on_without();
     leaving_ = true;
     return {};
   }
-  if (!saving_ && state_.steps() % spec_.checkpoint.every == 0 && state_.steps() < spec_.steps) {
-    if (Status begun = begin_checkpoint(); !begun) return begun;
+  if (!checkpoint_.making() && state_->steps() % spec_.checkpoint.every == 0 &&
+      state_->steps() < spec_.steps) {
+    if (!checkpoint_.begin(makers(), *state_)) return go_on_without();
   }
-  const bool look = spec_.evaluate_every > 0 && state_.steps() % spec_.evaluate_every == 0;
-  if (look && leads() && state_.steps() < spec_.steps) evaluate();
+  const bool look = spec_.evaluate_every > 0 && state_->steps() % spec_.evaluate_every == 0;
+  if (look && state_->steps() < spec_.steps) evaluate();
   // A signal to all does not come to all at once.
   some_leave_ = leave > 0 ? some_leave_ + 1 : 0;
-  leaving_ = asked_ && some_leave_ > kStepsTogether;
-  if (leaving_) return {};
-  if (join || some_leave_ > kStepsTogether) return regroup();
+  const bool some_go = some_leave_ > kStepsTogether;
+  leaving_ = asked_ && some_go;
+  return join || some_go ? change_ranks() : Status();
+}
+
+/// All ranks have ended writing: it is a checkpoint, or none.
+Status TrainerRank::commit_when_written() {
+  if (tail()[kUnsaved] > 0) {
+    checkpoint_.forget();
+    return {};
+  }
+  const Result<bool> done = checkpoint_.commit(makers(), "while training goes on");
+  if (done && !*done) return go_on_without();
+  if (done) return {};
+  // A newer life of the job has begun: this one must not go on.
+  if (done.error().kind == ErrorKind::kInfeasible) return tl::unexpected(done.error());
+  reports_.say("a checkpoint failed: " + done.error().text());
   return {};
+}
+
+/// Some come or go, and nobody is lost: those who read their share anew lose no step.
+Status TrainerRank::change_ranks() {
+  if (spec_.layout.cut()) {
+    const Result<bool> kept = checkpoint_.make_now(makers(), *state_, "before ranks change");
+    if (!kept) reports_.say(kept.error().text());
+    const bool lost = (kept && !*kept) || !grid_->all().barrier();
+    if (lost) return go_on_without();
+  }
+  return leaving_ ? Status() : regroup();
 }
 
 // --- Membership ---------------------------------------------------------------------------------
@@ -325,21 +378,23 @@ Status TrainerRank::go_on_without() {
 }
 
 Status TrainerRank::regroup() {
-  do {
-    const auto step = has_state_ ? std::optional(state_.steps()) : std::nullopt;
+  for (bool placed = false; !placed;) {
+    const auto step = has_state_ ? std::optional(state_->steps()) : std::nullopt;
+    grid_.reset();
     if (Status again = group_->regroup(step); !again) return again;
-    if (Status source = check_source(); !source) return source;
-  } while (!feed_those_behind());
+    Result<bool> taken = take_place();
+    if (!taken) return forward_error(taken);
+    placed = *taken;
+  }
   // A snapshot of the generation before is nobody's, even while it is still being written.
-  saving_.reset();
-  saved_.reset();
-  unsaved_ = false;
+  checkpoint_.forget();
   some_leave_ = 0;
+  if (too_late_ || !leads()) return {};
   const Roster& roster = group_->roster();
-  if (!leads()) return {};
   reports_.lead(TrainingReports::Before::kOfThis);
-  std::string more = fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {})",
-                                 seat_.attempt, roster.generation, group_->size(), state_.steps());
+  std::string more =
+      fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {})", seat_.attempt,
+                  roster.generation, grid_->all().size(), state_->steps());
   if (lost_) {
     // When the loss was seen, by the clock of the line.
     const Duration ago = env_.clock.now_monotonic() - *lost_;
@@ -348,6 +403,91 @@ Status TrainerRank::regroup() {
   }
   reports_.event("regrouped", more);
   return claim();
+}
+
+/// What this rank does in a new generation, and the state that it needs for it. False: a peer was
+/// lost meanwhile.
+Result<bool> TrainerRank::take_place() {
+  if (!spec_.layout.cut()) {
+    if (Status source = check_source(); !source) return forward_error(source);
+    grid_.emplace(spec_, *group_);
+    return feed_those_behind();
+  }
+  while (!too_late_ && group_->rank() >= RankGrid::places(spec_, group_->size())) {
+    if (Status waited = wait_for_place(); !waited) return forward_error(waited);
+  }
+  if (too_late_) return true;
+  grid_.emplace(spec_, *group_);
+  return take_share();
+}
+
+/// Ranks that make no replica leave, and ask for a place as newcomers do, until there is one.
+Status TrainerRank::wait_for_place() {
+  if (group_->size() < spec_.layout.tp) {
+    return environment_error(
+        fmt::format("{} of the {} ranks of a replica are left; the next attempt goes on from the "
+                    "newest checkpoint",
+                    group_->size(), spec_.layout.tp));
+  }
+  reports_.say("waits until there are enough ranks for another replica");
+  group_->farewell();
+  group_.reset();
+  has_state_ = false;
+  if (seat_.group.addresses.empty()) seat_.group.addresses = {seat_.group.master};
+  seat_.group.over = [this] { return over(); };
+  auto group = MemberGroup::join(env_.clock, seat_.group);
+  too_late_ = !group && over();
+  if (too_late_) return {};
+  if (!group) return forward_error(group);
+  group_ = std::move(*group);
+  return {};
+}
+
+/// This rank's share of the state, as all read it from one checkpoint, or draw it anew.
+Result<bool> TrainerRank::take_share() {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  // From now on there comes no newer one of the generation before.
+  if (leads()) {
+    if (Status claimed = claim(); !claimed) return forward_error(claimed);
+  }
+  has_state_ = false;
+  if (!grid_->all().barrier()) return false;
+  // What all of a replica have is computed by each: with other products it would drift apart.
+  const std::uint64_t products = checksum(gemm_identity(), 0);
+  std::uint64_t of_first = products;
+  const auto compared = std::as_writable_bytes(std::span(&of_first, 1));
+  if (!grid_->replica().broadcast(compared, 0)) return false;
+  if (of_first != products) {
+    return environment_error(
+        fmt::format("this machine multiplies by {}, other ranks of its replica otherwise: they "
+                    "share no layers",
+                    gemm_identity()));
+  }
+  const ModelPart& part = grid_->part();
+  sums_.reset();
+  shards_.emplace(spec_, stream_, part);
+  if (!part.whole()) {
+    const std::size_t used = (gradient_floats_ + kTailSize) * sizeof(float);
+    const std::span<std::byte> room = group_->workspace().subspan(used);
+    sums_.emplace(grid_->replica(),
+                  std::span(reinterpret_cast<float*>(room.data()), room.size() / sizeof(float)));
+    shards_->model().share(*sums_);
+  }
+  const bool zero = spec_.layout.zero > 0;
+  state_.emplace(
+      spec_.model, spec_.seed,
+      StateShare{part, grid_->replica_number(), grid_->column().size(),
+                 zero ? StateShare::Moments::kOfHeldRange : StateShare::Moments::kOfPart});
+  if (Status restored = restore(); !restored) return forward_error(restored);
+  std::uint64_t step = leads() ? state_->steps() : kNone;
+  const auto told = std::as_writable_bytes(std::span(&step, 1));
+  if (!grid_->all().broadcast(told, 0)) return false;
+  has_state_ = step == state_->steps();
+  if (has_state_) return true;
+  return environment_error(
+      fmt::format("{}: this rank reads the checkpoint of step {}, another "
+                  "that of step {}",
+                  spec_.checkpoint.directory, state_->steps(), step));
 }
 
 /// Newcomers alone have nothing to go on from but a checkpoint, which the next attempt reads.
@@ -365,122 +505,22 @@ bool TrainerRank::feed_those_behind() {
   const std::uint32_t self = group_->rank();
   for (std::uint32_t rank = 0; rank < group_->size(); ++rank) {
     if (roster.members[rank].step == roster.members[source].step) continue;
-    if (self == source && !state_.send(group_->communicator(), rank)) return false;
+    if (self == source && !state_->send(group_->communicator(), rank)) return false;
     if (self != rank) continue;
     has_state_ = false;
-    if (!state_.receive(group_->communicator(), source)) return false;
+    if (!state_->receive(group_->communicator(), source)) return false;
     has_state_ = true;
   }
   return true;
 }
 
-// --- Checkpoints --------------------------------------------------------------------------------
-
-Status TrainerRank::begin_checkpoint() {
-  const std::uint32_t generation = group_->roster().generation;
-  const ShardName name{
-      {seat_.job, {seat_.attempt, generation}, state_.steps()}, group_->rank(), group_->size()};
-  saving_ = state_.steps();
-  saved_.reset();
-  (void)writer_.poll();  // of a generation before
-  unsaved_ = !writer_.idle();
-  if (unsaved_) {
-    reports_.say(
-        fmt::format("step {} is not saved: the checkpoint before the last change of "
-                    "ranks is still being written",
-                    state_.steps()));
-    return {};
-  }
-  const std::vector<PieceView> pieces = state_.pieces(group_->rank(), group_->size());
-  const Status begun = writer_.begin(name, pieces);
-  unsaved_ = !begun;
-  if (!begun) reports_.say("a checkpoint failed: " + begun.error().text());
-  return {};
-}
-
-/// False: a peer was lost meanwhile; the caller regroups, as all others do, once.
-Result<bool> TrainerRank::commit_checkpoint(std::string_view when) {
-  ORRERY_ASSERT(saving_ && saved_, "every rank's part is durable");
-  const Shared<std::vector<ShardRecord>> records = gather_records();
-  const std::uint64_t step = *saving_;
-  saving_.reset();
-  saved_.reset();
-  if (!records) return false;
-  if (!leads()) return true;
-  const std::string path = step_directory(spec_.checkpoint.directory, step);
-  Manifest manifest{.id = {seat_.job, {seat_.attempt, group_->roster().generation}, step},
-                    .world = group_->size(),
-                    .shards = *records,
-                    .extra = fmt::format(R"({{"samples": {}, "seed": {}}})",
-                                         step * spec_.batch.sequences, spec_.seed)};
-  if (Status done = orrery::commit_checkpoint(spec_.checkpoint.directory, manifest); !done) {
-    return forward_error(done);
-  }
-  reports_.saved(step, path);
-  reports_.event("checkpoint", fmt::format(R"("step": {}, "path": {}, "when": {})", step,
-                                           quoted(path), quoted(std::string(when))));
-  const Status pruned =
-      prune_checkpoints(spec_.checkpoint.directory, {.newest = spec_.checkpoint.keep});
-  if (!pruned) reports_.say("old checkpoints stay: " + pruned.error().text());
-  return true;
-}
-
-/// Of all ranks, at the one that leads.
-Shared<std::vector<ShardRecord>> TrainerRank::gather_records() {
-  Communicator& ranks = group_->communicator();
-  std::string text = shard_record_text(saved_->record);
-  std::uint64_t size = text.size();
-  std::vector<std::uint64_t> sizes(group_->size());
-  auto told = ranks.all_gather(std::as_bytes(std::span(&size, 1)),
-                               std::as_writable_bytes(std::span(sizes)));
-  if (!told) return tl::unexpected(told.error());
-  std::vector<ShardRecord> records{saved_->record};
-  if (!leads()) {
-    auto sent = ranks.send(std::as_bytes(std::span(text)), 0);
-    if (!sent) return tl::unexpected(sent.error());
-    return records;
-  }
-  for (std::uint32_t rank = 1; rank < group_->size(); ++rank) {
-    text.resize(sizes[rank]);
-    auto got = ranks.receive(std::as_writable_bytes(std::span(text)), rank);
-    if (!got) return tl::unexpected(got.error());
-    Result<ShardRecord> record = parse_shard_record(text, fmt::format("rank {}", rank));
-    if (!record) return tl::unexpected(PeerLost{rank});
-    records.push_back(std::move(*record));
-  }
-  return records;
-}
-
-/// What there is now, at once. False: a peer was lost meanwhile.
-Result<bool> TrainerRank::save_last() {
-  if (saving_ && !saved_ && !unsaved_) {
-    if (Result<WrittenShard> written = writer_.wait(); written) saved_ = std::move(*written);
-  }
-  if (saving_ != state_.steps()) {
-    if (!writer_.idle()) (void)writer_.wait();
-    if (Status begun = begin_checkpoint(); !begun) return forward_error(begun);
-    if (!unsaved_) {
-      Result<WrittenShard> written = writer_.wait();
-      if (!written) reports_.say("the last checkpoint failed: " + written.error().text());
-      if (written) saved_ = std::move(*written);
-    }
-  }
-  std::int32_t saved = saved_ ? 1 : 0;
-  const Elements vote(std::as_writable_bytes(std::span(&saved, 1)), SumType::kInt32);
-  if (!group_->communicator().all_reduce(vote)) return false;
-  if (saved < static_cast<std::int32_t>(group_->size())) {
-    return environment_error(
-        fmt::format("{} of {} ranks could write their part of the last checkpoint to {}", saved,
-                    group_->size(), spec_.checkpoint.directory));
-  }
-  return commit_checkpoint("at the end");
-}
-
+/// By the first replica, while the others go on.
 void TrainerRank::evaluate() {
-  const auto loss = shards_.evaluate(state_.parameters(), spec_.evaluate_sequences);
-  if (!loss) return;
+  if (grid_->replica_number() != 0) return;
+  const auto loss = shards_->evaluate(state_->parameters(), spec_.evaluate_sequences);
+  if (!loss || !leads() || (sums_ && sums_->broken())) return;
   reports_.event("evaluated",
-                 fmt::format(R"("step": {}, "held_out_loss": {:.6g})", state_.steps(), *loss));
+                 fmt::format(R"("step": {}, "held_out_loss": {:.6g})", state_->steps(), *loss));
 }
 
 }  // namespace orrery

@@ -4,6 +4,8 @@
 //
 // Made once a process and run on one thread (checkpoints are written by one of their own). What is
 // trained depends on the spec alone: not on how many ranks there are, who dies, when, or how often.
+// Where each rank has the whole state, a change of ranks costs the step in progress; where the
+// state is shared out (TrainingLayout::cut), all take new places and read the newest checkpoint.
 #pragma once
 
 #include <functional>
@@ -11,10 +13,12 @@
 #include <string>
 
 #include "base/env.hpp"
-#include "runtime/checkpoint/checkpoint_writer.hpp"
 #include "runtime/elastic/member_group.hpp"
 #include "runtime/training/gradient_check.hpp"
+#include "runtime/training/gradient_length.hpp"
+#include "runtime/training/rank_grid.hpp"
 #include "runtime/training/shard_gradient.hpp"
+#include "runtime/training/shared_checkpoint.hpp"
 #include "runtime/training/training_reports.hpp"
 #include "runtime/training/training_spec.hpp"
 #include "runtime/training/training_state.hpp"
@@ -55,48 +59,58 @@ class TrainerRank {
   /// What ranks tell each other with each gradient, summed.
   enum Tail : std::size_t { kLoss, kJoin, kLeave, kSaved, kUnsaved, kTailSize = 16 };
 
+  /// The newest good checkpoint into the state, or none.
   [[nodiscard]] Status restore();
   [[nodiscard]] Status meet();
+  [[nodiscard]] Result<bool> take_place();
+  [[nodiscard]] Status wait_for_place();
+  [[nodiscard]] Result<bool> take_share();
   [[nodiscard]] Status claim();
   /// The last step is saved: who comes now has nothing to do.
   [[nodiscard]] bool over() const;
   [[nodiscard]] bool leads() const { return group_->rank() == 0; }
+  /// Of the group's workspace: the gradient and the tail, then room for partial sums.
   [[nodiscard]] std::span<float> gradient();
+  [[nodiscard]] std::span<float> tail() { return gradient().subspan(gradient_floats_); }
   /// One step done by all; nothing: a peer was lost and the rest have regrouped.
   [[nodiscard]] Result<bool> step(const std::function<bool()>& stop);
   [[nodiscard]] bool sum_gradient(const std::function<bool()>& stop);
+  [[nodiscard]] bool exchange_gradient();
   [[nodiscard]] Result<bool> verify();
   [[nodiscard]] Shared<std::vector<GradientOpinion>> opinions(const GradientOpinion& own);
-  [[nodiscard]] Status apply();
+  [[nodiscard]] Result<bool> apply();
   [[nodiscard]] Status go_on_without();
   [[nodiscard]] Status regroup();
   [[nodiscard]] bool feed_those_behind();
   [[nodiscard]] Status check_source() const;
   [[nodiscard]] Status after_step();
-  [[nodiscard]] Status begin_checkpoint();
-  [[nodiscard]] Result<bool> commit_checkpoint(std::string_view when);
-  [[nodiscard]] Shared<std::vector<ShardRecord>> gather_records();
-  [[nodiscard]] Result<bool> save_last();
+  [[nodiscard]] Status commit_when_written();
+  [[nodiscard]] Status change_ranks();
+  [[nodiscard]] Result<bool> finish();
+  [[nodiscard]] SharedCheckpoint::Makers makers() {
+    return {grid_->all(), group_->roster().generation};
+  }
   void evaluate();
 
   const TrainingSpec& spec_;
+  const TextStream& stream_;
   Env env_;
   TrainingSeat seat_;
-  ShardGradient shards_;
-  TrainingState state_;
+  std::size_t gradient_floats_;  ///< of this rank's part
   AdamW optimizer_;
   CosineSchedule schedule_;
-  CheckpointWriter writer_;
   std::unique_ptr<MemberGroup> group_;
+  std::optional<RankGrid> grid_;         ///< of the present generation
+  std::optional<ReplicaSums> sums_;      ///< none: each rank has the whole model
+  std::optional<ShardGradient> shards_;  ///< once its part is known
+  std::optional<TrainingState> state_;   ///< with it
   TrainingReports reports_;
-  Instant begun_;                        ///< of the step in progress
-  bool has_state_ = false;               ///< whole, and of one step
-  Duration longest_;                     ///< step so far
-  Instant computed_;                     ///< when its own gradient was there
-  std::optional<Instant> lost_;          ///< when the loss of a peer was seen, until a step ends
-  std::optional<std::uint64_t> saving_;  ///< step of the snapshot that is being written
-  std::optional<WrittenShard> saved_;    ///< this rank's part of it, once durable
-  bool unsaved_ = false;                 ///< it failed
+  SharedCheckpoint checkpoint_;
+  Instant begun_;                 ///< of the step in progress
+  bool has_state_ = false;        ///< whole, and of one step
+  Duration longest_;              ///< step so far
+  Instant computed_;              ///< when its own gradient was there
+  std::optional<Instant> lost_;   ///< when the loss of a peer was seen, until a step ends
   std::uint32_t some_leave_ = 0;  ///< steps in a row that some, but not all, were asked to end
   bool too_late_ = false;         ///< it came when all was done
   bool asked_ = false;            ///< this rank was

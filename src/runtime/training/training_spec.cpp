@@ -2,6 +2,7 @@
 
 #include "base/utf8.hpp"
 #include "runtime/trainer/gemm.hpp"
+#include "runtime/trainer/model_part.hpp"
 
 namespace orrery {
 
@@ -16,6 +17,12 @@ void describe(Visitor& visitor, Self& batch) {
   visitor.optional("sequences", batch.sequences);
   visitor.optional("shards", batch.shards);
   visitor.optional("micro", batch.micro);
+}
+
+template <class Visitor, SameStruct<TrainingLayout> Self>
+void describe(Visitor& visitor, Self& layout) {
+  visitor.optional("tp", layout.tp);
+  visitor.optional("zero", layout.zero);
 }
 
 template <class Visitor, SameStruct<TrainingOptimizer> Self>
@@ -44,6 +51,7 @@ void describe(Visitor& visitor, Self& spec) {
   visitor.required("model", spec.model);
   visitor.required("data", spec.data);
   visitor.optional("batch", spec.batch);
+  visitor.optional("layout", spec.layout);
   visitor.optional("optimizer", spec.optimizer);
   visitor.optional("checkpoint", spec.checkpoint);
   visitor.optional("steps", spec.steps);
@@ -75,6 +83,25 @@ Status check_batch(const TrainingBatch& batch) {
   return {};
 }
 
+/// Of a checked model.
+Status check_layout(const TrainingSpec& spec) {
+  const TrainingLayout& layout = spec.layout;
+  TransformerConfig model = spec.model;
+  model.where = layout.where;
+  if (Status shared = check_tensor_ranks(model, layout.tp); !shared) return shared;
+  if (layout.zero > 1) {
+    return input_error(layout.where,
+                       fmt::format("layout.zero: expected 0 or 1, found {}", layout.zero));
+  }
+  if (layout.cut() && spec.checked_every() > 0) {
+    return input_error(layout.where,
+                       fmt::format("layout: gradients of a layout with tp {} and zero {} are not "
+                                   "checked on other ranks; verify_every: expected 0, found {}",
+                                   layout.tp, layout.zero, spec.checked_every()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TrainingSpec> read_training_spec(const Document& document) {
@@ -99,6 +126,7 @@ Result<TrainingSpec> read_training_spec(const Document& document) {
                        fmt::format("model.vocab: expected {}, as a token is a byte; found {}",
                                    kByteTokens, spec.model.vocab));
   }
+  if (Status good = check_layout(spec); !good) return forward_error(good);
   if (Status good = check_precision(spec.model.precision); !good) return forward_error(good);
   return spec;
 }

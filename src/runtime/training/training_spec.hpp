@@ -32,6 +32,17 @@ struct TrainingBatch {
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
 };
 
+/// How the model is shared out. Ranks that together have all of it are a replica: tp of them in a
+/// row, so the number of replicas follows from that of ranks.
+struct TrainingLayout {
+  std::uint32_t tp = 1;    ///< ranks that share each layer
+  std::uint32_t zero = 0;  ///< 1: replicas share the optimiser's moments out among themselves
+  SourcePosition where;
+
+  /// Nobody has the whole state of the training.
+  [[nodiscard]] bool cut() const { return tp > 1 || zero > 0; }
+};
+
 struct TrainingOptimizer {
   double peak_rate = 1e-3;
   double lowest_rate = 1e-4;
@@ -55,15 +66,20 @@ struct TrainingSpec {
   TransformerConfig model;
   TrainingData data;
   TrainingBatch batch;
+  TrainingLayout layout;
   TrainingOptimizer optimizer;
   TrainingCheckpoint checkpoint;
   std::uint64_t steps = 100;
   std::uint64_t seed = 1;
   std::uint64_t evaluate_every = 0;  ///< steps; 0: at the end alone
   std::uint32_t evaluate_sequences = 16;
-  std::uint64_t verify_every = 100;  ///< steps whose gradients are checked; 0: never
-  std::string output = "out";        ///< loss.csv, events.jsonl, summary.json
+  /// Steps whose gradients are checked; 0: never. Absent: see checked_every().
+  std::optional<std::uint64_t> verify_every;
+  std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
 
+  [[nodiscard]] std::uint64_t checked_every() const {
+    return verify_every.value_or(layout.cut() ? 0 : 100);
+  }
   [[nodiscard]] std::uint64_t tokens_per_step() const {
     return std::uint64_t{batch.sequences} * static_cast<std::uint64_t>(model.sequence);
   }

@@ -7,6 +7,7 @@
 
 #include "base/assert.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
+#include "runtime/training/gradient_length.hpp"
 
 namespace orrery {
 namespace {
@@ -14,14 +15,8 @@ namespace {
 constexpr std::string_view kFirstMoment = "optimizer.first_moment";
 constexpr std::string_view kSecondMoment = "optimizer.second_moment";
 
-struct FloatRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-};
-
-FloatRange part_of(std::size_t size, std::uint32_t rank, std::uint32_t world) {
-  return {size * rank / world, size * (rank + 1) / world};
-}
+/// Weights, first and second moments.
+constexpr std::size_t kVectors = 3;
 
 std::vector<std::uint64_t> shape_of(const ParameterTensor& tensor) {
   return {tensor.shape.begin(), tensor.shape.end()};
@@ -29,86 +24,136 @@ std::vector<std::uint64_t> shape_of(const ParameterTensor& tensor) {
 
 }  // namespace
 
-TrainingState::TrainingState(const ParameterLayout& layout, std::uint64_t seed)
-    : layout_(layout),
-      parameters_(layout.size()),
-      first_moment_(layout.size()),
-      second_moment_(layout.size()) {
-  initialise(layout, seed, parameters_);
+TrainingState::TrainingState(const TransformerConfig& config, std::uint64_t seed,
+                             const StateShare& share)
+    : model_(config, share.part),
+      share_(share),
+      held_(held_range(model_.own().size(), share.replica, share.replicas)),
+      stepped_(share.moments == StateShare::Moments::kOfHeldRange
+                   ? held_
+                   : FloatRange{0, model_.own().size()}),
+      parameters_(model_.own().size()),
+      first_moment_(stepped_.size()),
+      second_moment_(stepped_.size()) {
+  initialise(model_.own(), seed, parameters_);
 }
 
-Result<double> TrainingState::step(const AdamW& optimizer, std::span<const float> gradient_sum,
-                                   const OptimizerStep& how, double clip) {
-  const auto mean = static_cast<double>(how.gradient_scale);
-  const double norm = gradient_norm(gradient_sum) * mean;
-  if (!std::isfinite(norm)) {
+Status TrainingState::step(const AdamW& optimizer, std::span<const float> gradient_sum,
+                           const OptimizerStep& how, const GradientClip& clip) {
+  if (!std::isfinite(clip.length)) {
     return environment_error(fmt::format("the gradient of step {} is not finite", steps_ + 1));
   }
   OptimizerStep clipped = how;
-  clipped.gradient_scale = static_cast<float>(mean * clip_factor(norm, clip));
-  update(optimizer, layout_,
-         {.begin = 0,
-          .parameters = parameters_,
+  clipped.gradient_scale = static_cast<float>(static_cast<double>(how.gradient_scale) *
+                                              clip_factor(clip.length, clip.limit));
+  update(optimizer, model_.own(),
+         {.begin = stepped_.begin,
+          .parameters = std::span(parameters_).subspan(stepped_.begin, stepped_.size()),
           .gradient = gradient_sum,
           .first_moment = first_moment_,
           .second_moment = second_moment_},
          clipped);
   ++steps_;
-  return norm;
+  return {};
 }
 
-std::vector<PieceView> TrainingState::pieces(std::uint32_t rank, std::uint32_t world) const {
+Shared<void> TrainingState::gather_weights(Communicator& column, std::span<float> room) {
+  if (share_.moments == StateShare::Moments::kOfPart) return {};
+  const auto own = std::span(parameters_).subspan(held_.begin, held_.size());
+  std::copy(own.begin(), own.end(), room.data() + held_.begin);
+  if (auto got = column.all_gather_parts(std::as_writable_bytes(room),
+                                         held_parts(parameters_.size(), column.size()));
+      !got) {
+    return got;
+  }
+  std::copy(room.begin(), room.end(), parameters_.begin());
+  return {};
+}
+
+const AlignedFloats& TrainingState::vector(std::size_t which) const {
+  const std::array<const AlignedFloats*, kVectors> all{&parameters_, &first_moment_,
+                                                       &second_moment_};
+  return *all.at(which);
+}
+
+Shared<AlignedFloats> TrainingState::assembled(Communicator& all, std::size_t which) const {
+  const std::size_t begin = which == 0 ? 0 : stepped_.begin;
+  const HeldFloats held{held_, std::span(vector(which)).subspan(held_.begin - begin, held_.size())};
+  AlignedFloats range(even_range(model_.whole().size(), all.rank(), all.size()).size());
+  auto put = model_.assemble(all, held, range);
+  if (!put) return tl::unexpected(put.error());
+  return range;
+}
+
+Shared<std::vector<PieceView>> TrainingState::pieces(Communicator& all) {
+  const FloatRange mine = even_range(model_.whole().size(), all.rank(), all.size());
+  std::array<std::span<const float>, kVectors> vectors;
+  for (std::size_t which = 0; which < kVectors; ++which) {
+    if (share_.whole()) {
+      vectors.at(which) = std::span(vector(which)).subspan(mine.begin, mine.size());
+      continue;
+    }
+    auto range = assembled(all, which);
+    if (!range) return tl::unexpected(range.error());
+    vectors.at(which) = saved_.at(which) = std::move(*range);
+  }
   std::vector<PieceView> pieces;
-  const FloatRange mine = part_of(layout_.size(), rank, world);
-  for (const ParameterTensor& tensor : layout_.tensors()) {
-    const std::size_t begin = std::max(tensor.begin, mine.begin);
-    const std::size_t end = std::min(tensor.begin + tensor.size, mine.end);
-    if (begin >= end) continue;
+  for (const ParameterTensor& tensor : model_.whole().tensors()) {
+    const FloatRange own = FloatRange{tensor.begin, tensor.begin + tensor.size}.within(mine);
+    if (own.size() == 0) continue;
     pieces.push_back({{.tensor = tensor.name,
                        .shape = shape_of(tensor),
-                       .begin = begin - tensor.begin,
-                       .end = end - tensor.begin},
-                      std::as_bytes(std::span(parameters_).subspan(begin, end - begin))});
+                       .begin = own.begin - tensor.begin,
+                       .end = own.end - tensor.begin},
+                      std::as_bytes(vectors[0].subspan(own.begin - mine.begin, own.size()))});
   }
   for (const auto& [name, moment] :
-       {std::pair{kFirstMoment, &first_moment_}, std::pair{kSecondMoment, &second_moment_}}) {
-    if (mine.begin == mine.end) continue;
-    pieces.push_back(
-        {{.tensor = std::string(name),
-          .shape = {layout_.size()},
-          .begin = mine.begin,
-          .end = mine.end},
-         std::as_bytes(std::span(*moment).subspan(mine.begin, mine.end - mine.begin))});
+       {std::pair{kFirstMoment, vectors[1]}, std::pair{kSecondMoment, vectors[2]}}) {
+    if (mine.size() == 0) continue;
+    pieces.push_back({{.tensor = std::string(name),
+                       .shape = {model_.whole().size()},
+                       .begin = mine.begin,
+                       .end = mine.end},
+                      std::as_bytes(moment)});
   }
   return pieces;
 }
 
-Status TrainingState::read_tensor(CheckpointReader& reader, const TensorRange& range,
-                                  std::span<float> out) const {
-  return reader.read(range, std::as_writable_bytes(out));
-}
-
-Status TrainingState::restore(CheckpointReader& reader) {
-  for (const ParameterTensor& tensor : layout_.tensors()) {
-    const TensorRange whole{.tensor = tensor.name, .begin = 0, .end = tensor.size};
+Status TrainingState::restore_weights(CheckpointReader& reader) {
+  for (const ParameterTensor& tensor : model_.whole().tensors()) {
     const auto found =
         std::find_if(reader.tensors().begin(), reader.tensors().end(),
                      [&](const PlacedTensor& placed) { return placed.info.name == tensor.name; });
-    if (found != reader.tensors().end() && found->info.shape != shape_of(tensor)) {
-      return input_error(
-          {}, fmt::format("the checkpoint is of another model: its {} is {}, not {}", tensor.name,
-                          fmt::join(found->info.shape, " x "), fmt::join(tensor.shape, " x ")));
-    }
-    const std::span<float> to = std::span(parameters_).subspan(tensor.begin, tensor.size);
-    if (Status read = read_tensor(reader, whole, to); !read) return read;
+    if (found == reader.tensors().end() || found->info.shape == shape_of(tensor)) continue;
+    return input_error(
+        {}, fmt::format("the checkpoint is of another model: its {} is {}, not {}", tensor.name,
+                        fmt::join(found->info.shape, " x "), fmt::join(tensor.shape, " x ")));
   }
+  Status read;
+  model_.visit({0, parameters_.size()}, [&](const FloatRun& run) {
+    if (!read) return;
+    const ParameterTensor& tensor = model_.whole().tensors()[run.tensor];
+    const std::size_t begin = run.whole - tensor.begin;
+    read = reader.read({.tensor = tensor.name, .begin = begin, .end = begin + run.size},
+                       std::as_writable_bytes(std::span(parameters_).subspan(run.here, run.size)));
+  });
+  return read;
+}
+
+Status TrainingState::restore(CheckpointReader& reader) {
+  if (Status read = restore_weights(reader); !read) return read;
+  Status read;
   for (const auto& [name, moment] :
        {std::pair{kFirstMoment, &first_moment_}, std::pair{kSecondMoment, &second_moment_}}) {
-    const TensorRange whole{.tensor = name, .begin = 0, .end = layout_.size()};
-    if (Status read = read_tensor(reader, whole, *moment); !read) return read;
+    model_.visit(stepped_, [&](const FloatRun& run) {
+      if (!read) return;
+      const auto to = std::span(*moment).subspan(run.here - stepped_.begin, run.size);
+      read = reader.read({.tensor = name, .begin = run.whole, .end = run.whole + run.size},
+                         std::as_writable_bytes(to));
+    });
   }
-  steps_ = reader.manifest().id.step;
-  return {};
+  if (read) steps_ = reader.manifest().id.step;
+  return read;
 }
 
 Shared<void> TrainingState::send(Communicator& ranks, std::uint32_t to) const {
@@ -126,20 +171,60 @@ Shared<void> TrainingState::receive(Communicator& ranks, std::uint32_t from) {
   return ranks.receive(std::as_writable_bytes(std::span(&steps_, 1)), from);
 }
 
-std::string TrainingState::hash() const {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ORRERY_ASSERT(context != nullptr && EVP_DigestInit_ex(context, EVP_sha256(), nullptr) == 1,
-                "SHA-256 is always there");
-  EVP_DigestUpdate(context, &steps_, sizeof steps_);
-  for (const AlignedFloats* each : {&parameters_, &first_moment_, &second_moment_}) {
-    EVP_DigestUpdate(context, each->data(), each->size() * sizeof(float));
+namespace {
+
+/// SHA-256 of what it is given, in order.
+class Digest {
+ public:
+  Digest() : context_(EVP_MD_CTX_new()) {
+    ORRERY_ASSERT(context_ != nullptr && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1,
+                  "SHA-256 is always there");
   }
-  std::array<unsigned char, 32> digest{};
-  EVP_DigestFinal_ex(context, digest.data(), nullptr);
-  EVP_MD_CTX_free(context);
-  std::string text;
-  for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
-  return text;
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+  ~Digest() { EVP_MD_CTX_free(context_); }
+
+  void add(std::span<const std::byte> bytes) {
+    EVP_DigestUpdate(context_, bytes.data(), bytes.size());
+  }
+  [[nodiscard]] std::string text() {
+    std::array<unsigned char, 32> digest{};
+    EVP_DigestFinal_ex(context_, digest.data(), nullptr);
+    std::string text;
+    for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
+    return text;
+  }
+
+ private:
+  EVP_MD_CTX* context_;
+};
+
+}  // namespace
+
+Shared<std::string> TrainingState::hash(Communicator& all) const {
+  Digest digest;
+  digest.add(std::as_bytes(std::span(&steps_, 1)));
+  for (std::size_t which = 0; which < kVectors; ++which) {
+    if (share_.whole()) {
+      digest.add(std::as_bytes(std::span(vector(which))));
+      continue;
+    }
+    auto range = assembled(all, which);
+    if (!range) return tl::unexpected(range.error());
+    if (all.rank() != 0) {
+      auto sent = all.send(std::as_bytes(std::span(*range)), 0);
+      if (!sent) return tl::unexpected(sent.error());
+      continue;
+    }
+    digest.add(std::as_bytes(std::span(*range)));
+    for (std::uint32_t rank = 1; rank < all.size(); ++rank) {
+      range->resize(even_range(model_.whole().size(), rank, all.size()).size());
+      auto got = all.receive(std::as_writable_bytes(std::span(*range)), rank);
+      if (!got) return tl::unexpected(got.error());
+      digest.add(std::as_bytes(std::span(*range)));
+    }
+  }
+  return digest.text();
 }
 
 }  // namespace orrery

@@ -1,8 +1,10 @@
 // runtime/training/training_state.hpp - all that a step changes: weights, the optimiser's moments
 // and the number of steps done; saved, restored, sent to a peer, and reduced to one hash.
 //
-// Each rank has the whole of it and the same bits; ranks share the writing of a checkpoint. One
-// thread uses it.
+// A rank has the whole of it, or its share: the weights of its part of the model, and of the
+// moments those of its part, or of what it holds of that. All of a column have the same bits of the
+// same part. Ranks share the writing of a checkpoint, which does not tell how they shared the
+// state. One thread uses it.
 #pragma once
 
 #include <array>
@@ -11,45 +13,74 @@
 
 #include "runtime/checkpoint/checkpoint_reader.hpp"
 #include "runtime/checkpoint/tensor_piece.hpp"
-#include "runtime/collectives/communicator.hpp"
 #include "runtime/trainer/adamw.hpp"
 #include "runtime/trainer/aligned_floats.hpp"
-#include "runtime/trainer/parameter_layout.hpp"
+#include "runtime/training/whole_model.hpp"
 
 namespace orrery {
 
+/// Of the state, what is here.
+struct StateShare {
+  ModelPart part;
+  std::uint32_t replica = 0;
+  std::uint32_t replicas = 1;
+  enum class Moments { kOfPart, kOfHeldRange } moments = Moments::kOfPart;
+
+  [[nodiscard]] bool whole() const { return part.whole() && moments == Moments::kOfPart; }
+};
+
+/// How long the mean gradient is, and how long it may be; 0: any length.
+struct GradientClip {
+  double length = 0;
+  double limit = 0;
+};
+
 class TrainingState {
  public:
-  /// New weights by the seed. `layout` outlives it.
-  TrainingState(const ParameterLayout& layout, std::uint64_t seed);
+  /// New weights by the seed.
+  TrainingState(const TransformerConfig& config, std::uint64_t seed, const StateShare& share = {});
 
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] std::span<const float> parameters() const { return parameters_; }
+  /// Of its part's vector, what step() changes: that whose moments are here.
+  [[nodiscard]] const FloatRange& stepped() const { return stepped_; }
 
-  /// One step by the mean gradient of `shards` shards, whose sum is given. Returns its length
-  /// before clipping. Error: the gradient is not finite; nothing has changed then.
-  [[nodiscard]] Result<double> step(const AdamW& optimizer, std::span<const float> gradient_sum,
-                                    const OptimizerStep& how, double clip);
+  /// One step by the mean gradient of `shards` shards, whose sum over stepped() is given. Error:
+  /// the gradient is not finite; nothing has changed then.
+  [[nodiscard]] Status step(const AdamW& optimizer, std::span<const float> gradient_sum,
+                            const OptimizerStep& how, const GradientClip& clip);
+  /// After step(), where replicas share the moments out: all weights of the part from those who
+  /// stepped them. `room` for all of the part's floats is written.
+  [[nodiscard]] Shared<void> gather_weights(Communicator& column, std::span<float> room);
 
-  /// The part of rank `rank` of `world`, borrowed. Weights stand under the model's names.
-  [[nodiscard]] std::vector<PieceView> pieces(std::uint32_t rank, std::uint32_t world) const;
-  /// Errors: a checkpoint of another model; the state is spoilt then.
+  /// What this rank saves of the whole, borrowed until the next call. Weights stand under the
+  /// model's names. All ranks with a share call it.
+  [[nodiscard]] Shared<std::vector<PieceView>> pieces(Communicator& all);
+  /// This rank's share of it. Errors: a checkpoint of another model; the state is spoilt then.
   [[nodiscard]] Status restore(CheckpointReader& reader);
 
+  /// Precondition: both have the whole.
   [[nodiscard]] Shared<void> send(Communicator& ranks, std::uint32_t to) const;
   [[nodiscard]] Shared<void> receive(Communicator& ranks, std::uint32_t from);
 
-  /// SHA-256 of steps, weights and moments, as hexadecimal digits.
-  [[nodiscard]] std::string hash() const;
+  /// SHA-256 of steps, weights and moments, as hexadecimal digits. Where ranks have shares, all of
+  /// them call it and the first has it.
+  [[nodiscard]] Shared<std::string> hash(Communicator& all) const;
 
  private:
-  [[nodiscard]] Status read_tensor(CheckpointReader& reader, const TensorRange& range,
-                                   std::span<float> out) const;
+  /// Of the whole model's weights or moments.
+  [[nodiscard]] Shared<AlignedFloats> assembled(Communicator& all, std::size_t vector) const;
+  [[nodiscard]] const AlignedFloats& vector(std::size_t which) const;
+  [[nodiscard]] Status restore_weights(CheckpointReader& reader);
 
-  const ParameterLayout& layout_;
+  WholeModel model_;
+  StateShare share_;
+  FloatRange held_;     ///< what no other replica gives
+  FloatRange stepped_;  ///< held_, or all of the part
   AlignedFloats parameters_;
   AlignedFloats first_moment_;
   AlignedFloats second_moment_;
+  std::array<AlignedFloats, 3> saved_;  ///< of the whole, where it had to be put together
   std::uint64_t steps_ = 0;
 };
 

@@ -1,0 +1,30 @@
+// runtime/training/whole_model_test.hpp - what tests of parts of a model share.
+#pragma once
+
+#include "runtime/training/whole_model.hpp"
+
+namespace orrery {
+
+/// Small; four ranks may share it.
+inline TransformerConfig shared_config(TransformerFamily family) {
+  return {.family = family,
+          .layers = 2,
+          .width = 32,
+          .heads = 4,
+          .ffn = 64,
+          .vocab = 19,
+          .sequence = 67,
+          .tied_embedding = family == TransformerFamily::kGpt,
+          .rope_base = 100};
+}
+
+/// What a part's vector has of the whole one.
+inline AlignedFloats part_of(const WholeModel& model, std::span<const float> whole) {
+  AlignedFloats part(model.own().size());
+  model.visit({0, part.size()}, [&](const FloatRun& run) {
+    std::copy_n(whole.data() + run.whole, run.size, part.data() + run.here);
+  });
+  return part;
+}
+
+}  // namespace orrery
