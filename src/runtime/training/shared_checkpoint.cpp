@@ -24,7 +24,7 @@ CheckpointId SharedCheckpoint::id(const Makers& makers, std::uint64_t step) cons
   return {job_, {attempt_, makers.generation}, step};
 }
 
-bool SharedCheckpoint::begin(const Makers& makers, TrainingState& state) {
+bool SharedCheckpoint::begin(const Makers& makers, const TrainingState& state) {
   const ShardName name{id(makers, state.steps()), makers.ranks.rank(), makers.ranks.size()};
   saving_ = state.steps();
   saved_.reset();
@@ -36,10 +36,10 @@ bool SharedCheckpoint::begin(const Makers& makers, TrainingState& state) {
                     "ranks is still being written",
                     state.steps()));
   }
-  const Shared<std::vector<PieceView>> pieces = state.pieces(makers.ranks);
-  if (!pieces) return false;
+  const Shared<SavedPart> part = state.saved_part(makers.ranks);
+  if (!part) return false;
   if (unsaved_) return true;
-  const Status begun = writer_.begin(name, *pieces);
+  const Status begun = writer_.begin(name, part->pieces);
   unsaved_ = !begun;
   if (!begun) reports_.say("a checkpoint failed: " + begun.error().text());
   return true;
@@ -105,7 +105,7 @@ Shared<std::vector<ShardRecord>> SharedCheckpoint::gather_records(Communicator& 
   return records;
 }
 
-Result<bool> SharedCheckpoint::make_now(const Makers& makers, TrainingState& state,
+Result<bool> SharedCheckpoint::make_now(const Makers& makers, const TrainingState& state,
                                         std::string_view when) {
   if (saving_ && !saved_ && !unsaved_) {
     if (Result<WrittenShard> written = writer_.wait(); written) saved_ = std::move(*written);

@@ -38,14 +38,14 @@ class SharedCheckpoint {
   [[nodiscard]] bool unsaved() const { return unsaved_; }
 
   /// Copies this rank's part and begins to write it. False: a peer was lost meanwhile.
-  [[nodiscard]] bool begin(const Makers& makers, TrainingState& state);
+  [[nodiscard]] bool begin(const Makers& makers, const TrainingState& state);
   /// Looks whether its part is written.
   void poll();
   /// Once all ranks have saved theirs. False: a peer was lost meanwhile; the caller regroups, as
   /// all others do, once. Errors: as of commit_checkpoint(), where it is tried.
   [[nodiscard]] Result<bool> commit(const Makers& makers, std::string_view when);
   /// begin() to commit() of what there is now, at once. Error also: a rank could not write.
-  [[nodiscard]] Result<bool> make_now(const Makers& makers, TrainingState& state,
+  [[nodiscard]] Result<bool> make_now(const Makers& makers, const TrainingState& state,
                                       std::string_view when);
   /// What was begun is nobody's, even while it is still being written.
   void forget();

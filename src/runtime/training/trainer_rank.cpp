@@ -380,6 +380,7 @@ Status TrainerRank::go_on_without() {
 Status TrainerRank::regroup() {
   for (bool placed = false; !placed;) {
     const auto step = has_state_ ? std::optional(state_->steps()) : std::nullopt;
+    sums_.reset();
     grid_.reset();
     if (Status again = group_->regroup(step); !again) return again;
     Result<bool> taken = take_place();

@@ -85,7 +85,8 @@ Shared<AlignedFloats> TrainingState::assembled(Communicator& all, std::size_t wh
   return range;
 }
 
-Shared<std::vector<PieceView>> TrainingState::pieces(Communicator& all) {
+Shared<SavedPart> TrainingState::saved_part(Communicator& all) const {
+  SavedPart saved;
   const FloatRange mine = even_range(model_.whole().size(), all.rank(), all.size());
   std::array<std::span<const float>, kVectors> vectors;
   for (std::size_t which = 0; which < kVectors; ++which) {
@@ -95,28 +96,28 @@ Shared<std::vector<PieceView>> TrainingState::pieces(Communicator& all) {
     }
     auto range = assembled(all, which);
     if (!range) return tl::unexpected(range.error());
-    vectors.at(which) = saved_.at(which) = std::move(*range);
+    saved.assembled.at(which) = std::move(*range);
+    vectors.at(which) = saved.assembled.at(which);
   }
-  std::vector<PieceView> pieces;
   for (const ParameterTensor& tensor : model_.whole().tensors()) {
     const FloatRange own = FloatRange{tensor.begin, tensor.begin + tensor.size}.within(mine);
     if (own.size() == 0) continue;
-    pieces.push_back({{.tensor = tensor.name,
-                       .shape = shape_of(tensor),
-                       .begin = own.begin - tensor.begin,
-                       .end = own.end - tensor.begin},
-                      std::as_bytes(vectors[0].subspan(own.begin - mine.begin, own.size()))});
+    saved.pieces.push_back({{.tensor = tensor.name,
+                             .shape = shape_of(tensor),
+                             .begin = own.begin - tensor.begin,
+                             .end = own.end - tensor.begin},
+                            std::as_bytes(vectors[0].subspan(own.begin - mine.begin, own.size()))});
   }
   for (const auto& [name, moment] :
        {std::pair{kFirstMoment, vectors[1]}, std::pair{kSecondMoment, vectors[2]}}) {
     if (mine.size() == 0) continue;
-    pieces.push_back({{.tensor = std::string(name),
-                       .shape = {model_.whole().size()},
-                       .begin = mine.begin,
-                       .end = mine.end},
-                      std::as_bytes(moment)});
+    saved.pieces.push_back({{.tensor = std::string(name),
+                             .shape = {model_.whole().size()},
+                             .begin = mine.begin,
+                             .end = mine.end},
+                            std::as_bytes(moment)});
   }
-  return pieces;
+  return saved;
 }
 
 Status TrainingState::restore_weights(CheckpointReader& reader) {

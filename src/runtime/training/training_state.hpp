@@ -29,6 +29,12 @@ struct StateShare {
   [[nodiscard]] bool whole() const { return part.whole() && moments == Moments::kOfPart; }
 };
 
+/// What a rank saves.
+struct SavedPart {
+  std::vector<PieceView> pieces;  ///< of the state, or of what was put together for it
+  std::array<AlignedFloats, 3> assembled;
+};
+
 /// How long the mean gradient is, and how long it may be; 0: any length.
 struct GradientClip {
   double length = 0;
@@ -53,9 +59,9 @@ class TrainingState {
   /// stepped them. `room` for all of the part's floats is written.
   [[nodiscard]] Shared<void> gather_weights(Communicator& column, std::span<float> room);
 
-  /// What this rank saves of the whole, borrowed until the next call. Weights stand under the
-  /// model's names. All ranks with a share call it.
-  [[nodiscard]] Shared<std::vector<PieceView>> pieces(Communicator& all);
+  /// What this rank saves of the whole; goes before the state does. Weights stand under the model's
+  /// names. Where ranks have shares, all of them call it.
+  [[nodiscard]] Shared<SavedPart> saved_part(Communicator& all) const;
   /// This rank's share of it. Errors: a checkpoint of another model; the state is spoilt then.
   [[nodiscard]] Status restore(CheckpointReader& reader);
 
@@ -80,7 +86,6 @@ class TrainingState {
   AlignedFloats parameters_;
   AlignedFloats first_moment_;
   AlignedFloats second_moment_;
-  std::array<AlignedFloats, 3> saved_;  ///< of the whole, where it had to be put together
   std::uint64_t steps_ = 0;
 };
 
