@@ -1,0 +1,148 @@
+#include "runtime/training/training_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.hpp"
+#include "runtime/checkpoint/checkpoint_writer.hpp"
+#include "runtime/checkpoint/saved_state_test.hpp"
+#include "runtime/elastic/group_of_threads_test.hpp"
+#include "runtime/training/gradient_length.hpp"
+#include "runtime/training/whole_model_test.hpp"
+
+namespace orrery {
+namespace {
+
+struct SharedOut {
+  std::uint32_t tp = 1;
+  std::uint32_t replicas = 1;
+  StateShare::Moments moments = StateShare::Moments::kOfPart;
+
+  [[nodiscard]] std::uint32_t ranks() const { return tp * replicas; }
+  [[nodiscard]] StateShare of(std::uint32_t rank) const {
+    return {{rank % tp, tp}, rank / tp, replicas, moments};
+  }
+};
+
+constexpr auto kShares = StateShare::Moments::kOfHeldRange;
+constexpr std::uint64_t kSeed = 5;
+const AdamW kOptimizer;
+constexpr OptimizerStep kHow{.number = 1, .rate = 0.01, .gradient_scale = 0.5F};
+constexpr GradientClip kClip{.length = 3, .limit = 1};
+
+class TrainingStateThreads : public CheckpointTest {
+ protected:
+  TrainingStateThreads() : gradient_(ParameterLayout(config_).size()) {
+    Rng rng(9);
+    const ParameterLayout layout(config_);
+    for (const ParameterTensor& tensor : layout.tensors()) {
+      for (std::size_t i = 0; i < tensor.size; ++i) {
+        gradient_[tensor.begin + i] = static_cast<float>(rng.uniform() - 0.5);
+      }
+    }
+  }
+
+  /// Runs `body` with each rank's share of the state.
+  using Body = std::function<void(MemberGroup&, TrainingState&, const WholeModel&)>;
+  void share(const SharedOut& out, const Body& body) const {
+    TestGang gang(out.ranks(), TestGang::Memory::kShared);
+    gang.run([&](std::uint32_t rank) {
+      const auto group = gang.found(rank);
+      ASSERT_NE(group, nullptr);
+      const StateShare share = out.of(rank);
+      TrainingState state(config_, kSeed, share);
+      body(*group, state, WholeModel(config_, share.part));
+      group->farewell();
+    });
+  }
+
+  /// One step by the gradient, as all ranks of a column do it.
+  void step(const SharedOut& out, MemberGroup& group, TrainingState& state,
+            const WholeModel& model) const {
+    const AlignedFloats part = part_of(model, gradient_);
+    const FloatRange own = state.stepped();
+    ASSERT_TRUE(
+        state.step(kOptimizer, std::span(part).subspan(own.begin, own.size()), kHow, kClip));
+    std::vector<std::uint32_t> column;
+    for (std::uint32_t i = group.rank() % out.tp; i < out.ranks(); i += out.tp) column.push_back(i);
+    Communicator ranks = group.among(column);
+    std::vector<float> room(part.size());
+    ASSERT_TRUE(state.gather_weights(ranks, room));
+  }
+
+  const TransformerConfig config_ = shared_config(TransformerFamily::kLlama);
+  AlignedFloats gradient_;
+};
+
+constexpr std::array<SharedOut, 5> kLayouts{
+    {{1, 1}, {1, 3, kShares}, {2, 1}, {2, 2, kShares}, {4, 1}}};
+
+TEST_F(TrainingStateThreads, HowItIsSharedOutChangesNoBitOfAStep) {
+  std::string whole;
+  for (const SharedOut& out : kLayouts) {
+    SCOPED_TRACE(testing::Message() << out.tp << " x " << out.replicas);
+    std::string found;
+    share(out, [&](MemberGroup& group, TrainingState& state, const WholeModel& model) {
+      step(out, group, state, model);
+      const auto hash = state.hash(group.communicator());
+      ASSERT_TRUE(hash);
+      if (group.rank() == 0) found = *hash;
+    });
+    if (whole.empty()) whole = found;
+    EXPECT_EQ(found.size(), 64u);
+    EXPECT_EQ(found, whole);
+  }
+}
+
+TEST_F(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
+  std::uint64_t number = 0;
+  std::string whole;
+  for (const SharedOut& saves : kLayouts) {
+    const std::string directory = directory_ + "/" + std::to_string(++number);
+    std::vector<ShardRecord> records(saves.ranks());
+    const CheckpointId id{"job", {1, 1}, 1};
+    share(saves, [&](MemberGroup& group, TrainingState& state, const WholeModel& model) {
+      step(saves, group, state, model);
+      const auto part = state.saved_part(group.communicator());
+      ASSERT_TRUE(part);
+      CheckpointWriter writer(directory);
+      must_do(writer.begin({id, group.rank(), group.size()}, part->pieces));
+      records[group.rank()] = must_have(writer.wait()).record;
+      const auto hash = state.hash(group.communicator());
+      if (group.rank() == 0 && whole.empty()) whole = *hash;
+    });
+    must_do(commit_checkpoint(directory, {.id = id, .world = saves.ranks(), .shards = records}));
+    for (const SharedOut& reads : kLayouts) {
+      SCOPED_TRACE(testing::Message() << saves.tp << " x " << saves.replicas << " read by "
+                                      << reads.tp << " x " << reads.replicas);
+      share(reads, [&](MemberGroup& group, TrainingState& state, const WholeModel&) {
+        auto found = must_have(open_newest_good(directory));
+        ASSERT_TRUE(found.reader);
+        must_do(state.restore(*found.reader));
+        EXPECT_EQ(state.steps(), 1u);
+        const auto hash = state.hash(group.communicator());
+        ASSERT_TRUE(hash);
+        if (group.rank() == 0) EXPECT_EQ(*hash, whole);
+      });
+    }
+  }
+}
+
+TEST(TrainingState, ARankKeepsItsShareAlone) {
+  const TransformerConfig config = shared_config(TransformerFamily::kGpt);
+  const TrainingState whole(config, kSeed);
+  const TrainingState half(config, kSeed, {{1, 2}});
+  const TrainingState third(config, kSeed, {{0, 1}, 1, 3, kShares});
+  std::size_t everywhere = 0;
+  const ParameterLayout part(config, {1, 2});
+  for (const ParameterTensor& tensor : part.tensors()) {
+    if (tensor.cut.whole()) everywhere += tensor.size;
+  }
+  EXPECT_EQ(2 * (half.parameters().size() - everywhere), whole.parameters().size() - everywhere);
+  EXPECT_EQ(half.stepped().size(), half.parameters().size());
+  EXPECT_EQ(third.parameters().size(), whole.parameters().size());
+  EXPECT_NEAR(static_cast<double>(third.stepped().size()),
+              static_cast<double>(whole.parameters().size()) / 3, 4096);
+}
+
+}  // namespace
+}  // namespace orrery
