@@ -130,7 +130,10 @@ Status TrainerRank::claim() {
 Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
   const TrainingOutcome done{TrainingOutcome::End::kDone, spec_.steps};
   if (too_late_) return done;
-  if (Status room = checkpoint_.reserve(3 * gradient_floats_ * sizeof(float)); !room) {
+  // One rank may be left to save a state that each has whole; one that is cut goes with its ranks.
+  const std::uint32_t savers = spec_.layout.cut() ? grid_->all().size() : 1;
+  const std::size_t saved = ParameterLayout(spec_.model).size() / savers;
+  if (Status room = checkpoint_.reserve(3 * saved * sizeof(float)); !room) {
     return forward_error(room);
   }
   while (state_->steps() < spec_.steps) {
