@@ -159,8 +159,15 @@ void Core::on(const SetMaintenance& asked) {
   timers_.insert({command.to, JobId()});
 }
 
-// --- Observations of links and supplies
+// --- Observations of work, links and supplies
 // -----------------------------------------------------------
+
+void Core::on(const WorkReported& seen) {
+  if (!state_.has(seen.job)) return;
+  const Job& job = state_.job(seen.job);
+  if (holds_devices(job.phase) && !job.up && seen.attempt == job.attempt)
+    emit(WorkSettled{seen.job, seen.progress});
+}
 
 void Core::on(const LinkObserved& seen) { emit_unfelt(LinkChanged{seen.link, seen.state}); }
 

@@ -80,6 +80,7 @@ class Core {
   void on(const RanksUp& seen);
   void on(const RanksEnded& seen);
   void on(const RanksGone& seen);
+  void on(const WorkReported& seen);
   void on(const NodeJoined& seen);
   void on(const NodeHeard& seen);
   void on(const NodeFault& seen);

@@ -124,6 +124,33 @@ TEST(CoreJobs, ThatArePreemptedWaitAgainAndGoOnFromTheirCheckpoint) {
   cluster.end(id);
 }
 
+TEST(CoreJobs, ThatGoOnAsAnotherEpochSettleWhatBecameOfTheirWork) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.elastic_job(8, 16));
+  cluster.wait(Duration::minutes(30));
+  const Progress progress{
+      .done = 0.25, .lost = Duration::minutes(10), .undetected = Duration::minutes(5)};
+  cluster.send(WorkReported{id, 1, progress});
+  EXPECT_EQ(cluster.count<WorkSettled>(), 0u) << "no epoch has begun";
+  cluster.send(NodeHeard{cluster.nodes(id)[0], NodeHealth::kLost, 5});
+  const Instant expected = cluster.state().running(id).expected_end;
+  cluster.send(WorkReported{id, 2, progress});
+  EXPECT_EQ(cluster.count<WorkSettled>(), 0u) << "of no attempt there is";
+  cluster.send(WorkReported{id, 1, progress});
+  EXPECT_EQ(cluster.count<WorkSettled>(), 1u);
+  const auto sum = [&](DeviceUse use) {
+    return cluster.state().ledger().sum(FleetTypeId(0), use, cluster.now());
+  };
+  EXPECT_TRUE(sum(DeviceUse::kLost) == DeviceTime{16} * Duration::minutes(10).count_ns());
+  EXPECT_TRUE(sum(DeviceUse::kUndetected) == DeviceTime{16} * Duration::minutes(5).count_ns());
+  EXPECT_TRUE(cluster.job(id).usage.lost == sum(DeviceUse::kLost));
+  EXPECT_EQ(cluster.state().running(id).done, 0.25);
+  EXPECT_EQ(cluster.state().running(id).expected_end, expected + Duration::minutes(15));
+  cluster.up(id);
+  cluster.wait(Duration::minutes(1));
+  cluster.end(id);
+}
+
 TEST(CoreJobs, BeyondTheirTimeLimitFail) {
   ScriptedCluster cluster;
   Submission submission = cluster.job(8);

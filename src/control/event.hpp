@@ -191,10 +191,17 @@ struct CancelAsked {
   JobId job;
 };
 
+/// What became of the work of a job that goes on: the time it was counted as is laid where it
+/// belongs, and it is as far as `progress.done`.
+struct WorkSettled {
+  JobId job;
+  Progress progress;
+};
+
 using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
                            JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
                            NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
                            SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
-                           IdleCauseSet, PassDone, CancelAsked, JobsArchived>;
+                           IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled>;
 
 }  // namespace orrery

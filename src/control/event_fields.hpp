@@ -214,6 +214,12 @@ void code(Codec& codec, S& event) {
   codec(jobs);
 }
 
+template <class Codec, SameStruct<WorkSettled> S>
+void code(Codec& codec, S& event) {
+  auto& [job, progress] = event;
+  codec(job, progress);
+}
+
 // --- Inputs -------------------------------------------------------------------------------------
 
 template <class Codec, SameStruct<SubmitJob> S>
@@ -292,6 +298,12 @@ template <class Codec, SameStruct<RanksEnded> S>
 void code(Codec& codec, S& input) {
   auto& [job, attempt, kind, blame, progress, gone] = input;
   codec(job, attempt, kind, blame, progress, gone);
+}
+
+template <class Codec, SameStruct<WorkReported> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, progress] = input;
+  codec(job, attempt, progress);
 }
 
 template <class Codec, SameStruct<RanksGone> S>

@@ -109,6 +109,14 @@ struct RanksGone {
   std::uint32_t epoch = kEveryEpoch;
 };
 
+/// What became of an attempt's work before its present epoch, where that is not what it seemed: it
+/// stood and nobody knew, or it was wrong. Told once an epoch, in time of the devices it has now.
+struct WorkReported {
+  JobId job;
+  std::uint32_t attempt = 0;
+  Progress progress;  ///< `done`: what it goes on from now
+};
+
 /// An agent registered: the node is there, with nothing running but `adopted` attempts.
 struct NodeJoined {
   NodeId node;
@@ -167,7 +175,7 @@ using InputKind =
     std::variant<SubmitJob, CancelJob, DrainNode, ResumeNode, FenceNode, SetSpare, SetPowerCap,
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
-                 PlanReady, ArchiveJobs>;
+                 PlanReady, ArchiveJobs, WorkReported>;
 
 struct Input {
   Instant at;  ///< never before that of the input before it

@@ -304,7 +304,7 @@ void State::leave_running(Job& job) {
 void State::on(const JobRequeued& event) {
   Job& job = at(event.job);
   ORRERY_ASSERT(job.phase == JobPhase::kStopping, "only what stopped is queued again");
-  settle(job, event.progress);
+  job.usage += settle_in(ledger_, job.id, event.progress, now_);
   leave_running(job);
   job.done = event.progress.done;
   job.not_before = event.not_before;
@@ -317,7 +317,7 @@ void State::on(const JobEnded& event) {
   Job& job = at(event.job);
   ORRERY_ASSERT(!ended(job.phase) && ended(event.phase), "a job ends once");
   if (holds_devices(job.phase)) {
-    settle(job, event.progress);
+    job.usage += settle_in(ledger_, job.id, event.progress, now_);
     leave_running(job);
   } else if (job.phase == JobPhase::kQueued) {
     leave_queue(job);
@@ -329,6 +329,17 @@ void State::on(const JobEnded& event) {
   if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;
   set_phase(job, event.phase);
   note_end(job);
+}
+
+// It comes to its end so much later than was thought.
+void State::on(const WorkSettled& event) {
+  Job& job = at(event.job);
+  RunningJob& run = running_at(event.job);
+  ORRERY_ASSERT(holds_devices(job.phase) && !job.up, "its epoch has begun and is not up");
+  job.usage += settle_in(ledger_, job.id, event.progress, now_);
+  run.done = event.progress.done;
+  if (run.stopping || run.expected_end == Instant::max()) return;
+  run.expected_end = run.expected_end + event.progress.lost + event.progress.undetected;
 }
 
 void State::note_end(Job& job) {

@@ -132,6 +132,11 @@ class State {
 
   /// What a job has used up to `now`.
   [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
+  /// What of a job's time counted as useful in `ledger`, which holds up to `now`, was none, as
+  /// `progress` says: lays it where it belongs there, and returns what its usage gains.
+  /// Precondition: the job holds devices.
+  [[nodiscard]] JobUsage settle_in(Ledger& ledger, JobId id, const Progress& progress,
+                                   Instant now) const;
   /// Of all jobs, and of a tenant's own, as far as they were metered.
   [[nodiscard]] const JobUsage& total() const { return total_; }
   [[nodiscard]] std::span<const JobUsage> by_tenant() const { return by_tenant_; }
@@ -167,6 +172,7 @@ class State {
   void on(const PassDone& event);
   void on(const CancelAsked& event);
   void on(const JobsArchived& event);
+  void on(const WorkSettled& event);
 
   Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_[at(id).at]; }
@@ -176,7 +182,6 @@ class State {
   /// Closes the meter of a job: what it held since, at the rates it had.
   void meter(Job& job);
   [[nodiscard]] JobUsage since_metered(const Job& job, Instant now) const;
-  void settle(Job& job, const Progress& progress);
   void count_usage(const RunningJob& run, std::int64_t sign);
   void enter_usage(const RunningJob& run, std::int64_t sign);
   /// Past usage up to now. Where what is held changes, and where somebody comes whose turn it says.

@@ -89,9 +89,9 @@ JobUsage State::usage_of(JobId id, Instant now) const {
   return used;
 }
 
-// Time counted as useful is laid where it belongs once the executor has said what became of it.
-void State::settle(Job& job, const Progress& progress) {
-  const RunningJob& run = running_[job.at];
+JobUsage State::settle_in(Ledger& ledger, JobId id, const Progress& progress, Instant now) const {
+  JobUsage found;
+  const RunningJob& run = running(id);
   for (const PlacedGang& gang : run.gangs) {
     const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
     if (request.share < kWholeDevice) continue;
@@ -102,10 +102,11 @@ void State::settle(Job& job, const Progress& progress) {
          {DeviceUse::kUndetected, progress.undetected}}};
     for (const auto& [use, time] : parts) {
       const DeviceTime asked = devices * time.count_ns();
-      const DeviceTime left = ledger_.recount({request.type, DeviceUse::kUseful, use, asked}, now_);
-      (use == DeviceUse::kLost ? job.usage.lost : job.usage.idle) += asked - left;
+      const DeviceTime left = ledger.recount({request.type, DeviceUse::kUseful, use, asked}, now);
+      (use == DeviceUse::kLost ? found.lost : found.idle) += asked - left;
     }
   }
+  return found;
 }
 
 }  // namespace orrery

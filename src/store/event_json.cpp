@@ -123,6 +123,8 @@ template <>
 inline constexpr std::string_view kFieldNames<CancelAsked> = "job";
 template <>
 inline constexpr std::string_view kFieldNames<JobsArchived> = "jobs";
+template <>
+inline constexpr std::string_view kFieldNames<WorkSettled> = "job progress";
 
 // --- Values -------------------------------------------------------------------------------------
 

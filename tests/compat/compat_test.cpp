@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 2> kVersions{"v1", "v2"};
+constexpr std::array<std::string_view, 3> kVersions{"v1", "v2", "v3"};
 
 /// Prints fields, separated by blanks: lists after their number of elements.
 class PrintedFields : public FieldWalk<PrintedFields> {
