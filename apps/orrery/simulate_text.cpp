@@ -37,6 +37,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"fleet_cost_usd", s.fleet.cost_usd},
                {"preemptions", s.preemptions},
                {"faults", s.faults},
+               {"corrupt", s.corrupt},
                {"inputs", s.inputs},
                {"events", s.events},
                {"passes", s.passes.incremental + s.passes.full},
@@ -149,6 +150,11 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
     if (!run.story.empty()) {
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
     }
+  }
+  for (const PolicyRun& run : runs) {
+    if (run.summary.corrupt == 0) continue;
+    text += fmt::format("\n{}: {} jobs finished with wrong results that nobody noticed\n",
+                        run.report.name, run.summary.corrupt);
   }
   if (!request.notes().empty()) text += "\n";
   for (const std::string& note : request.notes()) text += fmt::format("note: {}\n", note);

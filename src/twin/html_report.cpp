@@ -99,6 +99,7 @@ std::vector<Column> run_columns() {
   return {{"jobs", Better::kNeither, count<&S::jobs>, count_text},
           {"preemptions", Better::kLess, count<&S::preemptions>, count_text},
           {"faults", Better::kNeither, count<&S::faults>, count_text},
+          {"corrupt", Better::kLess, count<&S::corrupt>, count_text},
           {"never", Better::kLess, count<&S::never>, count_text},
           {"oversized", Better::kNeither, count<&S::oversized>, count_text},
           {"events", Better::kNeither, count<&S::events>, count_text},

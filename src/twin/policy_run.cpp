@@ -66,11 +66,13 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
   }
 }
 
-void fill_use(PolicyReport& report, const State& state, Instant now) {
-  for (std::uint32_t t = 0; t < state.ledger().types(); ++t) {
+void fill_use(PolicyReport& report, const Simulation& simulation) {
+  const Ledger ledger = simulation.settled().ledger;
+  for (std::uint32_t t = 0; t < ledger.types(); ++t) {
     UseHours& hours = report.use.emplace_back();
     for (std::size_t u = 0; u < kDeviceUses; ++u) {
-      hours[u] = device_hours(state.ledger().sum(FleetTypeId(t), static_cast<DeviceUse>(u), now));
+      const auto use = static_cast<DeviceUse>(u);
+      hours[u] = device_hours(ledger.sum(FleetTypeId(t), use, simulation.now()));
     }
   }
 }
@@ -142,6 +144,7 @@ void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   out.co2_kg = s.co2_kg;
   out.preemptions = s.preemptions;
   out.faults = s.faults;
+  out.corrupt = s.corrupt;
   out.oversized = in.jobs.oversized.size();
   out.events = s.events;
   out.history_hash = fmt::format("{:016x}", run.history);
@@ -210,7 +213,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   run.report.samples = sampler.samples();
   run.report.fragmentation = sampler.fragmentation();
   fill_classes(run.report, run.outcomes);
-  fill_use(run.report, simulation.state(), simulation.now());
+  fill_use(run.report, simulation);
   fill_slowest(run.report, in, run.outcomes, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());
   fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);

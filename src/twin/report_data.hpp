@@ -34,6 +34,7 @@ struct PolicySummary {
   std::optional<double> co2_kg;
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
+  std::uint64_t corrupt = 0;    ///< jobs that finished with wrong results, and nobody knows
   std::uint64_t never = 0;      ///< jobs that no state of the fleet could run
   std::uint64_t oversized = 0;  ///< jobs that ask for more than the fleet has
   std::uint64_t events = 0;

@@ -134,7 +134,17 @@ void Simulation::deliver(const Input& input) {
   }
 }
 
+Simulation::Settled Simulation::settled() const {
+  Settled settled{state().ledger(), {}};
+  for (const RunningJob& run : state().running()) {
+    const Progress progress = world_.progress_of(state().job(run.id), now_);
+    settled.usage[run.id] = state().settle_in(settled.ledger, run.id, progress, now_);
+  }
+  return settled;
+}
+
 std::vector<JobOutcome> Simulation::outcomes() const {
+  const Settled settled = this->settled();
   std::vector<JobOutcome> outcomes;
   outcomes.reserve(next_job_);
   for (std::size_t i = 0; i < next_job_; ++i) {
@@ -153,6 +163,8 @@ std::vector<JobOutcome> Simulation::outcomes() const {
                            (role.options.front().gang.share / double{kWholeDevice});
     }
     outcome.usage = state().usage_of(job.id, now_);
+    const auto found = settled.usage.find(job.id);
+    if (found != settled.usage.end()) outcome.usage += found->second;
   }
   return outcomes;
 }
@@ -190,10 +202,11 @@ SimulationSummary Simulation::summary() const {
   double used = 0;
   double useful = 0;
   double all = 0;
+  const Ledger ledger = settled().ledger;
   for (std::uint32_t t = 0; t < setup_.topology->type_count(); ++t) {
     for (std::size_t u = 0; u < kDeviceUses; ++u) {
       const auto use = static_cast<DeviceUse>(u);
-      const double time = device_hours(state().ledger().sum(FleetTypeId(t), use, now_));
+      const double time = device_hours(ledger.sum(FleetTypeId(t), use, now_));
       all += time;
       if (is_use(use)) used += time;
       if (use == DeviceUse::kUseful) useful += time;
@@ -201,6 +214,7 @@ SimulationSummary Simulation::summary() const {
   }
   s.utilization = all > 0 ? used / all : 0;
   s.goodput = used > 0 ? useful / used : 0;
+  s.corrupt = world_.corrupt();
   s.inputs = inputs_;
   s.events = events_;
   s.passes = core_.passes();

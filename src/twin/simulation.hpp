@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,7 @@ struct SimulationSummary {
   FleetBill fleet;  ///< with what nobody holds
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
+  std::uint64_t corrupt = 0;  ///< jobs that finished with wrong results, and nobody knows
   std::uint64_t inputs = 0;
   std::uint64_t events = 0;
   Core::PassCounts passes;
@@ -94,6 +96,14 @@ class Simulation {
   [[nodiscard]] const Core& core() const { return core_; }
   [[nodiscard]] const State& state() const { return core_.state(); }
   [[nodiscard]] Instant now() const { return now_; }
+
+  /// The ledger, and what the usage of those who hold devices gains, were each to say now what
+  /// became of its time.
+  struct Settled {
+    Ledger ledger;
+    std::map<JobId, JobUsage> usage;
+  };
+  [[nodiscard]] Settled settled() const;
 
   /// Of the jobs that were handed in, not of those of a snapshot.
   [[nodiscard]] std::vector<JobOutcome> outcomes() const;

@@ -42,6 +42,7 @@ void World::adopt(JobId id, Duration left, const State& state, Instant now) {
   const RunningJob& placed = state.running(id);
   run.attempt = job.attempt;
   run.epoch = job.epoch;
+  run.devices = placed.devices();
   run.interval = placed.checkpoint;
   run.cost = placed.request->checkpoint_cost;
   const Duration unsaved = placed.at_risk(now);
@@ -89,6 +90,8 @@ void World::carry_out(const Action& action, const State& state, Instant now) {
       repair_.erase(needs);
       return;
     }
+    // Nothing is wrong with it but its network, which is mended by others.
+    if (needs == repair_.end() && cut_off_until(repair->node)) return;
     queue_.push(now + time, kThen, {.kind = Kind::kRepaired, .node = repair->node});
   }
 }
@@ -97,13 +100,16 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
   Run& run = runs_[action.job.value()];
   const RunningJob& placed = state.running(action.job);
   if (run.up && !run.halted) settle(run, now);
+  // Who lives on in another epoch has its state in memory, if it may use that.
+  const bool reads = action.epoch == 0 ? action.attempt > 1 : known_wrong(run, now);
+  if (action.epoch > 0) report_work(run, placed, now);
   run.up = run.halted = false;
   run.told.reset();
   leave(action.job, now);
   ++run.serial;
   run.attempt = action.attempt;
   run.epoch = action.epoch;
-  run.slowdown = 1;
+  run.devices = placed.devices();
   run.interval = placed.checkpoint;
   run.cost = placed.request->checkpoint_cost;
   if (action.epoch == 0) run.left = run.safe_left;
@@ -112,8 +118,7 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
     delay += facts_.timing.launch;
     const Job& job = state.job(action.job);
     if (action.compile) delay += job.submission->prepare.compile;
-    // Who lives on in another epoch has its state in memory.
-    if (action.epoch == 0 && job.attempt > 1) delay += placed.request->restart;
+    if (reads) delay += placed.request->restart;
   }
   if (action.epoch > 0) {
     queue_.push(
@@ -135,7 +140,7 @@ Duration World::worked(const Run& run, Instant now) const {
 }
 
 // Work advances evenly between checkpoints, their time spread over it.
-void World::settle(Run& run, Instant now) {
+void World::settle(Run& run, Instant now) const {
   if (!run.up || run.halted || now <= run.since) return;
   if (facts_.rules.costs && run.interval != Duration::max() && !run.writes) {
     const std::int64_t every = (run.interval + run.cost).count_ns();
@@ -156,7 +161,9 @@ void World::settle(Run& run, Instant now) {
 
 // What is not saved is lost; what stood still unseen was no work at all.
 Progress World::take_progress(Run& run, Instant now) {
-  if (run.corrupt_left) run.safe_left = *std::exchange(run.corrupt_left, std::nullopt);
+  if (known_wrong(run, now)) run.safe_left = *run.corrupt_left;
+  // From what was saved before all went wrong it goes on rightly, whether anybody knows or not.
+  if (run.corrupt_left && run.safe_left >= *run.corrupt_left) run.corrupt_left.reset();
   Progress progress;
   progress.done = done_of(run);
   const double lost = (run.safe_left - run.left).count_seconds();
@@ -166,6 +173,31 @@ Progress World::take_progress(Run& run, Instant now) {
   run.left = run.safe_left;
   run.halted = false;
   return progress;
+}
+
+// Who lives on has what it did in memory, unless that is known to be wrong.
+void World::report_work(Run& run, const RunningJob& placed, Instant now) {
+  const bool wrong = known_wrong(run, now);
+  if (!run.halted && !wrong) return;
+  const Duration saved = run.safe_left;
+  if (!wrong) run.safe_left = run.left;
+  Progress progress = take_progress(run, now);
+  if (!wrong) run.safe_left = saved;
+  const double devices = static_cast<double>(run.devices) / placed.devices();
+  for (Duration* time : {&progress.lost, &progress.saving, &progress.undetected}) {
+    *time = scaled(*time, devices);
+  }
+  reports_.push_back({placed.id, run.attempt, progress});
+  queue_.push(now, kEndsFirst,
+              {.kind = Kind::kReport, .index = static_cast<std::uint32_t>(reports_.size() - 1)});
+}
+
+Progress World::progress_of(const Job& job, Instant now) const {
+  Run run = runs_[job.id.value()];
+  if (run.told) return *run.told;
+  settle(run, now);
+  if (job.phase != JobPhase::kStopping) run.safe_left = run.left;  // nothing is lost yet
+  return take_progress(run, now);
 }
 
 double World::rate_of(const State& state, const RunningJob& run) {
@@ -250,7 +282,13 @@ std::optional<Input> World::step(const State& state) {
       await_fault();
       return std::nullopt;
     case Kind::kKnown:
-      return known(event, now);
+      return known(event, state, now);
+    case Kind::kCut:
+      return cut(event, now);
+    case Kind::kParted:
+      return parted(event, state, now);
+    case Kind::kReport:
+      return Input{now, reports_[event.index], {}};
     case Kind::kOver:
       return over(event, state, now);
     case Kind::kSuspect:
@@ -260,12 +298,8 @@ std::optional<Input> World::step(const State& state) {
     case Kind::kBack:
       return step_silence(event, state, now);
     case Kind::kRepaired:
-      if (const auto silent = silent_.find(event.node); silent != silent_.end()) {
-        if (silent->second.back != Instant::max()) queue_.push(silent->second.back, kThen, event);
-        return std::nullopt;
-      }
-      repair_.erase(event.node);
-      return Input{now, NodeRepaired{event.node}, {}};
+    case Kind::kReached:
+      return repaired(event, now);
     case Kind::kMoved:
       if (event.serial == moves_planned_) bytes_arrived(state, now);
       return std::nullopt;
@@ -299,22 +333,36 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
     RanksGone gone{event.job, event.attempt, std::move(nodes), std::nullopt, run.epoch - 1};
     return Input{now, std::move(gone), {}};
   }
-  if (event.kind == Kind::kUp) {
-    if (silent_of(state.running(event.job)) > 0) return std::nullopt;
-    run.up = true;
-    run.since = run.saved = now;
-    join(run, event.job, state);
-    set_rate(run, state, event.job);
-    if (!facts_.rules.round) schedule_end(run, event.job, now);
-    share(state, now);
-    return Input{now, RanksUp{event.job, run.attempt, run.epoch}, {}};
-  }
+  if (event.kind == Kind::kUp) return come_up(event, state, now);
   if (event.kind == Kind::kGone) {
     ++run.serial;
     leave(event.job, now);
     share(state, now);
     return told_gone(event, state, now);
   }
+  return end(event, state, now);
+}
+
+std::optional<Input> World::come_up(const Event& event, const State& state, Instant now) {
+  Run& run = runs_[event.job.value()];
+  const RunningJob& placed = state.running(event.job);
+  if (silent_of(placed) > 0) return std::nullopt;
+  if (const Instant until = stands_until(placed, now); until > now) {
+    queue_.push(until, kThen, event);
+    return std::nullopt;
+  }
+  run.up = true;
+  run.since = run.saved = now;
+  take_on(run, placed);
+  join(run, event.job, state);
+  set_rate(run, state, event.job);
+  if (!facts_.rules.round) schedule_end(run, event.job, now);
+  share(state, now);
+  return Input{now, RanksUp{event.job, run.attempt, run.epoch}, {}};
+}
+
+std::optional<Input> World::end(const Event& event, const State& state, Instant now) {
+  Run& run = runs_[event.job.value()];
   settle(run, now);
   run.up = false;
   ++run.serial;
@@ -329,6 +377,7 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
   } else {
     ended.progress = {1, {}, std::exchange(run.saving, Duration()), {}};
     run.left = run.safe_left = Duration();
+    if (run.corrupt_left) ++corrupt_;
   }
   return Input{now, std::move(ended), {}};
 }

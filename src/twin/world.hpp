@@ -10,6 +10,8 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 #include "agent/heartbeat_watch.hpp"
@@ -93,6 +95,11 @@ class World {
   [[nodiscard]] bool quiet() const { return repair_.empty() && queue_.size() <= 1; }
 
   [[nodiscard]] std::span<const Felt> felt() const { return felt_; }
+  /// Jobs that ended well with results that are wrong, and nobody knows.
+  [[nodiscard]] std::uint64_t corrupt() const { return corrupt_; }
+
+  /// What an end now would say of its attempt's time. Precondition: the job holds devices.
+  [[nodiscard]] Progress progress_of(const Job& job, Instant now) const;
 
  private:
   enum class Kind : std::uint8_t {
@@ -107,7 +114,11 @@ class World {
     kMoved,     ///< bytes have arrived
     kFault,     ///< something breaks
     kKnown,     ///< and is noticed
+    kCut,       ///< a node is noticed to reach no other
+    kParted,    ///< and those who need it to end
+    kReached,   ///< and it does again
     kOver,      ///< and is whole again
+    kReport,    ///< of work before the present epoch
     kRepaired,  ///< a node is back
     kSuspect,   ///< heartbeats of a silent node are missing
     kLost,      ///< so many that it counts as lost
@@ -120,9 +131,12 @@ class World {
     JobId job;
     std::uint32_t serial = 0;  ///< of the job's run; another by now: it does not hold any more
     std::uint32_t attempt = 0;
-    std::uint32_t index = 0;  ///< of a plan, a proposal or a fault
+    std::uint32_t index = 0;  ///< of a plan, a proposal, a report or a fault
     NodeId node;
+    LinkId link;
   };
+  /// What a fault lies on, for as long as it does.
+  using Part = std::variant<NodeId, LinkId, PowerDomainId>;
   /// A node of which nothing is heard.
   struct Silence {
     Instant since;
@@ -141,13 +155,15 @@ class World {
     Duration safe_left;   ///< of its work, as of the newest good copy
     Instant since;
     double rate = 1;                      ///< work a second, checkpoints included
-    double slowdown = 1;                  ///< by a slow node
+    double slowdown = 1;                  ///< by the slowest of its nodes
+    std::uint32_t devices = 0;            ///< of the epoch
     Duration interval = Duration::max();  ///< between checkpoints
     Duration cost;                        ///< of one
     Instant saved;                        ///< when the newest good copy was complete
     Instant halted_at;
     Duration saving;                       ///< spent on checkpoints, not reported yet
-    std::optional<Duration> corrupt_left;  ///< of its work, when it began to compute wrongly
+    std::optional<Duration> corrupt_left;  ///< of its work, in the newest copy that is not wrong
+    Instant corrupt_known;                 ///< when somebody knows that it computes wrongly
     std::uint64_t steps_left = 0;
     std::optional<Duration> loading;  ///< its start waits for bytes, and takes that long after them
     std::uint32_t awaited = 0;        ///< transfers
@@ -168,8 +184,12 @@ class World {
   /// Work done between `since` and `now`.
   [[nodiscard]] Duration worked(const Run& run, Instant now) const;
   /// Brings the work left, and what of it is saved, up to now.
-  void settle(Run& run, Instant now);
-  [[nodiscard]] Progress take_progress(Run& run, Instant now);
+  void settle(Run& run, Instant now) const;
+  [[nodiscard]] static Progress take_progress(Run& run, Instant now);
+  /// Before another epoch: what stood still or was wrong is told, in time of its new devices.
+  void report_work(Run& run, const RunningJob& placed, Instant now);
+  [[nodiscard]] std::optional<Input> come_up(const Event& event, const State& state, Instant now);
+  [[nodiscard]] std::optional<Input> end(const Event& event, const State& state, Instant now);
   /// Part of its work that its newest good copy has.
   [[nodiscard]] static double done_of(const Run& run);
 
@@ -200,7 +220,45 @@ class World {
   void strike(std::uint32_t index, const State& state, Instant now);
   void strike_node(NodeId node, std::uint32_t index, const State& state);
   void halt(JobId job, Instant now);
-  [[nodiscard]] std::optional<Input> known(const Event& event, Instant now);
+  static void corrupt(Run& run, const Fault& fault);
+  [[nodiscard]] std::optional<Input> known(const Event& event, const State& state, Instant now);
+  [[nodiscard]] std::optional<Input> over(const Event& event, const State& state, Instant now);
+  [[nodiscard]] std::optional<Input> repaired(const Event& event, Instant now);
+  /// Faults that lie on a part; indexes of felt_.
+  [[nodiscard]] std::span<const std::uint32_t> faults_on(const Part& part) const;
+  /// Whether it lay there.
+  bool lift(const Part& part, std::uint32_t index);
+  /// Those of a node that were known, or over, by now.
+  void lift_past(NodeId node, Instant (Fault::*time)() const, Instant now);
+  [[nodiscard]] static std::string evidence_of(const Fault& fault);
+  /// What it did since is known to be of no use.
+  [[nodiscard]] static bool known_wrong(const Run& run, Instant now) {
+    return run.corrupt_left && run.corrupt_known <= now;
+  }
+  /// What its nodes do to a run that comes up there.
+  void take_on(Run& run, const RunningJob& placed) const;
+  /// Time of its work over the usual time, by the slowest of its nodes.
+  [[nodiscard]] double slowness(const RunningJob& placed) const;
+  /// Whether its ranks need a network to work together.
+  [[nodiscard]] static bool spans_nodes(const RunningJob& placed);
+  /// Until when a dead or cut-off node keeps its ranks from working together; `now`: none does.
+  [[nodiscard]] Instant stands_until(const RunningJob& placed, Instant now) const;
+  /// Nobody can go on or tell how far it came: it ends here, with what is lost of it.
+  [[nodiscard]] Input ends_here(JobId job, Blame blame, Instant now);
+
+  // Links, switches and supplies (world_links.cpp).
+  [[nodiscard]] std::vector<LinkId> links_struck(const FaultScope& scope) const;
+  void strike_links(std::span<const LinkId> links, std::uint32_t index, const State& state);
+  /// The node of a port; none: the link is one between switches.
+  [[nodiscard]] NodeId node_at(LinkId link) const;
+  /// Until when every port of a node is dead; none: one is not, or it has none.
+  [[nodiscard]] std::optional<Instant> cut_off_until(NodeId node) const;
+  /// What is left of a link, or of a supply, as far as is known.
+  [[nodiscard]] Input link_observed(LinkId link, Instant now);
+  [[nodiscard]] Input supply_observed(PowerDomainId domain, Instant now) const;
+  [[nodiscard]] Input link_over(const Event& event, Instant now);
+  [[nodiscard]] std::optional<Input> cut(const Event& event, Instant now);
+  [[nodiscard]] std::optional<Input> parted(const Event& event, const State& state, Instant now);
 
   // Nodes that fall silent (world_silence.cpp).
   void fall_silent(NodeId node, const Fault& fault);
@@ -213,21 +271,23 @@ class World {
   [[nodiscard]] std::optional<Input> lost(const Event& event, const State& state, Instant now);
   /// One attempt after another of those that may have ranks on a silent node.
   [[nodiscard]] std::optional<Input> gone_from(const Event& event, const State& state, Instant now);
-  [[nodiscard]] std::optional<Input> over(const Event& event, const State& state, Instant now);
 
   const Topology* topology_;
   Facts facts_;
   PlanBook book_;
   EventQueue<Event> queue_;
   std::vector<Felt> felt_;
-  std::optional<Fault> drawn_;         ///< by chance, not due yet
-  std::size_t scripted_ = 0;           ///< of Facts::scripted, how many have been taken
+  std::optional<Fault> drawn_;  ///< by chance, not due yet
+  std::size_t scripted_ = 0;    ///< of Facts::scripted, how many have been taken
+  std::map<Part, std::vector<std::uint32_t>> faults_on_;  ///< indexes of felt_; none is empty
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
   std::map<NodeId, Silence> silent_;
   std::uint32_t silences_ = 0;  ///< so far
   std::vector<Run> runs_;       ///< by job
   std::vector<PlanKey> plans_;
   std::vector<Proposal> proposals_;
+  std::vector<WorkReported> reports_;
+  std::uint64_t corrupt_ = 0;
   bool in_round_ = false;
   std::optional<Contention> contention_;
   std::vector<LinkId> links_told_;      ///< changed, and not told to contention_ yet

@@ -37,15 +37,6 @@ FaultLayer layer_of(FaultKind kind) {
   return FaultLayer::kHost;
 }
 
-/// Of a supply without redundancy, while one of its units is out (assumed).
-constexpr double kSupplyLeft = 0.5;
-
-/// Its limit is what it carries with a unit down.
-bool redundant(const PowerDomain& domain) {
-  return domain.supply.find("N+") != std::string::npos ||
-         domain.supply.find("2N") != std::string::npos;
-}
-
 /// Nodes that a fault strikes by itself; links and supplies strike none.
 std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& scope) {
   if (const auto* node = std::get_if<NodeId>(&scope)) return {*node};
@@ -60,6 +51,9 @@ std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& sco
   }
   return nodes;
 }
+
+/// What runs there stands, at once.
+bool halts(const Fault& fault) { return fault.slowdown <= 1 && fault.kind != FaultKind::kSdc; }
 
 }  // namespace
 
@@ -86,14 +80,17 @@ void World::strike(std::uint32_t index, const State& state, Instant now) {
     detection = std::max(detection, beats.until_missed(beats.lost));
   }
   const Fault fault = felt_[index].fault;
-  if (std::holds_alternative<LinkId>(fault.scope) ||
-      std::holds_alternative<PowerDomainId>(fault.scope)) {
+  const std::vector<LinkId> links = links_struck(fault.scope);
+  if (!links.empty()) return strike_links(links, index, state);
+  if (const auto* domain = std::get_if<PowerDomainId>(&fault.scope)) {
+    faults_on_[*domain].push_back(index);
     queue_.push(fault.known_at(), kFaultRank, {.kind = Kind::kKnown, .index = index});
     queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index});
     return;
   }
   for (const NodeId node : nodes_struck(*topology_, fault.scope)) {
     if (!is_there(node, fault.at)) continue;
+    if (!silences) faults_on_[node].push_back(index);
     strike_node(node, index, state);
     if (silences) {
       fall_silent(node, fault);
@@ -101,7 +98,7 @@ void World::strike(std::uint32_t index, const State& state, Instant now) {
     }
     queue_.push(std::max(fault.known_at(), now), kFaultRank,
                 {.kind = Kind::kKnown, .index = index, .node = node});
-    if (fault.slowdown > 1) {
+    if (!halts(fault) && !takes_node(fault)) {
       queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index, .node = node});
     }
   }
@@ -115,12 +112,11 @@ void World::strike_node(NodeId node, std::uint32_t index, const State& state) {
     ++felt_[index].jobs;
     settle(run, fault.at);
     if (fault.slowdown > 1) {
-      run.slowdown = std::max(run.slowdown, fault.slowdown);
+      run.slowdown = slowness(state.running(id));
       set_rate(run, state, id);
       schedule_end(run, id, fault.at);
     } else if (fault.kind == FaultKind::kSdc) {
-      // It goes on computing what will have to be thrown away.
-      if (!run.corrupt_left) run.corrupt_left = run.safe_left;
+      corrupt(run, fault);
     } else {
       halt(id, fault.at);
     }
@@ -136,55 +132,163 @@ void World::halt(JobId job, Instant now) {
   ++run.serial;
 }
 
+// It goes on computing what will have to be thrown away.
+void World::corrupt(Run& run, const Fault& fault) {
+  if (run.corrupt_left) return;
+  run.corrupt_left = run.safe_left;
+  run.corrupt_known = fault.known_at();
+}
+
+std::span<const std::uint32_t> World::faults_on(const Part& part) const {
+  const auto found = faults_on_.find(part);
+  return found == faults_on_.end() ? std::span<const std::uint32_t>() : found->second;
+}
+
+bool World::lift(const Part& part, std::uint32_t index) {
+  const auto found = faults_on_.find(part);
+  if (found == faults_on_.end() || std::erase(found->second, index) == 0) return false;
+  if (found->second.empty()) faults_on_.erase(found);
+  return true;
+}
+
+void World::lift_past(NodeId node, Instant (Fault::*time)() const, Instant now) {
+  const auto found = faults_on_.find(node);
+  if (found == faults_on_.end()) return;
+  std::erase_if(found->second,
+                [&](std::uint32_t fault) { return (felt_[fault].fault.*time)() <= now; });
+  if (found->second.empty()) faults_on_.erase(found);
+}
+
+std::string World::evidence_of(const Fault& fault) {
+  return std::string(word_of_fault(fault.kind)) + " (" + std::string(fault.evidence) + ")";
+}
+
+bool World::spans_nodes(const RunningJob& placed) {
+  const NodeId first = placed.gangs.front().allocation.ranks.front().node;
+  return std::ranges::any_of(placed.gangs, [first](const PlacedGang& gang) {
+    return std::ranges::any_of(gang.allocation.ranks,
+                               [first](const NodeDevices& at) { return at.node != first; });
+  });
+}
+
+double World::slowness(const RunningJob& placed) const {
+  double most = 1;
+  if (faults_on_.empty()) return most;
+  for (const PlacedGang& gang : placed.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      for (const std::uint32_t fault : faults_on(at.node)) {
+        most = std::max(most, felt_[fault].fault.slowdown);
+      }
+    }
+  }
+  return most;
+}
+
+void World::take_on(Run& run, const RunningJob& placed) const {
+  run.slowdown = slowness(placed);
+  if (faults_on_.empty()) return;
+  for (const PlacedGang& gang : placed.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      for (const std::uint32_t fault : faults_on(at.node)) {
+        if (felt_[fault].fault.kind == FaultKind::kSdc) corrupt(run, felt_[fault].fault);
+      }
+    }
+  }
+}
+
+Instant World::stands_until(const RunningJob& placed, Instant now) const {
+  Instant until = now;
+  if (faults_on_.empty()) return until;
+  const bool apart = spans_nodes(placed);
+  for (const PlacedGang& gang : placed.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      for (const std::uint32_t fault : faults_on(at.node)) {
+        if (halts(felt_[fault].fault)) until = std::max(until, felt_[fault].fault.known_at());
+      }
+      if (apart) until = std::max(until, cut_off_until(at.node).value_or(now));
+    }
+  }
+  return until;
+}
+
+Input World::ends_here(JobId job, Blame blame, Instant now) {
+  Run& run = runs_[job.value()];
+  RanksEnded ended{job, run.attempt, ExitKind::kInfra, std::move(blame), {}, false};
+  ended.progress = take_progress(run, now);
+  run.told = ended.progress;
+  run.up = false;
+  ++run.serial;
+  queue_.push(now, 0,
+              {.kind = Kind::kGone, .job = job, .serial = run.serial, .attempt = run.attempt});
+  return Input{now, std::move(ended), {}};
+}
+
 // Control is told of a node; what it does about the jobs there is its own.
-std::optional<Input> World::known(const Event& event, Instant now) {
+std::optional<Input> World::known(const Event& event, const State& state, Instant now) {
   const Fault& fault = felt_[event.index].fault;
-  if (const auto* link = std::get_if<LinkId>(&fault.scope)) {
-    const float health = fault.slowdown > 1 ? static_cast<float>(1 / fault.slowdown) : 0.0F;
-    links_told_.push_back(*link);
-    return Input{now, LinkObserved{*link, {health, 0}}, {}};
-  }
+  if (event.link.valid()) return link_observed(event.link, now);
   if (const auto* domain = std::get_if<PowerDomainId>(&fault.scope)) {
-    const std::optional<Watts> limit = topology_->power_domains()[domain->value()].limit;
-    if (!limit || redundant(topology_->power_domains()[domain->value()])) return std::nullopt;
-    return Input{now, SupplyObserved{*domain, *limit * kSupplyLeft}, {}};
+    Input seen = supply_observed(*domain, now);
+    if (!std::get<SupplyObserved>(seen.what).supply) return std::nullopt;
+    return seen;
   }
+  const bool out = takes_node(fault);
+  if (halts(fault) && !out) lift(event.node, event.index);
   const auto silent = silent_.find(event.node);
   if (silent != silent_.end()) {  // nobody there tells of it
     silent->second.back = std::max(silent->second.back, fault.over_at());
     return std::nullopt;
   }
-  const bool out = takes_node(fault);
-  if (out) {
+  if (out && state.node(event.node).health == NodeHealth::kDrained) {
+    // Whoever drained it has it mended.
+    queue_.push(fault.over_at(), kFaultRank,
+                {.kind = Kind::kOver, .index = event.index, .node = event.node});
+  } else if (out) {
     Duration& repair = repair_[event.node];
     repair = std::max(repair, fault.repair);
   }
   return Input{
       now,
-      NodeFault{event.node, layer_of(fault.kind),
-                std::string(word_of_fault(fault.kind)) + " (" + std::string(fault.evidence) + ")",
-                out, fault.slowdown <= 1},
+      NodeFault{event.node, layer_of(fault.kind), evidence_of(fault), out, fault.slowdown <= 1},
       {}};
 }
 
 std::optional<Input> World::over(const Event& event, const State& state, Instant now) {
-  const Fault& fault = felt_[event.index].fault;
-  if (const auto* link = std::get_if<LinkId>(&fault.scope)) {
-    links_told_.push_back(*link);
-    return Input{now, LinkObserved{*link, {1, 0}}, {}};
+  if (const auto* domain = std::get_if<PowerDomainId>(&felt_[event.index].fault.scope)) {
+    lift(*domain, event.index);
+    return supply_observed(*domain, now);
   }
-  if (const auto* domain = std::get_if<PowerDomainId>(&fault.scope)) {
-    return Input{now, SupplyObserved{*domain, std::nullopt}, {}};
-  }
+  if (event.link.valid()) return link_over(event, now);
+  if (!lift(event.node, event.index)) return std::nullopt;
   for (const JobId id : state.jobs_on(event.node)) {
     Run& run = runs_[id.value()];
-    if (!run.up || run.halted || run.slowdown == 1) continue;
+    const double slowdown = slowness(state.running(id));
+    if (!run.up || run.halted || run.slowdown == slowdown) continue;
     settle(run, now);
-    run.slowdown = 1;
+    run.slowdown = slowdown;
     set_rate(run, state, id);
     schedule_end(run, id, now);
   }
   return std::nullopt;
+}
+
+// What is known of it is mended; its network is not by that, nor it by its network.
+std::optional<Input> World::repaired(const Event& event, Instant now) {
+  if (const auto silent = silent_.find(event.node); silent != silent_.end()) {
+    if (silent->second.back != Instant::max()) queue_.push(silent->second.back, kFaultRank, event);
+    return std::nullopt;
+  }
+  if (event.kind == Kind::kRepaired) {
+    repair_.erase(event.node);
+    lift_past(event.node, &Fault::known_at, now);
+  }
+  const auto waits = [&](std::uint32_t fault) {
+    return takes_node(felt_[fault].fault) && felt_[fault].fault.known_at() <= now;
+  };
+  if (std::ranges::any_of(faults_on(event.node), waits) || cut_off_until(event.node)) {
+    return std::nullopt;
+  }
+  return Input{now, NodeRepaired{event.node}, {}};
 }
 
 }  // namespace orrery

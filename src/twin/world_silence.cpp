@@ -99,6 +99,7 @@ std::optional<Input> World::step_silence(const Event& event, const State& state,
       }
       if (std::optional<Input> gone = gone_from(event, state, now)) return gone;
       silent_.erase(found);
+      lift_past(event.node, &Fault::over_at, now);
       return Input{now, NodeJoined{event.node, state.node(event.node).boot + 1}, {}};
     }
     default:
@@ -119,15 +120,7 @@ std::optional<Input> World::lost(const Event& event, const State& state, Instant
     const std::uint32_t silent = silent_of(state.running(id), &heard);
     if (!heeded || !run.halted || silent == 0 || (silent == 1 && !heard.empty())) continue;
     queue_.push(now, kSilenceRank, event);  // and then the next
-    RanksEnded ended{id, run.attempt, ExitKind::kInfra, {}, {}, false};
-    ended.blame = {FaultLayer::kHost, event.node, "silent"};
-    ended.progress = take_progress(run, now);
-    run.told = ended.progress;
-    run.up = false;
-    ++run.serial;
-    queue_.push(now, 0,
-                {.kind = Kind::kGone, .job = id, .serial = run.serial, .attempt = run.attempt});
-    return Input{now, std::move(ended), {}};
+    return ends_here(id, {FaultLayer::kHost, event.node, "silent"}, now);
   }
   const Instant leased = silent_.at(event.node).since + state.setup().timing.lease;
   queue_.push(std::max(now, leased), kSilenceRank,
