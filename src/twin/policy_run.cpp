@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/field_writer.hpp"
 #include "twin/arrivals.hpp"
 #include "twin/sampler.hpp"
 #include "twin/wait_story.hpp"
@@ -77,6 +78,20 @@ void fill_use(PolicyReport& report, const Simulation& simulation) {
   }
 }
 
+/// What electricity cost and emitted when the fleet was looked at.
+void fill_grid(FleetSamples& samples, const PolicyRunInputs& in) {
+  constexpr double kJoulesPerMwh = 3.6e9;
+  constexpr double kJoulesPerKwh = 3.6e6;
+  for (const Instant at : samples.at) {
+    if (in.electricity != nullptr) {
+      samples.usd_per_mwh.push_back(in.electricity->at(at).value() * kJoulesPerMwh);
+    }
+    if (in.carbon != nullptr) {
+      samples.g_per_kwh.push_back(in.carbon->at(at).value() * kJoulesPerKwh);
+    }
+  }
+}
+
 void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
                   std::span<const JobOutcome> outcomes, const State& state) {
   std::vector<const JobOutcome*> slowest;
@@ -94,6 +109,8 @@ void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
     SlowJob& row = report.slowest.emplace_back();
     row.id = job.name;
     row.tenant = in.cluster.tenants().path(job.tenant);
+    const std::size_t at = static_cast<std::size_t>(slowest[i] - outcomes.data());
+    row.kind = word_of(in.jobs.jobs[at].submission.request.kind);
     row.devices = slowest[i]->devices;
     row.wait = job.usage.waited;
     row.jct = jct(slowest[i]);
@@ -214,6 +231,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   run.report.fragmentation = sampler.fragmentation();
   fill_classes(run.report, run.outcomes);
   fill_use(run.report, simulation);
+  fill_grid(run.report.samples, in);
   fill_slowest(run.report, in, run.outcomes, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());
   fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);
