@@ -21,10 +21,6 @@ constexpr std::string_view kGreen = "32";
 constexpr std::string_view kYellow = "33";
 constexpr std::string_view kGrey = "90";
 
-Instant instant_of(const Timestamp& at) {
-  return Instant() + Duration::seconds(at.seconds()) + Duration::nanoseconds(at.nanos());
-}
-
 std::string_view colour_of(std::string_view state) {
   constexpr std::pair<std::string_view, std::string_view> kColours[] = {
       {"running", kGreen},   {"ready", kGreen},      {"starting", kYellow}, {"queued", kYellow},

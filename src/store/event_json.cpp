@@ -92,7 +92,7 @@ inline constexpr std::string_view kFieldNames<JobRequeued> = "job progress not_b
 template <>
 inline constexpr std::string_view kFieldNames<JobEnded> = "job phase progress blame";
 template <>
-inline constexpr std::string_view kFieldNames<NodeChanged> = "node health blame";
+inline constexpr std::string_view kFieldNames<NodeChanged> = "node health blame window";
 template <>
 inline constexpr std::string_view kFieldNames<NodeBooted> = "node boot";
 template <>
