@@ -98,6 +98,7 @@ TEST_F(ReferenceReplayTest, FifoAndShortestFirstOfHeliosComeOutExactly) {
 }
 
 TEST_F(ReferenceReplayTest, ShortestRemainingTimeAndServiceOfMuriComeOutExactly) {
+  int runs = 0;
   for (const auto& run : reference_["muri_zero_overhead"]["runs"]) {
     Played played{"train/muri_" + run["trace"].get<std::string>() + ".csv.gz",
                   {},
@@ -111,10 +112,13 @@ TEST_F(ReferenceReplayTest, ShortestRemainingTimeAndServiceOfMuriComeOutExactly)
     EXPECT_NEAR(s.avg_jct_s, run["avg_jct"], kTolerance);
     EXPECT_NEAR(s.p99_jct_s, run["p99_jct"], kTolerance);
     EXPECT_NEAR(s.makespan_s, run["makespan"], kTolerance);
+    ++runs;
   }
+  EXPECT_EQ(runs, 2);
 }
 
 TEST_F(ReferenceReplayTest, RoundsOfGavelComeOutExactly) {
+  int runs = 0;
   for (const auto& run : reference_["gavel_fifo"]["runs"]) {
     Played played{
         "gavel/" + run["trace"].get<std::string>() + ".trace", {}, "gavel", "fifo", run["v100"]};
@@ -124,7 +128,9 @@ TEST_F(ReferenceReplayTest, RoundsOfGavelComeOutExactly) {
     EXPECT_NEAR(s.avg_jct_s, run["avg_jct_s"], kTolerance);
     EXPECT_NEAR(s.makespan_s, run["makespan_s"], kTolerance);
     EXPECT_NEAR(s.utilization, run["utilization"], kTolerance);
+    ++runs;
   }
+  EXPECT_EQ(runs, 6);
 }
 
 }  // namespace
