@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -17,7 +18,8 @@ namespace {
 struct StudyCall {
   std::string file;
   std::string out;
-  std::uint32_t jobs = 0;  ///< 0: as many as there are cores
+  std::uint32_t jobs = 0;   ///< 0: as many as there are cores
+  std::uint32_t cells = 0;  ///< 0: all
 };
 
 void show_progress(std::size_t done, std::size_t cells) {
@@ -36,6 +38,7 @@ Result<std::vector<CellOutcome>> answers_of(const CommandOptions& options, const
     files.push_back(*std::move(of));
   }
   CellRunner runner{.cells = cells.size()};
+  if (call.cells > 0) runner.cells = std::min<std::size_t>(runner.cells, call.cells);
   runner.threads = call.jobs > 0 ? call.jobs : std::thread::hardware_concurrency();
   runner.run = [&](std::size_t i) {
     return run_cell(options, {.run = study.spec().run,
@@ -43,8 +46,10 @@ Result<std::vector<CellOutcome>> answers_of(const CommandOptions& options, const
                               .asked = &files[i / study.spec().seeds],
                               .repeat = cells[i].repeat});
   };
-  runner.done = [&](std::size_t done) { show_progress(done, cells.size()); };
-  return run_cells(runner);
+  runner.done = [&](std::size_t done) { show_progress(done, runner.cells); };
+  Result<std::vector<CellOutcome>> outcomes = run_cells(runner);
+  if (outcomes) outcomes->resize(cells.size(), {.figures = {}, .failure = "not asked for"});
+  return outcomes;
 }
 
 Status write_results(const StudyCall& call, const StudyAnswers& answers) {
@@ -95,6 +100,9 @@ void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->type_name("DIR");
   verb.add_option("--jobs", call->jobs, "cells at a time; as many as there are cores")
       ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+  verb.add_option("--cells", call->cells, "only the first so many, to try a study out")
+      ->check(CLI::Range(1U, static_cast<std::uint32_t>(kStudyCellsMax)))
       ->type_name("N");
   verb.callback([&options, &chosen, call] {
     chosen = [&options, call] { return run_study(options, *call); };
