@@ -18,23 +18,52 @@ std::string absolute(const std::string& path) {
   return error ? path : full.string();
 }
 
+/// One run and the texts that its options name. A text that this run does not name is there, too.
+struct RunSetup {
+  SimulateOptions asked;
+  std::vector<std::pair<std::string, std::string>> files;
+};
+
+template <class Visitor, SameStruct<RunSetup> Self>
+void describe(Visitor& visitor, Self& s) {
+  describe(visitor, s.asked);
+  visitor.optional("files", s.files);
+}
+
+Status write_setup(const std::string& at, const SimulateOptions& asked,
+                   const SimulateRequest& request, const NamedRun& run) {
+  RunSetup setup{asked, {}};
+  setup.asked.policies = run.asked;
+  for (std::string* path :
+       {&setup.asked.throughputs, &setup.asked.prices, &setup.asked.carbon, &setup.asked.trace}) {
+    *path = absolute(*path);
+  }
+  setup.files.assign(request.files().texts.begin(), request.files().texts.end());
+  return write_output_file(at + "/setup.json", to_json(setup).dump(2) + "\n");
+}
+
+/// What an earlier run left is replaced.
+Status copy_catalog(const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::remove_all(to, error);
+  if (!error && !from.empty()) {
+    std::filesystem::copy(from, to, std::filesystem::copy_options::recursive, error);
+  }
+  if (error) return environment_error(fmt::format("{}: {}", to, error.message()));
+  return {};
+}
+
 }  // namespace
 
-Result<RunRecord> RunRecord::create(const std::string& directory, const std::string& label,
-                                    const SimulateOptions& asked) {
-  const std::string at = directory + "/" + file_name_of(label);
+Result<RunRecord> RunRecord::create(const CommandOptions& options, const SimulateOptions& asked,
+                                    const SimulateRequest& request, const NamedRun& run) {
+  const std::string at = asked.record + "/" + file_name_of(run.label);
   std::error_code error;
   std::filesystem::create_directories(at, error);
   if (error) return environment_error(fmt::format("{}: {}", at, error.message()));
-  SimulateOptions one = asked;
-  one.policies = label;
-  for (std::string* path :
-       {&one.fleet, &one.tenants, &one.throughputs, &one.prices, &one.carbon, &one.trace}) {
-    *path = absolute(*path);
-  }
-  if (Status status = write_output_file(at + "/setup.json", to_json(one).dump(2) + "\n"); !status) {
-    return forward_error(status);
-  }
+  Status written = write_setup(at, asked, request, run);
+  if (written) written = copy_catalog(options.catalog_directory, at + "/catalog");
+  if (!written) return forward_error(written);
   RunRecord record;
   Result<std::unique_ptr<FileSink>> events = FileSink::create(at + "/events.log");
   if (!events) return forward_error(events);
@@ -53,9 +82,18 @@ Status RunRecord::finish() {
 Result<SimulateOptions> recorded_options(const std::string& directory) {
   Result<Document> document = Document::load(directory + "/setup.json");
   if (!document) return forward_error(document);
-  SimulateOptions options;
-  Status status = read_struct(document->root(), options, {});
+  RunSetup setup;
+  Status status = read_struct(document->root(), setup, {});
   if (!status) return forward_error(status);
+  for (auto& [name, text] : setup.files) setup.asked.files.texts.emplace(name, std::move(text));
+  return std::move(setup.asked);
+}
+
+CommandOptions with_recorded_catalog(CommandOptions options, const std::string& directory) {
+  const std::string overlay = directory + "/catalog";
+  std::error_code none;
+  const bool has_own = std::filesystem::exists(overlay, none);
+  if (options.catalog_directory.empty() && has_own) options.catalog_directory = overlay;
   return options;
 }
 

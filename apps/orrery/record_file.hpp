@@ -1,7 +1,9 @@
 // apps/orrery/record_file.hpp - a run on disk: what was asked, every input and every event, so that
 // `orrery replay` can play the inputs again and compare event by event.
 //
-// A directory with setup.json, inputs.log and events.log (docs/formats.md, "Journal").
+// A directory with setup.json, inputs.log, events.log and, of a run with --catalog, a copy of it in
+// catalog (docs/formats.md, "Record"). Specs are in setup.json; a trace, series and throughputs,
+// which may be large, stay where they are and are named by their absolute path.
 #pragma once
 
 #include <memory>
@@ -16,14 +18,19 @@ struct RunRecord {
   std::unique_ptr<FileSink> events;
   std::unique_ptr<FileSink> inputs;
 
-  /// DIR/POLICY is made. Errors: of the file system.
-  [[nodiscard]] static Result<RunRecord> create(const std::string& directory,
-                                                const std::string& label,
-                                                const SimulateOptions& asked);
+  /// DIR/POLICY is made, or written anew. Errors: of the file system.
+  [[nodiscard]] static Result<RunRecord> create(const CommandOptions& options,
+                                                const SimulateOptions& asked,
+                                                const SimulateRequest& request,
+                                                const NamedRun& run);
   [[nodiscard]] Status finish();
 };
 
 /// What setup.json of a record says. Errors: no such file, not one of ours.
 [[nodiscard]] Result<SimulateOptions> recorded_options(const std::string& directory);
+
+/// The same options, with the catalog of the record where they name none.
+[[nodiscard]] CommandOptions with_recorded_catalog(CommandOptions options,
+                                                   const std::string& directory);
 
 }  // namespace orrery

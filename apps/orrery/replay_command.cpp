@@ -1,8 +1,6 @@
 // orrery replay
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/record_file.hpp"
 #include "control/core.hpp"
@@ -109,11 +107,7 @@ Status replay_simulation(const CommandOptions& options, const std::string& direc
   return play(options, {directory}, core);
 }
 
-Status replay_controller(CommandOptions options, const std::string& directory) {
-  const std::string overlay = directory + "/catalog";
-  std::error_code none;
-  const bool has_own = std::filesystem::exists(overlay, none);
-  if (options.catalog_directory.empty() && has_own) options.catalog_directory = overlay;
+Status replay_controller(const CommandOptions& options, const std::string& directory) {
   const Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return tl::unexpected(catalog.error());
   const Result<Calibration> calibration = load_calibration(options);
@@ -126,7 +120,8 @@ Status replay_controller(CommandOptions options, const std::string& directory) {
   return play(options, {directory, RecordEnd::kMayBeCut}, *begin->core);
 }
 
-Status run_replay(const CommandOptions& options, const std::string& directory) {
+Status run_replay(const CommandOptions& given, const std::string& directory) {
+  const CommandOptions options = with_recorded_catalog(given, directory);
   return is_live_record(directory) ? replay_controller(options, directory)
                                    : replay_simulation(options, directory);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/orrery/spec_files.hpp"
 #include "base/real_clock.hpp"
 #include "fleet/builder.hpp"
 #include "scheduler/gang_power.hpp"
@@ -18,7 +19,7 @@ namespace {
 /// Rounds of planning: a plan may lead to another type or size, whose plan is then asked for.
 constexpr int kRoundsMax = 16;
 
-/// Files as they are, directories as their YAML files by name.
+/// Files as they are, directories as their files of YAML and JSON by name.
 Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -30,7 +31,7 @@ Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths)
     }
     std::vector<std::string> inside;
     for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-      if (entry.path().extension() == ".yaml") inside.push_back(entry.path().string());
+      if (is_file_name(entry.path().filename().string())) inside.push_back(entry.path().string());
     }
     if (error) return environment_error(fmt::format("{}: {}", path, error.message()));
     std::sort(inside.begin(), inside.end());
@@ -89,7 +90,7 @@ Status ScheduleRequest::load_tenants(const std::string& file) {
 }
 
 Status ScheduleRequest::load_policy(const std::string& name) {
-  if (!name.ends_with(".yaml")) {
+  if (!is_file_name(name)) {
     Result<Policy> policy = policy_named(name);
     if (!policy) return forward_error(policy);
     policy_ = *std::move(policy);

@@ -86,7 +86,7 @@ Status run_simulate(const CommandOptions& options, const SimulateOptions& asked)
     }
     std::optional<RunRecord> record;
     if (!asked.record.empty()) {
-      Result<RunRecord> opened = RunRecord::create(asked.record, named.label, asked);
+      Result<RunRecord> opened = RunRecord::create(options, asked, r, named);
       if (!opened) return forward_error(opened);
       record = *std::move(opened);
       in.events = record->events.get();
@@ -103,7 +103,8 @@ Status run_simulate(const CommandOptions& options, const SimulateOptions& asked)
     }
     runs.push_back(*std::move(run));
   }
-  const ReportData data = report_data(r, asked, runs);
+  ReportData data = report_data(r, asked, runs);
+  data.command = command_text(options, asked);
   if (Status status = write_results(asked, r, data, runs); !status) return status;
   if (options.output == OutputFormat::kJson) {
     print_json(simulate_json(r, runs));

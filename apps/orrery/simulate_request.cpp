@@ -90,7 +90,7 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
   FleetSpec spec;
   const Catalog* catalog = &catalog_;
   if (!asked.fleet.empty()) {
-    Result<Document> document = asked.files.document(asked.fleet);
+    Result<Document> document = files_.keep(asked.fleet);
     if (!document) return forward_error(document);
     Result<FleetSpec> loaded = read_fleet_spec(*document);
     if (!loaded) return forward_error(loaded);
@@ -111,7 +111,7 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     notes_.insert(notes_.end(), fleet->assumptions.begin(), fleet->assumptions.end());
   }
   if (!asked.tenants.empty()) {
-    Result<Document> document = asked.files.document(asked.tenants);
+    Result<Document> document = files_.keep(asked.tenants);
     if (!document) return forward_error(document);
     Result<TenantsSpec> tenants = read_tenants_spec(*document);
     if (!tenants) return forward_error(tenants);
@@ -220,28 +220,34 @@ Status SimulateRequest::load_throughputs(const SimulateOptions& asked, const std
   return {};
 }
 
+// A file goes by the name it gives, where that is nobody else's: built-in policies keep theirs.
 Status SimulateRequest::load_policies(const SimulateOptions& asked) {
+  const auto taken = [&](const std::string& name) {
+    return policy_named(name).has_value() ||
+           std::any_of(policies_.begin(), policies_.end(),
+                       [&](const NamedRun& run) { return run.label == name; });
+  };
   for (const std::string& text : policy_texts(asked.policies)) {
-    if (text.ends_with(".yaml")) {
-      Result<Document> document = asked.files.document(text);
-      if (!document) return forward_error(document);
-      Result<Policy> policy = read_policy(*document);
-      if (!policy) return forward_error(policy);
-      policies_.push_back({policy->name, *policy});
+    if (!is_file_name(text)) {
+      Result<Policy> policy = policy_under(rules_, text);
+      if (!policy) return wrong("policy", policy.error().message);
+      policies_.push_back({text, *std::move(policy), text});
       continue;
     }
-    Result<Policy> policy = policy_under(rules_, text);
-    if (!policy) return wrong("policy", policy.error().message);
-    policies_.push_back({text, *std::move(policy)});
+    Result<Document> document = files_.keep(text);
+    if (!document) return forward_error(document);
+    Result<Policy> policy = read_policy(*document);
+    if (!policy) return forward_error(policy);
+    const std::string label = taken(policy->name) ? text : policy->name;
+    policies_.push_back({label, *std::move(policy), text});
   }
   return {};
 }
 
-Status SimulateRequest::load_failures(const SimulateOptions& asked) {
-  const std::string& name = asked.failures;
+Status SimulateRequest::load_failures(const std::string& name) {
   if (name == "none") return {};
-  if (name.ends_with(".yaml")) {
-    Result<Document> document = asked.files.document(name);
+  if (is_file_name(name)) {
+    Result<Document> document = files_.keep(name);
     if (!document) return forward_error(document);
     Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
     if (!spec) return forward_error(spec);
@@ -281,14 +287,41 @@ Status SimulateRequest::load_arrivals(const std::string& list) {
   return {};
 }
 
+// Hours of a trace with dates are those of the series, or the same of another of its periods.
+template <class Value>
+Result<StepSeries<Value>> SimulateRequest::played(const CsvSeries<Value>& series,
+                                                  std::string_view option) {
+  const Instant first = series.steps.front().from;
+  if (!dated()) {
+    notes_.push_back(
+        fmt::format("--{}: the trace has no dates; the series plays from its first row, {}, on",
+                    option, first.text()));
+  } else if (begin_ < first || begin_ >= first + series.period) {
+    notes_.push_back(
+        fmt::format("--{}: the series, from {} on, does not have {}; it repeats every {}", option,
+                    first.text(), begin_.text(), series.period.text()));
+  }
+  constexpr Duration kCentury = Duration::hours(24) * 36'525;
+  const std::size_t periods = std::max<std::size_t>((kSeriesStepsMax - 1) / series.steps.size(), 1);
+  Duration length = std::min(series.period * static_cast<std::int64_t>(periods), kCentury);
+  if (until_ != Instant::max()) {
+    length = std::max(until_ - begin_, Duration::seconds(1));
+  } else if (length < kCentury) {
+    notes_.push_back(
+        fmt::format("--{}: rows so dense are played for {}; after that the last one "
+                    "holds (--until ends the run earlier)",
+                    option, length.text()));
+  }
+  return repeated(series, {.from = dated() ? begin_ : first, .at = begin_, .length = length});
+}
+
 Status SimulateRequest::load_series(const SimulateOptions& asked) {
-  const Duration year = Duration::hours(24) * 366;
   if (!asked.prices.empty()) {
     Result<std::string> text = read_maybe_gzip(asked.files.path(asked.prices));
     if (!text) return forward_error(text);
     const auto series = read_price_series(*text, asked.prices);
     if (!series) return tl::unexpected(series.error());
-    auto steps = repeated(*series, {series->steps.front().from, begin_, year});
+    auto steps = played(*series, "prices");
     if (!steps) return forward_error(steps);
     electricity_ = *std::move(steps);
   }
@@ -297,7 +330,7 @@ Status SimulateRequest::load_series(const SimulateOptions& asked) {
     if (!text) return forward_error(text);
     const auto series = read_carbon_series(*text, asked.carbon);
     if (!series) return tl::unexpected(series.error());
-    auto steps = repeated(*series, {series->steps.front().from, begin_, year});
+    auto steps = played(*series, "carbon");
     if (!steps) return forward_error(steps);
     carbon_ = *std::move(steps);
   }
@@ -368,6 +401,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   SimulateRequest& r = *request;
   r.seed_ = asked.seed;
   r.spares_ = asked.spares;
+  r.files_ = asked.files;
   Result<ReplayRules> rules = replay_rules(asked.rules);
   if (!rules) return wrong("rules", rules.error().message);
   r.rules_ = *std::move(rules);
@@ -376,7 +410,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   r.information_ = *information;
   if (Status status = r.load_facts(options); !status) return forward_error(status);
   if (Status status = r.load_policies(asked); !status) return forward_error(status);
-  if (Status status = r.load_failures(asked); !status) return forward_error(status);
+  if (Status status = r.load_failures(asked.failures); !status) return forward_error(status);
   if (Status status = r.load_cluster(asked); !status) return forward_error(status);
   if (Status status = r.load_trace_file(asked); !status) return forward_error(status);
   if (!asked.until.empty()) {

@@ -96,8 +96,9 @@ void describe(Visitor& visitor, Self& o) {
 }
 
 struct NamedRun {
-  std::string label;
+  std::string label;  ///< what results are called by; of one run alone
   Policy policy;
+  std::string asked;  ///< the option it comes from
 };
 
 /// What was asked, at addresses that stay.
@@ -117,6 +118,11 @@ class SimulateRequest {
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] Instant begin() const { return begin_; }
   [[nodiscard]] Information information() const { return information_; }
+  /// The trace tells when its jobs came; else it begins at zero. No trace with dates is older than
+  /// 2001.
+  [[nodiscard]] bool dated() const { return begin_ > Instant() + Duration::seconds(1'000'000'000); }
+  /// The texts of fleet, tenants, policies and failures, as they were read.
+  [[nodiscard]] const SpecFiles& files() const { return files_; }
 
   /// Of one policy, for run_policy.
   [[nodiscard]] PolicyRunInputs inputs(const NamedRun& run);
@@ -130,11 +136,15 @@ class SimulateRequest {
   [[nodiscard]] Status load_throughputs(const SimulateOptions& asked, const std::string& trace);
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
-  [[nodiscard]] Status load_failures(const SimulateOptions& asked);
+  [[nodiscard]] Status load_failures(const std::string& name);
   [[nodiscard]] Status load_arrivals(const std::string& list);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);
+  template <class Value>
+  [[nodiscard]] Result<StepSeries<Value>> played(const CsvSeries<Value>& series,
+                                                 std::string_view option);
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
 
+  SpecFiles files_;
   Catalog catalog_;
   std::optional<Catalog> with_parts_;  ///< the same with smaller nodes
   Calibration calibration_;

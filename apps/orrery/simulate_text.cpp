@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 
 #include "base/csv_text.hpp"
@@ -52,39 +53,22 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   return json;
 }
 
-/// What the user typed, but for options that are as they would be without it.
-std::string command_of(const SimulateOptions& asked) {
-  const SimulateOptions usual;
-  std::string command = "orrery simulate";
-  const auto add = [&](std::string_view option, const std::string& value,
-                       const std::string& without) {
-    if (value == without) return;
-    const bool quote = value.find(' ') != std::string::npos;
-    command += fmt::format(" --{} {}{}{}", option, quote ? "\"" : "", value, quote ? "\"" : "");
-  };
-  add("fleet", asked.fleet, "");
-  add("accelerators", asked.accelerators, "");
-  add("trace", asked.trace, "");
-  add("format", asked.format, "");
-  add("generate", asked.generate, "");
-  if (asked.jobs > 0) add("jobs", std::to_string(asked.jobs), "");
-  add("span", asked.span, "");
-  for (const std::string& where : asked.rows) add("where", where, "");
-  add("from", asked.from, "");
-  add("to", asked.to, "");
-  add("tenants", asked.tenants, "");
-  add("policy", asked.policies, "");
-  add("rules", asked.rules, usual.rules);
-  add("information", asked.information, usual.information);
-  add("failures", asked.failures, usual.failures);
-  if (asked.spares > 0) add("spares", std::to_string(asked.spares), "");
-  add("restart", asked.restart, "");
-  add("restart-policy", asked.restart_policy, usual.restart_policy);
-  add("fencing", asked.fencing, "");
-  add("checkpoint-cost", asked.checkpoint_cost, "");
-  add("checkpoint-interval", asked.checkpoint_interval, "");
-  add("seed", std::to_string(asked.seed), std::to_string(usual.seed));
-  return command;
+/// A word of a command as a shell takes it.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "_-+=:,./@%";
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != kPlain.npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
 }
 
 std::string time_text(double seconds) { return Duration::from_seconds(seconds).text(); }
@@ -102,6 +86,28 @@ std::string file_name_of(const std::string& label) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '_';
   }
   return name;
+}
+
+std::string command_text(const CommandOptions& options, const SimulateOptions& asked) {
+  std::string command = "orrery";
+  if (!options.catalog_directory.empty()) {
+    command += " --catalog " + shell_word(options.catalog_directory);
+  }
+  command += " simulate";
+  const Json usual = to_json(SimulateOptions());
+  const Json given = to_json(asked);
+  for (const auto& [key, value] : given.items()) {
+    if (value == usual[key]) continue;
+    std::string option = " --" + key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    const bool flag = value == word_of(SimulateOptions::Flag::kYes);
+    for (const Json& each : value.is_array() ? value : Json::array({value})) {
+      command += option;
+      if (!flag)
+        command += " " + shell_word(each.is_string() ? each.get<std::string>() : each.dump());
+    }
+  }
+  return command;
 }
 
 Json simulate_json(const SimulateRequest& request, std::span<const PolicyRun> runs) {
@@ -195,12 +201,9 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
                            request.trace().jobs.size());
   data.from = request.begin();
   data.to = request.begin();
-  constexpr std::int64_t kLongAgo = 1'000'000'000;  // no trace with dates is older than 2001
-  data.time =
-      request.begin().ns() / 1'000'000'000 > kLongAgo ? TimeAxis::kCalendar : TimeAxis::kElapsed;
+  data.time = request.dated() ? TimeAxis::kCalendar : TimeAxis::kElapsed;
   data.seed = asked.seed;
   data.failures = asked.failures == "none" ? "" : asked.failures;
-  data.command = command_of(asked);
   data.notes = request.notes();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     data.types.push_back(topology.accelerator(FleetTypeId(t)).id);

@@ -17,6 +17,9 @@ namespace orrery {
 [[nodiscard]] std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run);
 [[nodiscard]] ReportData report_data(const SimulateRequest& request, const SimulateOptions& asked,
                                      std::span<const PolicyRun> runs);
+/// What asks for the same run: every option of the table of SimulateOptions that is not as it would
+/// be without it.
+[[nodiscard]] std::string command_text(const CommandOptions& options, const SimulateOptions& asked);
 /// Letters, digits, '-' and '_' of a label, anything else as '_'.
 [[nodiscard]] std::string file_name_of(const std::string& label);
 

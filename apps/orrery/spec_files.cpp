@@ -1,5 +1,7 @@
 #include "apps/orrery/spec_files.hpp"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
 namespace orrery {
@@ -14,6 +16,24 @@ std::string SpecFiles::path(const std::string& name) const {
 Result<Document> SpecFiles::document(const std::string& name) const {
   const auto text = texts.find(name);
   return text == texts.end() ? Document::load(path(name)) : Document::parse(text->second, name);
+}
+
+Result<Document> SpecFiles::keep(const std::string& name) {
+  if (texts.contains(name)) return document(name);
+  const std::string file = path(name);
+  Result<std::string> text = read_file(file, Document::kSizeMax);
+  if (!text) return forward_error(text);
+  Result<Document> document = Document::parse(*text, file == "-" ? "<stdin>" : file);
+  if (document) texts.emplace(name, *std::move(text));
+  return document;
+}
+
+bool is_file_name(std::string_view text) {
+  constexpr std::array<std::string_view, 3> kSuffixes{".yaml", ".yml", ".json"};
+  return text.find('/') < text.find(':') ||
+         std::any_of(
+             kSuffixes.begin(), kSuffixes.end(),
+             [&](std::string_view suffix) { return text.ends_with(suffix); });
 }
 
 }  // namespace orrery

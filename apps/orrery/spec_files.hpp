@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/document.hpp"
 #include "base/error.hpp"
@@ -20,6 +21,12 @@ struct SpecFiles {
   [[nodiscard]] std::string path(const std::string& name) const;
   /// Errors: those of Document::load and Document::parse.
   [[nodiscard]] Result<Document> document(const std::string& name) const;
+  /// The same, and its text is handed over from then on: whoever has these files can read it again.
+  [[nodiscard]] Result<Document> keep(const std::string& name);
 };
+
+/// Whether an option that takes a name or a file means a file: one with a slash (before the options
+/// of a name) or with the suffix .yaml, .yml or .json.
+[[nodiscard]] bool is_file_name(std::string_view text);
 
 }  // namespace orrery

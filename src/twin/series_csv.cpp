@@ -16,7 +16,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kStepsMax = std::size_t{1} << 20;
 constexpr double kJoulesPerKwh = 3.6e6;
 
 /// How a unit is written, and what one is in base units.
@@ -317,9 +316,9 @@ Result<StepSeries<Value>> repeated(const CsvSeries<Value>& series, const SeriesS
           __builtin_add_overflow(round_begin, (step.from - first).count_ns(), &since);
       if (never || since >= end) break;
       if (since <= 0) steps.clear();  // it holds at `at`, unless another begins before that
-      if (steps.size() == kStepsMax) {
-        return input_error({}, fmt::format("the series has more than {} steps over {}", kStepsMax,
-                                           shift.length.text()));
+      if (steps.size() == kSeriesStepsMax) {
+        return input_error({}, fmt::format("the series has more than {} steps over {}",
+                                           kSeriesStepsMax, shift.length.text()));
       }
       steps.push_back(
           {shift.at + Duration::nanoseconds(std::max<std::int64_t>(since, 0)), step.value});

@@ -40,6 +40,9 @@ struct CsvSeries {
 [[nodiscard]] Result<CsvSeries<GramsCo2PerJoule>> read_carbon_series(
     std::string_view text, const std::string& file, const CsvColumns& columns = {});
 
+/// Of one series that plays; 119 years of hours.
+inline constexpr std::size_t kSeriesStepsMax = std::size_t{1} << 20;
+
 /// Which part of a series plays when.
 struct SeriesShift {
   Instant from;     ///< in the series' own time; beyond its ends it repeats
@@ -49,7 +52,7 @@ struct SeriesShift {
 
 /// The series over [at, at + length), as what it holds over [from, from + length), starting anew
 /// after every period: 8,760 hours of 2022 serve any year. Errors: a length that is not positive;
-/// more than 2^20 steps. Cost: O(steps made).
+/// more than kSeriesStepsMax steps. Cost: O(steps made).
 template <class Value>
 [[nodiscard]] Result<StepSeries<Value>> repeated(const CsvSeries<Value>& series,
                                                  const SeriesShift& shift);

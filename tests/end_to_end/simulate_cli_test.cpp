@@ -1,0 +1,230 @@
+// `orrery simulate` and `replay` as a user runs them: which files they take, what a record holds,
+// and what the report says of how to run it again.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "base/document.hpp"
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kMine =
+    "apiVersion: orrery/v1\nkind: Policy\nname: mine\norder: shortest\nblocked: skipped\n";
+constexpr const char* kEasy =
+    "apiVersion: orrery/v1\nkind: Policy\nname: easy\nblocked: reserves\nmin_run: 1 min\n";
+constexpr const char* kFailures =
+    R"({"apiVersion": "orrery/v1", "kind": "Failures", "name": "ours", "like": "llama3",
+        "failures_per_1000_node_days": 5000})";
+const std::string kSmall = "simulate --accelerators h100:16 --generate philly --jobs 20 -o json ";
+
+class SimulateCli : public Cli {
+ protected:
+  /// One job of 8 accelerators, in the format of philly.
+  [[nodiscard]] std::string trace(const std::string& submit, int seconds) const {
+    return write("one.csv",
+                 fmt::format("timestamp,duration,num_gpus,gpu_time,cluster\n{},{},8,{},a\n", submit,
+                             seconds, 8 * seconds));
+  }
+
+  struct Carbon {
+    double grams = 0;  ///< a kilowatt-hour; PUE is in it
+    std::string notes;
+  };
+
+  /// Of that trace under a carbon series of these rows.
+  [[nodiscard]] Carbon with_carbon(const std::string& rows, const std::string& more = "") const {
+    const std::string carbon = write("carbon.csv", "datetime (UTC),carbon (gCO2/kWh)\n" + rows);
+    const CliRun run =
+        orrery("simulate --accelerators h100:8 --format philly --policy fifo --trace " +
+               path("one.csv") + " --carbon " + carbon + " -o json " + more);
+    EXPECT_EQ(run.code, 0) << run.err;
+    const auto answer = nlohmann::json::parse(run.out);
+    const auto& figures = answer["policies"][0];
+    return {figures["co2_kg"].get<double>() * 1000 / figures["energy_kwh"].get<double>(),
+            answer["notes"].dump()};
+  }
+
+  /// Replays every run of a record; the hashes by the directory of the run.
+  [[nodiscard]] std::set<std::string> replayed(const std::string& record) const {
+    std::set<std::string> hashes;
+    for (const auto& run : std::filesystem::directory_iterator(record)) {
+      const CliRun again = orrery("replay -o json " + run.path().string());
+      EXPECT_EQ(again.code, 0) << run.path() << ": " << again.err;
+      if (again.code == 0) hashes.insert(nlohmann::json::parse(again.out)["history_hash"]);
+    }
+    return hashes;
+  }
+
+  [[nodiscard]] static std::set<std::string> hashes_of(const CliRun& run) {
+    std::set<std::string> hashes;
+    const auto answer = nlohmann::json::parse(run.out);
+    for (const auto& policy : answer["policies"]) {
+      hashes.insert(policy["history_hash"]);
+    }
+    return hashes;
+  }
+};
+
+constexpr const char* kAlways = "2020-06-01 00:00:00,100\n";
+constexpr const char* kMornings = "2020-06-01 00:00:00,100\n2020-06-01 12:00:00,0\n";
+
+TEST_F(SimulateCli, CarbonIsThatOfTheHourAtWhichATraceWithDatesRuns) {
+  static_cast<void>(trace("2020-06-01 12:00:00", 3600));
+  const Carbon noon = with_carbon(kMornings);
+  EXPECT_EQ(noon.grams, 0);
+  EXPECT_EQ(noon.notes.find("--carbon"), std::string::npos) << noon.notes;
+  static_cast<void>(trace("2019-03-05 01:00:00", 3600));
+  const Carbon night = with_carbon(kMornings);
+  EXPECT_NEAR(night.grams, with_carbon(kAlways).grams, 1e-6);
+  EXPECT_NE(night.notes.find("does not have 2019-03-05"), std::string::npos) << night.notes;
+}
+
+TEST_F(SimulateCli, CarbonOfATraceWithoutDatesBeginsAtTheFirstRowAndTheOutputSaysSo) {
+  static_cast<void>(trace("43200", 3600));
+  const Carbon run = with_carbon(kMornings);
+  EXPECT_NEAR(run.grams, with_carbon(kAlways).grams, 1e-6);
+  EXPECT_NE(run.notes.find("from its first row, 2020-06-01"), std::string::npos) << run.notes;
+}
+
+TEST_F(SimulateCli, CarbonGoesOnForAsLongAsTheRunAndNoFurtherThanUntil) {
+  static_cast<void>(trace("2020-06-01 00:00:00", 800 * 86400));
+  const double always = with_carbon(kAlways).grams;
+  EXPECT_NEAR(with_carbon(kMornings).grams, always / 2, always / 1000);
+  EXPECT_NEAR(with_carbon(kMornings, "--until 2020-06-01T12:00:00").grams, always, 1e-6);
+}
+
+TEST_F(SimulateCli, SpecsMayEndInYamlYmlOrJsonOrStandBehindASlash) {
+  for (const std::string suffix : {".json", ".yml", ".yaml", ""}) {
+    const CliRun run = orrery(kSmall + "--failures " + write("failures" + suffix, kFailures) +
+                              " --policy " + write("policy" + suffix, kMine));
+    ASSERT_EQ(run.code, 0) << suffix << ": " << run.err;
+    EXPECT_EQ(nlohmann::json::parse(run.out)["policies"][0]["policy"], "mine");
+  }
+  const CliRun queue = orrery("schedule --fleet " ORRERY_SOURCE_DIR
+                              "/examples/fleets/superpod-h100.yaml " ORRERY_SOURCE_DIR
+                              "/examples/jobs/serve-small.yaml --policy " +
+                              path("policy.yml"));
+  EXPECT_EQ(queue.code, 0) << queue.err;
+  EXPECT_NE(orrery(kSmall + "--policy none.yml").err.find("none.yml"), std::string::npos);
+  EXPECT_NE(orrery(kSmall + "--failures lama3").err.find("llama3"), std::string::npos);
+}
+
+TEST_F(SimulateCli, ARecordOfFilesReplaysWhenTheFilesAreGone) {
+  std::filesystem::create_directory(path("parts"));
+  static_cast<void>(write("parts/dream.yaml",
+                          "apiVersion: orrery/v1\nkind: Catalog\nname: mine\naccelerators:\n"
+                          "- {id: dream, like: h100, name: A dream, confidence: assumed}\n"
+                          "nodes:\n- {id: dream-8, like: dgx-h100, accelerator: dream}\n"));
+  const std::string tenants = write(
+      "t.yaml", "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n- {name: default}\n");
+  const std::string easy = write("easy.yaml", kEasy);
+  const CliRun run =
+      orrery("--catalog " + path("parts") + " " + kSmall + "--policy easy," + easy + "," +
+             write("m.yml", kMine) + " --failures " + write("f.json", kFailures) + " --tenants " +
+             tenants + " --record " + path("records"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto policies = nlohmann::json::parse(run.out)["policies"];
+  EXPECT_EQ(policies[0]["policy"], "easy");
+  EXPECT_EQ(policies[1]["policy"], easy) << "the name of the built-in policy is taken";
+  EXPECT_EQ(policies[2]["policy"], "mine");
+  EXPECT_EQ(hashes_of(run).size(), 3U);
+  for (const char* file : {"easy.yaml", "m.yml", "f.json", "t.yaml", "parts"}) {
+    std::filesystem::remove_all(path(file));
+  }
+  EXPECT_EQ(replayed(path("records")), hashes_of(run));
+}
+
+/// What --help lists but for what changes no run.
+std::set<std::string> options_of_help(const std::string& help) {
+  std::set<std::string> options;
+  for (std::size_t at = help.find("\n  --"); at != std::string::npos;
+       at = help.find("\n  --", at + 1)) {
+    options.insert(help.substr(at + 3, help.find_first_of(" ,\n", at + 3) - at - 3));
+  }
+  for (const char* output : {"--out", "--record", "--explain", "--help"}) options.erase(output);
+  return options;
+}
+
+std::string command_in(const std::string& html) {
+  const std::size_t begin = html.find("<code>orrery ") + 6;
+  std::string command = html.substr(begin, html.find("</code>", begin) - begin);
+  for (const auto& [entity, text] :
+       {std::pair{"&quot;", "\""}, {"&apos;", "'"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&amp;", "&"}}) {
+    for (std::size_t at = command.find(entity); at != std::string::npos;
+         at = command.find(entity, at + 1)) {
+      command.replace(at, std::string_view(entity).size(), text);
+    }
+  }
+  return command;
+}
+
+TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
+  const std::string prices =
+      write("it's prices.csv", "datetime (UTC),price (USD/MWh)\n2020-06-01 00:00:00,50\n");
+  const std::string carbon =
+      write("carbon.csv", "datetime (UTC),carbon (gCO2/kWh)\n2020-06-01 00:00:00,50\n");
+  const std::string fleet =
+      write("fleet.yaml", orrery("fleet generate --system superpod-h100 --nodes 8").out);
+  static_cast<void>(trace("2020-06-01 00:00:00", 3600));
+  const std::string tenants = write(
+      "t.yaml", "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n- {name: default}\n");
+  const std::string world =
+      " --tenants " + tenants +
+      " --policy fifo --information estimate --seed 7 --failures llama3 " +
+      "--arrivals 'h100:1 h' --spares 1 --restart '90 s' --restart-policy when-safe --fencing " +
+      "'15 min' --checkpoint-cost '20 s' --checkpoint-interval '30 min' --prices \"" + prices +
+      "\" --carbon " + carbon;
+  const std::string made =
+      "simulate --accelerators h100:32 --generate helios --span '1 d' --load 0.9 "
+      "--map --until 432000" +
+      world;
+  const std::string read = "simulate --fleet " + fleet + " --trace " + path("one.csv") +
+                           " --format philly --where cluster=a --from 2020-01-01T00:00:00 --to "
+                           "2020-12-31T00:00:00 --skip-bad" +
+                           world;
+  const std::string few =
+      "simulate --accelerators v100:8 --generate philly --jobs 5 --rules gavel "
+      "--throughputs " +
+      write("rates.json", R"({"v100": {}})");
+  std::string commands;
+  for (const std::string& asked : {made, read, few}) {
+    const CliRun run = orrery(asked + " -o json --out " + path("results"));
+    ASSERT_EQ(run.code, 0) << asked << ": " << run.err;
+    const std::string command = command_in(slurp(path("results/report.html")));
+    const CliRun again = orrery(command.substr(command.find(' ') + 1) + " -o json");
+    ASSERT_EQ(again.code, 0) << command << ": " << again.err;
+    EXPECT_EQ(hashes_of(again), hashes_of(run)) << command;
+    commands += command + " ";
+  }
+  for (const std::string& option : options_of_help(orrery("simulate --help").out)) {
+    EXPECT_NE(commands.find(" " + option + " "), std::string::npos) << option << " in " << commands;
+  }
+}
+
+/// By the rules of every simulator.
+class RecordsUnder : public SimulateCli, public testing::WithParamInterface<const char*> {};
+
+TEST_P(RecordsUnder, EveryPolicyReplaysToTheSameHistory) {
+  std::string policies = write("mine.yaml", kMine);
+  for (const char* name : {"fifo", "sjf", "srtf", "srsf", "las", "tiresias", "easy", "conservative",
+                           "capacity", "hardware-aware"}) {
+    policies += std::string(",") + name;
+  }
+  const CliRun run = orrery(kSmall + "--failures llama3 --rules " + GetParam() + " --policy " +
+                            policies + " --record " + path("records"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["policies"].size(), 11U);
+  EXPECT_EQ(replayed(path("records")), hashes_of(run));
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, RecordsUnder, testing::Values("orrery", "helios", "muri", "gavel"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace orrery
