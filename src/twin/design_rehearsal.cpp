@@ -73,6 +73,8 @@ class MixMaker {
     // What a service has answered is not lost with its node.
     if (work.asked->serves()) spec.checkpoint.interval = kAnswered;
     spec.checkpoint.restart = work.goodput.restart;
+    // As the prediction: a job starts again once its loss is noticed.
+    spec.restart.policy = RestartPolicy::kAtOnce;
     spec.roles.push_back(std::move(role));
     return std::make_shared<const JobSpec>(std::move(spec));
   }
