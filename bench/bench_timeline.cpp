@@ -116,7 +116,7 @@ struct Outcome {
 Outcome reserve_all(Timeline& timeline, Placer& placer, std::span<const Wish> queue) {
   Outcome outcome;
   for (const Wish& wish : queue) {
-    const Timeline::Attempt attempt =
+    const PlaceTry attempt =
         [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
       ++outcome.attempts;
       AllocationOrRefusal found = placer.place(view, wish.request);

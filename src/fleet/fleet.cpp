@@ -19,7 +19,7 @@ Fleet::Fleet(Topology topology)
 void Fleet::set_node(NodeId id, const NodeState& state) {
   check_state(*topology_, id, state);
   NodeState& node = state_->nodes.edit(id.value(), generations_);
-  move_counts(*topology_, {id, node.available(), state.available()},
+  move_counts(*topology_, {id, node.available(), state.available()}, 1,
               [&](std::uint32_t cell) -> std::uint32_t& {
                 return state_->counts.edit(cell, generations_);
               });

@@ -18,15 +18,6 @@
 
 namespace orrery {
 
-/// Devices of one node: bit i is the node's device i. A gang is a list of them, ascending by node,
-/// each node once, no mask empty.
-struct NodeDevices {
-  NodeId node;
-  std::uint64_t devices = 0;
-
-  friend bool operator==(const NodeDevices&, const NodeDevices&) = default;
-};
-
 /// Precondition: ascending devices, each once. O(n + nodes log nodes of the fleet).
 [[nodiscard]] std::vector<NodeDevices> nodes_of(std::span<const DeviceId> devices,
                                                 const Topology& topology);

@@ -11,6 +11,7 @@
 
 #include "base/field_reader.hpp"
 #include "fleet/cow_array.hpp"
+#include "fleet/ids.hpp"
 
 namespace orrery {
 
@@ -51,6 +52,15 @@ struct NodeState {
   }
 
   friend bool operator==(const NodeState&, const NodeState&) = default;
+};
+
+/// Devices of one node: bit i is the node's device i. A gang is a list of them, ascending by node,
+/// each node once, no mask empty.
+struct NodeDevices {
+  NodeId node;
+  std::uint64_t devices = 0;
+
+  friend bool operator==(const NodeDevices&, const NodeDevices&) = default;
 };
 
 /// Of one accelerator type in one domain.

@@ -334,6 +334,35 @@ TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
   }
 }
 
+// Lists as gangs have them, and with nodes twice, out of order or not ready.
+TEST(FleetOverlay, HidingDevicesEqualsSettingNodeByNode) {
+  Rng rng(6);
+  Fleet fleet = mixed_fleet();
+  const Topology& topology = fleet.topology();
+  FleetOverlay hidden(fleet.view());
+  FleetOverlay set(fleet.view());
+  for (int round = 0; round < 200; ++round) {
+    for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+      fleet.set_node(NodeId(node), random_state(topology, NodeId(node), rng));
+    }
+    hidden.reset(fleet.view());
+    set.reset(fleet.view());
+    std::vector<NodeDevices> devices;
+    for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+      const bool any = round % 2 == 1;
+      const NodeId at(any ? static_cast<std::uint32_t>(rng.below(topology.node_count())) : node);
+      const std::uint64_t all = ~std::uint64_t{0} >> (64 - topology.group(at).devices);
+      devices.push_back({at, rng.below(4) == 0 ? rng.next_u64() & all : all});
+      NodeState state = set.view().node(at);
+      state.free_mask &= ~devices.back().devices;
+      set.set_node(at, state);
+    }
+    hidden.hide(devices);
+    expect_same(hidden.view(), set.view());
+    expect_counts_right(hidden.view());
+  }
+}
+
 TEST(FleetOverlay, ResetGivesTheBaseAgain) {
   Rng rng(4);
   Fleet fleet = networked_fleet();

@@ -54,9 +54,36 @@ void FleetOverlay::reset(FleetView base) {
 void FleetOverlay::set_node(NodeId id, const NodeState& state) {
   check_state(*topology_, id, state);
   NodeState& node = nodes_.edit(id.value());
-  move_counts(*topology_, {id, node.available(), state.available()},
-              [&](std::uint32_t cell) -> std::uint32_t& { return counts_.edit(cell); });
+  move_counts_of({id, node.available(), state.available()}, 1);
   node = state;
+}
+
+void FleetOverlay::move_counts_of(const AvailableChange& change, std::uint32_t nodes) {
+  move_counts(*topology_, change, nodes,
+              [&](std::uint32_t cell) -> std::uint32_t& { return counts_.edit(cell); });
+}
+
+// Most of a gang's nodes change as their neighbours do, and are counted together.
+void FleetOverlay::hide(std::span<const NodeDevices> devices) {
+  AvailableChange like;
+  std::uint32_t nodes = 0;
+  for (const NodeDevices& at : devices) {
+    if ((view().node(at.node).free_mask & at.devices) == 0) continue;
+    NodeState& node = nodes_.edit(at.node.value());
+    const std::uint32_t from = node.available();
+    node.free_mask &= ~at.devices;
+    const AvailableChange change{at.node, from, node.available()};
+    const bool same = nodes > 0 && change.from == like.from && change.to == like.to &&
+                      topology_->place(change.id).rack == topology_->place(like.id).rack &&
+                      &topology_->group(change.id) == &topology_->group(like.id);
+    if (!same) {
+      if (nodes > 0) move_counts_of(like, nodes);
+      like = change;
+      nodes = 0;
+    }
+    ++nodes;
+  }
+  if (nodes > 0) move_counts_of(like, nodes);
 }
 
 void FleetOverlay::set_link(LinkId id, LinkState state) {

@@ -55,6 +55,13 @@ class FleetView {
   Pages pages_;
 };
 
+/// Available devices of a node before and after an edit.
+struct AvailableChange {
+  NodeId id;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+};
+
 /// "What if": some nodes and links in another state. It shares every page of its base until it
 /// changes something in it; then it copies that page. Made by whoever asks, edited by one thread.
 /// The base (a fleet, a snapshot, another overlay) must outlive it and stay unedited between reset
@@ -73,6 +80,9 @@ class FleetOverlay {
   void set_node(NodeId id, const NodeState& state);
   void set_link(LinkId id, LinkState state);
   void set_shared(DeviceId id, std::uint16_t thousandths);
+  /// Takes what is free of these devices; nothing else of their nodes changes. Quicker than one
+  /// set_node() each where neighbours follow each other.
+  void hide(std::span<const NodeDevices> devices);
 
   /// The base with the supposed changes, also those to come; valid until reset, as long as this
   /// overlay and its base.
@@ -82,18 +92,13 @@ class FleetOverlay {
   }
 
  private:
+  void move_counts_of(const AvailableChange& change, std::uint32_t nodes);
+
   const Topology* topology_;
   CowOverlay<NodeStates> nodes_;
   CowOverlay<FreeCounts> counts_;
   CowOverlay<LinkStates> links_;
   CowOverlay<DeviceShares> shares_;
-};
-
-/// Available devices of a node before and after an edit.
-struct AvailableChange {
-  NodeId id;
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
 };
 
 /// Calls visit(first cell of the row) for the row of counts of a node's type in each domain over
@@ -107,19 +112,20 @@ void for_each_count_row(const Topology& topology, NodeId node, Visit&& visit) {
   }
 }
 
-/// Moves the counts of every domain over a node. `edit(cell)` gives the first cell of a row to
-/// write to. O(levels x types).
+/// Moves the counts of every domain over a node, as if so many of its kind in its rack changed so.
+/// `edit(cell)` gives the first cell of a row to write to. O(levels x types).
 template <class Edit>
-void move_counts(const Topology& topology, AvailableChange change, Edit&& edit) {
+void move_counts(const Topology& topology, AvailableChange change, std::uint32_t nodes,
+                 Edit&& edit) {
   if (change.from == change.to) return;
   const std::uint32_t all = topology.group(change.id).devices;
   const std::uint32_t whole = (change.to == all ? 1U : 0U) - (change.from == all ? 1U : 0U);
   for_each_count_row(topology, change.id, [&](std::uint32_t cell) {
     std::uint32_t* row = &edit(cell);
-    row[CountRow::kDevices] += change.to - change.from;
-    row[CountRow::kWholeNodes] += whole;
-    --row[CountRow::kNodesWith + change.from];
-    ++row[CountRow::kNodesWith + change.to];
+    row[CountRow::kDevices] += (change.to - change.from) * nodes;
+    row[CountRow::kWholeNodes] += whole * nodes;
+    row[CountRow::kNodesWith + change.from] -= nodes;
+    row[CountRow::kNodesWith + change.to] += nodes;
   });
 }
 

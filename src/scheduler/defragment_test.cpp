@@ -107,7 +107,7 @@ TEST(MakeRoom, EmptiesAScaleUpDomain) {
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_EQ(plans[0].moves.size(), 6u);
   movable.carry_out(plans[0].moves);
-  EXPECT_TRUE(whole_place(running.tree, rack)(running.fleet.view()));
+  EXPECT_TRUE(whole_place(running.tree, rack).fits(running.fleet.view()));
 }
 
 TEST(MakeRoom, PlansCanBeCarriedOutAndAreWorthIt) {

@@ -201,14 +201,13 @@ std::optional<LikelyStart> Explainer::when(std::span<const std::uint32_t> ahead)
   const auto slot_of = [&](const WaitingJob& job, ClassId id) {
     const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
     const Duration length = time_left(job, s_.plans, unknown);
-    const Timeline::Attempt attempt =
-        [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+    const PlaceTry room = place_try(placer, *job.request, {.fit = policy_.node_fit});
+    const auto fits = [&](const FleetView& view) {
       ++attempts;
-      GangsOrRefusal gangs = placer.place(view, *job.request, {.fit = policy_.node_fit});
-      if (!gangs) return std::nullopt;
-      return *std::move(gangs);
+      return room.fits(view);
     };
-    std::optional<Slot> slot = timeline.earliest(attempt, {length, id});
+    const auto place = [&](const FleetView& view) { return room.place(view); };
+    std::optional<Slot> slot = timeline.earliest({place, fits}, {length, id});
     if (slot) timeline.reserve(*slot, length);
     return slot;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 
 namespace orrery {
@@ -88,6 +89,19 @@ JobPlacer::GangOrRefusal JobPlacer::place_near(const FleetView& view, Next next,
   return found;
 }
 
+bool JobPlacer::fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules) {
+  if (gangs_of(job) != 1) return place(view, job, rules).has_value();
+  PlaceOptions options;
+  options.fit = rules.fit;
+  options.share_max = rules.share_max;
+  const RoleRequest& role = job.roles.front();
+  return std::any_of(role.options.begin(), role.options.end(), [&](const GangOption& option) {
+    const GangRequest& gang = option.gang;
+    if (rules.may_take && !rules.may_take(gang.type, gang.devices)) return false;
+    return placer_.fits(view, gang, options);
+  });
+}
+
 GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
                                 const JobPlaceRules& rules) {
   std::vector<PlacedGang> placed;
@@ -110,6 +124,18 @@ GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
     }
   }
   return placed;
+}
+
+PlaceTry place_try(JobPlacer& placer, const JobRequest& job, JobPlaceRules rules) {
+  const auto shared = std::make_shared<const JobPlaceRules>(std::move(rules));
+  return {[&placer, &job, shared](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+            GangsOrRefusal gangs = placer.place(view, job, *shared);
+            if (!gangs) return std::nullopt;
+            return *std::move(gangs);
+          },
+          [&placer, &job, shared](const FleetView& view) {
+            return placer.fits(view, job, *shared);
+          }};
 }
 
 }  // namespace orrery

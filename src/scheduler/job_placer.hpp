@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "scheduler/placed_gang.hpp"
+#include "scheduler/place_try.hpp"
 #include "scheduler/placer.hpp"
 #include "scheduler/request.hpp"
 #include "scheduler/trial.hpp"
@@ -42,6 +42,9 @@ class JobPlacer {
   [[nodiscard]] GangsOrRefusal place(const FleetView& view, const JobRequest& job,
                                      const JobPlaceRules& rules);
 
+  /// Whether place() would find room. As Placer::fits() for a job of one gang, else as place().
+  [[nodiscard]] bool fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules);
+
   /// Roles in the order in which they are placed.
   [[nodiscard]] static std::vector<std::uint32_t> order_of(const JobRequest& job);
 
@@ -65,5 +68,8 @@ class JobPlacer {
   Placer placer_;
   Trial trial_;
 };
+
+/// A job under rules. Placer and job must outlive it.
+[[nodiscard]] PlaceTry place_try(JobPlacer& placer, const JobRequest& job, JobPlaceRules rules);
 
 }  // namespace orrery

@@ -255,17 +255,18 @@ std::optional<std::uint32_t> Pass::missing_beside_slots(const WaitingJob& job) c
 // 0: perhaps there are enough.
 std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption& option) const {
   constexpr Duration kRounding = Duration::milliseconds(1);
+  const JobRequest& request = *job.request;
   const GangRequest& gang = option.gang;
   if (option.plan || gang.share != kWholeDevice) return 0;
-  const auto whole = whole_run_time(*job.request, job.request->roles.front(), option, {});
+  const auto whole = whole_run_time(request, request.roles.front(), option, {});
   const Duration left = Duration::from_seconds(whole ? whole->count_seconds() * (1 - job.done) : 0);
   const Instant end = whole ? s_.now + left - kRounding : Instant::max();
   FreeCount kept = m_.reserved_->kept(gang.type, end);
   for (const Reservation& slot : result_.reservations) {  // its own is none of them
     if (slot.job != job.id) continue;
-    const Allocation& own = slot.gangs.front().allocation;
-    kept.devices -= std::min(kept.devices, own.devices());
-    kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.ranks.size()));
+    const PlacedGang& own = slot.gangs.front();
+    kept.devices -= std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
+    kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.allocation.ranks.size()));
   }
   const FreeCount free = s_.fleet.free(Topology::root(), gang.type);
   const std::uint32_t each = s_.fleet.topology().node_devices_max(gang.type);

@@ -58,13 +58,9 @@ void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
   ++slots_sought_;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
-  const Timeline::Attempt attempt =
-      [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
-    GangsOrRefusal gangs = m_.placer_.place(view, *job.request, {.fit = policy_.node_fit});
-    if (!gangs) return std::nullopt;
-    return *std::move(gangs);
-  };
-  std::optional<Slot> slot = m_.timeline_.earliest(attempt, {length, m_.room_of(*job.request)});
+  std::optional<Slot> slot =
+      m_.timeline_.earliest(place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}),
+                            {length, m_.room_of(*job.request)});
   if (!slot) return;
   m_.timeline_.reserve(*slot, length);
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};

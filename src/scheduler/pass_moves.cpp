@@ -383,20 +383,18 @@ bool Pass::move(std::uint32_t running) {
 // Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
 // may be moved, where starting the gang an horizon earlier is worth more than the moves cost.
 void Pass::defragment() {
+  if (blocked_.empty()) return;
+  // What is kept for somebody is no room, and moves free nothing.
+  const FleetView view = m_.reserved_->any() ? m_.reserved_->shadow() : m_.now_->view();
   std::vector<const WaitingJob*> jobs;
   std::vector<RoomGoal> goals;
   for (const WaitingJob* job : blocked_) {
     const GangRequest& gang = job->request->roles.front().options.front().gang;
     const std::uint32_t devices = devices_wanted(*job->request);
-    if (m_.now_->view().free(Topology::root(), gang.type).devices < devices) continue;
+    if (view.free(Topology::root(), gang.type).devices < devices) continue;
     jobs.push_back(job);
-    goals.push_back({[this, job](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
-                       GangsOrRefusal gangs =
-                           m_.placer_.place(view, *job->request, rules_for(*job));
-                       if (!gangs) return std::nullopt;
-                       return *std::move(gangs);
-                     },
-                     devices, static_cast<std::int64_t>(policy_.horizon.value() * devices * 1000)});
+    goals.push_back({place_try(m_.placer_, *job->request, rules_for(*job)), devices,
+                     static_cast<std::int64_t>(policy_.horizon.value() * devices * 1000)});
     if (goals.size() == kGoalsMax) break;
   }
   if (goals.empty()) return;
@@ -415,8 +413,6 @@ void Pass::defragment() {
                        static_cast<std::int64_t>(lost_device_seconds(job) * 1000)});
   }
   if (movable.empty()) return;
-  // What is kept for somebody is no room.
-  const FleetView view = m_.reserved_->any() ? m_.reserved_->shadow() : m_.now_->view();
   Placer placer(m_.placer_.placer().tree());
   for (RoomPlan& plan : make_room(view, movable, goals, placer)) {
     carry_out(plan, who, *jobs[plan.goal]);

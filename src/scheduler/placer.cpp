@@ -335,27 +335,32 @@ std::uint64_t Placer::pick(NodeId node, std::uint64_t taken, std::uint32_t count
 bool Placer::take_nodes(const Place& place, std::uint32_t units, Allocation& out) {
   const GangRequest& request = *job_.request;
   room_.clear();
+  std::uint32_t all = 0;
   for (std::uint32_t i = 0; i < place.nodes.count; ++i) {
     const NodeId node(place.nodes.first.value() + i);
     const std::uint32_t room = node_units(node);
     if (room == 0) continue;
     room_.push_back({node, room, job_.view->node(node).available() - room * request.node_devices});
+    all += room;
   }
-  if (job_.options->fit == NodeFit::kBest) {
-    std::stable_sort(room_.begin(), room_.end(), [](const NodeRoom& a, const NodeRoom& b) {
-      return a.units != b.units ? a.units > b.units : a.left < b.left;
+  const bool best = job_.options->fit == NodeFit::kBest && units < all;
+  if (best) {
+    std::sort(room_.begin(), room_.end(), [](const NodeRoom& a, const NodeRoom& b) {
+      if (a.units != b.units) return a.units > b.units;
+      return a.left != b.left ? a.left < b.left : a.node < b.node;
     });
   }
   for (std::size_t i = 0; i < room_.size() && units > 0; ++i) {
     std::size_t at = i;
-    if (job_.options->fit == NodeFit::kBest && room_[i].units > units) {
+    if (best && room_[i].units > units) {
       // The last node: the one that is filled best.
       for (std::size_t j = i; j < room_.size() && room_[j].units >= units; ++j) {
         if (room_[j].units < room_[at].units) at = j;
       }
     }
     const std::uint32_t taken = std::min(units, room_[at].units);
-    add(out.ranks, room_[at].node, pick(room_[at].node, 0, taken * request.node_devices));
+    out.ranks.push_back(
+        {room_[at].node, pick(room_[at].node, 0, taken * request.node_devices)});
     units -= taken;
   }
   return units == 0;
@@ -364,36 +369,52 @@ bool Placer::take_nodes(const Place& place, std::uint32_t units, Allocation& out
 bool Placer::take_from(PlaceId id, std::uint32_t units, Allocation& out) {
   const Place& place = (*tree_)[id];
   if (place.children == 0) return take_nodes(place, units, out);
-  struct PlaceRoom {
-    PlaceId id;
-    std::uint32_t units;
-    std::uint32_t free;
-  };
-  std::vector<PlaceRoom> rooms;
+  const std::size_t begin = rooms_.size();
+  std::uint32_t all = 0;
   for (const Place& child : tree_->children(place)) {
     const std::uint32_t room = units_in(tree_->id_of(child));
-    if (room > 0) rooms.push_back({tree_->id_of(child), room, free_in(child)});
+    if (room > 0) rooms_.push_back({tree_->id_of(child), room, 0});
+    all += room;
   }
-  const bool best = job_.options->fit == NodeFit::kBest;
+  const std::size_t end = rooms_.size();
+  const bool best = job_.options->fit == NodeFit::kBest && units < all;
   if (best) {
-    std::stable_sort(rooms.begin(), rooms.end(), [](const PlaceRoom& a, const PlaceRoom& b) {
-      return a.units != b.units ? a.units > b.units : a.free < b.free;
-    });
+    for (std::size_t i = begin; i < end; ++i) rooms_[i].free = free_in((*tree_)[rooms_[i].id]);
+    std::sort(rooms_.begin() + static_cast<std::ptrdiff_t>(begin), rooms_.end(),
+              [](const PlaceRoom& a, const PlaceRoom& b) {
+                if (a.units != b.units) return a.units > b.units;
+                return a.free != b.free ? a.free < b.free : a.id < b.id;
+              });
   }
-  for (std::size_t i = 0; i < rooms.size() && units > 0; ++i) {
+  bool taken = true;
+  for (std::size_t i = begin; i < end && units > 0 && taken; ++i) {
     std::size_t at = i;
-    if (best && rooms[i].units > units) {
-      for (std::size_t j = i; j < rooms.size() && rooms[j].units >= units; ++j) {
-        const bool tighter = rooms[j].units != rooms[at].units ? rooms[j].units < rooms[at].units
-                                                               : rooms[j].free < rooms[at].free;
+    if (best && rooms_[i].units > units) {
+      for (std::size_t j = i; j < end && rooms_[j].units >= units; ++j) {
+        const bool tighter = rooms_[j].units != rooms_[at].units
+                                 ? rooms_[j].units < rooms_[at].units
+                                 : rooms_[j].free < rooms_[at].free;
         if (tighter) at = j;
       }
     }
-    const std::uint32_t taken = std::min(units, rooms[at].units);
-    if (!take_from(rooms[at].id, taken, out)) return false;
-    units -= taken;
+    const PlaceRoom from = rooms_[at];
+    const std::uint32_t some = std::min(units, from.units);
+    taken = take_from(from.id, some, out);
+    units -= some;
   }
-  return units == 0;
+  rooms_.resize(begin);
+  return taken && units == 0;
+}
+
+// Each node is in one place, but places are taken from in the order of their fit.
+bool Placer::take_units(PlaceId id, Allocation& out) {
+  out.ranks.reserve(job_.units);
+  if (!take_from(id, job_.units, out)) return false;
+  const auto before = [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; };
+  if (!std::is_sorted(out.ranks.begin(), out.ranks.end(), before)) {
+    std::sort(out.ranks.begin(), out.ranks.end(), before);
+  }
+  return true;
 }
 
 bool Placer::take_rest(const Place& place, Allocation& out) {
@@ -447,7 +468,7 @@ bool Placer::fill(const Holder& holder, Allocation& out) {
     if (!node_holds(holder.node)) return false;
     add(out.ranks, holder.node, pick(holder.node, 0, job_.request->devices));
   } else {
-    if (!take_from(holder.place, job_.units, out)) return false;
+    if (!take_units(holder.place, out)) return false;
     if (job_.rest > 0 && !take_rest((*tree_)[holder.place], out)) return false;
   }
   hold_idle(out);
@@ -540,6 +561,18 @@ Refusal Placer::refusal_of(const FleetView& view, const GangRequest& request,
   job.required = tree_->level_here(request.required);
   begin(job, avoid.empty() ? Counting::kIndexed : Counting::kExact);
   return refusal();
+}
+
+bool Placer::fits(const FleetView& view, const GangRequest& request, const PlaceOptions& options) {
+  const bool counted = request.share == kWholeDevice && !request.asks_slice() &&
+                       request.segment == 0 && !request.exclusive && !request.rails_aligned &&
+                       !request.host.any() && request.sites + 1 == 0 && options.avoid.empty() &&
+                       request.devices % request.node_devices == 0 &&
+                       tree_->level_here(request.required) == TopologyLevel::kFleet;
+  const DomainId domain = (*tree_)[options.within].domain;
+  if (!counted || !domain.valid()) return place(view, request, options).has_value();
+  return view.units(domain, request.type, request.node_devices) >=
+         request.devices / request.node_devices;
 }
 
 AllocationOrRefusal Placer::place(const FleetView& view, const GangRequest& request,

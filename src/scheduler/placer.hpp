@@ -50,6 +50,11 @@ class Placer {
   [[nodiscard]] AllocationOrRefusal place(const FleetView& view, const GangRequest& request,
                                           const PlaceOptions& options = {});
 
+  /// Whether place() would find room. O(1) for whole accelerators anywhere in the fleet that are all
+  /// the request names, else as place().
+  [[nodiscard]] bool fits(const FleetView& view, const GangRequest& request,
+                          const PlaceOptions& options = {});
+
   /// Up to `options.most` different allocations, the one of place() first. Empty: refused.
   [[nodiscard]] std::vector<Allocation> offers(const FleetView& view, const GangRequest& request,
                                                const PlaceOptions& options);
@@ -71,6 +76,11 @@ class Placer {
     NodeId node;
     std::uint32_t units = 0;
     std::uint32_t left = 0;
+  };
+  struct PlaceRoom {
+    PlaceId id;
+    std::uint32_t units = 0;
+    std::uint32_t free = 0;
   };
   struct Job {
     const FleetView* view = nullptr;
@@ -108,6 +118,7 @@ class Placer {
   [[nodiscard]] Refusal refusal();
 
   [[nodiscard]] bool fill(const Holder& holder, Allocation& out);
+  [[nodiscard]] bool take_units(PlaceId id, Allocation& out);
   [[nodiscard]] bool take_from(PlaceId id, std::uint32_t units, Allocation& out);
   [[nodiscard]] bool take_nodes(const Place& place, std::uint32_t units, Allocation& out);
   [[nodiscard]] bool take_rest(const Place& place, Allocation& out);
@@ -127,6 +138,7 @@ class Placer {
   std::vector<std::uint32_t> avoiding_;  ///< by place: call_ where it has such a node
   std::vector<Holder> holders_;
   std::vector<NodeRoom> room_;
+  std::vector<PlaceRoom> rooms_;  ///< of the places that are being taken from, widest first
 };
 
 /// How many ranks the CPU, memory and disks of a node have room for.

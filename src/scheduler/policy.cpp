@@ -32,7 +32,7 @@ constexpr std::array<NamedPolicy, 10> kPolicies{{
 }};
 
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
-constexpr std::uint32_t kSlotsAhead = 32;
+constexpr std::uint32_t kSlotsAhead = 8;
 
 std::optional<Policy> built_in(std::string_view name) {
   for (const NamedPolicy& row : kPolicies) {

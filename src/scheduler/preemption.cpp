@@ -87,10 +87,16 @@ class Search {
  private:
   void add_units(std::uint32_t victim);
 
-  [[nodiscard]] std::optional<std::vector<PlacedGang>> place(const FleetView& view) {
-    if (tries_ == 0) return std::nullopt;
+  [[nodiscard]] bool fits(const FleetView& view) {
+    if (tries_ == 0) return false;
     --tries_;
-    return ask_.place(view);
+    return ask_.place.fits(view);
+  }
+  /// Where it fits.
+  void settle_on(const FleetView& view) {
+    auto gangs = ask_.place.place(view);
+    ORRERY_ASSERT(gangs, "what fits is placed");
+    gangs_ = *std::move(gangs);
   }
   void remove(FleetOverlay& overlay, const Unit& unit) const {
     for_each_piece(
@@ -128,7 +134,7 @@ class Search {
   std::size_t length_ = 0;   ///< units gone in prefix_
   FleetOverlay prefix_;
   FleetOverlay trial_;
-  std::vector<PlacedGang> gangs_;  ///< of the last place() that succeeded
+  std::vector<PlacedGang> gangs_;  ///< where the job was last settled
 };
 
 void Search::add_units(std::uint32_t v) {
@@ -161,9 +167,7 @@ void Search::move_to(std::size_t length) {
 
 bool Search::fits_with(std::size_t length) {
   move_to(length);
-  std::optional<std::vector<PlacedGang>> gangs = place(prefix_.view());
-  if (gangs) gangs_ = *std::move(gangs);
-  return gangs.has_value();
+  return fits(prefix_.view());
 }
 
 /// Moves on to the shortest prefix with which the job fits.
@@ -181,6 +185,7 @@ bool Search::grow() {
     (fits_with(middle) ? fits : failed_) = middle;
   }
   move_to(fits);
+  settle_on(prefix_.view());
   return true;
 }
 
@@ -248,10 +253,7 @@ void Search::leave_out(std::vector<Unit>& kept) {
   std::erase_if(kept, [&](const Unit& unit) {
     if (!whole[unit.victim]) {
       put_back(trial_, unit);
-      if (std::optional<std::vector<PlacedGang>> gangs = place(trial_.view())) {
-        gangs_ = *std::move(gangs);
-        return true;
-      }
+      if (fits(trial_.view())) return true;
       remove(trial_, unit);
     }
     whole[unit.victim] = whole[unit.victim] || unit.rest();
@@ -265,9 +267,9 @@ std::optional<PreemptionPlan> Search::refine() {
   if (kept.cost > cost_max_) return std::nullopt;
   trial_.reset(view_);
   for (const Unit& unit : kept.units) remove(trial_, unit);
-  if (std::optional<std::vector<PlacedGang>> gangs = place(trial_.view())) {
-    gangs_ = *std::move(gangs);
+  if (fits(trial_.view())) {
     leave_out(kept.units);
+    settle_on(trial_.view());
   } else {
     const auto first = units_.begin();
     kept.units.assign(first, first + static_cast<std::ptrdiff_t>(length_));
@@ -295,7 +297,10 @@ PreemptionPlan Search::plan_of(std::vector<Unit> kept) const {
 }
 
 std::optional<PreemptionPlan> Search::run() {
-  if (fits_with(0)) return PreemptionPlan{.gangs = gangs_};
+  if (fits_with(0)) {
+    settle_on(prefix_.view());
+    return PreemptionPlan{.gangs = gangs_};
+  }
   std::optional<PreemptionPlan> best;
   strike([&](const Unit& unit) { return unit.cost > cost_max_; });
   while (grow()) {

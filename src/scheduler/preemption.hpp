@@ -17,13 +17,9 @@
 #include <vector>
 
 #include "fleet/view.hpp"
-#include "scheduler/placed_gang.hpp"
+#include "scheduler/place_try.hpp"
 
 namespace orrery {
-
-/// Places a whole job on what a view shows, or nothing when it does not fit. It must be pure and
-/// monotone: what fits still fits when more is free.
-using PlaceTry = std::function<std::optional<std::vector<PlacedGang>>(const FleetView&)>;
 
 /// What a running gang holds.
 struct HeldGang {
@@ -74,7 +70,8 @@ struct PreemptionAsk {
 /// plan found is allowed. No victim of the plan could be left out (unless the plan is so large that
 /// the number of tries ends first). Precondition: the victims' devices are taken in the view, each
 /// by one of them (or shared). Ties by ascending position. Cost: O(victims log victims) + at most
-/// kPreemptionTries calls of `place`, the edits of about four removals of the prefix.
+/// kPreemptionTries questions whether it fits, one placement a plan that is looked at, the edits of
+/// about four removals of the prefix.
 [[nodiscard]] std::optional<PreemptionPlan> plan_preemption(const FleetView& view,
                                                             std::span<const Victim> victims,
                                                             const PreemptionAsk& ask);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 namespace orrery {
 
@@ -12,42 +11,40 @@ void Reserved::reset(FleetView now) {
   counted_ = 0;
   for (const Slot& slot : slots_) first_[slot.at.node.value()] = kNone;
   slots_.clear();
+  kept_.resize(now.topology().type_count());
+  for (std::vector<Kept>& steps : kept_) steps.clear();
   first_.resize(now.topology().node_count(), kNone);
-}
-
-void Reserved::hide(const NodeDevices& at) {
-  NodeState state = shadow_.view().node(at.node);
-  if ((state.free_mask & at.devices) == 0) return;
-  state.free_mask &= ~at.devices;
-  shadow_.set_node(at.node, state);
 }
 
 FleetView Reserved::shadow() {
   if (!built_) {
     built_ = true;
     shadow_.reset(now_);
-    for (const Slot& slot : slots_) hide(slot.at);
+    hidden_.clear();
+    for (const Slot& slot : slots_) hidden_.push_back(slot.at);
+    shadow_.hide(hidden_);
   }
   return shadow_.view();
 }
 
 void Reserved::add(const Reservation& reservation) {
   for (const PlacedGang& gang : reservation.gangs) {
-    for (const std::vector<NodeDevices>* list : {&gang.allocation.ranks, &gang.allocation.idle}) {
-      for (const NodeDevices& at : *list) add(reservation.job, reservation.start, at);
-    }
+    add(reservation.job, reservation.start, gang.allocation.ranks);
+    add(reservation.job, reservation.start, gang.allocation.idle);
   }
 }
 
 void Reserved::close(const Closure& closure) {
-  for (const NodeDevices& at : closure.nodes) add(JobId(), closure.from, at);
+  add(JobId(), closure.from, closure.nodes);
 }
 
-void Reserved::add(JobId job, Instant start, const NodeDevices& at) {
-  std::uint32_t& first = first_[at.node.value()];
-  slots_.push_back({job, start, at, first});
-  first = static_cast<std::uint32_t>(slots_.size() - 1);
-  if (built_) hide(at);
+void Reserved::add(JobId job, Instant start, std::span<const NodeDevices> nodes) {
+  for (const NodeDevices& at : nodes) {
+    std::uint32_t& first = first_[at.node.value()];  // so `next` is always an earlier one
+    slots_.push_back({job, start, at, first});
+    first = static_cast<std::uint32_t>(slots_.size() - 1);
+  }
+  if (built_) shadow_.hide(nodes);
 }
 
 void Reserved::cover(std::span<const PlacedGang> gangs) {
@@ -65,8 +62,12 @@ void Reserved::cover(std::span<const PlacedGang> gangs) {
       shadow_.set_shared(device, static_cast<std::uint16_t>(shadow_.view().shared(device) +
                                                             gang.allocation.share));
     }
-    for (const NodeDevices& at : gang.allocation.ranks) ranks(at);
-    for (const NodeDevices& at : gang.allocation.idle) hide(at);
+    if (gang.host.any()) {
+      for (const NodeDevices& at : gang.allocation.ranks) ranks(at);
+    } else {
+      shadow_.hide(gang.allocation.ranks);
+    }
+    shadow_.hide(gang.allocation.idle);
   }
 }
 
@@ -85,43 +86,53 @@ bool Reserved::delays(std::span<const PlacedGang> gangs, Instant end, JobId of) 
   return false;
 }
 
-// A device that several slots keep counts from the first of them on.
-void Reserved::count_kept() {
-  const Topology& topology = now_.topology();
-  kept_.resize(topology.type_count());
-  for (std::vector<Kept>& steps : kept_) steps.clear();
-  seen_.resize(topology.node_count());
-  by_start_.resize(slots_.size());
-  std::iota(by_start_.begin(), by_start_.end(), 0);
-  std::sort(by_start_.begin(), by_start_.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return slots_[a].start < slots_[b].start; });
-  for (const std::uint32_t i : by_start_) {
-    const NodeDevices& at = slots_[i].at;
-    const NodeState& node = now_.node(at.node);
-    std::uint64_t& seen = seen_[at.node.value()];
-    const std::uint64_t fresh = node.available() > 0 ? node.free_mask & at.devices & ~seen : 0;
-    if (fresh == 0) continue;
-    const NodeGroup& group = topology.group(at.node);
-    std::vector<Kept>& steps = kept_[group.type.value()];
-    if (steps.empty() || steps.back().start != slots_[i].start) {
-      steps.push_back({slots_[i].start, steps.empty() ? FreeCount() : steps.back().count});
+FreeCount& Reserved::kept_from(FleetTypeId type, Instant start) {
+  std::vector<Kept>& steps = kept_[type.value()];
+  auto at = std::lower_bound(steps.begin(), steps.end(), start,
+                             [](const Kept& step, Instant when) { return step.start < when; });
+  if (at == steps.end() || at->start != start) at = steps.insert(at, {start, {}});
+  return at->count;
+}
+
+// A device that several slots keep counts from the first of them on, and so does a node.
+void Reserved::count(const Slot& slot, std::span<const Slot> before) {
+  const NodeState& node = now_.node(slot.at.node);
+  const std::uint64_t free = node.available() > 0 ? node.free_mask & slot.at.devices : 0;
+  if (free == 0) return;
+  const NodeGroup& group = now_.topology().group(slot.at.node);
+  const auto earliest = [&](std::uint64_t devices) {
+    Instant start = Instant::max();
+    for (std::uint32_t i = slot.next; i != kNone; i = before[i].next) {
+      if ((before[i].at.devices & devices) != 0) start = std::min(start, before[i].start);
     }
-    FreeCount& count = steps.back().count;
-    if (seen == 0 && node.available() == group.devices) ++count.nodes;
-    count.devices += static_cast<std::uint32_t>(std::popcount(fresh));
-    seen |= fresh;
+    return start;
+  };
+  const auto move = [&](std::uint32_t FreeCount::* what, Instant from) {
+    if (slot.start >= from) return;
+    ++(kept_from(group.type, slot.start).*what);
+    if (from != Instant::max()) --(kept_from(group.type, from).*what);
+  };
+  if (node.available() == group.devices) move(&FreeCount::nodes, earliest(node.free_mask));
+  if (earliest(free) == Instant::max()) {
+    kept_from(group.type, slot.start).devices += static_cast<std::uint32_t>(std::popcount(free));
+    return;
   }
-  for (const Slot& slot : slots_) seen_[slot.at.node.value()] = 0;
-  counted_ = slots_.size();
+  for (std::uint64_t left = free; left != 0; left &= left - 1) {
+    move(&FreeCount::devices, earliest(left & (~left + 1)));
+  }
 }
 
 FreeCount Reserved::kept(FleetTypeId type, Instant end) {
-  if (counted_ != slots_.size()) count_kept();
-  if (slots_.empty()) return {};
-  const std::vector<Kept>& steps = kept_[type.value()];
-  const auto after = std::partition_point(steps.begin(), steps.end(),
-                                          [&](const Kept& step) { return step.start < end; });
-  return after == steps.begin() ? FreeCount() : std::prev(after)->count;
+  for (; counted_ < slots_.size(); ++counted_) {
+    count(slots_[counted_], std::span(slots_).first(counted_));
+  }
+  FreeCount kept;
+  for (const Kept& step : kept_[type.value()]) {
+    if (step.start >= end) break;
+    kept.devices += step.count.devices;
+    kept.nodes += step.count.nodes;
+  }
+  return kept;
 }
 
 }  // namespace orrery

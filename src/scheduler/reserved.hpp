@@ -39,7 +39,7 @@ class Reserved {
   [[nodiscard]] bool delays(std::span<const PlacedGang> gangs, Instant end, JobId of) const;
 
   /// Devices of a type, free in `now`, that slots keep which begin before `end`, and nodes that are
-  /// free altogether but for these. O(log slots); after an add() O(slots log slots).
+  /// free altogether but for these. O(starts); after an add() O(nodes x slots there) of it.
   [[nodiscard]] FreeCount kept(FleetTypeId type, Instant end);
 
  private:
@@ -52,25 +52,24 @@ class Reserved {
     std::uint32_t next = kNone;  ///< on the same node
   };
 
-  /// What slots keep of a type that begin by then.
+  /// What is kept of a type from then on that was not before; counts wrap.
   struct Kept {
     Instant start;
     FreeCount count;
   };
 
-  void add(JobId job, Instant start, const NodeDevices& at);
-  void hide(const NodeDevices& at);
-  void count_kept();
+  void add(JobId job, Instant start, std::span<const NodeDevices> nodes);
+  void count(const Slot& slot, std::span<const Slot> before);
+  [[nodiscard]] FreeCount& kept_from(FleetTypeId type, Instant start);
 
   FleetView now_;
   FleetOverlay shadow_;  ///< once built
   bool built_ = false;
+  std::vector<NodeDevices> hidden_;  ///< scratch of shadow()
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> first_;     ///< slot, by node
   std::vector<std::vector<Kept>> kept_;  ///< by type, ascending starts
   std::size_t counted_ = 0;              ///< of slots_, in kept_
-  std::vector<std::uint32_t> by_start_;  ///< scratch of count_kept()
-  std::vector<std::uint64_t> seen_;      ///< likewise, by node
 };
 
 }  // namespace orrery

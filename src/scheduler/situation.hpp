@@ -46,7 +46,9 @@ struct RunningJob {
 
   [[nodiscard]] std::uint32_t devices() const {
     std::uint32_t sum = 0;
-    for (const PlacedGang& gang : gangs) sum += gang.allocation.devices();
+    for (const PlacedGang& gang : gangs) {
+      sum += request->roles[gang.role].options[gang.option].gang.devices;
+    }
     return sum;
   }
   /// Part of its work that is finished at `now`, as far as is expected.

@@ -49,7 +49,7 @@ bool gang_fits(const FleetView& view, const PlacedGang& gang) {
 }
 
 /// The first of [first, end) that fits where all after it do too; `end` if none does. Tries what is
-/// near in ever longer steps: an attempt costs less the less there is to choose from.
+/// near in ever longer steps: an answer costs less the less there is to choose from.
 template <class Fits>
 std::uint32_t first_that(std::uint32_t first, std::uint32_t end, Fits&& fits) {
   for (std::uint32_t step = 1; first + step <= end; step *= 2) {
@@ -85,6 +85,7 @@ void Timeline::open(FleetView fleet, Instant now, std::span<const Ending> runnin
   windows_used_ = 0;
   window_at_.assign(begins_.size() * begins_.size(), kNone);
   holds_.clear();
+  held_.clear();
   entries_.clear();
   first_entry_.assign(fleet.topology().node_count(), kNone);
   last_start_.assign(begins_.size(), 0);
@@ -167,28 +168,31 @@ FleetView Timeline::window(Stretch slices) {
 }
 
 void Timeline::enter(const Hold& hold, Window& window) {
-  for (std::uint32_t i = hold.first_entry; i < hold.end_entry; ++i) {
-    const Entry& entry = entries_[i];
-    const NodeState before = window.fleet.view().node(entry.at.node);
-    hold.share < kWholeDevice ? hide_share(entry, window) : hide_whole(entry, window);
-    NodeState state = before;
-    state.free_mask &= ~entry.at.devices;
-    if (hold.host.any()) raise_host_use(window.slices, entry.at.node, state);
-    if (state != before) window.fleet.set_node(entry.at.node, state);
+  const std::span<const NodeDevices> nodes =
+      std::span(held_).subspan(hold.first_entry, hold.end_entry - hold.first_entry);
+  for (const NodeDevices& at : nodes) {
+    hold.share < kWholeDevice ? hide_share(at, window) : hide_whole(at, window);
+  }
+  window.fleet.hide(nodes);
+  if (!hold.host.any()) return;
+  for (const NodeDevices& at : nodes) {
+    NodeState state = window.fleet.view().node(at.node);
+    raise_host_use(window.slices, at.node, state);
+    window.fleet.set_node(at.node, state);
   }
 }
 
 // A device of which nothing is free and nothing shared is somebody's own: nobody is put beside him.
-void Timeline::hide_share(const Entry& entry, Window& window) {
+void Timeline::hide_share(const NodeDevices& at, Window& window) {
   const FleetView view = window.fleet.view();
-  const DeviceId device = detail::shared_device(view.topology(), entry.at);
-  const bool own = (view.node(entry.at.node).free_mask & entry.at.devices) == 0;
+  const DeviceId device = detail::shared_device(view.topology(), at);
+  const bool own = (view.node(at.node).free_mask & at.devices) == 0;
   if (own && view.shared(device) == 0) return;
   std::uint32_t most = 0;
-  for_each_peak(window.slices, entry.at.node, [&](std::uint32_t slice) {
+  for_each_peak(window.slices, at.node, [&](std::uint32_t slice) {
     std::uint32_t used = unreserved(slice).shared(device);
-    for_each_entry(entry.at.node, slice, [&](const Entry& other, const Hold& of) {
-      if (of.share < kWholeDevice && other.at.devices == entry.at.devices) used += of.share;
+    for_each_entry(at.node, slice, [&](std::uint64_t devices, const Hold& of) {
+      if (of.share < kWholeDevice && devices == at.devices) used += of.share;
     });
     most = std::max(most, used);
   });
@@ -196,9 +200,9 @@ void Timeline::hide_share(const Entry& entry, Window& window) {
                           static_cast<std::uint16_t>(std::min<std::uint32_t>(most, kShareMax)));
 }
 
-void Timeline::hide_whole(const Entry& entry, Window& window) {
+void Timeline::hide_whole(const NodeDevices& at, Window& window) {
   const FleetView view = window.fleet.view();
-  const NodeDevices busy{entry.at.node, entry.at.devices & ~view.node(entry.at.node).free_mask};
+  const NodeDevices busy{at.node, at.devices & ~view.node(at.node).free_mask};
   for_each_device(view.topology(), busy, [&](DeviceId device, std::uint32_t) {
     if (view.shared(device) != 0) window.fleet.set_shared(device, 0);
   });
@@ -207,8 +211,8 @@ void Timeline::hide_whole(const Entry& entry, Window& window) {
 void Timeline::raise_host_use(const Stretch& slices, NodeId node, NodeState& state) {
   for_each_peak(slices, node, [&](std::uint32_t slice) {
     NodeState used = unreserved(slice).node(node);
-    for_each_entry(node, slice, [&](const Entry& entry, const Hold& of) {
-      detail::move_host(used, of.host, static_cast<std::uint32_t>(std::popcount(entry.at.devices)));
+    for_each_entry(node, slice, [&](std::uint64_t devices, const Hold& of) {
+      detail::move_host(used, of.host, static_cast<std::uint32_t>(std::popcount(devices)));
     });
     state.used_cpu = std::max(state.used_cpu, used.used_cpu);
     state.used_memory = std::max(state.used_memory, used.used_memory);
@@ -231,55 +235,55 @@ template <class See>
 void Timeline::for_each_entry(NodeId node, std::uint32_t slice, See&& see) const {
   for (std::uint32_t i = first_entry_[node.value()]; i != kNone; i = entries_[i].next) {
     const Hold& hold = holds_[entries_[i].hold];
-    if (hold.slices.meets({slice, slice})) see(entries_[i], hold);
+    if (hold.slices.meets({slice, slice})) see(held_[i].devices, hold);
   }
 }
 
-std::uint32_t Timeline::add_row(const Attempt& attempt) {
+std::uint32_t Timeline::add_row(const PlaceTry& job) {
   const auto count = static_cast<std::uint32_t>(begins_.size());
-  const std::uint32_t first = first_that(
-      0, count, [&](std::uint32_t slice) { return attempt(unreserved(slice)).has_value(); });
+  const std::uint32_t first =
+      first_that(0, count, [&](std::uint32_t slice) { return job.fits(unreserved(slice)); });
   const auto row = static_cast<std::uint32_t>(failed_.size());
   failed_.resize(row + count, static_cast<std::uint16_t>(count));
   for (std::uint32_t i = 0; i < first; ++i) failed_[row + i] = static_cast<std::uint16_t>(i);
   return row;
 }
 
-std::span<std::uint16_t> Timeline::row_of(const Attempt& attempt, ClassId id) {
+std::span<std::uint16_t> Timeline::row_of(const PlaceTry& job, ClassId id) {
   std::uint32_t row = 0;
   if (id.valid()) {
     if (id.value() >= classes_.size()) classes_.resize(id.value() + 1);
     ClassRow& known = classes_[id.value()];
-    if (known.pass != pass_) known = {pass_, add_row(attempt)};
+    if (known.pass != pass_) known = {pass_, add_row(job)};
     row = known.row;
   } else {
-    row = add_row(attempt);
+    row = add_row(job);
   }
   return std::span(failed_).subspan(row, begins_.size());
 }
 
-std::optional<std::vector<PlacedGang>> Timeline::attempt_in(Stretch slices, const Attempt& attempt,
-                                                            std::span<std::uint16_t> failed) {
-  if (slices.last >= failed[slices.first]) return std::nullopt;
-  auto gangs = attempt(window(slices));
-  if (gangs) return gangs;
+bool Timeline::fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed) {
+  if (slices.last >= failed[slices.first]) return false;
+  if (job.fits(window(slices))) return true;
   for (std::uint32_t i = slices.first + 1; i-- > 0 && failed[i] > slices.last;) {
     failed[i] = static_cast<std::uint16_t>(slices.last);
   }
-  return std::nullopt;
+  return false;
 }
 
 // Where a window fails, so does every wider one. So the next start to try is the first from which
 // on the job fits up to the same last slice.
-std::optional<Slot> Timeline::earliest(const Attempt& attempt, const SlotWish& wish) {
-  const std::span<std::uint16_t> failed = row_of(attempt, wish.class_id);
+std::optional<Slot> Timeline::earliest(const PlaceTry& job, const SlotWish& wish) {
+  const std::span<std::uint16_t> failed = row_of(job, wish.class_id);
   for (std::uint32_t first = 0; first < begins_.size();) {
     const std::uint32_t last = last_before(begins_[first] + wish.length, first);
-    if (auto gangs = attempt_in({first, last}, attempt, failed)) {
+    if (fits_in({first, last}, job, failed)) {
+      auto gangs = job.place(window({first, last}));
+      ORRERY_ASSERT(gangs, "what fits is placed");
       return Slot{begins_[first], *std::move(gangs)};
     }
     first = first_that(first + 1, last + 1, [&](std::uint32_t slice) {
-      return attempt_in({slice, last}, attempt, failed).has_value();
+      return fits_in({slice, last}, job, failed);
     });
   }
   return std::nullopt;
@@ -292,7 +296,8 @@ void Timeline::hold(const Hold& like, std::span<const NodeDevices> nodes) {
   holds_.back().first_entry = static_cast<std::uint32_t>(entries_.size());
   for (const NodeDevices& at : nodes) {
     std::uint32_t& first = first_entry_[at.node.value()];
-    entries_.push_back({at, id, first});
+    held_.push_back(at);
+    entries_.push_back({id, first});
     first = static_cast<std::uint32_t>(entries_.size() - 1);
   }
   holds_.back().end_entry = static_cast<std::uint32_t>(entries_.size());

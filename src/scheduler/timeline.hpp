@@ -14,14 +14,13 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/time.hpp"
 #include "fleet/view.hpp"
-#include "scheduler/placed_gang.hpp"
+#include "scheduler/place_try.hpp"
 #include "scheduler/request.hpp"
 #include "scheduler/situation.hpp"
 #include "scheduler/trial.hpp"
@@ -50,10 +49,6 @@ class Timeline {
  public:
   static constexpr std::uint32_t kSlices = 24;
 
-  /// Places a job in a view, or finds no place. It must place where more is free whatever it places
-  /// where less is.
-  using Attempt = std::function<std::optional<std::vector<PlacedGang>>(const FleetView&)>;
-
   explicit Timeline(std::uint32_t slices_max = kSlices);
 
   /// Begins anew. `fleet` must stay as it is, and the allocations valid, while the timeline is
@@ -68,7 +63,8 @@ class Timeline {
   /// devices there. The first ask of a class costs O(log slices) attempts to learn from when on the
   /// fleet could hold it at all. Then O(log slices) for each stretch of time that is too full, at
   /// most one a slice and length; a window that failed a class, or a wider one, is not tried again.
-  [[nodiscard]] std::optional<Slot> earliest(const Attempt& attempt, const SlotWish& wish);
+  /// One placement, in the slot.
+  [[nodiscard]] std::optional<Slot> earliest(const PlaceTry& job, const SlotWish& wish);
 
   /// Keeps the slot's devices from its start for `length`; devices that somebody else has by then
   /// stay his. Precondition: the start is that of a slice. O(nodes of the gangs).
@@ -108,7 +104,6 @@ class Timeline {
     std::uint32_t end_entry = 0;
   };
   struct Entry {
-    NodeDevices at;
     std::uint32_t hold = 0;
     std::uint32_t next = kNone;  ///< on the same node
   };
@@ -133,8 +128,8 @@ class Timeline {
   [[nodiscard]] FleetView unreserved(std::uint32_t slice);
   [[nodiscard]] FleetView window(Stretch slices);
   void enter(const Hold& hold, Window& window);
-  void hide_share(const Entry& entry, Window& window);
-  void hide_whole(const Entry& entry, Window& window);
+  void hide_share(const NodeDevices& at, Window& window);
+  void hide_whole(const NodeDevices& at, Window& window);
   void raise_host_use(const Stretch& slices, NodeId node, NodeState& state);
   void hold(const Hold& like, std::span<const NodeDevices> nodes);
   void note_start(std::uint32_t first);
@@ -142,15 +137,13 @@ class Timeline {
   /// Calls see(slice) for the slices of a stretch in which use of a node may be highest.
   template <class See>
   void for_each_peak(const Stretch& slices, NodeId node, See&& see) const;
-  /// Calls see(entry, hold) for what is reserved on a node in a slice.
+  /// Calls see(devices, hold) for what is reserved on a node in a slice.
   template <class See>
   void for_each_entry(NodeId node, std::uint32_t slice, See&& see) const;
 
-  [[nodiscard]] std::span<std::uint16_t> row_of(const Attempt& attempt, ClassId id);
-  [[nodiscard]] std::uint32_t add_row(const Attempt& attempt);
-  [[nodiscard]] std::optional<std::vector<PlacedGang>> attempt_in(Stretch slices,
-                                                                  const Attempt& attempt,
-                                                                  std::span<std::uint16_t> failed);
+  [[nodiscard]] std::span<std::uint16_t> row_of(const PlaceTry& job, ClassId id);
+  [[nodiscard]] std::uint32_t add_row(const PlaceTry& job);
+  [[nodiscard]] bool fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed);
 
   std::uint32_t slices_max_;
   std::uint32_t pass_ = 0;
@@ -166,7 +159,8 @@ class Timeline {
   std::vector<std::uint32_t> window_at_;  ///< by first and last slice
 
   std::vector<Hold> holds_;
-  std::vector<Entry> entries_;
+  std::vector<NodeDevices> held_;  ///< by all holds, one after the other
+  std::vector<Entry> entries_;     ///< of each of them
   std::vector<std::uint32_t> first_entry_;  ///< by node
   std::vector<std::uint32_t> last_start_;   ///< by slice: where a hold last began, up to here
 

@@ -42,7 +42,7 @@ class TimelineTest : public ::testing::Test {
     return *timeline_;
   }
 
-  Timeline::Attempt gang(const GangRequest& request) {
+  PlaceTry gang(const GangRequest& request) {
     return [this, request](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
       ++attempts_;
       AllocationOrRefusal found = placer_.place(view, request);
@@ -50,7 +50,7 @@ class TimelineTest : public ::testing::Test {
       return std::vector<PlacedGang>{{.allocation = *std::move(found), .host = request.host}};
     };
   }
-  Timeline::Attempt whole_nodes(std::uint32_t nodes) {
+  PlaceTry whole_nodes(std::uint32_t nodes) {
     return gang({.type = FleetTypeId(0), .devices = nodes * 8, .node_devices = 8});
   }
 
@@ -104,13 +104,13 @@ TEST_F(TimelineTest, TheTextBookExampleOfEasy) {
   EXPECT_EQ(head.start, at(100));
 
   // All 6 free nodes for as long as the head waits anyhow.
-  const auto short_job = whole_nodes(6)(timeline.shadow(at(100)));
+  const auto short_job = whole_nodes(6).place(timeline.shadow(at(100)));
   ASSERT_TRUE(short_job);
   EXPECT_FALSE(timeline.delays(*short_job, at(100)));
   EXPECT_TRUE(timeline.delays(*short_job, at(101)));
 
   // Beyond that none of them: 12 of the 12 nodes free at 100 s are the head's.
-  EXPECT_FALSE(whole_nodes(1)(timeline.shadow(at(101))));
+  EXPECT_FALSE(whole_nodes(1).place(timeline.shadow(at(101))));
   EXPECT_EQ(reserve(4, Duration::seconds(500)).start, at(200));
   EXPECT_EQ(reserve(6, Duration::seconds(100)).start, at(0));
 }
@@ -119,11 +119,11 @@ TEST_F(TimelineTest, ALaterReservationKeepsOutOnlyThoseWhoWouldMeetIt) {
   run(devices_of(0, 10), at(100));
   Timeline& timeline = open();
   EXPECT_EQ(reserve(14, Duration::seconds(100)).start, at(100));
-  const auto beside = whole_nodes(2)(timeline.shadow(at(150)));
+  const auto beside = whole_nodes(2).place(timeline.shadow(at(150)));
   ASSERT_TRUE(beside);
   EXPECT_FALSE(timeline.delays(*beside, at(150)));
-  EXPECT_FALSE(whole_nodes(3)(timeline.shadow(at(150))));
-  EXPECT_TRUE(whole_nodes(6)(timeline.shadow(at(100))));
+  EXPECT_FALSE(whole_nodes(3).place(timeline.shadow(at(150))));
+  EXPECT_TRUE(whole_nodes(6).place(timeline.shadow(at(100))));
 }
 
 TEST_F(TimelineTest, AGangOfOneRackWaitsForARack) {
@@ -510,13 +510,13 @@ TEST_P(RandomFutureOf, NoBackfilledJobDelaysAReservation) {
       future.take(slot->gangs.front().allocation.ranks, {slot->start, slot->start + length});
       continue;
     }
-    auto gangs = gang(request)(now.view());
+    auto gangs = gang(request).place(now.view());
     if (gangs) {
       ASSERT_EQ(timeline.delays(*gangs, span.end),
                 !future.free(gangs->front().allocation.ranks, span));
     }
     if (!gangs || timeline.delays(*gangs, span.end))
-      gangs = gang(request)(timeline.shadow(span.end));
+      gangs = gang(request).place(timeline.shadow(span.end));
     ASSERT_EQ(gangs.has_value(), future.fits(request, span));
     if (!gangs) continue;
     ASSERT_TRUE(future.free(gangs->front().allocation.ranks, span));
