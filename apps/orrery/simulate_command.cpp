@@ -159,6 +159,8 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
       "nodes not there yet, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
   verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
   verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
+  verb.add_option("--warm-restart", a.warm_restart,
+                  "of one whose lost nodes spares stand in for: \"60 s\"");
   verb.add_option("--restart-policy", a.restart_policy,
                   "at-once, after-lease, when-safe, never: when a job whose node has fallen silent "
                   "may start elsewhere")

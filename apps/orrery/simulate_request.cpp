@@ -343,8 +343,10 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   options.information = information_;
   options.seed = seed_;
   options.plans = [this](const PlanKey& key) { return cluster_->plan(key); };
+  Duration warm_restart = Duration::max();
   for (const auto& [name, text, target] :
        {std::tuple{"restart", &asked.restart, &options.restart},
+        std::tuple{"warm-restart", &asked.warm_restart, &warm_restart},
         std::tuple{"fencing", &asked.fencing, &timing_.fencing},
         std::tuple{"checkpoint-cost", &asked.checkpoint_cost, &options.checkpoint_cost},
         std::tuple{"checkpoint-interval", &asked.checkpoint_interval,
@@ -354,6 +356,7 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
     if (!time) return forward_error(time);
     *target = Duration::from_seconds(time->value());
   }
+  if (warm_restart != Duration::max()) timing_.warm_restart = warm_restart;
   if (!asked.checkpoint_interval.empty()) options.interval = CheckpointInterval::kGiven;
   Result<RestartPolicy> policy = word_option<RestartPolicy>("restart-policy", asked.restart_policy);
   if (!policy) return forward_error(policy);

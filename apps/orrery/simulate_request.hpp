@@ -45,6 +45,7 @@ struct SimulateOptions {
   std::string restart;
   std::string restart_policy = "at-once";
   std::string fencing;
+  std::string warm_restart;
   std::string checkpoint_cost;
   std::string checkpoint_interval;
   std::uint64_t seed = 1;
@@ -88,6 +89,7 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("restart", o.restart);
   visitor.optional("restart_policy", o.restart_policy);
   visitor.optional("fencing", o.fencing);
+  visitor.optional("warm_restart", o.warm_restart);
   visitor.optional("checkpoint_cost", o.checkpoint_cost);
   visitor.optional("checkpoint_interval", o.checkpoint_interval);
   visitor.optional("prices", o.prices);

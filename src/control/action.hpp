@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/error.hpp"
 #include "control/event.hpp"
+#include "perf/goodput.hpp"
 
 namespace orrery {
 
@@ -22,6 +24,9 @@ struct StartRanks {
   std::uint32_t epoch = 0;
   Duration delay;
   bool compile = false;
+  /// It goes on where the attempt before it was, and what stands in for the nodes that one lost:
+  /// spares (or none are lost), or at least one that nobody kept ready. None: the queue placed it.
+  std::optional<RestartKind> in_place = std::nullopt;
 };
 
 /// Ends the ranks of an attempt: asks, waits `grace` for a last checkpoint, then kills.

@@ -108,7 +108,7 @@ class Core {
   void end(JobId id, JobPhase phase, const Progress& progress, Blame blame = {});
   void requeue(JobId id, const Progress& progress, Instant not_before);
   [[nodiscard]] Instant backoff_end(const Job& job) const;
-  void start(const StartJob& start);
+  void start(const StartJob& start, std::optional<RestartKind> in_place = std::nullopt);
   [[nodiscard]] Duration checkpoint_interval(const Job& job, const StartJob& start) const;
 
   // Nodes (core_nodes.cpp).
@@ -126,7 +126,7 @@ class Core {
   [[nodiscard]] std::optional<ResizeJob> resized(JobId id, PlacedGang gang) const;
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
-  [[nodiscard]] bool start_on(StartJob start);
+  [[nodiscard]] bool start_on(StartJob start, RestartKind in_place);
   [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
                                                  std::span<const NodeId> used) const;
   void ranks_gone_on(NodeId node);

@@ -51,7 +51,7 @@ void Core::on(const RanksUp& seen) {
   const Job& job = state_.job(seen.job);
   const bool awaited = holds_devices(job.phase) && job.phase != JobPhase::kStopping && !job.up;
   if (!awaited || seen.attempt != job.attempt || seen.epoch != job.epoch) return;
-  emit(JobRunning{seen.job});
+  emit(JobRunning{seen.job, seen.source});
   // Of the attempt, whatever epochs follow.
   const std::optional<Duration> limit = state_.running(seen.job).request->time_limit;
   if (limit && seen.epoch == 0) timers_.insert({now_ + *limit, seen.job});
@@ -203,7 +203,7 @@ Duration Core::checkpoint_interval(const Job& job, const StartJob& start) const 
 }
 
 // Precondition: misfit() found nothing against it.
-void Core::start(const StartJob& start) {
+void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   const Job& job = state_.job(start.job);
   bool compile = false;
   if (job.submission->prepare.program != 0) {
@@ -217,7 +217,7 @@ void Core::start(const StartJob& start) {
   emit(JobStarted{start.job, attempt, start.gangs, start.terms, start.expected,
                   checkpoint_interval(job, start), start.delay, compile,
                   start.price ? start.price->total() : 0});
-  act(StartRanks{start.job, attempt, 0, start.delay, compile});
+  act(StartRanks{start.job, attempt, 0, start.delay, compile, in_place});
 }
 
 }  // namespace orrery

@@ -358,7 +358,8 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
     spares.emplace_back(lost, other);
     emit(SpareSet{other, false});  // no job fits on a spare
   }
-  if (!start_on(std::move(start))) {
+  const bool ready = spares.size() == replaced.size();
+  if (!start_on(std::move(start), ready ? RestartKind::kWarmSpares : RestartKind::kCold)) {
     for (const auto& [lost, other] : spares) emit(SpareSet{other, true});
     return false;
   }
@@ -369,7 +370,7 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
 }
 
 // False: there are no terms for these gangs, or they do not fit.
-bool Core::start_on(StartJob start) {
+bool Core::start_on(StartJob start, RestartKind in_place) {
   const JobId id = start.job;
   const Job& job = state_.job(id);
   const WaitingJob waiting{id, &job.submission->request, job.submitted, job.done, job.attained};
@@ -384,7 +385,7 @@ bool Core::start_on(StartJob start) {
             : std::nullopt;
   }
   if (!misfit(start).empty()) return false;
-  this->start(start);
+  this->start(start, in_place);
   return true;
 }
 

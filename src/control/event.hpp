@@ -48,6 +48,7 @@ struct JobStarted {
 /// starting -> running: every rank is up.
 struct JobRunning {
   JobId job;
+  StateSource source = StateSource::kUnsaid;  ///< of what it goes on from
 };
 
 /// Goes on with other devices: another epoch.

@@ -76,8 +76,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<JobRunning> S>
 void code(Codec& codec, S& event) {
-  auto& [job] = event;
-  codec(job);
+  auto& [job, source] = event;
+  codec(job, source);
 }
 
 template <class Codec, SameStruct<JobResized> S>
@@ -290,8 +290,8 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<RanksUp> S>
 void code(Codec& codec, S& input) {
-  auto& [job, attempt, epoch] = input;
-  codec(job, attempt, epoch);
+  auto& [job, attempt, epoch, source] = input;
+  codec(job, attempt, epoch, source);
 }
 
 template <class Codec, SameStruct<RanksEnded> S>

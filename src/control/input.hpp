@@ -84,6 +84,7 @@ struct RanksUp {
   JobId job;
   std::uint32_t attempt = 0;
   std::uint32_t epoch = 0;
+  StateSource source = StateSource::kUnsaid;  ///< of what they go on from
 };
 
 /// How the ranks of an attempt ended by themselves.

@@ -74,6 +74,19 @@ inline std::array<EnumWord<StopReason>, 10> enum_words(StopReason) {
            {"never-started", StopReason::kNeverStarted}}};
 }
 
+/// Where the ranks of an attempt found the state they go on from.
+enum class StateSource : std::uint8_t {
+  kUnsaid,   ///< they began anew, or nobody says
+  kStorage,  ///< a checkpoint where all can read it
+  kPeers,    ///< the copy of it in the memory of the attempt's own nodes
+};
+
+inline std::array<EnumWord<StateSource>, 3> enum_words(StateSource) {
+  return {{{"unsaid", StateSource::kUnsaid},
+           {"storage", StateSource::kStorage},
+           {"peer-memory", StateSource::kPeers}}};
+}
+
 /// The layer a fault is laid at.
 enum class FaultLayer : std::uint8_t {
   kNone,

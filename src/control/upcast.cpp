@@ -12,12 +12,16 @@ namespace {
 
 constexpr std::uint32_t kJobSubmitted = 0;
 static_assert(std::is_same_v<std::variant_alternative_t<kJobSubmitted, Event>, JobSubmitted>);
+constexpr std::uint32_t kJobRunning = 3;
+static_assert(std::is_same_v<std::variant_alternative_t<kJobRunning, Event>, JobRunning>);
 constexpr std::uint32_t kDevicesFreed = 7;
 static_assert(std::is_same_v<std::variant_alternative_t<kDevicesFreed, Event>, DevicesFreed>);
 constexpr std::uint32_t kNodeChanged = 10;
 static_assert(std::is_same_v<std::variant_alternative_t<kNodeChanged, Event>, NodeChanged>);
 constexpr std::uint32_t kSubmitJob = 0;
 static_assert(std::is_same_v<std::variant_alternative_t<kSubmitJob, InputKind>, SubmitJob>);
+constexpr std::uint32_t kRanksUp = 10;
+static_assert(std::is_same_v<std::variant_alternative_t<kRanksUp, InputKind>, RanksUp>);
 constexpr std::uint32_t kRanksGone = 12;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksGone, InputKind>, RanksGone>);
 
@@ -42,11 +46,20 @@ std::string add_no_window(std::string_view fields) {
   return std::string(fields).append(window.bytes());
 }
 
+/// Nobody said where the state had been read.
+std::string add_no_source(std::string_view fields) {
+  Encoder source;
+  source(StateSource::kUnsaid);
+  return std::string(fields).append(source.bytes());
+}
+
 constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
+    Upcaster{JournalContent::kEvents, {.id = kJobRunning, .version = 1}, add_no_source},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
     Upcaster{JournalContent::kEvents, {.id = kNodeChanged, .version = 1}, add_no_window},
+    Upcaster{JournalContent::kInputs, {.id = kRanksUp, .version = 1}, add_no_source},
     Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
 
 }  // namespace

@@ -76,7 +76,7 @@ template <>
 inline constexpr std::string_view kFieldNames<JobStarted> =
     "job attempt gangs terms expected checkpoint delay compile microdollars";
 template <>
-inline constexpr std::string_view kFieldNames<JobRunning> = "job";
+inline constexpr std::string_view kFieldNames<JobRunning> = "job source";
 template <>
 inline constexpr std::string_view kFieldNames<JobResized> =
     "job epoch gangs terms in_favour_of done";

@@ -19,10 +19,6 @@ double nodes_of(const RunningJob& job) {
   return nodes;
 }
 
-Duration time_of(Bytes bytes, BytesPerSecond rate) {
-  return Duration::from_seconds((bytes / rate).value());
-}
-
 }  // namespace
 
 Contention::Contention(const FleetView& view, const Calibration& calibration, PlanBook& book)
@@ -109,37 +105,49 @@ std::optional<StorageId> Contention::home(std::uint32_t site) const {
   return inside;
 }
 
-std::optional<Duration> Contention::move(const Moving& what, const TransferRequest& request,
-                                         Instant now) {
-  const Result<BytesPerSecond> rate = storage_.rate_alone(request);
-  if (!rate || rate->value() <= 0) return std::nullopt;
-  const Result<TransferId> id = storage_.start(request, now);
-  if (!id) return std::nullopt;
-  moving_[*id] = what;
-  return time_of(request.bytes, *rate);
-}
-
-std::optional<Duration> Contention::move_state(MoveKind kind, const RunningJob& job,
-                                               const State& state, Instant now) {
-  const Bytes bytes = copy_of(job, state);
-  if (bytes.value() <= 0) return std::nullopt;
-  TransferRequest request{.bytes = bytes, .nodes = nodes_of(job), .site = site_of(job)};
-  // Who is loaded was saved before: in both cases where copies can be written.
+std::optional<TransferRequest> Contention::request_of(MoveKind kind, const RunningJob& job,
+                                                      const State& state) const {
+  TransferRequest request{
+      .bytes = copy_of(job, state), .nodes = nodes_of(job), .site = site_of(job)};
+  // Who is loaded was saved before: in all cases where copies can be written.
   const std::optional<StorageId> system = home(request.site);
-  if (!system) return std::nullopt;
-  (kind == MoveKind::kLoad ? request.from : request.to) = system;
+  if (!system || request.bytes.value() <= 0) return std::nullopt;
+  if (kind == MoveKind::kLoad) request.from = system;
+  if (kind == MoveKind::kSave) request.to = system;
   const NodeId node = job.gangs.front().allocation.ranks.front().node;
   request.node = &topology_->node_type(topology_->group(node));
-  return move({{job.id, kind}, {}}, request, now);
+  return request;
 }
 
-std::optional<Duration> Contention::stage(const RunningJob& job, std::size_t data, Instant now) {
+bool Contention::move(const Moving& what, const TransferRequest& request, Instant now) {
+  const Result<BytesPerSecond> rate = storage_.rate_alone(request);
+  if (!rate || rate->value() <= 0) return false;
+  const Result<TransferId> id = storage_.start(request, now);
+  if (!id) return false;
+  moving_[*id] = what;
+  return true;
+}
+
+bool Contention::move_state(MoveKind kind, const RunningJob& job, const State& state, Instant now) {
+  const std::optional<TransferRequest> request = request_of(kind, job, state);
+  return request && move({{job.id, kind}, {}}, *request, now);
+}
+
+std::optional<Duration> Contention::time_to_load(const RunningJob& job, const State& state) const {
+  const std::optional<TransferRequest> request = request_of(MoveKind::kLoad, job, state);
+  if (!request) return std::nullopt;
+  const Result<BytesPerSecond> rate = storage_.rate_alone(*request);
+  if (!rate || rate->value() <= 0) return std::nullopt;
+  return Duration::from_seconds((request->bytes / *rate).value());
+}
+
+bool Contention::stage(const RunningJob& job, std::size_t data, Instant now) {
   const DataRequest& what = job.request->data[data];
   const std::uint32_t site = site_of(job);
   const DataAt at{job.id, data, site};
-  if (what.site == site || brought_.contains(at)) return std::nullopt;
+  if (what.site == site || brought_.contains(at)) return false;
   const TransferRequest request{.bytes = what.size, .from = home(what.site), .to = home(site)};
-  if (!request.from || !request.to) return std::nullopt;
+  if (!request.from || !request.to) return false;
   return move({{job.id, MoveKind::kStage}, at}, request, now);
 }
 

@@ -24,7 +24,8 @@ namespace orrery {
 
 enum class MoveKind : std::uint8_t {
   kStage,  ///< data to the job's site
-  kLoad,   ///< the newest copy of its state to its nodes
+  kLoad,   ///< the newest copy of its state from storage to its nodes
+  kFetch,  ///< the same from the memory of its nodes
   kSave,   ///< a copy of its state to storage
 };
 
@@ -53,13 +54,15 @@ class Contention {
   [[nodiscard]] bool keeps_copies(const RunningJob& job, const State& state) const {
     return copy_of(job, state).value() > 0 && home(site_of(job)).has_value();
   }
-  /// Begins to move (load or save); none: there is nothing to move, or nowhere. Else how long it
-  /// takes alone.
-  [[nodiscard]] std::optional<Duration> move_state(MoveKind kind, const RunningJob& job,
-                                                   const State& state, Instant now);
-  /// Data at that position in JobRequest::data, unless they are at the job's site or were brought
-  /// there before.
-  [[nodiscard]] std::optional<Duration> stage(const RunningJob& job, std::size_t data, Instant now);
+  /// Begins to move (load, fetch or save); false: there is nothing to move, or nowhere.
+  [[nodiscard]] bool move_state(MoveKind kind, const RunningJob& job, const State& state,
+                                Instant now);
+  /// How long a load takes alone; none: there is nothing to load, or nowhere.
+  [[nodiscard]] std::optional<Duration> time_to_load(const RunningJob& job,
+                                                     const State& state) const;
+  /// Begins to bring the data at that position in JobRequest::data; false: they are at the job's
+  /// site, or were brought there before.
+  [[nodiscard]] bool stage(const RunningJob& job, std::size_t data, Instant now);
 
   /// The link is in another state than when this was last told.
   void link_changed(const FleetView& view, LinkId link) { traffic_.link_changed(view, link); }
@@ -91,8 +94,10 @@ class Contention {
   /// Where a site keeps copies: its first system that takes them, shared ones before those in
   /// nodes.
   [[nodiscard]] std::optional<StorageId> home(std::uint32_t site) const;
-  [[nodiscard]] std::optional<Duration> move(const Moving& what, const TransferRequest& request,
-                                             Instant now);
+  /// Of its state, whole; none: there is nothing to move, or nowhere.
+  [[nodiscard]] std::optional<TransferRequest> request_of(MoveKind kind, const RunningJob& job,
+                                                          const State& state) const;
+  [[nodiscard]] bool move(const Moving& what, const TransferRequest& request, Instant now);
 
   PlanBook* book_;
   const Topology* topology_;

@@ -152,6 +152,7 @@ Result<Rehearsal> rehearse(const DesignFacts& facts, const Design& design,
                          .policy = *std::move(policy),
                          .rules = *std::move(rules)};
   inputs.failures = *design.failures;
+  inputs.timing.warm_restart = Duration::max();  // as the prediction: whatever nodes stand in
   inputs.seed = options.seed;
   inputs.until = Instant() + options.span;
   for (const DesignGroup& group : design.groups) inputs.spares += group.spares;

@@ -167,6 +167,28 @@ void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   out.history_hash = fmt::format("{:016x}", run.history);
 }
 
+/// What really happens there.
+Result<World::Facts> world_of(const PolicyRunInputs& in, const ControlSetup& setup) {
+  World::Facts world{in.rules, in.timing, setup.plans};
+  const Calibration& calibration = in.cluster.facts().calibration;
+  world.calibration = &calibration;
+  if (!world.timing.warm_restart) {
+    world.timing.warm_restart =
+        Duration::from_seconds(calibration.first_of({"restart.warm.seconds"}));
+  }
+  world.arrivals = in.arrivals;
+  if (!in.rules.costs) {
+    world.timing.launch = world.timing.plan_search = world.timing.scheduler_latency = Duration();
+  }
+  if (in.failures) {
+    Result<FailureModel> model =
+        FailureModel::make(in.cluster.topology(), *in.failures, {in.seed, in.begin});
+    if (!model) return forward_error(model);
+    world.failures = *std::move(model);
+  }
+  return world;
+}
+
 }  // namespace
 
 ControlSetup control_setup(const PolicyRunInputs& in) {
@@ -183,18 +205,8 @@ ControlSetup control_setup(const PolicyRunInputs& in) {
 
 Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   const ControlSetup setup = control_setup(in);
-  World::Facts world{in.rules, in.timing, setup.plans};
-  world.calibration = &in.cluster.facts().calibration;
-  world.arrivals = in.arrivals;
-  if (!in.rules.costs) {
-    world.timing.launch = world.timing.plan_search = world.timing.scheduler_latency = Duration();
-  }
-  if (in.failures) {
-    Result<FailureModel> model =
-        FailureModel::make(in.cluster.topology(), *in.failures, {in.seed, in.begin});
-    if (!model) return forward_error(model);
-    world.failures = *std::move(model);
-  }
+  Result<World::Facts> world = world_of(in, setup);
+  if (!world) return forward_error(world);
   Journal journal({.writer = "orrery", .setup = in.label, .sink = in.events});
   std::optional<InputJournal> inputs;
   if (in.inputs != nullptr) {
@@ -215,7 +227,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   };
   hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
   const std::vector<Input> commands = commands_of(in);
-  Simulation simulation({setup, std::move(world), in.jobs.jobs, std::move(hooks), commands});
+  Simulation simulation({setup, *std::move(world), in.jobs.jobs, std::move(hooks), commands});
   running = &simulation;
   simulation.run(in.until);
 

@@ -215,6 +215,7 @@ SimulationSummary Simulation::summary() const {
   s.utilization = all > 0 ? used / all : 0;
   s.goodput = used > 0 ? useful / used : 0;
   s.corrupt = world_.corrupt();
+  s.recoveries = world_.recoveries();
   s.inputs = inputs_;
   s.events = events_;
   s.passes = core_.passes();

@@ -26,6 +26,9 @@ StorageLoad::StorageLoad(SharedLinks& links, const Topology& topology,
       systems_.push_back(system);
     }
   }
+  for (const StorageSystem& type : topology.catalog().all<StorageSystem>()) {
+    if (memory_ == nullptr && place_of(type) == StoragePlace::kPeer) memory_ = &type;
+  }
   add_wan(topology);
 }
 
@@ -55,10 +58,12 @@ std::optional<StorageId> StorageLoad::find(std::uint32_t site, std::string_view 
 Result<BytesPerSecond> StorageLoad::node_limit(const TransferRequest& request) const {
   if (request.from && request.to) return FlowTerms().demand;
   ORRERY_ASSERT(request.node != nullptr, "nodes have a type");
-  const System& system = systems_[(request.from ? *request.from : *request.to).value()];
-  const StoragePath nodes{.system = system.type,
-                          .units = static_cast<double>(system.spec->units),
-                          .nodes = request.nodes};
+  StoragePath nodes{.system = memory_, .nodes = request.nodes};
+  if (const std::optional<StorageId> end = request.from ? request.from : request.to) {
+    nodes.system = systems_[end->value()].type;
+    nodes.units = static_cast<double>(systems_[end->value()].spec->units);
+  }
+  if (nodes.system == nullptr) return input_error({}, "the catalog has no storage of kind memory");
   return storage_rate(nodes, *request.node, *calibration_,
                       request.from ? Transfer::kRead : Transfer::kWrite);
 }
@@ -90,13 +95,13 @@ Status StorageLoad::add_system(StorageId id, ResourceId resource,
 }
 
 Result<std::vector<ResourceUse>> StorageLoad::path(const TransferRequest& request) const {
-  ORRERY_ASSERT(request.from || request.to, "one end is a storage system");
   const auto site_of = [&](const std::optional<StorageId>& end) {
     return end ? systems_[end->value()].site : request.site;
   };
   const std::uint32_t from = site_of(request.from);
   const std::uint32_t to = site_of(request.to);
   std::vector<ResourceUse> uses;
+  if (!request.from && !request.to) return uses;
   const bool staging = request.from && request.to;
   const StorageId near = request.from ? *request.from : *request.to;
   const bool local = place_of(*systems_[near.value()].type) != StoragePlace::kShared;

@@ -39,8 +39,9 @@ using StorageId = Id<struct StorageTag>;
 /// Position among the transfers that are under way; free again after.
 using TransferId = Id<struct TransferTag>;
 
-/// Bytes from a system to nodes (loading), from nodes to a system (a checkpoint), or from system to
-/// system (staging). Systems inside nodes are reached by these nodes alone.
+/// Bytes from a system to nodes (loading), from nodes to a system (a checkpoint), from system to
+/// system (staging), or from memory to memory of the nodes, over their NICs. Systems inside nodes
+/// are reached by these nodes alone.
 struct TransferRequest {
   Bytes bytes;                                   ///< at least 0
   std::optional<StorageId> from = std::nullopt;  ///< none: the nodes
@@ -58,9 +59,9 @@ class StorageLoad {
   /// The system of a site by its name in the spec.
   [[nodiscard]] std::optional<StorageId> find(std::uint32_t site, std::string_view name) const;
 
-  /// Begins to move bytes; none move before the next update. Preconditions: one end at least is a
-  /// system; nodes have a type. Errors: no write rate published (naming the system), a system
-  /// inside nodes reached from elsewhere, no WAN link between the sites; those of storage_rate.
+  /// Begins to move bytes; none move before the next update. Precondition: nodes have a type.
+  /// Errors: no write rate published (naming the system), a system inside nodes reached from
+  /// elsewhere, no WAN link between the sites, no memory in the catalog; those of storage_rate.
   [[nodiscard]] Result<TransferId> start(const TransferRequest& request, Instant now);
 
   /// What it would move at with nobody else around. Errors: those of start.
@@ -120,6 +121,7 @@ class StorageLoad {
   SharedLinks* links_;
   const Topology* topology_;
   const Calibration* calibration_;
+  const StorageSystem* memory_ = nullptr;  ///< of nodes, for each other
   std::vector<System> systems_;
   std::vector<Wan> wan_;
   std::vector<Moving> transfers_;

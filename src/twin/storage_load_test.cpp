@@ -86,6 +86,14 @@ TEST_F(StorageLoadTest, a_lone_checkpoint_of_a_node_takes_what_its_nics_carry) {
   EXPECT_NEAR(next().first, 5 + 1e12 / 80e9, 1e-6) << "two 400 Gb/s ports carry 80 GB/s";
 }
 
+TEST_F(StorageLoadTest, what_nodes_keep_for_each_other_moves_over_their_nics_beside_all_systems) {
+  start(checkpoint(1e12, 4), 0);
+  start({.bytes = Bytes(7e12), .nodes = 4, .node = &node_type("dgx-h100")}, 0);
+  update(0);
+  EXPECT_NEAR(next().first, 1e12 / (4 * 65e9), 1e-6);
+  EXPECT_NEAR(next().first, 7e12 / (4 * 350e9), 1e-6) << "eight 400 Gb/s ports carry 350 GB/s";
+}
+
 TEST_F(StorageLoadTest, a_second_checkpoint_slows_the_first_from_when_it_starts) {
   // 10 nodes could move 800 GB/s, the system writes 260 GB/s.
   const TransferId first = start(checkpoint(2.6e12, 10), 0);

@@ -207,6 +207,7 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   PlayedJob played;
   played.row = row;
   played.truth = *truth;
+  played.truth.peer_copy = job.spec != nullptr && job.spec->checkpoint.peer_copy;
   played.submit = options_.rules.all_at_start ? Instant() : job.submit;
   played.submission = submission_of(job, *known->second);
   JobRequest& request = played.submission.request;

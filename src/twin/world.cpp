@@ -50,6 +50,7 @@ void World::adopt(JobId id, Duration left, const State& state, Instant now) {
   run.saved = now - unsaved;
   run.up = job.phase == JobPhase::kRunning && job.up;
   if (run.up) {
+    note_seats(run, placed, state);
     join(run, id, state);
     share(state, now);
   }
@@ -113,20 +114,26 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
   run.interval = placed.checkpoint;
   run.cost = placed.request->checkpoint_cost;
   if (action.epoch == 0) run.left = run.safe_left;
+  if (action.epoch == 0 && !action.in_place) run.seats.clear();
+  run.source = StateSource::kUnsaid;
+  run.loading.reset();
+  run.awaited = 0;
   Duration delay = action.delay;
   if (facts_.rules.costs) {
     delay += facts_.timing.launch;
     const Job& job = state.job(action.job);
     if (action.compile) delay += job.submission->prepare.compile;
-    if (reads) delay += placed.request->restart;
+    if (reads) delay += begin_recovery(run, action, state);
   }
   if (action.epoch > 0) {
     queue_.push(
         now + delay, kEndsFirst,
         {.kind = Kind::kShed, .job = action.job, .serial = run.serial, .attempt = run.attempt});
   }
-  const bool waits = action.epoch == 0 && awaits_bytes(run, placed, state, delay);
-  if (!waits) {
+  if (action.epoch == 0) stage_data(run, placed, state);
+  if (run.awaited > 0) {
+    run.loading = delay;
+  } else {
     queue_.push(
         now + delay, kThen,
         {.kind = Kind::kUp, .job = action.job, .serial = run.serial, .attempt = run.attempt});
@@ -161,7 +168,10 @@ void World::settle(Run& run, Instant now) const {
 
 // What is not saved is lost; what stood still unseen was no work at all.
 Progress World::take_progress(Run& run, Instant now) {
-  if (known_wrong(run, now)) run.safe_left = *run.corrupt_left;
+  if (known_wrong(run, now)) {
+    run.safe_left = *run.corrupt_left;
+    run.memory_wrong = true;
+  }
   // From what was saved before all went wrong it goes on rightly, whether anybody knows or not.
   if (run.corrupt_left && run.safe_left >= *run.corrupt_left) run.corrupt_left.reset();
   Progress progress;
@@ -353,12 +363,13 @@ std::optional<Input> World::come_up(const Event& event, const State& state, Inst
   }
   run.up = true;
   run.since = run.saved = now;
+  note_seats(run, placed, state);
   take_on(run, placed);
   join(run, event.job, state);
   set_rate(run, state, event.job);
   if (!facts_.rules.round) schedule_end(run, event.job, now);
   share(state, now);
-  return Input{now, RanksUp{event.job, run.attempt, run.epoch}, {}};
+  return Input{now, RanksUp{event.job, run.attempt, run.epoch, run.source}, {}};
 }
 
 std::optional<Input> World::end(const Event& event, const State& state, Instant now) {

@@ -32,6 +32,7 @@ struct TrueJob {
   bool fails = false;       ///< its program ends with an error when its work is done
   std::uint64_t steps = 0;  ///< of a round-based replay
   double steps_per_second = 0;
+  bool peer_copy = false;  ///< its nodes keep copies of its state for each other
 };
 
 /// Times of the world that no job or node decides.
@@ -42,6 +43,9 @@ struct WorldTiming {
   /// From when a node is lost until an operator has cut it off and vouches for it (assumed: an
   /// alert is answered in 5 minutes, seen through and acted on in 10).
   Duration fencing = Duration::minutes(15);
+  /// Of a restart on nodes that are ready (the job's own and spares), its state not counted, where
+  /// that is less than the job's own time; none: nodes make no difference.
+  std::optional<Duration> warm_restart = std::nullopt;
   HeartbeatRule heartbeat;
 };
 
@@ -64,6 +68,13 @@ class World {
   struct Felt {
     Fault fault;
     std::uint32_t jobs = 0;  ///< stopped or slowed
+  };
+
+  /// Attempts that began where another had ended.
+  struct Recoveries {
+    std::uint64_t from_storage = 0;
+    std::uint64_t from_peers = 0;
+    std::uint64_t on_ready_nodes = 0;  ///< its own and spares, wherever its state came from
   };
 
   World(const Topology& topology, Facts facts);
@@ -97,6 +108,7 @@ class World {
   [[nodiscard]] std::span<const Felt> felt() const { return felt_; }
   /// Jobs that ended well with results that are wrong, and nobody knows.
   [[nodiscard]] std::uint64_t corrupt() const { return corrupt_; }
+  [[nodiscard]] const Recoveries& recoveries() const { return recoveries_; }
 
   /// What an end now would say of its attempt's time. Precondition: the job holds devices.
   [[nodiscard]] Progress progress_of(const Job& job, Instant now) const;
@@ -143,6 +155,11 @@ class World {
     Instant back;  ///< Instant::max(): never, for want of parts
     std::uint32_t serial = 0;
   };
+  /// A node of an attempt, as it was booted then.
+  struct Seat {
+    NodeId node;
+    std::uint64_t boot = 0;
+  };
   /// An attempt under way.
   struct Run {
     TrueJob job;
@@ -172,6 +189,10 @@ class World {
     std::optional<Duration> copy_left;  ///< of its work, in the copy being written
     Instant copy_at;                    ///< when that was begun
     std::optional<Progress> told;       ///< of a stop, which goes with the last of its ranks
+    /// By gang, of the last attempt that was up, while others begin in its place.
+    std::vector<std::vector<Seat>> seats;
+    bool memory_wrong = false;                  ///< its newest copy is one of what was wrong
+    StateSource source = StateSource::kUnsaid;  ///< of the attempt
   };
 
   [[nodiscard]] std::optional<Input> step_run(const Event& event, const State& state, Instant now);
@@ -193,12 +214,21 @@ class World {
   /// Part of its work that its newest good copy has.
   [[nodiscard]] static double done_of(const Run& run);
 
+  // Starting again (world_recovery.cpp).
+  /// It is up: so are the copies that its nodes keep for each other.
+  void note_seats(Run& run, const RunningJob& placed, const State& state);
+  /// Of each gang every part of its state is still on one node, given where it starts now.
+  [[nodiscard]] static bool memory_survives(const Run& run, JobId job, const State& state);
+  /// A node that it keeps is not as it left it.
+  [[nodiscard]] static bool rebooted(const Run& run, JobId job, const State& state);
+  /// Begins to read its state, if it has any; how long it takes beside that until it is up.
+  [[nodiscard]] Duration begin_recovery(Run& run, const StartRanks& action, const State& state);
+
   // Contention (world_contention.cpp).
   /// nullptr: jobs do not hinder each other. Made when the first job that may is seen.
   Contention* contention(const RunningJob& job, const State& state);
-  /// Whether the start waits for data or a copy to arrive; `delay`: for everything.
-  [[nodiscard]] bool awaits_bytes(Run& run, const RunningJob& placed, const State& state,
-                                  Duration delay);
+  /// Begins to bring its data to where it starts.
+  void stage_data(Run& run, const RunningJob& placed, const State& state);
   /// Its ranks are up: it sends, and writes copies.
   void join(Run& run, JobId job, const State& state);
   /// They are not any more, in whatever way.
@@ -288,6 +318,7 @@ class World {
   std::vector<Proposal> proposals_;
   std::vector<WorkReported> reports_;
   std::uint64_t corrupt_ = 0;
+  Recoveries recoveries_;
   bool in_round_ = false;
   std::optional<Contention> contention_;
   std::vector<LinkId> links_told_;      ///< changed, and not told to contention_ yet

@@ -18,26 +18,12 @@ Contention* World::contention(const RunningJob& job, const State& state) {
   return contention_ ? &*contention_ : nullptr;
 }
 
-bool World::awaits_bytes(Run& run, const RunningJob& placed, const State& state, Duration delay) {
-  run.loading.reset();
-  run.awaited = 0;
+void World::stage_data(Run& run, const RunningJob& placed, const State& state) {
   Contention* shared = contention(placed, state);
-  if (shared == nullptr) return false;
-  const Instant now = state.now();
+  if (shared == nullptr) return;
   for (std::size_t i = 0; i < placed.request->data.size(); ++i) {
-    if (shared->stage(placed, i, now)) ++run.awaited;
+    if (shared->stage(placed, i, state.now())) ++run.awaited;
   }
-  if (run.safe_left < run.job.work) {
-    // What a restart takes alone has the load in it.
-    const std::optional<Duration> alone = shared->move_state(MoveKind::kLoad, placed, state, now);
-    if (alone) {
-      ++run.awaited;
-      delay = delay - std::min(delay, *alone);
-    }
-  }
-  if (run.awaited == 0) return false;
-  run.loading = delay;
-  return true;
 }
 
 void World::join(Run& run, JobId job, const State& state) {
@@ -90,7 +76,7 @@ void World::begin_copy(Run& run, JobId job, const State& state, Instant now) {
 bool World::last_copy(Run& run, JobId job, const State& state, Instant now) {
   contention_->leave(job, now);  // an older copy under way is not worth finishing
   run.copy_left = run.left;
-  return contention_->move_state(MoveKind::kSave, state.running(job), state, now).has_value();
+  return contention_->move_state(MoveKind::kSave, state.running(job), state, now);
 }
 
 void World::bytes_arrived(const State& state, Instant now) {

@@ -250,6 +250,7 @@ struct CheckpointSpec {
   std::optional<Seconds> interval;  ///< none: the one of most goodput
   std::optional<Seconds> cost;      ///< of one, in which training stands
   std::optional<Seconds> restart;   ///< from a checkpoint, apart from the lost work
+  bool peer_copy = false;           ///< each is kept in the memory of another node, too
   SourcePosition where;
 };
 
@@ -258,6 +259,7 @@ void describe(Visitor& visitor, Self& c) {
   visitor.optional("interval", c.interval);
   visitor.optional("cost", c.cost);
   visitor.optional("restart", c.restart);
+  visitor.optional("peer_copy", c.peer_copy);
 }
 
 /// When a gang whose node is lost may start elsewhere.

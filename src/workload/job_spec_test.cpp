@@ -70,7 +70,7 @@ data: [{site: east, size: 2 TB}]
 software: {framework: megatron-lm, image: registry/train:7}
 residency: [eu]
 export_classes: [us-not-3a090]
-checkpoint: {interval: 30 min, cost: 20 s, restart: 4 min}
+checkpoint: {interval: 30 min, cost: 20 s, restart: 4 min, peer_copy: true}
 restart: {policy: after-lease, max: 0}
 after: [prepare]
 array: {count: 10, parallel: 2}
@@ -94,6 +94,7 @@ roles:
   EXPECT_EQ(spec.deadline->text(), "2026-12-01T00:00:00Z");
   EXPECT_EQ(spec.budget, Dollars(12'000));
   EXPECT_EQ(spec.estimate, Seconds(172'800));
+  EXPECT_TRUE(spec.checkpoint.peer_copy);
   EXPECT_EQ(spec.restart.policy, RestartPolicy::kAfterLease);
   EXPECT_EQ(spec.array->parallel, 2u);
   ASSERT_EQ(spec.roles.size(), 2u);
