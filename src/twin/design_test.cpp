@@ -120,6 +120,28 @@ TEST_F(DesignTest, AFleetIsValidAndInsideItsLimitsAndTheTwinAccountsForAllItsTim
   EXPECT_NE(design_html(*design, *played).find("Bill of materials"), std::string::npos);
 }
 
+// Nobody has to vouch for a host that fell silent before its jobs start elsewhere.
+TEST_F(DesignTest, ARehearsedJobStartsAgainOnceItsLossIsNoticed) {
+  const DesignSpec spec = lab("120 kW");
+  Result<Design> design = design_fleet(facts(), spec, {});
+  ASSERT_TRUE(design) << design.error().text();
+  FailureSpec silent = *design->failures;
+  silent.failures_per_1000_node_days = 4000;
+  silent.mix = {{FaultKind::kHost, 1}};
+  silent.network = silent.facility = 0;
+  design->failures = &silent;
+  const Duration span = Duration::hours(48);
+  const Result<Rehearsal> played = rehearse(facts(), *design, {.span = span});
+  ASSERT_TRUE(played) << played.error().text();
+  ASSERT_GT(played->faults, 20U);
+  const double hours = span.count_seconds() / 3600;
+  const double starting = played->use.starting * design->accelerators() * hours * 3600;
+  const DesignedWork& work = design->works.front();
+  const double restarts = static_cast<double>(played->faults) * work.rate.accelerators *
+                          (work.goodput.restart.value() + 30);
+  EXPECT_LT(starting, restarts) << "device-seconds between a stop and the next running";
+}
+
 TEST_F(DesignTest, WhatDoesNotFitNamesTheSmallestChangeAndThatChangeIsEnough) {
   const DesignSpec spec = lab("10 kW");
   const Result<Design> design = design_fleet(facts(), spec, {});
