@@ -142,6 +142,10 @@ std::strong_ordering compare_potential(const TenantUsage& before,
   return ChangedUsage(before, changes).potential();
 }
 
+bool breaks_guarantee(const TenantUsage& before, std::span<const UsageChange> changes) {
+  return ChangedUsage(before, changes).breaks_guarantee();
+}
+
 PreemptionVerdict judge_preemption(const TenantUsage& before,
                                    std::span<const UsageChange> changes) {
   const ChangedUsage after(before, changes);

@@ -37,4 +37,8 @@ enum class PreemptionVerdict : std::uint8_t {
 [[nodiscard]] PreemptionVerdict judge_preemption(const TenantUsage& before,
                                                  std::span<const UsageChange> changes);
 
+/// Whether a tenant that takes nothing is left with less than its guarantee. O(changes x depth).
+[[nodiscard]] bool breaks_guarantee(const TenantUsage& before,
+                                    std::span<const UsageChange> changes);
+
 }  // namespace orrery

@@ -198,8 +198,9 @@ class Pass {
                              const Objection& objection);
   [[nodiscard]] bool take_surplus(const WaitingJob& job, const Refusal& refusal);
   [[nodiscard]] bool has_surplus_for(const WaitingJob& job, const RunningJob& running);
-  /// A victim of a plan that could not go on with less.
-  [[nodiscard]] std::optional<std::uint32_t> would_stop(const PreemptionPlan& plan) const;
+  /// A victim of a plan that could not go on with less, or may not.
+  [[nodiscard]] std::optional<std::uint32_t> object_to_shrinking(const WaitingJob& job,
+                                                                 const PreemptionPlan& plan) const;
   [[nodiscard]] std::int64_t lost_device_milliseconds(std::uint32_t running) const;
   [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running);
   [[nodiscard]] std::optional<std::uint32_t> object(const WaitingJob& job,

@@ -83,7 +83,7 @@ bool Pass::take_surplus(const WaitingJob& job, const Refusal& refusal) {
   const bool made_room = preempt(
       job, [&](std::uint32_t i) { return has_surplus_for(job, s_.running[i]); },
       [&](std::uint32_t i) { return lost_device_milliseconds(i); },
-      [&](const PreemptionPlan& plan) { return would_stop(plan); });
+      [&](const PreemptionPlan& plan) { return object_to_shrinking(job, plan); });
   if (yielding_.empty()) {
     no_surplus_[asks] = usage_changes_;
   } else {
@@ -110,12 +110,23 @@ bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) {
          usage().above_guarantee(theirs.tenant, has.type, mine.tenant) > 0;
 }
 
-std::optional<std::uint32_t> Pass::would_stop(const PreemptionPlan& plan) const {
+// The first who would have to stop, or whose tenant has less above its guarantees than it gives.
+std::optional<std::uint32_t> Pass::object_to_shrinking(const WaitingJob& job,
+                                                       const PreemptionPlan& plan) const {
   std::vector<PlacedGang> kept = plan.gangs;
+  std::vector<UsageChange> changes = changes_of(job, {{}, plan.gangs, 0});
   for (const Yield& one : plan.yields) {
-    const std::optional<Found> smaller = smaller_of(s_.running[yielding_[one.victim]], kept);
+    const RunningJob& running = s_.running[yielding_[one.victim]];
+    const std::optional<Found> smaller = smaller_of(running, kept);
     if (!smaller) return one.victim;
     kept.push_back(smaller->gangs.front());
+    const JobRequest& theirs = *running.request;
+    const GangRequest& has = request_of(theirs, running.gangs.front());
+    const GangRequest& keeps = request_of(theirs, kept.back());
+    changes.push_back({theirs.tenant, has.type, rank_of(theirs),
+                       std::int64_t{keeps.devices} - std::int64_t{has.devices}});
+    const bool held = policy_.quotas == Quotas::kHeld;
+    if (held && breaks_guarantee(usage(), changes)) return one.victim;
   }
   return std::nullopt;
 }

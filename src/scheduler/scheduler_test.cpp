@@ -230,6 +230,30 @@ TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
   EXPECT_FALSE(cluster.runs(third));
 }
 
+// What it would give up is more than its tenant has above its guarantee.
+TEST(Scheduler, AnElasticJobGivesNothingBackOfWhatIsGuaranteed) {
+  for (const int guaranteed : {8, 12}) {
+    TestCluster cluster(
+        one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+                 "dgx-h100, count: 2}]\n"),
+        "- {name: a, guarantee: {h100: " + std::to_string(guaranteed) + "}}\n- {name: b}\n");
+    JobRequest wide = cluster.job(16, Duration::hours(10));
+    wide.tenant = *cluster.tenants().find("a");
+    wide.preemptible = true;
+    wide.roles[0].devices_min = 8;
+    wide.roles[0].options.push_back({cluster.gang(8), 0.5, std::nullopt});
+    const JobId elastic = cluster.submit(wide);
+    cluster.pass("hardware-aware");
+    JobRequest other = cluster.job(8);
+    other.tenant = *cluster.tenants().find("b");
+    const JobId second = cluster.submit(other);
+    cluster.wait(Duration::minutes(11));
+    for (int i = 0; i < 2; ++i) cluster.pass("hardware-aware");
+    EXPECT_EQ(cluster.find(elastic)->devices(), guaranteed == 8 ? 8U : 16U);
+    EXPECT_EQ(cluster.runs(second), guaranteed == 8);
+  }
+}
+
 TEST(Scheduler, TheMemoOfRefusalsNeverChangesAnAnswer) {
   for (const char* policy : {"fifo:blocking=false", "easy", "conservative", "hardware-aware"}) {
     TestCluster cluster;
