@@ -143,6 +143,9 @@ class Core {
   void carry_out(PassResult& result);
   [[nodiscard]] bool beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
                                   std::span<const PlacedGang> instead_of) const;
+  [[nodiscard]] bool loses_guaranteed(JobId id, JobId in_favour_of,
+                                      std::span<const PlacedGang> left) const;
+  void preempt(const PreemptJob& preempt);
   [[nodiscard]] std::string misfit(const StartJob& start) const;
   [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
   void go_on_as(const ResizeJob& resize);

@@ -7,6 +7,7 @@
 #include "control/core.hpp"
 #include "control/held_situation.hpp"
 #include "scheduler/gang_power.hpp"
+#include "scheduler/queue_order.hpp"
 
 namespace orrery {
 namespace {
@@ -16,6 +17,8 @@ bool wants_full(const Policy& policy) {
   return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
          policy.choice == OptionChoice::kCheapest;
 }
+
+constexpr const char* kGuaranteed = "its tenant is guaranteed by now what it would lose";
 
 Duration span_of(Seconds seconds) { return Duration::from_seconds(seconds.value()); }
 
@@ -178,13 +181,8 @@ void Core::carry_out(PassResult& result) {
       } else {
         emit(DecisionDropped{start_job->job, why});
       }
-    } else if (const auto* preempt = std::get_if<PreemptJob>(&decision)) {
-      if (!state_.has(preempt->job)) continue;
-      const JobPhase phase = state_.job(preempt->job).phase;
-      if (!holds_devices(phase) || phase == JobPhase::kStopping) continue;
-      stop(preempt->job,
-           preempt->in_favour_of.valid() ? StopReason::kPreempted : StopReason::kPower, {},
-           preempt->in_favour_of);
+    } else if (const auto* victim = std::get_if<PreemptJob>(&decision)) {
+      preempt(*victim);
     } else if (const auto* other = std::get_if<ResizeJob>(&decision)) {
       resize(*other);
     } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
@@ -223,12 +221,10 @@ std::string above_limit(PowerBudget budget, const PowerCaps& caps,
   return {};
 }
 
-}  // namespace
-
-// Whether a tenant has no room for what gangs have more of a type than others of the same job.
-bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
-                        std::span<const PlacedGang> instead_of) const {
-  if (state_.policy().quotas != Quotas::kHeld) return false;
+/// By type, what gangs of a job have more than others of it.
+std::map<FleetTypeId, std::int64_t> devices_more(const JobRequest& request,
+                                                 std::span<const PlacedGang> gangs,
+                                                 std::span<const PlacedGang> instead_of) {
   std::map<FleetTypeId, std::int64_t> more;
   const auto count = [&](std::span<const PlacedGang> of, std::int64_t sign) {
     for (const PlacedGang& gang : of) {
@@ -238,9 +234,40 @@ bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> g
   };
   count(gangs, 1);
   count(instead_of, -1);
+  return more;
+}
+
+}  // namespace
+
+// Whether a tenant has no room for what gangs have more of a type than others of the same job.
+bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
+                        std::span<const PlacedGang> instead_of) const {
+  if (state_.policy().quotas != Quotas::kHeld) return false;
+  const auto more = devices_more(request, gangs, instead_of);
   const Situation s = state_.situation(now_);
   return std::any_of(more.begin(), more.end(), [&](const auto& entry) {
     return entry.second > 0 && entry.second > s.usage->room(request.tenant, entry.first).devices;
+  });
+}
+
+// Whether a job that goes on with `left`, or not at all, loses for another's what its own tenants
+// are guaranteed. As far as rights go, what is stopping has left.
+bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const PlacedGang> left) const {
+  if (state_.policy().quotas != Quotas::kHeld || !state_.has(in_favour_of)) return false;
+  const TenantId tenant = state_.job(id).tenant;
+  const TenantId other = state_.job(in_favour_of).tenant;
+  if (tenant == other) return false;
+  TenantUsage usage = *state_.situation(now_).usage;
+  for (const RunningJob& run : state_.running()) {
+    if (!run.stopping) continue;
+    for (const auto& [type, devices] : devices_more(*run.request, run.gangs, {})) {
+      usage.apply({run.request->tenant, type, rank_of(*run.request), -devices});
+    }
+  }
+  const RunningJob& run = state_.running(id);
+  const auto lost = devices_more(*run.request, run.gangs, left);
+  return std::any_of(lost.begin(), lost.end(), [&](const auto& entry) {
+    return entry.second > usage.above_guarantee(tenant, entry.first, other);
   });
 }
 
@@ -289,6 +316,9 @@ std::string Core::misfit(const ResizeJob& resize) const {
   }
   const RunningJob& run = state_.running(resize.job);
   if (beyond_quota(*run.request, resize.gangs, run.gangs)) return "beyond the quota by now";
+  if (resize.in_favour_of && loses_guaranteed(resize.job, *resize.in_favour_of, resize.gangs)) {
+    return kGuaranteed;
+  }
   const Situation s = state_.situation(now_);
   if (s.power == nullptr) return {};
   PowerBudget budget = *s.power;
@@ -307,6 +337,18 @@ void Core::go_on_as(const ResizeJob& resize) {
   act(StartRanks{resize.job, job.attempt, epoch, Duration(), false});
 }
 
+void Core::preempt(const PreemptJob& preempt) {
+  if (!state_.has(preempt.job)) return;
+  const JobPhase phase = state_.job(preempt.job).phase;
+  if (!holds_devices(phase) || phase == JobPhase::kStopping) return;
+  if (loses_guaranteed(preempt.job, preempt.in_favour_of, {})) {
+    return emit(DecisionDropped{preempt.job, kGuaranteed});
+  }
+  const bool for_power = !preempt.in_favour_of.valid();
+  stop(preempt.job, for_power ? StopReason::kPower : StopReason::kPreempted, {},
+       preempt.in_favour_of);
+}
+
 // Who should have shrunk in favour of another and cannot makes room altogether.
 void Core::resize(const ResizeJob& resize) {
   if (!state_.has(resize.job)) return;
@@ -315,7 +357,7 @@ void Core::resize(const ResizeJob& resize) {
   if (why.empty()) return go_on_as(resize);
   emit(DecisionDropped{resize.job, why});
   const bool runs = holds_devices(job.phase) && job.phase != JobPhase::kStopping;
-  if (resize.in_favour_of && runs) {
+  if (resize.in_favour_of && runs && !loses_guaranteed(resize.job, *resize.in_favour_of, {})) {
     stop(resize.job, StopReason::kPreempted, {}, *resize.in_favour_of);
   }
 }

@@ -263,6 +263,34 @@ TEST(CoreCommands, SetTenantsWhileJobsRun) {
   EXPECT_EQ(cluster.phase(queued), JobPhase::kStarting);
 }
 
+// A full pass decided before the guarantee was there.
+TEST(CoreCommands, WhatIsGuaranteedByNowIsNotTakenAnyMore) {
+  const std::string head = "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n";
+  ScriptedOptions options;
+  options.tenants = "- {name: default}\n- {name: b}\n";
+  options.policy = "capacity:min_run=0 s";
+  ScriptedCluster cluster(options);
+  const JobId first = cluster.run(cluster.job(16));
+  const JobId second = cluster.run(cluster.elastic_job(8, 16));
+  Submission claimant = cluster.job(8);
+  claimant.request.tenant = *cluster.state().tenants().find("b");
+  const JobId other = cluster.submit(claimant);
+  cluster.send(SetTenants{head + "- {name: default, guarantee: {h100: 28}}\n- {name: b}\n"});
+  ResizeJob half{.job = second,
+                 .gangs = cluster.state().running(second).gangs,
+                 .terms = cluster.state().running(second).terms,
+                 .in_favour_of = other};
+  half.gangs.front().option = 1;
+  half.gangs.front().allocation.ranks.pop_back();
+  cluster.decide({PreemptJob{first, other, 0}, half});
+  EXPECT_EQ(cluster.count<DecisionDropped>(), 2U);
+  EXPECT_EQ(cluster.count<JobStopping>() + cluster.count<JobResized>(), 0U);
+  cluster.send(SetTenants{head + "- {name: default, guarantee: {h100: 24}}\n- {name: b}\n"});
+  cluster.decide({half, PreemptJob{first, other, 0}});
+  EXPECT_EQ(cluster.count<JobResized>(), 1U);
+  EXPECT_EQ(cluster.count<JobStopping>(), 0U) << "what is left is guaranteed";
+}
+
 TEST(CoreCommands, SetPolicyAndPowerCaps) {
   ScriptedOptions options;
   options.power = PowerLimits::kAsBuilt;
