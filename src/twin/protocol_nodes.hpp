@@ -29,6 +29,7 @@ struct ProtocolJob {
   std::uint32_t devices_min = 0;          ///< elastic down to it; 0: of one size
   std::uint16_t share = kWholeDevice;     ///< of its device, in thousandths
   Duration work = Duration::seconds(60);  ///< of an attempt, once its ranks have started
+  std::string tenant = "default";
 };
 
 class ProtocolNodes {

@@ -10,6 +10,36 @@ namespace {
 constexpr int kSteps = 100;
 constexpr int kCalmMinutes = 120;
 
+constexpr std::array<const char*, 3> kTenants{"lab/red", "lab/blue", "solo"};
+/// Everybody may hold everything.
+constexpr const char* kNoQuotas =
+    "apiVersion: orrery/v1\nkind: Tenants\nname: all\ntenants: [{name: lab}, {name: lab/red}, "
+    "{name: "
+    "lab/blue}, {name: solo}]\n";
+
+/// Guarantees that fit the fleet, some limits, and now and then a tenant that may not borrow or is
+/// not there any more.
+std::string draw_tenants(Rng& rng, std::size_t nodes) {
+  const std::uint64_t all = 8 * nodes;
+  std::uint64_t left = all;
+  std::string yaml = "apiVersion: orrery/v1\nkind: Tenants\nname: drawn\ntenants:\n- {name: lab";
+  if (rng.below(4) == 0) yaml += fmt::format(", limit: {{'*': {}}}", all - rng.below(all / 4));
+  yaml += "}\n";
+  for (const char* tenant : kTenants) {
+    const std::uint64_t own = rng.below(left / 2 + 1);
+    if (tenant == kTenants.back() && rng.below(8) == 0) continue;
+    yaml += fmt::format("- {{name: {}", tenant);
+    if (rng.below(3) != 0) {
+      left -= own;
+      yaml += fmt::format(", guarantee: {{h100: {}}}", own);
+    }
+    if (rng.below(2) == 0) yaml += fmt::format(", limit: {{h100: {}}}", own + rng.below(all));
+    if (rng.below(4) == 0) yaml += ", borrow: false";
+    yaml += "}\n";
+  }
+  return yaml;
+}
+
 /// Draws the faults of one seed.
 class FaultInjector {
  public:
@@ -23,6 +53,8 @@ class FaultInjector {
   void cap_power();
   /// Some nodes are to be empty for a while, now, later, or no more.
   void plan_maintenance();
+  /// Who may hold how much is another from now on.
+  void set_quotas();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
     return Duration::milliseconds(
         1 + static_cast<std::int64_t>(rng_.below(static_cast<std::uint64_t>(most_ms))));
@@ -144,6 +176,11 @@ void FaultInjector::plan_maintenance() {
   world_.operate(std::move(window));
 }
 
+void FaultInjector::set_quotas() {
+  note("quotas change");
+  world_.operate(SetTenants{draw_tenants(rng_, world_.nodes().size())});
+}
+
 void FaultInjector::strike_agent(NodeId at) {
   ProtocolNodes& nodes = world_.nodes();
   if (rng_.below(2) == 0) {
@@ -251,6 +288,15 @@ bool bad_disk(std::uint64_t seed) { return seed % 5 == 4; }
 /// One seed in seven has maintenance windows.
 bool maintained(std::uint64_t seed) { return seed % 7 == 3; }
 
+/// One seed in five has tenants, and quotas that change while their jobs run.
+bool tenanted(std::uint64_t seed) { return seed % 5 == 3; }
+
+const char* draw_fair_policy(Rng& rng) {
+  constexpr std::array<const char*, 3> kFair{"capacity:min_run=0 s", "fifo:quotas=held",
+                                             "hardware-aware:min_run=0 s,full_interval=10 s"};
+  return kFair[rng.below(kFair.size())];
+}
+
 /// One seed in three has jobs that resize, jobs that share accelerators, or caps of power.
 struct Variety {
   bool elastic = false;
@@ -312,14 +358,18 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   Rng other = Rng::stream(seed, "variety");
   const Variety variety = draw_variety(other, seed, rules);
   Rng window = Rng::stream(seed, "maintenance");
+  Rng quota = Rng::stream(seed, "tenants");
+  if (tenanted(seed)) rules.policy = draw_fair_policy(quota);
   ProtocolWorld world(sites.of(nodes), rules, seed, trace);
   FaultInjector injector(world, seed);
   std::uint64_t jobs = 2 + rng.below(4);
+  if (tenanted(seed)) jobs += 6;
   for (int step = 0; step < kSteps && world.failure().empty(); ++step) {
     if (jobs > 0 && rng.below(10) == 0) {
       --jobs;
       ProtocolJob job = draw_job(rng, nodes);
       vary(job, variety, other);
+      if (tenanted(seed)) job.tenant = kTenants[quota.below(kTenants.size())];
       world.submit(job);
     }
     world.run(injector.pause(6000));
@@ -327,11 +377,13 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
     injector.strike();
     if (bad_disk(seed) && disk.below(10) == 0) injector.fill_disk();
     if (variety.elastic && other.below(3) == 0) injector.resize();
+    if (tenanted(seed) && (step == 0 || quota.below(10) == 0)) injector.set_quotas();
     if (maintained(seed) && window.below(10) == 0) injector.plan_maintenance();
     if (variety.capped && other.below(10) == 0) injector.cap_power();
   }
   world.note("calm");
   world.make_calm();
+  if (tenanted(seed)) world.operate(SetTenants{kNoQuotas});
   for (int minute = 0; minute < kCalmMinutes && world.failure().empty(); ++minute) {
     if (world.settled()) break;
     world.run(Duration::minutes(1));

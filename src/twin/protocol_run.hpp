@@ -15,6 +15,7 @@ inline constexpr std::size_t kProtocolNodesMin = 3;
 /// Fleets of 3 to 6 nodes, made once for any number of seeds.
 class ProtocolSites {
  public:
+  /// The catalog must outlive them.
   [[nodiscard]] static Result<ProtocolSites> make(const Catalog& catalog);
 
   /// Precondition: 3 to 6 nodes.

@@ -193,6 +193,8 @@ void ProtocolWorld::start_controller() {
   if (expected_ && *expected_ != picture(core->state())) {
     wrong("a restart finds another state than was durable");
   }
+  accounts_.reset();
+  if (setup_.policy.quotas == Quotas::kHeld) accounts_.emplace(core->state());
   ++controllers_;
   appended_ = 0;
   note(fmt::format("controller {} starts with {} events", controllers_, events->size()));
@@ -224,6 +226,10 @@ void ProtocolWorld::note(const Input& input) {
 
 std::uint64_t ProtocolWorld::append(Instant at, std::span<const Event> events) {
   unwritten_.push_back({at, {events.begin(), events.end()}});
+  for (const Event& event : events) {
+    if (!accounts_) break;
+    if (const std::string broken = accounts_->take(event); !broken.empty()) wrong(broken);
+  }
   if (controller_) check_jobs();
   if (chance(rules_.crash)) doomed_ = true;
   if (writing_ == 0) write();
@@ -291,7 +297,7 @@ Submission ProtocolWorld::submission_of(std::size_t n) const {
   Submission submission;
   submission.restart = job.restart;
   submission.request.name = fmt::format("job-{}", n);
-  submission.request.tenant = setup_.tenants->find("default").value_or(TenantId(0));
+  submission.request.tenant = *state().tenants().find(job.tenant);
   submission.request.estimate = job.work;
   submission.request.preemptible = true;
   RoleRequest role;
@@ -324,6 +330,9 @@ void ProtocolWorld::ask_submit(std::size_t n) {
 
 void ProtocolWorld::refuse_or_submit(std::size_t n) {
   if (disk_full_) return note("a submission is refused, the disk is full");
+  if (!controller_) return;
+  const std::string& tenant = clients_[n].job.tenant;
+  if (!state().tenants().find(tenant)) return note("a submission is refused, nobody is " + tenant);
   handle({time_.now(), SubmitJob{submission_of(n)}, fmt::format("request-{}", n)},
          [this, n](const Answer& answer) {
            if (answer.status && !chance(rules_.loss)) clients_[n].answered = true;

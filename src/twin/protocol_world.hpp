@@ -4,7 +4,8 @@
 // Made once a seed; break things through its calls, let time pass, and ask whether a promise was
 // broken. Everything follows from the seed and the calls. One thread.
 // After every input of control: a job that a client was told of is there, once, and ends once; a
-// restart finds the state that was durable. Of processes see ProtocolNodes.
+// restart finds the state that was durable; where the policy holds quotas, tenants have what they
+// were promised. Of processes see ProtocolNodes.
 // Cost: O(nodes + keepers + log events) a step.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "executor/control_host.hpp"
 #include "twin/durable_log.hpp"
 #include "twin/protocol_nodes.hpp"
+#include "twin/protocol_tenants.hpp"
 
 namespace orrery {
 
@@ -25,7 +27,7 @@ class Catalog;
 /// A small fleet of one kind with all that control rests on; any number of worlds.
 class ProtocolSite {
  public:
-  /// Errors: the catalog has no such nodes.
+  /// The catalog must outlive it. Errors: the catalog has no such nodes.
   [[nodiscard]] static Result<std::unique_ptr<ProtocolSite>> make(const Catalog& catalog,
                                                                   std::size_t nodes);
 
@@ -153,6 +155,7 @@ class ProtocolWorld final : private HostOutlet {
   void ask_submit(std::size_t n);
   void ask_cancel(std::size_t n);
   void refuse_or_submit(std::size_t n);
+  /// Precondition: a controller lives, and knows the job's tenant.
   [[nodiscard]] Submission submission_of(std::size_t n) const;
 
   // Promises (protocol_promises.cpp).
@@ -170,7 +173,8 @@ class ProtocolWorld final : private HostOutlet {
   std::vector<bool> cut_;
   DurableLog log_;
   std::unique_ptr<ControlHost> controller_;
-  std::optional<Scheduler> passes_;  ///< full ones, beside the controller
+  std::optional<Scheduler> passes_;         ///< full ones, beside the controller
+  std::optional<TenantAccounts> accounts_;  ///< of a policy that holds quotas
   std::uint64_t controllers_ = 0;
   std::uint64_t crashes_ = 0;
   std::vector<Client> clients_;
