@@ -62,7 +62,7 @@ struct RunFullPass {
 
 using Action = std::variant<StartRanks, StopRanks, ApplyClock, RepairNode, SearchPlan, RunFullPass>;
 
-/// What a command is answered.
+/// What a command is answered; of an observation, what was not heeded of it and why.
 struct Answer {
   Status status;
   JobId job;  ///< of a submission

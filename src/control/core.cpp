@@ -143,7 +143,7 @@ void Core::on(const SetMaintenance& asked) {
   const std::map<std::uint32_t, Maintenance>& windows = state_.maintenance();
   if (command.window == 0) command.window = windows.empty() ? 1 : windows.rbegin()->first + 1;
   for (const NodeId node : command.nodes) {
-    if (node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+    if (!has_node(node)) return refuse("no such node");
   }
   if (!command.nodes.empty() && command.to <= command.from) {
     return refuse("a maintenance window ends after it begins");
@@ -163,10 +163,11 @@ void Core::on(const SetMaintenance& asked) {
 // -----------------------------------------------------------
 
 void Core::on(const WorkReported& seen) {
-  if (!state_.has(seen.job)) return;
+  if (std::string why = contradiction(seen.job, seen.attempt); !why.empty()) return refuse(why);
   const Job& job = state_.job(seen.job);
-  if (holds_devices(job.phase) && !job.up && seen.attempt == job.attempt)
-    emit(WorkSettled{seen.job, seen.progress});
+  const bool between = holds_devices(job.phase) && !job.up && seen.attempt == job.attempt;
+  if (!between) return refuse("no epoch of it begins");
+  emit(WorkSettled{seen.job, believed(job, seen.progress)});
 }
 
 void Core::on(const LinkObserved& seen) { emit_unfelt(LinkChanged{seen.link, seen.state}); }

@@ -101,7 +101,12 @@ class Core {
   void release_if_due(JobId id);
   void release_of(ArrayId array);
   void stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of = JobId());
-  void free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
+  [[nodiscard]] bool has_node(NodeId node) const {
+    return node.value() < state_.setup().topology->node_count();
+  }
+  [[nodiscard]] std::string contradiction(JobId id, std::uint32_t attempt) const;
+  [[nodiscard]] Progress believed(const Job& job, const Progress& told);
+  bool free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
                     std::uint32_t epoch = kEveryEpoch);
   void finish_if_gone(JobId id, const std::optional<Progress>& progress);
   void finish_stop(JobId id, const Progress& progress);

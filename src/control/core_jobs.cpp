@@ -1,4 +1,6 @@
 // The life of jobs: released, started, up, stopping, gone, ended or queued again.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -7,6 +9,8 @@
 
 namespace orrery {
 namespace {
+
+constexpr const char* kNothingLeft = "nothing of it is left there";
 
 /// A job whose parts all left: on no node anything of it is left.
 bool holds_nothing(const RunningJob& run) {
@@ -46,11 +50,35 @@ void Core::release_of(ArrayId array) {
   for (const JobId id : state_.held_of(array)) release_if_due(id);
 }
 
+// --- What executors say: it may be late, said twice, or wrong
+// -------------------------------------
+
+// Why nothing can follow from what is said of an attempt; empty: something can.
+std::string Core::contradiction(JobId id, std::uint32_t attempt) const {
+  if (!state_.has(id)) return "no such job";
+  const Job& job = state_.job(id);
+  if (attempt <= job.attempt) return {};
+  return fmt::format("attempt {} of job {} never began", attempt, id.value());
+}
+
+// What was safe stays so unless it is said to be lost; what cannot be is not heeded.
+Progress Core::believed(const Job& job, const Progress& told) {
+  const bool possible = told.done >= 0 && told.done <= 1 && told.lost >= Duration() &&
+                        told.saving >= Duration() && told.undetected >= Duration();
+  const bool falls = told.done < job.done && told.lost == Duration();
+  if (possible && !falls) return told;
+  refuse(fmt::format("job {} cannot be {} done after {}", job.id.value(), told.done, job.done));
+  return possible ? Progress{job.done, told.lost, told.saving, told.undetected}
+                  : Progress{job.done, {}, {}, {}};
+}
+
 void Core::on(const RanksUp& seen) {
-  if (!state_.has(seen.job)) return;
+  if (std::string why = contradiction(seen.job, seen.attempt); !why.empty()) return refuse(why);
   const Job& job = state_.job(seen.job);
   const bool awaited = holds_devices(job.phase) && job.phase != JobPhase::kStopping && !job.up;
-  if (!awaited || seen.attempt != job.attempt || seen.epoch != job.epoch) return;
+  if (!awaited || seen.attempt != job.attempt || seen.epoch != job.epoch) {
+    return refuse("these ranks are not awaited");
+  }
   emit(JobRunning{seen.job, seen.source});
   // Of the attempt, whatever epochs follow.
   const std::optional<Duration> limit = state_.running(seen.job).request->time_limit;
@@ -58,33 +86,42 @@ void Core::on(const RanksUp& seen) {
 }
 
 void Core::on(const RanksEnded& seen) {
-  if (!state_.has(seen.job)) return;
+  if (std::string why = contradiction(seen.job, seen.attempt); !why.empty()) return refuse(why);
   const Job& job = state_.job(seen.job);
   const bool present = holds_devices(job.phase) && seen.attempt == job.attempt;
-  if (present && job.phase != JobPhase::kStopping) {
+  const bool ends = present && job.phase != JobPhase::kStopping;
+  if (!ends && !seen.gone) return refuse("this attempt has ended already");
+  const Progress progress = present ? believed(job, seen.progress) : Progress();
+  if (ends) {
     StopReason reason = StopReason::kFinished;
     if (seen.kind == ExitKind::kProgram) reason = StopReason::kProgram;
     if (seen.kind == ExitKind::kInfra) reason = StopReason::kInfra;
     if (reason == StopReason::kInfra) places_[seen.job] = state_.running(seen.job).gangs;
-    emit(JobStopping{seen.job, reason, JobId(), seen.blame, seen.progress});
+    emit(JobStopping{seen.job, reason, JobId(), seen.blame, progress});
   }
   if (!seen.gone) return;
   // Of an attempt that was given up, too: it may have left ghosts.
-  free_devices(seen.job, seen.attempt, {});
-  if (present) finish_if_gone(seen.job, seen.progress);
+  if (!free_devices(seen.job, seen.attempt, {})) refuse(kNothingLeft);
+  if (present) finish_if_gone(seen.job, progress);
 }
 
 void Core::on(const RanksGone& seen) {
-  if (!state_.has(seen.job)) return;
-  free_devices(seen.job, seen.attempt, seen.nodes, seen.epoch);
-  if (seen.attempt != state_.job(seen.job).attempt) return;
-  finish_if_gone(seen.job, seen.progress);
+  if (std::string why = contradiction(seen.job, seen.attempt); !why.empty()) return refuse(why);
+  if (!free_devices(seen.job, seen.attempt, seen.nodes, seen.epoch)) refuse(kNothingLeft);
+  const Job& job = state_.job(seen.job);
+  if (seen.attempt != job.attempt || job.phase != JobPhase::kStopping) return;
+  std::optional<Progress> progress = seen.progress;
+  if (progress) progress = believed(job, *progress);
+  finish_if_gone(seen.job, progress);
 }
 
-void Core::free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
+bool Core::free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
                         std::uint32_t epoch) {
-  emit(DevicesFreed{id, attempt, nodes, epoch});
+  DevicesFreed freed{id, attempt, nodes, epoch};
+  if (!state_.has_ranks(freed)) return false;
+  emit(std::move(freed));
   settle_nodes();
+  return true;
 }
 
 // An asked-for end reports its progress with the last of its ranks.

@@ -72,7 +72,7 @@ Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices
 // --- Commands -----------------------------------------------------------------------------------
 
 void Core::on(const DrainNode& command) {
-  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  if (!has_node(command.node)) return refuse("no such node");
   const NodeRecord& record = state_.node(command.node);
   const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
   if (out && record.drain) return;
@@ -160,7 +160,7 @@ void Core::come_back(NodeId node) {
 }
 
 void Core::on(const ResumeNode& command) {
-  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  if (!has_node(command.node)) return refuse("no such node");
   if (state_.node(command.node).health == NodeHealth::kLost) {
     if (state_.node(command.node).drain) return end_drain(command.node);
     return refuse("the node does not answer; it is ready again when it does");
@@ -176,7 +176,7 @@ void Core::on(const ResumeNode& command) {
 }
 
 void Core::on(const FenceNode& command) {
-  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  if (!has_node(command.node)) return refuse("no such node");
   if (state_.node(command.node).health != NodeHealth::kLost) {
     return refuse("only a lost node is fenced");
   }
@@ -184,7 +184,7 @@ void Core::on(const FenceNode& command) {
 }
 
 void Core::on(const SetSpare& command) {
-  if (command.node.value() >= state_.setup().topology->node_count()) return refuse("no such node");
+  if (!has_node(command.node)) return refuse("no such node");
   if (state_.node(command.node).spare != command.spare) {
     emit(SpareSet{command.node, command.spare});
   }
@@ -194,6 +194,7 @@ void Core::on(const SetSpare& command) {
 // ---------------------------------------------------------------------------------
 
 void Core::on(const NodeJoined& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
   const NodeRecord& record = state_.node(seen.node);
   if (record.boot != seen.boot) {
     const bool first = record.boot == 0;
@@ -207,6 +208,7 @@ void Core::on(const NodeJoined& seen) {
 }
 
 void Core::on(const NodeHeard& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
   const NodeHealth health = state_.node(seen.node).health;
   if (seen.health == NodeHealth::kLost) {
     const bool there = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
@@ -225,6 +227,7 @@ void Core::on(const NodeHeard& seen) {
 }
 
 void Core::on(const NodeFault& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
   const NodeHealth health = state_.node(seen.node).health;
   const Blame blame{seen.layer, seen.node, seen.evidence};
   const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
@@ -239,6 +242,7 @@ void Core::on(const NodeFault& seen) {
 }
 
 void Core::on(const NodeRepaired& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
   const NodeHealth health = state_.node(seen.node).health;
   if (health != NodeHealth::kRepairing && health != NodeHealth::kQuarantined) return;
   emptying_.erase(seen.node);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "control/scripted_cluster_test.hpp"
 
 namespace orrery {
@@ -240,6 +242,52 @@ TEST(CoreCommands, ThatAreSentTwiceAreCarriedOutOnce) {
   (void)cluster.submit(cluster.job(8), "c");  // forgets the old ones
   EXPECT_EQ(cluster.state().answered("a"), std::nullopt);
   EXPECT_NE(cluster.submit(cluster.job(8), "a"), id);
+}
+
+// Executors may be late, say a thing twice, or be wrong.
+TEST(CoreObservations, WhatCannotBeIsRefusedWithAWordAndNothingComesOfIt) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(8));
+  const NodeId elsewhere = NodeId(3);
+  ASSERT_NE(cluster.nodes(id)[0], elsewhere);
+  const std::vector<InputKind> lies{RanksUp{id, 1, 0},
+                                    RanksUp{id, 2, 0},
+                                    RanksEnded{id, 2, ExitKind::kDone, {}, {1, {}, {}, {}}, true},
+                                    RanksEnded{id, 0, ExitKind::kProgram},
+                                    RanksEnded{JobId(7), 1, ExitKind::kDone, {}, {}, true},
+                                    RanksGone{id, 1, {elsewhere}, Progress{.done = 1}},
+                                    RanksGone{id, 2, {}, std::nullopt},
+                                    WorkReported{id, 1, {}},
+                                    NodeHeard{NodeId(4), NodeHealth::kLost, 5},
+                                    NodeFault{NodeId(4), FaultLayer::kHost, "", true, true}};
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    const Outcome& outcome = cluster.send(lies[i]);
+    EXPECT_FALSE(outcome.answer.status) << i;
+    EXPECT_TRUE(outcome.events.empty() && outcome.actions.empty()) << i;
+  }
+  EXPECT_EQ(cluster.phase(id), JobPhase::kRunning);
+}
+
+TEST(CoreObservations, ProgressThatCannotBeIsNotTakenOver) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(8));
+  const auto fail = [&](const Progress& told) {
+    const bool believed =
+        cluster.send(RanksEnded{id, cluster.job(id).attempt, ExitKind::kInfra, {}, told, true})
+            .answer.status.has_value();
+    cluster.wait(Duration::seconds(1));
+    cluster.up(id);
+    return believed;
+  };
+  EXPECT_TRUE(fail({.done = 0.5}));
+  for (const double done : {0.25, -1.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_FALSE(fail({.done = done})) << done;
+    EXPECT_EQ(cluster.job(id).done, 0.5);
+  }
+  EXPECT_FALSE(fail({.done = 0.75, .lost = Duration::seconds(-1)}));
+  EXPECT_EQ(cluster.job(id).done, 0.5);
+  EXPECT_TRUE(fail({.done = 0.25, .lost = Duration::minutes(1)})) << "it was found to be wrong";
+  EXPECT_EQ(cluster.job(id).done, 0.25);
 }
 
 TEST(CoreCommands, SetTenantsWhileJobsRun) {

@@ -100,6 +100,8 @@ class State {
   /// Jobs with devices on a node, ascending. O(devices of the node), more where devices are shared.
   [[nodiscard]] std::vector<JobId> jobs_on(NodeId id) const;
   [[nodiscard]] std::span<const Ghost> ghosts() const { return ghosts_; }
+  /// Whether there is anything that such an event would free. O(ghosts + nodes of the job).
+  [[nodiscard]] bool has_ranks(const DevicesFreed& of) const;
   [[nodiscard]] const std::map<std::uint32_t, Maintenance>& maintenance() const {
     return maintenance_;
   }

@@ -146,6 +146,24 @@ void State::free_ghost(const Ghost& ghost) {
   release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
 }
 
+bool State::has_ranks(const DevicesFreed& of) const {
+  const auto named = [&](NodeId node) {
+    return of.nodes.empty() || std::find(of.nodes.begin(), of.nodes.end(), node) != of.nodes.end();
+  };
+  const bool left = std::any_of(ghosts_.begin(), ghosts_.end(), [&](const Ghost& ghost) {
+    return ghost.job == of.job && ghost.attempt == of.attempt && ghost.epoch <= of.epoch &&
+           named(ghost.at.node);
+  });
+  const Job& job = this->job(of.job);
+  if (left || job.phase != JobPhase::kStopping || of.attempt != job.attempt) return left;
+  if (of.epoch < job.epoch) return false;
+  const std::vector<PlacedGang>& gangs = running(of.job).gangs;
+  return std::any_of(gangs.begin(), gangs.end(), [&](const PlacedGang& gang) {
+    return std::any_of(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
+                       [&](const NodeDevices& at) { return named(at.node); });
+  });
+}
+
 void State::on(const DevicesFreed& event) {
   const auto named = [&](NodeId node) {
     return event.nodes.empty() ||

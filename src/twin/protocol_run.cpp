@@ -53,6 +53,8 @@ class FaultInjector {
   void cap_power();
   /// Some nodes are to be empty for a while, now, later, or no more.
   void plan_maintenance();
+  /// Executors and agents contradict what is known.
+  void contradict();
   /// Who may hold how much is another from now on.
   void set_quotas();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
@@ -176,6 +178,15 @@ void FaultInjector::plan_maintenance() {
   world_.operate(std::move(window));
 }
 
+void FaultInjector::contradict() {
+  note("something is said that cannot be");
+  if (rng_.below(2) == 0) {
+    world_.contradict();
+  } else {
+    world_.mislead();
+  }
+}
+
 void FaultInjector::set_quotas() {
   note("quotas change");
   world_.operate(SetTenants{draw_tenants(rng_, world_.nodes().size())});
@@ -291,6 +302,9 @@ bool maintained(std::uint64_t seed) { return seed % 7 == 3; }
 /// One seed in five has tenants, and quotas that change while their jobs run.
 bool tenanted(std::uint64_t seed) { return seed % 5 == 3; }
 
+/// In one seed of four executors and agents say what contradicts what is known.
+bool lying(std::uint64_t seed) { return seed % 8 == 3 || seed % 8 == 6; }
+
 const char* draw_fair_policy(Rng& rng) {
   constexpr std::array<const char*, 3> kFair{"capacity:min_run=0 s", "fifo:quotas=held",
                                              "hardware-aware:min_run=0 s,full_interval=10 s"};
@@ -358,6 +372,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   Rng other = Rng::stream(seed, "variety");
   const Variety variety = draw_variety(other, seed, rules);
   Rng window = Rng::stream(seed, "maintenance");
+  Rng lies = Rng::stream(seed, "lies");
   Rng quota = Rng::stream(seed, "tenants");
   if (tenanted(seed)) rules.policy = draw_fair_policy(quota);
   ProtocolWorld world(sites.of(nodes), rules, seed, trace);
@@ -378,6 +393,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
     if (bad_disk(seed) && disk.below(10) == 0) injector.fill_disk();
     if (variety.elastic && other.below(3) == 0) injector.resize();
     if (tenanted(seed) && (step == 0 || quota.below(10) == 0)) injector.set_quotas();
+    if (lying(seed) && lies.below(2) == 0) injector.contradict();
     if (maintained(seed) && window.below(10) == 0) injector.plan_maintenance();
     if (variety.capped && other.below(10) == 0) injector.cap_power();
   }

@@ -105,6 +105,10 @@ class ProtocolWorld final : private HostOutlet {
   void repeat_report();
   /// What control was once told of ranks, it is told once more.
   void repeat_input();
+  /// An executor says what cannot be: control must refuse it, and nothing may come of it.
+  void contradict();
+  /// An agent says that another attempt, epoch or job runs on its node than does.
+  void mislead();
   /// Nothing fails from here on, and what is broken is mended.
   void make_calm();
   void note(const std::string& what);
@@ -157,6 +161,9 @@ class ProtocolWorld final : private HostOutlet {
   void refuse_or_submit(std::size_t n);
   /// Precondition: a controller lives, and knows the job's tenant.
   [[nodiscard]] Submission submission_of(std::size_t n) const;
+
+  // Lies (protocol_lies.cpp).
+  [[nodiscard]] InputKind draw_contradiction(const Job& job);
 
   // Promises (protocol_promises.cpp).
   void note_durable(std::span<const Event> events);
