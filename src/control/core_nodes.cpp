@@ -234,7 +234,8 @@ void Core::on(const NodeFault& seen) {
                        health == NodeHealth::kDraining || health == NodeHealth::kDrained ||
                        health == NodeHealth::kLost;
   const bool mend = seen.repair && working;
-  emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame});
+  const bool window = health == NodeHealth::kDraining && !state_.node(seen.node).drain;
+  emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame, window});
   if (mend) emptying_.insert(seen.node);
   look_for_lemon(seen.node);
   if (seen.stops_jobs) lose(seen.node, blame);

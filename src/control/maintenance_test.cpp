@@ -46,6 +46,18 @@ TEST_F(MaintenanceTest, EndsForANodeWithTheLastWindowOverIt) {
   EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kReady);
 }
 
+TEST_F(MaintenanceTest, IsNoOperatorsDrainForAFaultThatComesMeanwhile) {
+  const JobId id = cluster_.run(cluster_.job(32));
+  window(1, {node_});
+  cluster_.wait(Duration::hours(1));
+  ASSERT_EQ(cluster_.health(node_), NodeHealth::kDraining);
+  cluster_.send(NodeFault{node_, FaultLayer::kAccelerator, "xid 31", false, false});
+  cluster_.gone(id);
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
+  cluster_.wait(Duration::hours(2));
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
+}
+
 TEST_F(MaintenanceTest, LeavesAnOperatorsDrainAlone) {
   cluster_.send(DrainNode{node_, false, "disk"});
   window(1, {node_, NodeId(1)});
