@@ -80,9 +80,12 @@ void FleetLink::start(const StartRanks& action, const LaunchPlan& plan, Instant 
   end_older_attempts(id, now);
   const auto [at, added] = attempts_.try_emplace(id);
   LinkedAttempt& attempt = at->second;
-  if (!added && action.epoch <= attempt.epoch) return;
+  // Of one that was never launched a node has said something that cannot be: it ends there first.
+  const bool stray = !added && attempt.runners == 0 && action.epoch == 0;
+  if (!added && !stray && action.epoch <= attempt.epoch) return;
   // Control is about to hear that it is over, and starts nothing of it any more.
-  if (attempt.told_ended) return;
+  if (attempt.told_ended && !stray) return;
+  attempt.told_ended = false;
   attempt.id = id;
   attempt.epoch = action.epoch;
   attempt.delay = action.delay;

@@ -131,6 +131,18 @@ TEST_F(FleetLinkTest, RanksAreUpWhenEveryNodeOfTheEpochIs) {
   EXPECT_EQ(inputs<RanksUp>().at(0).epoch, 1);
 }
 
+TEST_F(FleetLinkTest, AnAttemptThatANodeNamedTooEarlyStartsAllTheSame) {
+  meet(0);
+  meet(1);
+  say(0, {.stage = RankStage::kRunning});
+  EXPECT_EQ(orders<KillRanks>().size(), 1);
+  start(0, {0, 1});
+  EXPECT_EQ(orders<LaunchRanks>().size(), 2);
+  say(0, {.stage = RankStage::kRunning, .up_epoch = 0});
+  say(1, {.stage = RankStage::kRunning, .up_epoch = 0});
+  EXPECT_EQ(inputs<RanksUp>().size(), 1);
+}
+
 TEST_F(FleetLinkTest, AnOrderIsRepeatedWithTheBeatUntilItShowsEffect) {
   meet(0);
   start(0, {0});
