@@ -88,11 +88,21 @@ void add_progress(Facts& facts, const v1::JobProgress& progress) {
   facts.add("checkpoint", progress.checkpoint());
 }
 
+/// "12.00 h100, 3.50 a100".
+std::string hours_by_type(const v1::JobBill& bill) {
+  std::vector<std::string> types;
+  for (const v1::TypeHours& type : bill.accelerator_hours_by_type()) {
+    types.push_back(fmt::format("{:.2f} {}", type.hours(), type.accelerator()));
+  }
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
 void add_bill(Facts& facts, const v1::JobBill& bill) {
   if (bill.accelerator_hours() <= 0) return;
   facts.add("used", fmt::format("{:.3g} accelerator-hours, {:.3g} of them lost, {:.3g} idle",
                                 bill.accelerator_hours(), bill.lost_accelerator_hours(),
                                 bill.idle_accelerator_hours()));
+  facts.add("of type", hours_by_type(bill));
   facts.add("cost", fmt::format("${:.2f}, {:.3g} kWh, {:.3g} kg CO2", bill.cost_usd(),
                                 bill.energy_kwh(), bill.co2_kg()));
   if (bill.preemptions() + bill.faults() + bill.program_faults() > 0) {
@@ -105,13 +115,14 @@ std::vector<std::string> bill_cells(const v1::JobBill& bill) {
   return {fmt::format("{:.2f}", bill.accelerator_hours()),
           fmt::format("{:.2f}", bill.lost_accelerator_hours()),
           fmt::format("{:.2f}", bill.energy_kwh()), fmt::format("{:.2f}", bill.cost_usd()),
-          fmt::format("{:.2f}", bill.co2_kg())};
+          fmt::format("{:.2f}", bill.co2_kg()), hours_by_type(bill)};
 }
 
 std::vector<TextTable::Column> bill_columns(std::vector<TextTable::Column> columns) {
   for (const char* title : {"ACCELERATOR-HOURS", "LOST", "KWH", "USD", "KG CO2"}) {
     columns.push_back({title, Align::kRight});
   }
+  columns.push_back({"HOURS BY TYPE"});
   return columns;
 }
 

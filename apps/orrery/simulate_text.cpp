@@ -47,6 +47,14 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"passes", s.passes.incremental + s.passes.full},
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
+  TypeTimes held;
+  for (const JobOutcome& job : run.outcomes) held += job.usage.devices;
+  const Topology& topology = request.cluster().topology();
+  Json& by_type = json["accelerator_hours_by_type"];
+  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+    const FleetTypeId type(t);
+    by_type[topology.accelerator(type).id] = device_hours(held.of(type));
+  }
   Json& idle = json["device_hours"];
   for (const auto& [word, use] : enum_words(DeviceUse{})) {
     double hours = 0;
@@ -175,19 +183,28 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
 std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
       "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
-      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults\n";
+      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults";
+  const Topology& topology = request.cluster().topology();
+  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+    csv += ",device_hours_" + csv_text(topology.accelerator(FleetTypeId(t)).id);
+  }
+  csv += '\n';
   const Instant from = request.begin();
   for (const JobOutcome& job : run.outcomes) {
     const TraceJob& row = request.trace().jobs[job.row];
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}\n",
+    csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}",
                        csv_text(row.name), row.line, word_of(job.phase), job.devices,
                        seconds_cell(job.submit, from), seconds_cell(job.start, from),
                        seconds_cell(job.end, from),
                        job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
-                       seconds_cell(job.end, job.submit), device_hours(job.usage.devices),
+                       seconds_cell(job.end, job.submit), device_hours(job.usage.devices.total()),
                        device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
                        job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
                        job.usage.program_faults);
+    for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+      csv += fmt::format(",{:.4f}", device_hours(job.usage.devices.of(FleetTypeId(t))));
+    }
+    csv += '\n';
   }
   return csv;
 }

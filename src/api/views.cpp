@@ -20,10 +20,15 @@ constexpr double kJoulesPerKwh = 3.6e6;
 constexpr double kGramsPerKg = 1000;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 
-v1::JobBill bill_view(const JobUsage& usage) {
+v1::JobBill bill_view(const JobUsage& usage, const Topology& topology) {
   v1::JobBill bill;
   bill.set_waited_s(usage.waited.count_seconds());
-  bill.set_accelerator_hours(device_hours(usage.devices));
+  bill.set_accelerator_hours(device_hours(usage.devices.total()));
+  for (const auto& [type, time] : usage.devices.entries) {
+    v1::TypeHours& hours = *bill.add_accelerator_hours_by_type();
+    hours.set_accelerator(type == kAllTypes ? "unknown" : topology.accelerator(type).id);
+    hours.set_hours(device_hours(time));
+  }
   bill.set_lost_accelerator_hours(device_hours(usage.lost));
   bill.set_idle_accelerator_hours(device_hours(usage.idle));
   bill.set_energy_kwh(usage.joules / kJoulesPerKwh);
@@ -185,7 +190,7 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   }
   if (holds_devices(job.phase)) add_parts(controller, job, view);
   add_progress(controller, job, view);
-  *view.mutable_bill() = bill_view(state.usage_of(id, controller.now()));
+  *view.mutable_bill() = bill_view(state.usage_of(id, controller.now()), *state.setup().topology);
   view.set_blame(blame_text(job.blame, *state.setup().topology));
   if (detail != JobDetail::kListed || job.phase != JobPhase::kQueued) {
     view.set_waiting(waiting_text(controller, job));
@@ -298,9 +303,13 @@ v1::ListTenantsResponse tenants_view(const Controller& controller) {
   const TenantTree& tenants = state.tenants();
   v1::ListTenantsResponse view;
   std::vector<v1::Tenant> rows(tenants.size());
+  std::vector<JobUsage> used(state.by_tenant().begin(), state.by_tenant().end());
+  for (const Job& job : state.all_jobs()) {
+    if (!ended(job.phase)) used[job.tenant.value()] += state.usage_of(job.id, controller.now());
+  }
   for (std::uint32_t at = 0; at < tenants.size(); ++at) {
     rows[at].set_path(tenants.path(TenantId(at)));
-    *rows[at].mutable_bill() = bill_view(state.by_tenant()[at]);
+    *rows[at].mutable_bill() = bill_view(used[at], *state.setup().topology);
   }
   for (const RunningJob& run : state.running()) {
     v1::Tenant& row = rows[state.job(run.id).tenant.value()];

@@ -28,7 +28,7 @@ TEST(CoreJobs, GoFromTheQueueToTheirEnd) {
   EXPECT_EQ(cluster.phase(id), JobPhase::kFinished);
   EXPECT_EQ(cluster.job(id).done, 1);
   const JobUsage& usage = cluster.job(id).usage;
-  EXPECT_TRUE(usage.devices == DeviceTime{16} * seconds(110).count_ns());
+  EXPECT_TRUE(usage.devices.total() == DeviceTime{16} * seconds(110).count_ns());
   EXPECT_TRUE(usage.idle == DeviceTime{16} * seconds(10).count_ns());
   EXPECT_EQ(cluster.state().ended_jobs(), 1u);
 }

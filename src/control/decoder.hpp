@@ -39,6 +39,10 @@ class Decoder : public FieldWalk<Decoder> {
   explicit Decoder(std::string_view bytes, const PlanSource* plans = nullptr)
       : bytes_(bytes), plans_(plans) {}
 
+  /// Of a snapshot (control/snapshot.cpp): what some of its fields are depends on it.
+  [[nodiscard]] std::uint32_t form() const { return form_; }
+  void read_as(std::uint32_t form) { form_ = form; }
+
   [[nodiscard]] bool good() const { return wrong_.empty(); }
   /// Bytes read.
   [[nodiscard]] std::size_t offset() const { return at_; }
@@ -89,6 +93,7 @@ class Decoder : public FieldWalk<Decoder> {
 
   std::string_view bytes_;
   const PlanSource* plans_;
+  std::uint32_t form_ = 0;
   std::size_t at_ = 0;
   std::size_t wrong_at_ = 0;
   std::string wrong_;

@@ -19,8 +19,9 @@ namespace orrery {
 /// Of tenants, power and slots: what is kept is what is held.
 [[nodiscard]] std::optional<std::string> broken_invariant(const State& state);
 
-/// Where no device was ever shared: what jobs were metered for is, to the device-nanosecond, what
-/// the ledger counts as in use. Shared devices are in use once, but metered for each that has some.
+/// Where no device was ever shared: what jobs were metered for of each type is, to the
+/// device-nanosecond, what the ledger counts as in use. Shared devices are in use once, but metered
+/// for each that has some.
 [[nodiscard]] std::optional<std::string> broken_metering(const State& state);
 
 }  // namespace orrery

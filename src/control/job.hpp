@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/field_reader.hpp"
-#include "control/ledger.hpp"
 #include "control/submission.hpp"
+#include "control/type_times.hpp"
 #include "scheduler/situation.hpp"
 
 namespace orrery {
@@ -130,7 +130,7 @@ struct Progress {
 /// What a job has used up to Job::metered.
 struct JobUsage {
   Duration waited;         ///< held and queued, over all attempts
-  DeviceTime devices = 0;  ///< allocated
+  TypeTimes devices;       ///< allocated, by type
   DeviceTime lost = 0;     ///< of it, work done and lost
   DeviceTime idle = 0;     ///< of it, starting, leaving, saving, waiting for notice of a fault
   double joules = 0;       ///< of its devices with their share of the nodes, at the nodes

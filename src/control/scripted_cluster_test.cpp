@@ -15,6 +15,13 @@ std::string four_nodes() {
       "  fabrics: [{type: ib-ndr, topology: fat-tree}]\n");
 }
 
+std::string two_types() {
+  return one_hall(
+      "    - name: su\n      racks:\n"
+      "      - {cooling: in-row-or-dense-air, nodes: [{type: dgx-h100, count: 2}]}\n"
+      "      - {name: old, nodes: [{type: dgx-a100-80g, count: 2}]}\n");
+}
+
 ScriptedCluster::ScriptedCluster(const ScriptedOptions& options)
     : topology_(std::make_unique<const Topology>(built(options.fleet))),
       tree_(std::make_unique<const PlaceTree>(*topology_)),
@@ -59,9 +66,9 @@ ScriptedCluster::~ScriptedCluster() {
   EXPECT_EQ(broken_invariant(restored), std::nullopt);
 }
 
-GangRequest ScriptedCluster::gang(std::uint32_t devices) const {
+GangRequest ScriptedCluster::gang(std::uint32_t devices, std::string_view type) const {
   GangRequest gang;
-  gang.type = *topology_->find_type("h100");
+  gang.type = *topology_->find_type(type);
   gang.devices = devices;
   gang.node_devices = std::min(devices, topology_->node_devices_max(gang.type));
   gang.host.cpu = 1000;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/core.hpp"
@@ -21,6 +22,8 @@ namespace orrery {
 
 /// Two racks of two DGX H100: 4 nodes, 32 accelerators.
 [[nodiscard]] std::string four_nodes();
+/// A rack of two DGX H100 and one of two DGX A100: two types of 16 accelerators.
+[[nodiscard]] std::string two_types();
 
 enum class PowerLimits : std::uint8_t { kNone, kAsBuilt };
 /// Whether devices may be shared: then what jobs are metered for is not what the ledger counts.
@@ -43,7 +46,7 @@ class ScriptedCluster {
 
   /// Of one gang of whole H100 for an hour; all its ranks on as few nodes as can be.
   [[nodiscard]] Submission job(std::uint32_t devices) const;
-  [[nodiscard]] GangRequest gang(std::uint32_t devices) const;
+  [[nodiscard]] GangRequest gang(std::uint32_t devices, std::string_view type = "h100") const;
   /// Elastic, from whole nodes.
   [[nodiscard]] Submission elastic_job(std::uint32_t least, std::uint32_t most) const;
 

@@ -15,7 +15,46 @@
 
 namespace orrery {
 
+namespace {
+
+/// Rises with every change of the fields.
+constexpr std::uint32_t kForm = 6;
+/// Of snapshots that had every job that was ever submitted.
+constexpr std::uint32_t kFormOfAllJobs = 3;
+/// The last that only counted a node's faults.
+constexpr std::uint32_t kFormOfFaultCounts = 4;
+/// The last that had one sum of what a job was given, over all types.
+constexpr std::uint32_t kFormOfOneSum = 5;
+
+/// Which form fields are of.
+constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
+std::uint32_t form_of(const Decoder& decoder) { return decoder.form(); }
+
+/// Faults of a node that are taken over from a count.
+constexpr std::uint32_t kFaultsMost = 1000;
+
+}  // namespace
+
 // --- Fields -------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<TypeTimes::Entry> S>
+void code(Codec& codec, S& entry) {
+  auto& [type, time] = entry;
+  codec(type, time);
+}
+
+template <class Codec, SameStruct<TypeTimes> S>
+void code(Codec& codec, S& times) {
+  if constexpr (!std::is_const_v<S>) {
+    if (form_of(codec) <= kFormOfOneSum) {
+      DeviceTime sum = 0;
+      codec(sum);
+      return times.add(kAllTypes, sum);
+    }
+  }
+  auto& [entries] = times;
+  codec(entries);
+}
 
 template <class Codec, SameStruct<JobUsage> S>
 void code(Codec& codec, S& usage) {
@@ -39,8 +78,8 @@ void code(Codec& codec, S& job) {
 /// Its job, or that it is archived.
 template <class Codec, SameStruct<JobTable::Slot> S>
 void code(Codec& codec, S& slot) {
-  bool there = slot.job != nullptr;
-  codec(there);
+  bool there = slot.job != nullptr || form_of(codec) == kFormOfAllJobs;
+  if (form_of(codec) != kFormOfAllJobs) codec(there);
   if (!there) return;
   if constexpr (std::is_const_v<S>) {
     codec(std::as_const(*slot.job));
@@ -61,7 +100,16 @@ void code(Codec& codec, S& run) {
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
   auto& [boot, health, spare, lemon, drain, faults] = node;
-  codec(boot, health, spare, lemon, drain, faults);
+  codec(boot, health, spare, lemon, drain);
+  if constexpr (!std::is_const_v<S>) {
+    if (form_of(codec) <= kFormOfFaultCounts) {
+      std::uint32_t count = 0;
+      Instant last;
+      codec(count, last);
+      return faults.assign(std::min(count, kFaultsMost), last);  // as if all had come with it
+    }
+  }
+  codec(faults);
 }
 
 template <class Codec, SameStruct<Ghost> S>
@@ -83,33 +131,6 @@ void code(Codec& codec, S& changes) {
 }
 
 namespace {
-
-/// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 5;
-/// Of snapshots that had every job that was ever submitted.
-constexpr std::uint32_t kFormOfAllJobs = 3;
-/// The last that only counted a node's faults.
-constexpr std::uint32_t kFormOfFaultCounts = 4;
-
-/// A node's record as such snapshots have it.
-struct CountedFaults {
-  std::uint64_t boot = 0;
-  NodeHealth health = NodeHealth::kReady;
-  bool spare = false;
-  bool lemon = false;
-  bool drain = false;
-  std::uint32_t faults = 0;
-  Instant last_fault;
-};
-
-template <class Codec, SameStruct<CountedFaults> S>
-void code(Codec& codec, S& node) {
-  auto& [boot, health, spare, lemon, drain, faults, last_fault] = node;
-  codec(boot, health, spare, lemon, drain, faults, last_fault);
-}
-
-/// Faults of a node that are taken over from a count.
-constexpr std::uint32_t kFaultsMost = 1000;
 
 /// A command that was answered, in the order of their age.
 struct Remembered {
@@ -156,17 +177,9 @@ void code(Codec& codec, S& parts) {
 class StateCodec {
  public:
   template <class Codec, SameStruct<State> S>
-  static void code(Codec& codec, S& s, std::uint32_t form) {
+  static void code(Codec& codec, S& s) {
     codec(s.now_, s.version_, s.policy_text_, s.tenants_text_);
-    if constexpr (!std::is_const_v<S>) {
-      if (form == kFormOfAllJobs) read_all_jobs(codec, s.jobs_);
-    }
-    if (form != kFormOfAllJobs) codec(s.jobs_.slots_);
-    codec(s.running_, s.after_);
-    if constexpr (!std::is_const_v<S>) {
-      if (form <= kFormOfFaultCounts) read_fault_counts(codec, s.nodes_);
-    }
-    if (form > kFormOfFaultCounts) codec(s.nodes_);
+    codec(s.jobs_.slots_, s.running_, s.after_, s.nodes_);
     codec(s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
     codec(s.changes_, s.last_pass_, s.passes_, s.ended_, s.idle_, s.total_, s.by_tenant_);
     codec(s.ledger_.begin_);
@@ -176,26 +189,11 @@ class StateCodec {
   }
 
   static Parts parts_of(const State& state);
+  /// Of a fleet of one type there is no doubt of which a sum was.
+  static void lay_sums_at_the_type(State& state);
   static Status make_again(State& state, const Parts& parts);
 
  private:
-  static void read_all_jobs(Decoder& decoder, JobTable& jobs) {
-    std::deque<Job> all;
-    decoder(all);
-    for (Job& job : all) jobs.emplace_back() = std::move(job);
-  }
-  /// As if all had come with the last.
-  static void read_fault_counts(Decoder& decoder, std::vector<NodeRecord>& nodes) {
-    std::vector<CountedFaults> counted;
-    decoder(counted);
-    nodes.assign(counted.size(), {});
-    for (std::size_t i = 0; i < counted.size(); ++i) {
-      NodeRecord& node = nodes[i];
-      const auto& [boot, health, spare, lemon, drain, faults, last_fault] = counted[i];
-      node = {boot, health, spare, lemon, drain, {}};
-      node.faults.assign(std::min<std::uint32_t>(faults, kFaultsMost), last_fault);
-    }
-  }
   static void make_queue(State& state);
   static void make_fleet(State& state, const Parts& parts);
   static Status make_tenants(State& state, const Parts& parts);
@@ -232,6 +230,16 @@ Parts StateCodec::parts_of(const State& state) {
   parts.plans.reserve(state.plans_.size());
   state.plans_.for_each([&](const PlanKey& key, const PlanEntry&) { parts.plans.push_back(key); });
   return parts;
+}
+
+void StateCodec::lay_sums_at_the_type(State& state) {
+  if (state.setup_.topology->type_count() != 1) return;
+  const auto lay = [](JobUsage& usage) {
+    for (TypeTimes::Entry& entry : usage.devices.entries) entry.type = FleetTypeId(0);
+  };
+  for (Job& job : state.jobs_) lay(job.usage);
+  for (JobUsage& usage : state.by_tenant_) lay(usage);
+  lay(state.total_);
 }
 
 void StateCodec::make_queue(State& state) {
@@ -372,7 +380,7 @@ Head head_of(const State& state) {
 
 void encode_all(const State& state, Encoder& out) {
   out(head_of(state));
-  StateCodec::code(out, state, kForm);
+  StateCodec::code(out, state);
   out(StateCodec::parts_of(state));
 }
 
@@ -407,13 +415,15 @@ Status restore(State& state, std::string_view bytes) {
   }
   const std::uint32_t form = std::exchange(head.form, kForm);
   if (!(head == head_of(state))) return environment_error("the snapshot is of another fleet");
-  StateCodec::code(decoder, state, form);
+  decoder.read_as(form);
+  StateCodec::code(decoder, state);
   Parts parts;
   decoder(parts);
   if (const std::optional<DecodingFault> fault = decoder.finish()) {
     return environment_error(
         fmt::format("the snapshot at byte {}: {}", fault->offset, fault->what));
   }
+  if (form <= kFormOfOneSum) StateCodec::lay_sums_at_the_type(state);
   return StateCodec::make_again(state, parts);
 }
 

@@ -57,6 +57,73 @@ TEST(Snapshot, OneWithAllJobsIsStillRead) {
   EXPECT_EQ(broken_invariant(state), std::nullopt);
 }
 
+/// One job had both types and is done, one has the new one and leaves some of it, one is archived,
+/// one waits.
+void live_on_two_types(ScriptedCluster& cluster) {
+  Submission both = cluster.job(8);
+  both.request.roles.push_back(both.request.roles.front());
+  both.request.roles.back().options.front().gang = cluster.gang(4, "a100");
+  const JobId done = cluster.run(both);
+  const JobId archived = cluster.run(cluster.job(1));
+  cluster.wait(Duration::minutes(10));
+  cluster.end(archived);
+  cluster.wait(Duration::minutes(20));
+  cluster.end(done);
+  const JobId runs = cluster.run(cluster.elastic_job(8, 16));
+  cluster.send(ArchiveJobs{{archived}});
+  cluster.wait(Duration::minutes(5));
+  cluster.send(NodeFault{cluster.nodes(runs)[0], FaultLayer::kHost, "", true, true});
+  cluster.wait(Duration::minutes(1));
+  (void)cluster.submit(cluster.job(16), "asked");
+  cluster.tick();
+}
+
+/// Written by the program of before types were told apart in bills, after live_on_two_types.
+TEST(Snapshot, OneWithOneSumOverAllTypesIsStillRead) {
+  ScriptedCluster cluster({.fleet = two_types()});
+  live_on_two_types(cluster);
+  const State& lived = cluster.state();
+  const Result<std::string> bytes =
+      read_file(ORRERY_SOURCE_DIR "/tests/compat/snapshot_form5.bin", 1U << 20U);
+  ASSERT_TRUE(bytes) << bytes.error().text();
+  State state(cluster.setup());
+  const Status read = restore(state, *bytes);
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(broken_invariant(state), std::nullopt);
+  EXPECT_EQ(broken_metering(state), std::nullopt);
+  ASSERT_EQ(state.jobs(), 4U);
+  EXPECT_FALSE(state.has(JobId(1)));
+  for (const Job& job : lived.all_jobs()) {
+    const JobUsage& usage = state.job(job.id).usage;
+    EXPECT_EQ(state.job(job.id).phase, job.phase);
+    EXPECT_TRUE(usage.devices.total() == job.usage.devices.total()) << job.id.value();
+    EXPECT_TRUE(usage.devices.of(kAllTypes) == usage.devices.total()) << "nobody knows of which";
+  }
+  EXPECT_EQ(state.job(JobId(2)).leaving, 8U);
+  // From then on they are told apart.
+  const Instant from = state.job(JobId(2)).metered;
+  const JobUsage later = state.usage_of(JobId(2), from + Duration::hours(1));
+  EXPECT_DOUBLE_EQ(device_hours(later.devices.of(FleetTypeId(0))), 16);
+  EXPECT_DOUBLE_EQ(device_hours(later.devices.of(kAllTypes)), 4.0 / 3);
+}
+
+/// Of the same program: eight had run for half an hour and were done, sixteen run on.
+TEST(Snapshot, OneWithOneSumOfAFleetOfOneTypeLeavesNoDoubt) {
+  ScriptedCluster cluster;
+  const Result<std::string> bytes =
+      read_file(ORRERY_SOURCE_DIR "/tests/compat/snapshot_form5_one_type.bin", 1U << 20U);
+  ASSERT_TRUE(bytes) << bytes.error().text();
+  State state(cluster.setup());
+  const Status read = restore(state, *bytes);
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(broken_metering(state), std::nullopt);
+  const FleetTypeId only(0);
+  EXPECT_EQ(device_hours(state.job(JobId(0)).usage.devices.of(only)), 4);
+  EXPECT_EQ(device_hours(state.usage_of(JobId(1), state.now()).devices.of(only)), 8);
+  EXPECT_EQ(device_hours(state.total().devices.of(only)), 4);
+  EXPECT_TRUE(state.total().devices.of(kAllTypes) == 0);
+}
+
 TEST(Snapshot, KnowsWhatIsArchived) {
   ScriptedCluster cluster;
   const JobId runs = cluster.run(cluster.job(8));

@@ -183,7 +183,8 @@ class State {
   void leave_running(Job& job);
   /// Closes the meter of a job: what it held since, at the rates it had.
   void meter(Job& job);
-  [[nodiscard]] JobUsage since_metered(const Job& job, Instant now) const;
+  /// Adds what a job that holds devices used since.
+  void add_since_metered(const Job& job, Instant now, JobUsage& used) const;
   void count_usage(const RunningJob& run, std::int64_t sign);
   void enter_usage(const RunningJob& run, std::int64_t sign);
   /// Past usage up to now. Where what is held changes, and where somebody comes whose turn it says.

@@ -140,7 +140,7 @@ void State::free_ghost(const Ghost& ghost) {
   Job& job = at(ghost.job);
   const bool of_running = holds_devices(job.phase) && ghost.attempt == job.attempt;
   if (of_running) {
-    meter(job);
+    ORRERY_ASSERT(job.metered == now_, "what leaves a job is metered first");
     job.leaving -= static_cast<std::uint32_t>(std::popcount(ghost.at.devices));
   }
   release(ghost, of_running ? DeviceUse::kStopping : DeviceUse::kDown);
@@ -171,6 +171,8 @@ void State::on(const DevicesFreed& event) {
   };
   ++changes_.freed;
   Job& job = at(event.job);
+  const bool present = holds_devices(job.phase) && event.attempt == job.attempt;
+  if (present) meter(job);
   const auto gone = [&](const Ghost& ghost) {
     if (ghost.job != event.job || ghost.attempt != event.attempt) return false;
     if (ghost.epoch > event.epoch || !named(ghost.at.node)) return false;
@@ -178,9 +180,7 @@ void State::on(const DevicesFreed& event) {
     return true;
   };
   std::erase_if(ghosts_, gone);
-  if (job.phase != JobPhase::kStopping || event.attempt != job.attempt) return;
-  if (event.epoch < job.epoch) return;
-  meter(job);
+  if (!present || job.phase != JobPhase::kStopping || event.epoch < job.epoch) return;
   RunningJob& run = running_at(event.job);
   remove_power(run);
   for (PlacedGang& gang : run.gangs) {
@@ -263,6 +263,9 @@ void State::on(const NodeChanged& event) {
 // Whatever ran there is gone with the old boot.
 void State::on(const NodeBooted& event) {
   nodes_[event.node.value()].boot = event.boot;
+  for (const Ghost& ghost : ghosts_) {
+    if (ghost.at.node == event.node && holds_devices(job(ghost.job).phase)) meter(at(ghost.job));
+  }
   std::erase_if(ghosts_, [&](const Ghost& ghost) {
     if (ghost.at.node != event.node) return false;
     free_ghost(ghost);

@@ -1,5 +1,6 @@
 // What jobs use: devices, energy, money, carbon, work lost.
 #include <algorithm>
+#include <bit>
 
 #include "control/state.hpp"
 
@@ -63,28 +64,39 @@ JobUsage& JobUsage::operator+=(const JobUsage& other) {
   return *this;
 }
 
-JobUsage State::since_metered(const Job& job, Instant now) const {
-  JobUsage used;
+void State::add_since_metered(const Job& job, Instant now, JobUsage& used) const {
   const RunningJob& run = running_[job.at];
   const Duration time = now - job.metered;
-  if (time <= Duration()) return used;
-  used.devices = static_cast<DeviceTime>(run.devices() + job.leaving) * time.count_ns();
-  used.idle = job.up ? static_cast<DeviceTime>(job.leaving) * time.count_ns() : used.devices;
+  if (time <= Duration()) return;
+  const auto add = [&](NodeId node, std::uint32_t devices) {
+    const DeviceTime held = static_cast<DeviceTime>(devices) * time.count_ns();
+    used.devices.add(setup_.topology->group(node).type, held);
+    return held;
+  };
+  for (const PlacedGang& gang : run.gangs) {
+    if (gang.allocation.ranks.empty()) continue;
+    const DeviceTime held = add(gang.allocation.ranks.front().node, gang.allocation.devices());
+    if (!job.up) used.idle += held;
+  }
+  for (const Ghost& ghost : ghosts_) {
+    if (job.leaving == 0) break;
+    if (ghost.job != job.id || ghost.attempt != job.attempt) continue;
+    used.idle += add(ghost.at.node, static_cast<std::uint32_t>(std::popcount(ghost.at.devices)));
+  }
   const Rates rates = rates_of(setup_, run, {job.metered, now});
-  used.joules = rates.watts * time.count_seconds();
-  used.dollars = rates.dollars * time.count_seconds();
-  used.co2_grams = rates.co2_grams * time.count_seconds();
-  return used;
+  used.joules += rates.watts * time.count_seconds();
+  used.dollars += rates.dollars * time.count_seconds();
+  used.co2_grams += rates.co2_grams * time.count_seconds();
 }
 
 void State::meter(Job& job) {
-  job.usage += since_metered(job, now_);
+  add_since_metered(job, now_, job.usage);
   job.metered = now_;
 }
 
 JobUsage State::usage_of(JobId id, Instant now) const {
   JobUsage used = job(id).usage;
-  if (holds_devices(job(id).phase)) used += since_metered(job(id), now);
+  if (holds_devices(job(id).phase)) add_since_metered(job(id), now, used);
   if (job(id).phase <= JobPhase::kQueued) used.waited += now - job(id).since;
   return used;
 }

@@ -135,7 +135,7 @@ void fill_tenants(PolicyReport& report, const PolicyRunInputs& in, const State& 
   for (std::uint32_t t = 1; t < state.tenants().size(); ++t) {
     TenantUse& use = report.tenants.emplace_back();
     use.name = state.tenants().path(TenantId(t));
-    use.used_hours = device_hours(state.by_tenant()[t].devices);
+    use.used_hours = device_hours(state.by_tenant()[t].devices.total());
     double guaranteed = 0;
     for (std::uint32_t type = 0; type < in.cluster.topology().type_count(); ++type) {
       guaranteed += static_cast<double>(

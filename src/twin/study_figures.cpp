@@ -55,7 +55,7 @@ double ettr(const PolicyRun& run) {
   for (const JobOutcome& job : run.outcomes) {
     if (job.start == Instant::max()) continue;
     const Instant end = std::min(job.end, run.end);
-    productive += device_hours(job.usage.devices - job.usage.lost - job.usage.idle);
+    productive += device_hours(job.usage.devices.total() - job.usage.lost - job.usage.idle);
     available += (end - job.submit).count_seconds() / 3600 * job.devices;
   }
   return ratio(productive, available);
@@ -69,7 +69,7 @@ double work_per_hour(const PolicyRun& run) {
   for (const JobOutcome& job : run.outcomes) {
     if (job.work_hours <= 0) continue;
     if (job.phase == JobPhase::kFinished) work += job.work_hours;
-    held += device_hours(job.usage.devices);
+    held += device_hours(job.usage.devices.total());
   }
   return ratio(work, held);
 }

@@ -360,7 +360,7 @@ TEST_F(WorldFaultsTest, TimeThatCountsAsUsefulIsThatOfTheWorkDone) {
       EXPECT_EQ(jobs_[i].phase, JobPhase::kFinished) << i;
       if (jobs_[i].usage.resizes > 0) continue;
       const JobUsage& usage = jobs_[i].usage;
-      const double useful = device_hours(usage.devices - usage.lost - usage.idle);
+      const double useful = device_hours(usage.devices.total() - usage.lost - usage.idle);
       const double work = trace_.jobs[i].run.count_seconds() * trace_.jobs[i].accelerators / 3600;
       EXPECT_NEAR(useful, work, 1e-6 * work) << i;
     }

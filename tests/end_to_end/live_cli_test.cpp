@@ -177,6 +177,40 @@ TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
   EXPECT_EQ(json["jobs"][1]["id"], "12");
 }
 
+TEST_F(LiveCli, UsageTellsHoursOfEachTypeOfATenantAndOfAJob) {
+  v1::JobBill bill;
+  bill.set_accelerator_hours(3.75);
+  bill.set_cost_usd(8.5);
+  for (const auto& [type, hours] : {std::pair{"h100", 2.5}, std::pair{"a100", 1.25}}) {
+    v1::TypeHours& of = *bill.add_accelerator_hours_by_type();
+    of.set_accelerator(type);
+    of.set_hours(hours);
+  }
+  controller_.on("ListTenants", [&](const FakeController::Heard&) {
+    v1::ListTenantsResponse tenants;
+    tenants.add_tenants()->set_path("lab");
+    *tenants.mutable_tenants(0)->mutable_bill() = bill;
+    return answer_with(tenants);
+  });
+  v1::Job billed = job(7, "a", "finished");
+  *billed.mutable_bill() = bill;
+  controller_.on("ListJobs", [&](const FakeController::Heard&) {
+    v1::ListJobsResponse jobs;
+    *jobs.add_jobs() = billed;
+    return answer_with(jobs);
+  });
+  controller_.on("GetJob", [&](const FakeController::Heard&) { return answer_with(billed); });
+  EXPECT_EQ(live("usage").out,
+            "TENANT  ACCELERATOR-HOURS  LOST   KWH   USD  KG CO2  HOURS BY TYPE\n"
+            "lab                  3.75  0.00  0.00  8.50    0.00  2.50 h100, 1.25 a100\n");
+  EXPECT_TRUE(has(live("usage --jobs").out, " 2.50 h100, 1.25 a100\n"));
+  EXPECT_TRUE(has(live("job 7").out, " 2.50 h100, 1.25 a100\n"));
+  const auto json = nlohmann::json::parse(live("usage -o json").out);
+  const auto& types = json["tenants"][0]["bill"]["accelerator_hours_by_type"];
+  EXPECT_EQ(types, nlohmann::json::parse(R"([{"accelerator": "h100", "hours": 2.5},
+                                             {"accelerator": "a100", "hours": 1.25}])"));
+}
+
 TEST_F(LiveCli, WaitExitsWithOneWhenAJobDidNotFinish) {
   controller_.on("WaitJob", [&](const FakeController::Heard& call) {
     v1::WaitJobRequest request;

@@ -92,6 +92,10 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   const std::string hosts = live("logs " + gang).out;
   EXPECT_NE(hosts.find(" slots=4\n"), std::string::npos) << hosts;
   EXPECT_EQ(std::count(hosts.begin(), hosts.end(), '\n'), 1) << hosts;
+  const Json bill = Json::parse(live("-o json job " + gang).out)["bill"];
+  ASSERT_EQ(bill["accelerator_hours_by_type"].size(), 1u) << bill;
+  EXPECT_EQ(bill["accelerator_hours_by_type"][0]["hours"], bill["accelerator_hours"]);
+  EXPECT_GT(bill["accelerator_hours"], 0);
   const Json nodes = Json::parse(live("-o json nodes").out)["nodes"];
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0]["name"], "node-0");

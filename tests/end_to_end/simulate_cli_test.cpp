@@ -4,9 +4,13 @@
 
 #include <fmt/format.h>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/document.hpp"
 #include "tests/end_to_end/cli.hpp"
@@ -97,6 +101,36 @@ TEST_F(SimulateCli, CarbonGoesOnForAsLongAsTheRunAndNoFurtherThanUntil) {
   const double always = with_carbon(kAlways).grams;
   EXPECT_NEAR(with_carbon(kMornings).grams, always / 2, always / 1000);
   EXPECT_NEAR(with_carbon(kMornings, "--until 2020-06-01T12:00:00").grams, always, 1e-6);
+}
+
+TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJob) {
+  const CliRun run = orrery(
+      "simulate --accelerators h100:16,a100:16 --generate philly --jobs 40 --map --policy fifo "
+      "--failures llama3 -o json --out " +
+      path("out"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto policy = nlohmann::json::parse(run.out)["policies"][0];
+  std::map<std::string, double> hours;
+  double held = 0;
+  std::string line;
+  std::ifstream csv(path("out/jobs-fifo.csv"));
+  ASSERT_TRUE(std::getline(csv, line));
+  EXPECT_TRUE(line.ends_with(",device_hours_h100,device_hours_a100")) << line;
+  while (std::getline(csv, line)) {
+    std::vector<std::string> cells;
+    std::istringstream row(line);
+    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
+    ASSERT_EQ(cells.size(), 19U) << line;
+    held += std::stod(cells[9]);
+    hours["h100"] += std::stod(cells[17]);
+    hours["a100"] += std::stod(cells[18]);
+  }
+  EXPECT_GT(hours["h100"], 0);
+  EXPECT_GT(hours["a100"], 0);
+  EXPECT_NEAR(hours["h100"] + hours["a100"], held, 0.01);
+  for (const auto& [type, sum] : hours) {
+    EXPECT_NEAR(policy["accelerator_hours_by_type"][type].get<double>(), sum, 0.01) << type;
+  }
 }
 
 TEST_F(SimulateCli, SpecsMayEndInYamlYmlOrJsonOrStandBehindASlash) {

@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include "control/scripted_cluster_test.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr FleetTypeId kNew(0);
+constexpr FleetTypeId kOld(1);
+
+double hours(const TypeTimes& times, FleetTypeId type) { return device_hours(times.of(type)); }
+
+/// After each input the cluster compares what jobs were metered for with the ledger, type by type.
+class Meter : public testing::Test {
+ protected:
+  Meter() {
+    EXPECT_EQ(cluster_.topology().find_type("h100"), kNew);
+    EXPECT_EQ(cluster_.topology().find_type("a100"), kOld);
+  }
+  /// Sixteen of the new type, or else of the old one.
+  [[nodiscard]] Submission either() const {
+    Submission submission = cluster_.job(16);
+    auto& options = submission.request.roles.front().options;
+    options.push_back({cluster_.gang(16, "a100"), 0.5, std::nullopt});
+    return submission;
+  }
+  [[nodiscard]] const TypeTimes& of_tenant(JobId id) const {
+    return cluster_.state().by_tenant()[cluster_.job(id).tenant.value()].devices;
+  }
+
+  ScriptedCluster cluster_{{.fleet = two_types()}};
+};
+
+TEST_F(Meter, TellsApartTheTypesThatAJobHasAtOnce) {
+  Submission both = cluster_.job(8);
+  both.request.roles.push_back(both.request.roles.front());
+  both.request.roles.back().options.front().gang = cluster_.gang(4, "a100");
+  const JobId id = cluster_.run(both);
+  cluster_.wait(Duration::hours(2));
+  EXPECT_EQ(hours(cluster_.state().usage_of(id, cluster_.now()).devices, kOld), 8);
+  cluster_.end(id);
+  EXPECT_EQ(hours(cluster_.job(id).usage.devices, kNew), 16);
+  EXPECT_EQ(hours(cluster_.job(id).usage.devices, kOld), 8);
+  EXPECT_EQ(device_hours(cluster_.job(id).usage.devices.total()), 24);
+  EXPECT_TRUE(of_tenant(id) == cluster_.job(id).usage.devices);
+  EXPECT_TRUE(cluster_.state().total().devices == of_tenant(id));
+}
+
+TEST_F(Meter, TellsApartTheTypesThatAJobHadOneAfterTheOther) {
+  const JobId id = cluster_.run(either());
+  cluster_.wait(Duration::hours(1));
+  cluster_.decide({PreemptJob{id, JobId()}});
+  cluster_.gone(id);
+  cluster_.send(DrainNode{NodeId(0), false, ""});
+  cluster_.tick();
+  ASSERT_EQ(cluster_.phase(id), JobPhase::kStarting) << "on the other type";
+  cluster_.up(id);
+  cluster_.wait(Duration::hours(3));
+  cluster_.end(id);
+  EXPECT_EQ(hours(cluster_.job(id).usage.devices, kNew), 16);
+  EXPECT_EQ(hours(cluster_.job(id).usage.devices, kOld), 48);
+  EXPECT_TRUE(of_tenant(id) == cluster_.job(id).usage.devices);
+}
+
+TEST_F(Meter, CountsWhatLeavesAJobAsItsTypeUntilItHasLeft) {
+  const JobId id = cluster_.run(either());
+  PlacedGang next{.role = 0, .option = 1};
+  next.allocation.ranks = {{NodeId(2), 0xff}, {NodeId(3), 0xff}};
+  next.host.cpu = 1000;
+  cluster_.decide({ResizeJob{id, {next}, {{}}, std::nullopt, 0, 0}});
+  ASSERT_EQ(cluster_.job(id).leaving, 16U);
+  cluster_.up(id);
+  cluster_.wait(Duration::hours(1));
+  cluster_.send(RanksGone{id, 1, {NodeId(0)}, std::nullopt, 0});
+  cluster_.wait(Duration::hours(1));
+  cluster_.send(NodeJoined{NodeId(1), 77});
+  cluster_.wait(Duration::hours(1));
+  const JobUsage used = cluster_.state().usage_of(id, cluster_.now());
+  EXPECT_EQ(hours(used.devices, kNew), 8 + 16);
+  EXPECT_EQ(hours(used.devices, kOld), 3 * 16);
+  EXPECT_EQ(device_hours(used.idle), 8 + 16) << "what leaves does nothing for the job";
+}
+
+TEST_F(Meter, HasNoEntryForTypesAJobNeverHad) {
+  const JobId id = cluster_.run(cluster_.job(4));
+  EXPECT_TRUE(cluster_.job(id).usage.devices.entries.empty()) << "no time has passed";
+  cluster_.wait(Duration::hours(1));
+  cluster_.end(id);
+  EXPECT_EQ(cluster_.job(id).usage.devices.entries.size(), 1U);
+}
+
+}  // namespace
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// control/type_times.hpp - device time by type of accelerator, for the types of which there is any.
+//
+// Part of every job that is remembered, so it is small: an entry for each type a job really held,
+// most often one. Filled by meters (control/state_meter.cpp).
+// Invariant: entries ascend by type, and none of them is zero. Cost: O(types in it).
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "control/ledger.hpp"
+
+namespace orrery {
+
+struct TypeTimes {
+  struct Entry {
+    FleetTypeId type;  ///< kAllTypes: of before types were told apart
+    DeviceTime time = 0;
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+
+  void add(FleetTypeId type, DeviceTime time) {
+    if (time == 0) return;
+    const auto at = std::lower_bound(entries.begin(), entries.end(), type,
+                                     [](const Entry& a, FleetTypeId b) { return a.type < b; });
+    if (at != entries.end() && at->type == type) {
+      at->time += time;
+    } else {
+      entries.insert(at, {type, time});
+    }
+  }
+
+  [[nodiscard]] DeviceTime of(FleetTypeId type) const {
+    for (const Entry& entry : entries) {
+      if (entry.type == type) return entry.time;
+    }
+    return 0;
+  }
+
+  [[nodiscard]] DeviceTime total() const {
+    DeviceTime sum = 0;
+    for (const Entry& entry : entries) sum += entry.time;
+    return sum;
+  }
+
+  TypeTimes& operator+=(const TypeTimes& other) {
+    for (const Entry& entry : other.entries) add(entry.type, entry.time);
+    return *this;
+  }
+
+  friend bool operator==(const TypeTimes&, const TypeTimes&) = default;
+
+  std::vector<Entry> entries;
+};
+
+}  // namespace orrery
