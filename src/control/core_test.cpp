@@ -355,6 +355,25 @@ TEST(CoreCommands, SetPolicyAndPowerCaps) {
   EXPECT_EQ(s.caps->limit(PowerDomainId(0)), Watts(10'000));
 }
 
+TEST(CoreStarts, AreLaterByTheirDelayOnce) {
+  ScriptedCluster cluster;
+  const JobId model = cluster.run(cluster.job(8));
+  const JobId id = cluster.submit(cluster.job(8));
+  StartJob start{.job = id,
+                 .gangs = cluster.state().running(model).gangs,
+                 .terms = cluster.state().running(model).terms,
+                 .expected = Duration::hours(1),
+                 .delay = Duration::minutes(7)};
+  start.gangs.front().allocation.ranks = {{NodeId(3), 0xff}};
+  const Instant begin = cluster.now();
+  cluster.decide({start});
+  EXPECT_EQ(cluster.state().running(id).started, begin + Duration::minutes(7));
+  EXPECT_EQ(cluster.state().running(id).expected_end, begin + Duration::minutes(67));
+  cluster.wait(Duration::minutes(8));
+  cluster.up(id);
+  EXPECT_EQ(cluster.state().running(id).expected_end, cluster.now() + Duration::hours(1));
+}
+
 TEST(CoreUsage, OfThePastIsRememberedAndFades) {
   ScriptedCluster cluster;
   const JobId id = cluster.run(cluster.job(16));
