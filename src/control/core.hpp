@@ -132,8 +132,13 @@ class Core {
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
   [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
   [[nodiscard]] bool start_on(StartJob start, RestartKind in_place);
+  /// Who else is in a gang, and when it is expected to be done.
+  struct Beside {
+    std::span<const NodeId> used;
+    Instant end;
+  };
   [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
-                                                 std::span<const NodeId> used) const;
+                                                 const Beside& beside) const;
   void ranks_gone_on(NodeId node);
   void settle_nodes();
   void look_for_lemon(NodeId node);

@@ -8,6 +8,7 @@
 #include "control/core.hpp"
 #include "scheduler/gang_pricing.hpp"
 #include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
 
 namespace orrery {
 namespace {
@@ -17,6 +18,17 @@ constexpr std::uint32_t kReach = 512;
 
 std::uint32_t distance(NodeId a, NodeId b) {
   return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
+}
+
+/// Whether a window that is not over begins before `end` and names a node: nobody comes to it who
+/// would not be done by then.
+bool closes(const State& state, NodeId node, Instant end) {
+  const auto& windows = state.maintenance();
+  return std::any_of(windows.begin(), windows.end(), [&](const auto& entry) {
+    const Maintenance& window = entry.second;
+    return window.from < end && state.now() < window.to &&
+           std::find(window.nodes.begin(), window.nodes.end(), node) != window.nodes.end();
+  });
 }
 
 /// Whether a gang of that request may have another node in the place of a lost one: what it asked
@@ -284,7 +296,8 @@ bool Core::replace_part(JobId id, NodeId node) {
   const auto lost = std::find_if(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
                                  [node](const NodeDevices& at) { return at.node == node; });
   const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
-  const std::optional<NodeId> other = substitute(*lost, request, used);
+  const Instant end = run.expected_end > now_ ? run.expected_end : Instant::max();
+  const std::optional<NodeId> other = substitute(*lost, request, {used, end});
   if (!other) return false;
   lost->node = *other;
   std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
@@ -340,6 +353,11 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
   for (const PlacedGang& gang : gangs) {
     for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
   }
+  const Job& job = state_.job(id);
+  const Duration left =
+      time_left({id, &job.submission->request, job.submitted, job.done, job.attained},
+                &state_.plans(), Duration::max());
+  const Instant end = left == Duration::max() ? Instant::max() : now_ + left;
   for (const PlacedGang& gang : gangs) {
     PlacedGang& now = start.gangs.emplace_back(gang);
     for (NodeDevices& at : now.allocation.ranks) {
@@ -347,8 +365,8 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
       if (node.health == NodeHealth::kReady && (node.free_mask & at.devices) == at.devices) {
         continue;
       }
-      const auto& options = state_.job(id).submission->request.roles[gang.role].options;
-      const std::optional<NodeId> other = substitute(at, options[gang.option].gang, used);
+      const auto& options = job.submission->request.roles[gang.role].options;
+      const std::optional<NodeId> other = substitute(at, options[gang.option].gang, {used, end});
       if (!other || gang.allocation.share < kWholeDevice) return false;
       used.push_back(*other);
       replaced.emplace_back(at.node, *other);
@@ -374,7 +392,7 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
   return true;
 }
 
-// False: there are no terms for these gangs, or they do not fit.
+// False: there are no terms for these gangs, or they do not fit, or a node closes before the end.
 bool Core::start_on(StartJob start, RestartKind in_place) {
   const JobId id = start.job;
   const Job& job = state_.job(id);
@@ -389,14 +407,21 @@ bool Core::start_on(StartJob start, RestartKind in_place) {
             ? std::optional(std::max(start.expected.value_or(Duration()), *terms->length))
             : std::nullopt;
   }
+  const Instant end = start.expected ? now_ + *start.expected : Instant::max();
+  for (const PlacedGang& gang : start.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      if (closes(state_, at.node, end)) return false;
+    }
+  }
   if (!misfit(start).empty()) return false;
   this->start(start, in_place);
   return true;
 }
 
-// The nearest spare of the type, else the nearest node with all those devices free.
+// The nearest spare of the type, else the nearest node with all those devices free; none that
+// closes before the end.
 std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangRequest& gang,
-                                       std::span<const NodeId> used) const {
+                                       const Beside& beside) const {
   const Topology& topology = *state_.setup().topology;
   const auto fits = [&](NodeId id) {
     const NodeRecord& record = state_.node(id);
@@ -404,7 +429,8 @@ std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangReques
     return record.health == NodeHealth::kReady && (free & lost.devices) == lost.devices &&
            topology.place(id).group == topology.place(lost.node).group &&
            may_replace(topology, gang, lost.node, id) &&
-           std::find(used.begin(), used.end(), id) == used.end();
+           std::find(beside.used.begin(), beside.used.end(), id) == beside.used.end() &&
+           !closes(state_, id, beside.end);
   };
   std::optional<NodeId> best;
   for (const NodeId spare : state_.spares()) {

@@ -105,6 +105,48 @@ TEST_F(MaintenanceTest, ToComeIsForWhoIsDoneBefore) {
   EXPECT_EQ(cluster_.phase(slow), JobPhase::kStarting);
 }
 
+TEST_F(MaintenanceTest, ToComeIsNoPlaceForAReplacementThatWouldNotBeDoneBefore) {
+  for (const auto& [length, in_time] :
+       {std::pair(Duration::minutes(40), true), std::pair(Duration::hours(2), false)}) {
+    SCOPED_TRACE(length.text());
+    ScriptedCluster cluster;
+    Submission elastic = cluster.elastic_job(8, 16);
+    elastic.request.estimate = length;
+    const JobId id = cluster.run(elastic);
+    const std::vector<NodeId> before = cluster.nodes(id);
+    ASSERT_EQ(before, (std::vector{NodeId(0), NodeId(1)}));
+    cluster.send(
+        SetMaintenance{1, {NodeId(2)}, cluster.now() + Duration::hours(1), Instant::max()});
+    cluster.send(NodeFault{NodeId(1), FaultLayer::kHost, "", true, true});
+    EXPECT_EQ(cluster.nodes(id), (std::vector{NodeId(0), in_time ? NodeId(2) : NodeId(3)}));
+  }
+}
+
+TEST_F(MaintenanceTest, ToComeKeepsASpareFromWhoWouldNotBeDoneBefore) {
+  cluster_.send(SetSpare{NodeId(2), true});
+  const JobId id = cluster_.start(cluster_.job(8));
+  cluster_.up(id);
+  const NodeId lost = cluster_.nodes(id).front();
+  cluster_.send(
+      SetMaintenance{1, {NodeId(2)}, cluster_.now() + Duration::minutes(30), Instant::max()});
+  cluster_.send(NodeFault{lost, FaultLayer::kHost, "", true, true});
+  cluster_.gone(id);
+  ASSERT_EQ(cluster_.nodes(id).size(), 1u) << "there are others";
+  EXPECT_NE(cluster_.nodes(id).front(), NodeId(2));
+  EXPECT_TRUE(cluster_.state().node(NodeId(2)).spare);
+}
+
+TEST_F(MaintenanceTest, ToComeOverItsNodesKeepsAJobFromStartingThereAgain) {
+  const JobId id = cluster_.run(cluster_.job(16));
+  ASSERT_EQ(cluster_.nodes(id), (std::vector{NodeId(0), NodeId(1)}));
+  cluster_.send(
+      SetMaintenance{1, {NodeId(0)}, cluster_.now() + Duration::minutes(30), Instant::max()});
+  cluster_.send(NodeFault{NodeId(1), FaultLayer::kHost, "", true, true});
+  cluster_.gone(id);
+  cluster_.tick();
+  EXPECT_EQ(cluster_.nodes(id), (std::vector{NodeId(2), NodeId(3)}));
+}
+
 TEST_F(MaintenanceTest, LastsThroughASnapshot) {
   cluster_.send(DrainNode{NodeId(2), false, "disk"});
   window(1, {node_});
