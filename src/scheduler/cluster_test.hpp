@@ -67,6 +67,7 @@ class TestCluster {
     s.tenants = &tenants_;
     s.usage = &usage_;
     s.reserved = reserved_;
+    s.closures = closures_;
     s.changes = changes_;
     return s;
   }
@@ -86,6 +87,11 @@ class TestCluster {
   }
 
   void wait(Duration time) { now_ = now_ + time; }
+  /// Nobody may be on a node from so long after now on.
+  void close(NodeId node, Duration from) {
+    const std::uint64_t all = (std::uint64_t{1} << fleet_.topology().group(node).devices) - 1;
+    closures_.push_back({{{node, all}}, now_ + from, Instant::max()});
+  }
   /// It is done.
   void finish(JobId id) { (void)take_out(id); }
   /// It waits no longer.
@@ -178,6 +184,7 @@ class TestCluster {
   std::vector<WaitingJob> waiting_;
   std::vector<RunningJob> running_;
   std::vector<Reservation> reserved_;
+  std::vector<Closure> closures_;
   Changes changes_;
   Instant now_;
 };

@@ -149,6 +149,8 @@ class Pass {
   /// Micro-dollars by which a job has less of another type than of its place.
   [[nodiscard]] std::int64_t margin_at(Instant time, const RunningJob& job, std::uint32_t to) const;
   [[nodiscard]] std::optional<Allocation> place_for(const RunningJob& job, const GangRequest& gang);
+  /// How a job whose devices are given back could go on by another option.
+  [[nodiscard]] std::optional<Found> option_of(const RunningJob& job, std::uint32_t option);
   /// What is left of a run, and what it is worth not to have it: micro-dollars where options are
   /// priced, else nanoseconds.
   struct Rest {
@@ -162,6 +164,12 @@ class Pass {
   /// What it goes on with; nothing when it has to stop.
   std::optional<PlacedGang> shrink(const RunningJob& job, JobId in_favour_of,
                                    std::span<const PlacedGang> kept);
+  /// Devices of nodes that close before `end` and that a job is on none of.
+  template <class Visit>
+  void for_each_closed(const RunningJob& job, Instant end, const Visit& visit) const;
+  void hide_closed(FleetOverlay& fleet, const RunningJob& job, Instant end) const;
+  /// Whether a job that goes there would come to such a node.
+  [[nodiscard]] bool closes(const PlacedGang& there, const RunningJob& job, Instant end) const;
   void keep(const Reservation& slot);
   void keep_from_others(const PlacedGang& gang);
 

@@ -8,13 +8,22 @@
 namespace orrery {
 namespace {
 
+void hide(FleetOverlay& fleet, const NodeDevices& at) {
+  NodeState state = fleet.view().node(at.node);
+  state.free_mask &= ~at.devices;
+  fleet.set_node(at.node, state);
+}
+
 /// Whatever of its place is free looks taken.
 void hide(FleetOverlay& fleet, const PlacedGang& gang) {
-  for (const NodeDevices& at : gang.allocation.ranks) {
-    NodeState state = fleet.view().node(at.node);
-    state.free_mask &= ~at.devices;
-    fleet.set_node(at.node, state);
-  }
+  for (const NodeDevices& at : gang.allocation.ranks) hide(fleet, at);
+}
+
+bool is_on(const RunningJob& job, NodeId node) {
+  return std::any_of(job.gangs.begin(), job.gangs.end(), [node](const PlacedGang& gang) {
+    return std::any_of(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
+                       [node](const NodeDevices& at) { return at.node == node; });
+  });
 }
 
 }  // namespace
@@ -75,6 +84,7 @@ std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
   FleetOverlay mine(m_.now_->view());
   give_back(mine, std::span<const PlacedGang>(job.gangs));
   for (const PlacedGang& gang : kept) hide(mine, gang);
+  hide_closed(mine, job, Instant::max());
   const FleetView view = mine.view();
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
@@ -89,6 +99,28 @@ std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
     if (found) return *std::move(found);
   }
   return std::nullopt;
+}
+
+template <class Visit>
+void Pass::for_each_closed(const RunningJob& job, Instant end, const Visit& visit) const {
+  for (const Closure& closure : s_.closures) {
+    if (closure.from >= end || closure.to <= s_.now) continue;
+    for (const NodeDevices& at : closure.nodes) {
+      if (!is_on(job, at.node)) visit(at);
+    }
+  }
+}
+
+void Pass::hide_closed(FleetOverlay& fleet, const RunningJob& job, Instant end) const {
+  for_each_closed(job, end, [&](const NodeDevices& at) { hide(fleet, at); });
+}
+
+bool Pass::closes(const PlacedGang& there, const RunningJob& job, Instant end) const {
+  bool closes = false;
+  for_each_closed(job, end, [&](const NodeDevices& closed) {
+    for (const NodeDevices& at : there.allocation.ranks) closes = closes || at.node == closed.node;
+  });
+  return closes;
 }
 
 // A victim that can go on with less does so at once, on what is left of its devices or elsewhere.

@@ -260,6 +260,26 @@ std::vector<std::uint32_t> Pass::options_to_try(std::uint32_t running,
   return options;
 }
 
+// As a job starts: where there is room, or beside what closes before it would be done there.
+std::optional<Pass::Found> Pass::option_of(const RunningJob& job, std::uint32_t option) {
+  const std::uint32_t role = job.gangs.front().role;
+  const GangRequest& gang = job.request->roles[role].options[option].gang;
+  const auto found_at = [&](Allocation place) -> std::optional<Found> {
+    FoundOrRefusal found = with_terms(m_.now_->view(), as_waiting(job, s_.now),
+                                      {PlacedGang{role, option, std::move(place), gang.host}});
+    if (!found) return std::nullopt;
+    return *std::move(found);
+  };
+  std::optional<Allocation> place = place_for(job, gang);
+  if (!place) return std::nullopt;
+  std::optional<Found> found = found_at(*std::move(place));
+  if (!found || !closes(found->gangs.front(), job, end_of(*found))) return found;
+  FleetOverlay open(m_.now_->view());
+  hide_closed(open, job, Instant::max());
+  AllocationOrRefusal beside = m_.placer_.placer().place(open.view(), gang);
+  return beside ? found_at(*std::move(beside)) : std::nullopt;
+}
+
 bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
   const RunningJob& job = s_.running[running];
   const PlacedGang& old = job.gangs.front();
@@ -283,11 +303,7 @@ bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
   std::optional<Found> best;
   Rest least{{}, stay.worth - change};
   for (const std::uint32_t i : options) {
-    const GangRequest& gang = role.options[i].gang;
-    std::optional<Allocation> placed = place_for(job, gang);
-    if (!placed) continue;
-    FoundOrRefusal found =
-        with_terms(m_.now_->view(), left, {PlacedGang{old.role, i, *std::move(placed), gang.host}});
+    std::optional<Found> found = option_of(job, i);
     if (!found || (!priced && !(known && found->length))) continue;
     GangTerms there = found->terms.front();
     if (!known) there.length.reset();
@@ -351,6 +367,7 @@ bool Pass::move(std::uint32_t running) {
   if (!here || !here->length || here->ratio <= kRatioWorthALook) return false;
   FleetOverlay without(m_.now_->view());
   give_back(without, std::span<const PlacedGang>(job.gangs));
+  hide_closed(without, job, s_.now + *here->length);
   leave_power(job);
   PlaceOptions options;
   options.most = policy_.offers;

@@ -158,6 +158,54 @@ TEST(Scheduler, HardwareAwareMovesAJobToATypeThatNobodyWaitsFor) {
   EXPECT_EQ(full(), 0u) << "and it stays";
 }
 
+TEST(Scheduler, AJobLeavesForNoPlaceThatClosesBeforeItsEnd) {
+  for (const auto& [from, option] :
+       {std::pair(Duration::hours(11), 1U), std::pair(Duration::hours(14), 0U)}) {
+    TestCluster cluster(
+        one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+                 "dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]\n"));
+    const JobId holder = cluster.submit(cluster.job(8));
+    cluster.pass("hardware-aware");
+    const NodeId wanted = cluster.find(holder)->gangs[0].allocation.ranks[0].node;
+    JobRequest either = cluster.job(8, Duration::hours(12));
+    either.preemptible = true;
+    either.roles[0].options.push_back({cluster.gang(8, "nvidia-a100-sxm4-80g"), 0.4, std::nullopt});
+    const JobId mover = cluster.submit(either);
+    cluster.pass("hardware-aware");
+    ASSERT_EQ(cluster.find(mover)->gangs[0].option, 1u);
+    cluster.close(wanted, from);
+    cluster.wait(Duration::minutes(11));
+    cluster.finish(holder);
+    cluster.pass("hardware-aware", PassKind::kFull);
+    EXPECT_EQ(cluster.find(mover)->gangs[0].option, option) << from.text();
+  }
+}
+
+TEST(Scheduler, AnElasticJobGrowsBesideNodesThatCloseBeforeItsEnd) {
+  for (const auto& [from, devices] :
+       {std::pair(Duration::hours(1), 24U), std::pair(Duration::hours(30), 32U)}) {
+    TestCluster cluster(one_hall(
+        "    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: dgx-h100, "
+        "count: 4}]\n"));
+    const JobId holder = cluster.submit(cluster.job(24));
+    cluster.pass("hardware-aware");
+    JobRequest elastic = cluster.job(32, Duration::hours(4));
+    RoleRequest& role = elastic.roles[0];
+    role.devices_min = 8;
+    for (const std::uint32_t size : {24U, 16U, 8U}) {
+      role.options.push_back({cluster.gang(size), size / 32.0, std::nullopt});
+    }
+    const JobId grows = cluster.submit(elastic);
+    cluster.pass("hardware-aware");
+    ASSERT_EQ(cluster.find(grows)->devices(), 8u);
+    cluster.close(cluster.find(holder)->gangs[0].allocation.ranks[0].node, from);
+    cluster.wait(Duration::minutes(11));
+    cluster.finish(holder);
+    cluster.pass("hardware-aware", PassKind::kFull);
+    EXPECT_EQ(cluster.find(grows)->devices(), devices) << from.text();
+  }
+}
+
 TEST(Scheduler, EasyLetsShortJobsPassTheFirstInTheQueueButNeverDelaysIt) {
   TestCluster cluster;
   cluster.submit(cluster.job(96, Duration::hours(2)));
