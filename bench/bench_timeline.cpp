@@ -116,8 +116,7 @@ struct Outcome {
 Outcome reserve_all(Timeline& timeline, Placer& placer, std::span<const Wish> queue) {
   Outcome outcome;
   for (const Wish& wish : queue) {
-    const PlaceTry attempt =
-        [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+    const PlaceTry attempt = [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
       ++outcome.attempts;
       AllocationOrRefusal found = placer.place(view, wish.request);
       if (!found) return std::nullopt;

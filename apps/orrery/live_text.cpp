@@ -114,8 +114,10 @@ void add_bill(Facts& facts, const v1::JobBill& bill) {
 std::vector<std::string> bill_cells(const v1::JobBill& bill) {
   return {fmt::format("{:.2f}", bill.accelerator_hours()),
           fmt::format("{:.2f}", bill.lost_accelerator_hours()),
-          fmt::format("{:.2f}", bill.energy_kwh()), fmt::format("{:.2f}", bill.cost_usd()),
-          fmt::format("{:.2f}", bill.co2_kg()), hours_by_type(bill)};
+          fmt::format("{:.2f}", bill.energy_kwh()),
+          fmt::format("{:.2f}", bill.cost_usd()),
+          fmt::format("{:.2f}", bill.co2_kg()),
+          hours_by_type(bill)};
 }
 
 std::vector<TextTable::Column> bill_columns(std::vector<TextTable::Column> columns) {

@@ -387,6 +387,11 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
       trace_jobs(trace_, cluster_->resolve_context(begin_), cluster_->classes(), options);
   if (!jobs) return forward_error(jobs);
   jobs_ = *std::move(jobs);
+  note_jobs();
+  return {};
+}
+
+void SimulateRequest::note_jobs() {
   if (!jobs_.oversized.empty()) {
     notes_.push_back(fmt::format("{} jobs can never run on this fleet; the first: {} ({})",
                                  jobs_.oversized.size(), jobs_.oversized.front().name,
@@ -395,7 +400,14 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   if (jobs_.cpu_jobs > 0) {
     notes_.push_back(fmt::format("{} jobs of CPUs alone are not played", jobs_.cpu_jobs));
   }
-  return {};
+  const bool lasts = std::any_of(trace_.jobs.begin(), trace_.jobs.end(), [](const TraceJob& job) {
+    return job.run > Duration() || job.steps > 0 || job.spec != nullptr;
+  });
+  if (!lasts) {
+    notes_.push_back(
+        "the trace tells neither run times nor steps: its jobs are over once they have "
+        "started, and figures of time say nothing");
+  }
 }
 
 Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOptions& options,

@@ -145,6 +145,7 @@ class SimulateRequest {
   [[nodiscard]] Result<StepSeries<Value>> played(const CsvSeries<Value>& series,
                                                  std::string_view option);
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
+  void note_jobs();
 
   SpecFiles files_;
   Catalog catalog_;

@@ -129,12 +129,12 @@ struct Progress {
 
 /// What a job has used up to Job::metered.
 struct JobUsage {
-  Duration waited;         ///< held and queued, over all attempts
-  TypeTimes devices;       ///< allocated, by type
-  DeviceTime lost = 0;     ///< of it, work done and lost
-  DeviceTime idle = 0;     ///< of it, starting, leaving, saving, waiting for notice of a fault
-  double joules = 0;       ///< of its devices with their share of the nodes, at the nodes
-  double dollars = 0;      ///< hire and electricity
+  Duration waited;      ///< held and queued, over all attempts
+  TypeTimes devices;    ///< allocated, by type
+  DeviceTime lost = 0;  ///< of it, work done and lost
+  DeviceTime idle = 0;  ///< of it, starting, leaving, saving, waiting for notice of a fault
+  double joules = 0;    ///< of its devices with their share of the nodes, at the nodes
+  double dollars = 0;   ///< hire and electricity
   double co2_grams = 0;
   std::uint32_t preemptions = 0;
   std::uint32_t faults = 0;  ///< of the infrastructure

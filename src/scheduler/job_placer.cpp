@@ -128,14 +128,13 @@ GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
 
 PlaceTry place_try(JobPlacer& placer, const JobRequest& job, JobPlaceRules rules) {
   const auto shared = std::make_shared<const JobPlaceRules>(std::move(rules));
-  return {[&placer, &job, shared](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
-            GangsOrRefusal gangs = placer.place(view, job, *shared);
-            if (!gangs) return std::nullopt;
-            return *std::move(gangs);
-          },
-          [&placer, &job, shared](const FleetView& view) {
-            return placer.fits(view, job, *shared);
-          }};
+  return {
+      [&placer, &job, shared](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+        GangsOrRefusal gangs = placer.place(view, job, *shared);
+        if (!gangs) return std::nullopt;
+        return *std::move(gangs);
+      },
+      [&placer, &job, shared](const FleetView& view) { return placer.fits(view, job, *shared); }};
 }
 
 }  // namespace orrery

@@ -265,7 +265,8 @@ std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption
   for (const Reservation& slot : result_.reservations) {  // its own is none of them
     if (slot.job != job.id) continue;
     const PlacedGang& own = slot.gangs.front();
-    kept.devices -= std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
+    kept.devices -=
+        std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
     kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.allocation.ranks.size()));
   }
   const FreeCount free = s_.fleet.free(Topology::root(), gang.type);

@@ -359,8 +359,7 @@ bool Placer::take_nodes(const Place& place, std::uint32_t units, Allocation& out
       }
     }
     const std::uint32_t taken = std::min(units, room_[at].units);
-    out.ranks.push_back(
-        {room_[at].node, pick(room_[at].node, 0, taken * request.node_devices)});
+    out.ranks.push_back({room_[at].node, pick(room_[at].node, 0, taken * request.node_devices)});
     units -= taken;
   }
   return units == 0;

@@ -50,8 +50,8 @@ class Placer {
   [[nodiscard]] AllocationOrRefusal place(const FleetView& view, const GangRequest& request,
                                           const PlaceOptions& options = {});
 
-  /// Whether place() would find room. O(1) for whole accelerators anywhere in the fleet that are all
-  /// the request names, else as place().
+  /// Whether place() would find room. O(1) for whole accelerators anywhere in the fleet that are
+  /// all the request names, else as place().
   [[nodiscard]] bool fits(const FleetView& view, const GangRequest& request,
                           const PlaceOptions& options = {});
 

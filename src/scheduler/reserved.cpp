@@ -34,9 +34,7 @@ void Reserved::add(const Reservation& reservation) {
   }
 }
 
-void Reserved::close(const Closure& closure) {
-  add(JobId(), closure.from, closure.nodes);
-}
+void Reserved::close(const Closure& closure) { add(JobId(), closure.from, closure.nodes); }
 
 void Reserved::add(JobId job, Instant start, std::span<const NodeDevices> nodes) {
   for (const NodeDevices& at : nodes) {

@@ -282,9 +282,8 @@ std::optional<Slot> Timeline::earliest(const PlaceTry& job, const SlotWish& wish
       ORRERY_ASSERT(gangs, "what fits is placed");
       return Slot{begins_[first], *std::move(gangs)};
     }
-    first = first_that(first + 1, last + 1, [&](std::uint32_t slice) {
-      return fits_in({slice, last}, job, failed);
-    });
+    first = first_that(first + 1, last + 1,
+                       [&](std::uint32_t slice) { return fits_in({slice, last}, job, failed); });
   }
   return std::nullopt;
 }

@@ -159,8 +159,8 @@ class Timeline {
   std::vector<std::uint32_t> window_at_;  ///< by first and last slice
 
   std::vector<Hold> holds_;
-  std::vector<NodeDevices> held_;  ///< by all holds, one after the other
-  std::vector<Entry> entries_;     ///< of each of them
+  std::vector<NodeDevices> held_;           ///< by all holds, one after the other
+  std::vector<Entry> entries_;              ///< of each of them
   std::vector<std::uint32_t> first_entry_;  ///< by node
   std::vector<std::uint32_t> last_start_;   ///< by slice: where a hold last began, up to here
 

@@ -103,6 +103,20 @@ TEST_F(SimulateCli, CarbonGoesOnForAsLongAsTheRunAndNoFurtherThanUntil) {
   EXPECT_NEAR(with_carbon(kMornings, "--until 2020-06-01T12:00:00").grams, always, 1e-6);
 }
 
+TEST_F(SimulateCli, ATraceWithoutRunTimesIsNotedForItsFiguresSayNothing) {
+  const std::string sia = write("sia.csv",
+                                "name,time,application,num_replicas,batch_size\n"
+                                "cifar10-0,107,cifar10,2,2048\n");
+  const CliRun run =
+      orrery("simulate --accelerators h100:8 --policy fifo --format sia --trace " + sia);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("neither run times nor steps"), std::string::npos) << run.out;
+  static_cast<void>(trace("0", 60));
+  const CliRun timed = orrery(
+      "simulate --accelerators h100:8 --policy fifo --format philly --trace " + path("one.csv"));
+  EXPECT_EQ(timed.out.find("neither run times nor steps"), std::string::npos) << timed.out;
+}
+
 TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJob) {
   const CliRun run = orrery(
       "simulate --accelerators h100:16,a100:16 --generate philly --jobs 40 --map --policy fifo "
