@@ -89,10 +89,12 @@ void ScenarioChecks::started(const JobStarted& event) {
   if (state_.policy().quotas == Quotas::kIgnored) return;
   const Situation s = state_.situation(state_.now());
   for (const RoleRequest& role : job.submission->request.roles) {
-    const Room room = s.usage->room(job.tenant, role.options.front().gang.type);
-    if (room.devices < 0) {
-      broken(
-          fmt::format("{}: {} is above its limit", job.name, state_.tenants().path(room.tenant)));
+    const FleetTypeId type = role.options.front().gang.type;
+    for (TenantId at = job.tenant; at.valid(); at = state_.tenants().parent(at)) {
+      for (const FleetTypeId column : {type, kAllTypes}) {
+        if (s.usage->used(at, column) <= state_.tenants().limit(at, column)) continue;
+        broken(fmt::format("{}: {} is above its limit", job.name, state_.tenants().path(at)));
+      }
     }
   }
 }
