@@ -118,30 +118,32 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsNotedForItsFiguresSayNothing) {
 }
 
 TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJob) {
+  const std::string h100 = "nvidia-h100-sxm5-80g";
+  const std::string a100 = "nvidia-a100-sxm4-80g";
   const CliRun run = orrery(
       "simulate --accelerators h100:16,a100:16 --generate philly --jobs 40 --map --policy fifo "
       "--failures llama3 -o json --out " +
-      path("out"));
+      path("results"));
   ASSERT_EQ(run.code, 0) << run.err;
   const auto policy = nlohmann::json::parse(run.out)["policies"][0];
   std::map<std::string, double> hours;
   double held = 0;
   std::string line;
-  std::ifstream csv(path("out/jobs-fifo.csv"));
+  std::ifstream csv(path("results/jobs-fifo.csv"));
   ASSERT_TRUE(std::getline(csv, line));
-  EXPECT_TRUE(line.ends_with(",device_hours_h100,device_hours_a100")) << line;
+  EXPECT_TRUE(line.ends_with(",device_hours_" + h100 + ",device_hours_" + a100)) << line;
   while (std::getline(csv, line)) {
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
     ASSERT_EQ(cells.size(), 19U) << line;
     held += std::stod(cells[9]);
-    hours["h100"] += std::stod(cells[17]);
-    hours["a100"] += std::stod(cells[18]);
+    hours[h100] += std::stod(cells[17]);
+    hours[a100] += std::stod(cells[18]);
   }
-  EXPECT_GT(hours["h100"], 0);
-  EXPECT_GT(hours["a100"], 0);
-  EXPECT_NEAR(hours["h100"] + hours["a100"], held, 0.01);
+  EXPECT_GT(hours[h100], 0);
+  EXPECT_GT(hours[a100], 0);
+  EXPECT_NEAR(hours[h100] + hours[a100], held, 0.01);
   for (const auto& [type, sum] : hours) {
     EXPECT_NEAR(policy["accelerator_hours_by_type"][type].get<double>(), sum, 0.01) << type;
   }
@@ -225,7 +227,8 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
   const std::string world =
       " --tenants " + tenants +
       " --policy fifo --information estimate --seed 7 --failures llama3 " +
-      "--arrivals 'h100:1 h' --spares 1 --restart '90 s' --restart-policy when-safe --fencing " +
+      "--arrivals 'h100:1 h' --spares 1 --restart '90 s' --warm-restart '45 s' " +
+      "--restart-policy when-safe --fencing " +
       "'15 min' --checkpoint-cost '20 s' --checkpoint-interval '30 min' --prices \"" + prices +
       "\" --carbon " + carbon;
   const std::string made =
