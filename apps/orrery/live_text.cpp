@@ -88,7 +88,7 @@ void add_progress(Facts& facts, const v1::JobProgress& progress) {
   facts.add("checkpoint", progress.checkpoint());
 }
 
-/// "12.00 h100, 3.50 a100".
+/// "12.00 nvidia-h100-sxm5-80g, 3.50 nvidia-a100-sxm4-80g".
 std::string hours_by_type(const v1::JobBill& bill) {
   std::vector<std::string> types;
   for (const v1::TypeHours& type : bill.accelerator_hours_by_type()) {

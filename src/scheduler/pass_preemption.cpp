@@ -19,10 +19,13 @@ const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
 
 }  // namespace
 
+// Nothing of who may be stopped has left yet, so it holds what it asked for: no device is counted.
 double Pass::lost_device_seconds(const RunningJob& job) const {
   const double each = job.at_risk(s_.now).count_seconds() + job.request->restart.count_seconds() +
                       job.request->checkpoint_cost.count_seconds();
-  return each * job.devices();
+  std::uint32_t devices = 0;
+  for (const PlacedGang& gang : job.gangs) devices += request_of(*job.request, gang).devices;
+  return each * devices;
 }
 
 // Within its tenant a job may take from lower ranks; from another tenant what is above its

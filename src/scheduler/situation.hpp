@@ -46,9 +46,7 @@ struct RunningJob {
 
   [[nodiscard]] std::uint32_t devices() const {
     std::uint32_t sum = 0;
-    for (const PlacedGang& gang : gangs) {
-      sum += request->roles[gang.role].options[gang.option].gang.devices;
-    }
+    for (const PlacedGang& gang : gangs) sum += gang.allocation.devices();
     return sum;
   }
   /// Part of its work that is finished at `now`, as far as is expected.
