@@ -81,6 +81,17 @@ TEST_F(Meter, CountsWhatLeavesAJobAsItsTypeUntilItHasLeft) {
   EXPECT_EQ(device_hours(used.idle), 8 + 16) << "what leaves does nothing for the job";
 }
 
+TEST_F(Meter, WhatHasLeftAJobThatStopsIsNotItsOwnAnyMore) {
+  const JobId id = cluster_.run(cluster_.job(16));
+  cluster_.wait(Duration::hours(1));
+  cluster_.decide({PreemptJob{id, JobId()}});
+  cluster_.gone(id, {NodeId(0)});
+  cluster_.wait(Duration::hours(1));
+  const RunningJob& run = cluster_.state().running(id);
+  EXPECT_EQ(run.devices(), 8U);
+  EXPECT_EQ(hours(cluster_.state().usage_of(id, cluster_.now()).devices, kNew), 16 + 8);
+}
+
 TEST_F(Meter, HasNoEntryForTypesAJobNeverHad) {
   const JobId id = cluster_.run(cluster_.job(4));
   EXPECT_TRUE(cluster_.job(id).usage.devices.entries.empty()) << "no time has passed";

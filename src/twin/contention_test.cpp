@@ -2,36 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "base/document.hpp"
-#include "perf/repository_facts_test.hpp"
 #include "twin/arrivals.hpp"
+#include "twin/facts_test.hpp"
 #include "twin/policy_run.hpp"
-#include "workload/builtin_models.hpp"
 #include "workload/trace_file.hpp"
 
 namespace orrery {
 namespace {
-
-/// Four leaves of four nodes with one uplink each, and one unit of storage.
-constexpr const char* kNarrow = R"(apiVersion: orrery/v1
-kind: Fleet
-name: narrow
-sites:
-- name: lab
-  halls:
-  - name: hall
-    pods:
-    - name: su
-      racks:
-      - name: rack
-        count: 4
-        cooling: in-row-or-dense-air
-        nodes: [{type: dgx-h100, count: 4}]
-  fabrics:
-  - {name: compute, type: ib-ndr, topology: fat-tree, leaf_oversubscription: 32, unit_nodes: 4}
-  storage:
-  - {name: lustre, system: ddn-ai400x2-lustre, units: 1}
-)";
 
 /// Data lie in the first site, accelerators stand in the second.
 constexpr const char* kTwoSites = R"(apiVersion: orrery/v1
@@ -69,16 +46,9 @@ struct Played {
 
 class ContentionTest : public testing::Test {
  protected:
-  ContentionTest() : models_(*ModelCatalog::load(builtin_models(), "")) {}
-
-  void stand_on(const char* fleet) {
-    const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(fleet, "fleet.yaml"));
-    ASSERT_TRUE(spec) << spec.error().text();
-    auto cluster =
-        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
-    ASSERT_TRUE(cluster) << cluster.error().text();
-    cluster_ = *std::move(cluster);
-  }
+  void stand_on(const std::string& fleet) { cluster_ = facts_of(fleet); }
+  /// Four leaves of four nodes with one uplink each.
+  void stand_on_narrow_leaves() { stand_on(lab_with_storage(4, ", leaf_oversubscription: 32")); }
 
   /// All submitted at the begin.
   void add(const Played& job) {
@@ -111,7 +81,6 @@ class ContentionTest : public testing::Test {
     return *std::move(run);
   }
 
-  ModelCatalog models_;
   std::unique_ptr<ControlFacts> cluster_;
   std::string text_;
 };
@@ -121,7 +90,7 @@ double end_of(const PolicyRun& run, std::size_t job) {
 }
 
 TEST_F(ContentionTest, gangs_that_meet_on_an_uplink_slow_each_other_and_one_under_a_leaf_does_not) {
-  stand_on(kNarrow);
+  stand_on_narrow_leaves();
   add({.name = "first", .devices = 48});
   const double alone = end_of(play(), 0);
   add({.name = "second", .devices = 48});
@@ -135,7 +104,7 @@ TEST_F(ContentionTest, gangs_that_meet_on_an_uplink_slow_each_other_and_one_unde
 }
 
 TEST_F(ContentionTest, a_plan_sets_the_pace_under_a_policy_that_never_asked_for_it) {
-  stand_on(kNarrow);
+  stand_on_narrow_leaves();
   add({.name = "job", .devices = 8});
   const double ended = end_of(play(), 0);
   const auto entry = cluster_->plan({WorkId(0), FleetTypeId(0), 8});
@@ -145,7 +114,7 @@ TEST_F(ContentionTest, a_plan_sets_the_pace_under_a_policy_that_never_asked_for_
 }
 
 TEST_F(ContentionTest, a_restart_waits_for_its_copy_longer_when_others_read_theirs) {
-  stand_on(kNarrow);
+  stand_on_narrow_leaves();
   constexpr const char* kCopies = ", checkpoint: {interval: 60 s, cost: 1 s, restart: 10 s}";
   const auto drained = [](std::uint32_t node) {
     return Input{Instant() + Duration::seconds(200), DrainNode{NodeId(node), true, "test"}, {}};
@@ -177,7 +146,7 @@ TEST_F(ContentionTest, data_elsewhere_come_over_the_wan_first_and_share_it) {
 }
 
 TEST_F(ContentionTest, nodes_on_order_take_work_once_they_are_delivered) {
-  stand_on(kNarrow);
+  stand_on_narrow_leaves();
   const Delivery late{FleetTypeId(0), Duration::hours(2), Duration::minutes(15)};
   const std::vector<Instant> arrivals =
       arrivals_of(cluster_->topology(), std::span(&late, 1), Instant());

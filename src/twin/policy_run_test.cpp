@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/document.hpp"
-#include "perf/repository_facts_test.hpp"
-#include "workload/builtin_models.hpp"
+#include "twin/facts_test.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -26,13 +24,7 @@ sites:
 
 class PolicyRunTest : public testing::Test {
  protected:
-  PolicyRunTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
-    const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kOneRack, "one.yaml"));
-    EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
-    auto cluster =
-        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
-    EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
-    cluster_ = *std::move(cluster);
+  PolicyRunTest() : cluster_(facts_of(kOneRack)) {
     Trace trace;
     TraceJob job{.name = "one", .run = Duration::hours(2), .accelerators = 8};
     job.kind = JobKind::kFineTune;
@@ -46,7 +38,6 @@ class PolicyRunTest : public testing::Test {
     return {.cluster = *cluster_, .jobs = jobs_, .label = "fifo", .policy = *policy_named("fifo")};
   }
 
-  ModelCatalog models_;
   std::unique_ptr<ControlFacts> cluster_;
   TraceJobs jobs_;
 };

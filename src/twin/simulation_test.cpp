@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/document.hpp"
-#include "control/control_facts.hpp"
 #include "control/snapshot.hpp"
-#include "perf/repository_facts_test.hpp"
-#include "workload/builtin_models.hpp"
+#include "twin/facts_test.hpp"
 
 namespace orrery {
 namespace {
@@ -29,15 +26,6 @@ sites:
 
 class SimulationTest : public testing::Test {
  protected:
-  SimulationTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
-    const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kTwoNodes, "two.yaml"));
-    EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
-    auto cluster =
-        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
-    EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
-    cluster_ = *std::move(cluster);
-  }
-
   void add(std::int64_t submit, std::int64_t run, std::uint32_t devices) {
     TraceJob job;
     job.name = std::to_string(trace_.jobs.size() + 1);
@@ -64,8 +52,7 @@ class SimulationTest : public testing::Test {
     return simulation.outcomes();
   }
 
-  ModelCatalog models_;
-  std::unique_ptr<ControlFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_ = facts_of(kTwoNodes);
   Trace trace_;
   SimulationSummary summary_;
   Instant ended_;
@@ -99,10 +86,7 @@ TEST_F(SimulationTest, WhatRunsAtTheEndCountsUntilThen) {
 // one, is asked about that first, and never on CPUs; on twice its accelerators it takes half as
 // long.
 TEST_F(SimulationTest, RunTimesAreThoseOnTheRecordedTypeAndNumber) {
-  const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(
-      std::string(kTwoNodes) + "        - {type: dgx-a100-80g, count: 1}\n", "two.yaml"));
-  ASSERT_TRUE(spec) << spec.error().text();
-  cluster_ = *ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
+  cluster_ = facts_of(std::string(kTwoNodes) + "        - {type: dgx-a100-80g, count: 1}\n");
   const Topology& fleet = cluster_->topology();
   add(0, 3600, 8);
   trace_.jobs[0].model = "gpt2";

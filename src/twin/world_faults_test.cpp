@@ -3,13 +3,10 @@
 
 #include <algorithm>
 
-#include "base/document.hpp"
 #include "base/rng.hpp"
-#include "control/control_facts.hpp"
 #include "control/invariants.hpp"
-#include "perf/repository_facts_test.hpp"
+#include "twin/facts_test.hpp"
 #include "twin/simulation.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
 namespace {
@@ -39,15 +36,6 @@ double hours(std::int64_t device_seconds) { return static_cast<double>(device_se
 
 class WorldFaultsTest : public testing::Test {
  protected:
-  WorldFaultsTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
-    const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kFourRacks, "four.yaml"));
-    EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
-    auto cluster =
-        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
-    EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
-    cluster_ = *std::move(cluster);
-  }
-
   TraceJob& add(std::int64_t run, std::uint32_t devices) {
     TraceJob job;
     job.name = std::to_string(trace_.jobs.size() + 1);
@@ -122,8 +110,7 @@ class WorldFaultsTest : public testing::Test {
     return PowerDomainId::at(static_cast<std::size_t>(found - domains.begin()));
   }
 
-  ModelCatalog models_;
-  std::unique_ptr<ControlFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_ = facts_of(kFourRacks);
   Trace trace_;
   TraceJobOptions options_;
   std::vector<Fault> faults_;

@@ -1,36 +1,12 @@
 // twin/world_recovery_test.cpp - what starting again costs: ready nodes, and where state lies.
 #include <gtest/gtest.h>
 
-#include "base/document.hpp"
-#include "control/control_facts.hpp"
-#include "perf/repository_facts_test.hpp"
+#include "twin/facts_test.hpp"
 #include "twin/simulation.hpp"
-#include "workload/builtin_models.hpp"
 #include "workload/trace_file.hpp"
 
 namespace orrery {
 namespace {
-
-/// Eight nodes, and one unit of storage.
-constexpr const char* kEightNodes = R"(apiVersion: orrery/v1
-kind: Fleet
-name: eight
-sites:
-- name: lab
-  halls:
-  - name: hall
-    pods:
-    - name: su
-      racks:
-      - name: rack
-        count: 2
-        cooling: in-row-or-dense-air
-        nodes: [{type: dgx-h100, count: 4}]
-  fabrics:
-  - {name: compute, type: ib-ndr, topology: fat-tree, unit_nodes: 4}
-  storage:
-  - {name: lustre, system: ddn-ai400x2-lustre, units: 1}
-)";
 
 /// Of a start after a loss.
 struct Restarted {
@@ -40,15 +16,6 @@ struct Restarted {
 
 class WorldRecoveryTest : public testing::Test {
  protected:
-  WorldRecoveryTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
-    const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(kEightNodes, "eight.yaml"));
-    EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
-    auto cluster =
-        ControlFacts::make({builtin_facts(), builtin_constants(), models_}, *spec, nullptr);
-    EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());
-    cluster_ = *std::move(cluster);
-  }
-
   void stand_by(std::uint32_t node) {
     commands_.push_back({Instant(), SetSpare{NodeId(node), true}, {}});
   }
@@ -101,8 +68,7 @@ class WorldRecoveryTest : public testing::Test {
     return last;
   }
 
-  ModelCatalog models_;
-  std::unique_ptr<ControlFacts> cluster_;
+  std::unique_ptr<ControlFacts> cluster_ = facts_of(lab_with_storage(2));
   std::vector<Fault> faults_;
   std::vector<Input> commands_;
   SimulationSummary summary_;
