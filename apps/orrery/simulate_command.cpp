@@ -160,7 +160,7 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
   verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
   verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
   verb.add_option("--warm-restart", a.warm_restart,
-                  "of one whose lost nodes spares stand in for: \"60 s\"");
+                  "of one that goes on on its own nodes and spares: \"60 s\", or as published");
   verb.add_option("--restart-policy", a.restart_policy,
                   "at-once, after-lease, when-safe, never: when a job whose node has fallen silent "
                   "may start elsewhere")

@@ -8,17 +8,6 @@
 namespace orrery {
 namespace {
 
-void hide(FleetOverlay& fleet, const NodeDevices& at) {
-  NodeState state = fleet.view().node(at.node);
-  state.free_mask &= ~at.devices;
-  fleet.set_node(at.node, state);
-}
-
-/// Whatever of its place is free looks taken.
-void hide(FleetOverlay& fleet, const PlacedGang& gang) {
-  for (const NodeDevices& at : gang.allocation.ranks) hide(fleet, at);
-}
-
 bool is_on(const RunningJob& job, NodeId node) {
   return std::any_of(job.gangs.begin(), job.gangs.end(), [node](const PlacedGang& gang) {
     return std::any_of(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
@@ -83,7 +72,7 @@ std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
   if (job.gangs.size() != 1) return std::nullopt;
   FleetOverlay mine(m_.now_->view());
   give_back(mine, std::span<const PlacedGang>(job.gangs));
-  for (const PlacedGang& gang : kept) hide(mine, gang);
+  for (const PlacedGang& gang : kept) mine.hide(gang.allocation.ranks);
   hide_closed(mine, job, Instant::max());
   const FleetView view = mine.view();
   const PlacedGang& old = job.gangs.front();
@@ -112,7 +101,7 @@ void Pass::for_each_closed(const RunningJob& job, Instant end, const Visit& visi
 }
 
 void Pass::hide_closed(FleetOverlay& fleet, const RunningJob& job, Instant end) const {
-  for_each_closed(job, end, [&](const NodeDevices& at) { hide(fleet, at); });
+  for_each_closed(job, end, [&](const NodeDevices& at) { fleet.hide({&at, 1}); });
 }
 
 bool Pass::closes(const PlacedGang& there, const RunningJob& job, Instant end) const {
@@ -156,7 +145,7 @@ void Pass::keep(const Reservation& slot) {
 // Whatever of it is free now is nobody else's in this pass.
 void Pass::keep_from_others(const PlacedGang& gang) {
   hidden_ = true;
-  hide(edit_now(), gang);
+  edit_now().hide(gang.allocation.ranks);
 }
 
 }  // namespace orrery
