@@ -207,7 +207,8 @@ std::optional<LikelyStart> Explainer::when(std::span<const std::uint32_t> ahead)
       return room.fits(view);
     };
     const auto place = [&](const FleetView& view) { return room.place(view); };
-    std::optional<Slot> slot = timeline.earliest({place, fits}, {length, id});
+    const auto may_fit = [&](const PlaceTry::Free& free) { return room.may_fit(free); };
+    std::optional<Slot> slot = timeline.earliest({place, fits, may_fit}, {length, id});
     if (slot) timeline.reserve(*slot, length);
     return slot;
   };

@@ -13,6 +13,16 @@ std::uint32_t gangs_of(const JobRequest& job) {
   return gangs;
 }
 
+std::uint32_t devices_missing(const Topology& topology, const GangRequest& gang, FreeCount free) {
+  if (gang.share != kWholeDevice) return 0;
+  const std::uint32_t each = topology.node_devices_max(gang.type);
+  if (gang.node_devices == each && each > 1) {
+    const std::uint32_t nodes = gang.devices / each;
+    if (nodes > free.nodes) return (nodes - free.nodes) * each;
+  }
+  return gang.devices > free.devices ? gang.devices - free.devices : 0;
+}
+
 std::vector<std::uint32_t> JobPlacer::order_of(const JobRequest& job) {
   std::vector<std::uint32_t> order(job.roles.size());
   std::iota(order.begin(), order.end(), 0);
@@ -102,6 +112,15 @@ bool JobPlacer::fits(const FleetView& view, const JobRequest& job, const JobPlac
   });
 }
 
+bool JobPlacer::may_fit(const JobRequest& job, const PlaceTry::Free& free) const {
+  const Topology& topology = placer_.tree().topology();
+  return std::all_of(job.roles.begin(), job.roles.end(), [&](const RoleRequest& role) {
+    return std::any_of(role.options.begin(), role.options.end(), [&](const GangOption& option) {
+      return devices_missing(topology, option.gang, free(option.gang.type)) == 0;
+    });
+  });
+}
+
 GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
                                 const JobPlaceRules& rules) {
   std::vector<PlacedGang> placed;
@@ -134,7 +153,8 @@ PlaceTry place_try(JobPlacer& placer, const JobRequest& job, JobPlaceRules rules
         if (!gangs) return std::nullopt;
         return *std::move(gangs);
       },
-      [&placer, &job, shared](const FleetView& view) { return placer.fits(view, job, *shared); }};
+      [&placer, &job, shared](const FleetView& view) { return placer.fits(view, job, *shared); },
+      [&placer, &job](const PlaceTry::Free& free) { return placer.may_fit(job, free); }};
 }
 
 }  // namespace orrery

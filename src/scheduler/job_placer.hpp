@@ -31,6 +31,10 @@ using GangsOrRefusal = tl::expected<std::vector<PlacedGang>, Refusal>;
                                                      std::uint32_t index,
                                                      std::span<const PlacedGang> placed);
 
+/// Devices that a gang lacks at least where so many of its type are free in all; 0: perhaps none.
+[[nodiscard]] std::uint32_t devices_missing(const Topology& topology, const GangRequest& gang,
+                                            FreeCount free);
+
 class JobPlacer {
  public:
   explicit JobPlacer(const PlaceTree& tree) : placer_(tree) {}
@@ -44,6 +48,9 @@ class JobPlacer {
 
   /// Whether place() would find room. As Placer::fits() for a job of one gang, else as place().
   [[nodiscard]] bool fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules);
+
+  /// Whether free devices are enough for each role by itself; anything else is not looked at.
+  [[nodiscard]] bool may_fit(const JobRequest& job, const PlaceTry::Free& free) const;
 
   /// Roles in the order in which they are placed.
   [[nodiscard]] static std::vector<std::uint32_t> order_of(const JobRequest& job);

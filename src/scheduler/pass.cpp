@@ -227,12 +227,28 @@ Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   }
   FoundOrRefusal beside = find_in(m_.reserved_->shadow(), job);
   if (beside) return beside;
-  FoundOrRefusal before = find_in(m_.now_->view(), job);
-  if (!before) return before;
-  if (!m_.reserved_->delays(before->gangs, end_of(*before), job.id)) return before;
+  const FleetView now = m_.now_->view();
+  const FleetView until = m_.reserved_->beside(now, job.id, latest_end(job));
+  FoundOrRefusal before = m_.reserved_->shows(until) ? beside : find_in(until, job);
+  if (before && !m_.reserved_->delays(before->gangs, end_of(*before), job.id)) return before;
+  if (!before && !m_.placer_.fits(now, *job.request, rules_for(job))) return find_in(now, job);
   // That depends on lengths and on the clock: the next job of the class may have more luck.
   in_the_way_ = true;
   return beside;
+}
+
+// By whichever option it runs longest.
+Instant Pass::latest_end(const WaitingJob& job) const {
+  Duration longest;
+  for (const RoleRequest& role : job.request->roles) {
+    for (const GangOption& option : role.options) {
+      const auto whole =
+          whole_run_time(*job.request, role, option, {best_plan(s_.plans, option), 1});
+      if (!whole) return Instant::max();
+      longest = std::max(longest, *whole);
+    }
+  }
+  return s_.now + Duration::from_seconds(longest.count_seconds() * (1 - job.done));
 }
 
 // Whether free devices are too few beside those kept for others until the job could be done, by
@@ -269,15 +285,10 @@ std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption
         std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
     kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.allocation.ranks.size()));
   }
-  const FreeCount free = s_.fleet.free(Topology::root(), gang.type);
-  const std::uint32_t each = s_.fleet.topology().node_devices_max(gang.type);
-  if (gang.node_devices == each && each > 1) {
-    const std::uint32_t nodes = gang.devices / each;
-    const std::uint32_t rest = free.nodes - kept.nodes;
-    if (nodes > rest) return (nodes - rest) * each;
-  }
-  const std::uint32_t rest = free.devices - kept.devices;
-  return gang.devices > rest ? gang.devices - rest : 0;
+  FreeCount free = s_.fleet.free(Topology::root(), gang.type);
+  free.devices -= kept.devices;
+  free.nodes -= kept.nodes;
+  return devices_missing(s_.fleet.topology(), gang, free);
 }
 
 Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job) {

@@ -220,6 +220,8 @@ class Pass {
 
   [[nodiscard]] JobPlaceRules rules_for(const WaitingJob& job);
   [[nodiscard]] Instant end_of(const Found& found) const;
+  /// Of a job that starts now.
+  [[nodiscard]] Instant latest_end(const WaitingJob& job) const;
   [[nodiscard]] const TenantUsage& usage() const { return usage_ ? *usage_ : *s_.usage; }
   [[nodiscard]] TenantUsage& edit_usage();
   [[nodiscard]] FleetOverlay& edit_now();

@@ -13,16 +13,21 @@
 namespace orrery {
 
 /// Places a whole job on what a view shows, or nothing where it does not fit. It must be pure and
-/// monotone: what fits still fits when more is free. A search asks fits() of many views, which is
-/// often told by free counts alone, and place() of the one it settles on.
+/// monotone: what fits still fits when more is free. A search asks may_fit() of many situations
+/// that it need not even have a view of, fits() of the few where that says so, and place() of the
+/// one it settles on.
 class PlaceTry {
  public:
   using Place = std::function<std::optional<std::vector<PlacedGang>>(const FleetView&)>;
   using Fits = std::function<bool(const FleetView&)>;
+  /// What is free of a type in all.
+  using Free = std::function<FreeCount(FleetTypeId)>;
+  using MayFit = std::function<bool(const Free&)>;
 
   PlaceTry() = default;
-  /// `fits` says whether `place` would find room.
-  PlaceTry(Place place, Fits fits) : place_(std::move(place)), fits_(std::move(fits)) {}
+  /// `fits` says whether `place` would find room; `may_fit` says no only where it would not.
+  PlaceTry(Place place, Fits fits, MayFit may_fit)
+      : place_(std::move(place)), fits_(std::move(fits)), may_fit_(std::move(may_fit)) {}
   template <class F>
     requires std::convertible_to<F, Place>
   PlaceTry(F place)  // NOLINT(google-explicit-constructor): a place is all a try needs
@@ -34,10 +39,13 @@ class PlaceTry {
   [[nodiscard]] bool fits(const FleetView& view) const {
     return fits_ ? fits_(view) : place_(view).has_value();
   }
+  /// Whether it might fit where no more than that is free.
+  [[nodiscard]] bool may_fit(const Free& free) const { return !may_fit_ || may_fit_(free); }
 
  private:
   Place place_;
   Fits fits_;
+  MayFit may_fit_;
 };
 
 }  // namespace orrery

@@ -27,6 +27,18 @@ FleetView Reserved::shadow() {
   return shadow_.view();
 }
 
+FleetView Reserved::beside(FleetView free, JobId of, Instant end) {
+  hidden_.clear();
+  for (const Slot& slot : slots_) {
+    if (slot.start < end && slot.job != of) hidden_.push_back(slot.at);
+  }
+  if (hidden_.empty()) return free;
+  if (hidden_.size() == slots_.size()) return shadow();
+  beside_.reset(free);
+  beside_.hide(hidden_);
+  return beside_.view();
+}
+
 void Reserved::add(const Reservation& reservation) {
   for (const PlacedGang& gang : reservation.gangs) {
     add(reservation.job, reservation.start, gang.allocation.ranks);

@@ -15,7 +15,7 @@ namespace orrery {
 
 class Reserved {
  public:
-  explicit Reserved(FleetView view) : now_(view), shadow_(view) {}
+  explicit Reserved(FleetView view) : now_(view), shadow_(view), beside_(view) {}
 
   /// Nothing is reserved in `now`, which must stay as it is while this is used, but for cover().
   /// O(slots of before).
@@ -28,7 +28,11 @@ class Reserved {
 
   /// The fleet without reserved devices. O(pages + slots) where nobody looked before.
   [[nodiscard]] FleetView shadow();
-  /// Whether a view is that.
+  /// What is free now but for what other jobs' slots keep that begin before `end`: who is placed
+  /// there and ends by then delays nobody. Valid until the next call that is not const, and an edit
+  /// of what was free. O(pages + slots).
+  [[nodiscard]] FleetView beside(FleetView free, JobId of, Instant end);
+  /// Whether a view is shadow().
   [[nodiscard]] bool shows(const FleetView& view) const {
     return built_ && view.pages().nodes == shadow_.view().pages().nodes;
   }
@@ -64,8 +68,9 @@ class Reserved {
 
   FleetView now_;
   FleetOverlay shadow_;  ///< once built
+  FleetOverlay beside_;
   bool built_ = false;
-  std::vector<NodeDevices> hidden_;  ///< scratch of shadow()
+  std::vector<NodeDevices> hidden_;  ///< scratch of shadow() and beside()
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> first_;     ///< slot, by node
   std::vector<std::vector<Kept>> kept_;  ///< by type, ascending starts

@@ -112,6 +112,29 @@ TEST_F(ReservedTest, TheShadowIsTheSameWheneverItIsMade) {
   EXPECT_FALSE(late.shows(fleet_.view()));
 }
 
+TEST_F(ReservedTest, BesideOneIsWhatNobodyElseKeepsBeforeAnEnd) {
+  Rng rng = Rng::stream(3, "reserved");
+  Reserved reserved(fleet_.view());
+  reserved.reset(fleet_.view());
+  std::vector<Reservation> slots;
+  for (std::uint32_t job = 0; job < 5; ++job) {
+    slots.push_back(slot(rng, job));
+    reserved.add(slots.back());
+    for (std::uint32_t of = 0; of < 6; ++of) {
+      for (std::int64_t second = 0; second < 11; ++second) {
+        std::vector<Reservation> others = slots;
+        std::erase_if(others, [&](const Reservation& one) { return one.job == JobId(of); });
+        const FleetView beside = reserved.beside(fleet_.view(), JobId(of), at(second));
+        const FreeCount kept = kept_by_hand(fleet_.view(), others, at(second));
+        const FreeCount all = fleet_.view().free(Topology::root(), FleetTypeId(0));
+        const FreeCount left = beside.free(Topology::root(), FleetTypeId(0));
+        ASSERT_EQ(left.devices, all.devices - kept.devices);
+        ASSERT_EQ(left.nodes, all.nodes - kept.nodes);
+      }
+    }
+  }
+}
+
 TEST_F(ReservedTest, WhoEndsBeforeAClosureMayHaveItsNodes) {
   Reserved reserved(fleet_.view());
   reserved.reset(fleet_.view());

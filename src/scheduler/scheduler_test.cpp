@@ -223,6 +223,24 @@ TEST(Scheduler, EasyLetsShortJobsPassTheFirstInTheQueueButNeverDelaysIt) {
   EXPECT_FALSE(cluster.runs(shorter));
 }
 
+// Of the four nodes that are free, an early slot keeps two and a late one all: who ends in between
+// has the other two.
+TEST(Scheduler, AJobThatEndsBeforeALateSlotStartsBesideTheEarlyOne) {
+  TestCluster cluster;
+  cluster.submit(cluster.job(64, Duration::hours(1)));
+  cluster.submit(cluster.job(32, Duration::hours(10)));
+  cluster.pass("conservative");
+  const JobId early = cluster.submit(cluster.job(80, Duration::hours(1)));
+  const JobId late = cluster.submit(cluster.job(128, Duration::hours(1)));
+  const JobId between = cluster.submit(cluster.job(16, Duration::hours(3)));
+  const PassResult result = cluster.pass("conservative");
+  ASSERT_EQ(result.reservations.size(), 2u);
+  EXPECT_EQ(result.reservations[0].job, early);
+  EXPECT_EQ((result.reservations[0].start - cluster.now()).count_seconds(), 3600);
+  EXPECT_EQ(result.reservations[1].job, late);
+  EXPECT_TRUE(cluster.runs(between));
+}
+
 TEST(Scheduler, AVictimThatIsElasticGoesOnWithLess) {
   TestCluster cluster(small_h100(), "- {name: a}\n- {name: b, guarantee: {h100: 64}}\n");
   JobRequest elastic = cluster.job(128, Duration::hours(8));

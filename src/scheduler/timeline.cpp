@@ -262,13 +262,60 @@ std::span<std::uint16_t> Timeline::row_of(const PlaceTry& job, ClassId id) {
   return std::span(failed_).subspan(row, begins_.size());
 }
 
-bool Timeline::fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed) {
+void Timeline::count_held(Stretch slices) {
+  const FleetView view = unreserved(slices.first);
+  const Topology& topology = view.topology();
+  counted_.resize(topology.node_count());
+  if (++count_ == 0) {
+    std::fill(counted_.begin(), counted_.end(), Counted{});
+    count_ = 1;
+  }
+  taken_.assign(topology.type_count(), {});
+  for (const Hold& hold : holds_) {
+    if (!hold.slices.meets(slices)) continue;
+    for (std::uint32_t i = hold.first_entry; i < hold.end_entry; ++i) {
+      const NodeDevices& at = held_[i];
+      const NodeState& node = view.node(at.node);
+      Counted& counted = counted_[at.node.value()];
+      if (counted.call != count_) counted = {count_, 0};
+      const std::uint64_t fresh = node.free_mask & at.devices & ~counted.devices;
+      const std::uint32_t available = node.available();
+      if (available == 0 || fresh == 0) continue;
+      const NodeGroup& group = topology.group(at.node);
+      FreeCount& taken = taken_[group.type.value()];
+      taken.devices += static_cast<std::uint32_t>(std::popcount(fresh));
+      if (available == group.devices && counted.devices == 0) ++taken.nodes;
+      counted.devices |= fresh;
+    }
+  }
+}
+
+bool Timeline::may_fit_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed) {
   if (slices.last >= failed[slices.first]) return false;
+  count_held(slices);
+  const FleetView view = unreserved(slices.first);
+  const auto free = [&](FleetTypeId type) {
+    FreeCount count = view.free(Topology::root(), type);
+    count.devices -= taken_[type.value()].devices;
+    count.nodes -= taken_[type.value()].nodes;
+    return count;
+  };
+  if (job.may_fit(free)) return true;
+  note_failed(slices, failed);
+  return false;
+}
+
+bool Timeline::fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed) {
+  if (!may_fit_in(slices, job, failed)) return false;
   if (job.fits(window(slices))) return true;
+  note_failed(slices, failed);
+  return false;
+}
+
+void Timeline::note_failed(Stretch slices, std::span<std::uint16_t> failed) {
   for (std::uint32_t i = slices.first + 1; i-- > 0 && failed[i] > slices.last;) {
     failed[i] = static_cast<std::uint16_t>(slices.last);
   }
-  return false;
 }
 
 // Where a window fails, so does every wider one. So the next start to try is the first from which
@@ -283,6 +330,8 @@ std::optional<Slot> Timeline::earliest(const PlaceTry& job, const SlotWish& wish
       return Slot{begins_[first], *std::move(gangs)};
     }
     first = first_that(first + 1, last + 1,
+                       [&](std::uint32_t slice) { return may_fit_in({slice, last}, job, failed); });
+    first = first_that(first, last + 1,
                        [&](std::uint32_t slice) { return fits_in({slice, last}, job, failed); });
   }
   return std::nullopt;

@@ -63,7 +63,8 @@ class Timeline {
   /// devices there. The first ask of a class costs O(log slices) attempts to learn from when on the
   /// fleet could hold it at all. Then O(log slices) for each stretch of time that is too full, at
   /// most one a slice and length; a window that failed a class, or a wider one, is not tried again.
-  /// One placement, in the slot.
+  /// Where too few devices are free in all, that is counted, O(nodes reserved), and no window is
+  /// made. One placement, in the slot.
   [[nodiscard]] std::optional<Slot> earliest(const PlaceTry& job, const SlotWish& wish);
 
   /// Keeps the slot's devices from its start for `length`; devices that somebody else has by then
@@ -143,7 +144,14 @@ class Timeline {
 
   [[nodiscard]] std::span<std::uint16_t> row_of(const PlaceTry& job, ClassId id);
   [[nodiscard]] std::uint32_t add_row(const PlaceTry& job);
+  /// Notes in `failed` where it does not.
   [[nodiscard]] bool fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed);
+  /// Likewise, by what is free in all.
+  [[nodiscard]] bool may_fit_in(Stretch slices, const PlaceTry& job,
+                                std::span<std::uint16_t> failed);
+  static void note_failed(Stretch slices, std::span<std::uint16_t> failed);
+  /// Of the devices that are free in the first of these slices, what is reserved in any, by type.
+  void count_held(Stretch slices);
 
   std::uint32_t slices_max_;
   std::uint32_t pass_ = 0;
@@ -168,6 +176,15 @@ class Timeline {
   /// By row and slice: a window from this slice to that one, and so any longer one, is too small.
   std::vector<std::uint16_t> failed_;
   Trial trial_;
+
+  /// Devices of a node that count_held() has counted.
+  struct Counted {
+    std::uint32_t call = 0;  ///< of it
+    std::uint64_t devices = 0;
+  };
+  std::vector<Counted> counted_;  ///< by node
+  std::uint32_t count_ = 0;       ///< calls of count_held()
+  std::vector<FreeCount> taken_;  ///< by type: what it found
 };
 
 }  // namespace orrery

@@ -10,7 +10,7 @@
 #include "base/rng.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
-#include "scheduler/placer.hpp"
+#include "scheduler/job_placer.hpp"
 
 namespace orrery {
 namespace {
@@ -43,12 +43,20 @@ class TimelineTest : public ::testing::Test {
   }
 
   PlaceTry gang(const GangRequest& request) {
-    return [this, request](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
-      ++attempts_;
-      AllocationOrRefusal found = placer_.place(view, request);
-      if (!found) return std::nullopt;
-      return std::vector<PlacedGang>{{.allocation = *std::move(found), .host = request.host}};
-    };
+    return {
+        [this, request](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+          ++attempts_;
+          AllocationOrRefusal found = placer_.place(view, request);
+          if (!found) return std::nullopt;
+          return std::vector<PlacedGang>{{.allocation = *std::move(found), .host = request.host}};
+        },
+        [this, request](const FleetView& view) {
+          ++attempts_;
+          return placer_.fits(view, request);
+        },
+        [this, request](const PlaceTry::Free& free) {
+          return devices_missing(fleet_.topology(), request, free(request.type)) == 0;
+        }};
   }
   PlaceTry whole_nodes(std::uint32_t nodes) {
     return gang({.type = FleetTypeId(0), .devices = nodes * 8, .node_devices = 8});
@@ -178,6 +186,19 @@ TEST_F(TimelineTest, AnImpossibleJobIsRefusedInAFewAttempts) {
   ASSERT_EQ(timeline.slices().size(), 17u);
   EXPECT_FALSE(earliest(17, Duration::hours(1)));
   EXPECT_LE(attempts_, 5);
+}
+
+// Two slots keep all nodes but one for good, and which one does not matter to who wants two.
+TEST_F(TimelineTest, WhereTooFewAreFreeInAllNoPlaceIsLookedFor) {
+  for (std::uint32_t i = 0; i < 16; ++i) run(devices_of(i, 1), at(10 * (i + 1)));
+  open();
+  EXPECT_EQ(reserve(7, Duration::max()).start, at(70));
+  EXPECT_EQ(reserve(8, Duration::max()).start, at(150));
+  const SlotWish wish{Duration::hours(1), ClassId(7)};
+  EXPECT_TRUE(timeline_->earliest(whole_nodes(1), wish));
+  attempts_ = 0;
+  EXPECT_FALSE(timeline_->earliest(whole_nodes(2), {Duration::hours(1), ClassId(8)}));
+  EXPECT_LE(attempts_, 5) << "to learn from when on the fleet could hold it at all";
 }
 
 TEST_F(TimelineTest, AClassIsNotTriedAgainWhereItFailed) {
