@@ -185,8 +185,8 @@ void FleetLink::tell_gone(LinkedAttempt& attempt, LinkedMember& member) {
   RanksGone gone{attempt.id.job, attempt.id.attempt, {member.ranks.node}, {}};
   // A later epoch may come back there, unless all of the attempt is to end.
   if (!attempt.ending && !attempt.told_ended) gone.epoch = attempt.epoch;
-  const bool last = attempt.gone == attempt.members.size();
-  if (last && !member.seen->end) gone.progress = attempt.progress;
+  // The others may fall silent before they are gone.
+  if (attempt.ending && attempt.progress.done > 0) gone.progress = attempt.progress;
   tell(std::move(gone));
 }
 

@@ -97,7 +97,7 @@ void Core::on(const CancelJob& command) {
     end(command.job, JobPhase::kCancelled, {job.done, {}, {}, {}});
   } else if (job.phase == JobPhase::kStopping) {
     emit(CancelAsked{command.job});
-    finish_if_gone(command.job, std::nullopt);
+    finish_if_gone(command.job);
   } else {
     stop(command.job, StopReason::kCancelled, {});
   }

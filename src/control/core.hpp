@@ -106,10 +106,9 @@ class Core {
   }
   [[nodiscard]] std::string contradiction(JobId id, std::uint32_t attempt) const;
   [[nodiscard]] Progress believed(const Job& job, const Progress& told);
-  bool free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
-                    std::uint32_t epoch = kEveryEpoch);
-  void finish_if_gone(JobId id, const std::optional<Progress>& progress);
-  void finish_stop(JobId id, const Progress& progress);
+  bool free_devices(DevicesFreed freed);
+  void finish_if_gone(JobId id);
+  void finish_stop(JobId id);
   void end(JobId id, JobPhase phase, const Progress& progress, Blame blame = {});
   void requeue(JobId id, const Progress& progress, Instant not_before);
   [[nodiscard]] Instant backoff_end(const Job& job) const;

@@ -101,31 +101,30 @@ void Core::on(const RanksEnded& seen) {
   }
   if (!seen.gone) return;
   // Of an attempt that was given up, too: it may have left ghosts.
-  if (!free_devices(seen.job, seen.attempt, {})) refuse(kNothingLeft);
-  if (present) finish_if_gone(seen.job, progress);
+  DevicesFreed freed{.job = seen.job, .attempt = seen.attempt};
+  if (present) freed.progress = progress;
+  if (!free_devices(std::move(freed))) refuse(kNothingLeft);
+  if (present) finish_if_gone(seen.job);
 }
 
 void Core::on(const RanksGone& seen) {
   if (std::string why = contradiction(seen.job, seen.attempt); !why.empty()) return refuse(why);
-  if (!free_devices(seen.job, seen.attempt, seen.nodes, seen.epoch)) refuse(kNothingLeft);
   const Job& job = state_.job(seen.job);
-  if (seen.attempt != job.attempt || job.phase != JobPhase::kStopping) return;
-  std::optional<Progress> progress = seen.progress;
-  if (progress) progress = believed(job, *progress);
-  finish_if_gone(seen.job, progress);
+  const bool stops = seen.attempt == job.attempt && job.phase == JobPhase::kStopping;
+  DevicesFreed freed{seen.job, seen.attempt, seen.nodes, seen.epoch, std::nullopt};
+  if (stops && seen.progress) freed.progress = believed(job, *seen.progress);
+  if (!free_devices(std::move(freed))) refuse(kNothingLeft);
+  if (stops) finish_if_gone(seen.job);
 }
 
-bool Core::free_devices(JobId id, std::uint32_t attempt, const std::vector<NodeId>& nodes,
-                        std::uint32_t epoch) {
-  DevicesFreed freed{id, attempt, nodes, epoch};
+bool Core::free_devices(DevicesFreed freed) {
   if (!state_.has_ranks(freed)) return false;
   emit(std::move(freed));
   settle_nodes();
   return true;
 }
 
-// An asked-for end reports its progress with the last of its ranks.
-void Core::finish_if_gone(JobId id, const std::optional<Progress>& progress) {
+void Core::finish_if_gone(JobId id) {
   const Job& job = state_.job(id);
   if (job.phase != JobPhase::kStopping) return;
   const RunningJob& run = state_.running(id);
@@ -142,7 +141,7 @@ void Core::finish_if_gone(JobId id, const std::optional<Progress>& progress) {
              return state_.node(node).health == NodeHealth::kLost;
            });
   }
-  if (done) finish_stop(id, progress.value_or(job.progress));
+  if (done) finish_stop(id);
 }
 
 void Core::stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of) {
@@ -153,9 +152,10 @@ void Core::stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour
   act(StopRanks{id, job.attempt, hurry ? Duration() : state_.setup().timing.grace, reason});
 }
 
-void Core::finish_stop(JobId id, const Progress& progress) {
+void Core::finish_stop(JobId id) {
   const Job& job = state_.job(id);
   const Submission& submission = *job.submission;
+  const Progress progress = job.progress;
   if (job.cancel || job.stop == StopReason::kCancelled) {
     return end(id, JobPhase::kCancelled, progress);
   }

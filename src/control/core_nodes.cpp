@@ -271,10 +271,10 @@ void Core::lose(NodeId node, const Blame& blame) {
 void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
   const Job& job = state_.job(id);
   if (!holds_devices(job.phase)) return;
-  if (job.phase == JobPhase::kStopping) return finish_if_gone(id, std::nullopt);
+  if (job.phase == JobPhase::kStopping) return finish_if_gone(id);
   if (replace_part(id, node) || shrink_away(id, node)) return;
   stop(id, StopReason::kInfra, blame);
-  finish_if_gone(id, std::nullopt);  // of a job that had no other node nothing more may be heard
+  finish_if_gone(id);  // of a job that had no other node nothing more may be heard
 }
 
 // Whether its ranks go on when some of them are lost, and take others in.
@@ -455,17 +455,17 @@ void Core::ranks_gone_on(NodeId node) {
   for (const Ghost& ghost : state_.ghosts()) {
     if (ghost.at.node == node) ghosts.emplace_back(ghost.job, ghost.attempt);
   }
-  for (const auto& [job, attempt] : ghosts) free_devices(job, attempt, {node});
+  for (const auto& [job, attempt] : ghosts) free_devices({job, attempt, {node}});
   for (const auto& [job, attempt] : ghosts) {
-    if (attempt == state_.job(job).attempt) finish_if_gone(job, std::nullopt);
+    if (attempt == state_.job(job).attempt) finish_if_gone(job);
   }
   for (const JobId id : state_.jobs_on(node)) {
     if (state_.job(id).phase != JobPhase::kStopping) {
       lose_part(id, node, {FaultLayer::kHost, node, "the node started anew"});
     }
     if (state_.job(id).phase != JobPhase::kStopping) continue;
-    free_devices(id, state_.job(id).attempt, {node});
-    finish_if_gone(id, std::nullopt);
+    free_devices({id, state_.job(id).attempt, {node}});
+    finish_if_gone(id);
   }
 }
 

@@ -77,6 +77,31 @@ TEST(CoreJobs, OfAProgramThatFailsAreStartedAgainLaterEachTimeAndThenNoMore) {
   EXPECT_EQ(cluster.job(id).blame.layer, FaultLayer::kProgram);
 }
 
+/// Two nodes, one of which says what was lost when it stopped; the other falls silent before it is
+/// gone.
+TEST(CoreJobs, LoseWhatThoseSaidWhoSpokeBeforeTheOthersFellSilent) {
+  for (const RestartPolicy restart : {RestartPolicy::kAtOnce, RestartPolicy::kWhenSafe}) {
+    ScriptedCluster cluster;
+    Submission submission = cluster.job(16);
+    submission.restart = restart;
+    const JobId id = cluster.run(submission);
+    const std::vector<NodeId> nodes = cluster.nodes(id);
+    cluster.wait(Duration::hours(1));
+    cluster.decide({PreemptJob{id, JobId()}});
+    const Progress told{.done = 0.75, .lost = Duration::minutes(15)};
+    cluster.send(RanksGone{id, 1, {nodes[0]}, told});
+    ASSERT_EQ(cluster.phase(id), JobPhase::kStopping);
+    cluster.send(NodeHeard{nodes[1], NodeHealth::kLost, 5});
+    if (restart == RestartPolicy::kWhenSafe) {
+      ASSERT_EQ(cluster.phase(id), JobPhase::kStopping) << "its ranks may still run";
+      cluster.send(FenceNode{nodes[1]});
+    }
+    EXPECT_EQ(cluster.phase(id), JobPhase::kQueued);
+    EXPECT_EQ(cluster.job(id).done, 0.75);
+    EXPECT_EQ(device_hours(cluster.job(id).usage.lost), 4);
+  }
+}
+
 TEST(CoreJobs, AreCancelledInEveryPhase) {
   ScriptedCluster cluster;
   Submission later = cluster.job(8);

@@ -84,6 +84,7 @@ struct DevicesFreed {
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
   std::uint32_t epoch = kEveryEpoch;  ///< newest of which they are gone; a newer one's may be there
+  std::optional<Progress> progress;   ///< what they say of the work, if the attempt stops
 };
 
 /// stopping -> queued or held.

@@ -100,8 +100,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<DevicesFreed> S>
 void code(Codec& codec, S& event) {
-  auto& [job, attempt, nodes, epoch] = event;
-  codec(job, attempt, nodes, epoch);
+  auto& [job, attempt, nodes, epoch, progress] = event;
+  codec(job, attempt, nodes, epoch, progress);
 }
 
 template <class Codec, SameStruct<JobRequeued> S>

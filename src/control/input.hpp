@@ -105,7 +105,7 @@ struct RanksGone {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
-  std::optional<Progress> progress;  ///< of an end that was asked for, with the last of them
+  std::optional<Progress> progress;  ///< of an end that was asked for, as far as they know
   /// Newest of which none is left: a later one may have brought others there.
   std::uint32_t epoch = kEveryEpoch;
 };

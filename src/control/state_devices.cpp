@@ -180,7 +180,9 @@ void State::on(const DevicesFreed& event) {
     return true;
   };
   std::erase_if(ghosts_, gone);
-  if (!present || job.phase != JobPhase::kStopping || event.epoch < job.epoch) return;
+  if (!present || job.phase != JobPhase::kStopping) return;
+  if (event.progress) job.progress = *event.progress;
+  if (event.epoch < job.epoch) return;
   RunningJob& run = running_at(event.job);
   remove_power(run);
   for (PlacedGang& gang : run.gangs) {

@@ -32,6 +32,13 @@ std::string add_every_epoch(std::string_view fields) {
   return std::string(fields).append(epoch.bytes());
 }
 
+/// Nothing was told of the work but at the end.
+std::string add_no_progress(std::string_view fields) {
+  Encoder progress;
+  progress(std::optional<bool>());
+  return std::string(fields).append(progress.bytes());
+}
+
 /// Nobody launched what was submitted.
 std::string add_no_spec(std::string_view fields) {
   Encoder spec;
@@ -58,6 +65,7 @@ constexpr std::array kUpcasters{
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kEvents, {.id = kJobRunning, .version = 1}, add_no_source},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
+    Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 2}, add_no_progress},
     Upcaster{JournalContent::kEvents, {.id = kNodeChanged, .version = 1}, add_no_window},
     Upcaster{JournalContent::kInputs, {.id = kRanksUp, .version = 1}, add_no_source},
     Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
