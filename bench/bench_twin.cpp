@@ -2,8 +2,8 @@
 //
 //   bench_twin [--traces DIR] [--only NAME] [--days N] [--policy NAME]
 //
-//   DIR holds train/philly_12vc.csv.gz; NAME is fifo, day, year, million or large-job. N: of the
-//   year, and where it stands every fifth day.
+//   DIR holds train/philly_12vc.csv.gz; NAME is fifo, day, year, million or large-job. N: so many
+//   in place of a year, and where it stands every fifth day.
 //   NAME: of the year, as for `orrery simulate`.
 //
 // Simulation alone: from the first input to the last event, without reading the trace. Peers are
@@ -185,7 +185,7 @@ void bench_year(Bench& bench, const std::string& policy, std::optional<std::uint
   const Trace trace = year_trace(100'000);
   Terms terms{.policy = policy, .rules = "orrery", .failures = failures};
   const Duration day = Duration::hours(24);
-  if (days) terms.span = day * *days;
+  terms.span = day * days.value_or(365);  // the last job would end long after
   std::int64_t said = 0;
   terms.progress = [&, first = trace.first_submit()](Instant now, const Simulation& run) {
     const std::int64_t today = (now - first).count_ns() / day.count_ns();

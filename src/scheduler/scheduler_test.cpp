@@ -233,7 +233,7 @@ TEST(Scheduler, AJobThatEndsBeforeALateSlotStartsBesideTheEarlyOne) {
   const JobId early = cluster.submit(cluster.job(80, Duration::hours(1)));
   const JobId late = cluster.submit(cluster.job(128, Duration::hours(1)));
   const JobId between = cluster.submit(cluster.job(16, Duration::hours(3)));
-  const PassResult result = cluster.pass("conservative");
+  const PassResult result = cluster.pass("conservative", PassKind::kFull);
   ASSERT_EQ(result.reservations.size(), 2u);
   EXPECT_EQ(result.reservations[0].job, early);
   EXPECT_EQ((result.reservations[0].start - cluster.now()).count_seconds(), 3600);
