@@ -277,8 +277,14 @@ std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption
   const auto whole = whole_run_time(request, request.roles.front(), option, {});
   const Duration left = Duration::from_seconds(whole ? whole->count_seconds() * (1 - job.done) : 0);
   const Instant end = whole ? s_.now + left - kRounding : Instant::max();
-  const FreeCount kept = m_.reserved_->has(job.id) ? m_.reserved_->kept_from(job.id, gang.type, end)
-                                                   : m_.reserved_->kept(gang.type, end);
+  FreeCount kept = m_.reserved_->kept(gang.type, end);
+  for (const Reservation& slot : result_.reservations) {  // its own is none of them
+    if (slot.job != job.id) continue;
+    const PlacedGang& own = slot.gangs.front();
+    kept.devices -=
+        std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
+    kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.allocation.ranks.size()));
+  }
   FreeCount free = s_.fleet.free(Topology::root(), gang.type);
   free.devices -= kept.devices;
   free.nodes -= kept.nodes;

@@ -11,8 +11,6 @@ void Reserved::reset(FleetView now) {
   counted_ = 0;
   for (const Slot& slot : slots_) first_[slot.at.node.value()] = kNone;
   slots_.clear();
-  jobs_.clear();
-  seen_.resize(now.topology().node_count());
   kept_.resize(now.topology().type_count());
   for (std::vector<Kept>& steps : kept_) steps.clear();
   first_.resize(now.topology().node_count(), kNone);
@@ -42,7 +40,6 @@ FleetView Reserved::beside(FleetView free, JobId of, Instant end) {
 }
 
 void Reserved::add(const Reservation& reservation) {
-  jobs_.push_back(reservation.job);
   for (const PlacedGang& gang : reservation.gangs) {
     add(reservation.job, reservation.start, gang.allocation.ranks);
     add(reservation.job, reservation.start, gang.allocation.idle);
@@ -99,7 +96,7 @@ bool Reserved::delays(std::span<const PlacedGang> gangs, Instant end, JobId of) 
   return false;
 }
 
-FreeCount& Reserved::step_at(FleetTypeId type, Instant start) {
+FreeCount& Reserved::kept_from(FleetTypeId type, Instant start) {
   std::vector<Kept>& steps = kept_[type.value()];
   auto at = std::lower_bound(steps.begin(), steps.end(), start,
                              [](const Kept& step, Instant when) { return step.start < when; });
@@ -122,12 +119,12 @@ void Reserved::count(const Slot& slot, std::span<const Slot> before) {
   };
   const auto move = [&](std::uint32_t FreeCount::* what, Instant from) {
     if (slot.start >= from) return;
-    ++(step_at(group.type, slot.start).*what);
-    if (from != Instant::max()) --(step_at(group.type, from).*what);
+    ++(kept_from(group.type, slot.start).*what);
+    if (from != Instant::max()) --(kept_from(group.type, from).*what);
   };
   if (node.available() == group.devices) move(&FreeCount::nodes, earliest(node.free_mask));
   if (earliest(free) == Instant::max()) {
-    step_at(group.type, slot.start).devices += static_cast<std::uint32_t>(std::popcount(free));
+    kept_from(group.type, slot.start).devices += static_cast<std::uint32_t>(std::popcount(free));
     return;
   }
   for (std::uint64_t left = free; left != 0; left &= left - 1) {
@@ -146,27 +143,6 @@ FreeCount Reserved::kept(FleetTypeId type, Instant end) {
     kept.nodes += step.count.nodes;
   }
   return kept;
-}
-
-FreeCount Reserved::kept_from(JobId job, FleetTypeId type, Instant end) {
-  FreeCount kept;
-  for (const Slot& slot : slots_) {
-    if (slot.start >= end || slot.job == job) continue;
-    const NodeState& node = now_.node(slot.at.node);
-    std::uint64_t& seen = seen_[slot.at.node.value()];
-    const std::uint64_t fresh = node.free_mask & slot.at.devices & ~seen;
-    const NodeGroup& group = now_.topology().group(slot.at.node);
-    if (fresh == 0 || node.available() == 0 || group.type != type) continue;
-    kept.devices += static_cast<std::uint32_t>(std::popcount(fresh));
-    if (node.available() == group.devices && seen == 0) ++kept.nodes;
-    seen |= fresh;
-  }
-  for (const Slot& slot : slots_) seen_[slot.at.node.value()] = 0;
-  return kept;
-}
-
-bool Reserved::has(JobId job) const {
-  return std::find(jobs_.begin(), jobs_.end(), job) != jobs_.end();
 }
 
 }  // namespace orrery

@@ -45,10 +45,6 @@ class Reserved {
   /// Devices of a type, free in `now`, that slots keep which begin before `end`, and nodes that are
   /// free altogether but for these. O(starts); after an add() O(nodes x slots there) of it.
   [[nodiscard]] FreeCount kept(FleetTypeId type, Instant end);
-  /// The same, but for slots of a job. O(slots).
-  [[nodiscard]] FreeCount kept_from(JobId job, FleetTypeId type, Instant end);
-  /// Whether a job has a slot. O(jobs that have one).
-  [[nodiscard]] bool has(JobId job) const;
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
@@ -68,7 +64,7 @@ class Reserved {
 
   void add(JobId job, Instant start, std::span<const NodeDevices> nodes);
   void count(const Slot& slot, std::span<const Slot> before);
-  [[nodiscard]] FreeCount& step_at(FleetTypeId type, Instant start);
+  [[nodiscard]] FreeCount& kept_from(FleetTypeId type, Instant start);
 
   FleetView now_;
   FleetOverlay shadow_;  ///< once built
@@ -79,8 +75,6 @@ class Reserved {
   std::vector<std::uint32_t> first_;     ///< slot, by node
   std::vector<std::vector<Kept>> kept_;  ///< by type, ascending starts
   std::size_t counted_ = 0;              ///< of slots_, in kept_
-  std::vector<std::uint64_t> seen_;      ///< scratch of kept_from(): devices, by node
-  std::vector<JobId> jobs_;              ///< that have slots
 };
 
 }  // namespace orrery
