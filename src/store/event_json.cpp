@@ -86,8 +86,7 @@ template <>
 inline constexpr std::string_view kFieldNames<JobStopping> =
     "job reason in_favour_of blame progress";
 template <>
-inline constexpr std::string_view kFieldNames<DevicesFreed> =
-    "job attempt nodes epoch progress";
+inline constexpr std::string_view kFieldNames<DevicesFreed> = "job attempt nodes epoch progress";
 template <>
 inline constexpr std::string_view kFieldNames<JobRequeued> = "job progress not_before";
 template <>
