@@ -10,6 +10,10 @@
 namespace orrery {
 namespace {
 
+/// Jobs for which a pass looks in vain beside the slots that matter to them. Those behind are put
+/// where they fit best, and wait if they meet a slot there.
+constexpr std::uint32_t kVainViews = 16;
+
 /// What a plan makes of a place rests on its links.
 bool has_plans(const JobRequest& request) {
   return std::any_of(request.roles.begin(), request.roles.end(), [](const RoleRequest& role) {
@@ -228,10 +232,13 @@ Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   FoundOrRefusal beside = find_in(m_.reserved_->shadow(), job);
   if (beside) return beside;
   const FleetView now = m_.now_->view();
-  const FleetView until = m_.reserved_->beside(now, job.id, latest_end(job));
+  const bool look = views_ < kVainViews;
+  const FleetView until = look ? m_.reserved_->beside(now, job.id, latest_end(job)) : now;
   FoundOrRefusal before = m_.reserved_->shows(until) ? beside : find_in(until, job);
   if (before && !m_.reserved_->delays(before->gangs, end_of(*before), job.id)) return before;
+  if (!before && before.error().kind != RejectionKind::kBusy) return before;
   if (!before && !m_.placer_.fits(now, *job.request, rules_for(job))) return find_in(now, job);
+  if (look) ++views_;
   // That depends on lengths and on the clock: the next job of the class may have more luck.
   in_the_way_ = true;
   return beside;
@@ -278,12 +285,14 @@ std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption
   const Duration left = Duration::from_seconds(whole ? whole->count_seconds() * (1 - job.done) : 0);
   const Instant end = whole ? s_.now + left - kRounding : Instant::max();
   FreeCount kept = m_.reserved_->kept(gang.type, end);
-  for (const Reservation& slot : result_.reservations) {  // its own is none of them
-    if (slot.job != job.id) continue;
-    const PlacedGang& own = slot.gangs.front();
-    kept.devices -=
-        std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
-    kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.allocation.ranks.size()));
+  if (m_.reserved_->has(job.id)) {  // its own is none of them
+    for (const Reservation& slot : result_.reservations) {
+      if (slot.job != job.id) continue;
+      const PlacedGang& own = slot.gangs.front();
+      kept.devices -=
+          std::min(kept.devices, request.roles[own.role].options[own.option].gang.devices);
+      kept.nodes -= std::min(kept.nodes, static_cast<std::uint32_t>(own.allocation.ranks.size()));
+    }
   }
   FreeCount free = s_.fleet.free(Topology::root(), gang.type);
   free.devices -= kept.devices;

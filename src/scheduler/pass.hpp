@@ -249,6 +249,7 @@ class Pass {
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
   std::uint32_t preemptions_ = 0;  ///< tried in vain
+  std::uint32_t views_ = 0;        ///< beside slots, likewise
   bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
   bool lacks_room_ = false;        ///< it was refused for want of room alone
   bool hidden_ = false;            ///< free devices are kept from others without a slot

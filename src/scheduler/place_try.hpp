@@ -39,6 +39,8 @@ class PlaceTry {
   [[nodiscard]] bool fits(const FleetView& view) const {
     return fits_ ? fits_(view) : place_(view).has_value();
   }
+  /// Whether may_fit() ever says no.
+  [[nodiscard]] bool counts() const { return static_cast<bool>(may_fit_); }
   /// Whether it might fit where no more than that is free.
   [[nodiscard]] bool may_fit(const Free& free) const { return !may_fit_ || may_fit_(free); }
 

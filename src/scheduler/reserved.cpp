@@ -11,6 +11,7 @@ void Reserved::reset(FleetView now) {
   counted_ = 0;
   for (const Slot& slot : slots_) first_[slot.at.node.value()] = kNone;
   slots_.clear();
+  jobs_.clear();
   kept_.resize(now.topology().type_count());
   for (std::vector<Kept>& steps : kept_) steps.clear();
   first_.resize(now.topology().node_count(), kNone);
@@ -39,7 +40,11 @@ FleetView Reserved::beside(FleetView free, JobId of, Instant end) {
   return beside_.view();
 }
 
+bool Reserved::has(JobId job) const { return std::binary_search(jobs_.begin(), jobs_.end(), job); }
+
 void Reserved::add(const Reservation& reservation) {
+  const auto at = std::lower_bound(jobs_.begin(), jobs_.end(), reservation.job);
+  if (at == jobs_.end() || *at != reservation.job) jobs_.insert(at, reservation.job);
   for (const PlacedGang& gang : reservation.gangs) {
     add(reservation.job, reservation.start, gang.allocation.ranks);
     add(reservation.job, reservation.start, gang.allocation.idle);

@@ -25,6 +25,8 @@ class Reserved {
   /// From then on nobody may be on the nodes.
   void close(const Closure& closure);
   [[nodiscard]] bool any() const { return !slots_.empty(); }
+  /// Whether a job has a slot. O(log jobs that have one).
+  [[nodiscard]] bool has(JobId job) const;
 
   /// The fleet without reserved devices. O(pages + slots) where nobody looked before.
   [[nodiscard]] FleetView shadow();
@@ -72,6 +74,7 @@ class Reserved {
   bool built_ = false;
   std::vector<NodeDevices> hidden_;  ///< scratch of shadow() and beside()
   std::vector<Slot> slots_;
+  std::vector<JobId> jobs_;              ///< that have slots, ascending
   std::vector<std::uint32_t> first_;     ///< slot, by node
   std::vector<std::vector<Kept>> kept_;  ///< by type, ascending starts
   std::size_t counted_ = 0;              ///< of slots_, in kept_

@@ -84,6 +84,7 @@ void Timeline::open(FleetView fleet, Instant now, std::span<const Ending> runnin
   built_ = 0;
   windows_used_ = 0;
   window_at_.assign(begins_.size() * begins_.size(), kNone);
+  counts_.assign(window_at_.size(), 0);
   holds_.clear();
   held_.clear();
   entries_.clear();
@@ -144,11 +145,15 @@ FleetView Timeline::unreserved(std::uint32_t slice) {
 }
 
 // Where no reservation begins after the slice `last`, a longer window is the same.
+Timeline::Stretch Timeline::shortest(Stretch slices) const {
+  return {slices.first, std::max(slices.first, last_start_[slices.last])};
+}
+
 FleetView Timeline::window(Stretch slices) {
   if (holds_.empty()) return unreserved(slices.first);
-  slices.last = std::max(slices.first, last_start_[slices.last]);
+  slices = shortest(slices);
   const FleetView base = unreserved(slices.first);
-  std::uint32_t& at = window_at_[slices.first * begins_.size() + slices.last];
+  std::uint32_t& at = window_at_[index_of(slices)];
   if (at == kNone) {
     at = windows_used_++;
     if (windows_.size() == at) {
@@ -292,6 +297,10 @@ void Timeline::count_held(Stretch slices) {
 
 bool Timeline::may_fit_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed) {
   if (slices.last >= failed[slices.first]) return false;
+  if (!job.counts()) return true;
+  const std::size_t window = index_of(shortest(slices));
+  if (window_at_[window] != kNone || counts_[window] == kCounts) return true;
+  ++counts_[window];
   count_held(slices);
   const FleetView view = unreserved(slices.first);
   const auto free = [&](FleetTypeId type) {
@@ -306,7 +315,7 @@ bool Timeline::may_fit_in(Stretch slices, const PlaceTry& job, std::span<std::ui
 }
 
 bool Timeline::fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed) {
-  if (!may_fit_in(slices, job, failed)) return false;
+  if (slices.last >= failed[slices.first]) return false;
   if (job.fits(window(slices))) return true;
   note_failed(slices, failed);
   return false;
@@ -324,7 +333,7 @@ std::optional<Slot> Timeline::earliest(const PlaceTry& job, const SlotWish& wish
   const std::span<std::uint16_t> failed = row_of(job, wish.class_id);
   for (std::uint32_t first = 0; first < begins_.size();) {
     const std::uint32_t last = last_before(begins_[first] + wish.length, first);
-    if (fits_in({first, last}, job, failed)) {
+    if (may_fit_in({first, last}, job, failed) && fits_in({first, last}, job, failed)) {
       auto gangs = job.place(window({first, last}));
       ORRERY_ASSERT(gangs, "what fits is placed");
       return Slot{begins_[first], *std::move(gangs)};

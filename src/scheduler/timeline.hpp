@@ -85,6 +85,9 @@ class Timeline {
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
+  /// Times that what is reserved is counted for a window before it is made: that takes some ten
+  /// times as long, but only once.
+  static constexpr std::uint8_t kCounts = 4;
 
   /// Slices `first` to `last`, both included.
   struct Stretch {
@@ -128,6 +131,11 @@ class Timeline {
   /// A slice without reservations.
   [[nodiscard]] FleetView unreserved(std::uint32_t slice);
   [[nodiscard]] FleetView window(Stretch slices);
+  /// The shortest stretch whose window is the same, and where it is in window_at_.
+  [[nodiscard]] Stretch shortest(Stretch slices) const;
+  [[nodiscard]] std::size_t index_of(Stretch slices) const {
+    return slices.first * begins_.size() + slices.last;
+  }
   void enter(const Hold& hold, Window& window);
   void hide_share(const NodeDevices& at, Window& window);
   void hide_whole(const NodeDevices& at, Window& window);
@@ -146,7 +154,7 @@ class Timeline {
   [[nodiscard]] std::uint32_t add_row(const PlaceTry& job);
   /// Notes in `failed` where it does not.
   [[nodiscard]] bool fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint16_t> failed);
-  /// Likewise, by what is free in all.
+  /// Likewise, by what is free in all; where the window is there, or was counted often, yes.
   [[nodiscard]] bool may_fit_in(Stretch slices, const PlaceTry& job,
                                 std::span<std::uint16_t> failed);
   static void note_failed(Stretch slices, std::span<std::uint16_t> failed);
@@ -165,6 +173,7 @@ class Timeline {
   std::deque<Window> windows_;
   std::uint32_t windows_used_ = 0;        ///< in this pass
   std::vector<std::uint32_t> window_at_;  ///< by first and last slice
+  std::vector<std::uint8_t> counts_;      ///< likewise: so often it was counted instead
 
   std::vector<Hold> holds_;
   std::vector<NodeDevices> held_;           ///< by all holds, one after the other
