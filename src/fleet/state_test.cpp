@@ -334,6 +334,29 @@ TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
   }
 }
 
+/// Some of the devices that are not free are shared.
+void share_at_random(Fleet& fleet, NodeId node, Rng& rng) {
+  const std::uint32_t first = fleet.topology().place(node).first_device.value();
+  for (std::uint32_t i = 0; i < fleet.topology().group(node).devices; ++i) {
+    const bool free = (fleet.view().node(node).free_mask >> i & 1) != 0;
+    const auto share = static_cast<std::uint16_t>(rng.below(3) == 0 ? 1 + rng.below(kShareMax) : 0);
+    fleet.set_shared(DeviceId(first + i), free ? std::uint16_t{0} : share);
+  }
+}
+
+/// Nothing of the devices is left, neither what is free nor what others do not use of a device.
+void take_one_by_one(FleetOverlay& fleet, const NodeDevices& at) {
+  const std::uint32_t first = fleet.view().topology().place(at.node).first_device.value();
+  for (std::uint32_t i = 0; i < fleet.view().topology().group(at.node).devices; ++i) {
+    const DeviceId device(first + i);
+    const bool taken = (at.devices >> i & 1) != 0;
+    if (taken && fleet.view().shared(device) != 0) fleet.set_shared(device, kShareMax);
+  }
+  NodeState state = fleet.view().node(at.node);
+  state.free_mask &= ~at.devices;
+  fleet.set_node(at.node, state);
+}
+
 // Lists as gangs have them, and with nodes twice, out of order or not ready.
 TEST(FleetOverlay, HidingDevicesEqualsSettingNodeByNode) {
   Rng rng(6);
@@ -344,6 +367,7 @@ TEST(FleetOverlay, HidingDevicesEqualsSettingNodeByNode) {
   for (int round = 0; round < 200; ++round) {
     for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
       fleet.set_node(NodeId(node), random_state(topology, NodeId(node), rng));
+      share_at_random(fleet, NodeId(node), rng);
     }
     hidden.reset(fleet.view());
     set.reset(fleet.view());
@@ -353,9 +377,7 @@ TEST(FleetOverlay, HidingDevicesEqualsSettingNodeByNode) {
       const NodeId at(any ? static_cast<std::uint32_t>(rng.below(topology.node_count())) : node);
       const std::uint64_t all = ~std::uint64_t{0} >> (64 - topology.group(at).devices);
       devices.push_back({at, rng.below(4) == 0 ? rng.next_u64() & all : all});
-      NodeState state = set.view().node(at);
-      state.free_mask &= ~devices.back().devices;
-      set.set_node(at, state);
+      take_one_by_one(set, devices.back());
     }
     hidden.hide(devices);
     expect_same(hidden.view(), set.view());

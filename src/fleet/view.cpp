@@ -1,11 +1,22 @@
 #include "fleet/view.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/assert.hpp"
 
 namespace orrery {
+
+bool FleetView::has_room(const NodeDevices& at) const {
+  if ((node(at.node).free_mask & at.devices) != 0) return true;
+  const std::uint32_t first = topology_->place(at.node).first_device.value();
+  for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
+    if (shared(DeviceId(first + static_cast<std::uint32_t>(std::countr_zero(left)))) != 0)
+      return true;
+  }
+  return false;
+}
 
 FreeCount FleetView::free(DomainId domain, FleetTypeId type) const {
   const auto cell = topology_->count_row(domain, type);
@@ -68,7 +79,9 @@ void FleetOverlay::hide(std::span<const NodeDevices> devices) {
   AvailableChange like;
   std::uint32_t nodes = 0;
   for (const NodeDevices& at : devices) {
-    if ((view().node(at.node).free_mask & at.devices) == 0) continue;
+    const std::uint64_t free = view().node(at.node).free_mask & at.devices;
+    if (free != at.devices) fill_shared({at.node, at.devices & ~free});
+    if (free == 0) continue;
     NodeState& node = nodes_.edit(at.node.value());
     const std::uint32_t from = node.available();
     node.free_mask &= ~at.devices;
@@ -84,6 +97,14 @@ void FleetOverlay::hide(std::span<const NodeDevices> devices) {
     ++nodes;
   }
   if (nodes > 0) move_counts_of(like, nodes);
+}
+
+void FleetOverlay::fill_shared(const NodeDevices& busy) {
+  const std::uint32_t first = topology_->place(busy.node).first_device.value();
+  for (std::uint64_t left = busy.devices; left != 0; left &= left - 1) {
+    const std::uint32_t device = first + static_cast<std::uint32_t>(std::countr_zero(left));
+    if (DeviceShares::item(shares_.directory(), device) != 0) shares_.edit(device) = kShareMax;
+  }
 }
 
 void FleetOverlay::set_link(LinkId id, LinkState state) {

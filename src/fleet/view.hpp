@@ -37,6 +37,8 @@ class FleetView {
   [[nodiscard]] std::uint16_t shared(DeviceId id) const {
     return DeviceShares::item(pages_.shares, id.value());
   }
+  /// Whether one of these devices is free, or shared.
+  [[nodiscard]] bool has_room(const NodeDevices& at) const;
   /// Free counts of a type in a domain; zero where the domain has none. O(types of the domain).
   [[nodiscard]] FreeCount free(DomainId domain, FleetTypeId type) const;
   /// At k: how many nodes of a type in a domain have exactly k available devices, for k from 0 to
@@ -80,8 +82,9 @@ class FleetOverlay {
   void set_node(NodeId id, const NodeState& state);
   void set_link(LinkId id, LinkState state);
   void set_shared(DeviceId id, std::uint16_t thousandths);
-  /// Takes what is free of these devices; nothing else of their nodes changes. Quicker than one
-  /// set_node() each where neighbours follow each other.
+  /// Takes what is free of these devices, and what is left of those that are shared: they show
+  /// kShareMax, so sharers may still be given back. Nothing else of their nodes changes. Quicker
+  /// than one set_node() each where neighbours follow each other.
   void hide(std::span<const NodeDevices> devices);
 
   /// The base with the supposed changes, also those to come; valid until reset, as long as this
@@ -93,6 +96,7 @@ class FleetOverlay {
 
  private:
   void move_counts_of(const AvailableChange& change, std::uint32_t nodes);
+  void fill_shared(const NodeDevices& busy);
 
   const Topology* topology_;
   CowOverlay<NodeStates> nodes_;

@@ -72,19 +72,22 @@ class TestCluster {
     return s;
   }
 
-  /// Decides and carries it out; victims leave at once.
+  /// Decides and carries it out; victims leave at once, or hold what they have until stop().
   PassResult pass(const std::string& policy, PassKind kind = PassKind::kIncremental) {
     const Result<Policy> rules = policy_named(policy);
     EXPECT_TRUE(rules) << (rules ? "" : rules.error().text());
     PassResult result = scheduler_.decide(situation(), *rules, kind);
     for (const Decision& decision : result.decisions) {
       if (const auto* start = std::get_if<StartJob>(&decision)) carry_out(*start);
-      if (const auto* preempt = std::get_if<PreemptJob>(&decision)) stop(preempt->job);
+      if (const auto* preempt = std::get_if<PreemptJob>(&decision)) make_leave(preempt->job);
       if (const auto* resize = std::get_if<ResizeJob>(&decision)) carry_out(*resize);
     }
     reserved_ = result.reservations;
     return result;
   }
+
+  /// From now on victims take their time.
+  void let_victims_linger() { victims_linger_ = true; }
 
   void wait(Duration time) { now_ = now_ + time; }
   /// Nobody may be on a node from so long after now on.
@@ -116,6 +119,11 @@ class TestCluster {
   [[nodiscard]] std::vector<RunningJob>& running() { return running_; }
 
  private:
+  void make_leave(JobId id) {
+    if (!victims_linger_) return stop(id);
+    for (RunningJob& job : running_) job.stopping = job.stopping || job.id == id;
+  }
+
   void carry_out(const StartJob& start) {
     const auto at = std::find_if(waiting_.begin(), waiting_.end(),
                                  [&](const WaitingJob& job) { return job.id == start.job; });
@@ -187,6 +195,7 @@ class TestCluster {
   std::vector<Closure> closures_;
   Changes changes_;
   Instant now_;
+  bool victims_linger_ = false;
 };
 
 }  // namespace orrery

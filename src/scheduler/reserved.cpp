@@ -7,6 +7,7 @@ namespace orrery {
 
 void Reserved::reset(FleetView now) {
   now_ = now;
+  any_ = false;
   built_ = false;
   counted_ = 0;
   for (const Slot& slot : slots_) first_[slot.at.node.value()] = kNone;
@@ -53,13 +54,20 @@ void Reserved::add(const Reservation& reservation) {
 
 void Reserved::close(const Closure& closure) { add(JobId(), closure.from, closure.nodes); }
 
+// What nobody could get anyhow is kept from nobody: most of what slots hold is busy.
 void Reserved::add(JobId job, Instant start, std::span<const NodeDevices> nodes) {
+  any_ = true;
+  const std::size_t before = slots_.size();
   for (const NodeDevices& at : nodes) {
+    if (!now_.has_room(at)) continue;
     std::uint32_t& first = first_[at.node.value()];  // so `next` is always an earlier one
     slots_.push_back({job, start, at, first});
     first = static_cast<std::uint32_t>(slots_.size() - 1);
   }
-  if (built_) shadow_.hide(nodes);
+  if (!built_ || slots_.size() == before) return;
+  hidden_.clear();
+  for (const Slot& slot : std::span(slots_).subspan(before)) hidden_.push_back(slot.at);
+  shadow_.hide(hidden_);
 }
 
 void Reserved::cover(std::span<const PlacedGang> gangs) {
@@ -71,13 +79,14 @@ void Reserved::cover(std::span<const PlacedGang> gangs) {
       detail::move_host(state, gang.host, static_cast<std::uint32_t>(std::popcount(at.devices)));
       shadow_.set_node(at.node, state);
     };
-    if (gang.allocation.share < kWholeDevice) {
+    const bool share = gang.allocation.share < kWholeDevice;
+    if (share) {  // of a device that a slot keeps, too: nothing is left of it as it is
       const NodeDevices& at = gang.allocation.ranks.front();
       const DeviceId device = detail::shared_device(shadow_.view().topology(), at);
-      shadow_.set_shared(device, static_cast<std::uint16_t>(shadow_.view().shared(device) +
-                                                            gang.allocation.share));
+      const int used = shadow_.view().shared(device) + gang.allocation.share;
+      shadow_.set_shared(device, static_cast<std::uint16_t>(std::min<int>(used, kShareMax)));
     }
-    if (gang.host.any()) {
+    if (share || gang.host.any()) {
       for (const NodeDevices& at : gang.allocation.ranks) ranks(at);
     } else {
       shadow_.hide(gang.allocation.ranks);

@@ -17,14 +17,14 @@ class Reserved {
  public:
   explicit Reserved(FleetView view) : now_(view), shadow_(view), beside_(view) {}
 
-  /// Nothing is reserved in `now`, which must stay as it is while this is used, but for cover().
-  /// O(slots of before).
+  /// Nothing is reserved in `now`, which must stay as it is while this is used, but for cover(). No
+  /// view that is asked about later may have room where `now` has none. O(slots of before).
   void reset(FleetView now);
 
   void add(const Reservation& reservation);
   /// From then on nobody may be on the nodes.
   void close(const Closure& closure);
-  [[nodiscard]] bool any() const { return !slots_.empty(); }
+  [[nodiscard]] bool any() const { return any_; }
   /// Whether a job has a slot. O(log jobs that have one).
   [[nodiscard]] bool has(JobId job) const;
 
@@ -71,9 +71,10 @@ class Reserved {
   FleetView now_;
   FleetOverlay shadow_;  ///< once built
   FleetOverlay beside_;
+  bool any_ = false;
   bool built_ = false;
-  std::vector<NodeDevices> hidden_;  ///< scratch of shadow() and beside()
-  std::vector<Slot> slots_;
+  std::vector<NodeDevices> hidden_;      ///< scratch: what an overlay is to hide
+  std::vector<Slot> slots_;              ///< on nodes where it leaves somebody less
   std::vector<JobId> jobs_;              ///< that have slots, ascending
   std::vector<std::uint32_t> first_;     ///< slot, by node
   std::vector<std::vector<Kept>> kept_;  ///< by type, ascending starts

@@ -241,6 +241,59 @@ TEST(Scheduler, AJobThatEndsBeforeALateSlotStartsBesideTheEarlyOne) {
   EXPECT_TRUE(cluster.runs(between));
 }
 
+/// A job of so many thousandths of a device.
+JobRequest share_of(const TestCluster& cluster, std::uint16_t share, Duration estimate) {
+  JobRequest job = cluster.job(1, estimate);
+  job.roles[0].options[0].gang.share = share;
+  return job;
+}
+
+std::string one_node() {
+  return one_hall(
+      "    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: dgx-h100, "
+      "count: 1}]\n");
+}
+
+// They would have to leave again, and whoever left before them could come back meanwhile.
+TEST(Scheduler, NobodyIsPutBesideSharesThatLeaveForSomebodyElse) {
+  TestCluster cluster(one_node());
+  JobRequest part = share_of(cluster, 400, Duration::hours(1));
+  part.preemptible = true;
+  const JobId first = cluster.submit(part);
+  const JobId second = cluster.submit(part);
+  cluster.pass("capacity");
+  ASSERT_EQ(cluster.find(first)->gangs[0].allocation, cluster.find(second)->gangs[0].allocation);
+  JobRequest whole = cluster.job(8);
+  whole.priority = 1;
+  const JobId urgent = cluster.submit(whole);
+  const JobId small = cluster.submit(share_of(cluster, 200, Duration::hours(1)));
+  cluster.let_victims_linger();
+  cluster.pass("capacity");
+  EXPECT_TRUE(cluster.find(first)->stopping && cluster.find(second)->stopping);
+  EXPECT_FALSE(cluster.runs(small));
+  cluster.stop(first);
+  cluster.pass("capacity");
+  EXPECT_FALSE(cluster.runs(first));
+  EXPECT_FALSE(cluster.runs(small));
+  cluster.stop(second);
+  cluster.pass("capacity");
+  EXPECT_TRUE(cluster.runs(urgent));
+}
+
+TEST(Scheduler, AShareDelaysNobodyWhoWillHaveTheWholeDevice) {
+  TestCluster cluster(one_node());
+  cluster.submit(share_of(cluster, 400, Duration::hours(2)));
+  cluster.pass("easy");
+  const JobId first = cluster.submit(cluster.job(8));
+  const JobId longer = cluster.submit(share_of(cluster, 300, Duration::hours(3)));
+  const JobId shorter = cluster.submit(share_of(cluster, 300, Duration::hours(1)));
+  const PassResult result = cluster.pass("easy");
+  ASSERT_EQ(result.reservations.size(), 1u);
+  EXPECT_EQ(result.reservations[0].job, first);
+  EXPECT_FALSE(cluster.runs(longer));
+  EXPECT_TRUE(cluster.runs(shorter));
+}
+
 TEST(Scheduler, AVictimThatIsElasticGoesOnWithLess) {
   TestCluster cluster(small_h100(), "- {name: a}\n- {name: b, guarantee: {h100: 64}}\n");
   JobRequest elastic = cluster.job(128, Duration::hours(8));

@@ -8,16 +8,6 @@
 namespace orrery {
 namespace {
 
-/// Calls see(device, position in the node) for each device of a mask.
-template <class See>
-void for_each_device(const Topology& topology, const NodeDevices& at, See&& see) {
-  const std::uint32_t first = topology.place(at.node).first_device.value();
-  for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
-    const auto position = static_cast<std::uint32_t>(std::countr_zero(left));
-    see(DeviceId(first + position), position);
-  }
-}
-
 bool host_fits(const HostResources& host, const NodeState& state, const HostNeeds& each,
                std::uint32_t ranks) {
   const auto fits = [&](std::uint32_t need, std::uint32_t all, std::uint32_t used) {
@@ -175,10 +165,11 @@ FleetView Timeline::window(Stretch slices) {
 void Timeline::enter(const Hold& hold, Window& window) {
   const std::span<const NodeDevices> nodes =
       std::span(held_).subspan(hold.first_entry, hold.end_entry - hold.first_entry);
-  for (const NodeDevices& at : nodes) {
-    hold.share < kWholeDevice ? hide_share(at, window) : hide_whole(at, window);
+  if (hold.share < kWholeDevice) {
+    for (const NodeDevices& at : nodes) hide_share(at, window);
+  } else {
+    window.fleet.hide(nodes);
   }
-  window.fleet.hide(nodes);
   if (!hold.host.any()) return;
   for (const NodeDevices& at : nodes) {
     NodeState state = window.fleet.view().node(at.node);
@@ -187,12 +178,14 @@ void Timeline::enter(const Hold& hold, Window& window) {
   }
 }
 
-// A device of which nothing is free and nothing shared is somebody's own: nobody is put beside him.
+// A device of which nothing is free, and nothing shared or nothing left, is somebody's own: nobody
+// is put beside him.
 void Timeline::hide_share(const NodeDevices& at, Window& window) {
   const FleetView view = window.fleet.view();
   const DeviceId device = detail::shared_device(view.topology(), at);
   const bool own = (view.node(at.node).free_mask & at.devices) == 0;
-  if (own && view.shared(device) == 0) return;
+  if (own && (view.shared(device) == 0 || view.shared(device) == kShareMax)) return;
+  window.fleet.hide({&at, 1});
   std::uint32_t most = 0;
   for_each_peak(window.slices, at.node, [&](std::uint32_t slice) {
     std::uint32_t used = unreserved(slice).shared(device);
@@ -203,14 +196,6 @@ void Timeline::hide_share(const NodeDevices& at, Window& window) {
   });
   window.fleet.set_shared(device,
                           static_cast<std::uint16_t>(std::min<std::uint32_t>(most, kShareMax)));
-}
-
-void Timeline::hide_whole(const NodeDevices& at, Window& window) {
-  const FleetView view = window.fleet.view();
-  const NodeDevices busy{at.node, at.devices & ~view.node(at.node).free_mask};
-  for_each_device(view.topology(), busy, [&](DeviceId device, std::uint32_t) {
-    if (view.shared(device) != 0) window.fleet.set_shared(device, 0);
-  });
 }
 
 void Timeline::raise_host_use(const Stretch& slices, NodeId node, NodeState& state) {

@@ -138,7 +138,6 @@ class Timeline {
   }
   void enter(const Hold& hold, Window& window);
   void hide_share(const NodeDevices& at, Window& window);
-  void hide_whole(const NodeDevices& at, Window& window);
   void raise_host_use(const Stretch& slices, NodeId node, NodeState& state);
   void hold(const Hold& like, std::span<const NodeDevices> nodes);
   void note_start(std::uint32_t first);
