@@ -19,7 +19,7 @@ Fleet::Fleet(Topology topology)
 void Fleet::set_node(NodeId id, const NodeState& state) {
   check_state(*topology_, id, state);
   NodeState& node = state_->nodes.edit(id.value(), generations_);
-  move_counts(*topology_, {id, node.available(), state.available()}, 1,
+  move_counts(*topology_, {id, node.available(), state.available()},
               [&](std::uint32_t cell) -> std::uint32_t& {
                 return state_->counts.edit(cell, generations_);
               });
@@ -45,7 +45,9 @@ void Fleet::set_link(LinkId id, LinkState state) {
 
 void Fleet::set_shared(DeviceId id, std::uint16_t thousandths) {
   check_shared(thousandths);
-  state_->shares.edit(id.value(), generations_) = thousandths;
+  std::uint16_t& share = state_->shares.edit(id.value(), generations_);
+  state_->shared += (thousandths != 0 ? 1U : 0U) - (share != 0 ? 1U : 0U);
+  share = thousandths;
 }
 
 std::shared_ptr<const FleetSnapshot> Fleet::publish() {
@@ -61,6 +63,7 @@ std::shared_ptr<const FleetSnapshot> Fleet::publish() {
   snapshot->counts_ = state_->counts.pages();
   snapshot->links_ = state_->links.pages();
   snapshot->shares_ = state_->shares.pages();
+  snapshot->shared_ = state_->shared;
   snapshot->lease_ = generations_.publish();
   return snapshot;
 }

@@ -19,7 +19,8 @@ namespace orrery {
 class FleetSnapshot {
  public:
   [[nodiscard]] FleetView view() const {
-    return {*topology_, {nodes_->data(), counts_->data(), links_->data(), shares_->data()}};
+    return {*topology_,
+            {nodes_->data(), counts_->data(), links_->data(), shares_->data(), &shared_}};
   }
   /// Grows by one with every snapshot of a fleet.
   [[nodiscard]] std::uint64_t version() const { return *lease_; }
@@ -33,6 +34,7 @@ class FleetSnapshot {
   FreeCounts::Directory counts_;
   LinkStates::Directory links_;
   DeviceShares::Directory shares_;
+  std::uint32_t shared_ = 0;
 };
 
 class Fleet {
@@ -45,7 +47,7 @@ class Fleet {
   [[nodiscard]] FleetView view() const {
     return {*topology_,
             {state_->nodes.directory(), state_->counts.directory(), state_->links.directory(),
-             state_->shares.directory()}};
+             state_->shares.directory(), &state_->shared}};
   }
 
   /// Puts a node in a state and moves the counts of its domains. Precondition: no free device

@@ -109,6 +109,7 @@ struct FleetState {
   FreeCounts counts;
   LinkStates links;
   DeviceShares shares;
+  std::uint32_t shared = 0;  ///< devices
 };
 
 }  // namespace orrery

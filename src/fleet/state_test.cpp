@@ -75,9 +75,13 @@ void expect_same(const FleetView& a, const FleetView& b) {
   for (std::uint32_t i = 0; i < topology.link_count(); ++i) {
     EXPECT_EQ(a.link(LinkId(i)), b.link(LinkId(i))) << "link " << i;
   }
+  int shared = 0;
   for (std::uint32_t i = 0; i < topology.device_count(); ++i) {
     EXPECT_EQ(a.shared(DeviceId(i)), b.shared(DeviceId(i))) << "device " << i;
+    shared += a.shared(DeviceId(i)) != 0 ? 1 : 0;
   }
+  EXPECT_EQ(a.any_shared(), shared > 0);
+  EXPECT_EQ(b.any_shared(), shared > 0);
   for (std::uint32_t d = 0; d < topology.domains().size(); ++d) {
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
       const auto nodes_a = a.nodes_by_available(DomainId(d), FleetTypeId(t));
@@ -357,8 +361,24 @@ void take_one_by_one(FleetOverlay& fleet, const NodeDevices& at) {
   fleet.set_node(at.node, state);
 }
 
+/// Frees some of the devices that are not free: all at once in one, node by node in the other.
+void reveal_at_random(FleetOverlay& revealed, FleetOverlay& set, Rng& rng) {
+  const Topology& topology = set.view().topology();
+  std::vector<NodeDevices> devices;
+  for (std::uint32_t node = 0; node < topology.node_count(); ++node) {
+    const NodeId at(node);
+    NodeState state = set.view().node(at);
+    const std::uint64_t all = ~std::uint64_t{0} >> (64 - topology.group(at).devices);
+    const std::uint64_t some = rng.below(4) == 0 ? rng.next_u64() : all;
+    devices.push_back({at, all & ~state.free_mask & some});
+    state.free_mask |= devices.back().devices;
+    set.set_node(at, state);
+  }
+  revealed.reveal(devices);
+}
+
 // Lists as gangs have them, and with nodes twice, out of order or not ready.
-TEST(FleetOverlay, HidingDevicesEqualsSettingNodeByNode) {
+TEST(FleetOverlay, HidingAndRevealingDevicesEqualsSettingNodeByNode) {
   Rng rng(6);
   Fleet fleet = mixed_fleet();
   const Topology& topology = fleet.topology();
@@ -380,6 +400,9 @@ TEST(FleetOverlay, HidingDevicesEqualsSettingNodeByNode) {
       take_one_by_one(set, devices.back());
     }
     hidden.hide(devices);
+    expect_same(hidden.view(), set.view());
+    expect_counts_right(hidden.view());
+    reveal_at_random(hidden, set, rng);
     expect_same(hidden.view(), set.view());
     expect_counts_right(hidden.view());
   }

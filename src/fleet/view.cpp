@@ -1,15 +1,72 @@
 #include "fleet/view.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
 #include "base/assert.hpp"
 
 namespace orrery {
+namespace {
+
+/// Moves counts for changes of one kind as they come: a domain's when a node outside of it follows,
+/// and then, with all its others, those of the domain over it.
+class CountClimb {
+ public:
+  CountClimb(const Topology& topology, CowOverlay<FreeCounts>& counts)
+      : topology_(topology), counts_(counts) {}
+
+  void add(const AvailableChange& change) {
+    const bool alike = depth_ > 0 && change.from == like_.from && change.to == like_.to &&
+                       &topology_.group(change.id) == &topology_.group(like_.id);
+    if (!alike) finish();
+    const DomainId rack = topology_.place(change.id).rack;
+    if (depth_ == 0 || path_[0].domain != rack) go_to(rack);
+    like_ = change;
+    ++path_[0].nodes;
+  }
+
+  void finish() {
+    for (std::size_t i = 0; i < depth_; ++i) leave(i);
+    depth_ = 0;
+  }
+
+ private:
+  struct Step {
+    DomainId domain;
+    std::uint32_t nodes = 0;  ///< in it that no count knows yet
+  };
+
+  void leave(std::size_t i) {
+    const std::uint32_t cell = count_row_of(topology_, path_[i].domain, like_.id);
+    move_counts(&counts_.edit(cell), topology_.group(like_.id).devices, like_, path_[i].nodes);
+    if (i + 1 < depth_) path_[i + 1].nodes += path_[i].nodes;
+  }
+
+  // Leaves domains until one is over the rack, too. All paths are as deep as each other.
+  void go_to(DomainId rack) {
+    std::size_t i = 0;
+    for (DomainId at = rack; at.valid(); at = topology_.domain(at).parent, ++i) {
+      if (i < depth_ && path_[i].domain == at) return;
+      if (i < depth_) leave(i);
+      path_[i] = {at, 0};
+    }
+    depth_ = i;
+  }
+
+  const Topology& topology_;
+  CowOverlay<FreeCounts>& counts_;
+  AvailableChange like_;
+  std::array<Step, static_cast<std::size_t>(Level::kRack) + 1> path_;  ///< rack first
+  std::size_t depth_ = 0;
+};
+
+}  // namespace
 
 bool FleetView::has_room(const NodeDevices& at) const {
   if ((node(at.node).free_mask & at.devices) != 0) return true;
+  if (!any_shared()) return false;
   const std::uint32_t first = topology_->place(at.node).first_device.value();
   for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
     if (shared(DeviceId(first + static_cast<std::uint32_t>(std::countr_zero(left)))) != 0)
@@ -60,48 +117,51 @@ void FleetOverlay::reset(FleetView base) {
   counts_.reset(base.pages().counts, topology_->count_cells());
   links_.reset(base.pages().links, topology_->link_count());
   shares_.reset(base.pages().shares, topology_->device_count());
+  shared_ = *base.pages().shared;
 }
 
 void FleetOverlay::set_node(NodeId id, const NodeState& state) {
   check_state(*topology_, id, state);
   NodeState& node = nodes_.edit(id.value());
-  move_counts_of({id, node.available(), state.available()}, 1);
+  move_counts(*topology_, {id, node.available(), state.available()},
+              [&](std::uint32_t cell) -> std::uint32_t& { return counts_.edit(cell); });
   node = state;
 }
 
-void FleetOverlay::move_counts_of(const AvailableChange& change, std::uint32_t nodes) {
-  move_counts(*topology_, change, nodes,
-              [&](std::uint32_t cell) -> std::uint32_t& { return counts_.edit(cell); });
-}
-
-// Most of a gang's nodes change as their neighbours do, and are counted together.
-void FleetOverlay::hide(std::span<const NodeDevices> devices) {
-  AvailableChange like;
-  std::uint32_t nodes = 0;
+// Most of a gang's nodes change as their neighbours do, and a domain is counted once for all that
+// follow each other in it.
+template <class Edit>
+void FleetOverlay::edit_free(std::span<const NodeDevices> devices, const Edit& edit) {
+  CountClimb climb(*topology_, counts_);
   for (const NodeDevices& at : devices) {
-    const std::uint64_t free = view().node(at.node).free_mask & at.devices;
-    if (free != at.devices) fill_shared({at.node, at.devices & ~free});
-    if (free == 0) continue;
+    const std::uint64_t before = view().node(at.node).free_mask;
+    const std::uint64_t after = edit(before, at.devices);
+    if (after == before) continue;
     NodeState& node = nodes_.edit(at.node.value());
     const std::uint32_t from = node.available();
-    node.free_mask &= ~at.devices;
-    const AvailableChange change{at.node, from, node.available()};
-    const bool same = nodes > 0 && change.from == like.from && change.to == like.to &&
-                      topology_->place(change.id).rack == topology_->place(like.id).rack &&
-                      &topology_->group(change.id) == &topology_->group(like.id);
-    if (!same) {
-      if (nodes > 0) move_counts_of(like, nodes);
-      like = change;
-      nodes = 0;
-    }
-    ++nodes;
+    node.free_mask = after;
+    if (from != node.available()) climb.add({at.node, from, node.available()});
   }
-  if (nodes > 0) move_counts_of(like, nodes);
+  climb.finish();
 }
 
-void FleetOverlay::fill_shared(const NodeDevices& busy) {
-  const std::uint32_t first = topology_->place(busy.node).first_device.value();
-  for (std::uint64_t left = busy.devices; left != 0; left &= left - 1) {
+void FleetOverlay::hide(std::span<const NodeDevices> devices) {
+  if (shared_ > 0) {
+    for (const NodeDevices& at : devices) fill_shared(at);
+  }
+  edit_free(devices, [](std::uint64_t free, std::uint64_t hidden) { return free & ~hidden; });
+}
+
+void FleetOverlay::reveal(std::span<const NodeDevices> devices) {
+  edit_free(devices, [](std::uint64_t free, std::uint64_t revealed) {
+    ORRERY_ASSERT((free & revealed) == 0, "devices are taken when given back");
+    return free | revealed;
+  });
+}
+
+void FleetOverlay::fill_shared(const NodeDevices& at) {
+  const std::uint32_t first = topology_->place(at.node).first_device.value();
+  for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
     const std::uint32_t device = first + static_cast<std::uint32_t>(std::countr_zero(left));
     if (DeviceShares::item(shares_.directory(), device) != 0) shares_.edit(device) = kShareMax;
   }
@@ -114,7 +174,9 @@ void FleetOverlay::set_link(LinkId id, LinkState state) {
 
 void FleetOverlay::set_shared(DeviceId id, std::uint16_t thousandths) {
   check_shared(thousandths);
-  shares_.edit(id.value()) = thousandths;
+  std::uint16_t& share = shares_.edit(id.value());
+  shared_ += (thousandths != 0 ? 1U : 0U) - (share != 0 ? 1U : 0U);
+  share = thousandths;
 }
 
 void check_state(const Topology& topology, NodeId id, const NodeState& state) {

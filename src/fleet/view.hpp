@@ -21,6 +21,7 @@ class FleetView {
     const FreeCounts::Page* const* counts;
     const LinkStates::Page* const* links;
     const DeviceShares::Page* const* shares;
+    const std::uint32_t* shared;  ///< how many devices are
   };
 
   FleetView(const Topology& topology, Pages pages) : topology_(&topology), pages_(pages) {}
@@ -39,6 +40,8 @@ class FleetView {
   }
   /// Whether one of these devices is free, or shared.
   [[nodiscard]] bool has_room(const NodeDevices& at) const;
+  /// Whether any device of the fleet is shared.
+  [[nodiscard]] bool any_shared() const { return *pages_.shared > 0; }
   /// Free counts of a type in a domain; zero where the domain has none. O(types of the domain).
   [[nodiscard]] FreeCount free(DomainId domain, FleetTypeId type) const;
   /// At k: how many nodes of a type in a domain have exactly k available devices, for k from 0 to
@@ -86,50 +89,63 @@ class FleetOverlay {
   /// kShareMax, so sharers may still be given back. Nothing else of their nodes changes. Quicker
   /// than one set_node() each where neighbours follow each other.
   void hide(std::span<const NodeDevices> devices);
+  /// Frees these devices, with nothing else of their nodes, as quickly. Precondition: none is free.
+  void reveal(std::span<const NodeDevices> devices);
 
   /// The base with the supposed changes, also those to come; valid until reset, as long as this
   /// overlay and its base.
   [[nodiscard]] FleetView view() const {
     return {*topology_,
-            {nodes_.directory(), counts_.directory(), links_.directory(), shares_.directory()}};
+            {nodes_.directory(), counts_.directory(), links_.directory(), shares_.directory(),
+             &shared_}};
   }
 
  private:
-  void move_counts_of(const AvailableChange& change, std::uint32_t nodes);
-  void fill_shared(const NodeDevices& busy);
+  template <class Edit>
+  void edit_free(std::span<const NodeDevices> devices, const Edit& edit);
+  void fill_shared(const NodeDevices& at);
 
   const Topology* topology_;
   CowOverlay<NodeStates> nodes_;
   CowOverlay<FreeCounts> counts_;
   CowOverlay<LinkStates> links_;
   CowOverlay<DeviceShares> shares_;
+  std::uint32_t shared_ = 0;  ///< devices
 };
+
+/// The row of counts of a node's type in a domain over it: its first cell. O(types).
+inline std::uint32_t count_row_of(const Topology& topology, DomainId domain, NodeId node) {
+  const bool only = topology.domain(domain).types == 1;
+  return only ? topology.first_count_row(domain)
+              : *topology.count_row(domain, topology.group(node).type);
+}
 
 /// Calls visit(first cell of the row) for the row of counts of a node's type in each domain over
 /// the node, rack first. O(levels x types).
 template <class Visit>
 void for_each_count_row(const Topology& topology, NodeId node, Visit&& visit) {
-  const FleetTypeId type = topology.group(node).type;
   for (DomainId at = topology.place(node).rack; at.valid(); at = topology.domain(at).parent) {
-    const bool only = topology.domain(at).types == 1;
-    visit(only ? topology.first_count_row(at) : *topology.count_row(at, type));
+    visit(count_row_of(topology, at, node));
   }
 }
 
-/// Moves the counts of every domain over a node, as if so many of its kind in its rack changed so.
-/// `edit(cell)` gives the first cell of a row to write to. O(levels x types).
+/// So many nodes of a domain, of so many devices each, change so: counted in its row. O(1).
+inline void move_counts(std::uint32_t* row, std::uint32_t devices, AvailableChange change,
+                        std::uint32_t nodes) {
+  row[CountRow::kDevices] += (change.to - change.from) * nodes;
+  row[CountRow::kWholeNodes] +=
+      ((change.to == devices ? 1U : 0U) - (change.from == devices ? 1U : 0U)) * nodes;
+  row[CountRow::kNodesWith + change.from] -= nodes;
+  row[CountRow::kNodesWith + change.to] += nodes;
+}
+
+/// Moves the counts of every domain over a node that changed. `edit(cell)` gives the first cell of
+/// a row to write to. O(levels x types).
 template <class Edit>
-void move_counts(const Topology& topology, AvailableChange change, std::uint32_t nodes,
-                 Edit&& edit) {
+void move_counts(const Topology& topology, AvailableChange change, Edit&& edit) {
   if (change.from == change.to) return;
-  const std::uint32_t all = topology.group(change.id).devices;
-  const std::uint32_t whole = (change.to == all ? 1U : 0U) - (change.from == all ? 1U : 0U);
   for_each_count_row(topology, change.id, [&](std::uint32_t cell) {
-    std::uint32_t* row = &edit(cell);
-    row[CountRow::kDevices] += (change.to - change.from) * nodes;
-    row[CountRow::kWholeNodes] += whole * nodes;
-    row[CountRow::kNodesWith + change.from] -= nodes;
-    row[CountRow::kNodesWith + change.to] += nodes;
+    move_counts(&edit(cell), topology.group(change.id).devices, change, 1);
   });
 }
 

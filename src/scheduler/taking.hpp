@@ -80,4 +80,20 @@ void give_back(Fleet& fleet, const Allocation& allocation, const HostNeeds& host
   }
 }
 
+/// Likewise. Quicker than that where neighbours follow each other.
+inline void give_back(FleetOverlay& fleet, const Allocation& allocation, const HostNeeds& host) {
+  if (allocation.share < kWholeDevice) {
+    give_back<FleetOverlay>(fleet, allocation, host);
+    return;
+  }
+  fleet.reveal(allocation.ranks);
+  fleet.reveal(allocation.idle);
+  if (!host.any()) return;
+  for (const NodeDevices& at : allocation.ranks) {
+    NodeState state = fleet.view().node(at.node);
+    detail::move_host(state, host, 0 - static_cast<std::uint32_t>(std::popcount(at.devices)));
+    fleet.set_node(at.node, state);
+  }
+}
+
 }  // namespace orrery
