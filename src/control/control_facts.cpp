@@ -62,6 +62,12 @@ ControlFacts::PlanSearch ControlFacts::search(const PlanKey& key) const {
   if (const auto known = plans_.find(key); known != plans_.end()) {
     return [found = known->second] { return found; };
   }
+  if (key.work.value() >= works_.size()) {
+    return [] {
+      return std::make_shared<const PlanEntry>(tl::unexpected(
+          Rejection{.kind = RejectionKind::kNever, .reason = "nobody brought that work"}));
+    };
+  }
   return [this, work = works_[key.work], piece = FleetPiece{key.type, key.devices}] {
     return std::make_shared<const PlanEntry>(plan_work(sizes_.sources(), work, piece, kPlansKept));
   };

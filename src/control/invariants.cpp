@@ -163,7 +163,7 @@ Broken StateCheck::phases_of_jobs() const {
     if (job.since > s_.now_ || job.submitted > job.since)
       return broken("its times are not in order");
     if (job.attempt == 0 && job.first_start != Instant::max()) return broken("started unseen");
-    if (job.done < 0 || job.done > 1) return broken(fmt::format("{} of it is done", job.done));
+    if (!(job.done >= 0 && job.done <= 1)) return broken(fmt::format("{} of it is done", job.done));
     if (!holds_devices(job.phase)) {
       if (job.leaving != 0) return broken("has devices that leave it");
       continue;

@@ -1,5 +1,5 @@
 // control/invariants.hpp - what must be so of control's state, whatever happened: asked by tests
-// and by the twin after events, never by what decides.
+// and by the twin after events, and of a state that is restored; never by what decides.
 //
 // Everything is counted anew from jobs, ghosts and nodes and compared with what State keeps.
 // Cost: O(jobs + nodes x devices), so for small fleets after every event, else now and then.

@@ -102,6 +102,7 @@ class Ledger {
 
  private:
   friend class StateCodec;
+  friend class StateRanges;
 
   struct Cell {
     std::uint32_t count = 0;

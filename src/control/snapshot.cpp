@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -10,7 +11,9 @@
 #include "control/decoder.hpp"
 #include "control/encoder.hpp"
 #include "control/event_fields.hpp"
+#include "control/invariants.hpp"
 #include "control/settings.hpp"
+#include "control/state_ranges.hpp"
 #include "scheduler/gang_power.hpp"
 
 namespace orrery {
@@ -194,9 +197,11 @@ class StateCodec {
   static Status make_again(State& state, const Parts& parts);
 
  private:
+  static Status make_settings(State& state);
+  static Status check(const State& state, const Parts& parts);
   static void make_queue(State& state);
   static void make_fleet(State& state, const Parts& parts);
-  static Status make_tenants(State& state, const Parts& parts);
+  static void make_usage(State& state, const Parts& parts);
   static Status make_plans(State& state, const Parts& parts);
 };
 
@@ -299,7 +304,7 @@ void StateCodec::make_fleet(State& state, const Parts& parts) {
   }
 }
 
-Status StateCodec::make_tenants(State& state, const Parts& parts) {
+Status StateCodec::make_settings(State& state) {
   if (!state.policy_text_.empty()) {
     Result<Policy> policy = policy_from(state.policy_text_);
     if (!policy) return forward_error(policy);
@@ -311,10 +316,50 @@ Status StateCodec::make_tenants(State& state, const Parts& parts) {
     state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
     state.tenants_ = state.own_tenants_.get();
   }
+  return {};
+}
+
+// Before anything is made from it.
+Status StateCodec::check(const State& state, const Parts& parts) {
+  const auto nonsense = [](std::string_view what) {
+    return environment_error(fmt::format("the snapshot makes no sense: {}", what));
+  };
   const TenantTree& tenants = *state.tenants_;
   if (parts.recent.size() != std::size_t{tenants.size()} * tenants.columns()) {
     return environment_error("the snapshot is of other tenants");
   }
+  const auto finite = [](double value) { return std::isfinite(value); };
+  if (!std::all_of(parts.recent.begin(), parts.recent.end(), finite)) {
+    return nonsense("a tenant's usage is no number");
+  }
+  for (const Remembered& each : parts.requests) {
+    if (each.job.value() >= state.jobs_.size()) return nonsense("a job that was answered is none");
+  }
+  const Topology& topology = *state.setup_.topology;
+  for (const auto& [link, is] : parts.links) {
+    if (link.value() >= topology.link_count()) return nonsense("a link is not there");
+    if (!(is.health >= 0 && is.health <= 1 && is.load >= 0)) {
+      return nonsense(fmt::format("link {} has a health or load that is none", link.value()));
+    }
+  }
+  if (parts.limits.size() != (state.caps_ ? topology.power_domains().size() : 0)) {
+    return nonsense("its power domains are others than the fleet's");
+  }
+  for (const auto& [cap, supply] : parts.limits) {
+    const bool numbers =
+        finite(cap.value_or(Watts()).value()) && finite(supply.value_or(Watts()).value());
+    if (!numbers) return nonsense("a power limit is no number");
+  }
+  for (const PlanKey& key : parts.plans) {
+    if (key.type.value() < topology.type_count() && key.devices > 0) continue;
+    return nonsense("a plan is for a type that is not there");
+  }
+  if (const auto wrong = out_of_range(state)) return nonsense(*wrong);
+  return {};
+}
+
+void StateCodec::make_usage(State& state, const Parts& parts) {
+  const TenantTree& tenants = *state.tenants_;
   state.usage_ = std::make_unique<TenantUsage>(tenants);
   for (const RunningJob& run : state.running_) state.enter_usage(run, 1);
   for (std::size_t i = 0; i < parts.recent.size(); ++i) {
@@ -322,7 +367,6 @@ Status StateCodec::make_tenants(State& state, const Parts& parts) {
     const FleetTypeId type = c < tenants.type_count() ? FleetTypeId::at(c) : kAllTypes;
     state.usage_->set_recent(TenantId::at(i / tenants.columns()), type, parts.recent[i]);
   }
-  return {};
 }
 
 Status StateCodec::make_plans(State& state, const Parts& parts) {
@@ -334,18 +378,34 @@ Status StateCodec::make_plans(State& state, const Parts& parts) {
     if (entry == nullptr) return environment_error("a plan of the snapshot is not found any more");
     state.plans_.put(key, *entry);
   }
+  for (const RunningJob& run : state.running_) {
+    for (std::size_t i = 0; i < run.gangs.size(); ++i) {
+      const PlacedGang& gang = run.gangs[i];
+      const auto& plan = run.request->roles[gang.role].options[gang.option].plan;
+      const PlanEntry* entry = plan ? state.plans_.find(*plan) : nullptr;
+      if (entry == nullptr || !*entry || run.terms[i].plan < entry->value().size()) continue;
+      return environment_error(fmt::format(
+          "job {} of the snapshot runs by a plan that is not found any more", run.id.value()));
+    }
+  }
   return {};
 }
 
 Status StateCodec::make_again(State& state, const Parts& parts) {
+  if (Status settings = make_settings(state); !settings) return settings;
+  if (Status sense = check(state, parts); !sense) return sense;
   for (const Remembered& each : parts.requests) {
     state.requests_[each.request] = {each.job, each.at};
     state.request_ages_.emplace_back(each.at, each.request);
   }
   make_queue(state);
   make_fleet(state, parts);
-  if (Status tenants = make_tenants(state, parts); !tenants) return tenants;
-  return make_plans(state, parts);
+  make_usage(state, parts);
+  if (Status plans = make_plans(state, parts); !plans) return plans;
+  if (const auto broken = broken_invariant(state)) {
+    return environment_error(fmt::format("the snapshot does not fit together: {}", *broken));
+  }
+  return {};
 }
 
 namespace {

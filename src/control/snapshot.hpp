@@ -23,7 +23,8 @@ namespace orrery {
 /// Precondition: no event was applied to `state`, and its setup is that of the snapshot (its sizes
 /// are compared, and plans are asked of its source). Then later events do to it what they would
 /// have done to the state of the snapshot. Errors (kEnvironment): bytes that snapshot_of did not
-/// write or that are damaged, another form, another fleet; `state` is of no use then.
+/// write or that are damaged, another form, another fleet, numbers that cannot be meant or do not
+/// fit together (control/state_ranges.hpp, control/invariants.hpp); `state` is of no use then.
 [[nodiscard]] Status restore(State& state, std::string_view bytes);
 
 /// Checksum of what a snapshot holds.

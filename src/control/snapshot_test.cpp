@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "base/checksum.hpp"
 #include "base/document.hpp"
+#include "control/encoder.hpp"
 #include "control/invariants.hpp"
+#include "control/job_fields.hpp"
 #include "control/scripted_cluster_test.hpp"
 
 namespace orrery {
@@ -190,6 +195,110 @@ TEST(Snapshot, OfDamagedBytesIsRefused) {
   }
   EXPECT_FALSE(restored(cluster.setup(), ""));
   EXPECT_FALSE(restored(cluster.setup(), std::string_view(bytes).substr(0, bytes.size() / 2)));
+}
+
+// --- Bytes with a good checksum -----------------------------------------------------------------
+
+std::string with_checksum(std::string bytes) {
+  bytes.resize(bytes.size() - sizeof(std::uint64_t));
+  Encoder out;
+  out.raw(bytes);
+  out.fixed(checksum(bytes, 0));
+  return std::string(out.bytes());
+}
+
+/// The bytes with `by` in the place of `what`, wherever that stands.
+template <class Field>
+std::string replaced(std::string bytes, const Field& what, const Field& by) {
+  Encoder old;
+  Encoder anew;
+  old(what);
+  anew(by);
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = bytes.find(old.bytes(), at)) != bytes.npos; ++found) {
+    bytes.replace(at, old.size(), anew.bytes());
+    at += anew.size();
+  }
+  EXPECT_GT(found, 0U);
+  return with_checksum(std::move(bytes));
+}
+
+/// Two run, each on a node, the first of them for longer; under a limit of 20 kW.
+class NonsenseTest : public testing::Test {
+ protected:
+  NonsenseTest() : cluster_(powered()) {
+    (void)cluster_.run(cluster_.job(8));
+    cluster_.wait(Duration::minutes(10));
+    (void)cluster_.run(cluster_.job(8));
+    cluster_.wait(Duration::minutes(30));
+    cluster_.decide({SetClock{JobId(0), 0, cluster_.state().running(JobId(0)).terms.front()}});
+    cluster_.send(SetPowerCap{PowerDomainId(0), Watts(20'000)});
+    bytes_ = snapshot_of(cluster_.state());
+    for (std::uint32_t i = 0; i < 2; ++i) at_.push_back({cluster_.nodes(JobId(i)).at(0), 0xff});
+  }
+  [[nodiscard]] std::string error_of(const std::string& bytes) const {
+    const Status status = restored(cluster_.setup(), bytes);
+    return status ? "" : status.error().message;
+  }
+  [[nodiscard]] const Job& job() const { return cluster_.job(JobId(0)); }
+
+  ScriptedCluster cluster_;
+  std::string bytes_;
+  std::vector<NodeDevices> at_;
+};
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST_F(NonsenseTest, OfDevicesIsRefusedWithTheJobThatHasThem) {
+  for (const NodeDevices& at : {NodeDevices{NodeId(9), 0xff}, NodeDevices{at_[0].node, 0x1ff}}) {
+    EXPECT_EQ(error_of(replaced(bytes_, at_[0], at)),
+              "the snapshot makes no sense: job 0, which runs, has devices that no node has");
+  }
+  EXPECT_EQ(error_of(replaced(bytes_, at_[0], {at_[0].node, 0xfe})),
+            "the snapshot does not fit together: a gang of job 0 has 7 devices of 8");
+}
+
+TEST_F(NonsenseTest, OfTwoOnOneDeviceIsRefused) {
+  EXPECT_EQ(error_of(replaced(bytes_, at_[1], at_[0])),
+            "the snapshot makes no sense: job 1, which runs, has devices that another holds");
+}
+
+TEST_F(NonsenseTest, OfMetersIsRefused) {
+  const DeviceTime used = job().usage.devices.total();
+  ASSERT_TRUE(used > 0);
+  EXPECT_EQ(error_of(replaced(bytes_, used, -used)),
+            "the snapshot makes no sense: job 0 has a time that no devices were held");
+}
+
+TEST_F(NonsenseTest, OfNumbersThatAreNoneIsRefused) {
+  const TenantId tenant = job().tenant;
+  const Situation s = cluster_.state().situation(cluster_.now());
+  EXPECT_EQ(error_of(replaced(bytes_, s.usage->recent(tenant, kAllTypes), kNan)),
+            "the snapshot makes no sense: a tenant's usage is no number");
+  EXPECT_EQ(error_of(replaced(bytes_, 20'000.0, kNan)),
+            "the snapshot makes no sense: a power limit is no number");
+}
+
+/// Whatever is taken is a state that holds together, and can be written and read again.
+TEST_F(NonsenseTest, OfAnyByteIsRefusedOrDoesNoHarm) {
+  std::size_t refused = 0;
+  const std::size_t size = bytes_.size() - sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < size; ++i) {
+    for (const char flip : {'\x01', '\x7f', '\x80'}) {
+      std::string bytes = bytes_;
+      bytes[i] = static_cast<char>(bytes[i] ^ flip);
+      State state(cluster_.setup());
+      const Status status = restore(state, with_checksum(bytes));
+      if (!status) {
+        EXPECT_FALSE(status.error().message.empty());
+        ++refused;
+        continue;
+      }
+      ASSERT_EQ(broken_invariant(state), std::nullopt) << "byte " << i;
+      ASSERT_TRUE(restored(cluster_.setup(), snapshot_of(state))) << "byte " << i;
+    }
+  }
+  EXPECT_GT(refused, size);
 }
 
 TEST(Snapshot, OfAnotherFleetIsRefused) {

@@ -146,6 +146,7 @@ class State {
  private:
   friend class StateCheck;
   friend class StateCodec;
+  friend class StateRanges;
 
   void on(const JobSubmitted& event);
   void on(const JobReleased& event);
