@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <utility>
 
 #include "control/job.hpp"
 
@@ -36,7 +35,7 @@ class JobTable {
   template <class SlotIterator, class Shown>
   class WalkOf {
    public:
-    WalkOf(SlotIterator at, SlotIterator end) : at_(std::move(at)), end_(std::move(end)) { skip(); }
+    WalkOf(const SlotIterator& at, const SlotIterator& end) : at_(at), end_(end) { skip(); }
     Shown& operator*() const { return *at_->job; }
     WalkOf& operator++() {
       ++at_;
