@@ -31,11 +31,11 @@ inline std::function<double(const KernelTime&)> matmul_kernel(const KernelPoint&
   NumberFormat format = NumberFormat::kBf16;
   if (type == "fp8") format = NumberFormat::kFp8;
   if (type == "nvfp4") format = NumberFormat::kFp4;
-  const FloatProduct product{.m = point.at("m"),
-                             .n = point.at("n"),
-                             .k = point.at("k"),
-                             .weights = format,
-                             .activations = format};
+  const MatrixProduct product{.m = point.at("m"),
+                              .n = point.at("n"),
+                              .k = point.at("k"),
+                              .weights = format,
+                              .activations = format};
   return [product](const KernelTime& kernels) { return kernels.matmul(product); };
 }
 
