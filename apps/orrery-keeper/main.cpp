@@ -1,7 +1,9 @@
-// orrery-keeper DIRECTORY: keeps the ranks of one attempt on one node (node/keeper_process.hpp).
+// orrery-keeper DIRECTORY [RUN]: keeps the ranks of one attempt on one node
+// (node/keeper_process.hpp).
 //
-// Started by the agent, which wrote DIRECTORY/launch. Says "ready" on standard output once an agent
-// can connect; what prevents that goes to standard error. It ends when the agent releases it.
+// Started by the agent, which wrote RUN/launch (node/keeper_launch.hpp). Says "ready" on standard
+// output once an agent can connect; what prevents that goes to standard error. It ends when the
+// agent releases it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -57,12 +59,13 @@ int main(int count, char** arguments) {
   }
   const bool help = count == 2 && (std::strcmp(arguments[1], "--help") == 0 ||
                                    std::strcmp(arguments[1], "-h") == 0);
-  if (help || count != 2 || arguments[1][0] == '-') {
+  if (help || count < 2 || count > 3 || arguments[1][0] == '-') {
     fmt::print(help ? stdout : stderr,
-               "usage: orrery-keeper DIRECTORY\n\n"
+               "usage: orrery-keeper DIRECTORY [RUN]\n\n"
                "Holds the ranks of one attempt of a job on this node. Agents start it, with the\n"
-               "attempt's launch file in DIRECTORY; it is not meant to be started by hand.\n");
+               "attempt's launch file in RUN (default: DIRECTORY); it is not meant to be started\n"
+               "by hand.\n");
     return help ? 0 : 2;
   }
-  return orrery::run({arguments[1]});
+  return orrery::run({arguments[1], arguments[count - 1]});
 }

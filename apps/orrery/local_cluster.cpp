@@ -14,6 +14,7 @@
 #include "base/document.hpp"
 #include "base/field_writer.hpp"
 #include "base/real_clock.hpp"
+#include "node/run_directory.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
@@ -248,20 +249,6 @@ Status LocalCluster::wait_for_nodes() {
   }
 }
 
-/// Each is held for as long as a keeper or its guard lives.
-std::vector<std::string> LocalCluster::attempt_locks() const {
-  std::vector<std::string> locks;
-  for (const LocalNode& node : nodes_) {
-    std::error_code failed;
-    const std::filesystem::path attempts = node_directory(node.name) + "/attempts";
-    for (std::filesystem::directory_iterator at(attempts, failed), end; !failed && at != end;
-         at.increment(failed)) {
-      locks.push_back((at->path() / "lock").string());
-    }
-  }
-  return locks;
-}
-
 Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
   Ended ended;
   std::vector<ProcessIdentity> agents;
@@ -278,11 +265,15 @@ Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
   record_.processes.clear();
   if (keepers == Keepers::kEnd) {
     std::vector<ProcessIdentity> guards;
-    for (const std::string& lock : attempt_locks()) {
-      const ProcessIdentity guard = lock_holder(lock);
-      if (guard.pid > 0) guards.push_back(guard);
+    for (const LocalNode& node : nodes_) {
+      // Each is held for as long as a keeper or its guard lives.
+      for (const std::string& lock : attempt_locks(node_directory(node.name))) {
+        const ProcessIdentity guard = lock_holder(lock);
+        if (guard.pid > 0) guards.push_back(guard);
+      }
     }
     end_all(guards, kKeeperPatience);
+    for (const LocalNode& node : nodes_) leave_run_directory(node_directory(node.name));
     ended.keepers = guards.size();
     ++record_.boot;
   }

@@ -64,7 +64,6 @@ class LocalCluster {
   [[nodiscard]] Status save();
   [[nodiscard]] LocalProcess& process(const std::string& name);
   [[nodiscard]] std::string node_directory(const std::string& name) const;
-  [[nodiscard]] std::vector<std::string> attempt_locks() const;
   [[nodiscard]] Status start_controller(const std::string& record);
   [[nodiscard]] Status wait_for_controller();
   [[nodiscard]] Status start_agent(const LocalNode& node);

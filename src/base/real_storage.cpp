@@ -218,12 +218,13 @@ StorageResult<std::string> RealStorage::read_file(const std::string& path, std::
   const FileDescriptor file = open_at(AT_FDCWD, path, O_RDONLY);
   if (!file.valid()) return failed_to("open", path);
   std::string content;
-  constexpr std::size_t kChunk = std::size_t{1} << 16;
+  constexpr std::size_t kFirstChunk = 4096;  // Most are small, and each byte of it costs.
+  constexpr std::size_t kChunkMax = std::size_t{1} << 20;
   while (content.size() <= size_max) {
     const std::size_t filled = content.size();
-    content.resize(filled + kChunk);
-    const ssize_t got =
-        retried([&] { return ::read(file.get(), content.data() + filled, kChunk); });
+    const std::size_t chunk = std::clamp(filled, kFirstChunk, kChunkMax);
+    content.resize(filled + chunk);
+    const ssize_t got = retried([&] { return ::read(file.get(), content.data() + filled, chunk); });
     if (got < 0) return failed_to("read", path);
     content.resize(filled + static_cast<std::size_t>(got));
     if (got == 0) return content;
@@ -290,21 +291,29 @@ StorageStatus RealStorage::rename(const RenamePaths& paths) {
 
 StorageStatus RealStorage::make_directories(const std::string& path) {
   constexpr mode_t kOwnerOnly = 0700;
-  std::filesystem::path made;
-  for (const std::filesystem::path& part : std::filesystem::path(path)) {
-    made /= part;
-    if (part.empty() || part == "/" || part == "." || part == "..") continue;
-    const std::string shown = made.string();
-    if (::mkdir(shown.c_str(), kOwnerOnly) != 0) {
-      std::error_code ignored;
-      if (errno == EEXIST && std::filesystem::is_directory(made, ignored)) continue;
-      return failed_to("make this directory", shown);
-    }
-    const StorageResult<Place> place = place_of(shown);
-    if (!place) return tl::unexpected<StorageError>(place.error());
-    if (StorageStatus synced = sync_directory(*place, shown, durability_); !synced) return synced;
+  if (path.empty()) return {};
+  if (path.size() > 1 && path.ends_with('/')) {
+    return make_directories(path.substr(0, path.size() - 1));
   }
-  return {};
+  // The last first: all above it are there, mostly.
+  if (::mkdir(path.c_str(), kOwnerOnly) != 0) {
+    const int why = errno;
+    std::error_code ignored;
+    if (why == EEXIST && std::filesystem::is_directory(path, ignored)) return {};
+    const std::string above = std::filesystem::path(path).parent_path();
+    errno = why;
+    if (why != ENOENT || above.empty() || above == path) {
+      return failed_to("make this directory", path);
+    }
+    if (StorageStatus made = make_directories(above); !made) return made;
+    if (::mkdir(path.c_str(), kOwnerOnly) != 0 && errno != EEXIST) {
+      return failed_to("make this directory", path);
+    }
+  }
+  if (durability_ == Durability::kUntilBoot) return {};
+  const StorageResult<Place> place = place_of(path);
+  if (!place) return tl::unexpected<StorageError>(place.error());
+  return sync_directory(*place, path, durability_);
 }
 
 StorageResult<std::uint64_t> RealStorage::free_bytes(const std::string& path) {

@@ -260,6 +260,8 @@ TEST_F(StorageTest, RenameReplacesAndRemoveRemoves) {
 TEST_F(StorageTest, MakingADirectoryThatExistsIsFineUnlessItIsAFile) {
   ASSERT_TRUE(storage_.make_directories(path("a/b/c")));
   EXPECT_TRUE(storage_.make_directories(path("a/b/c/")));
+  EXPECT_TRUE(storage_.make_directories(path("a/d//e/./f/")));
+  EXPECT_TRUE(std::filesystem::is_directory(path("a/d/e/f")));
   ASSERT_TRUE(storage_.write_file(path("file"), ""));
   EXPECT_EQ(storage_.make_directories(path("file")).error().failure, StorageFailure::kExists);
 }

@@ -145,7 +145,10 @@ struct RealTransport::Listener final : ReadyHandler {
 };
 
 RealTransport::RealTransport(RealLoop& loop, const TransportLimits& limits)
-    : loop_(loop), limits_(limits), spare_(open_spare()), chunk_(kChunkBytes) {
+    : loop_(loop),
+      limits_(limits),
+      spare_(open_spare()),
+      chunk_(std::make_unique_for_overwrite<char[]>(kChunkBytes)) {
   ORRERY_ASSERT(limits.queue_bytes_max >= limits.frame_bytes_max + kHeaderBytes,
                 "the queue holds at least one frame");
   ORRERY_ASSERT(limits.frame_bytes_max <= std::numeric_limits<std::uint32_t>::max(),
@@ -286,9 +289,9 @@ void RealTransport::watch_for_room(Connection& connection) {
 
 void RealTransport::receive(ConnectionId id) {
   Connection* connection = find(id);
-  const ssize_t got = ::recv(connection->fd.get(), chunk_.data(), chunk_.size(), 0);
+  const ssize_t got = ::recv(connection->fd.get(), chunk_.get(), kChunkBytes, 0);
   if (got > 0) {
-    connection->in.append(chunk_.data(), static_cast<std::size_t>(got));
+    connection->in.append(chunk_.get(), static_cast<std::size_t>(got));
     deliver_frames(id);
   } else if (got == 0) {
     end_of_stream(*connection);

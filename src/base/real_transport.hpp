@@ -57,8 +57,8 @@ class RealTransport final : public Transport {
 
   RealLoop& loop_;
   TransportLimits limits_;
-  FileDescriptor spare_;  ///< given up for a moment to turn a newcomer away
-  std::vector<char> chunk_;
+  FileDescriptor spare_;           ///< given up for a moment to turn a newcomer away
+  std::unique_ptr<char[]> chunk_;  ///< of one read
   std::map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::map<ListenerId, std::unique_ptr<Listener>> listeners_;
   std::uint64_t next_id_ = 1;

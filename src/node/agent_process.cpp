@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/assert.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/exit_cause.hpp"
+#include "node/run_directory.hpp"
 
 namespace orrery {
 namespace {
@@ -49,7 +51,6 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
       channel_(channel),
       log_(log),
       setup_(std::move(setup)),
-      directories_(real.env().storage, setup_.directory + "/attempts"),
       clocks_(static_cast<std::uint32_t>(setup_.telemetry.devices.size()),
               real.env().storage.read_file(clocks_file(), 4096).value_or("")),
       burn_in_complaint_(
@@ -63,7 +64,8 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
 Status check_agent_directory(Storage& storage, const std::string& directory) {
   const AttemptId longest{JobId(~1u), ~0u};
   const std::size_t path_max = sizeof(sockaddr_un::sun_path) - 1;
-  const AttemptDirectories attempts(storage, directory + "/attempts");
+  const std::string place = directory + "/attempts";
+  const AttemptDirectories attempts(storage, place, place);
   const std::size_t path = attempts.files(longest).directory.size() + sizeof "/socket" - 1;
   if (path <= path_max) return {};
   return input_error({}, fmt::format("{}: at most {} bytes, so that sockets may be in it",
@@ -78,6 +80,9 @@ Status AgentProcess::prepare() {
   }
   if (Status locked = lock_directory(); !locked) return locked;
   if (Status counted = count_incarnation(); !counted) return counted;
+  Result<std::string> run = own_run_directory(setup_.directory);
+  if (!run) return forward_error(run);
+  directories_.emplace(real_.env().storage, setup_.directory + "/attempts", *std::move(run));
   return watch_signals();
 }
 
@@ -119,6 +124,7 @@ Status AgentProcess::run() {
   health_.reset();
   burn_in_.reset();
   channel_.close();
+  if (attempts_.empty()) leave_run_directory(setup_.directory);
   return outcome_;
 }
 
@@ -174,7 +180,7 @@ void AgentProcess::on_welcome(const AgentWelcome& welcome) {
 /// who lives here.
 Status AgentProcess::begin(const AgentWelcome& welcome) {
   welcome_ = welcome;
-  Result<std::vector<AttemptId>> living = directories_.find_living();
+  Result<std::vector<AttemptId>> living = directories_->find_living();
   if (!living) return forward_error(living);
   if (Status same = check_cluster(welcome, living->size()); !same) return same;
   const AgentIdentity identity{welcome.node, setup_.opening.boot, setup_.opening.incarnation};
@@ -182,10 +188,10 @@ Status AgentProcess::begin(const AgentWelcome& welcome) {
                  now());
   for (const AttemptId& id : *living) {
     Attempt& attempt = attempts_[id];
-    attempt.link = std::make_unique<KeeperLink>(real_, *this, id, directories_.files(id));
+    attempt.link = std::make_unique<KeeperLink>(real_, *this, id, directories_->files(id));
     attempt.link->adopt();
     clocks_.adopt(id);
-    const auto launch = read_keeper_launch(real_.env().storage, directories_.files(id));
+    const auto launch = read_keeper_launch(real_.env().storage, directories_->files(id));
     if (launch) note_launch(id, *launch);
   }
   remove_old();
@@ -250,7 +256,8 @@ void AgentProcess::apply(const StartKeeper& start) {
     // As whom it runs is said by the job's spec.
     return note_unstarted(start.id, {FaultLayer::kProgram, {}, launch.error().message});
   }
-  attempt.link = std::make_unique<KeeperLink>(real_, *this, start.id, directories_.files(start.id));
+  attempt.link =
+      std::make_unique<KeeperLink>(real_, *this, start.id, directories_->files(start.id));
   note_launch(start.id, *launch);
   if (setup_.spec.prologue) return begin_prologue(start.id, *launch);
   start_keeper(start.id, *launch);
@@ -264,9 +271,13 @@ void AgentProcess::start_keeper(const AttemptId& id, const KeeperLaunch& launch)
 
 Status AgentProcess::run_keeper(const AttemptId& id, const KeeperLaunch& launch) {
   Storage& storage = real_.env().storage;
-  const KeeperFiles files = directories_.files(id);
-  directories_.note_started(id);
-  if (auto made = storage.make_directories(files.directory); !made) return forward_error(made);
+  const KeeperFiles files = directories_->files(id);
+  directories_->note_started(id);
+  for (const std::string& place : {setup_.directory + "/attempts", files.directory, files.run}) {
+    if (auto made = storage.make_directories(place); !made) return forward_error(made);
+    // Its processes have files of theirs in it.
+    if (launch.user) (void)::chmod(place.c_str(), 0711);
+  }
   if (Status written = write_keeper_launch(storage, files, launch); !written) return written;
   return attempts_.at(id).link->start(setup_.keeper);
 }
@@ -344,7 +355,7 @@ void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
 }
 
 void AgentProcess::note_ended(const AttemptId& id) {
-  for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_.files(id))) {
+  for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_->files(id))) {
     if (attempts_.at(id).kept) break;
     answer_from_files(id, {std::nullopt, {rank.gang, rank.rank, kFromTail}});
   }
@@ -368,8 +379,8 @@ void AgentProcess::note_over(const AttemptId& id) {
   attempts_.erase(id);
   clocks_.forget(id);
   set_clocks();
-  (void)seal_if_over(directories_.files(id));
-  directories_.note_ended(id, wall());
+  (void)seal_if_over(directories_->files(id));
+  directories_->note_ended(id, wall());
   agent_->on_keeper_exit(id, now());
   remove_old();
   try_what_ranks_found();
@@ -383,7 +394,7 @@ void AgentProcess::note_reading(const NodeReading& reading) {
 
 /// In pieces, so that heartbeats come through while a job's files are removed.
 void AgentProcess::remove_old() {
-  if (removing_ || !directories_.remove_some(wall())) return;
+  if (removing_ || !directories_->remove_some(wall())) return;
   removing_ = true;
   (void)real_.env().timers.call_after(Duration::milliseconds(1), [this] {
     removing_ = false;

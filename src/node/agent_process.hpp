@@ -10,6 +10,7 @@
 //   DIR/cluster      whom the attempts here belong to
 //   DIR/clocks       accelerators that do not run at their full clock
 //   DIR/attempts/    node/attempt_directories.hpp
+//   DIR/run          node/run_directory.hpp
 #pragma once
 
 #include <deque>
@@ -174,7 +175,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   RealClock clock_;
   FileDescriptor lock_;
   std::unique_ptr<DescriptorWatch> signals_;
-  AttemptDirectories directories_;
+  std::optional<AttemptDirectories> directories_;  ///< once prepared
   DeviceClocks clocks_;
   std::unique_ptr<Telemetry> telemetry_;  ///< while it runs
   std::optional<NodeReading> reading_;    ///< the newest

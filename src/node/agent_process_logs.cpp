@@ -54,7 +54,7 @@ void AgentProcess::on_break(const AttemptId& id) {
 }
 
 void AgentProcess::answer_from_files(const AttemptId& id, const AskedLog& asked) {
-  const std::string path = log_path(directories_.files(id), {asked.log.gang, asked.log.rank});
+  const std::string path = log_path(directories_->files(id), {asked.log.gang, asked.log.rank});
   const LogFiles files = LogFiles::look(real_.env().storage, path);
   const std::uint64_t tail = files.end() - std::min(files.end(), RankLog::kTailBytes + 0ul);
   const std::uint64_t from = asked.log.from == kFromTail ? tail : asked.log.from;
@@ -74,7 +74,7 @@ void AgentProcess::answer(const AttemptId& id, const AskedLog& asked, AttemptLog
 void AgentProcess::keep_logs(const AttemptId& id, Attempt& attempt) {
   attempt.released = true;
   attempt.kept = true;
-  for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_.files(id))) {
+  for (const LoggedRank& rank : logged_ranks(real_.env().storage, directories_->files(id))) {
     ask(attempt, {std::nullopt, {rank.gang, rank.rank, kFromTail}});
   }
   release_if_kept(attempt);

@@ -18,6 +18,9 @@
 namespace orrery {
 namespace {
 
+/// Removed in one piece.
+constexpr int kEntriesMax = 300;
+
 /// "A" + between + "B": the two numbers.
 std::optional<std::pair<std::uint32_t, std::uint32_t>> two_numbers(std::string_view text,
                                                                    std::string_view between) {
@@ -112,20 +115,36 @@ std::string log_path(const KeeperFiles& files, const LoggedRank& rank) {
 }
 
 KeeperFiles AttemptDirectories::files(const AttemptId& id) const {
-  return {fmt::format("{}/{}-{}", directory_, id.job.value(), id.attempt)};
+  const std::string name = fmt::format("{}-{}", id.job.value(), id.attempt);
+  KeeperFiles own{fmt::format("{}/{}", directory_, name)};
+  if (run_ == directory_ || ::access(own.launch().c_str(), F_OK) == 0) return own;
+  own.run = fmt::format("{}/{}", run_, name);
+  return own;
+}
+
+Result<std::vector<AttemptId>> AttemptDirectories::find_all() {
+  std::vector<AttemptId> all;
+  for (const std::string& place : {directory_, run_}) {
+    if (auto made = storage_.make_directories(place); !made) return forward_error(made);
+    auto names = storage_.list(place);
+    if (!names) return forward_error(names);
+    for (const std::string& name : *names) {
+      const auto numbers = two_numbers(name, "-");
+      if (numbers) all.push_back({JobId(numbers->first), numbers->second});
+    }
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 Result<std::vector<AttemptId>> AttemptDirectories::find_living() {
-  if (auto made = storage_.make_directories(directory_); !made) return forward_error(made);
-  auto names = storage_.list(directory_);
-  if (!names) return forward_error(names);
+  Result<std::vector<AttemptId>> all = find_all();
+  if (!all) return all;
   std::vector<AttemptId> living;
-  for (const std::string& name : *names) {
-    const auto numbers = two_numbers(name, "-");
-    if (!numbers) continue;
-    const AttemptId id{JobId(numbers->first), numbers->second};
+  for (const AttemptId& id : *all) {
     if (seal_if_over(files(id))) {
-      ended_.push_back({id, changed_at(files(id).directory)});
+      note_ended(id, changed_at(files(id).directory));
     } else {
       living.push_back(id);
     }
@@ -140,8 +159,14 @@ void AttemptDirectories::note_started(const AttemptId& id) {
   std::erase_if(ended_, [&](const Ended& each) { return each.id == id; });
 }
 
+void AttemptDirectories::note_ended(const AttemptId& id, Instant wall) {
+  const KeeperFiles over = files(id);
+  // Some files a gang; what is more stays until the next agent comes.
+  if (over.run != over.directory) (void)TreeRemoval(kEntriesMax).remove(over.run);
+  ended_.push_back({id, wall});
+}
+
 bool AttemptDirectories::remove_some(Instant wall) {
-  constexpr int kEntriesMax = 300;
   while (!ended_.empty()) {
     const bool old = ended_.size() > kEndedMax || ended_.front().at + kEndedAge < wall;
     if (!old) return false;

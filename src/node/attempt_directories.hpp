@@ -1,7 +1,8 @@
 // node/attempt_directories.hpp - the directories of attempts on a node: DIR/attempts/JOB-ATTEMPT,
-// each of one keeper (node/keeper_launch.hpp), and kept for a while after its end for the logs.
+// each of one keeper (node/keeper_launch.hpp), kept for a while after its end for the logs, and
+// RUN/JOB-ATTEMPT (node/run_directory.hpp), which goes with its end.
 //
-// Owned by the agent's process, used on its loop. A directory is alive while somebody holds its
+// Owned by the agent's process, used on its loop. An attempt is alive while somebody holds its
 // lock. One that is not is sealed before it is called over: without its launch file no keeper can
 // come to life in it, also none that an agent started just before it was killed.
 // Cost: a few system calls an attempt; removing is done in small pieces.
@@ -39,10 +40,11 @@ class AttemptDirectories {
   static constexpr std::size_t kEndedMax = 64;
   static constexpr Duration kEndedAge = Duration::hours(24);
 
-  /// `storage` is borrowed; `directory` is the one above them.
-  AttemptDirectories(Storage& storage, std::string directory)
-      : storage_(storage), directory_(std::move(directory)) {}
+  /// `storage` is borrowed; `directory` and `run` are those above them, and may be one.
+  AttemptDirectories(Storage& storage, std::string directory, std::string run)
+      : storage_(storage), directory_(std::move(directory)), run_(std::move(run)) {}
 
+  /// One file is looked for: an agent before this one may have had no RUN.
   [[nodiscard]] KeeperFiles files(const AttemptId& id) const;
   /// Attempts whose keepers live; all others are sealed and noted as ended. To be called once, at
   /// the begin. Errors: the directory above them.
@@ -50,7 +52,8 @@ class AttemptDirectories {
 
   /// Its directory is in use, perhaps again.
   void note_started(const AttemptId& id);
-  void note_ended(const AttemptId& id, Instant wall) { ended_.push_back({id, wall}); }
+  /// It is sealed.
+  void note_ended(const AttemptId& id, Instant wall);
   /// Removes what is older than kEndedAge or than the newest kEndedMax, a few hundred files a call.
   /// True: there is more to do.
   [[nodiscard]] bool remove_some(Instant wall);
@@ -60,8 +63,11 @@ class AttemptDirectories {
     AttemptId id;
     Instant at;
   };
+  [[nodiscard]] Result<std::vector<AttemptId>> find_all();
+
   Storage& storage_;
   std::string directory_;
+  std::string run_;
   std::deque<Ended> ended_;  ///< oldest first
 };
 

@@ -43,7 +43,7 @@ class AttemptDirectoriesTest : public ::testing::Test {
 };
 
 TEST_F(AttemptDirectoriesTest, WhatIsHeldLivesAndAllElseIsSealed) {
-  AttemptDirectories directories(storage_, directory_);
+  AttemptDirectories directories(storage_, directory_, directory_);
   const KeeperFiles held = make(directories, 1);
   const KeeperFiles over = make(directories, 2);
   {
@@ -63,7 +63,7 @@ TEST_F(AttemptDirectoriesTest, WhatIsHeldLivesAndAllElseIsSealed) {
 }
 
 TEST_F(AttemptDirectoriesTest, WhatRanksHaveLeftBehindIsEndedBeforeItIsOver) {
-  AttemptDirectories directories(storage_, directory_);
+  AttemptDirectories directories(storage_, directory_, directory_);
   const auto started = [](const KeeperFiles& files) {
     std::string variable = "ORRERY_PROGRESS=" + files.progress();
     std::string program = "/bin/sleep";
@@ -89,8 +89,39 @@ TEST_F(AttemptDirectoriesTest, WhatRanksHaveLeftBehindIsEndedBeforeItIsOver) {
   (void)::waitpid(other, &status, 0);
 }
 
+TEST_F(AttemptDirectoriesTest, WhatEndsWithTheBootIsElsewhereAndGoesWithTheEnd) {
+  const std::string run = directory_ + "/run";
+  const std::string attempts = directory_ + "/attempts";
+  AttemptDirectories directories(storage_, attempts, run);
+  const auto begin = [&](std::uint32_t job) {
+    const KeeperFiles files = directories.files({JobId(job), 1});
+    std::filesystem::create_directories(files.run);
+    return make(directories, job);
+  };
+  const KeeperFiles held = begin(1);
+  const KeeperFiles over = begin(2);
+  EXPECT_EQ(held.run, run + "/1-1");
+  EXPECT_EQ(held.directory, attempts + "/1-1");
+  EXPECT_FALSE(std::filesystem::exists(held.directory + "/launch"));
+  const Result<FileDescriptor> lock = lock_keeper_directory(held);
+  // One whose directory on the disk is gone, and one of an agent that had no other place.
+  std::filesystem::remove_all(attempts + "/1-1");
+  const KeeperFiles before{attempts + "/3-1"};
+  std::filesystem::create_directories(before.logs());
+  std::ofstream(before.launch()) << "launch";
+  const Result<FileDescriptor> lock_before = lock_keeper_directory(before);
+  ASSERT_TRUE(lock && lock_before);
+
+  EXPECT_EQ(directories.find_living().value(),
+            (std::vector<AttemptId>{{JobId(1), 1}, {JobId(3), 1}}));
+  EXPECT_EQ(directories.files({JobId(3), 1}).run, before.directory);
+  EXPECT_FALSE(std::filesystem::exists(over.run));
+  EXPECT_TRUE(std::filesystem::exists(log_path(over, {0, 2}))) << "its logs are still there";
+  EXPECT_TRUE(seal_if_over(over)) << "again";
+}
+
 TEST_F(AttemptDirectoriesTest, TheNewestAreKeptForADay) {
-  AttemptDirectories directories(storage_, directory_);
+  AttemptDirectories directories(storage_, directory_, directory_);
   const Instant now = RealClock().now_wall();
   for (std::uint32_t job = 0; job < AttemptDirectories::kEndedMax + 2; ++job) {
     make(directories, job);

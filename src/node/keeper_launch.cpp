@@ -77,11 +77,11 @@ GroupLimits limits_of(const std::vector<RankShare>& shares, const KeeperLaunch& 
 }
 
 std::string KeeperFiles::hostfile(std::uint32_t gang) const {
-  return fmt::format("{}/hostfile-{}", directory, gang);
+  return fmt::format("{}/hostfile-{}", run, gang);
 }
 
 std::string KeeperFiles::rankfile(std::uint32_t gang) const {
-  return fmt::format("{}/rankfile-{}", directory, gang);
+  return fmt::format("{}/rankfile-{}", run, gang);
 }
 
 std::string KeeperFiles::log(const RankStart& start) const {

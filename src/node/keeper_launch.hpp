@@ -1,8 +1,8 @@
 // node/keeper_launch.hpp - what a keeper is started with, and the file that holds it.
 //
-// The agent writes DIR/launch, then starts `orrery-keeper DIR`; nobody changes the file after that.
-// Names below are of files in DIR, the attempt's directory, which is short enough for the path of
-// a unix socket.
+// The agent writes RUN/launch, then starts `orrery-keeper DIR RUN`; nobody changes the file after
+// that. DIR, the attempt's directory, has what is looked at later. RUN has what ends with the boot
+// (node/run_directory.hpp) and is short enough for the path of a unix socket; it may be DIR.
 #pragma once
 
 #include <optional>
@@ -32,17 +32,20 @@ struct KeeperLaunch {
   std::uint32_t device_cpu = 0;
 };
 
-/// DIR/NAME.
+/// DIR/NAME and RUN/NAME.
 struct KeeperFiles {
   std::string directory;
+  std::string run = directory;
 
-  [[nodiscard]] std::string launch() const { return directory + "/launch"; }
-  [[nodiscard]] std::string lock() const { return directory + "/lock"; }
-  [[nodiscard]] std::string socket() const { return "unix:" + directory + "/socket"; }
-  [[nodiscard]] std::string progress() const { return directory + "/progress"; }
+  [[nodiscard]] std::string launch() const { return run + "/launch"; }
+  [[nodiscard]] std::string lock() const { return run + "/lock"; }
+  [[nodiscard]] std::string socket() const { return "unix:" + run + "/socket"; }
+  [[nodiscard]] std::string progress() const { return run + "/progress"; }
+  /// What the keeper itself has to say, mostly why it does not start.
+  [[nodiscard]] std::string errors() const { return run + "/errors"; }
   /// Who takes part: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": .., "ranks": ..}]}]},
   /// replaced in one step with each epoch. A process that goes on in it says so in `progress`.
-  [[nodiscard]] std::string membership() const { return directory + "/membership"; }
+  [[nodiscard]] std::string membership() const { return run + "/membership"; }
   [[nodiscard]] std::string hostfile(std::uint32_t gang) const;
   [[nodiscard]] std::string rankfile(std::uint32_t gang) const;
   /// The script of a job of kSlurm, in a directory that is the user's.

@@ -26,8 +26,6 @@ constexpr Duration kStartMax = Duration::seconds(60);
 
 std::string words_of(int code) { return std::generic_category().message(code); }
 
-std::string errors_path(const KeeperFiles& files) { return files.directory + "/errors"; }
-
 }  // namespace
 
 KeeperLink::KeeperLink(RealEnv& real, KeeperEvents& events, const AttemptId& id, KeeperFiles files)
@@ -49,8 +47,9 @@ Status KeeperLink::start(const std::string& program) {
   const FileDescriptor writing(ends[1]);
   (void)::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
   SpawnSettings settings(writing.get());
-  settings.send_errors_to(errors_path(files_));
-  if (const int failed = settings.run(child_, {program, files_.directory}); failed != 0) {
+  settings.send_errors_to(files_.errors());
+  if (const int failed = settings.run(child_, {program, files_.directory, files_.run});
+      failed != 0) {
     child_ = 0;
     return environment_error(fmt::format("cannot run {}: {}", program, words_of(failed)));
   }
@@ -208,7 +207,7 @@ void KeeperLink::stop_waiting() {
 
 std::string KeeperLink::failure() const {
   if (came_to_life_) return "";
-  std::string words = real_.env().storage.read_file(errors_path(files_), 1 << 16).value_or("");
+  std::string words = real_.env().storage.read_file(files_.errors(), 1 << 16).value_or("");
   while (words.ends_with('\n')) words.pop_back();
   return words.empty() ? said_ : printable(words, 400);
 }

@@ -67,7 +67,7 @@ class LaunchFile : public ::testing::Test {
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_launch_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    files_.directory = name;
+    files_ = {name};
   }
   void TearDown() override { std::filesystem::remove_all(files_.directory); }
   [[nodiscard]] std::string refusal() {

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "node/run_directory.hpp"
 #include "tests/end_to_end/agent_controller.hpp"
 
 namespace orrery {
@@ -84,6 +85,7 @@ class AgentTest : public ::testing::Test {
     controller_.reset();
     real_.reset();
     if (HasFailure()) std::fputs(slurp(log()).c_str(), stderr);
+    leave_run_directory(node_directory_);
     std::filesystem::remove_all(directory_);
   }
 

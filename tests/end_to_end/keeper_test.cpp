@@ -96,7 +96,7 @@ class KeeperTest : public ::testing::Test {
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_keep_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    files_.directory = name;
+    files_ = {name};
     auto made = RealEnv::create();
     ASSERT_TRUE(made);
     real_ = *std::move(made);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -135,7 +136,10 @@ exit 4
   };
   said("of " + id + ": first 4 2(x2)\nhosts 2\n");
   said("\n0: 0 0 0 0\n1: 1 1 0 0\n2: 2 0 1 0\n3: 3 1 1 0\n");
-  said("\nfrom script\nbc " + path("c/nodes/node-1"));
+  std::error_code on_disk;
+  const std::string node = path("c/nodes/node-1");
+  const std::string in_memory = std::filesystem::read_symlink(node + "/run", on_disk);
+  said("\nfrom script\nbc " + (on_disk ? node : in_memory));
   said("\nhighest 4\n");
   said("task 2: Killed\nkilled 137\n");
   said("task 0: Exited with exit code 1\n");
