@@ -55,7 +55,8 @@ Softness softness_of(const v1::AgentMessage& message) {
 }  // namespace
 
 /// One call. It lives until gRPC is done with it and the channel has let go of it. While it is held
-/// (AddHold) the loop may begin reads and writes; finish() ends that, once.
+/// (AddHold) the loop may begin reads and writes; finish() ends that, once. What of it is gRPC's
+/// ends on the loop: a thread of gRPC that lets go of a process's last channel waits for itself.
 class AgentChannel::Stream final
     : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ControllerMessage>,
       public std::enable_shared_from_this<Stream> {
@@ -69,7 +70,8 @@ class AgentChannel::Stream final
                                           .pem_cert_chain = options.tls.identity.certificate};
     stub_ = std::make_unique<Stub>(
         grpc::CreateCustomChannel(options.controller, grpc::SslCredentials(tls), arguments()));
-    stub_->PrepareBidiStreamingCall(&context_, kMethod, {}, this);
+    context_ = std::make_unique<grpc::ClientContext>();
+    stub_->PrepareBidiStreamingCall(context_.get(), kMethod, {}, this);
     AddHold();
     send(to_proto(AgentMessage(opening)));
     StartRead(&incoming_);
@@ -88,18 +90,13 @@ class AgentChannel::Stream final
     write_next();
   }
 
-  /// On the loop: no event follows.
-  void silence() { events_ = nullptr; }
-
-  void cancel() {
-    context_.TryCancel();
-    finish();
-  }
-
-  /// Precondition: not on a thread of gRPC.
-  void wait_until_done() {
+  /// On the loop.
+  void close() {
+    events_ = nullptr;
+    if (context_ != nullptr) cancel();
     std::unique_lock<std::mutex> lock(mutex_);
     done_signal_.wait(lock, [this] { return done_; });
+    let_go();
   }
 
   void OnReadDone(bool good) override {
@@ -172,7 +169,19 @@ class AgentChannel::Stream final
   }
 
   void end(const Error& why) {
+    let_go();
     if (events_ != nullptr) std::exchange(events_, nullptr)->on_lost(why);
+  }
+
+  /// Precondition: gRPC is done.
+  void let_go() {
+    stub_.reset();
+    context_.reset();
+  }
+
+  void cancel() {
+    context_->TryCancel();
+    finish();
   }
 
   void read_next() {
@@ -204,14 +213,14 @@ class AgentChannel::Stream final
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
     }
     if (waiting_bytes_ + bytes <= kWaitingBytesMax) return true;
-    if (softness == Softness::kFirm) context_.TryCancel();
+    if (softness == Softness::kFirm) context_->TryCancel();
     return false;
   }
 
   Inbox& inbox_;
   ChannelEvents* events_;  ///< used on the loop alone; null: nobody listens any more
   bool welcomed_ = false;  ///< likewise
-  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientContext> context_;  ///< until the end, as the next
   std::unique_ptr<Stub> stub_;
   v1::ControllerMessage incoming_;  ///< of the one read
   std::shared_ptr<Stream> self_;    ///< until gRPC is done
@@ -243,10 +252,7 @@ void AgentChannel::send(AgentMessage message) {
 
 void AgentChannel::close() {
   if (stream_ == nullptr) return;
-  stream_->silence();
-  stream_->cancel();
-  stream_->wait_until_done();
-  stream_.reset();
+  std::exchange(stream_, nullptr)->close();
 }
 
 }  // namespace orrery
