@@ -11,6 +11,8 @@
 #include <filesystem>
 
 #include "api/agent_channel.hpp"
+#include "api/certificate_call.hpp"
+#include "api/certificate_renewal.hpp"
 #include "api/client.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
@@ -176,9 +178,17 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   return setup;
 }
 
-/// Gets the certificate of this node, unless it has one already.
+/// Whether it has a certificate that has not ended.
+bool has_joined(const Env& env, const std::string& directory) {
+  const Result<AgentTls> tls = read_agent_tls(env.storage, directory);
+  if (!tls) return false;
+  const Result<CertificateTerm> term = term_of(tls->identity);
+  return term && env.clock.now_wall() < term->until;
+}
+
+/// Gets the certificate of this node, unless it has one that is good.
 Status join(const Options& options, const Env& env, const std::string& directory) {
-  if (options.join.empty() || read_agent_tls(env.storage, directory)) return {};
+  if (options.join.empty() || has_joined(env, directory)) return {};
   constexpr std::size_t kAuthorityMax = 64 << 10;
   Result<std::string> authority = read_file(options.authority_file, kAuthorityMax);
   if (!authority) return forward_error(authority);
@@ -214,8 +224,22 @@ int serve(const Options& options) {
   Result<AgentTls> tls = read_agent_tls((*real)->env().storage, setup->directory);
   if (!tls) return complain(tls.error());
   DescriptorLogSink sink;
-  AgentChannel channel((*real)->env().inbox,
-                       {.controller = options.controller, .tls = *std::move(tls)});
+  const Env env = (*real)->env();
+  AgentChannel channel(env.inbox, {.controller = options.controller, .tls = *tls});
+  RealStorage durable;
+  std::unique_ptr<CertificateCall> call;
+  const Result<std::unique_ptr<CertificateRenewal>> renewal = CertificateRenewal::begin(
+      {env.clock, env.timers, env.entropy, durable, env.transport, env.inbox}, Log(sink),
+      {.directory = setup->directory,
+       .tls = *std::move(tls),
+       .ask =
+           [&](const AgentTls& shown, const std::string& request, CertificateCall::Answer answer) {
+             call = std::make_unique<CertificateCall>(
+                 env.inbox, AgentChannelOptions{options.controller, shown}, request,
+                 std::move(answer));
+           },
+       .renewed = [&](const AgentTls& shown) { channel.show(shown); }});
+  if (!renewal) return complain(renewal.error());
   Result<std::unique_ptr<AgentProcess>> agent =
       AgentProcess::open(**real, channel, Log(sink), *std::move(setup));
   if (!agent) return complain(agent.error());
@@ -272,8 +296,8 @@ int main(int count, char** arguments) {
   auto* ca = app.add_option("--ca", options.authority_file,
                             "certificate of the cluster's authority: tls/ca.pem of its directory");
   app.add_option("--join", options.join,
-                 "token of `orrery node token NODE`, for the first start: gets this node's "
-                 "certificate, which is kept in the directory")
+                 "token of `orrery node token NODE`, for the first start, or once its certificate "
+                 "has ended: gets one, which is kept in the directory and renewed by itself")
       ->needs(ca);
   app.add_option("--catalog", options.catalog,
                  "directory of facts laid over those that come with the program, such as more "

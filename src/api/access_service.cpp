@@ -34,6 +34,18 @@ void join(const Env& env, const Access& access, const v1::JoinRequest& request,
   call->reply(response);
 }
 
+/// One that has ended, or is of another authority, came through no handshake.
+void renew_certificate(const Env& env, const Access& access,
+                       const v1::RenewCertificateRequest& request, const CallPtr& call) {
+  const std::string& node = call->caller().node;
+  Result<std::string> certificate =
+      certify_node(access.authority, {node, request.certificate_request()}, env.clock.now_wall());
+  if (!certificate) return call->fail(certificate.error());
+  v1::RenewCertificateResponse response;
+  response.set_certificate(*certificate);
+  call->reply(response);
+}
+
 void add_user(TokenBook& tokens, const v1::AddUserRequest& request, const CallPtr& call) {
   const Role role = role_named(request.role());
   const Result<std::string> token = tokens.add({request.name(), role, request.tenant()});
@@ -72,6 +84,16 @@ void add_access_methods(MethodTable& table, Controller& controller, const Env& e
                              [env, access](const auto& request, const CallPtr& call) {
                                join(env, access, request, call);
                              });
+  table.add<v1::RenewCertificateRequest>(
+      "RenewCertificate", {Role::kNobody, Effect::kChange},
+      [&controller, env, access](const auto& request, const CallPtr& call) {
+        const std::string& node = call->caller().node;
+        if (node.empty()) {
+          return call->finish(
+              {CallCode::kUnauthenticated, "an agent shows the certificate that it renews"});
+        }
+        if (find_node(controller, node, *call)) renew_certificate(env, access, request, call);
+      });
   table.add<v1::AddUserRequest>(
       "AddUser", {Role::kAdmin, Effect::kChange},
       [&tokens = access.tokens](const auto& request, const CallPtr& call) {

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/certificates.hpp"
 #include "base/env.hpp"
@@ -33,6 +34,9 @@ class AgentChannel final : public ControllerChannel {
   void open(const AgentOpening& opening, ChannelEvents& events) override;
   void send(AgentMessage message) override;
   void close() override;
+
+  /// What streams show that are opened from now on; one that is open stays as it is.
+  void show(AgentTls tls) { options_.tls = std::move(tls); }
 
  private:
   class Stream;

@@ -105,6 +105,7 @@ void AuditLog::write(const Entry& entry) {
                          {"request", summary(entry.request)},
                          {"code", static_cast<int>(entry.status.code)}};
   if (!entry.caller.tenant.empty()) line["tenant"] = entry.caller.tenant;
+  if (!entry.caller.node.empty()) line["node"] = entry.caller.node;
   if (!entry.status.message.empty()) line["message"] = text_shown("message", entry.status.message);
   // What is no UTF-8 must not end the process.
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

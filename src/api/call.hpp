@@ -49,6 +49,7 @@ struct Caller {
   std::string name;
   Role role = Role::kNobody;
   std::string tenant;  ///< submits and cancels in it alone; empty: in any
+  std::string node;    ///< of the agent's certificate that the connection shows; empty: none
 };
 
 class Call {

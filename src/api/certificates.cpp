@@ -11,6 +11,7 @@
 #include <array>
 #include <ctime>
 #include <memory>
+#include <optional>
 
 namespace orrery {
 namespace {
@@ -139,16 +140,31 @@ struct ReadIdentity {
   Key key;
 };
 
-Result<ReadIdentity> read(const TlsIdentity& authority) {
+Result<ReadIdentity> read(const TlsIdentity& identity) {
   ReadIdentity found{
       Certificate(
-          PEM_read_bio_X509(reading(authority.certificate).get(), nullptr, nullptr, nullptr)),
-      Key(PEM_read_bio_PrivateKey(reading(authority.key).get(), nullptr, nullptr, nullptr))};
+          PEM_read_bio_X509(reading(identity.certificate).get(), nullptr, nullptr, nullptr)),
+      Key(PEM_read_bio_PrivateKey(reading(identity.key).get(), nullptr, nullptr, nullptr))};
   if (!found.certificate || !found.key ||
       X509_check_private_key(found.certificate.get(), found.key.get()) != 1) {
-    return environment_error("the authority's certificate and key are none, or not of one another");
+    return environment_error("a certificate and its key are none, or not of one another");
   }
   return found;
+}
+
+Result<std::string> request_text(EVP_PKEY* key) {
+  const Request request(X509_REQ_new());
+  if (!request || X509_REQ_set_pubkey(request.get(), key) != 1 ||
+      X509_REQ_sign(request.get(), key, EVP_sha256()) <= 0) {
+    return failure("make a request for a certificate");
+  }
+  return pem_of([&](BIO* to) { return PEM_write_bio_X509_REQ(to, request.get()); });
+}
+
+std::optional<Instant> instant_of(const ASN1_TIME* time) {
+  std::tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) return std::nullopt;
+  return Instant() + Duration::seconds(::timegm(&parts));
 }
 
 bool is_number(const std::string& name) {
@@ -249,14 +265,16 @@ Result<ServerTls> certify_server(const TlsIdentity& authority,
 
 Result<CertificateRequest> request_certificate() {
   const Key key = make_key();
-  const Request request(X509_REQ_new());
-  if (!key || !request || X509_REQ_set_pubkey(request.get(), key.get()) != 1 ||
-      X509_REQ_sign(request.get(), key.get(), EVP_sha256()) <= 0) {
-    return failure("make a request for a certificate");
-  }
-  return CertificateRequest{
-      pem_of([&](BIO* to) { return PEM_write_bio_X509_REQ(to, request.get()); }),
-      key_text(key.get())};
+  if (!key) return failure("make a key");
+  Result<std::string> request = request_text(key.get());
+  if (!request) return forward_error(request);
+  return CertificateRequest{*std::move(request), key_text(key.get())};
+}
+
+Result<std::string> request_renewal(const std::string& key) {
+  const Key read(PEM_read_bio_PrivateKey(reading(key).get(), nullptr, nullptr, nullptr));
+  if (!read) return input_error({}, "expected a private key as PEM");
+  return request_text(read.get());
 }
 
 Result<std::string> certify_node(const TlsIdentity& authority, const NodeCertificate& asked,
@@ -277,6 +295,16 @@ Result<std::string> certify_node(const TlsIdentity& authority, const NodeCertifi
                               {NID_key_usage, "critical,digitalSignature"},
                               {NID_ext_key_usage, "clientAuth"}}},
               {by->certificate.get(), by->key.get()}, now);
+}
+
+Result<CertificateTerm> term_of(const TlsIdentity& identity) {
+  const Result<ReadIdentity> found = read(identity);
+  if (!found) return tl::unexpected(found.error());
+  const X509* certificate = found->certificate.get();
+  const std::optional<Instant> from = instant_of(X509_get0_notBefore(certificate));
+  const std::optional<Instant> until = instant_of(X509_get0_notAfter(certificate));
+  if (!from || !until) return environment_error("a certificate does not say when it is good");
+  return CertificateTerm{*from, *until};
 }
 
 Status write_agent_tls(Storage& storage, const std::string& directory, const AgentTls& tls) {

@@ -48,6 +48,8 @@ struct CertificateRequest {
                                                const std::vector<std::string>& names, Instant now);
 
 [[nodiscard]] Result<CertificateRequest> request_certificate();
+/// The request alone, for a key that is there. Errors: kInput: it is none.
+[[nodiscard]] Result<std::string> request_renewal(const std::string& key);
 
 /// What an agent's certificate says, whatever the request has in its place.
 struct NodeCertificate {
@@ -57,6 +59,14 @@ struct NodeCertificate {
 /// Valid for a year. Errors: kInput: no request, or one whose sender does not hold the key.
 [[nodiscard]] Result<std::string> certify_node(const TlsIdentity& authority,
                                                const NodeCertificate& asked, Instant now);
+
+/// When a certificate is good, by the time of day.
+struct CertificateTerm {
+  Instant from;
+  Instant until;
+};
+/// Errors: no certificate, or not of this key.
+[[nodiscard]] Result<CertificateTerm> term_of(const TlsIdentity& identity);
 
 /// Where an agent of `directory` keeps what it shows: DIR/tls/agent.pem, agent.key, ca.pem.
 struct AgentTls {

@@ -207,6 +207,15 @@ Status GrpcServer::listen(const std::string& address, const ServerTls& tls) {
   return {};
 }
 
+/// The node that the peer's certificate names; empty: it has shown none.
+std::string certified_node(const grpc::GenericCallbackServerContext& context) {
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
+  const std::vector<grpc::string_ref> names = peer->FindPropertyValues("x509_common_name");
+  return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : std::string();
+}
+
+/// The one whose token it shows.
 Caller GrpcServer::caller_of(const grpc::GenericCallbackServerContext& context) const {
   const auto found = context.client_metadata().find("authorization");
   if (found == context.client_metadata().end()) return {};
@@ -216,23 +225,16 @@ Caller GrpcServer::caller_of(const grpc::GenericCallbackServerContext& context) 
   return shared_.tokens.caller(value.substr(kBearer.size()));
 }
 
-/// The node that the peer's certificate names; empty: it has shown none.
-std::string certified_node(const grpc::GenericCallbackServerContext& context) {
-  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
-  const std::vector<grpc::string_ref> names = peer->FindPropertyValues("x509_common_name");
-  return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : std::string();
-}
-
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string& name = context->method();
+  std::string node = certified_node(*context);
   if (name == kAgents) {
-    std::string node = certified_node(*context);
     if (!node.empty()) return new AgentReactor(shared_, std::move(node));
     return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
   }
-  const Caller caller = caller_of(*context);
+  Caller caller = caller_of(*context);
+  caller.node = std::move(node);
   const Method* method = nullptr;
   if (name.starts_with(kService)) method = shared_.methods.find(name.substr(kService.size()));
   const bool for_all = method != nullptr && method->rule.role == Role::kNobody;
@@ -246,7 +248,7 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     return new Refusal(
         {CallCode::kPermissionDenied, fmt::format("\"{}\" may not call {}", caller.name, name)});
   }
-  return new CallReactor(shared_, *method, caller);
+  return new CallReactor(shared_, *method, std::move(caller));
 }
 
 }  // namespace

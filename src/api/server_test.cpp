@@ -1,251 +1,23 @@
-// A controller that serves in another thread, called as clients and agents do: over gRPC and over
-// HTTP.
+// A controller that serves in another thread, called as clients do: over gRPC and over HTTP.
 #include "api/server.hpp"
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <gtest/gtest.h>
-#include <openssl/bio.h>
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <future>
-#include <thread>
-
-#include "api/access_service.hpp"
-#include "api/agent_channel.hpp"
 #include "api/agent_messages.hpp"
-#include "api/audit_log.hpp"
-#include "api/client.hpp"
-#include "api/http_routes.hpp"
-#include "api/http_server.hpp"
-#include "api/orrery_service.hpp"
-#include "base/real_clock.hpp"
-#include "base/real_env.hpp"
-#include "executor/lab_test.hpp"
-#include "orrery/v1/orrery.pb.h"
+#include "api/serving_test.hpp"
 
 namespace orrery {
 namespace {
 
-constexpr const char* kJob =
-    "apiVersion: orrery/v1\nkind: Batch\nname: one\nroles: [{accelerators: 1}]\n"
-    "launch: {command: [\"true\"]}\n";
-constexpr const char* kRoles[] = {"nobody", "viewer", "user", "operator", "admin"};
-
-/// A controller with both servers; everything of it lives in its own thread.
-class Serving {
- public:
-  explicit Serving(std::string directory) : directory_(std::move(directory)) {
-    std::promise<void> ready;
-    thread_ = std::thread([this, &ready] { serve(ready); });
-    ready.get_future().wait();
-  }
-  ~Serving() {
-    loop_->env().post([this] { loop_->stop(); });
-    thread_.join();
-  }
-
-  /// For tests that look inside; in the controller's thread.
-  void run(const std::function<void(Controller&)>& what) {
-    std::promise<void> done;
-    loop_->env().post([&] {
-      what(*controller_);
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-
-  std::string grpc;
-  std::string http;
-  MethodTable methods;
-  TlsIdentity authority;
-
- private:
-  void serve(std::promise<void>& ready) {
-    const auto real = RealEnv::create().value();
-    loop_ = real.get();
-    SilentLog sink;
-    const auto controller =
-        Controller::open(real->env(), Log(sink),
-                         {.directory = directory_,
-                          .setup = lab_setup(),
-                          .facts = lab_facts(),
-                          .failed = [](const Error& error) { FAIL() << error.text(); }})
-            .value();
-    controller_ = controller.get();
-    const auto tokens = TokenBook::open(real->env(), directory_).value();
-    authority = open_authority(real->env(), directory_).value();
-    JoinBook joins = JoinBook::open(real->env(), directory_).value();
-    const auto audit = AuditLog::open(real->env(), Log(sink), directory_).value();
-    MethodTable table = orrery_methods(*controller, real->env());
-    add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
-    methods = audited(table, *audit);
-    const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
-    const auto server = Server::start(real->env(), *controller,
-                                      {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
-                            .value();
-    const auto rest = HttpServer::start(real->env(), *controller,
-                                        {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
-                          .value();
-    grpc = server->address();
-    http = rest->address();
-    ready.set_value();
-    real->run();
-  }
-
-  std::string directory_;
-  RealEnv* loop_ = nullptr;
-  Controller* controller_ = nullptr;
-  std::thread thread_;
-};
-
-template <auto kFree>
-struct Freed {
-  template <class T>
-  void operator()(T* of) const {
-    kFree(of);
-  }
-};
-
-/// To a server that shows a certificate of the authority for this address.
-class TlsConnection {
- public:
-  TlsConnection(const std::string& address, const std::string& authority)
-      : context_(SSL_CTX_new(TLS_client_method())) {
-    const std::unique_ptr<BIO, Freed<&BIO_free_all>> pem(
-        BIO_new_mem_buf(authority.data(), static_cast<int>(authority.size())));
-    const std::unique_ptr<X509, Freed<&X509_free>> root(
-        PEM_read_bio_X509(pem.get(), nullptr, nullptr, nullptr));
-    X509_STORE_add_cert(SSL_CTX_get_cert_store(context_.get()), root.get());
-    SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
-    stream_.reset(BIO_new_ssl_connect(context_.get()));
-    BIO_set_conn_hostname(stream_.get(), address.c_str());
-    SSL* tls = nullptr;
-    BIO_get_ssl(stream_.get(), &tls);
-    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls), "127.0.0.1");
-    EXPECT_EQ(BIO_do_handshake(stream_.get()), 1) << address;
-  }
-  void send(const std::string& text) {
-    (void)BIO_write(stream_.get(), text.data(), static_cast<int>(text.size()));
-  }
-  /// Empty: no more comes.
-  [[nodiscard]] std::string receive() {
-    char block[4096];
-    const int got = BIO_read(stream_.get(), block, sizeof block);
-    return {block, static_cast<std::size_t>(std::max(got, 0))};
-  }
-
- private:
-  std::unique_ptr<SSL_CTX, Freed<&SSL_CTX_free>> context_;
-  std::unique_ptr<BIO, Freed<&BIO_free_all>> stream_;
-};
-
-/// What an agent hears first.
-class FirstWord final : public ChannelEvents {
- public:
-  void on_welcome(const AgentWelcome&) override { heard = "welcome"; }
-  void on_order(const NodeOrder&) override {}
-  void on_log_question(const AttemptLogQuestion&) override {}
-  void on_burn_in() override {}
-  void on_lost(const Error& why) override {
-    if (heard.empty()) heard = "lost: " + why.message;
-  }
-  std::string heard;
-};
-
-/// By this authority, for this node.
-AgentTls agent_tls(const TlsIdentity& authority, const std::string& node) {
-  const CertificateRequest request = request_certificate().value();
-  const Instant now = RealClock().now_wall();
-  return {{certify_node(authority, {node, request.request}, now).value(), request.key},
-          authority.certificate};
-}
-
-class ServerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "orrery_api_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    std::ofstream tokens(directory_ + "/tokens");
-    for (const char* role : kRoles) {
-      if (std::string_view(role) == "nobody") continue;
-      tokens << role << " " << role << " " << sha256_text(role) << "\n";
-    }
-    tokens.close();
-    serving_ = std::make_unique<Serving>(directory_);
-  }
-  void TearDown() override {
-    serving_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-
-  [[nodiscard]] Client client(const std::string& token = "admin") const {
-    return Client({.address = serving_->grpc,
-                   .authority = serving_->authority.certificate,
-                   .token = token,
-                   .retry = Duration::seconds(5)});
-  }
-  [[nodiscard]] std::uint64_t submit(const std::string& request = "r") {
-    v1::SubmitJobRequest asked;
-    asked.set_request_id(request);
-    asked.set_spec(kJob);
-    const auto answer = client().call<v1::SubmitJobResponse>("SubmitJob", asked);
-    EXPECT_TRUE(answer) << answer.error().text();
-    return answer ? answer->id() : 0;
-  }
-
-  /// The whole answer, or, of a stream, what came before `until`.
-  [[nodiscard]] std::string http(const std::string& request, const std::string& until = "") const {
-    TlsConnection connection(serving_->http, serving_->authority.certificate);
-    connection.send(request);
-    std::string answer;
-    while (until.empty() || answer.find(until) == std::string::npos) {
-      const std::string block = connection.receive();
-      if (block.empty()) break;
-      answer += block;
-    }
-    return answer;
-  }
-  [[nodiscard]] std::string ask(const std::string& line, const std::string& token = "admin",
-                                const std::string& body = "") const {
-    return http(line + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer " +
-                token + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
-  }
-
-  /// What an agent with these certificates that opens as `node` hears first.
-  [[nodiscard]] std::string agent_hears(const AgentTls& tls, const std::string& node) const {
-    const auto real = RealEnv::create().value();
-    FirstWord first;
-    AgentChannel channel(real->env().inbox, {.controller = serving_->grpc, .tls = tls});
-    channel.open({.node = node,
-                  .address = "127.0.0.1",
-                  .boot = 7,
-                  .incarnation = 1,
-                  .version = "test",
-                  .inventory = {.accelerator = "h100", .accelerators = 8}},
-                 first);
-    real->run_until([&] { return !first.heard.empty(); });
-    return first.heard;
-  }
-
-  std::string directory_;
-  std::unique_ptr<Serving> serving_;
-};
-
 TEST_F(ServerTest, EveryMethodRefusesThoseWhoMayNotCallIt) {
-  for (std::size_t role = 0; role < std::size(kRoles); ++role) {
-    Client caller = client(kRoles[role]);
+  for (std::size_t role = 0; role < std::size(kRoleNames); ++role) {
+    Client caller = client(kRoleNames[role]);
     for (const auto& [name, method] : serving_->methods.all()) {
       const bool may = static_cast<std::size_t>(method.rule.role) <= role;
       if (may) continue;
       const auto answer = caller.call<v1::CancelJobResponse>(name, *method.request());
-      ASSERT_FALSE(answer) << kRoles[role] << " called " << name;
+      ASSERT_FALSE(answer) << kRoleNames[role] << " called " << name;
       const std::string why = role == 0 ? "no token" : "may not call";
       EXPECT_NE(answer.error().text().find(why), std::string::npos) << answer.error().text();
     }
@@ -256,54 +28,11 @@ TEST_F(ServerTest, EveryMethodRefusesThoseWhoMayNotCallIt) {
       if (const std::size_t at = path.find('{'); at != std::string::npos) {
         path.replace(at, path.find('}') + 1 - at, "0");
       }
-      const std::string answer = ask(std::string(route.verb) + " " + path, kRoles[role]);
+      const std::string answer = ask(std::string(route.verb) + " " + path, kRoleNames[role]);
       EXPECT_TRUE(answer.starts_with(role == 0 ? "HTTP/1.1 401" : "HTTP/1.1 403"))
-          << kRoles[role] << " " << path << ": " << answer;
+          << kRoleNames[role] << " " << path << ": " << answer;
     }
   }
-}
-
-TEST_F(ServerTest, AnAgentIsHeardOnlyForTheNodeOfItsCertificate) {
-  const TlsIdentity& authority = serving_->authority;
-  EXPECT_EQ(agent_hears(agent_tls(authority, "node1"), "node1"), "welcome");
-  EXPECT_EQ(agent_hears(agent_tls(authority, "node1"), "node0"),
-            "lost: a certificate of node \"node1\" opens no stream of \"node0\"");
-  EXPECT_EQ(agent_hears({{}, authority.certificate}, "node0"),
-            "lost: an agent shows a certificate of its node");
-  // Another authority: the server does not believe the agent.
-  AgentTls foreign = agent_tls(make_authority(RealClock().now_wall()).value(), "node0");
-  foreign.authority = authority.certificate;
-  EXPECT_TRUE(agent_hears(foreign, "node0").starts_with("lost: ")) << "a foreign certificate";
-  // Nor does it take its own for one of an agent.
-  const ServerTls own = certify_server(authority, {"node0"}, RealClock().now_wall()).value();
-  EXPECT_TRUE(agent_hears({own.identity, authority.certificate}, "node0").starts_with("lost: "));
-}
-
-TEST_F(ServerTest, ATokenLetsOneAgentJoinOnceAndAsItsNodeAlone) {
-  v1::MakeJoinTokenRequest asked;
-  asked.set_node("node9");
-  const auto unknown = client().call<v1::MakeJoinTokenResponse>("MakeJoinToken", asked);
-  ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().text().find("did you mean"), std::string::npos);
-  asked.set_node("node1");
-  const auto made = client().call<v1::MakeJoinTokenResponse>("MakeJoinToken", asked);
-  ASSERT_TRUE(made) << made.error().text();
-  const CertificateRequest own = request_certificate().value();
-  v1::JoinRequest join;
-  join.set_token(made->token());
-  join.set_certificate_request("nothing");
-  Client nobody = client("");
-  // What is wrong with the request uses nothing up.
-  EXPECT_FALSE(nobody.call<v1::JoinResponse>("Join", join));
-  join.set_certificate_request(own.request);
-  const auto joined = nobody.call<v1::JoinResponse>("Join", join);
-  ASSERT_TRUE(joined) << joined.error().text();
-  EXPECT_EQ(joined->node(), "node1");
-  const std::string& authority = serving_->authority.certificate;
-  EXPECT_EQ(agent_hears({{joined->certificate(), own.key}, authority}, "node1"), "welcome");
-  const auto again = nobody.call<v1::JoinResponse>("Join", join);
-  ASSERT_FALSE(again);
-  EXPECT_NE(again.error().text().find("lets nobody join"), std::string::npos);
 }
 
 TEST_F(ServerTest, AUserComesAndGoesAndKeepsToItsTenant) {
@@ -321,7 +50,7 @@ TEST_F(ServerTest, AUserComesAndGoesAndKeepsToItsTenant) {
   ASSERT_FALSE(cancelled);
   EXPECT_NE(cancelled.error().text().find("may cancel in \"lab\""), std::string::npos);
   v1::SubmitJobRequest work;
-  work.set_spec(std::string(kJob) + "tenant: other\n");
+  work.set_spec(std::string(kSubmittedJob) + "tenant: other\n");
   const auto other = ada.call<v1::SubmitJobResponse>("SubmitJob", work);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().text().find("expected \"lab\""), std::string::npos);
@@ -346,7 +75,7 @@ TEST_F(ServerTest, EveryChangeIsInTheAuditLogWithoutWhatIsSecret) {
   EXPECT_FALSE(std::getline(lines, more)) << more;
   EXPECT_NE(submitted.find(R"("caller":"admin","code":0,"method":"SubmitJob")"), std::string::npos)
       << submitted;
-  EXPECT_NE(submitted.find(sha256_text(kJob)), std::string::npos) << submitted;
+  EXPECT_NE(submitted.find(sha256_text(kSubmittedJob)), std::string::npos) << submitted;
   EXPECT_EQ(submitted.find("kind: Batch"), std::string::npos) << submitted;
   EXPECT_NE(refused.find(R"("caller":"user","code":5,"message":"no job 99")"), std::string::npos)
       << refused;
@@ -360,7 +89,7 @@ TEST_F(ServerTest, AJobIsTheSameByBothWays) {
   const auto job = client().call<v1::Job>("GetJob", asked);
   ASSERT_TRUE(job) << job.error().text();
   EXPECT_EQ(job->phase(), "queued");
-  EXPECT_EQ(job->spec(), kJob);
+  EXPECT_EQ(job->spec(), kSubmittedJob);
   const std::string shown = ask("GET /v1/jobs/" + std::to_string(id));
   EXPECT_NE(shown.find("\"phase\":\"queued\""), std::string::npos) << shown;
   EXPECT_NE(ask("GET /v1/jobs?page_size=1").find("\"name\":\"one\""), std::string::npos);
@@ -369,7 +98,7 @@ TEST_F(ServerTest, AJobIsTheSameByBothWays) {
 TEST_F(ServerTest, CallersWhoCountTheirRequestsAlikeMeanTwoJobs) {
   v1::SubmitJobRequest asked;
   asked.set_request_id("1");
-  asked.set_spec(kJob);
+  asked.set_spec(kSubmittedJob);
   const auto one = client("user").call<v1::SubmitJobResponse>("SubmitJob", asked);
   const auto other = client("operator").call<v1::SubmitJobResponse>("SubmitJob", asked);
   const auto again = client("user").call<v1::SubmitJobResponse>("SubmitJob", asked);

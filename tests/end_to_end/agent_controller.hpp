@@ -18,6 +18,7 @@
 #include "api/certificates.hpp"
 #include "api/grpc_stream.hpp"
 #include "base/real_env.hpp"
+#include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
 
@@ -93,10 +94,35 @@ class TestController final {
     TestController& controller_;
   };
 
+  /// A question for another certificate of the agent's.
+  class Renewal final : public GrpcReactor {
+   public:
+    explicit Renewal(const TlsIdentity& authority) : authority_(authority) {
+      stream_->read(bytes_);
+    }
+    void OnReadDone(bool read) override {
+      v1::RenewCertificateRequest request;
+      ASSERT_TRUE(read && parse(bytes_, request));
+      v1::RenewCertificateResponse response;
+      response.set_certificate(
+          certify_node(authority_, {"n3", request.certificate_request()}, RealClock().now_wall())
+              .value());
+      stream_->send(response);
+      stream_->finish({});
+    }
+
+   private:
+    const TlsIdentity& authority_;
+  };
+
   class Service final : public grpc::CallbackGenericService {
    public:
     explicit Service(TestController& controller) : controller_(controller) {}
-    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    grpc::ServerGenericBidiReactor* CreateReactor(
+        grpc::GenericCallbackServerContext* context) override {
+      if (context->method().ends_with("/RenewCertificate")) {
+        return new Renewal(controller_.authority);
+      }
       return new Reactor(controller_);
     }
 

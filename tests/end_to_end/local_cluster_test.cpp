@@ -201,6 +201,39 @@ TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStart
   EXPECT_EQ(Json::parse(live("-o json job " + id).out)["attempt"], 1);
 }
 
+TEST_F(LocalClusterTest, AnAgentJoinsAnewWhereItsCertificateIsOfNoUseAndOnlyThere) {
+  const std::string token = Json::parse(live("-o json node token node-0").out)["token"];
+  const std::string address = Json::parse(slurp(path("c/cluster.json")))["address"];
+  const std::string pem = "c/nodes/node-0/tls/agent.pem";
+  const auto agent = [&](const std::string& join) {
+    // It is found by its pid file, as that of `up` is.
+    const std::string log = path("c/nodes/node-0/agent.log");
+    const std::string command = fmt::format(
+        "{}/orrery-agent --controller {} --node node-0 --dir {} --address 127.0.0.1 --emulate "
+        "h100:2 --boot 1 --ca {} {} </dev/null >>{} 2>&1 & echo $! >{}",
+        std::filesystem::path(program()).parent_path().string(), address, path("c/nodes/node-0"),
+        path("c/tls/ca.pem"), join, log, path("c/nodes/node-0/agent.pid"));
+    EXPECT_EQ(std::system(command.c_str()), 0);
+  };
+  const auto until_connected = [&](bool connected) {
+    while (Json::parse(live("-o json node node-0").out)["connected"] != connected) {
+    }
+  };
+  kill_dead("c/nodes/node-0/agent.pid");
+  until_connected(false);
+  const std::string before = slurp(path(pem));
+  agent("--join none");
+  until_connected(true);
+  EXPECT_EQ(slurp(path(pem)), before) << "it has one that is good";
+  kill_dead("c/nodes/node-0/agent.pid");
+  until_connected(false);
+  (void)write(pem, "torn");
+  agent("--join " + token);
+  until_connected(true);
+  EXPECT_NE(slurp(path(pem)), before);
+  kill_dead("c/nodes/node-0/agent.pid");
+}
+
 TEST_F(LocalClusterTest, DownEndsRanksTooAndTheirJobStartsAgainWithUp) {
   const std::string id =
       submitted("-- sh -c 'until [ -e " + path("go") + " ]; do sleep 0.05; done'");
