@@ -1,5 +1,7 @@
 #include "api/certificate_renewal.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,7 @@ constexpr double kAsk = 2.0 / 3;
 constexpr double kSpread = 1.0 / 30;
 constexpr double kPause = 1.0 / 300;
 constexpr Duration kLook = Duration::hours(24);
+constexpr const char* kRemedy = "join anew: orrery-agent --join TOKEN --ca FILE";
 
 }  // namespace
 
@@ -17,7 +20,10 @@ Result<std::unique_ptr<CertificateRenewal>> CertificateRenewal::begin(const Env&
                                                                       const Log& log,
                                                                       RenewalSetup setup) {
   const Result<CertificateTerm> term = term_of(setup.tls.identity);
-  if (!term) return tl::unexpected(term.error());
+  if (!term) {
+    return input_error({}, fmt::format("{}/tls/agent.pem: {}; {}", setup.directory,
+                                       term.error().message, kRemedy));
+  }
   auto renewal = std::make_unique<CertificateRenewal>(env, log, std::move(setup));
   renewal->count(*term);
   return renewal;
@@ -57,11 +63,12 @@ void CertificateRenewal::hear(const Result<std::string>& certificate) {
   const Instant now = env_.clock.now_wall();
   if (const Status taken = take(certificate); !taken) {
     const bool over = term_.until <= now;
-    log_.error(
-        now,
-        over ? "the certificate of this node has ended: join again (orrery-agent --join TOKEN)"
-             : "the certificate of this node was not renewed",
-        {{"until", term_.until.text()}, {"why", taken.error().text()}});
+    std::string why = taken.error().text();
+    if (over) why += fmt::format("; {}", kRemedy);
+    log_.error(now,
+               over ? "the certificate of this node has ended"
+                    : "the certificate of this node was not renewed",
+               {{"until", term_.until.text()}, {"why", why}});
     due_ = now + part(kPause * (0.5 + rng_.uniform()));
     return arm();
   }

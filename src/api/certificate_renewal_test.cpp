@@ -181,9 +181,29 @@ TEST_F(CertificateRenewalTest, AnEndedOneLeavesNoTimer) {
 
 TEST_F(CertificateRenewalTest, ACertificateOfAnotherKeyIsNamedAtTheStart) {
   tls_.identity.key = request_certificate().value().key;
-  const Result<CertificateTerm> term = term_of(tls_.identity);
-  ASSERT_FALSE(term);
-  EXPECT_NE(term.error().text().find("not of one another"), std::string::npos);
+  const auto begun =
+      CertificateRenewal::begin(real_->env(), Log(sink_), {.directory = directory_, .tls = tls_});
+  ASSERT_FALSE(begun);
+  EXPECT_NE(begun.error().text().find("not of one another"), std::string::npos);
+  EXPECT_NE(begun.error().text().find("--join TOKEN"), std::string::npos) << "what to do";
+}
+
+TEST_F(CertificateRenewalTest, BetweenTwoPairsThereIsNone) {
+  Storage& storage = real_->env().storage;
+  ASSERT_TRUE(write_agent_tls(storage, directory_, tls_));
+  const CertificateRequest request = request_certificate().value();
+  const AgentTls next{
+      {certify_node(authority_, {"n0", request.request}, time_.now).value(), request.key},
+      authority_.certificate};
+  // As if the machine died before the next key was there.
+  std::filesystem::create_directories(directory_ + "/tls/agent.key.tmp/in_the_way");
+  EXPECT_FALSE(write_agent_tls(storage, directory_, next));
+  const Result<AgentTls> between = read_agent_tls(storage, directory_);
+  ASSERT_FALSE(between);
+  EXPECT_NE(between.error().text().find("has not joined"), std::string::npos);
+  std::filesystem::remove_all(directory_ + "/tls/agent.key.tmp");
+  EXPECT_TRUE(write_agent_tls(storage, directory_, next));
+  EXPECT_TRUE(term_of(read_agent_tls(storage, directory_).value().identity));
 }
 
 }  // namespace

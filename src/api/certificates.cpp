@@ -312,6 +312,9 @@ Status write_agent_tls(Storage& storage, const std::string& directory, const Age
   StorageStatus made = storage.make_directories(place);
   if (!made) return forward_error(made);
   if (Status kept = put(storage, place + "/ca.pem", tls.authority); !kept) return kept;
+  // Between two pairs there is none: half of each would be of no use, and not said to be.
+  const auto before = storage.read_file(place + "/agent.key", kFileMax);
+  if (before && *before != tls.identity.key) (void)storage.remove(place + "/agent.pem");
   if (Status kept = put(storage, place + "/agent.key", tls.identity.key); !kept) return kept;
   return put(storage, place + "/agent.pem", tls.identity.certificate);
 }
