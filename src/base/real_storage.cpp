@@ -81,15 +81,15 @@ int write_at(int fd, std::string_view bytes, std::uint64_t offset) {
 
 // A path as an open directory and a name in it, so that both halves of a replacement mean the same
 // directory even when somebody moves it.
-struct Place {
+struct FilePlace {
   FileDescriptor directory;
   std::string name;
 };
 
-StorageResult<Place> place_of(const std::string& path) {
+StorageResult<FilePlace> place_of(const std::string& path) {
   const std::filesystem::path whole(path);
   const std::string parent = whole.has_parent_path() ? whole.parent_path().string() : ".";
-  Place place{open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY), whole.filename().string()};
+  FilePlace place{open_at(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY), whole.filename().string()};
   if (!place.directory.valid()) return failed_to("open the directory of this file", path);
   if (place.name.empty()) {
     return storage_error(StorageFailure::kOther, fmt::format("\"{}\" names no file", path));
@@ -97,15 +97,16 @@ StorageResult<Place> place_of(const std::string& path) {
   return place;
 }
 
-StorageStatus sync_directory(const Place& place, const std::string& path, Durability durability) {
+StorageStatus sync_directory(const FilePlace& place, const std::string& path,
+                             Durability durability) {
   if (durability == Durability::kUntilBoot) return {};
   if (sync_file(place.directory.get()) == 0 || errno == EINVAL) return {};
   return failed_to("make the change of its directory durable", path);
 }
 
 // Writes, syncs and closes a new file called `name`; leaves none behind on a failure.
-StorageStatus write_temporary(const Place& place, const std::string& name, std::string_view bytes,
-                              Durability durability) {
+StorageStatus write_temporary(const FilePlace& place, const std::string& name,
+                              std::string_view bytes, Durability durability) {
   const int directory = place.directory.get();
   const FileDescriptor file = open_at(directory, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
   if (!file.valid()) return failed_to("create", name);
@@ -197,7 +198,7 @@ StorageStatus RealFile::sync() {
 }
 
 StorageResult<std::unique_ptr<File>> RealStorage::open(const std::string& path, OpenMode mode) {
-  StorageResult<Place> place = place_of(path);
+  StorageResult<FilePlace> place = place_of(path);
   if (!place) return tl::unexpected<StorageError>(std::move(place.error()));
   RealFile::State state{open_at(place->directory.get(), place->name, flags_of(mode)), path, 0,
                         durability_};
@@ -234,7 +235,7 @@ StorageResult<std::string> RealStorage::read_file(const std::string& path, std::
 }
 
 StorageStatus RealStorage::write_file(const std::string& path, std::string_view bytes) {
-  const StorageResult<Place> place = place_of(path);
+  const StorageResult<FilePlace> place = place_of(path);
   if (!place) return tl::unexpected<StorageError>(place.error());
   const int directory = place->directory.get();
   const std::string temporary = place->name + std::string(kTemporarySuffix);
@@ -267,7 +268,7 @@ StorageResult<std::vector<std::string>> RealStorage::list(const std::string& dir
 }
 
 StorageStatus RealStorage::remove(const std::string& path) {
-  const StorageResult<Place> place = place_of(path);
+  const StorageResult<FilePlace> place = place_of(path);
   if (!place) return tl::unexpected<StorageError>(place.error());
   if (::unlinkat(place->directory.get(), place->name.c_str(), 0) != 0) {
     return failed_to("remove", path);
@@ -276,9 +277,9 @@ StorageStatus RealStorage::remove(const std::string& path) {
 }
 
 StorageStatus RealStorage::rename(const RenamePaths& paths) {
-  const StorageResult<Place> from = place_of(paths.from);
+  const StorageResult<FilePlace> from = place_of(paths.from);
   if (!from) return tl::unexpected<StorageError>(from.error());
-  const StorageResult<Place> to = place_of(paths.to);
+  const StorageResult<FilePlace> to = place_of(paths.to);
   if (!to) return tl::unexpected<StorageError>(to.error());
   if (::renameat(from->directory.get(), from->name.c_str(), to->directory.get(),
                  to->name.c_str()) != 0) {
@@ -311,7 +312,7 @@ StorageStatus RealStorage::make_directories(const std::string& path) {
     }
   }
   if (durability_ == Durability::kUntilBoot) return {};
-  const StorageResult<Place> place = place_of(path);
+  const StorageResult<FilePlace> place = place_of(path);
   if (!place) return tl::unexpected<StorageError>(place.error());
   return sync_directory(*place, path, durability_);
 }

@@ -32,6 +32,9 @@ inline std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Path of the agent that was built.
+std::string agent_program();
+
 /// A process that may be anybody's, to see it end.
 class Witness {
  public:
@@ -101,7 +104,7 @@ class AgentTest : public ::testing::Test {
   /// Runs the program with these further arguments; returns its process.
   [[nodiscard]] pid_t spawn(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words{
-        ORRERY_AGENT,    "--controller", fmt::format("127.0.0.1:{}", controller_->port()),
+        agent_program(), "--controller", fmt::format("127.0.0.1:{}", controller_->port()),
         "--node",        "n3",           "--dir",
         node_directory_, "--address",    "127.0.0.1"};
     if (libraries_.empty()) words.insert(words.end(), {"--emulate", "h100:4"});
@@ -128,7 +131,7 @@ class AgentTest : public ::testing::Test {
                                        0600);
     ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
     pid_t pid = 0;
-    EXPECT_EQ(::posix_spawn(&pid, ORRERY_AGENT, &actions, nullptr, pointers(words).data(),
+    EXPECT_EQ(::posix_spawn(&pid, words[0].c_str(), &actions, nullptr, pointers(words).data(),
                             pointers(variables).data()),
               0);
     ::posix_spawn_file_actions_destroy(&actions);

@@ -3,6 +3,9 @@
 #include "tests/end_to_end/agent_fixture.hpp"
 
 namespace orrery {
+
+std::string agent_program() { return ORRERY_AGENT; }
+
 namespace {
 
 TEST_F(AgentTest, RunsRanksAndKeepsWhatTheyWroteWhenTheyAreDone) {
@@ -345,7 +348,7 @@ TEST_F(AgentTest, WhereRanksComputeWrongABurnInMustPass) {
   controller_->order(EndRanks{{kAttempt, 1}, Duration::seconds(30)});
   await_stage(RankStage::kGone);
   acknowledge();
-  std::ofstream{good};
+  const std::ofstream mended(good);
   controller_->order(MendNode{});
   await([&] { return controller_->told.mended > 0; });
   EXPECT_EQ(controller_->told.readings.back().unwell, "");

@@ -1,4 +1,5 @@
 // A cluster on this machine as a user has it: real processes, killed where it hurts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
