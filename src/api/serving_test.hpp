@@ -6,11 +6,13 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
+
 #include "api/access_service.hpp"
 #include "api/agent_channel.hpp"
 #include "api/audit_log.hpp"

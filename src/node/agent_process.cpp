@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/utf8.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/exit_cause.hpp"
 #include "node/run_directory.hpp"
@@ -346,12 +347,25 @@ void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
     note_unstarted(over, blame_for_start(failure));
     return act();
   }
+  tell_errors(over);
   Attempt& attempt = attempts_.at(over);
   attempt.over = true;
   if (wants_epilogue(attempt)) return begin_epilogue(over);
   if (attempt.step == Attempt::Step::kEpilogue) return;
   note_ended(over);
   act();
+}
+
+/// What a keeper that came to life had to say, such as why it died, goes with its directory.
+void AgentProcess::tell_errors(const AttemptId& id) {
+  constexpr std::size_t kErrorsMax = std::size_t{1} << 16;
+  constexpr std::size_t kShown = 2000;
+  const std::string words =
+      real_.env().storage.read_file(directories_->files(id).errors(), kErrorsMax).value_or("");
+  if (words.empty()) return;
+  log_.warning(
+      wall(), "a keeper complained",
+      {{"job", id.job.value()}, {"attempt", id.attempt}, {"words", printable(words, kShown)}});
 }
 
 void AgentProcess::note_ended(const AttemptId& id) {

@@ -121,6 +121,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void note_over(const AttemptId& id);
   void note_reading(const NodeReading& reading);
   void note_ended(const AttemptId& id);
+  void tell_errors(const AttemptId& id);
 
   // Prologue, epilogue, health (agent_process_hooks.cpp).
   using HookEnded = void (AgentProcess::*)(const AttemptId& id, const std::string& failure);

@@ -380,6 +380,22 @@ TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
   }
 }
 
+TEST_F(AgentTest, WhatAKeeperComplainedOfIsInTheLogWhenItIsGone) {
+  const std::string keeper = directory_ + "/keeper";
+  std::ofstream(keeper) << "#!/bin/sh\necho something is odd here >&2\nexec "
+                        << std::filesystem::path(agent_program()).parent_path().string()
+                        << "/orrery-keeper \"$@\"\n";
+  std::filesystem::permissions(keeper, std::filesystem::perms::owner_all);
+  start({"--keeper", keeper});
+  launch("true");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
+  acknowledge();
+  const std::string words = slurp(log());
+  EXPECT_NE(words.find("a keeper complained"), std::string::npos) << words;
+  EXPECT_NE(words.find("something is odd here"), std::string::npos) << words;
+}
+
 TEST_F(AgentTest, IsTheOnlyOneOfItsDirectoryAndSaysWhatIsWrong) {
   start();
   EXPECT_EQ(end_of(spawn()), 1);
