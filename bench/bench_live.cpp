@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kAlone = 500;
 constexpr int kTogether = 20'000;
+constexpr int kPaced = 10'000;
 constexpr int kTurnover = 2'000;
 constexpr int kWaiting = 100'000;
 constexpr int kPeerTurnover = 300;
@@ -38,15 +39,17 @@ struct Turnover {
 /// From the submission of an array of jobs that do nothing to the end of the last of them.
 Turnover turn_over(const LiveCluster& cluster, const LoadJob& jobs) {
   const std::unique_ptr<Client> client = cluster.client();
+  const auto ended = [&] {
+    const auto now = call_or_exit<v1::Cluster>(*client, "GetCluster", v1::GetClusterRequest());
+    return now.jobs_running() == 0 && now.jobs_waiting() == 0;
+  };
   const double before = cluster.cpu_seconds();
   const double seconds = seconds_of([&] {
     const std::string request = fmt::format("turnover-{}", jobs.accelerators);
-    const std::uint64_t first = submit_load(*client, request, jobs);
-    for (int i = 0; i < jobs.count; ++i) {
-      v1::WaitJobRequest asked;
-      asked.set_id(first + static_cast<std::uint64_t>(i));
-      (void)call_or_exit<v1::Job>(*client, "WaitJob", asked);
-    }
+    v1::WaitJobRequest last;
+    last.set_id(submit_load(*client, request, jobs) + static_cast<std::uint64_t>(jobs.count) - 1);
+    (void)call_or_exit<v1::Job>(*client, "WaitJob", last);
+    while (!ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   return {seconds / jobs.count, (cluster.cpu_seconds() - before) / jobs.count};
 }
@@ -127,15 +130,18 @@ void run(const std::string& slurm_tools) {
   show({.name = "a durable submission, 1 client",
         .value = 1e6 / submit_alone(cluster),
         .unit = "us"});
-  const LoadResult together = submit_together([&] { return cluster.client(); }, kTogether);
+  const auto make_client = [&] { return cluster.client(); };
+  const LoadResult together = submit_together(make_client, {"together", kTogether});
   show({.name = "a durable submission, 64 clients",
         .value = 1e6 / together.rate,
         .unit = "us",
         .target = 500,
         .peer = peer.name,
         .peer_value = peer.held});
-  show({.name = "list of 100 jobs meanwhile, p99",
-        .value = together.read_p99_ms,
+  show({.name = "list of 100 jobs meanwhile, p99", .value = together.read_p99_ms, .unit = "ms"});
+  const LoadResult paced = submit_together(make_client, {"paced", kPaced, kLoadPerSecond});
+  show({.name = fmt::format("the same under {:.0f} submissions a second, p99", paced.rate),
+        .value = paced.read_p99_ms,
         .unit = "ms",
         .target = 50});
   const Restart after = restart(cluster);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -15,6 +17,8 @@
 namespace orrery {
 
 inline constexpr int kLoadClients = 64;
+/// Under which a call of a user is to be quick.
+inline constexpr double kLoadPerSecond = 2'000;
 
 template <class Response>
 Response call_or_exit(Client& client, const char* method,
@@ -48,9 +52,16 @@ struct LoadResult {
   double read_p99_ms = 0;
 };
 
+/// What the 64 clients submit together.
+struct Load {
+  std::string name;  ///< of their requests, which no other load of the cluster has
+  int submissions = 0;
+  double per_second = std::numeric_limits<double>::infinity();  ///< at most so many
+};
+
 /// 64 clients that submit, and one that lists 100 jobs again and again.
 template <class MakeClient>
-LoadResult submit_together(const MakeClient& make_client, int submissions) {
+LoadResult submit_together(const MakeClient& make_client, const Load& load) {
   std::atomic<int> next = 0;
   std::atomic<bool> over = false;
   std::vector<double> reads;
@@ -65,12 +76,14 @@ LoadResult submit_together(const MakeClient& make_client, int submissions) {
   });
   std::vector<std::thread> clients;
   clients.reserve(kLoadClients);
+  const auto begin = std::chrono::steady_clock::now();
   const double seconds = seconds_of([&] {
     for (int at = 0; at < kLoadClients; ++at) {
       clients.emplace_back([&] {
         const std::unique_ptr<Client> client = make_client();
-        for (int i = next++; i < submissions; i = next++) {
-          (void)submit_load(*client, fmt::format("together-{}", i), {});
+        for (int i = next++; i < load.submissions; i = next++) {
+          std::this_thread::sleep_until(begin + std::chrono::duration<double>(i / load.per_second));
+          (void)submit_load(*client, fmt::format("{}-{}", load.name, i), {});
         }
       });
     }
@@ -79,7 +92,7 @@ LoadResult submit_together(const MakeClient& make_client, int submissions) {
   over = true;
   reader.join();
   std::sort(reads.begin(), reads.end());
-  return {submissions / seconds, reads[reads.size() * 99 / 100] * 1e3};
+  return {load.submissions / seconds, reads[reads.size() * 99 / 100] * 1e3};
 }
 
 }  // namespace orrery

@@ -42,6 +42,21 @@ Instant changed_at(const std::string& path) {
          Duration::nanoseconds(status.st_mtim.tv_nsec);
 }
 
+/// Of its files and those below it. What comes after many entries is not counted.
+std::uint64_t bytes_of(const std::string& directory) {
+  constexpr int kCountedMax = 1'000;
+  std::uint64_t bytes = 0;
+  std::error_code failed;
+  int counted = 0;
+  for (std::filesystem::recursive_directory_iterator at(directory, failed), end;
+       !failed && at != end && counted < kCountedMax; at.increment(failed), ++counted) {
+    std::error_code gone;
+    const auto size = at->is_symlink(gone) || !at->is_regular_file(gone) ? 0 : at->file_size(gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
 /// Removes directory trees, a bounded number of entries in all.
 class TreeRemoval {
  public:
@@ -97,7 +112,7 @@ std::vector<LoggedRank> logged_ranks(Storage& storage, const KeeperFiles& files)
   constexpr std::string_view kPrefix = "gang-";
   constexpr std::string_view kSuffix = ".log";
   std::vector<LoggedRank> ranks;
-  for (const std::string& name : storage.list(files.logs()).value_or(std::vector<std::string>())) {
+  for (const std::string& name : storage.list(files.logs).value_or(std::vector<std::string>())) {
     const std::string_view text(name);
     if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) continue;
     const std::size_t size = text.size() - kPrefix.size() - kSuffix.size();
@@ -117,6 +132,9 @@ std::string log_path(const KeeperFiles& files, const LoggedRank& rank) {
 KeeperFiles AttemptDirectories::files(const AttemptId& id) const {
   const std::string name = fmt::format("{}-{}", id.job.value(), id.attempt);
   KeeperFiles own{fmt::format("{}/{}", directory_, name)};
+  if (std::string older = own.directory + "/logs"; ::access(older.c_str(), F_OK) == 0) {
+    own.logs = std::move(older);
+  }
   if (run_ == directory_ || ::access(own.launch().c_str(), F_OK) == 0) return own;
   own.run = fmt::format("{}/{}", run_, name);
   return own;
@@ -156,23 +174,34 @@ Result<std::vector<AttemptId>> AttemptDirectories::find_living() {
 }
 
 void AttemptDirectories::note_started(const AttemptId& id) {
-  std::erase_if(ended_, [&](const Ended& each) { return each.id == id; });
+  std::erase_if(ended_, [&](const Ended& each) {
+    if (each.id != id) return false;
+    bytes_ -= each.bytes;
+    return true;
+  });
 }
 
 void AttemptDirectories::note_ended(const AttemptId& id, Instant wall) {
   const KeeperFiles over = files(id);
   // Some files a gang; what is more stays until the next agent comes.
   if (over.run != over.directory) (void)TreeRemoval(kEntriesMax).remove(over.run);
-  ended_.push_back({id, wall});
+  ended_.push_back({id, wall, bytes_of(over.directory)});
+  bytes_ += ended_.back().bytes;
+}
+
+bool AttemptDirectories::oldest_goes(Instant wall) const {
+  if (ended_.empty()) return false;
+  const bool too_many =
+      ended_.size() > kEndedMax || (ended_.size() > 1 && bytes_ > kEndedBytesMax);
+  return too_many || ended_.front().at + kEndedAge < wall;
 }
 
 bool AttemptDirectories::remove_some(Instant wall) {
-  while (!ended_.empty()) {
-    const bool old = ended_.size() > kEndedMax || ended_.front().at + kEndedAge < wall;
-    if (!old) return false;
+  while (oldest_goes(wall)) {
     TreeRemoval removal(kEntriesMax);
     // What is not ours to remove is not tried for ever.
     if (!removal.remove(files(ended_.front().id).directory) && removal.removed() > 0) return true;
+    bytes_ -= ended_.front().bytes;
     ended_.pop_front();
   }
   return false;

@@ -37,7 +37,8 @@ struct LoggedRank {
 
 class AttemptDirectories {
  public:
-  static constexpr std::size_t kEndedMax = 64;
+  static constexpr std::size_t kEndedMax = 1'000;
+  static constexpr std::uint64_t kEndedBytesMax = std::uint64_t{16} << 30;
   static constexpr Duration kEndedAge = Duration::hours(24);
 
   /// `storage` is borrowed; `directory` and `run` are those above them, and may be one.
@@ -54,21 +55,25 @@ class AttemptDirectories {
   void note_started(const AttemptId& id);
   /// It is sealed.
   void note_ended(const AttemptId& id, Instant wall);
-  /// Removes what is older than kEndedAge or than the newest kEndedMax, a few hundred files a call.
-  /// True: there is more to do.
+  /// Removes what is older than kEndedAge, than the newest kEndedMax or than the newest
+  /// kEndedBytesMax of files, but never the newest; a few hundred files a call. True: there is more
+  /// to do.
   [[nodiscard]] bool remove_some(Instant wall);
 
  private:
   struct Ended {
     AttemptId id;
     Instant at;
+    std::uint64_t bytes = 0;
   };
   [[nodiscard]] Result<std::vector<AttemptId>> find_all();
+  [[nodiscard]] bool oldest_goes(Instant wall) const;
 
   Storage& storage_;
   std::string directory_;
   std::string run_;
   std::deque<Ended> ended_;  ///< oldest first
+  std::uint64_t bytes_ = 0;  ///< of their files
 };
 
 }  // namespace orrery

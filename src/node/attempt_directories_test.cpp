@@ -29,7 +29,7 @@ class AttemptDirectoriesTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
   KeeperFiles make(AttemptDirectories& directories, std::uint32_t job) {
     const KeeperFiles files = directories.files({JobId(job), 1});
-    std::filesystem::create_directories(files.logs());
+    std::filesystem::create_directories(files.logs);
     std::ofstream(files.launch()) << "launch";
     std::ofstream(log_path(files, {0, job})) << "log";
     return files;
@@ -107,7 +107,7 @@ TEST_F(AttemptDirectoriesTest, WhatEndsWithTheBootIsElsewhereAndGoesWithTheEnd) 
   // One whose directory on the disk is gone, and one of an agent that had no other place.
   std::filesystem::remove_all(attempts + "/1-1");
   const KeeperFiles before{attempts + "/3-1"};
-  std::filesystem::create_directories(before.logs());
+  std::filesystem::create_directories(before.directory + "/logs");
   std::ofstream(before.launch()) << "launch";
   const Result<FileDescriptor> lock_before = lock_keeper_directory(before);
   ASSERT_TRUE(lock && lock_before);
@@ -115,6 +115,7 @@ TEST_F(AttemptDirectoriesTest, WhatEndsWithTheBootIsElsewhereAndGoesWithTheEnd) 
   EXPECT_EQ(directories.find_living().value(),
             (std::vector<AttemptId>{{JobId(1), 1}, {JobId(3), 1}}));
   EXPECT_EQ(directories.files({JobId(3), 1}).run, before.directory);
+  EXPECT_EQ(directories.files({JobId(3), 1}).logs, before.directory + "/logs");
   EXPECT_FALSE(std::filesystem::exists(over.run));
   EXPECT_TRUE(std::filesystem::exists(log_path(over, {0, 2}))) << "its logs are still there";
   EXPECT_TRUE(seal_if_over(over)) << "again";
@@ -135,6 +136,29 @@ TEST_F(AttemptDirectoriesTest, TheNewestAreKeptForADay) {
   while (directories.remove_some(now + AttemptDirectories::kEndedAge + Duration::seconds(1))) {
   }
   EXPECT_EQ(storage_.list(directory_).value(), std::vector<std::string>{"7-1"}) << "in use again";
+}
+
+TEST_F(AttemptDirectoriesTest, ManyBytesGoBeforeTheirTimeButNotTheNewest) {
+  AttemptDirectories directories(storage_, directory_, directory_);
+  const Instant now = RealClock().now_wall();
+  const auto end_with = [&](std::uint32_t job, std::uint64_t bytes) {
+    const KeeperFiles files = make(directories, job);
+    std::filesystem::create_directories(files.work());
+    std::ofstream(files.work() + "/model") << "";
+    std::filesystem::resize_file(files.work() + "/model", bytes);
+    directories.note_ended({JobId(job), 1}, now);
+    while (directories.remove_some(now)) {
+    }
+  };
+  constexpr std::uint64_t kHalf = AttemptDirectories::kEndedBytesMax / 2;
+  end_with(1, kHalf - 100);
+  end_with(2, kHalf - 100);
+  EXPECT_EQ(count(), 2U);
+  end_with(3, kHalf);
+  EXPECT_FALSE(std::filesystem::exists(directories.files({JobId(1), 1}).directory));
+  EXPECT_EQ(count(), 2U);
+  end_with(4, 3 * kHalf);
+  EXPECT_EQ(storage_.list(directory_).value(), std::vector<std::string>{"4-1"});
 }
 
 }  // namespace

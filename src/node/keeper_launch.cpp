@@ -85,7 +85,7 @@ std::string KeeperFiles::rankfile(std::uint32_t gang) const {
 }
 
 std::string KeeperFiles::log(const RankStart& start) const {
-  return fmt::format("{}/gang-{}-rank-{}.log", logs(), start.slots.at(0).gang, start.rank);
+  return fmt::format("{}/gang-{}-rank-{}.log", logs, start.slots.at(0).gang, start.rank);
 }
 
 std::string KeeperFiles::stack(const RankStart& start) const {

@@ -36,6 +36,7 @@ struct KeeperLaunch {
 struct KeeperFiles {
   std::string directory;
   std::string run = directory;
+  std::string logs = directory;  ///< keepers of before 2026-11-24 made DIR/NAME/logs
 
   [[nodiscard]] std::string launch() const { return run + "/launch"; }
   [[nodiscard]] std::string lock() const { return run + "/lock"; }
@@ -53,7 +54,6 @@ struct KeeperFiles {
   /// By which its steps know each other; for the user alone.
   [[nodiscard]] std::string step_secret() const { return directory + "/slurm/secret"; }
   [[nodiscard]] std::string work() const { return directory + "/work"; }
-  [[nodiscard]] std::string logs() const { return directory + "/logs"; }
   [[nodiscard]] std::string log(const RankStart& start) const;
   /// Where the threads of ranks that hung were.
   [[nodiscard]] std::string stacks() const { return directory + "/stacks"; }

@@ -69,7 +69,7 @@ KeeperProcess::KeeperProcess(RealEnv& real, KeeperFiles files, KeeperLaunch laun
 Status KeeperProcess::prepare() {
   Storage& storage = real_.env().storage;
   launch_.facts.progress = files_.progress();
-  if (Status made = status_of(storage.make_directories(files_.logs())); !made) return made;
+  if (Status made = status_of(storage.make_directories(files_.logs)); !made) return made;
   if (launch_.directory.empty()) {
     launch_.directory = files_.work();
     if (Status made = status_of(storage.make_directories(files_.work())); !made) return made;

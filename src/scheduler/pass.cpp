@@ -14,8 +14,7 @@ namespace {
 /// where they fit best, and wait if they meet a slot there.
 constexpr std::uint32_t kVainViews = 16;
 
-/// What a plan makes of a place rests on its links.
-bool has_plans(const JobRequest& request) {
+bool any_has_plan(const JobRequest& request) {
   return std::any_of(request.roles.begin(), request.roles.end(), [](const RoleRequest& role) {
     return std::any_of(role.options.begin(), role.options.end(),
                        [](const GangOption& option) { return option.plan.has_value(); });
@@ -135,7 +134,7 @@ std::vector<std::int64_t> Pass::capacity() const {
 
 Pass::Queue Pass::consider(const WaitingJob& job) {
   if (std::binary_search(held_.begin(), held_.end(), job.id)) return Queue::kGoesOn;
-  if (job.request->deadline || has_plans(*job.request)) hold_until(s_.now);
+  if (job.request->deadline || m_.has_plans(*job.request)) hold_until(s_.now);
   Refusal refusal;
   bool asked = true;
   if (const Refusal* known = remembered(job)) {
@@ -171,6 +170,17 @@ ClassId PassMemory::room_of(const JobRequest& request) {
   ClassId& room = room_of_class_[id.value()];
   if (!room.valid()) room = rooms_.of_room(request);
   return room;
+}
+
+bool PassMemory::has_plans(const JobRequest& request) {
+  const ClassId id = request.class_id;
+  if (!id.valid()) return any_has_plan(request);
+  if (id.value() >= planned_.size()) planned_.resize(id.value() + 1);
+  Planned& planned = planned_[id.value()];
+  if (planned == Planned::kNotAsked) {
+    planned = any_has_plan(request) ? Planned::kYes : Planned::kNo;
+  }
+  return planned == Planned::kYes;
 }
 
 // Of rights nothing is remembered for a room: they are its tenant's. Whether there is room does not

@@ -65,6 +65,9 @@ class PassMemory {
 
   /// Jobs of a room are placed alike; invalid where the request has no class.
   [[nodiscard]] ClassId room_of(const JobRequest& request);
+  /// Whether an option of it has a plan: what that makes of a place rests on its links.
+  [[nodiscard]] bool has_plans(const JobRequest& request);
+  enum class Planned : std::uint8_t { kNotAsked, kNo, kYes };
 
   JobPlacer placer_;
   PricedPlacer priced_;
@@ -72,6 +75,7 @@ class PassMemory {
   std::optional<Reserved> reserved_;
   Timeline timeline_;
   std::vector<Refused> classes_;        ///< by ClassId
+  std::vector<Planned> planned_;        ///< likewise
   ClassTable rooms_;                    ///< of its own ids
   std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet
   std::vector<Refused> refused_rooms_;  ///< by room

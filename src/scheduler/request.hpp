@@ -59,14 +59,16 @@ struct DataRequest {
 };
 
 struct JobRequest {
-  std::string name;
-  JobKind kind = JobKind::kBatch;
+  // What a pass asks of every job that waits stands together: it reads tens of thousands.
   TenantId tenant;
   std::int32_t priority = 0;
+  ClassId class_id;  ///< set by ClassTable
+  JobKind kind = JobKind::kBatch;
   bool preemptible = false;
+  std::optional<Instant> deadline;
+  std::string name;
   std::vector<RoleRequest> roles;
   JobGoal goal = JobGoal::kTime;
-  std::optional<Instant> deadline;
   std::optional<Dollars> budget;
   std::optional<Duration> time_limit;
   std::optional<Duration> estimate;  ///< of the run time of the first option
@@ -74,7 +76,6 @@ struct JobRequest {
   Duration checkpoint_interval = Duration::max();  ///< max: it writes none
   Duration checkpoint_cost;
   Duration restart;  ///< from a checkpoint, without the lost work
-  ClassId class_id;  ///< set by ClassTable
 };
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// kill -9 of the controller, again and again, while clients submit and cancel: what was
-// acknowledged is there, once, and whoever reads after an acknowledgement sees it.
+// kill -9 of the controller, again and again, while clients submit, cancel and read: what was
+// acknowledged is there, once, and one order of single steps explains all that anybody was told.
 //
 // ORRERY_KILLS (20) is the number of kills; `scripts/soak live` runs it with more.
 #include <fcntl.h>
@@ -31,11 +31,13 @@
 #include "base/rng.hpp"
 #include "executor/lab_test.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "tests/end_to_end/job_history.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr int kClients = 16;
+constexpr int kReaders = 4;
 
 class ControllerKillTest : public ::testing::Test {
  protected:
@@ -120,7 +122,70 @@ class ControllerKillTest : public ::testing::Test {
 struct Told {
   std::map<std::string, std::uint64_t> jobs;  ///< by name
   std::set<std::uint64_t> cancelled;
+  JobHistory history;
   std::vector<std::string> wrong;
+};
+
+/// A call, with when it was made and answered.
+template <class Response>
+class TimedCall {
+ public:
+  TimedCall(Client& client, const char* method, const google::protobuf::Message& asked)
+      : begin_(RealClock().now_monotonic()), answer_(client.call<Response>(method, asked)) {}
+
+  [[nodiscard]] const Result<Response>& answer() const { return answer_; }
+  [[nodiscard]] CallTime time() const { return {begin_, end_}; }
+
+ private:
+  Instant begin_;
+  Result<Response> answer_;
+  Instant end_ = RealClock().now_monotonic();
+};
+
+std::optional<JobSeen> seen_of(const v1::Job& job) {
+  if (job.phase() == "queued") return JobSeen::kQueued;
+  if (job.phase() == "cancelled") return JobSeen::kCancelled;
+  return std::nullopt;
+}
+
+/// Reads jobs, whoever submitted them, by number and in lists.
+class Reader {
+ public:
+  Reader(Client& client, Rng rng) : client_(client), rng_(rng) {}
+
+  void step() {
+    if (newest_ == 0 || rng_.below(4) == 0) return list();
+    v1::GetJobRequest asked;
+    asked.set_id(rng_.below(newest_ + 1));
+    const TimedCall<v1::Job> call(client_, "GetJob", asked);
+    if (!call.answer()) return told.wrong.push_back(call.answer().error().text());
+    const std::optional<JobSeen> seen = seen_of(*call.answer());
+    if (!seen) return told.wrong.push_back("a job is " + call.answer()->phase());
+    told.history.saw(call.answer()->name(), *seen, call.time());
+  }
+
+  Told told;
+
+ private:
+  void list() {
+    v1::ListJobsRequest asked;
+    asked.set_all(true);
+    asked.set_page_size(200);
+    const TimedCall<v1::ListJobsResponse> call(client_, "ListJobs", asked);
+    if (!call.answer()) return told.wrong.push_back(call.answer().error().text());
+    std::map<std::string, JobSeen> jobs;
+    for (const v1::Job& job : call.answer()->jobs()) {
+      const std::optional<JobSeen> seen = seen_of(job);
+      if (!seen) return told.wrong.push_back("a job is " + job.phase());
+      if (!jobs.emplace(job.name(), *seen).second) told.wrong.push_back(job.name() + " twice");
+      newest_ = std::max(newest_, job.id());
+    }
+    told.history.saw_page(jobs, call.answer()->next_page_token().empty(), call.time());
+  }
+
+  Client& client_;
+  Rng rng_;
+  std::uint64_t newest_ = 0;
 };
 
 class Submitter {
@@ -134,35 +199,42 @@ class Submitter {
     asked.set_request_id(name);
     asked.set_spec("apiVersion: orrery/v1\nkind: Batch\nname: " + name +
                    "\nroles: [{accelerators: 8}]\nlaunch: {command: [\"true\"]}\n");
-    const auto accepted = client_.call<v1::SubmitJobResponse>("SubmitJob", asked);
-    if (!accepted) return told.wrong.push_back(accepted.error().text());
-    told.jobs[name] = accepted->id();
-    see(accepted->id(), name, "queued");
+    const TimedCall<v1::SubmitJobResponse> accepted(client_, "SubmitJob", asked);
+    if (!accepted.answer()) return told.wrong.push_back(accepted.answer().error().text());
+    const std::uint64_t id = accepted.answer()->id();
+    told.jobs[name] = id;
+    told.history.made(name, JobSeen::kQueued, accepted.time());
+    see(id, name);
     if (next_ % 3 != 0) return;
     v1::CancelJobRequest cancel;
     cancel.set_request_id("cancel-" + name);
-    cancel.set_id(accepted->id());
-    const auto cancelled = client_.call<v1::CancelJobResponse>("CancelJob", cancel);
+    cancel.set_id(id);
+    const TimedCall<v1::CancelJobResponse> cancelled(client_, "CancelJob", cancel);
     // A cancel that was carried out and whose answer was lost finds the job ended.
-    if (!cancelled && cancelled.error().text().find("has ended") == std::string::npos) {
-      return told.wrong.push_back(cancelled.error().text());
+    if (!cancelled.answer() &&
+        cancelled.answer().error().text().find("has ended") == std::string::npos) {
+      return told.wrong.push_back(cancelled.answer().error().text());
     }
-    told.cancelled.insert(accepted->id());
-    see(accepted->id(), name, "cancelled");
+    told.cancelled.insert(id);
+    told.history.made(name, JobSeen::kCancelled, cancelled.time());
+    see(id, name);
   }
 
   Told told;
 
  private:
-  void see(std::uint64_t id, const std::string& name, const std::string& phase) {
+  void see(std::uint64_t id, const std::string& name) {
     v1::GetJobRequest asked;
     asked.set_id(id);
-    const auto job = client_.call<v1::Job>("GetJob", asked);
-    if (!job) {
-      told.wrong.push_back(name + ": " + job.error().text());
-    } else if (job->name() != name || job->phase() != phase) {
-      told.wrong.push_back(name + " was acknowledged as " + phase + " and is " + job->name() +
-                           ", " + job->phase());
+    const TimedCall<v1::Job> call(client_, "GetJob", asked);
+    const std::optional<JobSeen> seen =
+        call.answer() ? seen_of(*call.answer()) : std::optional<JobSeen>();
+    if (!call.answer()) {
+      told.wrong.push_back(name + ": " + call.answer().error().text());
+    } else if (call.answer()->name() != name || !seen) {
+      told.wrong.push_back(name + " is " + call.answer()->name() + ", " + call.answer()->phase());
+    } else {
+      told.history.saw(name, *seen, call.time());
     }
   }
 
@@ -175,11 +247,14 @@ class Submitter {
 std::size_t compare(const std::vector<Told>& told, Client& own) {
   std::map<std::string, std::uint64_t> jobs;
   std::set<std::uint64_t> cancelled;
+  JobHistory history;
   for (const Told& each : told) {
     for (const std::string& wrong : each.wrong) ADD_FAILURE() << wrong;
     jobs.insert(each.jobs.begin(), each.jobs.end());
     cancelled.insert(each.cancelled.begin(), each.cancelled.end());
+    history.add(each.history);
   }
+  for (const std::string& wrong : history.contradictions(jobs)) ADD_FAILURE() << wrong;
 
   v1::ListJobsRequest list;
   list.set_all(true);
@@ -213,9 +288,18 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
   std::atomic<bool> over = false;
   std::atomic<bool> failed = false;
   std::atomic<int> accepted = 0;
-  std::vector<Told> told(kClients);
+  std::vector<Told> told(kClients + kReaders);
   std::vector<std::thread> clients;
-  clients.reserve(kClients);
+  clients.reserve(told.size());
+  for (std::size_t at = kClients; at < told.size(); ++at) {
+    clients.emplace_back([&, at] {
+      Client own = client();
+      Reader reader(own, Rng::stream(at, "readers"));
+      while (!over && reader.told.wrong.empty()) reader.step();
+      if (!reader.told.wrong.empty()) failed = true;
+      told[at] = std::move(reader.told);
+    });
+  }
   for (int at = 0; at < kClients; ++at) {
     clients.emplace_back([&, at] {
       Client own = client();

@@ -223,7 +223,7 @@ TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
   EXPECT_EQ(agent_->status->progress.loss, 1.5);
   EXPECT_EQ(agent_->status->progress.bad_lines, 2u);
   EXPECT_EQ(output(1), "hello 1 of 2\nNoNewPrivs:\t1\n");
-  EXPECT_EQ(slurp(files_.logs() + "/gang-0-rank-0.log"), "hello 0 of 2\nNoNewPrivs:\t1\n");
+  EXPECT_EQ(slurp(files_.logs + "/gang-0-rank-0.log"), "hello 0 of 2\nNoNewPrivs:\t1\n");
   release();
 }
 
@@ -256,7 +256,7 @@ TEST_F(KeeperTest, ANodeOfMpirunsGangThatItDoesNotRunOnHoldsItsDevicesAndIsDone)
   await_stage(RankStage::kGone);
   EXPECT_EQ(report().up_epoch, 1u);
   EXPECT_EQ(report().end->kind, ExitKind::kDone);
-  EXPECT_FALSE(std::filesystem::exists(files_.logs() + "/gang-0-rank-0.log"));
+  EXPECT_FALSE(std::filesystem::exists(files_.logs + "/gang-0-rank-0.log"));
   release();
 }
 
@@ -475,7 +475,7 @@ TEST_F(KeeperTest, LogsAreRotatedAndTheTailIsKept) {
   await_stage(RankStage::kGone);
   const std::string all = output();
   EXPECT_EQ(all.size(), 3893u);
-  const std::string log = files_.logs() + "/gang-0-rank-0.log";
+  const std::string log = files_.logs + "/gang-0-rank-0.log";
   EXPECT_EQ(slurp(log + ".2") + slurp(log + ".1") + slurp(log), all.substr(1000));
   EXPECT_FALSE(std::filesystem::exists(log + ".3"));
   agent_->tail.reset();

@@ -1,0 +1,64 @@
+// tests/end_to_end/job_history.hpp - what concurrent clients asked of a controller and were told,
+// and whether one order of single steps explains it: linearizability (Herlihy and Wing, 1990).
+//
+// Each job is a register that only grows: it is not there, then queued, then cancelled. For such
+// registers a history is linearizable exactly when no operation shows less than one that had ended
+// before it began had shown or made, and none shows what nobody had asked for by its end.
+// Linearizability is local, so jobs are looked at one by one; a list is a read of every job.
+// Clients keep histories of their own; they are put together when all are done.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace orrery {
+
+/// What is known of a job; later ones come after earlier ones.
+enum class JobSeen : std::uint8_t { kAbsent, kQueued, kCancelled };
+
+/// When a call began and when its answer was there, by one clock for all clients.
+struct CallTime {
+  Instant begin;
+  Instant end;
+};
+
+class JobHistory {
+ public:
+  /// A submission or a cancel; also one whose answer never came, with an end of Instant::max().
+  void made(const std::string& job, JobSeen state, CallTime time);
+  void saw(const std::string& job, JobSeen state, CallTime time);
+  /// A page of the newest jobs, by name. `whole`: there are no others.
+  void saw_page(const std::map<std::string, JobSeen>& jobs, bool whole, CallTime time);
+  void add(JobHistory other);
+
+  /// What no order explains, in words. `ids`: of every job that was ever acknowledged, by name.
+  /// O(n log n) in operations, a page counting as one for each of `ids`.
+  [[nodiscard]] std::vector<std::string> contradictions(
+      const std::map<std::string, std::uint64_t>& ids) const;
+
+ private:
+  struct Operation {
+    JobSeen state = JobSeen::kAbsent;
+    CallTime time;
+  };
+  struct Register {
+    /// When somebody first asked for each state.
+    std::array<Instant, 3> asked = {Instant(), Instant::max(), Instant::max()};
+    std::vector<Operation> operations;
+  };
+  struct Page {
+    std::map<std::string, JobSeen> jobs;
+    bool whole = false;
+    CallTime time;
+  };
+
+  std::map<std::string, Register> jobs_;
+  std::vector<Page> pages_;
+};
+
+}  // namespace orrery
