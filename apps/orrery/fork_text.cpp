@@ -69,26 +69,26 @@ struct Waits {
   std::size_t jobs = 0;
   std::size_t sooner = 0;
   std::size_t later = 0;
-  double as_is_s = 0;  ///< until they start, of those that do in both, on average
+  std::size_t both = 0;  ///< that start in either
+  double as_is_s = 0;    ///< until those do, on average
   double changed_s = 0;
 };
 
 Waits waits_of(const ForkPair& pair, const std::vector<ForkRow>& rows) {
   Waits sum;
-  std::size_t both = 0;
   for (const ForkRow& row : rows) {
     if (!row.as_is || !waits(row)) continue;
     ++sum.jobs;
     sum.sooner += row.changed.start < row.as_is->start ? 1 : 0;
     sum.later += row.changed.start > row.as_is->start ? 1 : 0;
     if (std::max(row.changed.start, row.as_is->start) == Instant::max()) continue;
-    ++both;
+    ++sum.both;
     sum.as_is_s += (row.as_is->start - pair.now).count_seconds();
     sum.changed_s += (row.changed.start - pair.now).count_seconds();
   }
-  if (both == 0) return sum;
-  sum.as_is_s /= static_cast<double>(both);
-  sum.changed_s /= static_cast<double>(both);
+  if (sum.both == 0) return sum;
+  sum.as_is_s /= static_cast<double>(sum.both);
+  sum.changed_s /= static_cast<double>(sum.both);
   return sum;
 }
 
@@ -121,11 +121,14 @@ std::string fork_text(const ForkPair& pair) {
   const Waits sum = waits_of(pair, rows);
   std::string text = table.text();
   if (sum.jobs > 0) {
-    text += fmt::format(
-        "\nWaiting: {}, of which {} would start sooner and {} later; on average in {}, then in "
-        "{}.\n",
-        sum.jobs, sum.sooner, sum.later, Duration::from_seconds(sum.as_is_s).text(),
-        Duration::from_seconds(sum.changed_s).text());
+    text += fmt::format("\nWaiting: {}, of which {} would start sooner and {} later", sum.jobs,
+                        sum.sooner, sum.later);
+    if (sum.both > 0) {
+      text += fmt::format("; on average in {}, then in {}",
+                          Duration::from_seconds(sum.as_is_s).text(),
+                          Duration::from_seconds(sum.changed_s).text());
+    }
+    text += ".\n";
   }
   return text + fmt::format("(-: not within {})\n", pair.span.text());
 }

@@ -12,6 +12,7 @@
 #include "apps/orrery/option_text.hpp"
 #include "base/document.hpp"
 #include "control/settings.hpp"
+#include "scheduler/tenants_spec.hpp"
 
 namespace orrery {
 namespace {
@@ -21,12 +22,16 @@ struct WhatIfAsked {
   std::uint32_t copies = 1;
   std::vector<std::string> drain;
   bool at_once = false;
+  std::vector<std::string> add;
   std::string policy;
+  std::string tenants;
+  std::vector<std::string> caps;
   std::string span = "7 days";
   std::string store;
 };
 
-Result<NodeId> node_named(const Topology& topology, const std::string& name) {
+/// `option`: the one that names it.
+Result<NodeId> node_named(const Topology& topology, const char* option, const std::string& name) {
   std::vector<std::string> names;
   names.reserve(topology.node_count());
   for (std::uint32_t at = 0; at < topology.node_count(); ++at) {
@@ -34,7 +39,12 @@ Result<NodeId> node_named(const Topology& topology, const std::string& name) {
     if (names.back() == name) return NodeId(at);
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return wrong("drain", fmt::format("no node \"{}\"{}", name, did_you_mean(name, known)));
+  return wrong(option, fmt::format("no node \"{}\"{}", name, did_you_mean(name, known)));
+}
+
+tl::unexpected<Error> in_file(Error error, const std::string& file) {
+  error.where.file = file;
+  return tl::unexpected(std::move(error));
 }
 
 /// A Policy file, or the name of one that comes with the programs.
@@ -51,22 +61,109 @@ Result<SetPolicy> policy_asked(const std::string& asked) {
   }
   Result<std::string> text = read_file(asked, Document::kSizeMax);
   if (!text) return forward_error(text);
-  if (const Result<Policy> read = policy_from(*text); !read) return tl::unexpected(read.error());
+  if (const Result<Policy> read = policy_from(*text); !read) return in_file(read.error(), asked);
   return SetPolicy{*std::move(text)};
 }
 
-Result<ForkChange> change_asked(const WhatIfAsked& asked, LiveFork& fork) {
-  ForkChange change;
+/// What brings a machine to work that does not: one that is lost or has not joined yet comes with
+/// nothing running, one in repair is mended, one that is drained is resumed.
+Status add_node(const State& state, NodeId node, std::vector<InputKind>& commands) {
+  const NodeRecord& record = state.node(node);
+  switch (record.health) {
+    case NodeHealth::kReady:
+    case NodeHealth::kSuspect:
+      return wrong("add", fmt::format("\"{}\" is there: it is {}",
+                                      state.setup().topology->node_name(node),
+                                      word_of(record.health)));
+    case NodeHealth::kDraining:
+    case NodeHealth::kDrained:
+      commands.emplace_back(ResumeNode{node});
+      return {};
+    case NodeHealth::kQuarantined:
+    case NodeHealth::kRepairing:
+      commands.emplace_back(NodeRepaired{node});
+      break;
+    case NodeHealth::kJoining:
+    case NodeHealth::kLost:
+      commands.emplace_back(NodeJoined{node, record.boot + 1});
+      break;
+  }
+  if (record.drain) commands.emplace_back(ResumeNode{node});
+  return {};
+}
+
+/// "row 1=400 kW", or "row 1=none".
+Result<SetPowerCap> cap_asked(const Topology& topology, const std::string& asked) {
+  const std::size_t equals = asked.rfind('=');
+  if (equals == asked.npos) {
+    return wrong("cap", fmt::format("expected NAME=POWER, such as \"row 1=400 kW\", not \"{}\"",
+                                    asked));
+  }
+  const std::string name = asked.substr(0, equals);
+  SetPowerCap cap;
+  std::vector<std::string> names;
+  for (std::uint32_t at = 0; at < topology.power_domains().size(); ++at) {
+    names.push_back(topology.power_name(PowerDomainId(at)));
+    if (names.back() == name) cap.domain = PowerDomainId(at);
+  }
+  if (!cap.domain.valid()) {
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    return wrong("cap", names.empty() ? "the fleet has no limits of power"
+                                      : fmt::format("no site, feed, row, rack or loop \"{}\"{}",
+                                                    name, did_you_mean(name, known)));
+  }
+  if (asked.substr(equals + 1) == "none") return cap;
+  const Result<Watts> most = quantity_option<Watts>("cap", asked.substr(equals + 1));
+  if (!most) return tl::unexpected(most.error());
+  cap.cap = *most;
+  return cap;
+}
+
+Result<SetTenants> tenants_asked(const Topology& topology, const std::string& file) {
+  Result<std::string> text = read_file(file, Document::kSizeMax);
+  if (!text) return forward_error(text);
+  if (const Result<TenantTree> read = tenants_from(*text, topology); !read) {
+    return in_file(read.error(), file);
+  }
+  return SetTenants{*std::move(text)};
+}
+
+/// What an operator would do, in this order.
+Result<std::vector<InputKind>> commands_asked(const WhatIfAsked& asked, const State& state) {
+  const Topology& topology = *state.setup().topology;
+  std::vector<InputKind> commands;
   if (!asked.policy.empty()) {
     Result<SetPolicy> policy = policy_asked(asked.policy);
     if (!policy) return forward_error(policy);
-    change.commands.emplace_back(*std::move(policy));
+    commands.emplace_back(*std::move(policy));
+  }
+  if (!asked.tenants.empty()) {
+    Result<SetTenants> tenants = tenants_asked(topology, asked.tenants);
+    if (!tenants) return forward_error(tenants);
+    commands.emplace_back(*std::move(tenants));
+  }
+  for (const std::string& each : asked.caps) {
+    const Result<SetPowerCap> cap = cap_asked(topology, each);
+    if (!cap) return tl::unexpected(cap.error());
+    commands.emplace_back(*cap);
+  }
+  for (const std::string& name : asked.add) {
+    const Result<NodeId> node = node_named(topology, "add", name);
+    if (!node) return tl::unexpected(node.error());
+    if (Status added = add_node(state, *node, commands); !added) return forward_error(added);
   }
   for (const std::string& name : asked.drain) {
-    const Result<NodeId> node = node_named(*fork.state().setup().topology, name);
+    const Result<NodeId> node = node_named(topology, "drain", name);
     if (!node) return tl::unexpected(node.error());
-    change.commands.emplace_back(DrainNode{*node, asked.at_once, "what if"});
+    commands.emplace_back(DrainNode{*node, asked.at_once, "what if"});
   }
+  return commands;
+}
+
+Result<ForkChange> change_asked(const WhatIfAsked& asked, LiveFork& fork) {
+  Result<std::vector<InputKind>> commands = commands_asked(asked, fork.state());
+  if (!commands) return forward_error(commands);
+  ForkChange change{.jobs = {}, .commands = *std::move(commands)};
   for (const std::string& file : asked.files) {
     Result<std::string> text = read_file(file, Document::kSizeMax);
     if (!text) return forward_error(text);
@@ -77,7 +174,8 @@ Result<ForkChange> change_asked(const WhatIfAsked& asked, LiveFork& fork) {
     }
   }
   if (change.jobs.empty() && change.commands.empty()) {
-    return input_error({}, "nothing is to be changed: expected --submit, --drain or --policy");
+    return input_error({}, "nothing is to be changed: expected --submit, --drain, --add, --policy, "
+                       "--tenants or --cap");
   }
   return change;
 }
@@ -125,8 +223,18 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       ->delimiter(',')
       ->allow_extra_args(false);
   verb.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
+  verb.add_option("--add", asked->add, "machines of the fleet that are away, as if they were there")
+      ->type_name("NODE,..")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   verb.add_option("--policy", asked->policy, "one by name, or a Policy file")
       ->type_name("NAME|FILE");
+  verb.add_option("--tenants", asked->tenants, "a Tenants file: quotas, weights, guarantees")
+      ->type_name("FILE");
+  verb.add_option("--cap", asked->caps,
+                  "power of a site, feed, row, rack or loop, or \"none\"; several with several --cap")
+      ->type_name("NAME=POWER")
+      ->allow_extra_args(false);
   verb.add_option("--span", asked->span, "how far to look")
       ->type_name("TIME")
       ->capture_default_str();
@@ -136,9 +244,12 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
   verb.footer(
       "The cluster is only read; nothing changes in it. A job is taken to run as long as its "
       "plan,\n"
-      "estimate or time limit says; nothing fails, and what is lost or in repair stays away.\n\n"
+      "estimate or time limit says; nothing fails, and what is lost or in repair stays away, but\n"
+      "for what --add names.\n\n"
       "Examples:\n  orrery what-if --submit big.yaml --copies 2\n"
-      "  orrery what-if --drain node-3,node-4 --now\n  orrery what-if --policy easy -o json");
+      "  orrery what-if --drain node-3,node-4 --now\n  orrery what-if --policy easy -o json\n"
+      "  orrery what-if --add rack-9-node-0,rack-9-node-1\n"
+      "  orrery what-if --tenants new-quotas.yaml --cap \"site/power-cap=400 kW\"");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return what_if(options, *asked); };
   });

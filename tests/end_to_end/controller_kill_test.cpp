@@ -154,14 +154,15 @@ class Reader {
   Reader(Client& client, Rng rng) : client_(client), rng_(rng) {}
 
   void step() {
-    if (newest_ == 0 || rng_.below(4) == 0) return list();
+    // The newest are those that may be lost.
+    if (newest_ == 0 || rng_.below(4) != 0) return list();
     v1::GetJobRequest asked;
     asked.set_id(rng_.below(newest_ + 1));
     const TimedCall<v1::Job> call(client_, "GetJob", asked);
     if (!call.answer()) return told.wrong.push_back(call.answer().error().text());
     const std::optional<JobSeen> seen = seen_of(*call.answer());
     if (!seen) return told.wrong.push_back("a job is " + call.answer()->phase());
-    told.history.saw(call.answer()->name(), *seen, call.time());
+    told.history.saw(call.answer()->name(), {call.answer()->id(), *seen}, call.time());
   }
 
   Told told;
@@ -170,14 +171,14 @@ class Reader {
   void list() {
     v1::ListJobsRequest asked;
     asked.set_all(true);
-    asked.set_page_size(200);
+    asked.set_page_size(30);
     const TimedCall<v1::ListJobsResponse> call(client_, "ListJobs", asked);
     if (!call.answer()) return told.wrong.push_back(call.answer().error().text());
-    std::map<std::string, JobSeen> jobs;
+    std::map<std::string, ShownJob> jobs;
     for (const v1::Job& job : call.answer()->jobs()) {
       const std::optional<JobSeen> seen = seen_of(job);
       if (!seen) return told.wrong.push_back("a job is " + job.phase());
-      if (!jobs.emplace(job.name(), *seen).second) told.wrong.push_back(job.name() + " twice");
+      if (!jobs.emplace(job.name(), ShownJob{job.id(), *seen}).second) told.wrong.push_back(job.name() + " twice");
       newest_ = std::max(newest_, job.id());
     }
     told.history.saw_page(jobs, call.answer()->next_page_token().empty(), call.time());
@@ -234,7 +235,7 @@ class Submitter {
     } else if (call.answer()->name() != name || !seen) {
       told.wrong.push_back(name + " is " + call.answer()->name() + ", " + call.answer()->phase());
     } else {
-      told.history.saw(name, *seen, call.time());
+      told.history.saw(name, {call.answer()->id(), *seen}, call.time());
     }
   }
 

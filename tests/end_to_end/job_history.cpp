@@ -23,11 +23,13 @@ void JobHistory::made(const std::string& job, JobSeen state, CallTime time) {
   if (time.end < Instant::max()) own.operations.push_back({state, time});
 }
 
-void JobHistory::saw(const std::string& job, JobSeen state, CallTime time) {
-  jobs_[job].operations.push_back({state, time});
+void JobHistory::saw(const std::string& job, ShownJob shown, CallTime time) {
+  Register& own = jobs_[job];
+  own.operations.push_back({shown.state, time});
+  own.ids.insert(shown.id);
 }
 
-void JobHistory::saw_page(const std::map<std::string, JobSeen>& jobs, bool whole, CallTime time) {
+void JobHistory::saw_page(const std::map<std::string, ShownJob>& jobs, bool whole, CallTime time) {
   pages_.push_back({jobs, whole, time});
 }
 
@@ -39,6 +41,7 @@ void JobHistory::add(JobHistory other) {
     }
     own.operations.insert(own.operations.end(), theirs.operations.begin(),
                           theirs.operations.end());
+    own.ids.merge(theirs.ids);
   }
   std::move(other.pages_.begin(), other.pages_.end(), std::back_inserter(pages_));
 }
@@ -51,8 +54,9 @@ std::vector<std::string> JobHistory::contradictions(
   std::vector<std::string> wrong;
   for (const Page& page : pages_) {
     std::uint64_t oldest = page.whole ? 0 : std::numeric_limits<std::uint64_t>::max();
-    for (const auto& [name, state] : page.jobs) {
-      jobs[name].operations.push_back({state, page.time});
+    for (const auto& [name, shown] : page.jobs) {
+      jobs[name].operations.push_back({shown.state, page.time});
+      jobs[name].ids.insert(shown.id);
       const auto id = ids.find(name);
       if (id != ids.end()) oldest = std::min(oldest, id->second);
     }
@@ -62,6 +66,11 @@ std::vector<std::string> JobHistory::contradictions(
     }
   }
   for (auto& [name, own] : jobs) {
+    for (const std::uint64_t shown : own.ids) {
+      const auto id = ids.find(name);
+      if (id != ids.end() && id->second == shown) continue;
+      wrong.push_back(fmt::format("{} was seen as {}, which is not its number", name, shown));
+    }
     std::vector<Operation> by_end = own.operations;
     std::ranges::sort(own.operations, {}, [](const Operation& o) { return o.time.begin; });
     std::ranges::sort(by_end, {}, [](const Operation& o) { return o.time.end; });

@@ -4,13 +4,16 @@
 // Each job is a register that only grows: it is not there, then queued, then cancelled. For such
 // registers a history is linearizable exactly when no operation shows less than one that had ended
 // before it began had shown or made, and none shows what nobody had asked for by its end.
-// Linearizability is local, so jobs are looked at one by one; a list is a read of every job.
+// Linearizability is local, so jobs are looked at one by one; a list is a read of every job. Nobody
+// may have seen a job under another number than the one that was acknowledged: a number that was
+// shown, lost and given to another job is how a read of what was not durable yet comes to light.
 // Clients keep histories of their own; they are put together when all are done.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,12 @@ namespace orrery {
 
 /// What is known of a job; later ones come after earlier ones.
 enum class JobSeen : std::uint8_t { kAbsent, kQueued, kCancelled };
+
+/// What a reader was shown.
+struct ShownJob {
+  std::uint64_t id = 0;
+  JobSeen state = JobSeen::kAbsent;
+};
 
 /// When a call began and when its answer was there, by one clock for all clients.
 struct CallTime {
@@ -31,9 +40,9 @@ class JobHistory {
  public:
   /// A submission or a cancel; also one whose answer never came, with an end of Instant::max().
   void made(const std::string& job, JobSeen state, CallTime time);
-  void saw(const std::string& job, JobSeen state, CallTime time);
+  void saw(const std::string& job, ShownJob shown, CallTime time);
   /// A page of the newest jobs, by name. `whole`: there are no others.
-  void saw_page(const std::map<std::string, JobSeen>& jobs, bool whole, CallTime time);
+  void saw_page(const std::map<std::string, ShownJob>& jobs, bool whole, CallTime time);
   void add(JobHistory other);
 
   /// What no order explains, in words. `ids`: of every job that was ever acknowledged, by name.
@@ -50,9 +59,10 @@ class JobHistory {
     /// When somebody first asked for each state.
     std::array<Instant, 3> asked = {Instant(), Instant::max(), Instant::max()};
     std::vector<Operation> operations;
+    std::set<std::uint64_t> ids;  ///< that readers were shown
   };
   struct Page {
-    std::map<std::string, JobSeen> jobs;
+    std::map<std::string, ShownJob> jobs;
     bool whole = false;
     CallTime time;
   };

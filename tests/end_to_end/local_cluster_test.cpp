@@ -182,6 +182,80 @@ TEST_F(LocalClusterTest, WhatIfSaysWhoWouldWaitForAChangeAndChangesNothing) {
   EXPECT_NE(wrong.err.find("no node \"node-7\""), std::string::npos) << wrong.err;
 }
 
+TEST_F(LocalClusterTest, WhatIfBringsMachinesThatAreAwayAndSetsQuotas) {
+  ASSERT_EQ(live("drain node-1").code, 0);
+  const std::string busy = submitted("-n 2 --time-limit '2 h' -- sleep 600");
+  while (Json::parse(live("-o json job " + busy).out)["phase"] != "running") {
+  }
+  const std::string held = submitted("-n 2 --time-limit '1 h' -- sleep 600");
+  const auto asked = [&](const std::string& change) {
+    const CliRun run = live("what-if " + change + " -o json");
+    EXPECT_EQ(run.code, 0) << run.err;
+    return Json::parse(run.out)["jobs"][1];
+  };
+  EXPECT_GT(asked("--add node-1")["as_is"]["start_s"], 3'600);
+  EXPECT_LT(asked("--add node-1")["changed"]["start_s"], 5) << "no longer drained";
+  ASSERT_EQ(live("cancel " + held).code, 0);
+  ASSERT_EQ(live("resume node-1").code, 0);
+  kill_dead("c/nodes/node-1/agent.pid");
+  while (Json::parse(live("-o json node node-1").out)["health"] != "lost") {
+  }
+  (void)submitted("-n 2 --time-limit '1 h' -- sleep 600");
+  EXPECT_LT(asked("--add node-1")["changed"]["start_s"], 5) << "no longer lost";
+  const std::string quotas = write("quotas.yaml", R"(apiVersion: orrery/v1
+kind: Tenants
+name: less
+tenants: [{name: default, limit: {"*": 1}}]
+)");
+  EXPECT_TRUE(asked("--tenants " + quotas)["changed"]["start_s"].is_null());
+  const std::string wrong = write("wrong.yaml", R"(apiVersion: orrery/v1
+kind: Tenants
+name: less
+tenants: [{name: default, limits: 1}]
+)");
+  const auto refused = [&](const std::string& change, const std::string& words) {
+    const CliRun run = live("what-if " + change);
+    EXPECT_EQ(run.code, 2);
+    EXPECT_NE(run.err.find(words), std::string::npos) << run.err;
+  };
+  refused("--tenants " + wrong, "wrong.yaml:4:27: unknown key \"limits\"");
+  refused("--add node-0", "\"node-0\" is there: it is ready");
+  refused("--cap 'site=3 kW'", "no site, feed, row, rack or loop \"site\"");
+}
+
+TEST_F(LocalClusterTest, WhatIfLowersACapOfAFleetOfOnesOwn) {
+  const std::string own = "--dir " + path("own") + " ";
+  std::filesystem::create_directory(path("own"));
+  (void)write("own/fleet.yaml", R"(apiVersion: orrery/v1
+kind: Fleet
+name: lab
+sites:
+- name: here
+  power_cap: 30 kW
+  halls: [{name: hall, pods: [{name: pod, racks: [{nodes: [{type: dgx-h100, count: 2}]}]}]}]
+)");
+  ASSERT_EQ(orrery(own + "up").code, 0);
+  ASSERT_EQ(orrery(own + "submit -n 8 --time-limit '2 h' -- sleep 600").code, 0);
+  while (Json::parse(orrery(own + "-o json job 0").out)["phase"] != "running") {
+  }
+  const std::string job = write("big.yaml", R"(apiVersion: orrery/v1
+kind: Batch
+name: big
+roles: [{accelerators: 8}]
+time_limit: 3 h
+launch: {command: ["true"]}
+)");
+  const auto start = [&](const std::string& cap) {
+    const CliRun run = orrery(own + "what-if --submit " + job + cap + " -o json");
+    EXPECT_EQ(run.code, 0) << run.err;
+    return Json::parse(run.out)["jobs"][1]["changed"]["start_s"];
+  };
+  EXPECT_LT(start(""), 5);
+  EXPECT_GT(start(" --cap 'here/power-cap=12 kW'"), 3'600);
+  EXPECT_EQ(orrery(own + "what-if --cap 'here/power-cap=12 kW' --cap here").code, 2);
+  EXPECT_EQ(orrery(own + "down").code, 0);
+}
+
 TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStartedAnew) {
   // It ends when the file is there, and says how often it was started.
   const std::string id = submitted("-n 2 --name long -- sh -c 'echo begun; until [ -e " +
