@@ -17,6 +17,7 @@ struct JobsAsked {
   std::vector<std::string> ids;
   std::string tenant;
   std::string phase;
+  std::string name;
   bool all = false;
 };
 
@@ -36,6 +37,7 @@ Status print_jobs(const CommandOptions& options, LiveSession& session, const Job
   request.set_all(asked.all || !asked.phase.empty());
   request.set_tenant(asked.tenant);
   request.set_phase(asked.phase);
+  request.set_name(asked.name);
   Result<v1::ListJobsResponse> jobs = list_jobs(session, std::move(request));
   if (!jobs) return forward_error(jobs);
   if (options.output == OutputFormat::kJson) {
@@ -119,7 +121,11 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   jobs.add_option("--state", asked->phase,
                   "held, queued, starting, running, stopping, finished, failed or cancelled")
       ->type_name("STATE");
-  jobs.footer("Examples:\n  orrery jobs\n  orrery jobs --all --tenant lab/vision -o json");
+  jobs.add_option("--name", asked->name, "whose name is so: * stands for any letters, ? for one")
+      ->type_name("PATTERN");
+  jobs.footer(
+      "Examples:\n  orrery jobs\n  orrery jobs --all --tenant lab/vision -o json\n"
+      "  orrery jobs --all --name 'train-*'");
   jobs.callback([&options, &chosen, asked] {
     chosen = [&options, asked]() -> Status {
       Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);

@@ -8,6 +8,7 @@
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
 #include "base/field_writer.hpp"
+#include "base/name_check.hpp"
 #include "base/nearest_name.hpp"
 #include "scheduler/explain.hpp"
 
@@ -195,9 +196,11 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
   std::uint64_t next = state().jobs();
   if (!request.page_token().empty()) next = std::min(next, page->first);
   const bool ended_too = request.all() || !request.phase().empty();
-  const auto wanted = [&](std::string_view phase, const std::string& tenant) {
+  const auto wanted = [&](std::string_view phase, const std::string& tenant,
+                          const std::string& name) {
     return (request.phase().empty() || phase == request.phase()) &&
-           (request.tenant().empty() || tenant == request.tenant());
+           (request.tenant().empty() || tenant == request.tenant()) &&
+           (request.name().empty() || matches(name, request.name()));
   };
   // A page may be short: what filters pass over in the archive is bounded, too.
   constexpr std::size_t kArchivedMax = 10'000;
@@ -209,12 +212,12 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
       if (!ended_too) continue;
       if (++archived > kArchivedMax) break;
       std::optional<v1::Job> job = archive.find(id.value());
-      if (job && wanted(job->phase(), job->tenant())) *response.add_jobs() = *std::move(job);
+      if (job && wanted(job->phase(), job->tenant(), job->name())) *response.add_jobs() = *std::move(job);
       continue;
     }
     const Job& job = state().job(id);
     if (ended(job.phase) && !ended_too) continue;
-    if (!wanted(word_of(job.phase), state().tenants().path(job.tenant))) continue;
+    if (!wanted(word_of(job.phase), state().tenants().path(job.tenant), job.name)) continue;
     *response.add_jobs() = job_view(controller_, id, JobDetail::kListed);
   }
   explain_waits(controller_, response);

@@ -15,4 +15,27 @@ Status check_name(std::string_view name, const SourcePosition& where) {
                                         printable(name, 60), kLongest));
 }
 
+// Greedy: after a second star, what the first one took need not be looked at again.
+bool matches(std::string_view name, std::string_view pattern) {
+  std::size_t at = 0;
+  std::size_t next = 0;
+  std::size_t star = std::string_view::npos;  // in the pattern
+  std::size_t taken = 0;                      // where in the name the star's bytes end
+  while (at < name.size()) {
+    if (next < pattern.size() && pattern[next] == '*') {
+      star = next++;
+      taken = at;
+    } else if (next < pattern.size() && (pattern[next] == '?' || pattern[next] == name[at])) {
+      ++next;
+      ++at;
+    } else if (star != std::string_view::npos) {
+      next = star + 1;
+      at = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', next) == std::string_view::npos;
+}
+
 }  // namespace orrery

@@ -17,6 +17,9 @@ namespace orrery {
 
 [[nodiscard]] Status check_name(std::string_view name, const SourcePosition& where);
 
+/// Whether a name is of a pattern: `*` stands for any bytes, `?` for one. O(name x pattern).
+[[nodiscard]] bool matches(std::string_view name, std::string_view pattern);
+
 /// Every item's `name(item)` is a name, and no two are the same; `what` is what an item is called.
 /// Items have a `where`. O(n log n).
 template <class T, class Name>

@@ -74,8 +74,8 @@ void code(Codec& codec, S& data) {
 
 template <class Codec, SameStruct<JobRequest> S>
 void code(Codec& codec, S& request) {
-  auto& [name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
-         estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id] = request;
+  auto& [tenant, priority, class_id, kind, preemptible, deadline, name, roles, goal, budget,
+         time_limit, estimate, data, checkpoint_interval, checkpoint_cost, restart] = request;
   codec(name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
         estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id);
 }

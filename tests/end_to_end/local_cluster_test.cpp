@@ -94,6 +94,8 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   const std::string hosts = live("logs " + gang).out;
   EXPECT_NE(hosts.find(" slots=4\n"), std::string::npos) << hosts;
   EXPECT_EQ(std::count(hosts.begin(), hosts.end(), '\n'), 1) << hosts;
+  EXPECT_EQ(Json::parse(live("-o json jobs --all --name 's?'").out)["jobs"].size(), 3u);
+  EXPECT_EQ(Json::parse(live("-o json jobs --all --name s").out)["jobs"].size(), 0u);
   const Json bill = Json::parse(live("-o json job " + gang).out)["bill"];
   ASSERT_EQ(bill["accelerator_hours_by_type"].size(), 1u) << bill;
   EXPECT_EQ(bill["accelerator_hours_by_type"][0]["hours"], bill["accelerator_hours"]);
