@@ -1,7 +1,8 @@
 // A controller of 2,048 nodes, each with an agent of its own over mutual TLS, and 10,000 watchers
 // of its events: what a connection costs, how long calls take meanwhile, how long news take to
 // reach all. Agents are the state machine that real ones run, in another process; what they are to
-// launch is up at once, in word alone.
+// launch is up at once, in word alone. And a controller of 16,384 nodes without their agents: its
+// memory with 100,000 jobs, and how soon it is back with them.
 //
 //   bench_connections                 the figures
 //   bench_connections --agents DIR N  connects them, says so, and goes on until it is killed
@@ -31,6 +32,8 @@ constexpr int kAgents = 2'048;
 constexpr int kWatchers = 10'000;
 constexpr int kWatchersOfAChannel = 100;
 constexpr int kSubmissions = 20'000;
+constexpr int kNodes = 16'384;
+constexpr int kWaiting = 100'000;
 
 [[noreturn]] void give_up(const std::string& why) {
   fmt::print(stderr, "bench_connections: {}\n", why);
@@ -285,11 +288,11 @@ void show(const std::string& name, double value, const std::string& unit,
 }
 
 /// Four nodes a rack, as much as dense air cools.
-std::string fleet_yaml() {
+std::string fleet_yaml(int nodes) {
   std::string text =
       "apiVersion: orrery/v1\nkind: Fleet\nname: bench\nsites:\n- name: here\n  halls:\n"
       "  - name: hall\n    pods:\n    - name: pod\n      racks:\n";
-  for (int first = 0; first < kAgents; first += 4) {
+  for (int first = 0; first < nodes; first += 4) {
     text += fmt::format(
         "      - {{name: r{}, cooling: in-row-or-dense-air, nodes: [{{type: dgx-h100, count: 4, "
         "names: "
@@ -368,32 +371,76 @@ void measure_watchers(const std::string& self, const std::string& directory, pid
   show("a submission until 10,000 watchers have heard of it, median", delays[5], "s");
 }
 
+/// A controller's directory, with a fleet of so many nodes in it.
+class BenchDirectory {
+ public:
+  explicit BenchDirectory(int nodes) {
+    std::filesystem::create_directories("build/bench");
+    std::string name = "build/bench/connections-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) give_up("no directory");
+    path_ = std::filesystem::absolute(name);
+    std::ofstream(path_ + "/fleet.yaml") << fleet_yaml(nodes);
+  }
+  ~BenchDirectory() { std::filesystem::remove_all(path_); }
+  BenchDirectory(const BenchDirectory&) = delete;
+  BenchDirectory& operator=(const BenchDirectory&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// Serving.
+  [[nodiscard]] std::unique_ptr<BenchProcess> start() const {
+    auto controller = std::make_unique<BenchProcess>(
+        std::vector<std::string>{std::string(ORRERY_PROGRAM) + "d", "--dir", path_});
+    while (!std::filesystem::exists(path_ + "/cluster.json")) pause(0.05);
+    return controller;
+  }
+
+ private:
+  std::string path_;
+};
+
+void measure_many(const std::string& self) {
+  const BenchDirectory directory(kAgents);
+  const std::unique_ptr<BenchProcess> controller = directory.start();
+  std::unique_ptr<BenchProcess> agents;
+  measure_agents(self, directory.path(), controller->pid(), agents);
+  fill(directory.path());
+  measure_watchers(self, directory.path(), controller->pid());
+  const auto make_client = [&] { return client_of(directory.path()); };
+  const LoadResult most = submit_together(make_client, {"together", kSubmissions});
+  show("a durable submission, 64 clients, under 2,048 agents", 1e6 / most.rate, "us", 500);
+  show("list of 100 jobs meanwhile, p99", most.read_p99_ms, "ms");
+  const LoadResult paced = submit_together(make_client, {"paced", kSubmissions, kLoadPerSecond});
+  show(fmt::format("the same under {:.0f} submissions a second, p99", paced.rate),
+       paced.read_p99_ms, "ms", 50);
+}
+
+void measure_large() {
+  constexpr int kAtOnce = 10'000;
+  constexpr double kMiB = 1 << 20;
+  const BenchDirectory directory(kNodes);
+  std::unique_ptr<BenchProcess> controller = directory.start();
+  for (int i = 0; i < kWaiting / kAtOnce; ++i) {
+    (void)submit_load(*client_of(directory.path()), fmt::format("waiting-{}", i), {8, kAtOnce});
+  }
+  show("memory of a controller of 16,384 nodes with 100,000 jobs",
+       spent_by(controller->pid()).bytes / kMiB, "MiB", 500);
+  (void)::kill(controller->pid(), SIGKILL);
+  controller.reset();
+  show("back after kill -9 with them", seconds_of([&] {
+         controller = directory.start();
+         (void)call_or_exit<v1::Cluster>(*client_of(directory.path()), "GetCluster",
+                                         v1::GetClusterRequest());
+       }),
+       "s", 3);
+}
+
 void run(const std::string& self) {
   struct rlimit files{};
   (void)::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   (void)::setrlimit(RLIMIT_NOFILE, &files);
-  std::filesystem::create_directories("build/bench");
-  std::string name = "build/bench/connections-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) give_up("no directory");
-  const std::string directory = std::filesystem::absolute(name);
-  std::ofstream(directory + "/fleet.yaml") << fleet_yaml();
-  {
-    const BenchProcess controller({std::string(ORRERY_PROGRAM) + "d", "--dir", directory});
-    while (!std::filesystem::exists(directory + "/cluster.json")) pause(0.05);
-    std::unique_ptr<BenchProcess> agents;
-    measure_agents(self, directory, controller.pid(), agents);
-    fill(directory);
-    measure_watchers(self, directory, controller.pid());
-    const auto make_client = [&] { return client_of(directory); };
-    const LoadResult most = submit_together(make_client, {"together", kSubmissions});
-    show("a durable submission, 64 clients, under 2,048 agents", 1e6 / most.rate, "us", 500);
-    show("list of 100 jobs meanwhile, p99", most.read_p99_ms, "ms");
-    const LoadResult paced = submit_together(make_client, {"paced", kSubmissions, kLoadPerSecond});
-    show(fmt::format("the same under {:.0f} submissions a second, p99", paced.rate),
-         paced.read_p99_ms, "ms", 50);
-  }
-  std::filesystem::remove_all(directory);
+  measure_large();
+  measure_many(self);
 }
 
 }  // namespace

@@ -1,12 +1,17 @@
 // A real controller with real agents on this machine: how many submissions it makes durable a
 // second, how long a reader waits meanwhile, how fast small jobs turn over, how soon it is back
-// after a kill with many jobs waiting.
+// after a kill with many jobs waiting, and what a rank loses by running under a keeper.
 //
 //   bench_live                the figures
-//   bench_live --slurm TOOLS  also those that a real Slurm on this machine gives in the same run
+//   bench_live --work FILE    computes for a second or two, a line every few milliseconds, and adds
+//   to FILE how long it took bench_live --slurm TOOLS  also those that a real Slurm on this machine
+//   gives in the same run
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 
 #include "bench/live_cluster.hpp"
 #include "bench/live_load.hpp"
@@ -65,6 +70,63 @@ void fill(const LiveCluster& cluster) {
   }
 }
 
+/// Products of a matrix that stays in the cache, with a line as of a training step after each few:
+/// what a rank does that neither waits nor shares. Seconds.
+double work() {
+  constexpr int kSize = 96;
+  constexpr int kSteps = 200;
+  constexpr int kProducts = 80;
+  std::vector<float> a(kSize * kSize, 0.5F);
+  std::vector<float> b(kSize * kSize, 0.25F);
+  std::vector<float> c(kSize * kSize, 0.0F);
+  return seconds_of([&] {
+    for (int step = 0; step < kSteps; ++step) {
+      for (int product = 0; product < kProducts; ++product) {
+        for (int i = 0; i < kSize; ++i) {
+          for (int k = 0; k < kSize; ++k) {
+            for (int j = 0; j < kSize; ++j) c[i * kSize + j] += a[i * kSize + k] * b[k * kSize + j];
+          }
+        }
+      }
+      fmt::print("step {} loss {}\n", step, c[static_cast<std::size_t>(step)]);
+      (void)std::fflush(stdout);
+    }
+  });
+}
+
+/// How much longer the same work takes under a keeper than started by hand, in turns; percent. The
+/// least of each, for what else the machine does only ever adds.
+double keeper_overhead(const LiveCluster& cluster, const std::string& self) {
+  constexpr int kTurns = 12;
+  const std::unique_ptr<Client> client = cluster.client();
+  const std::string file = cluster.path() + "/work";
+  const auto took = [&] {
+    std::ifstream text(file);
+    double seconds = 0;
+    text >> seconds;
+    std::filesystem::remove(file);
+    if (seconds <= 0) {
+      fmt::print(stderr, "bench_live: the work wrote no time\n");
+      std::exit(1);
+    }
+    return seconds;
+  };
+  double bare = std::numeric_limits<double>::infinity();
+  double kept = bare;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const std::string line = fmt::format("{} --work {} >{}.log", self, file, file);
+    if (std::system(line.c_str()) != 0) std::exit(1);
+    bare = std::min(bare, took());
+    v1::WaitJobRequest asked;
+    asked.set_id(submit_load(
+        *client, fmt::format("work-{}", turn),
+        {.accelerators = 1, .command = fmt::format(R"("{}", "--work", "{}")", self, file)}));
+    (void)call_or_exit<v1::Job>(*client, "WaitJob", asked);
+    kept = std::min(kept, took());
+  }
+  return (kept / bare - 1) * 100;
+}
+
 struct Restart {
   double seconds = 0;
   double bytes = 0;
@@ -110,7 +172,7 @@ PeerFigures ask_slurm(const std::string& tools) {
           slurm.submit_held(kPeerHeld, kLoadClients) * 1e6};
 }
 
-void run(const std::string& slurm_tools) {
+void run(const std::string& self, const std::string& slurm_tools) {
   const PeerFigures peer = ask_slurm(slurm_tools);
   const LiveCluster cluster(4, 8);
   const Turnover whole = turn_over(cluster, {8, kTurnover});
@@ -126,6 +188,10 @@ void run(const std::string& slurm_tools) {
         .unit = "us",
         .peer = peer.name,
         .peer_value = peer.turnover});
+  show({.name = "what a rank loses under a keeper",
+        .value = keeper_overhead(cluster, self),
+        .unit = "%",
+        .target = 0.5});
   fill(cluster);
   show({.name = "a durable submission, 1 client",
         .value = 1e6 / submit_alone(cluster),
@@ -159,10 +225,15 @@ void run(const std::string& slurm_tools) {
 }  // namespace orrery
 
 int main(int count, char** arguments) {
+  const std::string self = std::filesystem::absolute(arguments[0]).string();
+  if (count == 3 && std::string_view(arguments[1]) == "--work") {
+    std::ofstream(arguments[2]) << orrery::work() << '\n';
+    return 0;
+  }
   std::string slurm_tools;
   for (int at = 1; at + 1 < count; ++at) {
     if (std::string_view(arguments[at]) == "--slurm") slurm_tools = arguments[at + 1];
   }
-  orrery::run(slurm_tools);
+  orrery::run(self, slurm_tools);
   return 0;
 }

@@ -45,6 +45,7 @@ class LiveCluster {
                                                   .token = at->token,
                                                   .retry = Duration::minutes(1)});
   }
+  [[nodiscard]] const std::string& path() const { return directory_; }
   [[nodiscard]] pid_t controller() const { return pid_in(directory_ + "/orreryd.pid"); }
   /// Of the controller, the agents, and of keepers and ranks that have ended; seconds.
   [[nodiscard]] double cpu_seconds() const {

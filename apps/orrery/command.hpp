@@ -31,6 +31,7 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_power_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen);

@@ -34,4 +34,17 @@ Result<v1::ListNodesResponse> list_nodes(LiveSession& session) {
   }
 }
 
+Result<v1::ListPowerDomainsResponse> list_power(LiveSession& session) {
+  v1::ListPowerDomainsRequest request;
+  request.set_page_size(kPage);
+  v1::ListPowerDomainsResponse all;
+  while (true) {
+    auto page = session.client().call<v1::ListPowerDomainsResponse>("ListPowerDomains", request);
+    if (!page) return forward_error(page);
+    for (v1::PowerDomain& domain : *page->mutable_domains()) *all.add_domains() = std::move(domain);
+    if (page->next_page_token().empty()) return all;
+    request.set_page_token(page->next_page_token());
+  }
+}
+
 }  // namespace orrery

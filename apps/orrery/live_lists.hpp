@@ -12,4 +12,6 @@ namespace orrery {
 
 [[nodiscard]] Result<v1::ListNodesResponse> list_nodes(LiveSession& session);
 
+[[nodiscard]] Result<v1::ListPowerDomainsResponse> list_power(LiveSession& session);
+
 }  // namespace orrery

@@ -147,6 +147,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_job_commands(app, options, chosen);
   add_log_commands(app, options, chosen);
   add_node_commands(app, options, chosen);
+  add_power_commands(app, options, chosen);
   add_tenant_commands(app, options, chosen);
   add_user_commands(app, options, chosen);
   add_top_commands(app, options, chosen);

@@ -72,9 +72,9 @@ Status add_node(const State& state, NodeId node, std::vector<InputKind>& command
   switch (record.health) {
     case NodeHealth::kReady:
     case NodeHealth::kSuspect:
-      return wrong("add", fmt::format("\"{}\" is there: it is {}",
-                                      state.setup().topology->node_name(node),
-                                      word_of(record.health)));
+      return wrong("add",
+                   fmt::format("\"{}\" is there: it is {}", state.setup().topology->node_name(node),
+                               word_of(record.health)));
     case NodeHealth::kDraining:
     case NodeHealth::kDrained:
       commands.emplace_back(ResumeNode{node});
@@ -96,22 +96,12 @@ Status add_node(const State& state, NodeId node, std::vector<InputKind>& command
 Result<SetPowerCap> cap_asked(const Topology& topology, const std::string& asked) {
   const std::size_t equals = asked.rfind('=');
   if (equals == asked.npos) {
-    return wrong("cap", fmt::format("expected NAME=POWER, such as \"row 1=400 kW\", not \"{}\"",
-                                    asked));
+    return wrong("cap",
+                 fmt::format("expected NAME=POWER, such as \"row 1=400 kW\", not \"{}\"", asked));
   }
-  const std::string name = asked.substr(0, equals);
-  SetPowerCap cap;
-  std::vector<std::string> names;
-  for (std::uint32_t at = 0; at < topology.power_domains().size(); ++at) {
-    names.push_back(topology.power_name(PowerDomainId(at)));
-    if (names.back() == name) cap.domain = PowerDomainId(at);
-  }
-  if (!cap.domain.valid()) {
-    const std::vector<std::string_view> known(names.begin(), names.end());
-    return wrong("cap", names.empty() ? "the fleet has no limits of power"
-                                      : fmt::format("no site, feed, row, rack or loop \"{}\"{}",
-                                                    name, did_you_mean(name, known)));
-  }
+  const Result<PowerDomainId> domain = topology.power_named(asked.substr(0, equals));
+  if (!domain) return wrong("cap", domain.error().message);
+  SetPowerCap cap{*domain, std::nullopt};
   if (asked.substr(equals + 1) == "none") return cap;
   const Result<Watts> most = quantity_option<Watts>("cap", asked.substr(equals + 1));
   if (!most) return tl::unexpected(most.error());
@@ -174,7 +164,8 @@ Result<ForkChange> change_asked(const WhatIfAsked& asked, LiveFork& fork) {
     }
   }
   if (change.jobs.empty() && change.commands.empty()) {
-    return input_error({}, "nothing is to be changed: expected --submit, --drain, --add, --policy, "
+    return input_error({},
+                       "nothing is to be changed: expected --submit, --drain, --add, --policy, "
                        "--tenants or --cap");
   }
   return change;
@@ -231,8 +222,9 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       ->type_name("NAME|FILE");
   verb.add_option("--tenants", asked->tenants, "a Tenants file: quotas, weights, guarantees")
       ->type_name("FILE");
-  verb.add_option("--cap", asked->caps,
-                  "power of a site, feed, row, rack or loop, or \"none\"; several with several --cap")
+  verb.add_option(
+          "--cap", asked->caps,
+          "power of a site, feed, row, rack or loop, or \"none\"; several with several --cap")
       ->type_name("NAME=POWER")
       ->allow_extra_args(false);
   verb.add_option("--span", asked->span, "how far to look")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
@@ -138,6 +139,8 @@ class Methods {
   void burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const;
   void command_node(NodeId node, InputKind what, const std::string& request_id,
                     const CallPtr& call) const;
+  void list_power(const v1::ListPowerDomainsRequest& request, const CallPtr& call) const;
+  void set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call) const;
   void watch_events(const CallPtr& call) const;
 
   Controller& controller_;
@@ -212,7 +215,8 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
       if (!ended_too) continue;
       if (++archived > kArchivedMax) break;
       std::optional<v1::Job> job = archive.find(id.value());
-      if (job && wanted(job->phase(), job->tenant(), job->name())) *response.add_jobs() = *std::move(job);
+      if (job && wanted(job->phase(), job->tenant(), job->name()))
+        *response.add_jobs() = *std::move(job);
       continue;
     }
     const Job& job = state().job(id);
@@ -350,6 +354,38 @@ void Methods::burn_in_node(const v1::NodeRequest& request, const CallPtr& call) 
   call->reply(response);
 }
 
+// --- Power --------------------------------------------------------------------------------------
+
+void Methods::list_power(const v1::ListPowerDomainsRequest& request, const CallPtr& call) const {
+  const Result<Page> page = page_of(request);
+  if (!page) return call->fail(page.error());
+  const std::uint64_t count = state().setup().topology->power_domains().size();
+  v1::ListPowerDomainsResponse response;
+  std::uint64_t at = page->first;
+  for (; at < count && at - page->first < page->size; ++at) {
+    *response.add_domains() = power_view(controller_, PowerDomainId::at(at));
+  }
+  if (at < count) response.set_next_page_token(std::to_string(at));
+  read(call, std::move(response));
+}
+
+void Methods::set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call) const {
+  const Result<PowerDomainId> domain = state().setup().topology->power_named(request.name());
+  if (!domain) return call->finish({CallCode::kNotFound, domain.error().message});
+  SetPowerCap what{*domain, std::nullopt};
+  if (request.has_cap_w()) {
+    if (!(request.cap_w() >= 0) || !std::isfinite(request.cap_w())) {
+      return call->finish({CallCode::kInvalidArgument, "cap_w: expected watts, 0 or more"});
+    }
+    what.cap = Watts(request.cap_w());
+  }
+  controller_.command(what, own_request_id(request, *call),
+                      [this, call, domain = *domain](Result<JobId> done) {
+                        if (!done) return call->fail(done.error());
+                        call->reply(power_view(controller_, domain));
+                      });
+}
+
 void Methods::watch_events(const CallPtr& call) const {
   auto number = std::make_shared<Controller::WatchNumber>();
   *number = controller_.watch([this, call, number](const TimedEvent& event) {
@@ -383,6 +419,8 @@ MethodTable Methods::table() const {
   add("ResumeNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<ResumeNode>);
   add("FenceNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<FenceNode>);
   add("BurnInNode", {Role::kOperator, Effect::kChange}, &Methods::burn_in_node);
+  add("ListPowerDomains", kReader, &Methods::list_power);
+  add("SetPowerCap", {Role::kOperator, Effect::kChange}, &Methods::set_cap);
   table.add<v1::ListTenantsRequest>("ListTenants", kReader,
                                     [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
                                       self.read(call, tenants_view(self.controller_));

@@ -269,6 +269,22 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   return view;
 }
 
+v1::PowerDomain power_view(const Controller& controller, PowerDomainId id) {
+  const Topology& topology = *controller.state().setup().topology;
+  const PowerDomain& domain = topology.power(id);
+  const Situation now = controller.state().situation(controller.now());
+  v1::PowerDomain view;
+  view.set_name(topology.power_name(id));
+  view.set_kind(std::string(word_of(domain.kind)));
+  view.set_supply(domain.supply);
+  view.set_most_w(domain.max_power.value());
+  if (now.caps == nullptr) return view;
+  if (const auto limit = now.caps->limit(id)) view.set_limit_w(limit->value());
+  if (const auto cap = now.caps->cap(id)) view.set_cap_w(cap->value());
+  view.set_planned_w(now.power->planned(id).value());
+  return view;
+}
+
 v1::Cluster cluster_view(const Controller& controller) {
   const State& state = controller.state();
   const Topology& topology = *state.setup().topology;

@@ -16,6 +16,7 @@ enum class JobDetail : std::uint8_t { kListed, kRow, kAll };
 /// O(jobs that wait, each a comparison with the list).
 void explain_waits(const Controller& controller, v1::ListJobsResponse& list);
 [[nodiscard]] v1::Node node_view(const Controller& controller, NodeId id);
+[[nodiscard]] v1::PowerDomain power_view(const Controller& controller, PowerDomainId id);
 [[nodiscard]] v1::Cluster cluster_view(const Controller& controller);
 [[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller);
 [[nodiscard]] v1::EventRow event_view(const TimedEvent& event);

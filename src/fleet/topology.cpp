@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/nearest_name.hpp"
+#include "base/utf8.hpp"
 
 namespace orrery {
 
@@ -71,6 +73,19 @@ PowerDomainId Topology::power_of(DomainId rack) const {
 std::string Topology::power_name(PowerDomainId id) const {
   const PowerDomain& domain = power(id);
   return domain.kind == PowerKind::kRack ? path(domain.domain) : domain.name;
+}
+
+Result<PowerDomainId> Topology::power_named(std::string_view name) const {
+  std::vector<std::string> names;
+  names.reserve(power_domains().size());
+  for (std::uint32_t at = 0; at < power_domains().size(); ++at) {
+    names.push_back(power_name(PowerDomainId(at)));
+    if (names.back() == name) return PowerDomainId(at);
+  }
+  if (names.empty()) return input_error({}, "the fleet has no limits of power");
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return input_error({}, fmt::format("no site cap, feed, UPS, row, rack or cooling loop \"{}\"{}",
+                                     printable(name, 100), did_you_mean(name, known)));
 }
 
 std::span<const NodeRun> network_groups(const Topology& topology, FabricId fabric,

@@ -222,6 +222,8 @@ class Topology {
   [[nodiscard]] PowerDomainId power_of(DomainId rack) const;
   /// "hall-1/row-3", a rack's path, ...
   [[nodiscard]] std::string power_name(PowerDomainId id) const;
+  /// By that name. Error: none has it, with the name that is near. O(domains).
+  [[nodiscard]] Result<PowerDomainId> power_named(std::string_view name) const;
 
   [[nodiscard]] std::span<const FabricInstance> fabrics() const { return fabrics_; }
   /// Links of all fabrics.

@@ -178,7 +178,8 @@ class Reader {
     for (const v1::Job& job : call.answer()->jobs()) {
       const std::optional<JobSeen> seen = seen_of(job);
       if (!seen) return told.wrong.push_back("a job is " + job.phase());
-      if (!jobs.emplace(job.name(), ShownJob{job.id(), *seen}).second) told.wrong.push_back(job.name() + " twice");
+      if (!jobs.emplace(job.name(), ShownJob{job.id(), *seen}).second)
+        told.wrong.push_back(job.name() + " twice");
       newest_ = std::max(newest_, job.id());
     }
     told.history.saw_page(jobs, call.answer()->next_page_token().empty(), call.time());

@@ -39,8 +39,7 @@ void JobHistory::add(JobHistory other) {
     for (std::size_t i = 0; i < own.asked.size(); ++i) {
       own.asked[i] = std::min(own.asked[i], theirs.asked[i]);
     }
-    own.operations.insert(own.operations.end(), theirs.operations.begin(),
-                          theirs.operations.end());
+    own.operations.insert(own.operations.end(), theirs.operations.begin(), theirs.operations.end());
     own.ids.merge(theirs.ids);
   }
   std::move(other.pages_.begin(), other.pages_.end(), std::back_inserter(pages_));
@@ -81,8 +80,8 @@ std::vector<std::string> JobHistory::contradictions(
         least = std::max(least, before->state);
       }
       if (each.state < least) {
-        wrong.push_back(fmt::format("{} was {} and was {} later", name, word_of(least),
-                                    word_of(each.state)));
+        wrong.push_back(
+            fmt::format("{} was {} and was {} later", name, word_of(least), word_of(each.state)));
       }
       if (own.asked[static_cast<std::size_t>(each.state)] > each.time.end) {
         wrong.push_back(

@@ -69,7 +69,8 @@ TEST_F(JobHistoryTest, APageSaysNothingOfJobsBeforeItsOldest) {
   history_.made("a", JobSeen::kQueued, during(1, 2));
   history_.made("b", JobSeen::kQueued, during(1, 2));
   history_.made("c", JobSeen::kQueued, during(1, 2));
-  history_.saw_page({{"b", {1, JobSeen::kQueued}}, {"c", {2, JobSeen::kQueued}}}, false, during(3, 4));
+  history_.saw_page({{"b", {1, JobSeen::kQueued}}, {"c", {2, JobSeen::kQueued}}}, false,
+                    during(3, 4));
   EXPECT_EQ(wrong(), Wrong{});
   history_.saw_page({{"b", {1, JobSeen::kQueued}}}, false, during(3, 4));
   EXPECT_EQ(wrong(), Wrong{"c was queued and was absent later"});
