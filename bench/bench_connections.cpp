@@ -278,8 +278,6 @@ Spent spent_by(pid_t pid) {
           (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK))};
 }
 
-void pause(double seconds) { (void)::usleep(static_cast<useconds_t>(seconds * 1e6)); }
-
 void show(const Figure& figure) { print_figure(figure); }
 
 void show(const std::string& name, double value, const std::string& unit,

@@ -1,9 +1,10 @@
 // bench/live_load.hpp - clients that load a controller for a benchmark.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -35,6 +36,8 @@ struct LoadJob {
   int count = 1;
   std::string command = R"("true")";  ///< its words
 };
+
+inline void pause(double seconds) { (void)::usleep(static_cast<useconds_t>(seconds * 1e6)); }
 
 inline std::uint64_t submit_load(Client& client, const std::string& request, const LoadJob& job) {
   v1::SubmitJobRequest asked;
@@ -76,13 +79,16 @@ LoadResult submit_together(const MakeClient& make_client, const Load& load) {
   });
   std::vector<std::thread> clients;
   clients.reserve(kLoadClients);
-  const auto begin = std::chrono::steady_clock::now();
+  const RealClock clock;
+  const Instant begin = clock.now_monotonic();
   const double seconds = seconds_of([&] {
     for (int at = 0; at < kLoadClients; ++at) {
       clients.emplace_back([&] {
         const std::unique_ptr<Client> client = make_client();
         for (int i = next++; i < load.submissions; i = next++) {
-          std::this_thread::sleep_until(begin + std::chrono::duration<double>(i / load.per_second));
+          const double early =
+              i / load.per_second - (clock.now_monotonic() - begin).count_seconds();
+          if (early > 0) pause(early);
           (void)submit_load(*client, fmt::format("{}-{}", load.name, i), {});
         }
       });

@@ -182,7 +182,8 @@ class Reader {
         told.wrong.push_back(job.name() + " twice");
       newest_ = std::max(newest_, job.id());
     }
-    told.history.saw_page(jobs, call.answer()->next_page_token().empty(), call.time());
+    const bool last = call.answer()->next_page_token().empty();
+    told.history.saw_page(jobs, last ? PageRest::kNone : PageRest::kOlder, call.time());
   }
 
   Client& client_;

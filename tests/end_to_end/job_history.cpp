@@ -29,8 +29,9 @@ void JobHistory::saw(const std::string& job, ShownJob shown, CallTime time) {
   own.ids.insert(shown.id);
 }
 
-void JobHistory::saw_page(const std::map<std::string, ShownJob>& jobs, bool whole, CallTime time) {
-  pages_.push_back({jobs, whole, time});
+void JobHistory::saw_page(const std::map<std::string, ShownJob>& jobs, PageRest rest,
+                          CallTime time) {
+  pages_.push_back({jobs, rest, time});
 }
 
 void JobHistory::add(JobHistory other) {
@@ -52,7 +53,8 @@ std::vector<std::string> JobHistory::contradictions(
   for (const auto& [name, id] : ids) by_id.emplace(id, name);
   std::vector<std::string> wrong;
   for (const Page& page : pages_) {
-    std::uint64_t oldest = page.whole ? 0 : std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t oldest =
+        page.rest == PageRest::kNone ? 0 : std::numeric_limits<std::uint64_t>::max();
     for (const auto& [name, shown] : page.jobs) {
       jobs[name].operations.push_back({shown.state, page.time});
       jobs[name].ids.insert(shown.id);

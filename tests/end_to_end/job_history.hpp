@@ -36,13 +36,16 @@ struct CallTime {
   Instant end;
 };
 
+/// Whether there are jobs that a page does not show.
+enum class PageRest : std::uint8_t { kNone, kOlder };
+
 class JobHistory {
  public:
   /// A submission or a cancel; also one whose answer never came, with an end of Instant::max().
   void made(const std::string& job, JobSeen state, CallTime time);
   void saw(const std::string& job, ShownJob shown, CallTime time);
-  /// A page of the newest jobs, by name. `whole`: there are no others.
-  void saw_page(const std::map<std::string, ShownJob>& jobs, bool whole, CallTime time);
+  /// A page of the newest jobs, by name.
+  void saw_page(const std::map<std::string, ShownJob>& jobs, PageRest rest, CallTime time);
   void add(JobHistory other);
 
   /// What no order explains, in words. `ids`: of every job that was ever acknowledged, by name.
@@ -63,7 +66,7 @@ class JobHistory {
   };
   struct Page {
     std::map<std::string, ShownJob> jobs;
-    bool whole = false;
+    PageRest rest = PageRest::kNone;
     CallTime time;
   };
 

@@ -32,13 +32,13 @@ TEST_F(JobHistoryTest, CallsAtOneTimeMayBeInAnyOrder) {
 
 TEST_F(JobHistoryTest, AnAcknowledgedJobMustBeSeen) {
   history_.made("a", JobSeen::kQueued, during(1, 2));
-  history_.saw_page({}, true, during(3, 4));
+  history_.saw_page({}, PageRest::kNone, during(3, 4));
   EXPECT_EQ(wrong(), Wrong{"a was queued and was absent later"});
 }
 
 TEST_F(JobHistoryTest, WhatOneReaderSawNoLaterOneMissesThoughNothingWasAcknowledged) {
   history_.made("b", JobSeen::kQueued, during(1, 20));
-  history_.saw_page({{"b", {1, JobSeen::kQueued}}}, true, during(2, 3));
+  history_.saw_page({{"b", {1, JobSeen::kQueued}}}, PageRest::kNone, during(2, 3));
   JobHistory other;
   other.saw("b", {1, JobSeen::kAbsent}, during(4, 5));
   history_.add(std::move(other));
@@ -69,10 +69,10 @@ TEST_F(JobHistoryTest, APageSaysNothingOfJobsBeforeItsOldest) {
   history_.made("a", JobSeen::kQueued, during(1, 2));
   history_.made("b", JobSeen::kQueued, during(1, 2));
   history_.made("c", JobSeen::kQueued, during(1, 2));
-  history_.saw_page({{"b", {1, JobSeen::kQueued}}, {"c", {2, JobSeen::kQueued}}}, false,
+  history_.saw_page({{"b", {1, JobSeen::kQueued}}, {"c", {2, JobSeen::kQueued}}}, PageRest::kOlder,
                     during(3, 4));
   EXPECT_EQ(wrong(), Wrong{});
-  history_.saw_page({{"b", {1, JobSeen::kQueued}}}, false, during(3, 4));
+  history_.saw_page({{"b", {1, JobSeen::kQueued}}}, PageRest::kOlder, during(3, 4));
   EXPECT_EQ(wrong(), Wrong{"c was queued and was absent later"});
 }
 
