@@ -124,9 +124,9 @@ std::string fork_text(const ForkPair& pair) {
     text += fmt::format("\nWaiting: {}, of which {} would start sooner and {} later", sum.jobs,
                         sum.sooner, sum.later);
     if (sum.both > 0) {
-      text += fmt::format("; on average in {}, then in {}",
-                          Duration::from_seconds(sum.as_is_s).text(),
-                          Duration::from_seconds(sum.changed_s).text());
+      text +=
+          fmt::format("; on average in {}, then in {}", Duration::from_seconds(sum.as_is_s).text(),
+                      Duration::from_seconds(sum.changed_s).text());
     }
     text += ".\n";
   }

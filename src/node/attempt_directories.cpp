@@ -25,8 +25,9 @@ constexpr int kEntriesMax = 300;
 std::optional<std::pair<std::uint32_t, std::uint32_t>> two_numbers(std::string_view text,
                                                                    std::string_view between) {
   std::pair<std::uint32_t, std::uint32_t> numbers;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, numbers.first);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto first = std::from_chars(begin, end, numbers.first);
   if (first.ec != std::errc()) return std::nullopt;
   const std::string_view rest(first.ptr, static_cast<std::size_t>(end - first.ptr));
   if (!rest.starts_with(between)) return std::nullopt;
@@ -191,8 +192,7 @@ void AttemptDirectories::note_ended(const AttemptId& id, Instant wall) {
 
 bool AttemptDirectories::oldest_goes(Instant wall) const {
   if (ended_.empty()) return false;
-  const bool too_many =
-      ended_.size() > kEndedMax || (ended_.size() > 1 && bytes_ > kEndedBytesMax);
+  const bool too_many = ended_.size() > kEndedMax || (ended_.size() > 1 && bytes_ > kEndedBytesMax);
   return too_many || ended_.front().at + kEndedAge < wall;
 }
 

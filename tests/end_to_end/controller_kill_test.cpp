@@ -130,7 +130,8 @@ struct Told {
 template <class Response>
 class TimedCall {
  public:
-  TimedCall(Client& client, const char* method, const google::protobuf::Message& asked)
+  template <class Request>
+  TimedCall(Client& client, const char* method, const Request& asked)
       : begin_(RealClock().now_monotonic()), answer_(client.call<Response>(method, asked)) {}
 
   [[nodiscard]] const Result<Response>& answer() const { return answer_; }
