@@ -7,6 +7,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
+#include "apps/orrery/live_verb.hpp"
 
 namespace orrery {
 namespace {
@@ -132,22 +133,12 @@ Status make_join_token(const CommandOptions& options, LiveSession& session,
   return {};
 }
 
-using NodeVerb = Status (*)(const CommandOptions&, LiveSession&, const NodeAsked&);
-
 }  // namespace
 
 void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<NodeAsked>();
-  const auto run = [&options, &chosen, asked](CLI::App& added, NodeVerb verb) {
-    // Of a verb and its own verb, the inner one is called first.
-    added.callback([&options, &chosen, asked, verb] {
-      if (chosen) return;
-      chosen = [&options, asked, verb]() -> Status {
-        Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
-        if (!session) return forward_error(session);
-        return verb(options, **session, *asked);
-      };
-    });
+  const auto run = [&](CLI::App& added, LiveVerb<NodeAsked> verb) {
+    run_live<NodeAsked>(added, options, chosen, {asked, verb});
   };
   const auto named = [&](CLI::App& parent, const char* name, const char* what) -> CLI::App& {
     CLI::App& added = *parent.add_subcommand(name, what);

@@ -5,7 +5,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_lists.hpp"
-#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/live_verb.hpp"
 #include "apps/orrery/option_text.hpp"
 #include "base/text_table.hpp"
 
@@ -80,22 +80,12 @@ Status set_cap(const CommandOptions& options, LiveSession& session, const PowerA
   return {};
 }
 
-using PowerVerb = Status (*)(const CommandOptions&, LiveSession&, const PowerAsked&);
-
 }  // namespace
 
 void add_power_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<PowerAsked>();
-  const auto run = [&options, &chosen, asked](CLI::App& added, PowerVerb verb) {
-    // Of a verb and its own verb, the inner one is called first.
-    added.callback([&options, &chosen, asked, verb] {
-      if (chosen) return;
-      chosen = [&options, asked, verb]() -> Status {
-        Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
-        if (!session) return forward_error(session);
-        return verb(options, **session, *asked);
-      };
-    });
+  const auto run = [&](CLI::App& added, LiveVerb<PowerAsked> verb) {
+    run_live<PowerAsked>(added, options, chosen, {asked, verb});
   };
   CLI::App& power =
       *app.add_subcommand("power", "where power is limited, and what is planned there");

@@ -12,7 +12,6 @@
 #include "apps/orrery/option_text.hpp"
 #include "base/document.hpp"
 #include "control/settings.hpp"
-#include "scheduler/tenants_spec.hpp"
 
 namespace orrery {
 namespace {
@@ -92,12 +91,13 @@ Status add_node(const State& state, NodeId node, std::vector<InputKind>& command
   return {};
 }
 
-/// "row 1=400 kW", or "row 1=none".
+/// "hall/row-1=400 kW", or "hall/row-1=none".
 Result<SetPowerCap> cap_asked(const Topology& topology, const std::string& asked) {
   const std::size_t equals = asked.rfind('=');
   if (equals == asked.npos) {
-    return wrong("cap",
-                 fmt::format("expected NAME=POWER, such as \"row 1=400 kW\", not \"{}\"", asked));
+    return wrong(
+        "cap",
+        fmt::format("expected NAME=POWER, such as \"site/power-cap=400 kW\", not \"{}\"", asked));
   }
   const Result<PowerDomainId> domain = topology.power_named(asked.substr(0, equals));
   if (!domain) return wrong("cap", domain.error().message);

@@ -1,0 +1,31 @@
+// apps/orrery/live_verb.hpp - verbs that have verbs of their own, on a running cluster.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/live_session.hpp"
+
+namespace orrery {
+
+/// What a verb does with the cluster and what was asked of it.
+template <class Asked>
+using LiveVerb = Status (*)(const CommandOptions&, LiveSession&, const Asked&);
+
+/// Makes `verb` the one that is run where `added` is the innermost of the command line.
+template <class Asked>
+void run_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
+              std::pair<std::shared_ptr<Asked>, LiveVerb<Asked>> what) {
+  // Of a verb and its own verb, the inner one is called first.
+  added.callback([&options, &chosen, what = std::move(what)] {
+    if (chosen) return;
+    chosen = [&options, what]() -> Status {
+      Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+      if (!session) return forward_error(session);
+      return what.second(options, **session, *what.first);
+    };
+  });
+}
+
+}  // namespace orrery
