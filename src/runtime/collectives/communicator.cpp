@@ -214,6 +214,10 @@ Shared<void> Communicator::send(std::span<const std::byte> bytes, std::uint32_t 
   return exchange_.settle();
 }
 
+Shared<PartOnItsWay> Communicator::begin_send(std::span<const std::byte> bytes, std::uint32_t to) {
+  return exchange_.begin_show({members_[to], bytes});
+}
+
 Shared<void> Communicator::receive(std::span<std::byte> bytes, std::uint32_t from) {
   Shared<Views> views = show({}, {&from, 1});
   if (!views) return tl::unexpected(views.error());

@@ -77,6 +77,9 @@ class Communicator {
   /// Between two ranks alone.
   [[nodiscard]] Shared<void> send(std::span<const std::byte> bytes, std::uint32_t to);
   [[nodiscard]] Shared<void> receive(std::span<std::byte> bytes, std::uint32_t from);
+  /// send() in two halves: the bytes must not change between them. Receivers see no difference.
+  [[nodiscard]] Shared<PartOnItsWay> begin_send(std::span<const std::byte> bytes, std::uint32_t to);
+  [[nodiscard]] Shared<void> end_send(const PartOnItsWay& part) { return exchange_.arrived(part); }
 
  private:
   using Views = std::vector<std::span<const std::byte>>;

@@ -24,14 +24,19 @@ std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat, s
 
 Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat) {
   for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
-    const MemberId peer = seat.members[rank];
-    // Who has gone in peace needs nothing more.
-    while (!mesh.idle(peer) && !mesh.left(peer)) {
-      if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
-      mesh.pump(Duration::seconds(1));
-    }
-    if (!mesh.idle(peer)) mesh.keep_pending();
+    if (auto flushed = flush_to(mesh, seat, rank); !flushed) return flushed;
   }
+  return {};
+}
+
+Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t rank) {
+  const MemberId peer = seat.members[rank];
+  // Who has gone in peace needs nothing more.
+  while (!mesh.idle(peer) && !mesh.left(peer)) {
+    if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
+    mesh.pump(Duration::seconds(1));
+  }
+  if (!mesh.idle(peer)) mesh.keep_pending();
   return {};
 }
 

@@ -23,6 +23,12 @@ struct ShownPart {
   std::span<const std::byte> bytes;
 };
 
+/// A part that is shown while its rank goes on.
+struct PartOnItsWay {
+  std::uint32_t to = 0;
+  std::uint64_t number = 0;  ///< the exchange's
+};
+
 /// A peer whose process or machine went away, or that missed another one: the group must find out
 /// who is left.
 struct PeerLost {
@@ -52,8 +58,9 @@ struct ExchangeSeat {
 [[nodiscard]] std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat,
                                                    std::uint32_t from);
 
-/// Until all that was sent is on its way.
+/// Until all that was sent is on its way, to all or to one rank.
 [[nodiscard]] Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat);
+[[nodiscard]] Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t rank);
 
 /// Ends a collective that cannot end well. What it has begun to send is kept: the callers' memory
 /// goes away with them.
@@ -72,6 +79,12 @@ class PeerExchange {
       std::span<const ShownPart> parts, std::span<const std::uint32_t> from) = 0;
   /// All peers have looked at what the last show() showed; its views are gone.
   [[nodiscard]] virtual Shared<void> settle() = 0;
+
+  /// Shows one part and goes on: it must not change until arrived(). Waits only where the peer has
+  /// not looked at the part before the one before. Parts keep their order, shown so or by show().
+  [[nodiscard]] virtual Shared<PartOnItsWay> begin_show(const ShownPart& part) = 0;
+  /// The part may change: the peer has looked at it, or it is out of this rank's memory.
+  [[nodiscard]] virtual Shared<void> arrived(const PartOnItsWay& part) = 0;
 };
 
 }  // namespace orrery

@@ -95,16 +95,10 @@ ShmBoard& ShmExchange::board(std::uint32_t rank) {
 Shared<std::vector<std::span<const std::byte>>> ShmExchange::show(
     std::span<const ShownPart> parts, std::span<const std::uint32_t> from) {
   if (Shared<void> settled = settle(); !settled) return tl::unexpected(settled.error());
-  const std::uint64_t first = (std::uint64_t{seat_.generation} << 32) + 2;
   for (const ShownPart& part : parts) {
-    // The slot held the part before the one before this one.
-    const std::uint64_t number = peers_[part.to].shown + 1;
-    if (number > first) {
-      const auto& looked = board(part.to).pairs[seat_.rank].looked;
-      if (auto free = await(part.to, looked, number - 2); !free)
-        return tl::unexpected(free.error());
-    }
-    post(part);
+    const Shared<bool> in_place = post(part);
+    if (!in_place) return tl::unexpected(in_place.error());
+    if (*in_place) peers_[part.to].must_look = true;
   }
   ring();
   std::vector<std::span<const std::byte>> views;
@@ -118,8 +112,26 @@ Shared<std::vector<std::span<const std::byte>>> ShmExchange::show(
   return views;
 }
 
-void ShmExchange::post(const ShownPart& part) {
+Shared<PartOnItsWay> ShmExchange::begin_show(const ShownPart& part) {
+  if (const Shared<bool> posted = post(part); !posted) return tl::unexpected(posted.error());
+  ring();
+  return PartOnItsWay{part.to, peers_[part.to].shown};
+}
+
+Shared<void> ShmExchange::arrived(const PartOnItsWay& part) {
+  return await(part.to, board(part.to).pairs[seat_.rank].looked, part.number);
+}
+
+Shared<bool> ShmExchange::post(const ShownPart& part) {
   Peer& peer = peers_[part.to];
+  // The slot held the part before the one before this one.
+  const std::uint64_t first = (std::uint64_t{seat_.generation} << 32) + 2;
+  if (peer.shown >= first) {
+    const auto& looked = board(part.to).pairs[seat_.rank].looked;
+    if (auto free = await(part.to, looked, peer.shown - 1); !free) {
+      return tl::unexpected(free.error());
+    }
+  }
   const std::uint64_t number = ++peer.shown;
   ShmBoard::Slot& slot = own_.board().pairs[part.to].slots[number & 1];
   slot.bytes = part.bytes.size();
@@ -129,12 +141,12 @@ void ShmExchange::post(const ShownPart& part) {
   } else if (const auto offset = own_.offset_of(part.bytes)) {
     slot.kind = kWorkspace;
     slot.where = *offset;
-    peer.must_look = true;
   } else {
     slot.kind = kSocket;
     mesh_.send(seat_.members[part.to], {MessageKind::kData, seat_.generation, part.bytes});
   }
   slot.posted.store(number);
+  return slot.kind == kWorkspace;
 }
 
 void ShmExchange::ring() {

@@ -75,18 +75,21 @@ class ShmExchange final : public PeerExchange {
   [[nodiscard]] Shared<std::vector<std::span<const std::byte>>> show(
       std::span<const ShownPart> parts, std::span<const std::uint32_t> from) override;
   [[nodiscard]] Shared<void> settle() override;
+  [[nodiscard]] Shared<PartOnItsWay> begin_show(const ShownPart& part) override;
+  [[nodiscard]] Shared<void> arrived(const PartOnItsWay& part) override;
 
  private:
   struct Peer {
     std::optional<SharedSegment> segment;  ///< none: this rank itself
     std::uint64_t shown = 0;               ///< number of the newest part for it
     std::uint64_t seen = 0;                ///< of the newest part from it
-    bool must_look = false;                ///< at a part that is no copy
+    bool must_look = false;                ///< at a part of show() that is no copy
     PeerMessage message;                   ///< a part that came over a socket
   };
 
   [[nodiscard]] ShmBoard& board(std::uint32_t rank);
-  void post(const ShownPart& part);
+  /// Into the next slot for the peer, once it is free. Whether the part is no copy.
+  [[nodiscard]] Shared<bool> post(const ShownPart& part);
   [[nodiscard]] Shared<std::span<const std::byte>> look_at_socket(std::uint32_t from);
   void ring();
   [[nodiscard]] Shared<std::span<const std::byte>> look(std::uint32_t from);

@@ -30,4 +30,14 @@ Shared<void> TcpExchange::settle() {
   return flush(mesh_, seat_);
 }
 
+Shared<PartOnItsWay> TcpExchange::begin_show(const ShownPart& part) {
+  mesh_.send(seat_.members[part.to], {MessageKind::kData, seat_.generation, part.bytes});
+  mesh_.pump(Duration());
+  return PartOnItsWay{.to = part.to};
+}
+
+Shared<void> TcpExchange::arrived(const PartOnItsWay& part) {
+  return flush_to(mesh_, seat_, part.to);
+}
+
 }  // namespace orrery

@@ -20,6 +20,8 @@ class TcpExchange final : public PeerExchange {
   [[nodiscard]] Shared<std::vector<std::span<const std::byte>>> show(
       std::span<const ShownPart> parts, std::span<const std::uint32_t> from) override;
   [[nodiscard]] Shared<void> settle() override;
+  [[nodiscard]] Shared<PartOnItsWay> begin_show(const ShownPart& part) override;
+  [[nodiscard]] Shared<void> arrived(const PartOnItsWay& part) override;
 
  private:
   struct Arrived {

@@ -13,9 +13,14 @@ constexpr std::int64_t kInnerMultiple = 16;
 
 }  // namespace
 
-Status check_tensor_ranks(const TransformerConfig& config, std::uint32_t tensor_ranks) {
-  if (tensor_ranks == 0) return input_error(config.where, "layout.tp: at least 1");
-  const std::int64_t ranks = tensor_ranks;
+Status check_parts(const TransformerConfig& config, const ModelPart& part) {
+  if (part.tensor_ranks == 0) return input_error(config.where, "layout.tp: at least 1");
+  if (part.stages == 0) return input_error(config.where, "layout.pp: at least 1");
+  if (config.layers % part.stages != 0) {
+    return input_error(config.where, fmt::format("layout.pp: {} layers are not {} equal stages",
+                                                 config.layers, part.stages));
+  }
+  const std::int64_t ranks = part.tensor_ranks;
   struct Shared {
     std::string_view what;
     std::int64_t count;

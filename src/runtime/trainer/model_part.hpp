@@ -1,10 +1,13 @@
-// runtime/trainer/model_part.hpp - what one rank has of a model whose layers several ranks share:
-// tensor parallelism (M. Shoeybi et al., "Megatron-LM", 2019).
+// runtime/trainer/model_part.hpp - what one rank has of a model that several ranks compute together,
+// as M. Shoeybi et al., "Megatron-LM", 2019, and D. Narayanan et al., "Efficient Large-Scale
+// Language Model Training on GPU Clusters Using Megatron-LM", 2021, cut it.
 //
-// Each has some of a layer's heads and some of its inner columns: the weights that make them, and
-// those that lead from them back into the stream. What these add to the stream is a partial sum.
-// Stream, norms, embeddings and head are everybody's, and the same bits at all. Values; the part of
-// a rank that shares with nobody is the whole.
+// Along the layers it is cut into stages: each has some of them, the first the embeddings, the last
+// norm and head; an embedding that is also the head is on both. The ranks of a stage share its
+// layers: each has some of a layer's heads and some of its inner columns, the weights that make
+// them and those that lead from them back into the stream. What these add to the stream is a
+// partial sum. Stream, norms, embeddings and head are everybody's of a stage, and the same bits at
+// all. Values; the part of a rank that is alone is the whole.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +20,44 @@ namespace orrery {
 struct ModelPart {
   std::uint32_t tensor_rank = 0;
   std::uint32_t tensor_ranks = 1;
+  std::uint32_t stage = 0;
+  std::uint32_t stages = 1;
 
-  [[nodiscard]] bool whole() const { return tensor_ranks == 1; }
+  [[nodiscard]] bool whole() const { return ranks() == 1; }
+  [[nodiscard]] bool first() const { return stage == 0; }
+  [[nodiscard]] bool last() const { return stage + 1 == stages; }
+  /// That together have the model, and which of them this one is: those of a stage stand together.
+  [[nodiscard]] std::uint32_t ranks() const { return tensor_ranks * stages; }
+  [[nodiscard]] std::uint32_t number() const { return stage * tensor_ranks + tensor_rank; }
+  /// Another part of the same model.
+  [[nodiscard]] ModelPart at(std::uint32_t number) const {
+    return {number % tensor_ranks, tensor_ranks, number / tensor_ranks, stages};
+  }
 };
 
-/// Why so many ranks cannot share the model's layers, as an input error at `config.where`: heads,
-/// key-value heads or inner columns that do not divide. Precondition: check(config) is fine.
-[[nodiscard]] Status check_tensor_ranks(const TransformerConfig& config,
-                                        std::uint32_t tensor_ranks);
+/// Why the model cannot be cut so, as an input error at `config.where`: layers that are no equal
+/// stages; heads, key-value heads or inner columns that do not divide. Precondition: check(config)
+/// is fine.
+[[nodiscard]] Status check_parts(const TransformerConfig& config, const ModelPart& part);
 
-/// The ranks that share a model's layers, as one of them sees them.
-class PartialSums {
+/// The ranks that compute a model together, as one of them sees them. Of what cannot be said
+/// because a rank is lost nobody will ask for the result.
+class PartPeers {
  public:
-  virtual ~PartialSums() = default;
+  enum class Way { kOn, kBack };  ///< from stage to stage: with the layers, against them
+
+  virtual ~PartPeers() = default;
   /// Room of at least `floats` floats where sum() is fastest. The same memory at each call.
   [[nodiscard]] virtual std::span<float> room(std::size_t floats) = 0;
-  /// In place: the sum over all ranks, which all call it, with the same bits at all. Of what cannot
-  /// be summed because a rank is lost, nobody will ask for the result.
+  /// In place: the sum over the ranks of this stage, which all call it, with the same bits at all.
   virtual void sum(std::span<float> floats) = 0;
+  /// To this rank's like in the next stage that way. What is sent may change at once; nobody waits
+  /// for the receiver as long as two are on their way at most.
+  virtual void send(Way way, std::span<const float> floats) = 0;
+  /// What the stage before this one that way has sent.
+  virtual void receive(Way way, std::span<float> floats) = 0;
+  /// In place: the sum over first and last stage, which alone call it, with the same bits at both.
+  virtual void sum_ends(std::span<float> floats) = 0;
 };
 
 }  // namespace orrery

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "base/distribution.hpp"
 #include "base/rng.hpp"
 #include "runtime/elastic/group_of_threads_test.hpp"
 #include "runtime/trainer/transformer.hpp"
-#include "runtime/training/rank_grid.hpp"
+#include "runtime/training/replica_peers.hpp"
 #include "runtime/training/whole_model_test.hpp"
 
 namespace orrery {
@@ -38,9 +39,9 @@ std::vector<std::int32_t> some_tokens(const TransformerConfig& config) {
 struct SharedCase {
   const char* name;
   TransformerFamily family;
-  std::int64_t kv_heads;
-  std::uint32_t ranks;
-  ActivationRecompute recompute;
+  TrainingLayout layout;
+  std::int64_t kv_heads = 0;
+  ActivationRecompute recompute = ActivationRecompute::kNone;
 };
 
 class SharedModelThreads : public testing::TestWithParam<SharedCase> {
@@ -55,33 +56,55 @@ class SharedModelThreads : public testing::TestWithParam<SharedCase> {
   /// Runs `body` with the part of each rank's model.
   using Body = std::function<void(TrainableTransformer&, const WholeModel&)>;
   static void share(const Body& body) {
-    const std::uint32_t ranks = GetParam().ranks;
-    const TestGang gang(ranks, TestGang::Memory::kShared);
+    TrainingSpec spec;
+    spec.model = config();
+    spec.layout = GetParam().layout;
+    spec.batch = {.sequences = 2, .shards = 1, .micro = 2};
+    const TestGang gang(spec.layout.ranks(), TestGang::Memory::kShared);
     gang.run([&](std::uint32_t rank) {
       const auto group = gang.found(rank);
       ASSERT_NE(group, nullptr);
-      TrainableTransformer model(config(), 2, {rank, ranks});
+      RankGrid grid(spec, *group);
+      TrainableTransformer model(config(), 2, grid.part());
       const std::span<std::byte> room = group->workspace();
-      ReplicaSums sums(group->communicator(),
-                       {reinterpret_cast<float*>(room.data()), room.size() / sizeof(float)});
-      model.share(sums);
-      body(model, WholeModel(config(), {rank, ranks}));
-      EXPECT_FALSE(sums.broken());
+      ReplicaPeers peers(spec, grid,
+                         {reinterpret_cast<float*>(room.data()), room.size() / sizeof(float)});
+      model.share(peers);
+      body(model, WholeModel(config(), grid.part()));
+      EXPECT_FALSE(peers.broken());
       group->farewell();
     });
   }
 };
 
+using enum TransformerFamily;
+
 INSTANTIATE_TEST_SUITE_P(
     Trainer, SharedModelThreads,
     testing::Values(
-        SharedCase{"GptOfTwo", TransformerFamily::kGpt, 0, 2, ActivationRecompute::kNone},
-        SharedCase{"GptOfFour", TransformerFamily::kGpt, 0, 4, ActivationRecompute::kNone},
-        SharedCase{"GptThatRecomputes", TransformerFamily::kGpt, 0, 2, ActivationRecompute::kFull},
-        SharedCase{"LlamaWithSharedKeys", TransformerFamily::kLlama, 2, 2,
-                   ActivationRecompute::kNone},
-        SharedCase{"LlamaOfFour", TransformerFamily::kLlama, 0, 4, ActivationRecompute::kNone}),
+        SharedCase{"GptOfTwo", kGpt, {.tp = 2}}, SharedCase{"GptOfFour", kGpt, {.tp = 4}},
+        SharedCase{"GptThatRecomputes", kGpt, {.tp = 2}, 0, ActivationRecompute::kFull},
+        SharedCase{"LlamaWithSharedKeys", kLlama, {.tp = 2}, 2},
+        SharedCase{"LlamaOfFour", kLlama, {.tp = 4}}, SharedCase{"GptInTwoStages", kGpt, {.pp = 2}},
+        SharedCase{"GptInFourStages", kGpt, {.pp = 4}},
+        SharedCase{"GptInStagesThatRecomputes", kGpt, {.pp = 2}, 0, ActivationRecompute::kFull},
+        SharedCase{"LlamaInTwoStages", kLlama, {.pp = 2}, 2},
+        SharedCase{"LlamaInFourStages", kLlama, {.pp = 4}},
+        SharedCase{"GptInTwoStagesOfTwo", kGpt, {.tp = 2, .pp = 2}},
+        SharedCase{"LlamaInTwoStagesOfTwo", kLlama, {.tp = 2, .pp = 2}, 2}),
     [](const auto& shared) { return shared.param.name; });
+
+/// Of two gradients, of one tensor: how long their difference is beside the second.
+double relative_error(const ParameterTensor& tensor, std::span<const float> found,
+                      std::span<const float> expected) {
+  double error = 0;
+  double square = 0;
+  for (std::size_t i = tensor.begin; i < tensor.begin + tensor.size; ++i) {
+    error += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
+    square += std::pow(static_cast<double>(expected[i]), 2);
+  }
+  return square == 0 ? error : std::sqrt(error / square);
+}
 
 TEST_P(SharedModelThreads, HaveTheLossAndTheGradientOfTheWholeModel) {
   TrainableTransformer whole(config(), 2);
@@ -90,21 +113,24 @@ TEST_P(SharedModelThreads, HaveTheLossAndTheGradientOfTheWholeModel) {
   AlignedFloats gradient(whole.layout().size());
   const float loss = whole.loss_and_gradient(parameters, tokens, gradient, 0.5F);
   share([&](TrainableTransformer& model, const WholeModel& parts) {
+    const ModelPart& part = parts.own().part();
     const AlignedFloats own = part_of(parts, parameters);
+    const auto compute = [&](AlignedFloats& to) {
+      const float own_loss = model.loss_and_gradient(own, tokens, to, 0.5F);
+      model.join_ends(to);
+      return own_loss;
+    };
     AlignedFloats found(own.size());
-    EXPECT_NEAR(model.loss_and_gradient(own, tokens, found, 0.5F), loss, 1e-5F * loss);
+    EXPECT_NEAR(compute(found), part.last() ? loss : 0, 1e-5F * loss);
     const AlignedFloats expected = part_of(parts, gradient);
     for (const ParameterTensor& tensor : parts.own().tensors()) {
-      double error = 0;
-      double square = 0;
-      for (std::size_t i = tensor.begin; i < tensor.begin + tensor.size; ++i) {
-        error += std::pow(static_cast<double>(found[i]) - static_cast<double>(expected[i]), 2);
-        square += std::pow(static_cast<double>(expected[i]), 2);
-      }
-      EXPECT_LT(std::sqrt(error / square), 2e-5) << tensor.name;
+      EXPECT_LT(relative_error(tensor, found, expected), 2e-5) << tensor.name;
+    }
+    if (part.tensor_ranks == 1 && !config().tied_embedding) {
+      EXPECT_EQ(found, expected) << "the same products in the same order";
     }
     AlignedFloats again(own.size());
-    (void)model.loss_and_gradient(own, tokens, again, 0.5F);
+    (void)compute(again);
     EXPECT_EQ(again, found) << "the same bits";
     EXPECT_LT(model.activation_bytes(), whole.activation_bytes());
   });
@@ -115,13 +141,14 @@ TEST_P(SharedModelThreads, HaveTheGradientThatFiniteDifferencesFind) {
   const AlignedFloats parameters = normal_floats(whole.layout(), 0.3, 7);
   const AlignedFloats direction = normal_floats(whole.layout(), 1, 3);
   const std::vector<std::int32_t> tokens = some_tokens(config());
-  std::vector<double> slopes(GetParam().ranks);
-  std::vector<double> products(GetParam().ranks);
+  std::vector<double> slopes(GetParam().layout.ranks());
+  std::vector<double> products(GetParam().layout.ranks());
   share([&](TrainableTransformer& model, const WholeModel& parts) {
     const AlignedFloats own = part_of(parts, parameters);
     const AlignedFloats along = part_of(parts, direction);
     AlignedFloats gradient(own.size());
     (void)model.loss_and_gradient(own, tokens, gradient, 1);
+    model.join_ends(gradient);
     const auto difference = [&](double step) {
       const auto loss_at = [&](double distance) {
         AlignedFloats moved = own;
@@ -133,37 +160,37 @@ TEST_P(SharedModelThreads, HaveTheGradientThatFiniteDifferencesFind) {
       return (loss_at(step) - loss_at(-step)) / (2 * step);
     };
     const double h = 1e-3;
-    const double slope = (4 * difference(h / 2) - difference(h)) / 3;
-    // Tensors that all have count once.
-    const std::uint32_t rank = parts.own().part().tensor_rank;
-    double expected = 0;
+    const std::uint32_t number = parts.own().part().number();
+    slopes[number] = (4 * difference(h / 2) - difference(h)) / 3;
     for (const ParameterTensor& tensor : parts.own().tensors()) {
-      if (tensor.cut.whole() && rank != 0) continue;
+      if (!tensor.counts) continue;
       for (std::size_t i = tensor.begin; i < tensor.begin + tensor.size; ++i) {
-        expected += static_cast<double>(gradient[i]) * static_cast<double>(along[i]);
+        products[number] += static_cast<double>(gradient[i]) * static_cast<double>(along[i]);
       }
     }
-    products[rank] = expected;
-    slopes[rank] = slope;
   });
-  double expected = 0;
-  for (std::uint32_t rank = 0; rank < GetParam().ranks; ++rank) {
-    EXPECT_EQ(slopes[rank], slopes[0]) << "all have the same loss";
-    expected += products[rank];
+  const std::size_t earlier = slopes.size() - GetParam().layout.tp;
+  const double slope = slopes.back();
+  for (std::size_t number = 0; number < slopes.size(); ++number) {
+    EXPECT_EQ(slopes[number], number < earlier ? 0 : slope) << "all of the last stage have it";
   }
-  EXPECT_NEAR(slopes[0], expected, 5e-3 * std::abs(expected) + 1e-2);
+  const double expected = std::accumulate(products.begin(), products.end(), 0.0);
+  EXPECT_NEAR(slope, expected, 5e-3 * std::abs(expected) + 1e-2);
 }
 
 TEST(ModelPart, SaysWhatCannotBeShared) {
-  const auto message = [](TransformerConfig config, std::uint32_t ranks) {
+  const auto message = [](TransformerConfig config, std::uint32_t ranks, std::uint32_t stages = 1) {
     config.where = {"gpt.yaml", 3, 1};
-    const Status status = check_tensor_ranks(config, ranks);
+    const Status status = check_parts(config, {.tensor_ranks = ranks, .stages = stages});
     return status ? std::string() : status.error().text();
   };
   EXPECT_EQ(message({}, 1), "");
   EXPECT_EQ(message({}, 4), "");
   EXPECT_EQ(message({}, 0), "gpt.yaml:3:1: layout.tp: at least 1");
   EXPECT_EQ(message({}, 3), "gpt.yaml:3:1: layout.tp: 4 heads are not 3 equal parts");
+  EXPECT_EQ(message({}, 4, 4), "");
+  EXPECT_EQ(message({}, 1, 0), "gpt.yaml:3:1: layout.pp: at least 1");
+  EXPECT_EQ(message({}, 1, 3), "gpt.yaml:3:1: layout.pp: 4 layers are not 3 equal stages");
   EXPECT_EQ(message({.family = TransformerFamily::kLlama, .kv_heads = 2}, 4),
             "gpt.yaml:3:1: layout.tp: 2 key-value heads are not 4 equal parts");
   EXPECT_EQ(message({.ffn = 48}, 2),

@@ -25,9 +25,9 @@ double residual_deviation(const TransformerConfig& config) {
 
 ParameterLayout::ParameterLayout(const TransformerConfig& config, const ModelPart& part)
     : config_(config), part_(part) {
-  ORRERY_ASSERT(check(config) && check_tensor_ranks(config, part.tensor_ranks),
+  ORRERY_ASSERT(check(config) && check_parts(config, part),
                 "a layout is made of a checked configuration");
-  blocks_.reserve(static_cast<std::size_t>(config.layers));
+  blocks_.reserve(static_cast<std::size_t>(config.layers / part.stages));
   if (config.family == TransformerFamily::kGpt) {
     lay_gpt();
   } else {
@@ -56,8 +56,10 @@ TensorCut ParameterLayout::cut_of(std::int64_t period) const {
 std::size_t ParameterLayout::add(std::string name, const Added& added) {
   std::size_t count = 1;
   for (const std::int64_t extent : added.shape) count *= static_cast<std::size_t>(extent);
-  const TensorCut cut = added.period == 0 ? TensorCut{.period = count, .first = 0, .count = count}
-                                          : cut_of(added.period);
+  TensorCut cut = added.period == 0 ? TensorCut{.period = count, .first = 0, .count = count}
+                                    : cut_of(added.period);
+  const bool alike = cut.whole() && part_.tensor_rank > 0;
+  if (place_ == Place::kElsewhere) cut.count = 0;
   const std::size_t begin = size_;
   const std::size_t here = count / cut.period * cut.count;
   tensors_.push_back({.name = std::move(name),
@@ -65,6 +67,7 @@ std::size_t ParameterLayout::add(std::string name, const Added& added) {
                       .cut = cut,
                       .begin = begin,
                       .size = here,
+                      .counts = place_ == Place::kHere && !alike,
                       .decays = added.shape.size() > 1,
                       .mean = added.mean,
                       .deviation = added.deviation});
@@ -109,15 +112,34 @@ void ParameterLayout::lay_gpt_block(const std::string& prefix) {
 }
 
 void ParameterLayout::lay_gpt() {
+  place_ = place_of_embedding();
   token_embedding_ = add("transformer.wte.weight",
                          {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
+  place_ = place_on(part_.first());
   position_embedding_ = add("transformer.wpe.weight",
                             {.shape = {config_.sequence, config_.width}, .deviation = kDeviation});
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    lay_gpt_block(fmt::format("transformer.h.{}.", layer));
-  }
+  lay_layers();
+  place_ = place_on(part_.last());
   final_norm_ = add_layer_norm("transformer.ln_f");
   lay_head();
+}
+
+ParameterLayout::Place ParameterLayout::place_of_embedding() const {
+  if (part_.first()) return Place::kHere;
+  return config_.tied_embedding && part_.last() ? Place::kHereAgain : Place::kElsewhere;
+}
+
+void ParameterLayout::lay_layers() {
+  const std::int64_t of_a_stage = config_.layers / part_.stages;
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    place_ = place_on(layer / of_a_stage == part_.stage);
+    if (config_.family == TransformerFamily::kGpt) {
+      lay_gpt_block(fmt::format("transformer.h.{}.", layer));
+    } else {
+      lay_llama_block(fmt::format("model.layers.{}.", layer));
+    }
+    if (place_ == Place::kElsewhere) blocks_.pop_back();
+  }
 }
 
 void ParameterLayout::lay_llama_block(const std::string& prefix) {
@@ -154,11 +176,11 @@ void ParameterLayout::lay_llama_block(const std::string& prefix) {
 }
 
 void ParameterLayout::lay_llama() {
+  place_ = place_of_embedding();
   token_embedding_ = add("model.embed_tokens.weight",
                          {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    lay_llama_block(fmt::format("model.layers.{}.", layer));
-  }
+  lay_layers();
+  place_ = place_on(part_.last());
   final_norm_.weight = add("model.norm.weight", {.shape = {config_.width}, .mean = 1});
   lay_head();
 }

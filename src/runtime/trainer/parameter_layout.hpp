@@ -3,8 +3,9 @@
 //
 // Made once from a checked TransformerConfig; immutable. Names and shapes are those of Hugging
 // Face's gpt2 and llama checkpoints, so a safetensors file of the tensors is one that others can
-// read (gpt2 keeps its matrices [in, out], llama [out, in]). A rank that shares layers with others
-// has the layout of its part: the same tensors, some of them cut. Invariant: tensors are in
+// read (gpt2 keeps its matrices [in, out], llama [out, in]). A rank that computes a model with others
+// has the layout of its part: the same tensors, some of them cut, to nothing where they are on
+// another stage. Invariant: tensors are in
 // ascending order of `begin`, each a multiple of 16 floats, so that it starts a cache line where
 // the vector does; what lies between them is 0 and stays so.
 #pragma once
@@ -37,6 +38,7 @@ struct ParameterTensor {
   TensorCut cut;                    ///< of it, what is here
   std::size_t begin = 0;            ///< floats from the vector's start
   std::size_t size = 0;             ///< floats that are here
+  bool counts = false;  ///< of parts that have the same of it, this is the first
   bool decays = false;   ///< whether weight decay applies: matrices do, norms and biases do not
   float mean = 0;        ///< of the initial values
   double deviation = 0;  ///< of the initial values
@@ -70,7 +72,7 @@ struct BlockParameters {
 
 class ParameterLayout {
  public:
-  /// Precondition: check(config) and check_tensor_ranks() are fine.
+  /// Precondition: check(config) and check_parts(config, part) are fine.
   explicit ParameterLayout(const TransformerConfig& config, const ModelPart& part = {});
 
   [[nodiscard]] const TransformerConfig& config() const { return config_; }
@@ -87,6 +89,7 @@ class ParameterLayout {
   [[nodiscard]] std::optional<std::size_t> position_embedding() const {
     return position_embedding_;
   }
+  /// Of the layers that are here.
   [[nodiscard]] std::span<const BlockParameters> blocks() const { return blocks_; }
   [[nodiscard]] const NormParameters& final_norm() const { return final_norm_; }
   /// Its weight is token_embedding() when the embedding is tied.
@@ -97,6 +100,7 @@ class ParameterLayout {
   void lay_llama();
   void lay_gpt_block(const std::string& prefix);
   void lay_llama_block(const std::string& prefix);
+  void lay_layers();
   void lay_head();
   /// Of the whole tensor; `period` floats of it are cut alike, 0: it is not cut.
   struct Added {
@@ -117,8 +121,14 @@ class ParameterLayout {
   LinearParameters add_conv1d(const std::string& name, const Conv1d& linear);
   [[nodiscard]] TensorCut cut_of(std::int64_t period) const;
 
+  /// Of what is laid out now.
+  enum class Place { kElsewhere, kHere, kHereAgain };  ///< again: an earlier stage has it, too
+  [[nodiscard]] Place place_of_embedding() const;
+  [[nodiscard]] static Place place_on(bool here) { return here ? Place::kHere : Place::kElsewhere; }
+
   TransformerConfig config_;
   ModelPart part_;
+  Place place_ = Place::kHere;
   std::vector<ParameterTensor> tensors_;
   std::size_t size_ = 0;
   std::size_t token_embedding_ = 0;

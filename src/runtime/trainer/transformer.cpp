@@ -64,9 +64,17 @@ struct TrainableTransformer::Block {
   float* activation = nullptr;  ///< what comes out of it
 };
 
+/// A micro-batch between its forward and its backward pass.
+struct TrainableTransformer::Slot {
+  std::vector<std::int32_t> inputs;
+  std::vector<std::int32_t> targets;
+  std::vector<Block> blocks;
+};
+
 /// One call's arguments.
 struct TrainableTransformer::Pass {
   std::span<const float> parameters;
+  const Slot& slot;
   TokenRows batch;
   float* gradient = nullptr;
 };
@@ -86,15 +94,17 @@ struct TrainableTransformer::LinearGradient {
 };
 
 TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
-                                           const ModelPart& part)
+                                           const ModelPart& part, std::size_t slots)
     : kernels_(kernels()),
       layout_(config, part),
       config_(config),
       sequences_(sequences),
       products_(config.precision),
-      attention_(attention_of(config, part), products_) {
+      attention_(attention_of(config, part), products_),
+      slots_(slots) {
   ORRERY_ASSERT(sequences > 0, "a micro-batch has a sequence");
-  blocks_.resize(static_cast<std::size_t>(config.layers));
+  ORRERY_ASSERT(slots == 1 || (slots > 1 && !part.last()), "a last stage goes back at once");
+  for (Slot& slot : slots_) slot.blocks.resize(layout_.blocks().size());
   allocate();
 }
 
@@ -106,7 +116,8 @@ void TrainableTransformer::allocate() {
   const std::int64_t stream = rows * config_.width;
   const std::int64_t qkv = rows * layout_.blocks()[0].qkv.out;
   const std::int64_t attended = rows * layout_.blocks()[0].attention_out.in;
-  const std::int64_t heads = config_.heads / layout_.part().tensor_ranks;
+  const ModelPart& part = layout_.part();
+  const std::int64_t heads = config_.heads / part.tensor_ranks;
   const std::int64_t inner = rows * layout_.blocks()[0].up.out;
   const std::int64_t activation = rows * layout_.blocks()[0].down.in;
   const auto walk = [&](ArenaCursor cursor) {
@@ -116,10 +127,7 @@ void TrainableTransformer::allocate() {
                       .inverse_deviation = cursor.take(rows),
                       .out = cursor.take(stream)};
     };
-    for (Block& block : blocks_) block.stream_in = cursor.take(stream);
-    const ArenaCursor shared = cursor;
-    for (Block& block : blocks_) {
-      if (config_.recompute == ActivationRecompute::kFull) cursor = shared;
+    const auto take_block = [&](Block& block) {
       block.attention_norm = take_norm(block.stream_in);
       block.attention = {.qkv = cursor.take(qkv),
                          .out = cursor.take(attended),
@@ -129,14 +137,26 @@ void TrainableTransformer::allocate() {
       block.ffn_norm = take_norm(block.stream_middle);
       block.inner = cursor.take(inner);
       block.activation = cursor.take(activation);
+    };
+    for (Slot& slot : slots_) {
+      for (Block& block : slot.blocks) block.stream_in = cursor.take(stream);
+    }
+    const ArenaCursor shared = cursor;
+    for (Slot& slot : slots_) {
+      for (Block& block : slot.blocks) {
+        if (config_.recompute == ActivationRecompute::kFull) cursor = shared;
+        take_block(block);
+      }
     }
     stream_out_ = cursor.take(stream);
-    final_mean_ = cursor.take(rows);
-    final_inverse_ = cursor.take(rows);
-    final_out_ = cursor.take(stream);
-    logits_ = cursor.take(std::min(rows, logit_rows(config_)) * config_.vocab);
+    if (part.last()) {
+      final_mean_ = cursor.take(rows);
+      final_inverse_ = cursor.take(rows);
+      final_out_ = cursor.take(stream);
+      logits_ = cursor.take(std::min(rows, logit_rows(config_)) * config_.vocab);
+    }
     stream_gradient_ = cursor.take(stream);
-    if (layout_.part().whole()) norm_gradient_ = cursor.take(stream);
+    if (part.tensor_ranks == 1) norm_gradient_ = cursor.take(stream);
     qkv_gradient_ = cursor.take(qkv);
     inner_gradient_ = cursor.take(inner);
     activation_gradient_ = cursor.take(activation);
@@ -147,52 +167,73 @@ void TrainableTransformer::allocate() {
   losses_.resize(static_cast<std::size_t>(rows));
 }
 
-std::size_t TrainableTransformer::summed_floats(const TransformerConfig& config,
+std::size_t TrainableTransformer::stream_floats(const TransformerConfig& config,
                                                 std::int64_t sequences) {
   return static_cast<std::size_t>(sequences * config.sequence * config.width);
 }
 
-void TrainableTransformer::share(PartialSums& sums) {
-  sums_ = &sums;
-  norm_gradient_ = sums.room(summed_floats(config_, sequences_)).data();
+void TrainableTransformer::share(PartPeers& peers) {
+  peers_ = &peers;
+  if (layout_.part().tensor_ranks == 1) return;
+  norm_gradient_ = peers.room(stream_floats(config_, sequences_)).data();
 }
 
 double TrainableTransformer::operations_per_token() const {
-  double weights = static_cast<double>(config_.vocab * config_.width);
+  double weights = layout_.part().last() ? static_cast<double>(config_.vocab * config_.width) : 0;
+  double attention = 0;
   for (const BlockParameters& block : layout_.blocks()) {
     for (const LinearParameters* linear :
          {&block.qkv, &block.attention_out, &block.up, &block.down}) {
       weights += static_cast<double>(linear->in * linear->out);
     }
+    attention += static_cast<double>(block.attention_out.in * (config_.sequence + 1));
   }
-  const double attention = static_cast<double>(
-      config_.layers * layout_.blocks()[0].attention_out.in * (config_.sequence + 1));
   return 6 * (weights + attention);
 }
 
 float TrainableTransformer::loss_and_gradient(std::span<const float> parameters,
                                               std::span<const std::int32_t> tokens,
                                               std::span<float> gradient, float loss_scale) {
+  forward(parameters, tokens, 0);
+  return backward(parameters, 0, gradient, loss_scale);
+}
+
+TrainableTransformer::Pass TrainableTransformer::pass_of(std::span<const float> parameters,
+                                                         std::size_t slot, float* gradient) {
+  ORRERY_ASSERT(parameters.size() == layout_.size(), "the parameters are the layout's");
+  const Slot& of = slots_[slot];
+  const auto tokens = static_cast<std::int64_t>(of.inputs.size());
+  return {parameters, of, {tokens / config_.sequence, config_.sequence}, gradient};
+}
+
+void TrainableTransformer::forward(std::span<const float> parameters,
+                                   std::span<const std::int32_t> tokens, std::size_t slot) {
+  ORRERY_ASSERT(slot < slots_.size(), "a slot is one of those there are");
+  split(tokens, slots_[slot]);
+  forward(pass_of(parameters, slot, nullptr));
+}
+
+float TrainableTransformer::backward(std::span<const float> parameters, std::size_t slot,
+                                     std::span<float> gradient, float loss_scale) {
   ORRERY_ASSERT(gradient.size() == layout_.size(), "the gradient is the layout's");
-  split(tokens);
-  const Pass pass{
-      .parameters = parameters,
-      .batch = {static_cast<std::int64_t>(inputs_.size()) / config_.sequence, config_.sequence},
-      .gradient = gradient.data()};
-  forward(pass);
-  const float loss = head_loss(pass, loss_scale);
+  const Pass pass = pass_of(parameters, slot, gradient.data());
+  const float loss = layout_.part().last() ? head_loss(pass, loss_scale) : 0;
   backward(pass);
   return loss;
 }
 
+void TrainableTransformer::join_ends(std::span<float> gradient) {
+  const ModelPart& part = layout_.part();
+  const bool twice = config_.tied_embedding && part.stages > 1 && (part.first() || part.last());
+  if (!twice) return;
+  peers_->sum_ends(gradient.subspan(layout_.token_embedding(),
+                                    static_cast<std::size_t>(config_.vocab * config_.width)));
+}
+
 float TrainableTransformer::loss(std::span<const float> parameters,
                                  std::span<const std::int32_t> tokens) {
-  split(tokens);
-  const Pass pass{
-      .parameters = parameters,
-      .batch = {static_cast<std::int64_t>(inputs_.size()) / config_.sequence, config_.sequence}};
-  forward(pass);
-  return head_loss(pass, 0);
+  forward(parameters, tokens, 0);
+  return layout_.part().last() ? head_loss(pass_of(parameters, 0, nullptr), 0) : 0;
 }
 
 void TrainableTransformer::logits(std::span<const float> parameters,
@@ -200,36 +241,41 @@ void TrainableTransformer::logits(std::span<const float> parameters,
   const auto time = static_cast<std::int64_t>(tokens.size());
   ORRERY_ASSERT(time > 0 && time <= config_.sequence, "the tokens are a sequence");
   ORRERY_ASSERT(logits.size() == static_cast<std::size_t>(config_.vocab), "a score for each token");
-  inputs_.assign(tokens.begin(), tokens.end());
-  const Pass pass{.parameters = parameters, .batch = {1, time}};
+  Slot& slot = slots_[0];
+  slot.inputs.assign(tokens.begin(), tokens.end());
+  const Pass pass{parameters, slot, {1, time}};
   forward(pass);
   const float* last = final_out_ + (time - 1) * config_.width;
   project(pass, layout_.head(), {.x = last, .out = logits.data(), .rows = 1});
 }
 
 // Each sequence predicts its tokens from the second on.
-void TrainableTransformer::split(std::span<const std::int32_t> tokens) {
+void TrainableTransformer::split(std::span<const std::int32_t> tokens, Slot& slot) const {
   const auto length = static_cast<std::size_t>(config_.sequence) + 1;
   ORRERY_ASSERT(!tokens.empty() && tokens.size() % length == 0, "tokens are whole sequences");
   ORRERY_ASSERT(tokens.size() / length <= static_cast<std::size_t>(sequences_),
                 "the activations hold so many sequences");
-  inputs_.clear();
-  targets_.clear();
+  slot.inputs.clear();
+  slot.targets.clear();
   for (std::size_t begin = 0; begin < tokens.size(); begin += length) {
     const auto sequence = tokens.subspan(begin, length);
-    inputs_.insert(inputs_.end(), sequence.begin(), sequence.end() - 1);
-    targets_.insert(targets_.end(), sequence.begin() + 1, sequence.end());
+    slot.inputs.insert(slot.inputs.end(), sequence.begin(), sequence.end() - 1);
+    slot.targets.insert(slot.targets.end(), sequence.begin() + 1, sequence.end());
   }
-  for (const std::int32_t target : targets_) {
+  for (const std::int32_t target : slot.targets) {
     ORRERY_ASSERT(target >= 0 && target < config_.vocab, "a token is below the vocabulary's size");
   }
 }
 
-void TrainableTransformer::embed(const Pass& pass, std::span<const std::int32_t> inputs) {
+std::span<float> TrainableTransformer::stream_rows(const Pass& pass, float* rows) const {
+  return {rows, static_cast<std::size_t>(pass.batch.count() * config_.width)};
+}
+
+void TrainableTransformer::embed(const Pass& pass) {
   const float* parameters = pass.parameters.data();
   const std::int64_t width = config_.width;
   for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
-    const std::int32_t token = inputs[static_cast<std::size_t>(row)];
+    const std::int32_t token = pass.slot.inputs[static_cast<std::size_t>(row)];
     ORRERY_ASSERT(token >= 0 && token < config_.vocab, "a token is below the vocabulary's size");
     const float* position = nullptr;
     if (layout_.position_embedding()) {
@@ -239,21 +285,27 @@ void TrainableTransformer::embed(const Pass& pass, std::span<const std::int32_t>
                         .bias = position,
                         .rows = 1,
                         .width = width,
-                        .out = blocks_[0].stream_in + row * width});
+                        .out = pass.slot.blocks[0].stream_in + row * width});
   }
 }
 
 void TrainableTransformer::forward(const Pass& pass) {
-  ORRERY_ASSERT(pass.parameters.size() == layout_.size(), "the parameters are the layout's");
-  embed(pass, inputs_);
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) forward_block(pass, layer);
+  using enum PartPeers::Way;
+  if (layout_.part().first()) {
+    embed(pass);
+  } else {
+    peers_->receive(kOn, stream_rows(pass, pass.slot.blocks[0].stream_in));
+  }
+  for (std::size_t layer = 0; layer < pass.slot.blocks.size(); ++layer) forward_block(pass, layer);
+  if (!layout_.part().last()) return peers_->send(kOn, stream_rows(pass, stream_out_));
   norm(pass, layout_.final_norm(), {stream_out_, final_mean_, final_inverse_, final_out_});
 }
 
 void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   fill_block(pass, layer);
-  const Block& block = blocks_[layer];
-  float* stream_out = layer + 1 < blocks_.size() ? blocks_[layer + 1].stream_in : stream_out_;
+  const std::span<const Block> blocks = pass.slot.blocks;
+  const Block& block = blocks[layer];
+  float* stream_out = layer + 1 < blocks.size() ? blocks[layer + 1].stream_in : stream_out_;
   project_and_sum(pass, layout_.blocks()[layer].down,
                   {.x = block.activation,
                    .residual = block.stream_middle,
@@ -264,7 +316,7 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
 /// All that the layer's backward pass needs, from what goes into it.
 void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = layout_.blocks()[layer];
-  const Block& block = blocks_[layer];
+  const Block& block = pass.slot.blocks[layer];
   const std::int64_t rows = pass.batch.count();
   norm(pass, parameters.attention_norm, block.attention_norm);
   project(pass, parameters.qkv,
@@ -316,7 +368,7 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
     const float* x = final_out_ + first * config_.width;
     project(pass, layout_.head(), {.x = x, .out = logits_, .rows = count});
     kernels_.cross_entropy({.logits = logits_,
-                            .targets = targets_.data() + first,
+                            .targets = pass.slot.targets.data() + first,
                             .rows = count,
                             .vocab = config_.vocab,
                             .loss = losses_.data() + first,
@@ -337,18 +389,27 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
 }
 
 void TrainableTransformer::backward(const Pass& pass) {
-  std::fill_n(stream_gradient_, pass.batch.count() * config_.width, 0.0F);
-  norm_backward(pass, layout_.final_norm(), {stream_out_, final_mean_, final_inverse_, final_out_});
-  for (std::size_t layer = blocks_.size(); layer-- > 0;) backward_block(pass, layer);
+  using enum PartPeers::Way;
+  const std::span<float> gradient = stream_rows(pass, stream_gradient_);
+  if (layout_.part().last()) {
+    std::ranges::fill(gradient, 0.0F);
+    norm_backward(pass, layout_.final_norm(),
+                  {stream_out_, final_mean_, final_inverse_, final_out_});
+  } else {
+    peers_->receive(kBack, gradient);
+  }
+  for (std::size_t layer = pass.slot.blocks.size(); layer-- > 0;) backward_block(pass, layer);
+  if (!layout_.part().first()) return peers_->send(kBack, gradient);
   embed_backward(pass);
 }
 
 // stream_gradient_ comes in as that of the layer's result and leaves as that of what went into it.
 void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = layout_.blocks()[layer];
-  const Block& block = blocks_[layer];
+  const Block& block = pass.slot.blocks[layer];
   const std::int64_t rows = pass.batch.count();
-  const bool kept = config_.recompute == ActivationRecompute::kNone || layer + 1 == blocks_.size();
+  const bool newest = layer + 1 == pass.slot.blocks.size() && slots_.size() == 1;
+  const bool kept = config_.recompute == ActivationRecompute::kNone || newest;
   if (!kept) fill_block(pass, layer);
   project_backward(pass, parameters.down,
                    {block.activation, stream_gradient_, activation_gradient_, rows});
@@ -401,7 +462,7 @@ void TrainableTransformer::embed_backward(const Pass& pass) {
   const std::int64_t width = config_.width;
   for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
     const float* x = stream_gradient_ + row * width;
-    const std::int64_t token = inputs_[static_cast<std::size_t>(row)];
+    const std::int64_t token = pass.slot.inputs[static_cast<std::size_t>(row)];
     float* embedding = pass.gradient + layout_.token_embedding() + token * width;
     kernels_.sum_rows({.x = x, .rows = 1, .width = width, .out = embedding});
     if (!layout_.position_embedding()) continue;
@@ -436,7 +497,7 @@ void TrainableTransformer::project(const Pass& pass, const LinearParameters& lin
 // once.
 void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParameters& linear,
                                            const LinearRows& rows) {
-  if (sums_ == nullptr) return project(pass, linear, rows);
+  if (layout_.part().tensor_ranks == 1) return project(pass, linear, rows);
   LinearParameters own = linear;
   LinearRows partial = rows;
   partial.out = norm_gradient_;
@@ -450,8 +511,7 @@ void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParamet
 }
 
 void TrainableTransformer::sum_norm_gradient(const Pass& pass) {
-  if (sums_ == nullptr) return;
-  sums_->sum({norm_gradient_, static_cast<std::size_t>(pass.batch.count() * config_.width)});
+  if (layout_.part().tensor_ranks > 1) peers_->sum(stream_rows(pass, norm_gradient_));
 }
 
 void TrainableTransformer::project_backward(const Pass& pass, const LinearParameters& linear,

@@ -6,7 +6,7 @@
 // not on addresses, on earlier calls or on the kind of vector unit of the kernels. Memory: about
 // layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama; with full
 // recomputation that of one layer, and width for each of the others. A part of a model keeps its
-// part of what is wider than the stream.
+// part of what is wider than the stream, of the layers of its stage, for each of its slots.
 #pragma once
 
 #include <cstddef>
@@ -22,40 +22,54 @@ namespace orrery {
 
 class TrainableTransformer {
  public:
-  /// For micro-batches of at most `sequences` sequences. Precondition: check(config),
-  /// check_tensor_ranks() and check_precision(config.precision) are fine.
+  /// For micro-batches of at most `sequences` sequences, of which it keeps the activations of `slots`
+  /// at a time. Preconditions: check(config), check_parts() and check_precision(config.precision)
+  /// are fine; a last stage, or a model of one, has one slot.
   TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
-                       const ModelPart& part = {});
+                       const ModelPart& part = {}, std::size_t slots = 1);
   TrainableTransformer(const TrainableTransformer&) = delete;
   TrainableTransformer& operator=(const TrainableTransformer&) = delete;
   ~TrainableTransformer();
 
   [[nodiscard]] const ParameterLayout& layout() const { return layout_; }
 
-  /// The most floats that ranks of a shared model sum at a time.
-  [[nodiscard]] static std::size_t summed_floats(const TransformerConfig& config,
+  /// Floats of a micro-batch's residual stream: the most that ranks of a shared model exchange.
+  [[nodiscard]] static std::size_t stream_floats(const TransformerConfig& config,
                                                  std::int64_t sequences);
-  /// With whom a part's layers are shared, from now on: before any of the below, which all ranks of
-  /// the model then call alike. `sums` outlives it.
-  void share(PartialSums& sums);
+  /// With whom a part's model is computed, from now on: before any of the below, which all ranks of
+  /// the model then call alike. `peers` outlives it.
+  void share(PartPeers& peers);
 
   /// The mean over all tokens of the negative log-likelihood, in nats, of the next token; its
   /// gradient times `loss_scale` is added to `gradient`. `tokens` are sequences of (sequence + 1)
-  /// tokens each: the last is only predicted. Precondition: whole sequences, at least one and no
-  /// more than the constructor allowed; tokens are below the vocabulary's size.
+  /// tokens each: the last is only predicted. The last stage has the loss, others 0. Precondition:
+  /// whole sequences, at least one and no more than the constructor allowed; tokens are below the
+  /// vocabulary's size.
   float loss_and_gradient(std::span<const float> parameters, std::span<const std::int32_t> tokens,
                           std::span<float> gradient, float loss_scale);
+
+  /// Its two halves, so that a stage can take up other micro-batches between them. What is on its
+  /// way forward is in a slot of its own; all stages do forward passes in one order, and backward
+  /// passes in one.
+  void forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
+               std::size_t slot);
+  float backward(std::span<const float> parameters, std::size_t slot, std::span<float> gradient,
+                 float loss_scale);
+
+  /// After the last micro-batch of a gradient: where first and last stage both have the embedding,
+  /// each gets the other's gradient of it, too.
+  void join_ends(std::span<float> gradient);
 
   /// The same loss without the gradient: the same bits.
   float loss(std::span<const float> parameters, std::span<const std::int32_t> tokens);
 
   /// The scores of each token of the vocabulary to follow `tokens`. Precondition: 1 to `sequence`
-  /// tokens; logits.size() is the vocabulary's size.
+  /// tokens; logits.size() is the vocabulary's size; the model is whole.
   void logits(std::span<const float> parameters, std::span<const std::int32_t> tokens,
               std::span<float> logits);
 
   /// Operations of the matrix products of loss_and_gradient() a token: those the mathematics asks
-  /// for, whatever is computed twice. Only the visible half of the attention counts.
+  /// for, whatever is computed twice, of this part. Only the visible half of the attention counts.
   [[nodiscard]] double operations_per_token() const;
 
   /// Of all that it keeps between forward and backward pass.
@@ -64,13 +78,16 @@ class TrainableTransformer {
  private:
   struct NormRows;
   struct Block;
+  struct Slot;
   struct Pass;
   struct LinearRows;
   struct LinearGradient;
 
   void allocate();
-  void split(std::span<const std::int32_t> tokens);
-  void embed(const Pass& pass, std::span<const std::int32_t> inputs);
+  void split(std::span<const std::int32_t> tokens, Slot& slot) const;
+  [[nodiscard]] Pass pass_of(std::span<const float> parameters, std::size_t slot, float* gradient);
+  [[nodiscard]] std::span<float> stream_rows(const Pass& pass, float* rows) const;
+  void embed(const Pass& pass);
   void forward(const Pass& pass);
   void forward_block(const Pass& pass, std::size_t layer);
   void fill_block(const Pass& pass, std::size_t layer);
@@ -92,16 +109,14 @@ class TrainableTransformer {
   ParameterLayout layout_;
   TransformerConfig config_;
   std::int64_t sequences_;
-  std::vector<std::int32_t> inputs_;
-  std::vector<std::int32_t> targets_;
   MatrixMultiplier products_;
   CausalAttention attention_;
-  PartialSums* sums_ = nullptr;  ///< none: the model is whole
+  PartPeers* peers_ = nullptr;  ///< none: the model is whole
   AlignedFloats arena_;
-  std::vector<Block> blocks_;
+  std::vector<Slot> slots_;
   std::vector<float> losses_;
   // Rows of the arena that no layer owns.
-  float* stream_out_ = nullptr;  ///< the residual stream after the last layer
+  float* stream_out_ = nullptr;  ///< the residual stream after the last layer that is here
   float* final_mean_ = nullptr;
   float* final_inverse_ = nullptr;
   float* final_out_ = nullptr;

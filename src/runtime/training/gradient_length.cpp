@@ -11,12 +11,12 @@ namespace {
 /// Of each block of what is held.
 std::vector<double> squares_of_blocks(const ParameterLayout& layout, const HeldFloats& own) {
   std::vector<double> sums(norm_blocks(own.held.size()));
-  if (layout.part().tensor_rank == 0) {
+  if (layout.part().number() == 0) {
     block_squares(own.floats, sums);
     return sums;
   }
   for (const ParameterTensor& tensor : layout.tensors()) {
-    if (tensor.cut.whole()) continue;
+    if (!tensor.counts) continue;
     const FloatRange here = FloatRange{tensor.begin, tensor.begin + tensor.size}.within(own.held);
     for (std::size_t at = here.begin; at < here.end;) {
       const std::size_t block = (at - own.held.begin) / kNormBlock;

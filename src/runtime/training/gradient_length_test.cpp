@@ -41,8 +41,9 @@ TEST(GradientLength, ThreadsHaveTheBitsOfTheirPartsWhoeverHoldsWhat) {
     }
   }
   const double length = gradient_norm(gradient);
-  for (const std::uint32_t tp : {1u, 2u}) {
-    spec.layout.tp = tp;
+  for (const TrainingLayout& layout_of : {TrainingLayout{}, TrainingLayout{.tp = 2},
+                                          TrainingLayout{.pp = 2}, TrainingLayout{.tp = 2, .pp = 2}}) {
+    spec.layout = layout_of;
     const TestGang gang(4, TestGang::Memory::kOwn);
     std::vector<double> whole(4);
     std::vector<double> shared(4);
@@ -62,7 +63,7 @@ TEST(GradientLength, ThreadsHaveTheBitsOfTheirPartsWhoeverHoldsWhat) {
       EXPECT_EQ(shared[rank], whole[0]);
       EXPECT_EQ(whole[rank], whole[0]);
     }
-    if (tp == 1) EXPECT_EQ(std::sqrt(whole[0]), length);
+    if (spec.layout.ranks() == 1) EXPECT_EQ(std::sqrt(whole[0]), length);
     EXPECT_NEAR(std::sqrt(whole[0]), length, 1e-9 * length);
   }
 }

@@ -1,7 +1,5 @@
 #include "runtime/training/rank_grid.hpp"
 
-#include "base/assert.hpp"
-
 namespace orrery {
 namespace {
 
@@ -17,26 +15,21 @@ std::vector<std::uint32_t> ranks_from(std::uint32_t first, std::uint32_t count,
 }  // namespace
 
 std::uint32_t RankGrid::places(const TrainingSpec& spec, std::uint32_t ranks) {
-  return ranks / spec.layout.tp * spec.layout.tp;
+  return ranks / spec.layout.ranks() * spec.layout.ranks();
 }
 
 RankGrid::RankGrid(const TrainingSpec& spec, MemberGroup& group)
-    : replica_number_(group.rank() / spec.layout.tp),
-      part_{.tensor_rank = group.rank() % spec.layout.tp, .tensor_ranks = spec.layout.tp},
-      shards_(share_leaves(spec.batch.shards, group.size() / spec.layout.tp)),
+    : replica_number_(group.rank() / spec.layout.ranks()),
+      part_(spec.layout.parts().at(group.rank() % spec.layout.ranks())),
+      shards_(share_leaves(spec.batch.shards, group.size() / part_.ranks())),
       all_(group.among(ranks_from(0, places(spec, group.size()), 1))),
-      replica_(group.among(ranks_from(replica_number_ * spec.layout.tp, spec.layout.tp, 1))),
+      replica_(group.among(ranks_from(group.rank() - part_.number(), part_.ranks(), 1))),
+      stage_(group.among(ranks_from(group.rank() - part_.tensor_rank, part_.tensor_ranks, 1))),
       column_(group.among(
-          ranks_from(part_.tensor_rank, group.size() / spec.layout.tp, spec.layout.tp))) {}
-
-std::span<float> ReplicaSums::room(std::size_t floats) {
-  ORRERY_ASSERT(floats <= room_.size(), "the room is as large as the model asks for");
-  return room_.first(floats);
-}
-
-void ReplicaSums::sum(std::span<float> floats) {
-  if (broken_) return;
-  broken_ = !replica_.all_reduce(Elements(floats)).has_value();
+          ranks_from(part_.number(), group.size() / part_.ranks(), part_.ranks()))) {
+  if (part_.stages == 1 || (!part_.first() && !part_.last())) return;
+  const std::uint32_t first = group.rank() - part_.stage * part_.tensor_ranks;
+  ends_.emplace(group.among(ranks_from(first, 2, (part_.stages - 1) * part_.tensor_ranks)));
 }
 
 }  // namespace orrery

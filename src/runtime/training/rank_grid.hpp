@@ -1,13 +1,15 @@
 // runtime/training/rank_grid.hpp - which part of the work a rank does in a generation of the group,
 // and with whom it does what together.
 //
-// Ranks stand in rows: tp of them in a row are a replica, which has the whole model and computes
-// some of the batch's shards; those of one column have the same part of it and sum its gradients.
+// Ranks stand in rows: tp x pp of them in a row are a replica, which has the whole model, stage by
+// stage, and computes some of the batch's shards; those of one column have the same part of it and
+// sum its gradients.
 // What no replica can be made of, at the end, has no place. Made once a generation, which it must
 // not outlive; used by one thread. Invariant: a place follows from rank, number of ranks and spec
 // alone.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "runtime/elastic/member_group.hpp"
@@ -32,8 +34,13 @@ class RankGrid {
 
   /// All ranks that have a place.
   [[nodiscard]] Communicator& all() { return all_; }
-  /// Those of this rank's replica, by their part.
+  /// Those of this rank's replica, by ModelPart::number().
   [[nodiscard]] Communicator& replica() { return replica_; }
+  /// Of them, those of this rank's stage.
+  [[nodiscard]] Communicator& stage() { return stage_; }
+  /// Of the first and the last stage, those with this one's tensor rank. Precondition: this rank is
+  /// of one of them, and they are two.
+  [[nodiscard]] Communicator& ends() { return *ends_; }
   /// Those with this rank's part, by replica.
   [[nodiscard]] Communicator& column() { return column_; }
 
@@ -43,24 +50,9 @@ class RankGrid {
   std::vector<LeafRange> shards_;
   Communicator all_;
   Communicator replica_;
+  Communicator stage_;
+  std::optional<Communicator> ends_;
   Communicator column_;
-};
-
-/// The sums of a replica's ranks, in memory that they share.
-class ReplicaSums final : public PartialSums {
- public:
-  /// `room` is read by the other ranks of this machine; both outlive it.
-  ReplicaSums(Communicator& replica, std::span<float> room) : replica_(replica), room_(room) {}
-
-  [[nodiscard]] std::span<float> room(std::size_t floats) override;
-  void sum(std::span<float> floats) override;
-  /// A rank was lost: what was summed since is worth nothing.
-  [[nodiscard]] bool broken() const { return broken_; }
-
- private:
-  Communicator& replica_;
-  std::span<float> room_;
-  bool broken_ = false;
 };
 
 }  // namespace orrery

@@ -13,11 +13,21 @@ std::uint64_t checksum_of_floats(std::span<const float> floats) {
   return block_checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+namespace {
+
+/// Micro-batches of a shard that a stage has taken in before the first comes back.
+std::uint32_t slots_of(const TrainingBatch& batch, const ModelPart& part) {
+  return std::min(batch.per_shard() / batch.micro, part.stages - part.stage);
+}
+
+}  // namespace
+
 ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream,
                              const ModelPart& part)
     : batch_(spec.batch),
       stream_(stream),
-      model_(spec.model, spec.batch.micro, part),
+      slots_(slots_of(spec.batch, part)),
+      model_(spec.model, spec.batch.micro, part, slots_),
       tokens_(spec.batch.micro * static_cast<std::size_t>(spec.model.sequence + 1)) {}
 
 void ShardGradient::compute(std::span<const float> parameters, std::uint64_t step,
@@ -46,12 +56,18 @@ void ShardGradient::compute_shard(std::span<const float> parameters, std::uint64
   const std::uint32_t rounds = batch_.per_shard() / batch_.micro;
   const float share = 1.0f / static_cast<float>(rounds);
   const std::uint64_t first = step * batch_.sequences + std::uint64_t{shard} * batch_.per_shard();
+  const std::span<float> gradient = out.first(layout().size());
+  const std::uint32_t ahead = slots_ - 1;
   float loss = 0;
-  for (std::uint32_t round = 0; round < rounds; ++round) {
-    stream_.training_samples(first + std::uint64_t{round} * batch_.micro, tokens_);
-    loss +=
-        share * model_.loss_and_gradient(parameters, tokens_, out.first(layout().size()), share);
+  for (std::uint32_t round = 0; round < rounds + ahead; ++round) {
+    if (round < rounds) {
+      stream_.training_samples(first + std::uint64_t{round} * batch_.micro, tokens_);
+      model_.forward(parameters, tokens_, round % slots_);
+    }
+    if (round < ahead) continue;
+    loss += share * model_.backward(parameters, (round - ahead) % slots_, gradient, share);
   }
+  model_.join_ends(gradient);
   out[layout().size()] = loss;
   if (flip_in_ == step) {
     flip_in_.reset();

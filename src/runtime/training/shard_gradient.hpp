@@ -2,7 +2,9 @@
 // in the order of the fixed tree.
 //
 // Made with a rank's part of the model, whose other parts are computed by other ranks at the same
-// time; owns the activations and a buffer for each level of the tree it has had to sum. Invariant:
+// time. A shard's micro-batches flow through the stages one after the other, and each goes back as
+// soon as it is through (1F1B; D. Narayanan et al., 2021); between shards the stages run empty, as
+// the tree needs each shard's own gradient. Owns the activations and a buffer for each level of the tree it has had to sum. Invariant:
 // a shard's gradient depends on the weights, the step, its number and how the model is cut alone.
 #pragma once
 
@@ -44,7 +46,8 @@ class ShardGradient {
   /// Flips a bit of what is computed next of this step, as a broken machine might: for rehearsals.
   void flip_in(std::uint64_t step) { flip_in_ = step; }
 
-  /// The mean loss of the held-out sequences, at most `sequences` of them; nothing without any.
+  /// The mean loss of the held-out sequences, at most `sequences` of them, where the last stage is;
+  /// nothing without any.
   [[nodiscard]] std::optional<double> evaluate(std::span<const float> parameters,
                                                std::uint32_t sequences);
 
@@ -56,6 +59,7 @@ class ShardGradient {
 
   TrainingBatch batch_;
   const TextStream& stream_;
+  std::uint32_t slots_;
   TrainableTransformer model_;
   std::vector<std::int32_t> tokens_;
   std::vector<AlignedFloats> right_;  ///< the right half's sum, by depth

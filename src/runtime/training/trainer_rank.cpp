@@ -18,6 +18,16 @@ constexpr std::uint32_t kStepsTogether = 2;
 /// The least time a rank may be silent.
 constexpr Duration kPatience = Duration::seconds(60);
 
+/// Floats.
+std::size_t largest_part(const TrainingSpec& spec) {
+  std::size_t most = 0;
+  ModelPart part = spec.layout.parts();
+  for (; part.stage < part.stages; ++part.stage) {
+    most = std::max(most, ParameterLayout(spec.model, part).size());
+  }
+  return most;
+}
+
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
@@ -28,7 +38,7 @@ TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env
       stream_(stream),
       env_(env),
       seat_(std::move(seat)),
-      gradient_floats_(ParameterLayout(spec.model, {.tensor_ranks = spec.layout.tp}).size()),
+      gradient_floats_(largest_part(spec)),
       optimizer_{.beta1 = spec.optimizer.beta1,
                  .beta2 = spec.optimizer.beta2,
                  .weight_decay = spec.optimizer.weight_decay},
@@ -38,12 +48,10 @@ TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env
                 .steps = static_cast<std::int64_t>(spec.steps)},
       reports_(spec, env, seat_.progress),
       checkpoint_(spec, seat_.job, seat_.attempt, reports_) {
-  std::size_t floats = gradient_floats_ + kTailSize;
-  if (spec.layout.tp > 1)
-    floats += TrainableTransformer::summed_floats(spec.model, spec.batch.micro);
+  const std::size_t floats = gradient_floats_ + kTailSize + ReplicaPeers::room_floats(spec);
   seat_.group.workspace_bytes = floats * sizeof(float);
-  seat_.group.members_max = spec.batch.shards * spec.layout.tp;
-  seat_.group.members_unit = spec.layout.tp;
+  seat_.group.members_max = spec.batch.shards * spec.layout.ranks();
+  seat_.group.members_unit = spec.layout.ranks();
   if (spec.layout.cut()) return;
   shards_.emplace(spec, stream);
   if (seat_.flip_in) shards_->flip_in(*seat_.flip_in);
@@ -53,17 +61,17 @@ TrainerRank::TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env
 Result<std::unique_ptr<TrainerRank>> TrainerRank::start(const TrainingSpec& spec,
                                                         const TextStream& stream, Env env,
                                                         TrainingSeat seat) {
-  const std::uint32_t tp = spec.layout.tp;
-  if (seat.group.world % tp != 0) {
+  const std::uint32_t of_a_replica = spec.layout.ranks();
+  if (seat.group.world % of_a_replica != 0) {
     return input_error(spec.layout.where,
-                       fmt::format("layout.tp: {} ranks are no whole number of replicas of {}",
-                                   seat.group.world, tp));
+                       fmt::format("layout: {} ranks are no whole number of replicas of {}",
+                                   seat.group.world, of_a_replica));
   }
-  if (seat.group.world / tp > spec.batch.shards) {
+  if (seat.group.world / of_a_replica > spec.batch.shards) {
     return input_error(
         spec.batch.where,
         fmt::format("batch.shards: {} shards are too few for {} {}", spec.batch.shards,
-                    seat.group.world / tp, tp == 1 ? "ranks" : "replicas"));
+                    seat.group.world / of_a_replica, of_a_replica == 1 ? "ranks" : "replicas"));
   }
   auto run = std::make_unique<TrainerRank>(spec, stream, env, std::move(seat));
   if (Status met = run->meet(); !met) return forward_error(met);
@@ -204,7 +212,7 @@ bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
   const auto checked = checked_shard(state_->steps(), spec_.checked_every(), grid_->shards());
   shards_->watch(checked ? std::optional(checked->shard) : std::nullopt);
   shards_->compute(state_->parameters(), state_->steps(), grid_->own_shards(), gradient());
-  if (sums_ && sums_->broken()) return false;
+  if (peers_ && peers_->broken()) return false;
   const std::span<float> told = tail();
   std::fill(told.begin() + 1, told.end(), 0.0f);
   checkpoint_.poll();
@@ -229,7 +237,10 @@ bool TrainerRank::exchange_gradient() {
     if (!column.reduce_scatter_shards(sum, grid_->shards(), parts)) return false;
     if (!column.all_reduce_shards(Elements(tail()), grid_->shards())) return false;
   }
-  return grid_->replica().all_reduce(Elements(tail().subspan(kLoss + 1))).has_value();
+  // Each rank of a last stage has the loss.
+  const bool tells = grid_->part().last() && grid_->part().tensor_rank == 0;
+  if (!tells) tail()[kLoss] = 0;
+  return grid_->replica().all_reduce(Elements(tail())).has_value();
 }
 
 /// Of the steps that are checked, whether all ranks have what they should. False: a peer was lost,
@@ -383,7 +394,7 @@ Status TrainerRank::go_on_without() {
 Status TrainerRank::regroup() {
   for (bool placed = false; !placed;) {
     const auto step = has_state_ ? std::optional(state_->steps()) : std::nullopt;
-    sums_.reset();
+    peers_.reset();
     grid_.reset();
     if (Status again = group_->regroup(step); !again) return again;
     Result<bool> taken = take_place();
@@ -427,11 +438,11 @@ Result<bool> TrainerRank::take_place() {
 
 /// Ranks that make no replica leave, and ask for a place as newcomers do, until there is one.
 Status TrainerRank::wait_for_place() {
-  if (group_->size() < spec_.layout.tp) {
+  if (group_->size() < spec_.layout.ranks()) {
     return environment_error(
         fmt::format("{} of the {} ranks of a replica are left; the next attempt goes on from the "
                     "newest checkpoint",
-                    group_->size(), spec_.layout.tp));
+                    group_->size(), spec_.layout.ranks()));
   }
   reports_.say("waits until there are enough ranks for another replica");
   group_->farewell();
@@ -468,14 +479,14 @@ Result<bool> TrainerRank::take_share() {
                     gemm_identity()));
   }
   const ModelPart& part = grid_->part();
-  sums_.reset();
+  peers_.reset();
   shards_.emplace(spec_, stream_, part);
+  gradient_floats_ = shards_->layout().size();
   if (!part.whole()) {
-    const std::size_t used = (gradient_floats_ + kTailSize) * sizeof(float);
-    const std::span<std::byte> room = group_->workspace().subspan(used);
-    sums_.emplace(grid_->replica(),
-                  std::span(reinterpret_cast<float*>(room.data()), room.size() / sizeof(float)));
-    shards_->model().share(*sums_);
+    const std::size_t floats = ReplicaPeers::room_floats(spec_);
+    const std::span<std::byte> room = group_->workspace().last(floats * sizeof(float));
+    peers_.emplace(spec_, *grid_, std::span(reinterpret_cast<float*>(room.data()), floats));
+    shards_->model().share(*peers_);
   }
   const bool zero = spec_.layout.zero > 0;
   state_.emplace(
@@ -521,8 +532,13 @@ bool TrainerRank::feed_those_behind() {
 /// By the first replica, while the others go on.
 void TrainerRank::evaluate() {
   if (grid_->replica_number() != 0) return;
-  const auto loss = shards_->evaluate(state_->parameters(), spec_.evaluate_sequences);
-  if (!loss || !leads() || (sums_ && sums_->broken())) return;
+  auto loss = shards_->evaluate(state_->parameters(), spec_.evaluate_sequences);
+  if (!loss) return;
+  // The first of the last stage has it.
+  const ModelPart& part = grid_->part();
+  const auto told = std::as_writable_bytes(std::span(&*loss, 1));
+  if (!grid_->replica().broadcast(told, part.ranks() - part.tensor_ranks)) return;
+  if (!leads() || (peers_ && peers_->broken())) return;
   reports_.event("evaluated",
                  fmt::format(R"("step": {}, "held_out_loss": {:.6g})", state_->steps(), *loss));
 }

@@ -17,6 +17,7 @@
 #include "runtime/training/gradient_check.hpp"
 #include "runtime/training/gradient_length.hpp"
 #include "runtime/training/rank_grid.hpp"
+#include "runtime/training/replica_peers.hpp"
 #include "runtime/training/shard_gradient.hpp"
 #include "runtime/training/shared_checkpoint.hpp"
 #include "runtime/training/training_reports.hpp"
@@ -69,7 +70,7 @@ class TrainerRank {
   /// The last step is saved: who comes now has nothing to do.
   [[nodiscard]] bool over() const;
   [[nodiscard]] bool leads() const { return group_->rank() == 0; }
-  /// Of the group's workspace: the gradient and the tail, then room for partial sums.
+  /// Of the group's workspace: the gradient and the tail, then room for what a replica says.
   [[nodiscard]] std::span<float> gradient();
   [[nodiscard]] std::span<float> tail() { return gradient().subspan(gradient_floats_); }
   /// One step done by all; nothing: a peer was lost and the rest have regrouped.
@@ -96,12 +97,12 @@ class TrainerRank {
   const TextStream& stream_;
   Env env_;
   TrainingSeat seat_;
-  std::size_t gradient_floats_;  ///< of this rank's part
+  std::size_t gradient_floats_;  ///< of the largest part, and of this rank's once it is known
   AdamW optimizer_;
   CosineSchedule schedule_;
   std::unique_ptr<MemberGroup> group_;
   std::optional<RankGrid> grid_;         ///< of the present generation
-  std::optional<ReplicaSums> sums_;      ///< none: each rank has the whole model
+  std::optional<ReplicaPeers> peers_;    ///< none: each rank has the whole model
   std::optional<ShardGradient> shards_;  ///< once its part is known
   std::optional<TrainingState> state_;   ///< with it
   TrainingReports reports_;

@@ -2,7 +2,6 @@
 
 #include "base/utf8.hpp"
 #include "runtime/trainer/gemm.hpp"
-#include "runtime/trainer/model_part.hpp"
 
 namespace orrery {
 
@@ -22,6 +21,7 @@ void describe(Visitor& visitor, Self& batch) {
 template <class Visitor, SameStruct<TrainingLayout> Self>
 void describe(Visitor& visitor, Self& layout) {
   visitor.optional("tp", layout.tp);
+  visitor.optional("pp", layout.pp);
   visitor.optional("zero", layout.zero);
 }
 
@@ -88,16 +88,16 @@ Status check_layout(const TrainingSpec& spec) {
   const TrainingLayout& layout = spec.layout;
   TransformerConfig model = spec.model;
   model.where = layout.where;
-  if (Status shared = check_tensor_ranks(model, layout.tp); !shared) return shared;
+  if (Status cut = check_parts(model, layout.parts()); !cut) return cut;
   if (layout.zero > 1) {
     return input_error(layout.where,
                        fmt::format("layout.zero: expected 0 or 1, found {}", layout.zero));
   }
   if (layout.cut() && spec.checked_every() > 0) {
     return input_error(layout.where,
-                       fmt::format("layout: gradients of a layout with tp {} and zero {} are not "
-                                   "checked on other ranks; verify_every: expected 0, found {}",
-                                   layout.tp, layout.zero, spec.checked_every()));
+                       fmt::format("layout: gradients of a layout with tp {}, pp {} and zero {} are "
+                                   "not checked on other ranks; verify_every: expected 0, found {}",
+                                   layout.tp, layout.pp, layout.zero, spec.checked_every()));
   }
   return {};
 }

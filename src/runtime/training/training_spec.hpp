@@ -11,6 +11,7 @@
 
 #include "base/document.hpp"
 #include "base/field_reader.hpp"
+#include "runtime/trainer/model_part.hpp"
 #include "runtime/trainer/transformer_config.hpp"
 
 namespace orrery {
@@ -32,15 +33,20 @@ struct TrainingBatch {
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
 };
 
-/// How the model is shared out. Ranks that together have all of it are a replica: tp of them in a
-/// row, so the number of replicas follows from that of ranks.
+/// How the model is shared out. Ranks that together have all of it are a replica: tp x pp of them in
+/// a row, so the number of replicas follows from that of ranks.
 struct TrainingLayout {
   std::uint32_t tp = 1;    ///< ranks that share each layer
+  std::uint32_t pp = 1;    ///< stages, each of some layers
   std::uint32_t zero = 0;  ///< 1: replicas share the optimiser's moments out among themselves
   SourcePosition where;
 
+  /// Of a replica.
+  [[nodiscard]] std::uint32_t ranks() const { return tp * pp; }
+  /// The first of its parts.
+  [[nodiscard]] ModelPart parts() const { return {.tensor_ranks = tp, .stages = pp}; }
   /// Nobody has the whole state of the training.
-  [[nodiscard]] bool cut() const { return tp > 1 || zero > 0; }
+  [[nodiscard]] bool cut() const { return ranks() > 1 || zero > 0; }
 };
 
 struct TrainingOptimizer {

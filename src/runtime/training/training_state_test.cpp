@@ -14,12 +14,18 @@ namespace {
 
 struct SharedOut {
   std::uint32_t tp = 1;
+  std::uint32_t pp = 1;
   std::uint32_t replicas = 1;
   StateShare::Moments moments = StateShare::Moments::kOfPart;
 
-  [[nodiscard]] std::uint32_t ranks() const { return tp * replicas; }
+  [[nodiscard]] std::uint32_t of_a_replica() const { return tp * pp; }
+  [[nodiscard]] std::uint32_t ranks() const { return of_a_replica() * replicas; }
   [[nodiscard]] StateShare of(std::uint32_t rank) const {
-    return {{rank % tp, tp}, rank / tp, replicas, moments};
+    const ModelPart cut{.tensor_ranks = tp, .stages = pp};
+    return {cut.at(rank % of_a_replica()), rank / of_a_replica(), replicas, moments};
+  }
+  friend std::ostream& operator<<(std::ostream& to, const SharedOut& out) {
+    return to << out.tp << " x " << out.pp << " x " << out.replicas;
   }
 };
 
@@ -63,7 +69,8 @@ class TrainingStateThreads : public CheckpointTest {
     ASSERT_TRUE(
         state.step(kOptimizer, std::span(part).subspan(own.begin, own.size()), kHow, kClip));
     std::vector<std::uint32_t> column;
-    for (std::uint32_t i = group.rank() % out.tp; i < out.ranks(); i += out.tp) column.push_back(i);
+    const std::uint32_t apart = out.of_a_replica();
+    for (std::uint32_t i = group.rank() % apart; i < out.ranks(); i += apart) column.push_back(i);
     Communicator ranks = group.among(column);
     std::vector<float> room(part.size());
     ASSERT_TRUE(state.gather_weights(ranks, room));
@@ -73,13 +80,19 @@ class TrainingStateThreads : public CheckpointTest {
   AlignedFloats gradient_;
 };
 
-constexpr std::array<SharedOut, 5> kLayouts{
-    {{1, 1}, {1, 3, kShares}, {2, 1}, {2, 2, kShares}, {4, 1}}};
+constexpr std::array<SharedOut, 8> kLayouts{{{},
+                                            {.replicas = 3, .moments = kShares},
+                                            {.tp = 2},
+                                            {.tp = 2, .replicas = 2, .moments = kShares},
+                                            {.tp = 4},
+                                            {.pp = 4},
+                                            {.pp = 2, .replicas = 3, .moments = kShares},
+                                            {.tp = 2, .pp = 2, .replicas = 2}}};
 
 TEST_F(TrainingStateThreads, HowItIsSharedOutChangesNoBitOfAStep) {
   std::string whole;
   for (const SharedOut& out : kLayouts) {
-    SCOPED_TRACE(testing::Message() << out.tp << " x " << out.replicas);
+    SCOPED_TRACE(testing::Message() << out);
     std::string found;
     share(out, [&](MemberGroup& group, TrainingState& state, const WholeModel& model) {
       step(out, group, state, model);
@@ -112,8 +125,7 @@ TEST_F(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
     });
     must_do(commit_checkpoint(directory, {.id = id, .world = saves.ranks(), .shards = records}));
     for (const SharedOut& reads : kLayouts) {
-      SCOPED_TRACE(testing::Message() << saves.tp << " x " << saves.replicas << " read by "
-                                      << reads.tp << " x " << reads.replicas);
+      SCOPED_TRACE(testing::Message() << saves << " read by " << reads);
       share(reads, [&](MemberGroup& group, TrainingState& state, const WholeModel&) {
         auto found = must_have(open_newest_good(directory));
         ASSERT_TRUE(found.reader);

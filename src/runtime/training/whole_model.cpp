@@ -23,16 +23,17 @@ FloatRange even_range(std::size_t size, std::uint32_t rank, std::uint32_t ranks)
 }
 
 WholeModel::WholeModel(const TransformerConfig& config, const ModelPart& part)
-    : whole_(config), rank_(part.tensor_rank) {
-  parts_.reserve(part.tensor_ranks);
-  for (std::uint32_t rank = 0; rank < part.tensor_ranks; ++rank) {
-    parts_.emplace_back(config, ModelPart{rank, part.tensor_ranks});
+    : whole_(config), rank_(part.number()) {
+  parts_.reserve(part.ranks());
+  for (std::uint32_t rank = 0; rank < part.ranks(); ++rank) {
+    parts_.emplace_back(config, part.at(rank));
   }
 }
 
 void WholeModel::visit_tensor(const Wanted& wanted, std::size_t tensor,
                               const RunVisitor& visit) const {
   const ParameterTensor& here = parts_[wanted.part].tensors()[tensor];
+  if (here.size == 0) return;
   const std::size_t whole = whole_.tensors()[tensor].begin + here.cut.first;
   const FloatRange own = FloatRange{here.begin, here.begin + here.size}.within(wanted.here);
   const std::size_t before = wanted.whole.begin > whole ? wanted.whole.begin - whole : 0;
@@ -60,8 +61,7 @@ void WholeModel::visit_given(const Wanted& wanted, const RunVisitor& visit) cons
     const ParameterTensor& tensor = whole_.tensors()[i];
     if (tensor.begin >= wanted.whole.end) return;
     if (tensor.begin + tensor.size <= wanted.whole.begin) continue;
-    if (wanted.part != 0 && parts_[0].tensors()[i].cut.whole()) continue;
-    visit_tensor(wanted, i, visit);
+    if (parts_[wanted.part].tensors()[i].counts) visit_tensor(wanted, i, visit);
   }
 }
 

@@ -67,11 +67,11 @@ class WholeModel {
     FloatRange whole;      ///< and within the whole one
   };
   void visit_tensor(const Wanted& wanted, std::size_t tensor, const RunVisitor& visit) const;
-  /// What rank `part` gives: of tensors that all have, the first alone.
+  /// What rank `part` gives: of tensors that several have, the first alone.
   void visit_given(const Wanted& wanted, const RunVisitor& visit) const;
 
   ParameterLayout whole_;
-  std::vector<ParameterLayout> parts_;  ///< by tensor rank
+  std::vector<ParameterLayout> parts_;  ///< by ModelPart::number()
   std::size_t rank_;
 };
 

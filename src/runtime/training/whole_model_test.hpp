@@ -5,10 +5,10 @@
 
 namespace orrery {
 
-/// Small; four ranks may share it.
+/// Small; four ranks may share its layers, or be its stages.
 inline TransformerConfig shared_config(TransformerFamily family) {
   return {.family = family,
-          .layers = 2,
+          .layers = 4,
           .width = 32,
           .heads = 4,
           .ffn = 64,

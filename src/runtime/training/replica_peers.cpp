@@ -1,0 +1,90 @@
+#include "runtime/training/replica_peers.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "runtime/trainer/transformer.hpp"
+
+namespace orrery {
+namespace {
+
+/// Floats of a mailbox, or of the room for sums: whole cache lines.
+std::size_t message_floats(const TrainingSpec& spec) {
+  return (TrainableTransformer::stream_floats(spec.model, spec.batch.micro) + 15) / 16 * 16;
+}
+
+}  // namespace
+
+std::size_t ReplicaPeers::room_floats(const TrainingSpec& spec) {
+  const std::size_t sums = spec.layout.tp > 1 ? 1 : 0;
+  const std::size_t mailboxes = spec.layout.pp > 1 ? 2 * kMailboxes : 0;
+  return (sums + mailboxes) * message_floats(spec);
+}
+
+ReplicaPeers::ReplicaPeers(const TrainingSpec& spec, RankGrid& grid, std::span<float> room)
+    : grid_(grid) {
+  const std::size_t each = message_floats(spec);
+  std::size_t used = 0;
+  const auto take = [&] {
+    used += each;
+    return room.subspan(used - each, each);
+  };
+  if (spec.layout.tp > 1) sums_ = take();
+  if (spec.layout.pp == 1) return;
+  for (auto& way : mailboxes_) {
+    for (Mailbox& mailbox : way) mailbox.floats = take();
+  }
+}
+
+std::span<float> ReplicaPeers::room(std::size_t floats) {
+  ORRERY_ASSERT(floats <= sums_.size(), "the room is as large as the model asks for");
+  return sums_.first(floats);
+}
+
+void ReplicaPeers::sum(std::span<float> floats) {
+  if (broken_) return;
+  broken_ = !grid_.stage().all_reduce(Elements(floats)).has_value();
+}
+
+std::uint32_t ReplicaPeers::neighbour(Way way) const {
+  const ModelPart& part = grid_.part();
+  ORRERY_ASSERT(way == Way::kOn ? !part.last() : !part.first(), "there is a stage that way");
+  const std::uint32_t number = part.number();
+  return way == Way::kOn ? number + part.tensor_ranks : number - part.tensor_ranks;
+}
+
+Shared<ReplicaPeers::Mailbox*> ReplicaPeers::free_mailbox(Way way) {
+  const auto index = static_cast<std::size_t>(way);
+  Mailbox& mailbox = mailboxes_.at(index).at(messages_.at(index)++ % kMailboxes);
+  if (mailbox.sent) {
+    if (auto there = grid_.replica().end_send(*mailbox.sent); !there) {
+      return tl::unexpected(there.error());
+    }
+  }
+  return &mailbox;
+}
+
+void ReplicaPeers::send(Way way, std::span<const float> floats) {
+  if (broken_) return;
+  const Shared<Mailbox*> mailbox = free_mailbox(way);
+  broken_ = !mailbox.has_value();
+  if (broken_) return;
+  const std::span<float> copy = (*mailbox)->floats.first(floats.size());
+  std::ranges::copy(floats, copy.begin());
+  const auto sent = grid_.replica().begin_send(std::as_bytes(copy), neighbour(way));
+  broken_ = !sent.has_value();
+  if (!broken_) (*mailbox)->sent = *sent;
+}
+
+void ReplicaPeers::receive(Way way, std::span<float> floats) {
+  if (broken_) return;
+  const std::uint32_t from = neighbour(way == Way::kOn ? Way::kBack : Way::kOn);
+  broken_ = !grid_.replica().receive(std::as_writable_bytes(floats), from).has_value();
+}
+
+void ReplicaPeers::sum_ends(std::span<float> floats) {
+  if (broken_) return;
+  broken_ = !grid_.ends().all_reduce(Elements(floats)).has_value();
+}
+
+}  // namespace orrery
