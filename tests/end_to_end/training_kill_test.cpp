@@ -143,7 +143,7 @@ class Training {
   void lay_out(const std::string& layout) const {
     std::ofstream(directory_ / "spec.yaml")
         << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
-           "model: {family: gpt, layers: 1, width: 32, heads: 2, sequence: 32}\n"
+           "model: {family: gpt, layers: 2, width: 32, heads: 2, sequence: 32}\n"
            "data: {paths: ["
         << path("text") << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_
         << "\n"
@@ -405,21 +405,32 @@ Unbroken unbroken(const std::string& layout, std::uint32_t world, std::uint32_t 
 constexpr auto kHalves = "layout: {tp: 2}";
 constexpr auto kZero = "layout: {zero: 1}";
 constexpr auto kBoth = "layout: {tp: 2, zero: 1}";
+constexpr auto kStages = "layout: {pp: 2}";
+constexpr auto kAll = "layout: {tp: 2, pp: 2, zero: 1}";
 
-TEST(TrainingLayouts, HaveTheLossesOfOneRankAndTheBitsOfTheirTensorRanks) {
+TEST(TrainingLayouts, HaveTheLossesOfOneRankAndTheBitsOfTheirCuts) {
   constexpr std::uint32_t kSteps = 24;
   const Unbroken one = unbroken("verify_every: 0", 1, kSteps);
   ASSERT_EQ(one.losses.size(), kSteps);
   EXPECT_LT(one.losses.back(), one.losses.front() - 0.3) << "it learns";
   EXPECT_EQ(unbroken(kZero, 3, kSteps).hash, one.hash);
-  const Unbroken halves = unbroken(kHalves, 2, kSteps);
-  ASSERT_EQ(halves.losses.size(), kSteps);
-  for (std::size_t step = 0; step < kSteps; ++step) {
-    EXPECT_NEAR(halves.losses[step], one.losses[step], 1e-4) << step;
+  struct Cut {
+    std::string layout;
+    std::uint32_t ranks;
+  };
+  for (const Cut& cut : {Cut{"tp: 2", 2}, Cut{"pp: 2", 2}, Cut{"tp: 2, pp: 2", 4}}) {
+    SCOPED_TRACE(cut.layout);
+    const std::string layout = "layout: {" + cut.layout + "}";
+    const Unbroken parts = unbroken(layout, cut.ranks, kSteps);
+    ASSERT_EQ(parts.losses.size(), kSteps);
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      EXPECT_NEAR(parts.losses[step], one.losses[step], 1e-4) << step;
+    }
+    EXPECT_NE(parts.hash, one.hash) << "sums in another order";
+    EXPECT_EQ(unbroken(layout, 2 * cut.ranks, kSteps).hash, parts.hash);
+    const std::string zero = "layout: {" + cut.layout + ", zero: 1}";
+    EXPECT_EQ(unbroken(zero, 2 * cut.ranks, kSteps).hash, parts.hash);
   }
-  EXPECT_NE(halves.hash, one.hash) << "sums in another order";
-  EXPECT_EQ(unbroken(kHalves, 4, kSteps).hash, halves.hash);
-  EXPECT_EQ(unbroken(kBoth, 4, kSteps).hash, halves.hash);
 }
 
 /// Kills `victim` of `world` ranks at a random moment, and everybody who is left ends well.
@@ -447,12 +458,13 @@ void kill_one(const std::string& layout, std::uint32_t world, Rng& rng) {
 
 TEST(TrainingLayoutKills, RanksThatAreLeftReadTheNewestCheckpointAndEndWithTheSameBits) {
   Rng rng(static_cast<std::uint64_t>(::getpid()));
-  for (const auto* layout : {kZero, kHalves, kBoth}) kill_one(layout, 4, rng);
+  for (const auto* layout : {kZero, kHalves, kBoth, kStages}) kill_one(layout, 4, rng);
+  kill_one(kAll, 8, rng);
 }
 
 TEST(TrainingLayoutKills, ANewcomerAndWhoWasLeftOverAreAnotherReplica) {
   constexpr std::uint32_t kSteps = 120;
-  for (const auto* layout : {kHalves, kBoth}) {
+  for (const auto* layout : {kHalves, kBoth, kStages}) {
     const std::string whole = unbroken(layout, 4, kSteps).hash;
     const Training training(kSteps, Training::any_port(), layout);
     const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(4);
@@ -496,7 +508,7 @@ TEST(TrainingLayouts, GoOnFromWhatAnotherLayoutSaved) {
   const Unbroken one = unbroken("verify_every: 0", 1, kSteps);
   Training training(kSteps, Training::any_port(), "verify_every: 0");
   std::uint32_t world = 1;
-  for (const auto* next : {kHalves, kBoth, kZero, "verify_every: 0"}) {
+  for (const auto* next : {kHalves, kStages, kBoth, kZero, kAll, "verify_every: 0"}) {
     const auto ranks = training.start_all(world);
     const std::uint64_t step = 5 * static_cast<std::uint64_t>(training.attempt());
     ASSERT_TRUE(ranks[0]->says(step_line(step, kSteps))) << ranks[0]->text();
@@ -504,7 +516,7 @@ TEST(TrainingLayouts, GoOnFromWhatAnotherLayoutSaved) {
     for (const auto& rank : ranks) ASSERT_EQ(rank->end(), 128 + SIGTERM) << rank->text();
     training.next_attempt();
     training.lay_out(next);
-    world = next == kBoth ? 4 : 2;
+    world = next == kBoth || next == kAll ? 4 : 2;
   }
   const auto rank = training.start(0, 1);
   EXPECT_EQ(rank->end(), 0) << rank->text();
@@ -526,7 +538,10 @@ TEST(TrainingLayouts, SayWhatDoesNotFitBeforeAnybodyMeets) {
   says("layout: {tp: 3}", 3, "layout.tp: 2 heads are not 3 equal parts");
   says("layout: {tp: 0}", 1, "layout.tp: at least 1");
   says("layout: {zero: 2}", 1, "layout.zero: expected 0 or 1, found 2");
-  says(kHalves, 3, "layout.tp: 3 ranks are no whole number of replicas of 2");
+  says("layout: {pp: 3}", 3, "layout.pp: 2 layers are not 3 equal stages");
+  says("layout: {pp: 0}", 1, "layout.pp: at least 1");
+  says(kAll, 6, "layout: 6 ranks are no whole number of replicas of 4");
+  says(kHalves, 3, "layout: 3 ranks are no whole number of replicas of 2");
   says(kHalves, 10, "batch.shards: 4 shards are too few for 5 replicas");
   says("layout: {tp: 2}\nverify_every: 5", 2, "verify_every: expected 0, found 5");
 }
