@@ -1,6 +1,6 @@
-// runtime/trainer/model_part.hpp - what one rank has of a model that several ranks compute together,
-// as M. Shoeybi et al., "Megatron-LM", 2019, and D. Narayanan et al., "Efficient Large-Scale
-// Language Model Training on GPU Clusters Using Megatron-LM", 2021, cut it.
+// runtime/trainer/model_part.hpp - what one rank has of a model that several ranks compute
+// together, as M. Shoeybi et al., "Megatron-LM", 2019, and D. Narayanan et al., "Efficient
+// Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", 2021, cut it.
 //
 // Along the layers it is cut into stages: each has some of them, the first the embeddings, the last
 // norm and head; an embedding that is also the head is on both. The ranks of a stage share its

@@ -115,11 +115,11 @@ void ParameterLayout::lay_gpt() {
   place_ = place_of_embedding();
   token_embedding_ = add("transformer.wte.weight",
                          {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
-  place_ = place_on(part_.first());
+  place_ = place_on_stage(0);
   position_embedding_ = add("transformer.wpe.weight",
                             {.shape = {config_.sequence, config_.width}, .deviation = kDeviation});
   lay_layers();
-  place_ = place_on(part_.last());
+  place_ = place_on_stage(std::int64_t{part_.stages} - 1);
   final_norm_ = add_layer_norm("transformer.ln_f");
   lay_head();
 }
@@ -132,7 +132,7 @@ ParameterLayout::Place ParameterLayout::place_of_embedding() const {
 void ParameterLayout::lay_layers() {
   const std::int64_t of_a_stage = config_.layers / part_.stages;
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    place_ = place_on(layer / of_a_stage == part_.stage);
+    place_ = place_on_stage(layer / of_a_stage);
     if (config_.family == TransformerFamily::kGpt) {
       lay_gpt_block(fmt::format("transformer.h.{}.", layer));
     } else {
@@ -180,7 +180,7 @@ void ParameterLayout::lay_llama() {
   token_embedding_ = add("model.embed_tokens.weight",
                          {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
   lay_layers();
-  place_ = place_on(part_.last());
+  place_ = place_on_stage(std::int64_t{part_.stages} - 1);
   final_norm_.weight = add("model.norm.weight", {.shape = {config_.width}, .mean = 1});
   lay_head();
 }

@@ -3,11 +3,11 @@
 //
 // Made once from a checked TransformerConfig; immutable. Names and shapes are those of Hugging
 // Face's gpt2 and llama checkpoints, so a safetensors file of the tensors is one that others can
-// read (gpt2 keeps its matrices [in, out], llama [out, in]). A rank that computes a model with others
-// has the layout of its part: the same tensors, some of them cut, to nothing where they are on
-// another stage. Invariant: tensors are in
-// ascending order of `begin`, each a multiple of 16 floats, so that it starts a cache line where
-// the vector does; what lies between them is 0 and stays so.
+// read (gpt2 keeps its matrices [in, out], llama [out, in]). A rank that computes a model with
+// others has the layout of its part: the same tensors, some of them cut, to nothing where they are
+// on another stage. Invariant: tensors are in ascending order of `begin`, each a multiple of 16
+// floats, so that it starts a cache line where the vector does; what lies between them is 0 and
+// stays so.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct ParameterTensor {
   TensorCut cut;                    ///< of it, what is here
   std::size_t begin = 0;            ///< floats from the vector's start
   std::size_t size = 0;             ///< floats that are here
-  bool counts = false;  ///< of parts that have the same of it, this is the first
+  bool counts = false;              ///< of parts that have the same of it, this is the first
   bool decays = false;   ///< whether weight decay applies: matrices do, norms and biases do not
   float mean = 0;        ///< of the initial values
   double deviation = 0;  ///< of the initial values
@@ -124,7 +124,9 @@ class ParameterLayout {
   /// Of what is laid out now.
   enum class Place { kElsewhere, kHere, kHereAgain };  ///< again: an earlier stage has it, too
   [[nodiscard]] Place place_of_embedding() const;
-  [[nodiscard]] static Place place_on(bool here) { return here ? Place::kHere : Place::kElsewhere; }
+  [[nodiscard]] Place place_on_stage(std::int64_t stage) const {
+    return stage == part_.stage ? Place::kHere : Place::kElsewhere;
+  }
 
   TransformerConfig config_;
   ModelPart part_;

@@ -10,14 +10,6 @@ namespace orrery {
 namespace {
 
 constexpr auto kTransposed = MatrixOperand::Order::kTransposed;
-/// Logits are made, judged and turned into gradients by so many rows, to stay in the cache.
-constexpr std::int64_t kLogitsMax = 1 << 18;
-constexpr std::int64_t kLogitRowsMin = 64;
-
-std::int64_t logit_rows(const TransformerConfig& config) {
-  return std::max(kLogitRowsMin, kLogitsMax / config.vocab);
-}
-
 /// What the attention of a part sees: a narrower model with heads of the same width.
 TransformerConfig attention_of(TransformerConfig config, const ModelPart& part) {
   const std::int64_t ranks = part.tensor_ranks;
@@ -27,54 +19,19 @@ TransformerConfig attention_of(TransformerConfig config, const ModelPart& part) 
   return config;
 }
 
-/// Hands out the arena's floats in cache lines; with none, counts them.
-class ArenaCursor {
- public:
-  explicit ArenaCursor(float* arena) : arena_(arena) {}
-  float* take(std::int64_t count) {
-    float* taken = arena_ == nullptr ? nullptr : arena_ + used_;
-    used_ += (count + 15) / 16 * 16;
-    return taken;
-  }
-  [[nodiscard]] std::int64_t used() const { return used_; }
-
- private:
-  float* arena_;
-  std::int64_t used_ = 0;
-};
-
 }  // namespace
-
-/// The rows of one norm; the gradients are those of a backward pass.
-struct TrainableTransformer::NormRows {
-  const float* x = nullptr;
-  float* mean = nullptr;
-  float* inverse_deviation = nullptr;
-  float* out = nullptr;
-};
-
-/// What a layer keeps of its forward pass.
-struct TrainableTransformer::Block {
-  float* stream_in = nullptr;
-  NormRows attention_norm;
-  AttentionRows attention;
-  float* stream_middle = nullptr;
-  NormRows ffn_norm;
-  float* inner = nullptr;       ///< what goes into the activation
-  float* activation = nullptr;  ///< what comes out of it
-};
 
 /// A micro-batch between its forward and its backward pass.
 struct TrainableTransformer::Slot {
   std::vector<std::int32_t> inputs;
   std::vector<std::int32_t> targets;
-  std::vector<Block> blocks;
 };
 
 /// One call's arguments.
 struct TrainableTransformer::Pass {
   std::span<const float> parameters;
   const Slot& slot;
+  std::span<const BlockRows> blocks;
   TokenRows batch;
   float* gradient = nullptr;
 };
@@ -104,67 +61,20 @@ TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std:
       slots_(slots) {
   ORRERY_ASSERT(sequences > 0, "a micro-batch has a sequence");
   ORRERY_ASSERT(slots == 1 || (slots > 1 && !part.last()), "a last stage goes back at once");
-  for (Slot& slot : slots_) slot.blocks.resize(layout_.blocks().size());
-  allocate();
+  rows_.slots.resize(slots);
+  arena_.resize(lay_activations(layout_, sequences, rows_, nullptr));
+  lay_activations(layout_, sequences, rows_, arena_.data());
+  losses_.resize(static_cast<std::size_t>(sequences * config.sequence));
 }
 
 TrainableTransformer::~TrainableTransformer() = default;
 
-// Twice the same walk: first to count, then to hand out.
-void TrainableTransformer::allocate() {
-  const std::int64_t rows = sequences_ * config_.sequence;
-  const std::int64_t stream = rows * config_.width;
-  const std::int64_t qkv = rows * layout_.blocks()[0].qkv.out;
-  const std::int64_t attended = rows * layout_.blocks()[0].attention_out.in;
-  const ModelPart& part = layout_.part();
-  const std::int64_t heads = config_.heads / part.tensor_ranks;
-  const std::int64_t inner = rows * layout_.blocks()[0].up.out;
-  const std::int64_t activation = rows * layout_.blocks()[0].down.in;
-  const auto walk = [&](ArenaCursor cursor) {
-    const auto take_norm = [&](const float* x) {
-      return NormRows{.x = x,
-                      .mean = cursor.take(rows),
-                      .inverse_deviation = cursor.take(rows),
-                      .out = cursor.take(stream)};
-    };
-    const auto take_block = [&](Block& block) {
-      block.attention_norm = take_norm(block.stream_in);
-      block.attention = {.qkv = cursor.take(qkv),
-                         .out = cursor.take(attended),
-                         .peak = cursor.take(rows * heads),
-                         .inverse_sum = cursor.take(rows * heads)};
-      block.stream_middle = cursor.take(stream);
-      block.ffn_norm = take_norm(block.stream_middle);
-      block.inner = cursor.take(inner);
-      block.activation = cursor.take(activation);
-    };
-    for (Slot& slot : slots_) {
-      for (Block& block : slot.blocks) block.stream_in = cursor.take(stream);
-    }
-    const ArenaCursor shared = cursor;
-    for (Slot& slot : slots_) {
-      for (Block& block : slot.blocks) {
-        if (config_.recompute == ActivationRecompute::kFull) cursor = shared;
-        take_block(block);
-      }
-    }
-    stream_out_ = cursor.take(stream);
-    if (part.last()) {
-      final_mean_ = cursor.take(rows);
-      final_inverse_ = cursor.take(rows);
-      final_out_ = cursor.take(stream);
-      logits_ = cursor.take(std::min(rows, logit_rows(config_)) * config_.vocab);
-    }
-    stream_gradient_ = cursor.take(stream);
-    if (part.tensor_ranks == 1) norm_gradient_ = cursor.take(stream);
-    qkv_gradient_ = cursor.take(qkv);
-    inner_gradient_ = cursor.take(inner);
-    activation_gradient_ = cursor.take(activation);
-    return cursor.used();
-  };
-  arena_.resize(static_cast<std::size_t>(walk(ArenaCursor(nullptr))));
-  walk(ArenaCursor(arena_.data()));
-  losses_.resize(static_cast<std::size_t>(rows));
+std::size_t TrainableTransformer::activation_bytes(const TransformerConfig& config,
+                                                   std::int64_t sequences, const ModelPart& part,
+                                                   std::size_t slots) {
+  ActivationRows rows;
+  rows.slots.resize(slots);
+  return lay_activations(ParameterLayout(config, part), sequences, rows, nullptr) * sizeof(float);
 }
 
 std::size_t TrainableTransformer::stream_floats(const TransformerConfig& config,
@@ -175,7 +85,7 @@ std::size_t TrainableTransformer::stream_floats(const TransformerConfig& config,
 void TrainableTransformer::share(PartPeers& peers) {
   peers_ = &peers;
   if (layout_.part().tensor_ranks == 1) return;
-  norm_gradient_ = peers.room(stream_floats(config_, sequences_)).data();
+  rows_.norm_gradient = peers.room(stream_floats(config_, sequences_)).data();
 }
 
 double TrainableTransformer::operations_per_token() const {
@@ -203,7 +113,8 @@ TrainableTransformer::Pass TrainableTransformer::pass_of(std::span<const float> 
   ORRERY_ASSERT(parameters.size() == layout_.size(), "the parameters are the layout's");
   const Slot& of = slots_[slot];
   const auto tokens = static_cast<std::int64_t>(of.inputs.size());
-  return {parameters, of, {tokens / config_.sequence, config_.sequence}, gradient};
+  return {
+      parameters, of, rows_.slots[slot], {tokens / config_.sequence, config_.sequence}, gradient};
 }
 
 void TrainableTransformer::forward(std::span<const float> parameters,
@@ -243,9 +154,9 @@ void TrainableTransformer::logits(std::span<const float> parameters,
   ORRERY_ASSERT(logits.size() == static_cast<std::size_t>(config_.vocab), "a score for each token");
   Slot& slot = slots_[0];
   slot.inputs.assign(tokens.begin(), tokens.end());
-  const Pass pass{parameters, slot, {1, time}};
+  const Pass pass{parameters, slot, rows_.slots[0], {1, time}};
   forward(pass);
-  const float* last = final_out_ + (time - 1) * config_.width;
+  const float* last = rows_.final_norm.out + (time - 1) * config_.width;
   project(pass, layout_.head(), {.x = last, .out = logits.data(), .rows = 1});
 }
 
@@ -285,7 +196,7 @@ void TrainableTransformer::embed(const Pass& pass) {
                         .bias = position,
                         .rows = 1,
                         .width = width,
-                        .out = pass.slot.blocks[0].stream_in + row * width});
+                        .out = pass.blocks[0].stream_in + row * width});
   }
 }
 
@@ -294,18 +205,18 @@ void TrainableTransformer::forward(const Pass& pass) {
   if (layout_.part().first()) {
     embed(pass);
   } else {
-    peers_->receive(kOn, stream_rows(pass, pass.slot.blocks[0].stream_in));
+    peers_->receive(kOn, stream_rows(pass, pass.blocks[0].stream_in));
   }
-  for (std::size_t layer = 0; layer < pass.slot.blocks.size(); ++layer) forward_block(pass, layer);
-  if (!layout_.part().last()) return peers_->send(kOn, stream_rows(pass, stream_out_));
-  norm(pass, layout_.final_norm(), {stream_out_, final_mean_, final_inverse_, final_out_});
+  for (std::size_t layer = 0; layer < pass.blocks.size(); ++layer) forward_block(pass, layer);
+  if (!layout_.part().last()) return peers_->send(kOn, stream_rows(pass, rows_.stream_out));
+  norm(pass, layout_.final_norm(), rows_.final_norm);
 }
 
 void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   fill_block(pass, layer);
-  const std::span<const Block> blocks = pass.slot.blocks;
-  const Block& block = blocks[layer];
-  float* stream_out = layer + 1 < blocks.size() ? blocks[layer + 1].stream_in : stream_out_;
+  const std::span<const BlockRows> blocks = pass.blocks;
+  const BlockRows& block = blocks[layer];
+  float* stream_out = layer + 1 < blocks.size() ? blocks[layer + 1].stream_in : rows_.stream_out;
   project_and_sum(pass, layout_.blocks()[layer].down,
                   {.x = block.activation,
                    .residual = block.stream_middle,
@@ -316,7 +227,7 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
 /// All that the layer's backward pass needs, from what goes into it.
 void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = layout_.blocks()[layer];
-  const Block& block = pass.slot.blocks[layer];
+  const BlockRows& block = pass.blocks[layer];
   const std::int64_t rows = pass.batch.count();
   norm(pass, parameters.attention_norm, block.attention_norm);
   project(pass, parameters.qkv,
@@ -332,7 +243,7 @@ void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   activate(pass, block);
 }
 
-void TrainableTransformer::activate(const Pass& pass, const Block& block) {
+void TrainableTransformer::activate(const Pass& pass, const BlockRows& block) {
   const std::int64_t rows = pass.batch.count();
   const std::int64_t inner = layout_.blocks()[0].down.in;
   if (config_.family == TransformerFamily::kGpt) {
@@ -365,9 +276,9 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
   const std::int64_t chunk = logit_rows(config_);
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
-    const float* x = final_out_ + first * config_.width;
-    project(pass, layout_.head(), {.x = x, .out = logits_, .rows = count});
-    kernels_.cross_entropy({.logits = logits_,
+    const float* x = rows_.final_norm.out + first * config_.width;
+    project(pass, layout_.head(), {.x = x, .out = rows_.logits, .rows = count});
+    kernels_.cross_entropy({.logits = rows_.logits,
                             .targets = pass.slot.targets.data() + first,
                             .rows = count,
                             .vocab = config_.vocab,
@@ -377,8 +288,8 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
     if (pass.gradient == nullptr) continue;
     project_backward(pass, layout_.head(),
                      {.x = x,
-                      .out_gradient = logits_,
-                      .x_gradient = norm_gradient_ + first * config_.width,
+                      .out_gradient = rows_.logits,
+                      .x_gradient = rows_.norm_gradient + first * config_.width,
                       .rows = count});
   }
   double total = 0;
@@ -390,59 +301,60 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
 
 void TrainableTransformer::backward(const Pass& pass) {
   using enum PartPeers::Way;
-  const std::span<float> gradient = stream_rows(pass, stream_gradient_);
+  const std::span<float> gradient = stream_rows(pass, rows_.stream_gradient);
   if (layout_.part().last()) {
     std::ranges::fill(gradient, 0.0F);
-    norm_backward(pass, layout_.final_norm(),
-                  {stream_out_, final_mean_, final_inverse_, final_out_});
+    norm_backward(pass, layout_.final_norm(), rows_.final_norm);
   } else {
     peers_->receive(kBack, gradient);
   }
-  for (std::size_t layer = pass.slot.blocks.size(); layer-- > 0;) backward_block(pass, layer);
+  for (std::size_t layer = pass.blocks.size(); layer-- > 0;) backward_block(pass, layer);
   if (!layout_.part().first()) return peers_->send(kBack, gradient);
   embed_backward(pass);
 }
 
-// stream_gradient_ comes in as that of the layer's result and leaves as that of what went into it.
+// rows_.stream_gradient comes in as that of the layer's result and leaves as that of what went into
+// it.
 void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = layout_.blocks()[layer];
-  const Block& block = pass.slot.blocks[layer];
+  const BlockRows& block = pass.blocks[layer];
   const std::int64_t rows = pass.batch.count();
-  const bool newest = layer + 1 == pass.slot.blocks.size() && slots_.size() == 1;
+  const bool newest = layer + 1 == pass.blocks.size() && slots_.size() == 1;
   const bool kept = config_.recompute == ActivationRecompute::kNone || newest;
   if (!kept) fill_block(pass, layer);
   project_backward(pass, parameters.down,
-                   {block.activation, stream_gradient_, activation_gradient_, rows});
+                   {block.activation, rows_.stream_gradient, rows_.activation_gradient, rows});
   activate_backward(pass, block);
   project_backward(pass, parameters.up,
-                   {block.ffn_norm.out, inner_gradient_, norm_gradient_, rows});
+                   {block.ffn_norm.out, rows_.inner_gradient, rows_.norm_gradient, rows});
   sum_norm_gradient(pass);
   norm_backward(pass, parameters.ffn_norm, block.ffn_norm);
   project_backward(pass, parameters.attention_out,
-                   {block.attention.out, stream_gradient_, norm_gradient_, rows});
-  attention_.backward(pass.batch, block.attention, {.out = norm_gradient_, .qkv = qkv_gradient_});
+                   {block.attention.out, rows_.stream_gradient, rows_.norm_gradient, rows});
+  attention_.backward(pass.batch, block.attention,
+                      {.out = rows_.norm_gradient, .qkv = rows_.qkv_gradient});
   project_backward(pass, parameters.qkv,
-                   {block.attention_norm.out, qkv_gradient_, norm_gradient_, rows});
+                   {block.attention_norm.out, rows_.qkv_gradient, rows_.norm_gradient, rows});
   sum_norm_gradient(pass);
   norm_backward(pass, parameters.attention_norm, block.attention_norm);
 }
 
-void TrainableTransformer::activate_backward(const Pass& pass, const Block& block) {
+void TrainableTransformer::activate_backward(const Pass& pass, const BlockRows& block) {
   const std::int64_t rows = pass.batch.count();
   const std::int64_t inner = layout_.blocks()[0].down.in;
   if (config_.family == TransformerFamily::kGpt) {
-    std::swap(inner_gradient_, activation_gradient_);
-    kernels_.gelu_backward(block.inner, rows * inner, inner_gradient_);
+    std::swap(rows_.inner_gradient, rows_.activation_gradient);
+    kernels_.gelu_backward(block.inner, rows * inner, rows_.inner_gradient);
   } else {
     kernels_.swiglu_backward({.gate_and_value = block.inner,
                               .rows = rows,
                               .width = inner,
-                              .out_gradient = activation_gradient_,
-                              .gradient = inner_gradient_});
+                              .out_gradient = rows_.activation_gradient,
+                              .gradient = rows_.inner_gradient});
   }
 }
 
-// Takes norm_gradient_, adds to stream_gradient_.
+// Takes rows_.norm_gradient, adds to rows_.stream_gradient.
 void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters& parameters,
                                          const NormRows& rows) {
   const auto run = parameters.bias ? kernels_.layer_norm_backward : kernels_.rms_norm_backward;
@@ -450,10 +362,10 @@ void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters&
        .weight = pass.parameters.data() + parameters.weight,
        .mean = rows.mean,
        .inverse_deviation = rows.inverse_deviation,
-       .out_gradient = norm_gradient_,
+       .out_gradient = rows_.norm_gradient,
        .rows = pass.batch.count(),
        .width = config_.width,
-       .x_gradient = stream_gradient_,
+       .x_gradient = rows_.stream_gradient,
        .weight_gradient = pass.gradient + parameters.weight,
        .bias_gradient = parameters.bias ? pass.gradient + *parameters.bias : nullptr});
 }
@@ -461,7 +373,7 @@ void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters&
 void TrainableTransformer::embed_backward(const Pass& pass) {
   const std::int64_t width = config_.width;
   for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
-    const float* x = stream_gradient_ + row * width;
+    const float* x = rows_.stream_gradient + row * width;
     const std::int64_t token = pass.slot.inputs[static_cast<std::size_t>(row)];
     float* embedding = pass.gradient + layout_.token_embedding() + token * width;
     kernels_.sum_rows({.x = x, .rows = 1, .width = width, .out = embedding});
@@ -500,18 +412,18 @@ void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParamet
   if (layout_.part().tensor_ranks == 1) return project(pass, linear, rows);
   LinearParameters own = linear;
   LinearRows partial = rows;
-  partial.out = norm_gradient_;
+  partial.out = rows_.norm_gradient;
   if (layout_.part().tensor_rank != 0) {
     own.bias.reset();
     partial.residual = nullptr;
   }
   project(pass, own, partial);
   sum_norm_gradient(pass);
-  std::copy_n(norm_gradient_, rows.rows * linear.out, rows.out);
+  std::copy_n(rows_.norm_gradient, rows.rows * linear.out, rows.out);
 }
 
 void TrainableTransformer::sum_norm_gradient(const Pass& pass) {
-  if (layout_.part().tensor_ranks > 1) peers_->sum(stream_rows(pass, norm_gradient_));
+  if (layout_.part().tensor_ranks > 1) peers_->sum(stream_rows(pass, rows_.norm_gradient));
 }
 
 void TrainableTransformer::project_backward(const Pass& pass, const LinearParameters& linear,

@@ -14,17 +14,16 @@
 #include <span>
 #include <vector>
 
+#include "runtime/trainer/activations.hpp"
 #include "runtime/trainer/aligned_floats.hpp"
-#include "runtime/trainer/attention.hpp"
-#include "runtime/trainer/parameter_layout.hpp"
 
 namespace orrery {
 
 class TrainableTransformer {
  public:
-  /// For micro-batches of at most `sequences` sequences, of which it keeps the activations of `slots`
-  /// at a time. Preconditions: check(config), check_parts() and check_precision(config.precision)
-  /// are fine; a last stage, or a model of one, has one slot.
+  /// For micro-batches of at most `sequences` sequences, of which it keeps the activations of
+  /// `slots` at a time. Preconditions: check(config), check_parts() and
+  /// check_precision(config.precision) are fine; a last stage, or a model of one, has one slot.
   TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
                        const ModelPart& part = {}, std::size_t slots = 1);
   TrainableTransformer(const TrainableTransformer&) = delete;
@@ -74,16 +73,17 @@ class TrainableTransformer {
 
   /// Of all that it keeps between forward and backward pass.
   [[nodiscard]] std::size_t activation_bytes() const { return arena_.size() * sizeof(float); }
+  /// Of one that would be made so.
+  [[nodiscard]] static std::size_t activation_bytes(const TransformerConfig& config,
+                                                    std::int64_t sequences, const ModelPart& part,
+                                                    std::size_t slots);
 
  private:
-  struct NormRows;
-  struct Block;
   struct Slot;
   struct Pass;
   struct LinearRows;
   struct LinearGradient;
 
-  void allocate();
   void split(std::span<const std::int32_t> tokens, Slot& slot) const;
   [[nodiscard]] Pass pass_of(std::span<const float> parameters, std::size_t slot, float* gradient);
   [[nodiscard]] std::span<float> stream_rows(const Pass& pass, float* rows) const;
@@ -91,12 +91,12 @@ class TrainableTransformer {
   void forward(const Pass& pass);
   void forward_block(const Pass& pass, std::size_t layer);
   void fill_block(const Pass& pass, std::size_t layer);
-  void activate(const Pass& pass, const Block& block);
+  void activate(const Pass& pass, const BlockRows& block);
   void norm(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   float head_loss(const Pass& pass, float scale);
   void backward(const Pass& pass);
   void backward_block(const Pass& pass, std::size_t layer);
-  void activate_backward(const Pass& pass, const Block& block);
+  void activate_backward(const Pass& pass, const BlockRows& block);
   void norm_backward(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   void embed_backward(const Pass& pass);
   void project(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
@@ -113,19 +113,9 @@ class TrainableTransformer {
   CausalAttention attention_;
   PartPeers* peers_ = nullptr;  ///< none: the model is whole
   AlignedFloats arena_;
+  ActivationRows rows_;  ///< of the arena
   std::vector<Slot> slots_;
   std::vector<float> losses_;
-  // Rows of the arena that no layer owns.
-  float* stream_out_ = nullptr;  ///< the residual stream after the last layer that is here
-  float* final_mean_ = nullptr;
-  float* final_inverse_ = nullptr;
-  float* final_out_ = nullptr;
-  float* logits_ = nullptr;
-  float* stream_gradient_ = nullptr;
-  float* norm_gradient_ = nullptr;  ///< of a norm's result, and of the attention's; partial sums
-  float* qkv_gradient_ = nullptr;
-  float* inner_gradient_ = nullptr;  ///< of what goes into the activation
-  float* activation_gradient_ = nullptr;
 };
 
 }  // namespace orrery

@@ -41,8 +41,9 @@ TEST(GradientLength, ThreadsHaveTheBitsOfTheirPartsWhoeverHoldsWhat) {
     }
   }
   const double length = gradient_norm(gradient);
-  for (const TrainingLayout& layout_of : {TrainingLayout{}, TrainingLayout{.tp = 2},
-                                          TrainingLayout{.pp = 2}, TrainingLayout{.tp = 2, .pp = 2}}) {
+  for (const TrainingLayout& layout_of :
+       {TrainingLayout{}, TrainingLayout{.tp = 2}, TrainingLayout{.pp = 2},
+        TrainingLayout{.tp = 2, .pp = 2}}) {
     spec.layout = layout_of;
     const TestGang gang(4, TestGang::Memory::kOwn);
     std::vector<double> whole(4);

@@ -25,8 +25,8 @@ RankGrid::RankGrid(const TrainingSpec& spec, MemberGroup& group)
       all_(group.among(ranks_from(0, places(spec, group.size()), 1))),
       replica_(group.among(ranks_from(group.rank() - part_.number(), part_.ranks(), 1))),
       stage_(group.among(ranks_from(group.rank() - part_.tensor_rank, part_.tensor_ranks, 1))),
-      column_(group.among(
-          ranks_from(part_.number(), group.size() / part_.ranks(), part_.ranks()))) {
+      column_(
+          group.among(ranks_from(part_.number(), group.size() / part_.ranks(), part_.ranks()))) {
   if (part_.stages == 1 || (!part_.first() && !part_.last())) return;
   const std::uint32_t first = group.rank() - part_.stage * part_.tensor_ranks;
   ends_.emplace(group.among(ranks_from(first, 2, (part_.stages - 1) * part_.tensor_ranks)));

@@ -18,8 +18,8 @@ class ReplicaPeers final : public PartPeers {
   /// Floats of workspace that it needs.
   [[nodiscard]] static std::size_t room_floats(const TrainingSpec& spec);
 
-  /// `room` is read by the other ranks of this machine; both outlive it. Precondition: room_floats()
-  /// of room.
+  /// `room` is read by the other ranks of this machine; both outlive it. Precondition:
+  /// room_floats() of room.
   ReplicaPeers(const TrainingSpec& spec, RankGrid& grid, std::span<float> room);
 
   [[nodiscard]] std::span<float> room(std::size_t floats) override;

@@ -4,8 +4,9 @@
 // Made with a rank's part of the model, whose other parts are computed by other ranks at the same
 // time. A shard's micro-batches flow through the stages one after the other, and each goes back as
 // soon as it is through (1F1B; D. Narayanan et al., 2021); between shards the stages run empty, as
-// the tree needs each shard's own gradient. Owns the activations and a buffer for each level of the tree it has had to sum. Invariant:
-// a shard's gradient depends on the weights, the step, its number and how the model is cut alone.
+// the tree needs each shard's own gradient. Owns the activations and a buffer for each level of the
+// tree it has had to sum. Invariant: a shard's gradient depends on the weights, the step, its
+// number and how the model is cut alone.
 #pragma once
 
 #include <cstdint>

@@ -50,15 +50,20 @@ INSTANTIATE_TEST_SUITE_P(
     Training, PipelineThreads,
     testing::Values(
         PipelineCase{"OneMicroBatch", kLlama, {.pp = 2}, {.sequences = 2, .shards = 1, .micro = 2}},
-        PipelineCase{"FewerThanStages", kLlama, {.pp = 4}, {.sequences = 6, .shards = 2, .micro = 1}},
+        PipelineCase{
+            "FewerThanStages", kLlama, {.pp = 4}, {.sequences = 6, .shards = 2, .micro = 1}},
         PipelineCase{"ManyOfThem", kLlama, {.pp = 4}, {.sequences = 18, .shards = 2, .micro = 1}},
-        PipelineCase{"OverSockets", kLlama, {.pp = 4}, {.sequences = 18, .shards = 2, .micro = 1},
-                     kOwn},
-        PipelineCase{"Recomputed", kLlama, {.pp = 2}, {.sequences = 10, .shards = 2, .micro = 1},
-                     kShared, ActivationRecompute::kFull},
+        PipelineCase{
+            "OverSockets", kLlama, {.pp = 4}, {.sequences = 18, .shards = 2, .micro = 1}, kOwn},
+        PipelineCase{"Recomputed",
+                     kLlama,
+                     {.pp = 2},
+                     {.sequences = 10, .shards = 2, .micro = 1},
+                     kShared,
+                     ActivationRecompute::kFull},
         PipelineCase{"OfTiedEnds", kGpt, {.pp = 4}, {.sequences = 12, .shards = 2, .micro = 1}},
-        PipelineCase{"OfTwoAndTwo", kGpt, {.tp = 2, .pp = 2},
-                     {.sequences = 12, .shards = 2, .micro = 2}}),
+        PipelineCase{
+            "OfTwoAndTwo", kGpt, {.tp = 2, .pp = 2}, {.sequences = 12, .shards = 2, .micro = 2}}),
     [](const auto& pipeline) { return pipeline.param.name; });
 
 TEST_P(PipelineThreads, HaveTheSumOfTheShardsOfOneRank) {

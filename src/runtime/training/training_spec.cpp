@@ -94,10 +94,10 @@ Status check_layout(const TrainingSpec& spec) {
                        fmt::format("layout.zero: expected 0 or 1, found {}", layout.zero));
   }
   if (layout.cut() && spec.checked_every() > 0) {
-    return input_error(layout.where,
-                       fmt::format("layout: gradients of a layout with tp {}, pp {} and zero {} are "
-                                   "not checked on other ranks; verify_every: expected 0, found {}",
-                                   layout.tp, layout.pp, layout.zero, spec.checked_every()));
+    return input_error(
+        layout.where, fmt::format("layout: gradients of a layout with tp {}, pp {} and zero {} are "
+                                  "not checked on other ranks; verify_every: expected 0, found {}",
+                                  layout.tp, layout.pp, layout.zero, spec.checked_every()));
   }
   return {};
 }

@@ -33,8 +33,8 @@ struct TrainingBatch {
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
 };
 
-/// How the model is shared out. Ranks that together have all of it are a replica: tp x pp of them in
-/// a row, so the number of replicas follows from that of ranks.
+/// How the model is shared out. Ranks that together have all of it are a replica: tp x pp of them
+/// in a row, so the number of replicas follows from that of ranks.
 struct TrainingLayout {
   std::uint32_t tp = 1;    ///< ranks that share each layer
   std::uint32_t pp = 1;    ///< stages, each of some layers

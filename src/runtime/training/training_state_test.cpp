@@ -81,13 +81,13 @@ class TrainingStateThreads : public CheckpointTest {
 };
 
 constexpr std::array<SharedOut, 8> kLayouts{{{},
-                                            {.replicas = 3, .moments = kShares},
-                                            {.tp = 2},
-                                            {.tp = 2, .replicas = 2, .moments = kShares},
-                                            {.tp = 4},
-                                            {.pp = 4},
-                                            {.pp = 2, .replicas = 3, .moments = kShares},
-                                            {.tp = 2, .pp = 2, .replicas = 2}}};
+                                             {.replicas = 3, .moments = kShares},
+                                             {.tp = 2},
+                                             {.tp = 2, .replicas = 2, .moments = kShares},
+                                             {.tp = 4},
+                                             {.pp = 4},
+                                             {.pp = 2, .replicas = 3, .moments = kShares},
+                                             {.tp = 2, .pp = 2, .replicas = 2}}};
 
 TEST_F(TrainingStateThreads, HowItIsSharedOutChangesNoBitOfAStep) {
   std::string whole;

@@ -1,0 +1,100 @@
+#include "runtime/trainer/activations.hpp"
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+constexpr std::int64_t kLogitsMax = 1 << 18;
+constexpr std::int64_t kLogitRowsMin = 64;
+
+/// Hands out the arena's floats in cache lines; with none, counts them.
+class ArenaCursor {
+ public:
+  explicit ArenaCursor(float* arena) : arena_(arena) {}
+  float* take(std::int64_t count) {
+    float* taken = arena_ == nullptr ? nullptr : arena_ + used_;
+    used_ += (count + 15) / 16 * 16;
+    return taken;
+  }
+  [[nodiscard]] std::int64_t used() const { return used_; }
+
+ private:
+  float* arena_;
+  std::int64_t used_ = 0;
+};
+
+/// Floats of the pieces of a layer.
+struct PieceSizes {
+  PieceSizes(const ParameterLayout& layout, std::int64_t sequences)
+      : rows(sequences * layout.config().sequence),
+        stream(rows * layout.config().width),
+        qkv(rows * layout.blocks()[0].qkv.out),
+        attended(rows * layout.blocks()[0].attention_out.in),
+        scales(rows * layout.config().heads / layout.part().tensor_ranks),
+        inner(rows * layout.blocks()[0].up.out),
+        activation(rows * layout.blocks()[0].down.in) {}
+
+  [[nodiscard]] NormRows take_norm(ArenaCursor& cursor, const float* x) const {
+    return {.x = x,
+            .mean = cursor.take(rows),
+            .inverse_deviation = cursor.take(rows),
+            .out = cursor.take(stream)};
+  }
+  void take_block(ArenaCursor& cursor, BlockRows& block) const {
+    block.attention_norm = take_norm(cursor, block.stream_in);
+    block.attention = {.qkv = cursor.take(qkv),
+                       .out = cursor.take(attended),
+                       .peak = cursor.take(scales),
+                       .inverse_sum = cursor.take(scales)};
+    block.stream_middle = cursor.take(stream);
+    block.ffn_norm = take_norm(cursor, block.stream_middle);
+    block.inner = cursor.take(inner);
+    block.activation = cursor.take(activation);
+  }
+
+  std::int64_t rows;
+  std::int64_t stream;
+  std::int64_t qkv;
+  std::int64_t attended;
+  std::int64_t scales;
+  std::int64_t inner;
+  std::int64_t activation;
+};
+
+}  // namespace
+
+std::int64_t logit_rows(const TransformerConfig& config) {
+  return std::max(kLogitRowsMin, kLogitsMax / config.vocab);
+}
+
+std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequences,
+                            ActivationRows& rows, float* arena) {
+  const TransformerConfig& config = layout.config();
+  const PieceSizes sizes(layout, sequences);
+  ArenaCursor cursor(arena);
+  for (std::vector<BlockRows>& blocks : rows.slots) {
+    blocks.resize(layout.blocks().size());
+    for (BlockRows& block : blocks) block.stream_in = cursor.take(sizes.stream);
+  }
+  const ArenaCursor shared = cursor;
+  for (std::vector<BlockRows>& blocks : rows.slots) {
+    for (BlockRows& block : blocks) {
+      if (config.recompute == ActivationRecompute::kFull) cursor = shared;
+      sizes.take_block(cursor, block);
+    }
+  }
+  rows.stream_out = cursor.take(sizes.stream);
+  if (layout.part().last()) {
+    rows.final_norm = sizes.take_norm(cursor, rows.stream_out);
+    rows.logits = cursor.take(std::min(sizes.rows, logit_rows(config)) * config.vocab);
+  }
+  rows.stream_gradient = cursor.take(sizes.stream);
+  if (layout.part().tensor_ranks == 1) rows.norm_gradient = cursor.take(sizes.stream);
+  rows.qkv_gradient = cursor.take(sizes.qkv);
+  rows.inner_gradient = cursor.take(sizes.inner);
+  rows.activation_gradient = cursor.take(sizes.activation);
+  return static_cast<std::size_t>(cursor.used());
+}
+
+}  // namespace orrery
