@@ -39,6 +39,12 @@ double narrow_bytes(NumberFormat format) {
   return kWideBytes;
 }
 
+}  // namespace
+
+double exchanged_bytes(NumberFormat format) { return std::max(kWideBytes, narrow_bytes(format)); }
+
+namespace {
+
 class LayerCounter {
  public:
   LayerCounter(const JobWork& work, std::size_t kind, const ParallelPlan& plan,
@@ -49,6 +55,7 @@ class LayerCounter {
         constants_(constants),
         attention_flops_(work.attention_flops[kind]),
         tp_(plan.tp),
+        exchanged_(exchanged_bytes(work.job->precision.format)),
         tokens_(plan.micro_batch * work.job->sequence.value() / plan.cp),
         kept_tokens_(plan.sequence_parallel == SequenceParallel::kOn ? tokens_ / tp_ : tokens_) {}
 
@@ -228,7 +235,7 @@ class LayerCounter {
   /// the feed-forward part, in both passes and in what is recomputed.
   void add_tensor_parallel() {
     if (plan_.tp <= 1) return;
-    const double bytes = tokens_ * work_.model->hidden * kWideBytes;
+    const double bytes = tokens_ * work_.model->hidden * exchanged_;
     const Span span = span_of(constants_.network, tp_, 1);
     const double regions = layer_.ffn_width > 0 ? 2 : 1;
     double forward = 0;
@@ -254,12 +261,12 @@ class LayerCounter {
     double forward = 0;
     double hidden_behind = 0;
     if (plan_.context_exchange == ContextExchange::kRing) {
-      const double bytes = tokens_ * layer_.key_value_width / tp_ * kWideBytes * plan_.cp;
+      const double bytes = tokens_ * layer_.key_value_width / tp_ * exchanged_ * plan_.cp;
       forward = all_gather_seconds(constants_.network, span, bytes);
       hidden_behind = cost_.forward[Term::kAttention];
     } else {
       const double width = (2 * layer_.query_width + layer_.key_value_width) / tp_;
-      forward = all_to_all_seconds(constants_.network, span, tokens_ * width * kWideBytes);
+      forward = all_to_all_seconds(constants_.network, span, tokens_ * width * exchanged_);
     }
     const double again = plan_.recompute == Recompute::kFull ? forward : 0;
     cost_.forward[Term::kContextParallel] = exposed(forward, hidden_behind, 0.9);
@@ -270,7 +277,7 @@ class LayerCounter {
   void add_expert_parallel() {
     if (plan_.ep <= 1) return;
     const Span span = span_of(constants_.network, plan_.ep, 1);
-    const double bytes = tokens_ / tp_ * dispatch_width() * kWideBytes * constants_.imbalance;
+    const double bytes = tokens_ / tp_ * dispatch_width() * exchanged_ * constants_.imbalance;
     const double one = dispatch_seconds(
         constants_.network, span, {bytes, layer_.experts_active, constants_.dispatch_merging});
     const double again = plan_.recompute == Recompute::kFull ? 2 * one : 0;
@@ -286,6 +293,7 @@ class LayerCounter {
   const TrainingConstants& constants_;
   double attention_flops_;
   double tp_;
+  double exchanged_;  ///< bytes of an activation
   double tokens_;       ///< of the micro-batch on this rank
   double kept_tokens_;  ///< of them, between tensor-parallel regions
   LayerCost cost_;

@@ -27,6 +27,9 @@ struct JobWork {
 [[nodiscard]] std::vector<double> attention_flops_of(const ModelWork& model,
                                                      const TrainingJob& job);
 
+/// Bytes of an activation that ranks send each other: of 16 bits, or as wide as products are.
+[[nodiscard]] double exchanged_bytes(NumberFormat format);
+
 struct LayerCost {
   Breakdown forward;
   Breakdown backward;           ///< without what is recomputed

@@ -123,17 +123,15 @@ struct StepQuestion {
   const Model* model = nullptr;
   double sequence = 0;
   double batch = 0;  ///< sequences
-  std::uint32_t ranks = 1;
-  std::uint32_t micro = 1;
-  std::uint32_t recomputed_layers = 0;
+  ParallelPlan plan;
 };
 
 Result<Breakdown> step_terms(const StepQuestion& of, Machine machine,
                              const Calibration& constants) {
   const Accelerator cpu{.id = "cpu", .kind = AcceleratorKind::kCpu};
   machine.accelerator = &cpu;
-  machine.ranks = of.ranks;
-  for (Tier& tier : machine.tiers) tier.size = std::max<std::uint64_t>(2, of.ranks);
+  machine.ranks = of.plan.ranks();
+  for (Tier& tier : machine.tiers) tier.size = std::max<std::uint64_t>(2, machine.ranks);
   const TrainingJob job{.model = of.model,
                         .sequence = Tokens(of.sequence),
                         .global_batch = of.batch,
@@ -141,12 +139,7 @@ Result<Breakdown> step_terms(const StepQuestion& of, Machine machine,
                         .stack = kSlot};
   const auto model = TrainingModel::make(job, machine, constants);
   if (!model) return tl::unexpected(model.error());
-  ParallelPlan plan{.dp = of.ranks, .micro_batch = of.micro};
-  if (of.recomputed_layers > 0) {
-    plan.recompute = Recompute::kFull;
-    plan.recompute_layers = of.recomputed_layers;
-  }
-  return model->step_terms(plan, model->block_costs(plan));
+  return model->step_terms(of.plan, model->block_costs(of.plan));
 }
 
 /// Seconds of one layer, and of the embedding and the head.
@@ -196,11 +189,12 @@ class PassFit {
   [[nodiscard]] Result<double> gradient(const MeasuredModel& of,
                                         const Calibration& constants) const {
     const Model model = model_of(of.shape);
-    const auto terms = step_terms({.model = &model,
-                                   .sequence = real(of.shape.sequence),
-                                   .batch = real(of.sequences),
-                                   .micro = static_cast<std::uint32_t>(of.sequences)},
-                                  machine_, constants);
+    const auto terms =
+        step_terms({.model = &model,
+                    .sequence = real(of.shape.sequence),
+                    .batch = real(of.sequences),
+                    .plan = {.micro_batch = static_cast<std::uint32_t>(of.sequences)}},
+                   machine_, constants);
     if (!terms) return tl::unexpected(terms.error());
     return terms->total();
   }
@@ -242,6 +236,7 @@ Result<LocalStepModel> LocalStepModel::make(const NodeCalibration& node, const C
   LocalStepModel model;
   model.training_ = training;
   model.model_ = model_of(training.shape);
+  model.cores_ = std::max(1U, node.machine.cores);
   model.entries_.reserve(node.busy.size());
   for (const BusyRanks& busy : node.busy) {
     Entry& entry = model.entries_.emplace_back(Entry{.ranks = busy.ranks, .constants = general});
@@ -266,16 +261,44 @@ Result<LocalStepModel> LocalStepModel::make(const NodeCalibration& node, const C
 }
 
 Result<Breakdown> LocalStepModel::terms(const Entry& entry, const Share& share) const {
+  const LocalLayout& layout = share.layout;
   Calibration constants = entry.constants;
   set(constants, {"accumulate.bytes.megatron", "accumulate.bytes"},
-      kShardBytes * share.micro / training_.per_shard());
-  return step_terms({.model = &model_,
-                     .sequence = real(training_.shape.sequence),
-                     .batch = share.sequences,
-                     .ranks = share.ranks,
-                     .micro = share.micro,
-                     .recomputed_layers = training_.recomputed_layers},
-                    entry.machine, constants);
+      kShardBytes * layout.micro / training_.per_shard());
+  ParallelPlan plan{.tp = layout.tp,
+                    .pp = layout.pp,
+                    .dp = share.replicas,
+                    .zero = share.replicas > 1 ? layout.zero : 0,
+                    .micro_batch = layout.micro};
+  // What goes back first is still there, unless other micro-batches came between.
+  const auto again = static_cast<std::uint32_t>(training_.shape.layers - 1);
+  if (layout.recompute == Recompute::kFull && (layout.pp > 1 || again > 0)) {
+    plan.recompute = Recompute::kFull;
+    plan.recompute_layers = layout.pp > 1 ? 0 : again;
+  }
+  auto found = step_terms({.model = &model_,
+                           .sequence = real(training_.shape.sequence),
+                           .batch = share.sequences,
+                           .plan = plan},
+                          entry.machine, constants);
+  if (found) (*found)[Term::kPipelineBubble] *= layout.most_shards;
+  return found;
+}
+
+Result<Breakdown> LocalStepModel::terms(std::uint32_t busy, const Share& share) const {
+  const auto above = std::ranges::lower_bound(entries_, busy, {}, &Entry::ranks);
+  if (above == entries_.end()) return terms(entries_.back(), share);
+  const auto below = above->ranks == busy || above == entries_.begin() ? above : above - 1;
+  const Result<Breakdown> many = terms(*above, share);
+  if (!many || below == above) return many;
+  const Result<Breakdown> few = terms(*below, share);
+  if (!few) return few;
+  const double part =
+      static_cast<double>(busy - below->ranks) / static_cast<double>(above->ranks - below->ranks);
+  Breakdown between;
+  between.add(*few, 1 - part);
+  between.add(*many, part);
+  return between;
 }
 
 Result<LocalStep> LocalStepModel::predict(const LocalLayout& layout) const {
@@ -285,27 +308,22 @@ Result<LocalStep> LocalStepModel::predict(const LocalLayout& layout) const {
                     "`orrery calibrate-node --ranks {}`",
                     layout.ranks, ranks_max(), std::max(1U, layout.ranks)));
   }
-  const auto above = std::ranges::lower_bound(entries_, layout.ranks, {}, &Entry::ranks);
-  const auto below = above->ranks == layout.ranks || above == entries_.begin() ? above : above - 1;
-  const double sequences = training_.sequences;
-  const bool outside = above->ranks > layout.ranks && above == below;
-  const Result<Breakdown> many =
-      terms(*above, {outside ? layout.ranks : above->ranks, layout.micro, sequences});
-  if (!many) return tl::unexpected(many.error());
-  LocalStep step{.layout = layout, .terms = *many};
-  if (below != above) {
-    const Result<Breakdown> few = terms(*below, {below->ranks, layout.micro, sequences});
-    if (!few) return tl::unexpected(few.error());
-    const double part = static_cast<double>(layout.ranks - below->ranks) /
-                        static_cast<double>(above->ranks - below->ranks);
-    step.terms = {};
-    step.terms.add(*few, 1 - part);
-    step.terms.add(*many, part);
+  const std::uint32_t replicas = layout.replicas();
+  ORRERY_ASSERT(replicas > 0 && replicas * layout.tp * layout.pp == layout.ranks,
+                "ranks are whole replicas");
+  const Share share{layout, replicas, static_cast<double>(training_.sequences)};
+  Result<Breakdown> all = terms(layout.ranks, share);
+  if (!all) return tl::unexpected(all.error());
+  if (layout.pp > 1 && layout.ranks > cores_) {
+    const Result<Breakdown> unhindered = terms(cores_, share);
+    if (!unhindered) return tl::unexpected(unhindered.error());
+    (*all)[Term::kPipelineBubble] = 0;
+    if (unhindered->total() > all->total()) all = unhindered;
   }
-  step.seconds = step.terms.total();
-  if (layout.most_shards * layout.ranks <= training_.shards) return step;
+  LocalStep step{.layout = layout, .seconds = all->total(), .terms = *all};
+  if (layout.most_shards * replicas <= training_.shards) return step;
   const double fullest = static_cast<double>(training_.per_shard()) * layout.most_shards;
-  const Result<Breakdown> alone = terms(entries_.front(), {1, layout.micro, fullest});
+  const Result<Breakdown> alone = terms(layout.tp * layout.pp, {layout, 1, fullest});
   if (!alone) return tl::unexpected(alone.error());
   step.seconds = std::max(step.seconds, alone->total() + step.terms[Term::kDataParallel]);
   return step;

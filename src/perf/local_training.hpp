@@ -14,6 +14,7 @@
 #include "perf/calibration.hpp"
 #include "perf/machine.hpp"
 #include "workload/node_calibration.hpp"
+#include "workload/parallel_plan.hpp"
 
 namespace orrery {
 
@@ -26,15 +27,21 @@ struct LocalTraining {
   std::uint32_t sequences = 1;
   std::uint32_t shards = 1;
   LocalExchange exchange = LocalExchange::kSharedMemory;
-  std::uint32_t recomputed_layers = 0;  ///< whose forward pass is done twice
 
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
 };
 
+/// Replicas of tp x pp ranks.
 struct LocalLayout {
-  std::uint32_t ranks = 1;
-  std::uint32_t most_shards = 1;  ///< of the rank that has most
+  std::uint32_t ranks = 1;        ///< of all replicas
+  std::uint32_t most_shards = 1;  ///< of the replica that has most
   std::uint32_t micro = 1;        ///< sequences computed at a time
+  std::uint32_t tp = 1;
+  std::uint32_t pp = 1;
+  std::uint32_t zero = 0;
+  Recompute recompute = Recompute::kNone;  ///< or kFull
+
+  [[nodiscard]] std::uint32_t replicas() const { return ranks / (tp * pp); }
 };
 
 struct LocalStep {
@@ -51,8 +58,9 @@ class LocalStepModel {
                                                    const Calibration& general,
                                                    const LocalTraining& training);
 
-  /// Between measured numbers of ranks in a straight line; never less than the fullest rank takes
-  /// by itself. Errors: more ranks than were measured.
+  /// Between measured numbers of ranks in a straight line; never less than the fullest replica
+  /// takes by itself. A pipeline runs empty after each shard; where ranks are more than cores,
+  /// those that wait leave theirs to others. Errors: more ranks than were measured.
   [[nodiscard]] Result<LocalStep> predict(const LocalLayout& layout) const;
 
   [[nodiscard]] std::uint32_t ranks_max() const { return entries_.back().ranks; }
@@ -64,17 +72,20 @@ class LocalStepModel {
     Machine machine;
     Calibration constants;
   };
-  /// What so many ranks compute together, in equal parts.
+  /// Sequences that so many replicas compute together, in equal parts.
   struct Share {
-    std::uint32_t ranks = 1;
-    std::uint32_t micro = 1;
+    LocalLayout layout;
+    std::uint32_t replicas = 1;
     double sequences = 1;
   };
   [[nodiscard]] Result<Breakdown> terms(const Entry& entry, const Share& share) const;
+  /// While `busy` ranks are.
+  [[nodiscard]] Result<Breakdown> terms(std::uint32_t busy, const Share& share) const;
 
   LocalTraining training_;
   Model model_;
   std::vector<Entry> entries_;  ///< ranks ascend
+  std::uint32_t cores_ = 1;
 };
 
 }  // namespace orrery

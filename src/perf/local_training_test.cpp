@@ -43,7 +43,8 @@ BusyRanks busy_ranks(std::uint32_t ranks, double part) {
 
 /// Two cores.
 NodeCalibration two_cores() {
-  return {.busy = {busy_ranks(1, 1), busy_ranks(2, 1), busy_ranks(4, 0.5)}};
+  return {.machine = {.cores = 2},
+          .busy = {busy_ranks(1, 1), busy_ranks(2, 1), busy_ranks(4, 0.5)}};
 }
 
 LocalStepModel model_for(const LocalTraining& training) {
@@ -114,9 +115,9 @@ TEST(LocalTraining, TheExchangeIsItsLatencyAndItsBytes) {
 
 TEST(LocalTraining, LayersThatAreComputedAgainTakeAThirdMore) {
   const TrainedShape shape{.layers = 4};
-  const auto kept = model_for({.shape = shape, .sequences = 4}).predict({.micro = 4});
-  const auto again =
-      model_for({.shape = shape, .sequences = 4, .recomputed_layers = 3}).predict({.micro = 4});
+  const LocalStepModel model = model_for({.shape = shape, .sequences = 4});
+  const auto kept = model.predict({.micro = 4});
+  const auto again = model.predict({.micro = 4, .recompute = Recompute::kFull});
   ASSERT_TRUE(kept && again);
   const double layers = 0.05 * 3;
   EXPECT_NEAR(again->seconds - kept->seconds, layers / 3, 0.25 * layers / 3);
@@ -143,6 +144,40 @@ TEST(LocalTraining, AStepIsNoShorterThanItsFullestRank) {
   EXPECT_GT(uneven->seconds, 1.3 * two->seconds);
   EXPECT_LT(uneven->seconds, one->seconds);
   EXPECT_NEAR(three->seconds, two->seconds, 0.05 * two->seconds);
+}
+
+TEST(LocalTraining, LayersThatAreSharedTakeTheirPartAndAnExchange) {
+  const LocalTraining training{.shape = {.layers = 4}, .sequences = 8, .shards = 2};
+  const auto one = model_for(training).predict({.most_shards = 2, .micro = 4});
+  const auto halves =
+      model_for(training).predict({.ranks = 2, .most_shards = 2, .micro = 4, .tp = 2});
+  ASSERT_TRUE(one && halves);
+  EXPECT_NEAR(halves->terms[Term::kMatmul], one->terms[Term::kMatmul] / 2,
+              0.02 * one->terms[Term::kMatmul]);
+  // Two sums a layer forward and two backward, of 4 x 128 rows of 256, for each of two
+  // micro-batches.
+  const double sums = 2 * 4 * 4 * (1e-5 + 4.0 * 4 * 128 * 256 / 4e9);
+  EXPECT_NEAR(halves->terms[Term::kTensorParallel], sums, 0.3 * sums);
+  EXPECT_EQ(halves->terms[Term::kDataParallel], 0);
+}
+
+TEST(LocalTraining, APipelineRunsEmptyAfterEachShard) {
+  const auto step = [](std::uint32_t shards, std::uint32_t ranks) {
+    const LocalStepModel model =
+        model_for({.shape = {.layers = 4}, .sequences = 16, .shards = shards});
+    return *model.predict({.ranks = ranks, .most_shards = shards, .micro = 2, .pp = ranks});
+  };
+  const LocalStep one = step(1, 2);
+  const LocalStep four = step(4, 2);
+  EXPECT_GT(one.terms[Term::kPipelineBubble], 0);
+  // Shards are set to 0 and added up, too.
+  EXPECT_NEAR(four.terms[Term::kPipelineBubble], 4 * one.terms[Term::kPipelineBubble],
+              0.02 * four.terms[Term::kPipelineBubble]);
+  // Of eight micro-batches the first and the last leave one stage idle.
+  const double work = one.terms[Term::kMatmul] + one.terms[Term::kElementwise];
+  EXPECT_NEAR(one.terms[Term::kPipelineBubble], work / 8, 0.4 * work / 8);
+  // On two cores four stages are no slower for what two of them leave idle.
+  EXPECT_EQ(step(1, 4).terms[Term::kPipelineBubble], 0);
 }
 
 TEST(LocalTraining, SaysWhatWasNotMeasured) {

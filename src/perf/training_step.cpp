@@ -169,8 +169,8 @@ class StepCounter {
 
   void add_sends() {
     if (plan_.pp <= 1) return;
-    double bytes =
-        kWideBytes * plan_.micro_batch * job_.sequence.value() / plan_.cp * model_.hidden;
+    double bytes = exchanged_bytes(job_.precision.format) * plan_.micro_batch *
+                   job_.sequence.value() / plan_.cp * model_.hidden;
     // Tensor-parallel ranks hold the same activations: each sends its part, and the receivers
     // gather it inside their domain (scatter-gather, Narayanan et al. 2021).
     bytes /= plan_.tp;
