@@ -71,7 +71,7 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
   const Job& job = state.job(id);
   NodeProgram program{.job = job.name,
                       .tenant = state.tenants().path(job.tenant),
-                      .plan = plan_text(state, id),
+                      .plan = plan_text(state, spec, id),
                       .framework = framework_of(state, spec),
                       .per = spec.launch->per,
                       .command = spec.launch->command,

@@ -1,23 +1,46 @@
 #include "executor/plan_text.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "planner/layout_text.hpp"
 
 namespace orrery {
 namespace {
 
-/// The best way to do the work of an option, where one is known.
-const PlannedWork* planned(const State& state, const GangOption& option) {
-  if (!option.plan) return nullptr;
-  const PlanEntry* entry = state.plans().find(*option.plan);
-  return entry == nullptr || !*entry ? nullptr : &(*entry)->front();
-}
+/// How a gang of so many devices of an option works, where that is known.
+struct KnownPlan {
+  ParallelPlan plan;
+  std::optional<double> step_seconds;
+};
 
-void write_plan(Json& to, const PlannedWork* work) {
-  if (work == nullptr || work->training() == nullptr) return;
-  to["plan"] = layout_json(work->training()->plan);
-  to["plan"]["step_s"] = work->step_seconds;
+class GangPlans {
+ public:
+  GangPlans(const State& state, const RoleSpec& role) : state_(state), role_(role) {}
+
+  [[nodiscard]] std::optional<KnownPlan> of(const GangOption& option) const {
+    if (role_.layout) {
+      KnownPlan known{role_.layout->plan, std::nullopt};
+      known.plan.dp = option.gang.devices / static_cast<std::uint32_t>(known.plan.ranks());
+      return known;
+    }
+    if (!option.plan) return std::nullopt;
+    const PlanEntry* entry = state_.plans().find(*option.plan);
+    if (entry == nullptr || !*entry) return std::nullopt;
+    const PlannedWork& work = (*entry)->front();
+    if (work.training() == nullptr) return std::nullopt;
+    return KnownPlan{work.training()->plan, work.step_seconds};
+  }
+
+ private:
+  const State& state_;
+  const RoleSpec& role_;
+};
+
+void write_plan(Json& to, const std::optional<KnownPlan>& known) {
+  if (!known) return;
+  to["plan"] = layout_json(known->plan);
+  if (known->step_seconds) to["plan"]["step_s"] = *known->step_seconds;
 }
 
 /// What is left to go on with on `devices` of the type; the largest.
@@ -30,12 +53,11 @@ const GangOption* largest_within(const RoleRequest& role, FleetTypeId type, std:
   return best;
 }
 
-Json fallbacks(const State& state, const RoleRequest& role, const GangOption& has) {
+Json fallbacks(const GangPlans& plans, const RoleRequest& role, const GangOption& has) {
   Json table = Json::array();
-  const PlannedWork* work = planned(state, has);
+  const std::optional<KnownPlan> known = plans.of(has);
   const std::uint32_t devices = has.gang.devices;
-  const bool replicated = work != nullptr && work->training() != nullptr;
-  const std::uint32_t replicas = replicated ? work->training()->plan.dp : devices;
+  const std::uint32_t replicas = known ? known->plan.dp : devices;
   const GangOption* last = &has;
   for (std::uint32_t lost = 1; lost <= replicas; ++lost) {
     const GangOption* next =
@@ -51,14 +73,14 @@ Json fallbacks(const State& state, const RoleRequest& role, const GangOption& ha
     // A spare is put in the place of what is lost while the others go on.
     Json& entry = table.emplace_back(
         Json{{"lost", lost}, {"accelerators", next->gang.devices}, {"wait_s", 0}});
-    write_plan(entry, planned(state, *next));
+    write_plan(entry, plans.of(*next));
   }
   return table;
 }
 
 }  // namespace
 
-std::string plan_text(const State& state, JobId id) {
+std::string plan_text(const State& state, const JobSpec& spec, JobId id) {
   const RunningJob& run = state.running(id);
   Json gangs = Json::array();
   for (std::size_t i = 0; i < run.gangs.size(); ++i) {
@@ -68,8 +90,9 @@ std::string plan_text(const State& state, JobId id) {
               {"role", role.name},
               {"accelerator", state.setup().topology->accelerator(option.gang.type).id},
               {"accelerators", option.gang.devices}};
-    write_plan(gang, planned(state, option));
-    gang["fallback"] = fallbacks(state, role, option);
+    const GangPlans plans(state, spec.roles[run.gangs[i].role]);
+    write_plan(gang, plans.of(option));
+    gang["fallback"] = fallbacks(plans, role, option);
     gangs.push_back(std::move(gang));
   }
   return Json{{"gangs", std::move(gangs)}}.dump();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "control/state.hpp"
+#include "workload/job_spec.hpp"
 
 namespace orrery {
 
@@ -15,10 +16,11 @@ namespace orrery {
 ///             "fallback": [{"lost": 1, "accelerators": 8, "wait_s": 0, "plan": {...}},
 ///                          {"lost": 5, "restart": true}]}]}
 ///
-/// `plan` is there where Orrery planned the work (`step_s`: predicted seconds of a step). `lost`
+/// `plan` is there where Orrery planned the work (`step_s`: predicted seconds of a step), or where
+/// the spec states a layout. `lost`
 /// counts data-parallel replicas, of an unplanned gang accelerators; an entry holds until the next.
 /// `wait_s`: how long to wait for a spare before going on. Precondition: the job holds devices.
 /// Cost: O(options of its roles, squared).
-[[nodiscard]] std::string plan_text(const State& state, JobId id);
+[[nodiscard]] std::string plan_text(const State& state, const JobSpec& spec, JobId id);
 
 }  // namespace orrery

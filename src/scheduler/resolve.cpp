@@ -127,8 +127,20 @@ class RoleResolver {
     } else {
       sizes = shape.usual_sizes();
     }
+    if (role_.layout) keep_whole_replicas(sizes, range);
     std::erase_if(sizes, [&](std::uint32_t devices) { return !shape.refusal(devices).empty(); });
     return sizes;
+  }
+
+  void keep_whole_replicas(std::vector<std::uint32_t>& sizes, const CountRange& range) const {
+    const std::uint64_t replica = role_.layout->plan.ranks();
+    std::erase_if(sizes, [&](std::uint32_t devices) { return devices % replica != 0; });
+    for (std::uint64_t devices = replica; devices <= range.max; devices *= 2) {
+      if (devices >= range.min) sizes.push_back(static_cast<std::uint32_t>(devices));
+    }
+    std::ranges::sort(sizes);
+    const auto repeated = std::ranges::unique(sizes);
+    sizes.erase(repeated.begin(), repeated.end());
   }
 
   /// Adds it or says why it never runs.

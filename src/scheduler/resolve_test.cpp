@@ -145,6 +145,15 @@ TEST(Resolve, AnElasticRoleMayHaveSensibleSizesLargestFirst) {
   EXPECT_DOUBLE_EQ(role.options[3].speed, 0.2);
 }
 
+TEST(Resolve, SizesOfALayoutAreWholeReplicas) {
+  ResolveLab lab;
+  const RoleRequest role =
+      lab.request(batch("roles: [{accelerators_min: 6, accelerators_max: 54, layout: {tp: 3, pp: "
+                        "2}}]\n"))
+          .roles.front();
+  EXPECT_EQ(sizes_of(role), (std::vector<std::uint32_t>{54, 48, 24, 12, 6}));
+}
+
 TEST(Resolve, SizesBeyondTheFleetAreLeftOut) {
   ResolveLab lab;
   const RoleRequest role =

@@ -287,6 +287,25 @@ Status check_work(const WorkSpec& work, JobKind kind) {
   return check.finish();
 }
 
+Status check_layout(const RoleSpec& role) {
+  SpecCheck check(role.layout->where);
+  const ParallelPlan& plan = role.layout->plan;
+  check.count("tp", plan.tp);
+  check.count("pp", plan.pp);
+  check.count("vpp", plan.vpp);
+  check.count("cp", plan.cp);
+  check.count("ep", plan.ep);
+  check.count("micro_batch", plan.micro_batch);
+  if (role.work) check.fail("layout beside work, expected one of them: work is planned here");
+  if (role.share) check.fail("layout beside share, expected whole accelerators");
+  for (const auto& size : {role.accelerators, role.accelerators_min, role.accelerators_max}) {
+    if (!size || plan.ranks() == 0 || *size % plan.ranks() == 0) continue;
+    check.fail("a replica takes {} ranks, of which {} accelerators are no whole number",
+               plan.ranks(), *size);
+  }
+  return check.finish();
+}
+
 Status check_role(const RoleSpec& role, JobKind kind) {
   SpecCheck check(role.where);
   check.also(check_size(role));
@@ -294,6 +313,7 @@ Status check_role(const RoleSpec& role, JobKind kind) {
   check.also(check_types(role));
   check.also(check_topology(role));
   if (role.work) check.also(check_work(*role.work, kind));
+  if (role.layout) check.also(check_layout(role));
   if (role.host.cpu < 0) check.fail("host.cpu is {}, expected 0 or more cores", role.host.cpu);
   return check.finish();
 }

@@ -20,6 +20,7 @@
 #include "base/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
+#include "workload/parallel_plan.hpp"
 
 namespace orrery {
 
@@ -142,6 +143,26 @@ void describe(Visitor& visitor, Self& w) {
   visitor.optional("tpot", w.tpot);
 }
 
+/// How the ranks of a gang share a model, as somebody has planned it: they are told (ORRERY_PLAN).
+/// The number of replicas follows from that of ranks.
+struct LayoutSpec {
+  ParallelPlan plan;  ///< its dp is 1
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<LayoutSpec> Self>
+void describe(Visitor& visitor, Self& l) {
+  visitor.optional("tp", l.plan.tp);
+  visitor.optional("pp", l.plan.pp);
+  visitor.optional("vpp", l.plan.vpp);
+  visitor.optional("cp", l.plan.cp);
+  visitor.optional("ep", l.plan.ep);
+  visitor.optional("zero", l.plan.zero);
+  visitor.optional("micro_batch", l.plan.micro_batch);
+  visitor.optional("sequence_parallel", l.plan.sequence_parallel);
+  visitor.optional("recompute", l.plan.recompute);
+}
+
 /// How fast the role's own work is on a type, over the estimate's type; for work without a model.
 struct TypeSpeed {
   std::string type;
@@ -166,6 +187,7 @@ struct RoleSpec {
   std::vector<TypeSpeed> types;  ///< allowed; empty: every type that runs its software
   std::optional<double> share;   ///< of one accelerator, in (0, 1); none: whole ones
   std::optional<WorkSpec> work;
+  std::optional<LayoutSpec> layout;  ///< of work that is planned elsewhere
   TopologySpec topology;
   HostSpec host;
   SourcePosition where;
@@ -182,6 +204,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("types", r.types);
   visitor.optional("share", r.share);
   visitor.optional("work", r.work);
+  visitor.optional("layout", r.layout);
   visitor.optional("topology", r.topology);
   visitor.optional("host", r.host);
 }

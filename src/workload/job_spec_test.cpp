@@ -192,6 +192,29 @@ TEST(JobSpec, RefusesAShareOfAnythingButOneAccelerator) {
   EXPECT_EQ(accepted(job("accelerators: 1, share: 0.5, replicas: 9")).roles[0].share, 0.5);
 }
 
+TEST(JobSpec, RefusesLayoutsThatTheGangDoesNotHold) {
+  expect_refusals({
+      {job("accelerators: 4, layout: {tp: 0}"), "tp is 0, expected 1 to 1048576"},
+      {job("accelerators: 4, layout: {micro_batch: 0}"), "micro_batch is 0, expected 1 to 1048576"},
+      {job("accelerators: 6, layout: {tp: 2, pp: 2}"),
+       "a replica takes 4 ranks, of which 6 accelerators are no whole number"},
+      {job("accelerators_min: 1, accelerators_max: 4, layout: {tp: 2}"),
+       "a replica takes 2 ranks, of which 1 accelerators are no whole number"},
+      {job("layout: {tp: 2}, work: {model: m, steps: 1}"),
+       "layout beside work, expected one of them: work is planned here"},
+      {job("accelerators: 1, share: 0.5, layout: {}"),
+       "layout beside share, expected whole accelerators"},
+  });
+  const std::string laid_out = job(
+      "accelerators_min: 4, accelerators_max: 16, layout: {tp: 2, pp: 2, zero: 1, micro_batch: 3, "
+      "recompute: full}");
+  const JobSpec spec = accepted(laid_out);
+  const ParallelPlan expected{
+      .tp = 2, .pp = 2, .zero = 1, .micro_batch = 3, .recompute = Recompute::kFull};
+  EXPECT_EQ(spec.roles[0].layout->plan, expected);
+  EXPECT_EQ(accepted(write_job_spec(spec)).roles[0].layout->plan, expected);
+}
+
 TEST(JobSpec, RefusesTypesThatAreDoubleEmptyOrOfNoSpeed) {
   expect_refusals({
       {job("accelerators: 1, types: [\"\"]"), "type is empty, expected the name of an accelerator"},

@@ -52,24 +52,32 @@ class LocalClusterTest : public Cli {
     }
     return found;
   }
-  /// What a rank of an elastic job reads in ORRERY_PLAN.
-  void expect_fallbacks() const {
-    const std::string job = write("bends.yaml", R"(apiVersion: orrery/v1
+  /// What the first rank of a job with this role reads in ORRERY_PLAN of its gang.
+  [[nodiscard]] Json plan_of(const std::string& role) const {
+    const std::string job = write("planned.yaml", R"(apiVersion: orrery/v1
 kind: Train
-name: bends
+name: planned
 restart: {policy: at-once}
-roles: [{accelerators_min: 1, accelerators_max: 2, node_accelerators: 1}]
 launch: {command: [sh, -c, 'echo "$ORRERY_PLAN"']}
-)");
-    const std::string bent = submitted(job);
-    EXPECT_EQ(live("wait " + bent).code, 0);
-    const std::string said = live("logs " + bent).out;
+roles: [{)" + role + "}]\n");
+    const std::string id = submitted(job);
+    EXPECT_EQ(live("wait " + id).code, 0);
+    const std::string said = live("logs " + id).out;
     const Json plan = Json::parse(said.substr(said.find('{'), said.find('\n') - said.find('{')));
-    const Json& gang = plan.at("gangs").at(0);
-    EXPECT_EQ(gang.at("accelerators"), 2);
-    EXPECT_EQ(gang.at("fallback"), Json::parse(R"([{"lost": 1, "accelerators": 1, "wait_s": 0},
+    return plan.at("gangs").at(0);
+  }
+  void expect_plans() const {
+    const Json bends = plan_of("accelerators_min: 1, accelerators_max: 2, node_accelerators: 1");
+    EXPECT_EQ(bends.at("accelerators"), 2);
+    EXPECT_EQ(bends.at("fallback"), Json::parse(R"([{"lost": 1, "accelerators": 1, "wait_s": 0},
                               {"lost": 2, "restart": true}])"))
-        << said;
+        << bends;
+    EXPECT_FALSE(bends.contains("plan"));
+    const Json stated = plan_of("accelerators: 4, layout: {tp: 2, zero: 1, micro_batch: 3}");
+    EXPECT_EQ(stated.at("plan").at("tp"), 2);
+    EXPECT_EQ(stated.at("plan").at("dp"), 2);
+    EXPECT_EQ(stated.at("plan").at("micro_batch"), 3);
+    EXPECT_EQ(stated.at("fallback"), Json::parse(R"([{"lost": 1, "restart": true}])"));
   }
   void kill_dead(const std::string& pid_file) const {
     const int pid = std::stoi(slurp(path(pid_file)));
@@ -104,7 +112,7 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   ASSERT_EQ(nodes.size(), 2u);
   EXPECT_EQ(nodes[0]["name"], "node-0");
   EXPECT_EQ(nodes[0]["emulated"], true);
-  expect_fallbacks();
+  expect_plans();
 }
 
 TEST_F(LocalClusterTest, AScriptOfSlurmStartsStepsOnAllItsNodes) {
