@@ -20,6 +20,8 @@
 #include "runtime/trainer/gemm.hpp"
 #include "runtime/trainer/generate.hpp"
 #include "runtime/trainer/kernels.hpp"
+#include "runtime/training/planned_layout.hpp"
+#include "runtime/training/rank_memory.hpp"
 #include "runtime/training/trainer_rank.hpp"
 
 namespace orrery {
@@ -31,8 +33,24 @@ bool asked_to_end() {
   return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGTERM) == 1;
 }
 
+/// What plans it can follow, for `orrery plan --runtime`.
+constexpr std::string_view kAbilities = R"(apiVersion: orrery/v1
+kind: Runtime
+name: orrery-train
+chunks_max: 1
+context_max: 1
+expert_max: 1
+stages: even
+zero: [0, 1]
+sequence_parallel: ["off"]
+recompute: [none, full]
+recompute_extent: all
+offload: [none]
+)";
+
 struct Options {
   std::string spec;
+  bool abilities = false;
   std::string verify;
   bool generate = false;
   std::string prompt = "#include <";
@@ -110,6 +128,53 @@ bool master_is_gone(Storage& storage, std::uint32_t gang, const std::string& mas
   if (!read_membership(storage, gang, now) || now.epoch == 0) return false;
   const auto& known = now.group.addresses;
   return std::find(known.begin(), known.end(), master) == known.end();
+}
+
+/// The spec as this rank's gang is planned, if it is.
+Result<TrainingSpec> read_spec(const std::string& path) {
+  Result<Document> text = Document::load(path);
+  if (!text) return forward_error(text);
+  const Result<std::uint32_t> gang = number("ORRERY_GANG", 0);
+  const Result<std::uint32_t> world = number("ORRERY_WORLD_SIZE", 1);
+  if (!gang) return tl::unexpected(gang.error());
+  if (!world) return tl::unexpected(world.error());
+  const Result<std::optional<ParallelPlan>> plan = plan_of_gang(variable("ORRERY_PLAN"), *gang);
+  if (!plan) return tl::unexpected(plan.error());
+  if (*plan && (*plan)->ranks() != *world) {
+    return input_error(
+        {}, fmt::format("ORRERY_PLAN: a plan for {} ranks (tp {}, pp {}, dp {}), "
+                        "but ORRERY_WORLD_SIZE is {}",
+                        (*plan)->ranks(), (*plan)->tp, (*plan)->pp, (*plan)->dp, *world));
+  }
+  return read_training_spec(*text, *plan);
+}
+
+/// Of what the machine has, bytes that a process may still have; none: nobody knows.
+std::optional<Bytes> memory_left(Storage& storage) {
+  constexpr std::string_view kKey = "MemAvailable:";
+  const auto text = storage.read_file("/proc/meminfo", 1 << 16);
+  const std::size_t at = text ? text->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t begin = text->find_first_not_of(' ', at + kKey.size());
+  std::uint64_t kib = 0;
+  std::from_chars(text->data() + begin, text->data() + text->size(), kib);
+  return Bytes(static_cast<double>(kib) * 1024);
+}
+
+/// Before any rank meets another.
+Status check_memory(const TrainingSpec& spec, std::uint32_t world, Storage& storage) {
+  const std::uint32_t replicas = std::max(1U, world / spec.layout.ranks());
+  const RankMemory needs = rank_memory(spec, std::min(replicas, spec.batch.shards));
+  const std::optional<Bytes> left = memory_left(storage);
+  if (!left || needs.total() <= *left) return {};
+  return input_error(
+      spec.model.where,
+      fmt::format("model: a rank needs {} ({} of weights and gradients, {} of moments, {} of "
+                  "activations, {} for checkpoints), and {} are left on this machine: share it "
+                  "out by layout (tp, pp, zero: 1), or recompute: full, or a smaller batch.micro",
+                  print(needs.total()), print(needs.weights + needs.gradients),
+                  print(needs.moments), print(needs.activations), print(needs.checkpoint),
+                  print(*left)));
 }
 
 Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
@@ -210,6 +275,9 @@ int train(const TrainingSpec& spec) {
   const Env env = (*real)->env();
   Result<TrainingSeat> seat = find_seat(spec, env);
   if (!seat) return complain(seat.error());
+  if (Status fits = check_memory(spec, seat->group.world, env.storage); !fits) {
+    return complain(fits.error());
+  }
   Result<TextCorpus> corpus =
       TextCorpus::open({.paths = spec.data.paths, .suffixes = spec.data.suffixes});
   if (!corpus) return complain(corpus.error());
@@ -229,10 +297,12 @@ int train(const TrainingSpec& spec) {
 }
 
 int run(const Options& options) {
+  if (options.abilities) {
+    fmt::print("{}", kAbilities);
+    return 0;
+  }
   if (!options.verify.empty()) return verify(options.verify);
-  const Result<Document> text = Document::load(options.spec);
-  if (!text) return complain(text.error());
-  const Result<TrainingSpec> spec = read_training_spec(*text);
+  const Result<TrainingSpec> spec = read_spec(options.spec);
   if (!spec) return complain(spec.error());
   return options.generate ? generate_text(*spec, options) : train(*spec);
 }
@@ -247,7 +317,8 @@ int main(int argc, char** argv) {
       "  orrery-train training.yaml                       one rank, here\n"
       "  orrery submit examples/jobs/train-gpt.yaml       a gang, started by Orrery\n"
       "  orrery-train training.yaml --generate            text from the newest checkpoint\n"
-      "  orrery-train --verify checkpoints                is every byte as it was written?\n");
+      "  orrery-train --verify checkpoints                is every byte as it was written?\n"
+      "  orrery-train --abilities >runtime.yaml           for orrery plan --runtime\n");
   app.set_version_flag("--version", ORRERY_VERSION);
   auto* spec = app.add_option("SPEC", options.spec, "what to train (kind: Training)");
   auto* check = app.add_option("--verify", options.verify, "check a directory of checkpoints");
@@ -256,8 +327,9 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", options.text.tokens, "how much to add")->needs(text);
   app.add_option("--temperature", options.text.temperature, "0: always the likeliest")->needs(text);
   spec->excludes(check);
+  app.add_flag("--abilities", options.abilities, "print what plans it can follow (kind: Runtime)");
   CLI11_PARSE(app, argc, argv);
-  if (options.spec.empty() && options.verify.empty()) {
+  if (options.spec.empty() && options.verify.empty() && !options.abilities) {
     fmt::print(stderr, "orrery-train: expected a SPEC or --verify DIRECTORY; see --help\n");
     return 2;
   }

@@ -13,20 +13,15 @@ std::uint64_t checksum_of_floats(std::span<const float> floats) {
   return block_checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-namespace {
-
-/// Micro-batches of a shard that a stage has taken in before the first comes back.
-std::uint32_t slots_of(const TrainingBatch& batch, const ModelPart& part) {
+std::uint32_t pipeline_slots(const TrainingBatch& batch, const ModelPart& part) {
   return std::min(batch.per_shard() / batch.micro, part.stages - part.stage);
 }
-
-}  // namespace
 
 ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream,
                              const ModelPart& part)
     : batch_(spec.batch),
       stream_(stream),
-      slots_(slots_of(spec.batch, part)),
+      slots_(pipeline_slots(spec.batch, part)),
       model_(spec.model, spec.batch.micro, part, slots_),
       tokens_(spec.batch.micro * static_cast<std::size_t>(spec.model.sequence + 1)) {}
 

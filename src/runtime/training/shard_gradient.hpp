@@ -23,6 +23,9 @@ namespace orrery {
 /// The same for the same bits.
 [[nodiscard]] std::uint64_t checksum_of_floats(std::span<const float> floats);
 
+/// Micro-batches of a shard that a stage has taken in before the first comes back.
+[[nodiscard]] std::uint32_t pipeline_slots(const TrainingBatch& batch, const ModelPart& part);
+
 class ShardGradient {
  public:
   /// `stream` outlives it.

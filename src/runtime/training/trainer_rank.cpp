@@ -28,6 +28,13 @@ std::size_t largest_part(const TrainingSpec& spec) {
   return most;
 }
 
+std::string layout_json(const TrainingSpec& spec) {
+  const bool recomputes = spec.model.recompute == ActivationRecompute::kFull;
+  return fmt::format(R"({{"tp": {}, "pp": {}, "zero": {}, "micro_batch": {}, "recompute": "{}"}})",
+                     spec.layout.tp, spec.layout.pp, spec.layout.zero, spec.batch.micro,
+                     recomputes ? "full" : "none");
+}
+
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
 
 }  // namespace
@@ -118,9 +125,10 @@ Status TrainerRank::meet() {
   reports_.lead(anew ? TrainingReports::Before::kOfAnother : TrainingReports::Before::kOfThis);
   reports_.event(
       "begin",
-      fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {}, "memory": {})",
+      fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {}, "memory": {}, )"
+                  R"("layout": {})",
                   seat_.attempt, group_->roster().generation, grid_->all().size(), state_->steps(),
-                  quoted(group_->shares_memory() ? "shared" : "sockets")));
+                  quoted(group_->shares_memory() ? "shared" : "sockets"), layout_json(spec_)));
   return claim();
 }
 

@@ -1,7 +1,10 @@
 #include "runtime/training/training_spec.hpp"
 
+#include <algorithm>
+
 #include "base/utf8.hpp"
 #include "runtime/trainer/gemm.hpp"
+#include "runtime/training/planned_layout.hpp"
 
 namespace orrery {
 
@@ -66,6 +69,35 @@ namespace {
 
 constexpr std::uint32_t kShardsMax = 64;
 constexpr std::int64_t kByteTokens = 256;
+constexpr std::uint32_t kUsualMicro = 8;
+
+bool has(const DocumentNode& mapping, std::string_view key) {
+  return std::ranges::any_of(mapping.entries(), [key](const DocumentNode::Entry& entry) {
+    return entry.key.text() == key;
+  });
+}
+
+/// Of a spec that was read.
+StatedLayout stated_by(const DocumentNode& root, const TrainingSpec& spec) {
+  StatedLayout stated;
+  for (const DocumentNode::Entry& part : root.entries()) {
+    const std::string_view of = part.key.text();
+    if (of == "layout" && has(part.value, "tp")) stated.tp = spec.layout.tp;
+    if (of == "layout" && has(part.value, "pp")) stated.pp = spec.layout.pp;
+    if (of == "layout" && has(part.value, "zero")) stated.zero = spec.layout.zero;
+    if (of == "batch" && has(part.value, "micro")) stated.micro = spec.batch.micro;
+    if (of == "model" && has(part.value, "recompute")) stated.recompute = spec.model.recompute;
+  }
+  return stated;
+}
+
+/// The largest that divides a shard.
+std::uint32_t usual_micro(const TrainingBatch& batch) {
+  for (std::uint32_t micro = kUsualMicro; micro > 1; --micro) {
+    if (batch.shards > 0 && batch.per_shard() % micro == 0) return micro;
+  }
+  return 1;
+}
 
 Status check_batch(const TrainingBatch& batch) {
   if (batch.shards == 0 || batch.shards > kShardsMax) {
@@ -104,7 +136,8 @@ Status check_layout(const TrainingSpec& spec) {
 
 }  // namespace
 
-Result<TrainingSpec> read_training_spec(const Document& document) {
+Result<TrainingSpec> read_training_spec(const Document& document,
+                                        const std::optional<ParallelPlan>& plan) {
   TrainingSpec spec;
   const DocumentNode root = document.root();
   if (Status read = read_struct(root, spec, {}); !read) return forward_error(read);
@@ -114,21 +147,31 @@ Result<TrainingSpec> read_training_spec(const Document& document) {
         fmt::format("expected apiVersion orrery/v1 and kind Training, found {} and {}",
                     printable(spec.api_version, 60), printable(spec.kind, 60)));
   }
-  if (spec.data.paths.empty()) return input_error(spec.data.where, "data.paths: at least one");
-  if (spec.steps == 0) return input_error(root.position(), "steps: at least 1");
-  if (spec.checkpoint.keep == 0 || spec.checkpoint.every == 0) {
-    return input_error(root.position(), "checkpoint: keep and every are at least 1");
+  spec.where = root.position();
+  spec.stated = stated_by(root, spec);
+  if (!spec.stated.micro) spec.batch.micro = usual_micro(spec.batch);
+  if (plan) {
+    if (Status followed = follow(*plan, spec); !followed) return forward_error(followed);
   }
-  if (Status good = check_batch(spec.batch); !good) return forward_error(good);
-  if (Status good = check(spec.model); !good) return forward_error(good);
+  if (Status good = check(spec); !good) return forward_error(good);
+  return spec;
+}
+
+Status check(const TrainingSpec& spec) {
+  if (spec.data.paths.empty()) return input_error(spec.data.where, "data.paths: at least one");
+  if (spec.steps == 0) return input_error(spec.where, "steps: at least 1");
+  if (spec.checkpoint.keep == 0 || spec.checkpoint.every == 0) {
+    return input_error(spec.where, "checkpoint: keep and every are at least 1");
+  }
+  if (Status good = check_batch(spec.batch); !good) return good;
+  if (Status good = check(spec.model); !good) return good;
   if (spec.model.vocab != kByteTokens) {
     return input_error(spec.model.where,
                        fmt::format("model.vocab: expected {}, as a token is a byte; found {}",
                                    kByteTokens, spec.model.vocab));
   }
-  if (Status good = check_layout(spec); !good) return forward_error(good);
-  if (Status good = check_precision(spec.model.precision); !good) return forward_error(good);
-  return spec;
+  if (Status good = check_layout(spec); !good) return good;
+  return check_precision(spec.model.precision);
 }
 
 }  // namespace orrery

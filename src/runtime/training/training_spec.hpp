@@ -13,6 +13,7 @@
 #include "base/field_reader.hpp"
 #include "runtime/trainer/model_part.hpp"
 #include "runtime/trainer/transformer_config.hpp"
+#include "workload/parallel_plan.hpp"
 
 namespace orrery {
 
@@ -65,6 +66,15 @@ struct TrainingCheckpoint {
   std::uint32_t keep = 2;
 };
 
+/// What a spec states of how it is computed; the rest is a plan's, where there is one.
+struct StatedLayout {
+  std::optional<std::uint32_t> tp;
+  std::optional<std::uint32_t> pp;
+  std::optional<std::uint32_t> zero;
+  std::optional<std::uint32_t> micro;
+  std::optional<ActivationRecompute> recompute;
+};
+
 struct TrainingSpec {
   std::string api_version = "orrery/v1";
   std::string kind = "Training";
@@ -73,6 +83,7 @@ struct TrainingSpec {
   TrainingData data;
   TrainingBatch batch;
   TrainingLayout layout;
+  StatedLayout stated;
   TrainingOptimizer optimizer;
   TrainingCheckpoint checkpoint;
   std::uint64_t steps = 100;
@@ -82,6 +93,7 @@ struct TrainingSpec {
   /// Steps whose gradients are checked; 0: never. Absent: see checked_every().
   std::optional<std::uint64_t> verify_every;
   std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
+  SourcePosition where;
 
   [[nodiscard]] std::uint64_t checked_every() const {
     return verify_every.value_or(layout.cut() ? 0 : 100);
@@ -91,7 +103,11 @@ struct TrainingSpec {
   }
 };
 
-/// Errors with file:line:column.
-[[nodiscard]] Result<TrainingSpec> read_training_spec(const Document& document);
+/// What neither the spec nor the plan says is tp 1, pp 1, zero 0, and the largest micro-batch up to
+/// 8 that divides a shard. Errors with file:line:column.
+[[nodiscard]] Result<TrainingSpec> read_training_spec(
+    const Document& document, const std::optional<ParallelPlan>& plan = std::nullopt);
+/// Whether what was read, or set since, can be trained. The same errors.
+[[nodiscard]] Status check(const TrainingSpec& spec);
 
 }  // namespace orrery
