@@ -6,10 +6,13 @@
 
 #include "base/document.hpp"
 #include "base/field_writer.hpp"
+#include "base/text_table.hpp"
 #include "node/host_inventory.hpp"
+#include "planner/layout_text.hpp"
 #include "runtime/collectives/reduction_tree.hpp"
 #include "runtime/trainer/gemm.hpp"
 #include "runtime/training/node_probe.hpp"
+#include "runtime/training/planned_layout.hpp"
 
 namespace orrery {
 namespace {
@@ -27,22 +30,39 @@ std::string doubt_of(const CalibratedMachine& machine) {
       machine.processor, machine.cores, machine.products, host.processor, host.cores, products);
 }
 
+/// The step of so many ranks that follow `spec`.
+Result<LocalStep> predict(const LocalPlan& plan, const TrainingSpec& spec, std::uint32_t ranks) {
+  const std::uint32_t shards = spec.batch.shards;
+  const std::uint32_t replicas = ranks / spec.layout.ranks();
+  if (replicas == 0 || ranks % spec.layout.ranks() != 0) {
+    return infeasible(fmt::format("{} ranks are no whole number of replicas of tp {} x pp {}",
+                                  ranks, spec.layout.tp, spec.layout.pp));
+  }
+  if (replicas > shards) {
+    return infeasible(fmt::format("{} replicas cannot share {} shards", replicas, shards));
+  }
+  std::uint32_t most = 0;
+  for (const LeafRange& owned : share_leaves(shards, replicas)) most = std::max(most, owned.size());
+  const bool recomputes = spec.model.recompute == ActivationRecompute::kFull;
+  return plan.model.predict({.ranks = ranks,
+                             .most_shards = most,
+                             .micro = spec.batch.micro,
+                             .tp = spec.layout.tp,
+                             .pp = spec.layout.pp,
+                             .zero = spec.layout.zero,
+                             .recompute = recomputes ? Recompute::kFull : Recompute::kNone});
+}
+
 }  // namespace
 
 Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlanFiles& files,
-                                  LocalExchange exchange) {
+                                  const std::optional<ParallelPlan>& followed) {
   Result<Calibration> general = load_calibration(options);
   if (!general) return forward_error(general);
   Result<Document> training = Document::load(files.training);
   if (!training) return forward_error(training);
-  Result<TrainingSpec> spec = read_training_spec(*training);
+  Result<TrainingSpec> spec = read_training_spec(*training, followed);
   if (!spec) return forward_error(spec);
-  if (spec->layout.cut()) {
-    return input_error(spec->layout.where,
-                       fmt::format("layout: a step of tp {} and zero {} cannot be predicted, only "
-                                   "one of tp 1 and zero 0",
-                                   spec->layout.tp, spec->layout.zero));
-  }
   Result<Document> calibration = Document::load(files.calibration);
   if (!calibration) return forward_error(calibration);
   Result<NodeCalibration> node = read_node_calibration(*calibration);
@@ -54,43 +74,177 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
                                    "`orrery calibrate-node --precision {}`",
                                    node->machine.precision, precision, precision));
   }
-  // What goes back first is still there.
-  const bool recomputes = spec->model.recompute == ActivationRecompute::kFull;
-  const auto recomputed = static_cast<std::uint32_t>(recomputes ? spec->model.layers - 1 : 0);
   Result<LocalStepModel> model = LocalStepModel::make(*node, *general,
                                                       {.shape = shape_of(spec->model),
                                                        .sequences = spec->batch.sequences,
                                                        .shards = spec->batch.shards,
-                                                       .exchange = exchange,
-                                                       .recomputed_layers = recomputed});
+                                                       .exchange = files.exchange});
   if (!model) return forward_error(model);
   std::string doubt = doubt_of(node->machine);
   return LocalPlan{*std::move(spec), std::move(node->machine), *std::move(model), std::move(doubt)};
 }
 
-Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks, std::uint32_t micro) {
-  const std::uint32_t shards = plan.spec.batch.shards;
-  if (ranks == 0 || ranks > shards) {
-    return infeasible(fmt::format("{} ranks cannot share {} shards", ranks, shards));
-  }
-  std::uint32_t most = 0;
-  for (const LeafRange& owned : share_leaves(shards, ranks)) most = std::max(most, owned.size());
-  return plan.model.predict({.ranks = ranks, .most_shards = most, .micro = micro});
+Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks) {
+  return predict(plan, plan.spec, ranks);
 }
 
-Result<std::vector<LocalStep>> rank_local_steps(const LocalPlan& plan) {
-  const TrainingBatch& batch = plan.spec.batch;
-  std::vector<LocalStep> steps;
-  for (std::uint32_t ranks = 1; ranks <= std::min(batch.shards, plan.model.ranks_max()); ++ranks) {
-    for (std::uint32_t micro = 1; micro <= batch.per_shard(); ++micro) {
-      if (batch.per_shard() % micro != 0) continue;
-      Result<LocalStep> step = predict_step(plan, ranks, micro);
-      if (!step) return forward_error(step);
-      steps.push_back(*std::move(step));
-    }
+ParallelPlan parallel_plan(const LocalLayout& layout) {
+  return {.tp = layout.tp,
+          .pp = layout.pp,
+          .dp = layout.replicas(),
+          .zero = layout.zero,
+          .micro_batch = layout.micro,
+          .recompute = layout.recompute};
+}
+
+namespace {
+
+std::vector<std::uint32_t> divisors(std::uint32_t whole) {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t d = 1; d <= whole; ++d) {
+    if (whole % d == 0) found.push_back(d);
   }
-  std::ranges::stable_sort(steps, {}, &LocalStep::seconds);
-  return steps;
+  return found;
+}
+
+/// All layouts of one training, by what becomes of them.
+class LayoutSearch {
+ public:
+  explicit LayoutSearch(const LocalPlan& plan)
+      : plan_(plan), memory_(Bytes(static_cast<double>(host_inventory().memory_bytes))) {}
+
+  Result<std::vector<PlannedStep>> run(const RankRange& range) {
+    const std::uint32_t most = std::min(range.most, plan_.model.ranks_max());
+    for (std::uint32_t ranks = range.least; ranks <= most; ++ranks) {
+      if (Status added = add_ranks(ranks); !added) return forward_error(added);
+    }
+    if (found_.empty()) return none(range);
+    std::ranges::stable_sort(found_, {}, [](const PlannedStep& each) { return each.step.seconds; });
+    return std::move(found_);
+  }
+
+ private:
+  Status add_ranks(std::uint32_t ranks) {
+    for (const std::uint32_t tp : divisors(ranks)) {
+      for (const std::uint32_t pp : divisors(ranks / tp)) {
+        const std::uint32_t replicas = ranks / (tp * pp);
+        for (const std::uint32_t zero : replicas > 1 ? std::vector{0U, 1U} : std::vector{0U}) {
+          if (Status added = add_layout(ranks, {.tp = tp, .pp = pp, .zero = zero}); !added) {
+            return added;
+          }
+        }
+      }
+    }
+    return {};
+  }
+
+  Status add_layout(std::uint32_t ranks, ParallelPlan plan) {
+    for (const std::uint32_t micro : divisors(plan_.spec.batch.per_shard())) {
+      plan.micro_batch = micro;
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+        plan.recompute = recompute;
+        if (Status added = add(ranks, plan); !added) return added;
+      }
+    }
+    return {};
+  }
+
+  Status add(std::uint32_t ranks, const ParallelPlan& plan) {
+    TrainingSpec spec = plan_.spec;
+    Status can = follow(plan, spec);
+    // What is computed again where the spec says so, and nowhere else, is one layout, not two.
+    const bool recomputes = spec.model.recompute == ActivationRecompute::kFull;
+    if (recomputes != (plan.recompute == Recompute::kFull)) return {};
+    if (can) can = check(spec);
+    if (can && ranks / spec.layout.ranks() > spec.batch.shards) {
+      can = input_error(spec.batch.where,
+                        fmt::format("batch.shards: {} are too few for {} replicas",
+                                    spec.batch.shards, ranks / spec.layout.ranks()));
+    }
+    if (!can) {
+      if (!refused_) refused_ = can.error();
+      return {};
+    }
+    const RankMemory memory = rank_memory(spec, ranks / spec.layout.ranks());
+    // Figures of another machine say nothing of its memory.
+    if (plan_.doubt.empty() && memory.total() * ranks > memory_) {
+      if (!least_ || memory.total() * ranks < *least_) least_ = memory.total() * ranks;
+      return {};
+    }
+    Result<LocalStep> step = predict(plan_, spec, ranks);
+    if (!step) return forward_error(step);
+    found_.push_back({*std::move(step), memory});
+    return {};
+  }
+
+  [[nodiscard]] tl::unexpected<Error> none(const RankRange& range) const {
+    if (least_) {
+      return infeasible(
+          fmt::format("{}: no layout fits: the smallest takes {} on its ranks "
+                      "together, this machine has {}",
+                      plan_.spec.name, print(*least_), print(memory_)));
+    }
+    if (refused_) return tl::unexpected(*refused_);
+    return infeasible(
+        fmt::format("{}: from {} ranks on: the calibration knows 1 to {} busy at "
+                    "once; measure with `orrery calibrate-node --ranks {}`",
+                    plan_.spec.name, range.least, plan_.model.ranks_max(), range.least));
+  }
+
+  const LocalPlan& plan_;
+  Bytes memory_;
+  std::vector<PlannedStep> found_;
+  std::optional<Error> refused_;
+  std::optional<Bytes> least_;
+};
+
+}  // namespace
+
+const PlannedStep& best_of(const std::vector<PlannedStep>& steps) {
+  constexpr double kAlike = 1.15;
+  const auto rank = [](const PlannedStep& planned) {
+    const LocalLayout& layout = planned.step.layout;
+    const bool cut = layout.tp * layout.pp > 1 || layout.zero > 0;
+    return std::pair(cut ? 1 : 0, -std::int64_t{layout.replicas()});
+  };
+  const PlannedStep* best = &steps.front();
+  for (const PlannedStep& each : steps) {
+    if (each.step.seconds > kAlike * steps.front().step.seconds) break;
+    if (rank(each) < rank(*best)) best = &each;
+  }
+  return *best;
+}
+
+std::string local_plan_text(const LocalPlan& plan, const std::vector<PlannedStep>& steps) {
+  TextTable table({{"ranks", Align::kRight},
+                   {"layout"},
+                   {"shards a replica", Align::kRight},
+                   {"step", Align::kRight},
+                   {"tokens/s", Align::kRight},
+                   {"products", Align::kRight},
+                   {"exchange", Align::kRight},
+                   {"memory a rank", Align::kRight}});
+  for (const PlannedStep& planned : steps) {
+    const LocalStep& step = planned.step;
+    const double whole = step.terms.total();
+    double exchange = 0;
+    for (const Term term : {Term::kDataParallel, Term::kTensorParallel, Term::kPipelineSend}) {
+      exchange += step.terms[term];
+    }
+    table.add(
+        {fmt::format("{}", step.layout.ranks), print_layout(parallel_plan(step.layout)),
+         fmt::format("{}", step.layout.most_shards), fmt::format("{:.1f} ms", 1000 * step.seconds),
+         fmt::format("{:.0f}", static_cast<double>(plan.spec.tokens_per_step()) / step.seconds),
+         fmt::format("{:.0f} %", 100 * step.terms[Term::kMatmul] / whole),
+         fmt::format("{:.0f} %", 100 * exchange / whole), print(planned.memory.total())});
+  }
+  return fmt::format("{}: {} sequences of {} tokens in {} shards\n", plan.spec.name,
+                     plan.spec.batch.sequences, plan.spec.model.sequence, plan.spec.batch.shards) +
+         table.text();
+}
+
+Result<std::vector<PlannedStep>> plan_local_steps(const LocalPlan& plan, const RankRange& ranks) {
+  return LayoutSearch(plan).run(ranks);
 }
 
 }  // namespace orrery

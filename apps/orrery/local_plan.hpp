@@ -1,14 +1,17 @@
 // apps/orrery/local_plan.hpp - a training spec and a machine's calibration, read together, and what
 // they say of a step.
 //
-// Made by `orrery predict` and `orrery report` for one call; immutable then.
+// Made by `orrery predict`, `submit` and `report` for one call; immutable then.
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/orrery/context.hpp"
 #include "perf/local_training.hpp"
+#include "runtime/training/rank_memory.hpp"
 #include "runtime/training/training_spec.hpp"
 
 namespace orrery {
@@ -16,6 +19,7 @@ namespace orrery {
 struct LocalPlanFiles {
   std::string training;     ///< kind: Training
   std::string calibration;  ///< kind: NodeCalibration
+  LocalExchange exchange = LocalExchange::kSharedMemory;
 };
 
 struct LocalPlan {
@@ -25,18 +29,44 @@ struct LocalPlan {
   std::string doubt;  ///< why it may not hold here; "": nothing
 };
 
-/// Errors: files that cannot be read, a calibration in another precision than the training's.
-[[nodiscard]] Result<LocalPlan> read_local_plan(const CommandOptions& options,
-                                                const LocalPlanFiles& files,
-                                                LocalExchange exchange);
+/// The spec as it follows a plan, where one is given. Errors: files that cannot be read, a
+/// calibration in another precision than the training's.
+[[nodiscard]] Result<LocalPlan> read_local_plan(
+    const CommandOptions& options, const LocalPlanFiles& files,
+    const std::optional<ParallelPlan>& followed = std::nullopt);
 
-/// The step of so many ranks, `micro` sequences at a time. Errors: more ranks than shards, or than
-/// were measured.
-[[nodiscard]] Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks,
-                                             std::uint32_t micro);
+/// The step of so many ranks, laid out as the spec is. Errors: ranks that are no whole replicas,
+/// more of them than shards, or more than were measured.
+[[nodiscard]] Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks);
 
-/// Every number of ranks that shards and calibration allow with every micro-batch that divides a
-/// shard, fastest first.
-[[nodiscard]] Result<std::vector<LocalStep>> rank_local_steps(const LocalPlan& plan);
+/// A way to train with so many ranks, and what the rank that needs the most memory needs.
+struct PlannedStep {
+  LocalStep step;
+  RankMemory memory;
+};
+
+/// Of all ranks that take part.
+struct RankRange {
+  std::uint32_t least = 1;
+  std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
+};
+
+/// Every layout that the trainer can run, with what the spec leaves open, on a number of ranks in
+/// the range that shards and calibration allow and whose ranks together fit the memory of this
+/// machine: fastest first, then the one with fewer ranks, then the one that cuts less. Errors:
+/// there is none.
+[[nodiscard]] Result<std::vector<PlannedStep>> plan_local_steps(const LocalPlan& plan,
+                                                                const RankRange& ranks);
+
+/// The one to take: of those that are no slower than the fastest by more than the model can tell
+/// (15 %), one whose ranks have all of the state, so that others go on at once when one is lost;
+/// then the one with most replicas; then the fastest. Precondition: as of plan_local_steps().
+[[nodiscard]] const PlannedStep& best_of(const std::vector<PlannedStep>& steps);
+
+/// What a planned step is as the plan of a job.
+[[nodiscard]] ParallelPlan parallel_plan(const LocalLayout& layout);
+/// A table, a line a step.
+[[nodiscard]] std::string local_plan_text(const LocalPlan& plan,
+                                          const std::vector<PlannedStep>& steps);
 
 }  // namespace orrery

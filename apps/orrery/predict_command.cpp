@@ -7,7 +7,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/local_plan.hpp"
 #include "apps/orrery/plan_json.hpp"
-#include "base/text_table.hpp"
+#include "planner/layout_text.hpp"
 
 namespace orrery {
 namespace {
@@ -15,59 +15,36 @@ namespace {
 struct PredictOptions {
   LocalPlanFiles files;
   std::size_t top = 10;
-  LocalExchange exchange = LocalExchange::kSharedMemory;
+  RankRange ranks;
 };
 
-Json step_json(const LocalPlan& plan, const LocalStep& step) {
-  return {{"ranks", step.layout.ranks},
-          {"shards", plan.spec.batch.shards},
-          {"shards_of_a_rank", step.layout.most_shards},
-          {"micro", step.layout.micro},
-          {"step_s", step.seconds},
-          {"tokens_per_s", static_cast<double>(plan.spec.tokens_per_step()) / step.seconds},
-          {"breakdown", breakdown_json(step.terms)}};
-}
-
-std::string steps_text(const LocalPlan& plan, const std::vector<LocalStep>& steps) {
-  TextTable table({{"ranks", Align::kRight},
-                   {"shards a rank", Align::kRight},
-                   {"micro-batch", Align::kRight},
-                   {"step", Align::kRight},
-                   {"tokens/s", Align::kRight},
-                   {"products", Align::kRight},
-                   {"exchange", Align::kRight},
-                   {""}});
-  for (const LocalStep& step : steps) {
-    const double whole = step.terms.total();
-    const auto part = [&](Term term) {
-      return fmt::format("{:.0f} %", 100 * step.terms[term] / whole);
-    };
-    table.add(
-        {fmt::format("{}", step.layout.ranks), fmt::format("{}", step.layout.most_shards),
-         fmt::format("{}", step.layout.micro), fmt::format("{:.1f} ms", 1000 * step.seconds),
-         fmt::format("{:.0f}", static_cast<double>(plan.spec.tokens_per_step()) / step.seconds),
-         part(Term::kMatmul), part(Term::kDataParallel),
-         step.layout.micro == plan.spec.batch.micro ? "as the spec says" : ""});
-  }
-  return fmt::format("{}: {} sequences of {} tokens in {} shards\n", plan.spec.name,
-                     plan.spec.batch.sequences, plan.spec.model.sequence, plan.spec.batch.shards) +
-         table.text();
+Json step_json(const LocalPlan& plan, const PlannedStep& planned) {
+  const LocalStep& step = planned.step;
+  Json json = layout_json(parallel_plan(step.layout));
+  json["ranks"] = step.layout.ranks;
+  json["shards"] = plan.spec.batch.shards;
+  json["shards_of_a_replica"] = step.layout.most_shards;
+  json["step_s"] = step.seconds;
+  json["tokens_per_s"] = static_cast<double>(plan.spec.tokens_per_step()) / step.seconds;
+  json["memory_bytes"] = planned.memory.total().value();
+  json["breakdown"] = breakdown_json(step.terms);
+  return json;
 }
 
 Status predict(const CommandOptions& options, const PredictOptions& wanted) {
-  Result<LocalPlan> plan = read_local_plan(options, wanted.files, wanted.exchange);
+  Result<LocalPlan> plan = read_local_plan(options, wanted.files);
   if (!plan) return forward_error(plan);
   if (!plan->doubt.empty()) print_message(fmt::format("orrery: {}\n", plan->doubt));
-  Result<std::vector<LocalStep>> steps = rank_local_steps(*plan);
+  Result<std::vector<PlannedStep>> steps = plan_local_steps(*plan, wanted.ranks);
   if (!steps) return forward_error(steps);
   if (options.output == OutputFormat::kJson) {
     Json json = Json::array();
-    for (const LocalStep& step : *steps) json.push_back(step_json(*plan, step));
+    for (const PlannedStep& step : *steps) json.push_back(step_json(*plan, step));
     print_json(json);
     return {};
   }
   if (steps->size() > wanted.top) steps->resize(wanted.top);
-  print_text(steps_text(*plan, *steps));
+  print_text(local_plan_text(*plan, *steps));
   return {};
 }
 
@@ -80,14 +57,20 @@ void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
   verb.add_option("--calibration", wanted->files.calibration, "from orrery calibrate-node")
       ->type_name("FILE")
       ->required();
+  verb.add_option_function<std::uint32_t>(
+          "--ranks", [wanted](std::uint32_t ranks) { wanted->ranks = {ranks, ranks}; },
+          "so many alone; else all numbers that were measured")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1u << 16));
   verb.add_option("--top", wanted->top, "layouts to list")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   verb.add_flag_callback(
-      "--sockets", [wanted] { wanted->exchange = LocalExchange::kSockets; },
+      "--sockets", [wanted] { wanted->files.exchange = LocalExchange::kSockets; },
       "ranks share no memory");
   verb.footer(
-      "Layouts by ranks and micro-batch, fastest first.\n\nExamples:\n"
+      "Every layout that orrery-train can run with what the spec leaves open, fastest first.\n\n"
+      "Examples:\n"
       "  orrery predict examples/training/gpt-small.yaml --calibration node.yaml");
   verb.callback([&options, &chosen, wanted] {
     chosen = [&options, wanted] { return predict(options, *wanted); };

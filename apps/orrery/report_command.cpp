@@ -54,15 +54,15 @@ Result<DeliberateKill> read_kill(const std::string& path) {
 /// Of the number of ranks that did most steps.
 Result<PredictedStep> read_prediction(const CommandOptions& options, const LocalPlanFiles& files,
                                       const TrainingLog& run) {
-  const LocalExchange exchange = run.memory == TrainingLog::Memory::kShared
-                                     ? LocalExchange::kSharedMemory
-                                     : LocalExchange::kSockets;
-  Result<LocalPlan> plan = read_local_plan(options, files, exchange);
+  LocalPlanFiles of_the_run = files;
+  of_the_run.exchange = run.memory == TrainingLog::Memory::kShared ? LocalExchange::kSharedMemory
+                                                                   : LocalExchange::kSockets;
+  Result<LocalPlan> plan = read_local_plan(options, of_the_run, run.layout);
   if (!plan) return forward_error(plan);
   if (!plan->doubt.empty()) print_message(fmt::format("orrery: {}\n", plan->doubt));
   const std::uint32_t ranks = run.usual_ranks();
   if (ranks == 0) return infeasible("the run has no steps to compare a prediction with");
-  Result<LocalStep> step = predict_step(*plan, ranks, plan->spec.batch.micro);
+  Result<LocalStep> step = predict_step(*plan, ranks);
   if (!step) return forward_error(step);
   return PredictedStep{ranks, step->seconds};
 }

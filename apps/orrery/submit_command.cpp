@@ -5,6 +5,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/job_end.hpp"
+#include "apps/orrery/planned_job.hpp"
 #include "apps/orrery/submit_request.hpp"
 #include "base/document.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -50,7 +51,11 @@ Result<SubmittedSpec> spec_of(const CommandOptions& options, SubmitOptions& aske
     return input_error({}, fmt::format("{}: expected nothing behind {}, which is no script",
                                        asked.arguments[0], asked.file));
   }
-  return SubmittedSpec{*std::move(text), asked.file};
+  if (asked.calibration.empty()) return SubmittedSpec{*std::move(text), asked.file};
+  Result<PlannedJob> planned = plan_job(options, {*text, asked.file}, asked.calibration);
+  if (!planned) return forward_error(planned);
+  print_message(planned->why);
+  return SubmittedSpec{std::move(planned->text), asked.file};
 }
 
 std::string accepted(const v1::SubmitJobResponse& job) {
@@ -131,12 +136,16 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery submit -- python3 train.py --epochs 3\n"
       "  orrery submit -n 4 --framework torch --wait -- python3 train.py\n"
       "  orrery submit job.yaml\n"
+      "  orrery submit examples/jobs/train-gpt.yaml --calibration node.yaml   (planned first)\n"
       "  orrery submit train.sbatch small -- --epochs 3   (a script's #SBATCH lines, its $1 ..)\n"
       "  orrery submit --dry-run -- python3 train.py >job.yaml   (the spec, to go on from)\n");
   verb.add_option("file", asked->file, "a job's spec or a script for sbatch; - is standard input")
       ->type_name("FILE");
   verb.add_option("arguments", asked->arguments, "of the script; those with dashes behind --")
       ->type_name("ARG..");
+  verb.add_option("--calibration", asked->calibration,
+                  "plan how the job's orrery-train is laid out; from orrery calibrate-node")
+      ->type_name("FILE");
   verb.add_flag("--lenient", asked->lenient, "pass over what is not known of a script's #SBATCH");
   add_job_options(verb, *asked);
   verb.add_flag("--wait", asked->wait, "until it has ended: exit 0 when it finished");

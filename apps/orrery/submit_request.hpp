@@ -29,6 +29,7 @@ struct SubmitOptions {
   std::vector<std::string> after;
   bool wait = false;
   bool dry_run = false;
+  std::string calibration;             ///< to plan a training by; empty: as the job says
   bool lenient = false;                ///< with what is not known of a script
   std::vector<std::string> arguments;  ///< of a script
 };

@@ -49,6 +49,15 @@ Result<std::vector<double>> numbers_of(const std::string& line, const SourcePosi
   return numbers;
 }
 
+ParallelPlan layout_of(const json& layout) {
+  const bool recomputes = layout.at("recompute") == "full";
+  return {.tp = layout.at("tp").get<std::uint32_t>(),
+          .pp = layout.at("pp").get<std::uint32_t>(),
+          .zero = layout.at("zero").get<std::uint32_t>(),
+          .micro_batch = layout.at("micro_batch").get<std::uint32_t>(),
+          .recompute = recomputes ? Recompute::kFull : Recompute::kNone};
+}
+
 void take_event(const json& event, TrainingLog& log) {
   const std::string name = event.at("event").get<std::string>();
   const double at = event.at("at").get<double>();
@@ -61,6 +70,7 @@ void take_event(const json& event, TrainingLog& log) {
             at,
             std::nullopt};
     if (event.value("memory", "shared") == "sockets") log.memory = TrainingLog::Memory::kSockets;
+    if (event.contains("layout")) log.layout = layout_of(event.at("layout"));
     if (event.contains("lost_at")) next.lost_at = event.at("lost_at").get<double>();
   } else if (name == "recovered") {
     log.recoveries_s.push_back(event.at("recover_s").get<double>());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "workload/parallel_plan.hpp"
 
 namespace orrery {
 
@@ -40,6 +41,8 @@ struct TrainingLog {
   std::optional<double> ended_at;                                    ///< seconds since 1970
   std::string state_sha256;                                          ///< "": it did not end
   enum class Memory { kShared, kSockets } memory = Memory::kShared;  ///< among its ranks
+
+  std::optional<ParallelPlan> layout;  ///< but for the number of replicas
 
   [[nodiscard]] double median_step_s() const;
   /// The number of ranks that did most steps; 0: no steps.

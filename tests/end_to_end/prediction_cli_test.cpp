@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/end_to_end/cli.hpp"
 
@@ -47,6 +48,56 @@ class PredictionCli : public Cli {
         << rounded.err;
   }
 
+  /// Every layout of what the spec leaves open, and none of what it states.
+  void expect_layouts(const std::string& calibration) const {
+    const std::string two = " --ranks 2 -o json --calibration " + calibration;
+    const CliRun open = orrery("predict " + path("run1.yaml") + two);
+    ASSERT_EQ(open.code, 0) << open.err;
+    std::set<std::string> layouts;
+    for (const auto& each : nlohmann::json::parse(open.out)) {
+      EXPECT_EQ(each.at("ranks"), 2);
+      EXPECT_GT(each.at("memory_bytes"), 0);
+      layouts.insert(each.at("layout").get<std::string>());
+    }
+    // The spec states micro-batches of 4.
+    for (const char* layout :
+         {"tp=1,pp=1,dp=2,micro_batch=4", "tp=1,pp=1,dp=2,zero=1,micro_batch=4",
+          "tp=2,pp=1,dp=1,micro_batch=4", "tp=1,pp=2,dp=1,micro_batch=4"}) {
+      EXPECT_TRUE(layouts.contains(layout)) << layout << "\n" << open.out;
+    }
+    const std::string cut = write(
+        "cut.yaml", with(slurp(path("run1.yaml")), "steps:", "layout: {tp: 2, zero: 0}\nsteps:"));
+    const CliRun stated = orrery("predict " + cut + two);
+    ASSERT_EQ(stated.code, 0) << stated.err;
+    for (const auto& each : nlohmann::json::parse(stated.out)) EXPECT_EQ(each.at("tp"), 2);
+    const CliRun none = orrery("predict " + cut + " --ranks 1 --calibration " + calibration);
+    EXPECT_EQ(none.code, 2) << none.out;
+    EXPECT_NE(none.err.find("cut.yaml:7:"), std::string::npos) << none.err;
+  }
+
+  /// A job of orrery-train is submitted with the best of them.
+  void expect_planned_job(const std::string& calibration) const {
+    const std::string job =
+        write("job.yaml",
+              fmt::format(
+                  "apiVersion: orrery/v1\nkind: Train\nname: planned\nroles: [{{accelerators_min: "
+                  "1, accelerators_max: 2}}]\nlaunch: {{command: [orrery-train, {}]}}\n",
+                  path("run1.yaml")));
+    const CliRun planned = orrery("submit --dry-run " + job + " --calibration " + calibration);
+    ASSERT_EQ(planned.code, 0) << planned.err;
+    EXPECT_NE(planned.out.find("micro_batch: 4"), std::string::npos) << planned.out;
+    EXPECT_NE(planned.err.find("planned: 2 ranks, tp="), std::string::npos) << planned.err;
+    const CliRun again = orrery("submit --dry-run " + write("again.yaml", planned.out) +
+                                " --calibration " + calibration);
+    EXPECT_EQ(again.code, 2);
+    EXPECT_NE(again.err.find("the layout is stated"), std::string::npos) << again.err;
+    const std::string other = write("other-job.yaml", with(slurp(job), "orrery-train", "python3"));
+    const CliRun unknown = orrery("submit --dry-run " + other + " --calibration " + calibration);
+    EXPECT_EQ(unknown.code, 2);
+    EXPECT_NE(unknown.err.find("only a job of orrery-train can be planned"), std::string::npos)
+        << unknown.err;
+  }
+
   /// All ranks, until they end.
   [[nodiscard]] int train(const std::string& spec, int ranks) const {
     const int port = 20'000 + static_cast<int>(::getpid()) % 20'000 + 70 * ranks;
@@ -82,9 +133,8 @@ TEST_F(PredictionCli, PredictsTheStepsOfLocalRanks) {
     EXPECT_NEAR(json.at("step_s_prediction_error").get<double>(), predicted / mean - 1, 1e-9);
   }
   EXPECT_NE(slurp(path("page.html")).find("the same, predicted"), std::string::npos);
-  const CliRun listed = orrery("predict " + path("run1.yaml") + " --calibration " + node);
-  EXPECT_EQ(listed.code, 0) << listed.err;
-  EXPECT_NE(listed.out.find("as the spec says"), std::string::npos) << listed.out;
+  expect_layouts(node);
+  expect_planned_job(node);
   expect_doubts(slurp(node));
 }
 
@@ -97,12 +147,6 @@ TEST_F(PredictionCli, SaysWhatItCannotPredictFrom) {
   EXPECT_EQ(another.code, 2);
   EXPECT_NE(another.err.find("run.yaml:2:7: expected kind NodeCalibration"), std::string::npos)
       << another.err;
-  const std::string cut = write("cut.yaml", with(slurp(spec), "steps:", "layout: {tp: 2}\nsteps:"));
-  const CliRun shared = orrery("predict " + cut + " --calibration " + spec);
-  EXPECT_EQ(shared.code, 2);
-  EXPECT_NE(shared.err.find("cut.yaml:7:"), std::string::npos) << shared.err;
-  EXPECT_NE(shared.err.find("tp 2 and zero 0 cannot be predicted"), std::string::npos)
-      << shared.err;
   const CliRun half = orrery("report " + path("run") + " --training " + spec);
   EXPECT_EQ(half.code, 2);
   EXPECT_NE(half.err.find("give both or none"), std::string::npos) << half.err;

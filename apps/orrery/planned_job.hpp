@@ -1,0 +1,29 @@
+// apps/orrery/planned_job.hpp - a job that runs orrery-train, with the layout that is the fastest
+// on machines like this one.
+//
+// Made by `orrery submit --calibration` for one call.
+#pragma once
+
+#include <string>
+
+#include "apps/orrery/context.hpp"
+
+namespace orrery {
+
+struct JobFile {
+  std::string text;
+  std::string name;  ///< for errors
+};
+
+struct PlannedJob {
+  std::string text;  ///< of the job, its role's layout stated
+  std::string why;   ///< the layouts that were compared, for people
+};
+
+/// For the most ranks that the role may have. What the training's spec states stays as it is.
+/// Errors: a job that is not one role of orrery-train with a spec and a number of accelerators; a
+/// layout that is stated already; none that can run and fits.
+[[nodiscard]] Result<PlannedJob> plan_job(const CommandOptions& options, const JobFile& job,
+                                          const std::string& calibration);
+
+}  // namespace orrery
