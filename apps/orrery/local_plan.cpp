@@ -63,6 +63,10 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
   if (!training) return forward_error(training);
   Result<TrainingSpec> spec = read_training_spec(*training, followed);
   if (!spec) return forward_error(spec);
+  if (spec->model.experts > 0) {
+    return input_error(spec->model.where,
+                       "model.experts: a step of a mixture of experts cannot be predicted");
+  }
   Result<Document> calibration = Document::load(files.calibration);
   if (!calibration) return forward_error(calibration);
   Result<NodeCalibration> node = read_node_calibration(*calibration);

@@ -43,7 +43,8 @@ Result<std::vector<double>> numbers_of(const std::string& line, const SourcePosi
     numbers.push_back(value);
     next = stop + 1;
   }
-  if (numbers.size() != kColumns) {
+  // One more: of the routers of a mixture of experts.
+  if (numbers.size() != kColumns && numbers.size() != kColumns + 1) {
     return input_error(at, fmt::format("expected {} numbers, found {}", kColumns, numbers.size()));
   }
   return numbers;

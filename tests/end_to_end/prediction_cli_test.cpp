@@ -147,6 +147,12 @@ TEST_F(PredictionCli, SaysWhatItCannotPredictFrom) {
   EXPECT_EQ(another.code, 2);
   EXPECT_NE(another.err.find("run.yaml:2:7: expected kind NodeCalibration"), std::string::npos)
       << another.err;
+  const std::string experts =
+      write("experts.yaml", with(slurp(spec), "{layers: 2,", "{experts: 4, layers: 2,"));
+  const CliRun mixture = orrery("predict " + experts + " --calibration " + spec);
+  EXPECT_EQ(mixture.code, 2);
+  EXPECT_NE(mixture.err.find("experts.yaml:4:"), std::string::npos) << mixture.err;
+  EXPECT_NE(mixture.err.find("experts cannot be predicted"), std::string::npos) << mixture.err;
   const CliRun half = orrery("report " + path("run") + " --training " + spec);
   EXPECT_EQ(half.code, 2);
   EXPECT_NE(half.err.find("give both or none"), std::string::npos) << half.err;

@@ -32,8 +32,10 @@ struct PieceSizes {
         qkv(rows * layout.blocks()[0].qkv.out),
         attended(rows * layout.blocks()[0].attention_out.in),
         scales(rows * layout.config().heads / layout.part().tensor_ranks),
+        scored(rows * layout.config().experts),
         inner(rows * layout.blocks()[0].up.out),
-        activation(rows * layout.blocks()[0].down.in) {}
+        activation(rows * layout.blocks()[0].down.in),
+        times(ffn_rows_of_a_row(layout)) {}
 
   [[nodiscard]] NormRows take_norm(ArenaCursor& cursor, const float* x) const {
     return {.x = x,
@@ -49,8 +51,8 @@ struct PieceSizes {
                        .inverse_sum = cursor.take(scales)};
     block.stream_middle = cursor.take(stream);
     block.ffn_norm = take_norm(cursor, block.stream_middle);
-    block.inner = cursor.take(inner);
-    block.activation = cursor.take(activation);
+    block.inner = cursor.take(times * inner);
+    block.activation = cursor.take(times * activation);
   }
 
   std::int64_t rows;
@@ -58,14 +60,22 @@ struct PieceSizes {
   std::int64_t qkv;
   std::int64_t attended;
   std::int64_t scales;
+  std::int64_t scored;
   std::int64_t inner;
   std::int64_t activation;
+  std::int64_t times;  ///< that a row goes through the feed-forward part
 };
 
 }  // namespace
 
 std::int64_t logit_rows(const TransformerConfig& config) {
   return std::max(kLogitRowsMin, kLogitsMax / config.vocab);
+}
+
+std::int64_t ffn_rows_of_a_row(const ParameterLayout& layout) {
+  const TransformerConfig& config = layout.config();
+  if (config.experts == 0) return 1;
+  return std::min(config.experts_per_token, config.experts / layout.part().expert_ranks);
 }
 
 std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequences,
@@ -75,7 +85,10 @@ std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequence
   ArenaCursor cursor(arena);
   for (std::vector<BlockRows>& blocks : rows.slots) {
     blocks.resize(layout.blocks().size());
-    for (BlockRows& block : blocks) block.stream_in = cursor.take(sizes.stream);
+    for (BlockRows& block : blocks) {
+      block.stream_in = cursor.take(sizes.stream);
+      block.router_scores = cursor.take(sizes.scored);
+    }
   }
   const ArenaCursor shared = cursor;
   for (std::vector<BlockRows>& blocks : rows.slots) {
@@ -94,6 +107,7 @@ std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequence
   rows.qkv_gradient = cursor.take(sizes.qkv);
   rows.inner_gradient = cursor.take(sizes.inner);
   rows.activation_gradient = cursor.take(sizes.activation);
+  if (config.experts > 0) rows.expert_rows = cursor.take(sizes.stream);
   return static_cast<std::size_t>(cursor.used());
 }
 

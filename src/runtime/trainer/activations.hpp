@@ -29,8 +29,9 @@ struct BlockRows {
   AttentionRows attention;
   float* stream_middle = nullptr;
   NormRows ffn_norm;
-  float* inner = nullptr;       ///< what goes into the activation
-  float* activation = nullptr;  ///< what comes out of it
+  float* router_scores = nullptr;  ///< where there are experts
+  float* inner = nullptr;          ///< what goes into the activation
+  float* activation = nullptr;     ///< what comes out of it
 };
 
 struct ActivationRows {
@@ -44,10 +45,15 @@ struct ActivationRows {
   float* qkv_gradient = nullptr;
   float* inner_gradient = nullptr;  ///< of what goes into the activation
   float* activation_gradient = nullptr;
+  float* expert_rows = nullptr;  ///< where there are experts: what goes into one, or comes out
 };
 
 /// Logits are made, judged and turned into gradients by so many rows, to stay in the cache.
 [[nodiscard]] std::int64_t logit_rows(const TransformerConfig& config);
+
+/// How often a row goes through a layer's feed-forward part that is here, at most: as often as the
+/// router chooses, and where few experts are here, all of them may be chosen for every row.
+[[nodiscard]] std::int64_t ffn_rows_of_a_row(const ParameterLayout& layout);
 
 /// Of micro-batches of `sequences` sequences, `slots` at a time, the floats that the rows take;
 /// they are handed out of `arena`, unless it is nullptr. Ranks that share layers have norm_gradient

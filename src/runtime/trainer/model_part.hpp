@@ -22,6 +22,8 @@ struct ModelPart {
   std::uint32_t tensor_ranks = 1;
   std::uint32_t stage = 0;
   std::uint32_t stages = 1;
+  /// Groups of the tensor ranks that each have some of a layer's experts whole.
+  std::uint32_t expert_ranks = 1;
 
   [[nodiscard]] bool whole() const { return ranks() == 1; }
   [[nodiscard]] bool first() const { return stage == 0; }
@@ -31,7 +33,7 @@ struct ModelPart {
   [[nodiscard]] std::uint32_t number() const { return stage * tensor_ranks + tensor_rank; }
   /// Another part of the same model.
   [[nodiscard]] ModelPart at(std::uint32_t number) const {
-    return {number % tensor_ranks, tensor_ranks, number / tensor_ranks, stages};
+    return {number % tensor_ranks, tensor_ranks, number / tensor_ranks, stages, expert_ranks};
   }
 };
 

@@ -24,7 +24,7 @@ double residual_deviation(const TransformerConfig& config) {
 }  // namespace
 
 ParameterLayout::ParameterLayout(const TransformerConfig& config, const ModelPart& part)
-    : config_(config), part_(part) {
+    : config_(config), part_(part), sharer_{part.tensor_rank, part.tensor_ranks} {
   ORRERY_ASSERT(check(config) && check_parts(config, part),
                 "a layout is made of a checked configuration");
   blocks_.reserve(static_cast<std::size_t>(config.layers / part.stages));
@@ -49,8 +49,8 @@ const ParameterTensor* ParameterLayout::find(std::string_view name) const {
 /// This rank's part of each `period` floats.
 TensorCut ParameterLayout::cut_of(std::int64_t period) const {
   const auto whole = static_cast<std::size_t>(period);
-  const std::size_t count = whole / part_.tensor_ranks;
-  return {.period = whole, .first = part_.tensor_rank * count, .count = count};
+  const std::size_t count = whole / sharer_.ranks;
+  return {.period = whole, .first = sharer_.rank * count, .count = count};
 }
 
 std::size_t ParameterLayout::add(std::string name, const Added& added) {
@@ -58,7 +58,7 @@ std::size_t ParameterLayout::add(std::string name, const Added& added) {
   for (const std::int64_t extent : added.shape) count *= static_cast<std::size_t>(extent);
   TensorCut cut = added.period == 0 ? TensorCut{.period = count, .first = 0, .count = count}
                                     : cut_of(added.period);
-  const bool alike = cut.whole() && part_.tensor_rank > 0;
+  const bool alike = cut.whole() && sharer_.rank > 0;
   if (place_ == Place::kElsewhere) cut.count = 0;
   const std::size_t begin = size_;
   const std::size_t here = count / cut.period * cut.count;
@@ -105,6 +105,7 @@ void ParameterLayout::lay_gpt_block(const std::string& prefix) {
   block.attention_out =
       add_conv1d(prefix + "attn.c_proj", {.in = width, .out = width, .deviation = residual});
   block.ffn_norm = add_layer_norm(prefix + "ln_2");
+  if (config_.experts > 0) return lay_moe(prefix + "moe.");
   block.up = add_conv1d(prefix + "mlp.c_fc",
                         {.in = width, .out = inner, .period = inner, .deviation = kDeviation});
   block.down =
@@ -168,11 +169,61 @@ void ParameterLayout::lay_llama_block(const std::string& prefix) {
   block.attention_out.weight = by_columns("self_attn.o_proj.weight", width);
   block.ffn_norm.weight =
       add(prefix + "post_attention_layernorm.weight", {.shape = {width}, .mean = 1});
+  if (config_.experts > 0) return lay_moe(prefix + "block_sparse_moe.");
   block.up = {.in = width, .out = 2 * inner / ranks, .storage = kOutIn};
   block.up.weight = by_rows("mlp.gate_proj.weight", inner);
   by_rows("mlp.up_proj.weight", inner);
   block.down = {.in = inner / ranks, .out = width, .storage = kOutIn};
   block.down.weight = by_columns("mlp.down_proj.weight", inner);
+}
+
+/// An expert is on the ranks of one group, which share its inner columns.
+void ParameterLayout::lay_moe(const std::string& prefix) {
+  MoeParameters& moe = blocks_.back().moe;
+  moe.router = {
+      .in = config_.width, .out = config_.experts, .storage = LinearParameters::Storage::kOutIn};
+  moe.router.weight = add(prefix + "gate.weight",
+                          {.shape = {config_.experts, config_.width}, .deviation = kDeviation});
+  const Place place = place_;
+  const std::uint32_t sharers = part_.tensor_ranks / part_.expert_ranks;
+  const std::int64_t each = config_.experts / part_.expert_ranks;
+  const std::int64_t first = part_.tensor_rank / sharers * each;
+  moe.first = static_cast<std::size_t>(first);
+  sharer_ = {part_.tensor_rank % sharers, sharers};
+  for (std::int64_t number = 0; number < config_.experts; ++number) {
+    const bool here = number >= first && number < first + each;
+    place_ = here ? place : Place::kElsewhere;
+    const ExpertParameters expert = lay_expert(fmt::format("{}experts.{}.", prefix, number));
+    if (here) moe.experts.push_back(expert);
+  }
+  place_ = place;
+  sharer_ = {part_.tensor_rank, part_.tensor_ranks};
+  blocks_.back().up = moe.experts.front().up;
+  blocks_.back().down = moe.experts.front().down;
+}
+
+ExpertParameters ParameterLayout::lay_expert(const std::string& prefix) {
+  using enum LinearParameters::Storage;
+  const std::int64_t width = config_.width;
+  const std::int64_t inner = config_.inner_width();
+  const std::int64_t here = inner / sharer_.ranks;
+  const double residual = residual_deviation(config_);
+  const Added up_rows{{inner, width}, kDeviation, 0, inner * width};
+  ExpertParameters expert;
+  if (config_.family == TransformerFamily::kGpt) {
+    expert.up = {.in = width, .out = here, .storage = kInOut};
+    expert.up.weight = add(prefix + "c_fc.weight", {{width, inner}, kDeviation, 0, inner});
+    expert.down = {.in = here, .out = width, .storage = kInOut};
+    expert.down.weight =
+        add(prefix + "c_proj.weight", {{inner, width}, residual, 0, inner * width});
+    return expert;
+  }
+  expert.up = {.in = width, .out = 2 * here, .storage = kOutIn};
+  expert.up.weight = add(prefix + "w1.weight", up_rows);
+  add(prefix + "w3.weight", up_rows);
+  expert.down = {.in = here, .out = width, .storage = kOutIn};
+  expert.down.weight = add(prefix + "w2.weight", {{width, inner}, residual, 0, inner});
+  return expert;
 }
 
 void ParameterLayout::lay_llama() {

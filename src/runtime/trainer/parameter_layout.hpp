@@ -2,12 +2,14 @@
 // floats: what is trained, sharded, summed over ranks and written to checkpoints is that vector.
 //
 // Made once from a checked TransformerConfig; immutable. Names and shapes are those of Hugging
-// Face's gpt2 and llama checkpoints, so a safetensors file of the tensors is one that others can
-// read (gpt2 keeps its matrices [in, out], llama [out, in]). A rank that computes a model with
-// others has the layout of its part: the same tensors, some of them cut, to nothing where they are
-// on another stage. Invariant: tensors are in ascending order of `begin`, each a multiple of 16
-// floats, so that it starts a cache line where the vector does; what lies between them is 0 and
-// stays so.
+// Face's gpt2, llama and mixtral checkpoints, so a safetensors file of the tensors is one that
+// others can read (gpt2 keeps its matrices [in, out], the others [out, in]). Experts of a GPT,
+// which nobody has a name for, are moe.gate.weight [experts, width] and moe.experts.E.c_fc.weight
+// and c_proj.weight, of a layer. A rank that computes a model with others has the layout of its
+// part: the same tensors, some of them cut, to nothing where they are on another stage or, of
+// experts, on another rank. Invariant: tensors are in ascending order of `begin`, each a multiple
+// of 16 floats, so that it starts a cache line where the vector does; what lies between them is 0
+// and stays so.
 #pragma once
 
 #include <cstddef>
@@ -59,6 +61,19 @@ struct NormParameters {
   std::optional<std::size_t> bias;  ///< a LayerNorm has one, an RMSNorm none
 };
 
+/// One of a layer's experts, as far as it is here; it has no biases.
+struct ExpertParameters {
+  LinearParameters up;
+  LinearParameters down;
+};
+
+/// A layer's mixture of experts; empty where the layer has none.
+struct MoeParameters {
+  LinearParameters router;
+  std::vector<ExpertParameters> experts;  ///< that are here, by number
+  std::size_t first = 0;                  ///< the number of the first of them
+};
+
 /// One layer. Llama's three projections of the attention, and the two into the feed-forward part,
 /// stand side by side and are one product.
 struct BlockParameters {
@@ -66,8 +81,9 @@ struct BlockParameters {
   LinearParameters qkv;
   LinearParameters attention_out;
   NormParameters ffn_norm;
-  LinearParameters up;
+  LinearParameters up;  ///< this and down: of the first expert here, where there are experts
   LinearParameters down;
+  MoeParameters moe;
 };
 
 class ParameterLayout {
@@ -100,6 +116,8 @@ class ParameterLayout {
   void lay_llama();
   void lay_gpt_block(const std::string& prefix);
   void lay_llama_block(const std::string& prefix);
+  void lay_moe(const std::string& prefix);
+  [[nodiscard]] ExpertParameters lay_expert(const std::string& prefix);
   void lay_layers();
   void lay_head();
   /// Of the whole tensor; `period` floats of it are cut alike, 0: it is not cut.
@@ -121,6 +139,11 @@ class ParameterLayout {
   LinearParameters add_conv1d(const std::string& name, const Conv1d& linear);
   [[nodiscard]] TensorCut cut_of(std::int64_t period) const;
 
+  /// This rank among those that share what is laid out now.
+  struct Sharer {
+    std::uint32_t rank = 0;
+    std::uint32_t ranks = 1;
+  };
   /// Of what is laid out now.
   enum class Place { kElsewhere, kHere, kHereAgain };  ///< again: an earlier stage has it, too
   [[nodiscard]] Place place_of_embedding() const;
@@ -131,6 +154,7 @@ class ParameterLayout {
   TransformerConfig config_;
   ModelPart part_;
   Place place_ = Place::kHere;
+  Sharer sharer_;
   std::vector<ParameterTensor> tensors_;
   std::size_t size_ = 0;
   std::size_t token_embedding_ = 0;

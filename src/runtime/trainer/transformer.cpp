@@ -34,6 +34,7 @@ struct TrainableTransformer::Pass {
   std::span<const BlockRows> blocks;
   TokenRows batch;
   float* gradient = nullptr;
+  float loss_scale = 0;
 };
 
 struct TrainableTransformer::LinearRows {
@@ -65,6 +66,7 @@ TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std:
   arena_.resize(lay_activations(layout_, sequences, rows_, nullptr));
   lay_activations(layout_, sequences, rows_, arena_.data());
   losses_.resize(static_cast<std::size_t>(sequences * config.sequence));
+  if (config.experts > 0) moe_.emplace(layout_, sequences * config.sequence, products_);
 }
 
 TrainableTransformer::~TrainableTransformer() = default;
@@ -88,14 +90,23 @@ void TrainableTransformer::share(PartPeers& peers) {
   rows_.norm_gradient = peers.room(stream_floats(config_, sequences_)).data();
 }
 
+/// What a row is multiplied with, of experts that are chosen equally often.
+double TrainableTransformer::ffn_weights_of_a_token(const BlockParameters& block) const {
+  const double each =
+      static_cast<double>(block.up.in * block.up.out + block.down.in * block.down.out);
+  if (config_.experts == 0) return each;
+  const double here = static_cast<double>(config_.experts_per_token) / layout_.part().expert_ranks;
+  return here * each + static_cast<double>(block.moe.router.in * block.moe.router.out);
+}
+
 double TrainableTransformer::operations_per_token() const {
   double weights = layout_.part().last() ? static_cast<double>(config_.vocab * config_.width) : 0;
   double attention = 0;
   for (const BlockParameters& block : layout_.blocks()) {
-    for (const LinearParameters* linear :
-         {&block.qkv, &block.attention_out, &block.up, &block.down}) {
+    for (const LinearParameters* linear : {&block.qkv, &block.attention_out}) {
       weights += static_cast<double>(linear->in * linear->out);
     }
+    weights += ffn_weights_of_a_token(block);
     attention += static_cast<double>(block.attention_out.in * (config_.sequence + 1));
   }
   return 6 * (weights + attention);
@@ -127,7 +138,8 @@ void TrainableTransformer::forward(std::span<const float> parameters,
 float TrainableTransformer::backward(std::span<const float> parameters, std::size_t slot,
                                      std::span<float> gradient, float loss_scale) {
   ORRERY_ASSERT(gradient.size() == layout_.size(), "the gradient is the layout's");
-  const Pass pass = pass_of(parameters, slot, gradient.data());
+  Pass pass = pass_of(parameters, slot, gradient.data());
+  pass.loss_scale = loss_scale;
   const float loss = layout_.part().last() ? head_loss(pass, loss_scale) : 0;
   backward(pass);
   return loss;
@@ -145,6 +157,14 @@ float TrainableTransformer::loss(std::span<const float> parameters,
                                  std::span<const std::int32_t> tokens) {
   forward(parameters, tokens, 0);
   return layout_.part().last() ? head_loss(pass_of(parameters, 0, nullptr), 0) : 0;
+}
+
+double TrainableTransformer::router_loss(std::size_t slot) {
+  double sum = 0;
+  if (!moe_) return sum;
+  const auto rows = static_cast<std::int64_t>(slots_[slot].inputs.size());
+  for (const BlockRows& block : rows_.slots[slot]) sum += moe_->balance(block.router_scores, rows);
+  return sum;
 }
 
 void TrainableTransformer::logits(std::span<const float> parameters,
@@ -217,6 +237,7 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   const std::span<const BlockRows> blocks = pass.blocks;
   const BlockRows& block = blocks[layer];
   float* stream_out = layer + 1 < blocks.size() ? blocks[layer + 1].stream_in : rows_.stream_out;
+  if (moe_) return moe_and_sum(pass, layer, stream_out);
   project_and_sum(pass, layout_.blocks()[layer].down,
                   {.x = block.activation,
                    .residual = block.stream_middle,
@@ -239,6 +260,7 @@ void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
                    .out = block.stream_middle,
                    .rows = rows});
   norm(pass, parameters.ffn_norm, block.ffn_norm);
+  if (moe_) return moe_->forward(moe_rows(pass, layer));
   project(pass, parameters.up, {.x = block.ffn_norm.out, .out = block.inner, .rows = rows});
   activate(pass, block);
 }
@@ -322,11 +344,15 @@ void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   const bool newest = layer + 1 == pass.blocks.size() && slots_.size() == 1;
   const bool kept = config_.recompute == ActivationRecompute::kNone || newest;
   if (!kept) fill_block(pass, layer);
-  project_backward(pass, parameters.down,
-                   {block.activation, rows_.stream_gradient, rows_.activation_gradient, rows});
-  activate_backward(pass, block);
-  project_backward(pass, parameters.up,
-                   {block.ffn_norm.out, rows_.inner_gradient, rows_.norm_gradient, rows});
+  if (moe_) {
+    moe_backward(pass, layer);
+  } else {
+    project_backward(pass, parameters.down,
+                     {block.activation, rows_.stream_gradient, rows_.activation_gradient, rows});
+    activate_backward(pass, block);
+    project_backward(pass, parameters.up,
+                     {block.ffn_norm.out, rows_.inner_gradient, rows_.norm_gradient, rows});
+  }
   sum_norm_gradient(pass);
   norm_backward(pass, parameters.ffn_norm, block.ffn_norm);
   project_backward(pass, parameters.attention_out,
@@ -352,6 +378,49 @@ void TrainableTransformer::activate_backward(const Pass& pass, const BlockRows& 
                               .out_gradient = rows_.activation_gradient,
                               .gradient = rows_.inner_gradient});
   }
+}
+
+MoeRows TrainableTransformer::moe_rows(const Pass& pass, std::size_t layer) const {
+  const BlockRows& block = pass.blocks[layer];
+  return {.parameters = pass.parameters.data(),
+          .layer = layout_.blocks()[layer].moe,
+          .count = pass.batch.count(),
+          .x = block.ffn_norm.out,
+          .scores = block.router_scores,
+          .inner = block.inner,
+          .activation = block.activation,
+          .gathered = rows_.expert_rows};
+}
+
+// After fill_block(). One of the ranks adds what is there once.
+void TrainableTransformer::moe_and_sum(const Pass& pass, std::size_t layer, float* stream_out) {
+  const bool shared = layout_.part().tensor_ranks > 1;
+  const bool adds = layout_.part().tensor_rank == 0;
+  float* out = shared ? rows_.norm_gradient : stream_out;
+  kernels_.fill_rows({.x = adds ? pass.blocks[layer].stream_middle : nullptr,
+                      .rows = pass.batch.count(),
+                      .width = config_.width,
+                      .out = out});
+  moe_->add_result(moe_rows(pass, layer), out);
+  if (!shared) return;
+  sum_norm_gradient(pass);
+  std::copy_n(out, pass.batch.count() * config_.width, stream_out);
+}
+
+// From rows_.stream_gradient to rows_.norm_gradient. Of the choices' gradients a rank has a part;
+// with the sum all do the same with the router, and one adds what comes of it.
+void TrainableTransformer::moe_backward(const Pass& pass, std::size_t layer) {
+  const MoeRows rows = moe_rows(pass, layer);
+  MoeGradient gradient{.out = rows_.stream_gradient,
+                       .x = rows_.norm_gradient,
+                       .inner = rows_.inner_gradient,
+                       .activation = rows_.activation_gradient,
+                       .parameters = pass.gradient,
+                       .loss_scale = pass.loss_scale};
+  moe_->experts_backward(rows, gradient);
+  if (layout_.part().tensor_ranks > 1) peers_->sum(moe_->choice_gradient(rows));
+  if (layout_.part().tensor_rank > 0) gradient.x = nullptr;
+  moe_->router_backward(rows, gradient);
 }
 
 // Takes rows_.norm_gradient, adds to rows_.stream_gradient.

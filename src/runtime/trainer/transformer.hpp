@@ -4,18 +4,21 @@
 // Built by a rank of a trainer, used by one thread at a time. Owns the activations only, allocated
 // once. Invariant: a result depends on the arguments, the configuration and gemm_identity() alone:
 // not on addresses, on earlier calls or on the kind of vector unit of the kernels. Memory: about
-// layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama; with full
+// layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama, ffn as
+// often as a row has experts (ffn_rows_of_a_row(): room for the worst a router may do); with full
 // recomputation that of one layer, and width for each of the others. A part of a model keeps its
 // part of what is wider than the stream, of the layers of its stage, for each of its slots.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "runtime/trainer/activations.hpp"
 #include "runtime/trainer/aligned_floats.hpp"
+#include "runtime/trainer/moe.hpp"
 
 namespace orrery {
 
@@ -62,6 +65,11 @@ class TrainableTransformer {
   /// The same loss without the gradient: the same bits.
   float loss(std::span<const float> parameters, std::span<const std::int32_t> tokens);
 
+  /// The sum of balance_loss() over the layers here, of the micro-batch that was last on its way
+  /// forward in the slot; 0 without experts. It is no part of a loss() above, but its gradient,
+  /// times the configured router_loss, is of the gradient.
+  [[nodiscard]] double router_loss(std::size_t slot = 0);
+
   /// The scores of each token of the vocabulary to follow `tokens`. Precondition: 1 to `sequence`
   /// tokens; logits.size() is the vocabulary's size; the model is whole.
   void logits(std::span<const float> parameters, std::span<const std::int32_t> tokens,
@@ -84,6 +92,7 @@ class TrainableTransformer {
   struct LinearRows;
   struct LinearGradient;
 
+  [[nodiscard]] double ffn_weights_of_a_token(const BlockParameters& block) const;
   void split(std::span<const std::int32_t> tokens, Slot& slot) const;
   [[nodiscard]] Pass pass_of(std::span<const float> parameters, std::size_t slot, float* gradient);
   [[nodiscard]] std::span<float> stream_rows(const Pass& pass, float* rows) const;
@@ -97,6 +106,9 @@ class TrainableTransformer {
   void backward(const Pass& pass);
   void backward_block(const Pass& pass, std::size_t layer);
   void activate_backward(const Pass& pass, const BlockRows& block);
+  [[nodiscard]] MoeRows moe_rows(const Pass& pass, std::size_t layer) const;
+  void moe_and_sum(const Pass& pass, std::size_t layer, float* stream_out);
+  void moe_backward(const Pass& pass, std::size_t layer);
   void norm_backward(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   void embed_backward(const Pass& pass);
   void project(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
@@ -111,7 +123,8 @@ class TrainableTransformer {
   std::int64_t sequences_;
   MatrixMultiplier products_;
   CausalAttention attention_;
-  PartPeers* peers_ = nullptr;  ///< none: the model is whole
+  std::optional<MixtureOfExperts> moe_;  ///< where layers have experts
+  PartPeers* peers_ = nullptr;           ///< none: the model is whole
   AlignedFloats arena_;
   ActivationRows rows_;  ///< of the arena
   std::vector<Slot> slots_;

@@ -11,6 +11,7 @@ namespace {
 /// Rows are whole vectors of the kernels, and tensors of a layer that stand side by side are one
 /// matrix.
 constexpr std::int64_t kRowMultiple = 16;
+constexpr std::int64_t kExpertsMax = 1'024;
 
 struct SizeRange {
   std::string_view key;
@@ -20,13 +21,17 @@ struct SizeRange {
 };
 
 Status check_sizes(const TransformerConfig& config) {
-  const std::array<SizeRange, 7> sizes{{{"layers", config.layers, 1, 1'000},
-                                        {"width", config.width, kRowMultiple, 65'536},
-                                        {"heads", config.heads, 1, 1'024},
-                                        {"kv_heads", config.kv_heads, 0, 1'024},
-                                        {"ffn", config.ffn, 0, 1 << 20},
-                                        {"vocab", config.vocab, 2, 1 << 20},
-                                        {"sequence", config.sequence, 1, 1 << 16}}};
+  const std::int64_t chosen_max = config.experts == 0 ? kExpertsMax : config.experts;
+  const std::array<SizeRange, 9> sizes{
+      {{"layers", config.layers, 1, 1'000},
+       {"width", config.width, kRowMultiple, 65'536},
+       {"heads", config.heads, 1, 1'024},
+       {"kv_heads", config.kv_heads, 0, 1'024},
+       {"ffn", config.ffn, 0, 1 << 20},
+       {"experts", config.experts, 0, kExpertsMax},
+       {"experts_per_token", config.experts_per_token, 1, chosen_max},
+       {"vocab", config.vocab, 2, 1 << 20},
+       {"sequence", config.sequence, 1, 1 << 16}}};
   for (const SizeRange& size : sizes) {
     if (size.value >= size.low && size.value <= size.high) continue;
     return input_error(config.where, fmt::format("\"{}\" is {}, expected {} to {}", size.key,
@@ -49,6 +54,10 @@ Status check(const TransformerConfig& config) {
   if (Status sizes = check_sizes(config); !sizes) return sizes;
   if (Status width = check_multiple(config, "width", config.width); !width) return width;
   if (Status ffn = check_multiple(config, "ffn", config.ffn); !ffn) return ffn;
+  if (!(config.router_loss >= 0 && config.router_loss <= 1'000)) {
+    return input_error(
+        config.where, fmt::format("\"router_loss\" is {}, expected 0 to 1000", config.router_loss));
+  }
   if (config.width % config.heads != 0) {
     return input_error(config.where,
                        fmt::format("\"heads\" is {}, which does not divide the width {}",

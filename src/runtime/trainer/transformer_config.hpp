@@ -1,6 +1,6 @@
 // runtime/trainer/transformer_config.hpp - the shape of a language model the trainer can train: a
 // GPT (LayerNorm, GELU, learned positions) or a Llama (RMSNorm, rotary positions, SwiGLU, grouped
-// heads).
+// heads), whose feed-forward parts may be mixtures of experts.
 //
 // A plain value, read from a file by describe() or written in code, and checked by check() before
 // anything is made of it. Invariant of a checked one: heads divide the width, key-value heads
@@ -47,8 +47,11 @@ struct TransformerConfig {
   std::int64_t ffn = 0;         ///< inner width of the feed-forward part; 0: 4 widths
   std::int64_t vocab = 256;     ///< kinds of tokens
   std::int64_t sequence = 256;  ///< tokens of the longest sequence
-  bool tied_embedding = true;   ///< the head's weight is the token embedding
-  double rope_base = 10'000;    ///< of the rotary angles; GPT has none
+  std::int64_t experts = 0;     ///< of each feed-forward part, each of inner width ffn; 0: none
+  std::int64_t experts_per_token = 2;
+  double router_loss = 0.01;   ///< factor of each layer's balance_loss() in what is minimised
+  bool tied_embedding = true;  ///< the head's weight is the token embedding
+  double rope_base = 10'000;   ///< of the rotary angles; GPT has none
   ProductPrecision precision = ProductPrecision::kFloat32;
   ActivationRecompute recompute = ActivationRecompute::kNone;  ///< the bits are the same
   SourcePosition where;
@@ -69,6 +72,9 @@ void describe(Visitor& visitor, Self& config) {
   visitor.optional("ffn", config.ffn);
   visitor.optional("vocab", config.vocab);
   visitor.optional("sequence", config.sequence);
+  visitor.optional("experts", config.experts);
+  visitor.optional("experts_per_token", config.experts_per_token);
+  visitor.optional("router_loss", config.router_loss);
   visitor.optional("tied_embedding", config.tied_embedding);
   visitor.optional("rope_base", config.rope_base);
   visitor.optional("precision", config.precision);

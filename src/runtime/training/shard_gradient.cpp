@@ -27,8 +27,8 @@ ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream,
 
 void ShardGradient::compute(std::span<const float> parameters, std::uint64_t step,
                             const LeafRange& node, std::span<float> out) {
-  ORRERY_ASSERT(out.size() > layout().size(), "there is room for the loss");
-  compute_node(parameters, step, node, {0, out.first(layout().size() + 1)});
+  ORRERY_ASSERT(out.size() >= layout().size() + losses(), "there is room for the loss");
+  compute_node(parameters, step, node, {0, out.first(layout().size() + losses())});
 }
 
 void ShardGradient::compute_node(std::span<const float> parameters, std::uint64_t step,
@@ -54,16 +54,20 @@ void ShardGradient::compute_shard(std::span<const float> parameters, std::uint64
   const std::span<float> gradient = out.first(layout().size());
   const std::uint32_t ahead = slots_ - 1;
   float loss = 0;
+  double router_loss = 0;
   for (std::uint32_t round = 0; round < rounds + ahead; ++round) {
     if (round < rounds) {
       stream_.training_samples(first + std::uint64_t{round} * batch_.micro, tokens_);
       model_.forward(parameters, tokens_, round % slots_);
     }
     if (round < ahead) continue;
-    loss += share * model_.backward(parameters, (round - ahead) % slots_, gradient, share);
+    const std::uint32_t slot = (round - ahead) % slots_;
+    loss += share * model_.backward(parameters, slot, gradient, share);
+    router_loss += static_cast<double>(share) * model_.router_loss(slot);
   }
   model_.join_ends(gradient);
   out[layout().size()] = loss;
+  if (losses() > 1) out[layout().size() + 1] = static_cast<float>(router_loss);
   if (flip_in_ == step) {
     flip_in_.reset();
     out[0] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(out[0]) ^ (1u << 22));
@@ -78,7 +82,7 @@ void ShardGradient::watch(std::optional<std::uint32_t> shard) {
 
 std::uint64_t ShardGradient::checksum_of(std::span<const float> parameters, std::uint64_t step,
                                          std::uint32_t shard) {
-  again_.resize(layout().size() + 1);
+  again_.resize(layout().size() + losses());
   watch(shard);
   compute_shard(parameters, step, shard, again_);
   return watched_;

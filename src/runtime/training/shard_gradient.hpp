@@ -35,10 +35,14 @@ class ShardGradient {
   [[nodiscard]] TrainableTransformer& model() { return model_; }
 
   /// Of the shards of `node` in step `step` (counted from 0): the sum of their gradients into the
-  /// first layout().size() floats of `out`, the sum of their losses into the one after. What is
+  /// first layout().size() floats of `out`, the sum of their losses into the one after, and of
+  /// their TrainableTransformer::router_loss() into one more where there are experts. What is
   /// summed over all shards is divided by their number to be the mean.
   void compute(std::span<const float> parameters, std::uint64_t step, const LeafRange& node,
                std::span<float> out);
+
+  /// Floats that compute() writes behind the gradient.
+  [[nodiscard]] std::size_t losses() const { return layout().config().experts > 0 ? 2 : 1; }
 
   /// Keeps the checksum of this shard's gradient when compute() comes by it; nothing: of none.
   void watch(std::optional<std::uint32_t> shard);

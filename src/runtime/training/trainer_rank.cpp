@@ -222,7 +222,7 @@ bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
   shards_->compute(state_->parameters(), state_->steps(), grid_->own_shards(), gradient());
   if (peers_ && peers_->broken()) return false;
   const std::span<float> told = tail();
-  std::fill(told.begin() + 1, told.end(), 0.0f);
+  std::ranges::fill(told.subspan(shards_->losses()), 0.0f);
   checkpoint_.poll();
   told[kJoin] = group_->tend() ? 1.0f : 0.0f;
   told[kLeave] = stop() ? 1.0f : 0.0f;
@@ -248,6 +248,8 @@ bool TrainerRank::exchange_gradient() {
   // Each rank of a last stage has the loss.
   const bool tells = grid_->part().last() && grid_->part().tensor_rank == 0;
   if (!tells) tail()[kLoss] = 0;
+  // Of its layers each rank of a stage has the router's.
+  if (grid_->part().tensor_rank > 0) tail()[kRouterLoss] = 0;
   return grid_->replica().all_reduce(Elements(tail())).has_value();
 }
 
@@ -319,6 +321,8 @@ Result<bool> TrainerRank::apply() {
   group_->set_patience(std::max(kPatience, longest_ + longest_ + longest_));
   reports_.step({.step = state_->steps(),
                  .loss = static_cast<double>(tail()[kLoss] / shards),
+                 .router_loss = static_cast<double>(tail()[kRouterLoss] / shards) /
+                                static_cast<double>(spec_.model.layers),
                  .rate = how.rate,
                  .gradient_norm = norm,
                  .took = now - begun_,

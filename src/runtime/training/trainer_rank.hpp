@@ -58,7 +58,7 @@ class TrainerRank {
 
  private:
   /// What ranks tell each other with each gradient, summed.
-  enum Tail : std::size_t { kLoss, kJoin, kLeave, kSaved, kUnsaved, kTailSize = 16 };
+  enum Tail : std::size_t { kLoss, kRouterLoss, kJoin, kLeave, kSaved, kUnsaved, kTailSize = 16 };
 
   /// The newest good checkpoint into the state, or none.
   [[nodiscard]] Status restore();

@@ -12,7 +12,8 @@ namespace orrery {
 namespace {
 
 constexpr std::string_view kHeader =
-    "step,loss,rate,gradient_norm,seconds,compute_seconds,ranks,generation\n";
+    "step,loss,rate,gradient_norm,seconds,compute_seconds,ranks,generation";
+constexpr std::string_view kMoeColumn = ",router_loss";
 constexpr std::size_t kTailBytes = 4096;
 constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
 
@@ -47,7 +48,9 @@ void TrainingReports::lead(Before before) {
   events_ = open_log("events.jsonl", before);
   losses_ = open_log("loss.csv", before);
   if (losses_ == nullptr) return;
-  if (losses_->size() == 0) (void)losses_->append(kHeader);
+  if (losses_->size() == 0) {
+    (void)losses_->append(fmt::format("{}{}\n", kHeader, moe() ? kMoeColumn : ""));
+  }
   last_step_ = last_step_of(*losses_);
 }
 
@@ -69,14 +72,18 @@ void TrainingReports::step(const StepReport& report, std::uint32_t rank) {
   if (rank != 0) return;
   if (losses_ != nullptr && report.step > last_step_) {
     last_step_ = report.step;
-    (void)losses_->append(fmt::format("{},{:.9g},{:.6g},{:.6g},{:.6f},{:.6f},{},{}\n", report.step,
-                                      report.loss, report.rate, report.gradient_norm,
-                                      seconds(report.took), seconds(report.compute), report.ranks,
-                                      report.generation));
+    std::string line =
+        fmt::format("{},{:.9g},{:.6g},{:.6g},{:.6f},{:.6f},{},{}", report.step, report.loss,
+                    report.rate, report.gradient_norm, seconds(report.took),
+                    seconds(report.compute), report.ranks, report.generation);
+    if (moe()) line += fmt::format(",{:.6g}", report.router_loss);
+    (void)losses_->append(line + "\n");
   }
   const double rate = static_cast<double>(spec_.tokens_per_step()) / seconds(report.took);
-  say(fmt::format("step {:>5}/{}  loss {:.4f}  {:>6.0f} tokens/s  {:.3f} s a step  {} ranks",
-                  report.step, spec_.steps, report.loss, rate, seconds(report.took), report.ranks));
+  const std::string router = moe() ? fmt::format("  router {:.3f}", report.router_loss) : "";
+  say(fmt::format("step {:>5}/{}  loss {:.4f}{}  {:>6.0f} tokens/s  {:.3f} s a step  {} ranks",
+                  report.step, spec_.steps, report.loss, router, rate, seconds(report.took),
+                  report.ranks));
 }
 
 void TrainingReports::saved(std::uint64_t step, const std::string& path) {

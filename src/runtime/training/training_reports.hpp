@@ -20,6 +20,7 @@ namespace orrery {
 struct StepReport {
   std::uint64_t step = 0;  ///< steps done
   double loss = 0;         ///< mean over the batch, nats a token
+  double router_loss = 0;  ///< where there are experts: mean over layers and batch; 1: balanced
   double rate = 0;
   double gradient_norm = 0;
   Duration took;
@@ -49,6 +50,7 @@ class TrainingReports {
   void say(const std::string& line);
 
  private:
+  [[nodiscard]] bool moe() const { return spec_.model.experts > 0; }
   void tell_keeper(const std::string& json);
   [[nodiscard]] std::unique_ptr<File> open_log(const std::string& name, Before before);
 
