@@ -123,9 +123,10 @@ class Rank {
 /// A training of its own directory and ports.
 class Training {
  public:
-  /// `layout`: lines of the spec, or none.
-  explicit Training(std::uint32_t steps, int port = free_port(), const std::string& layout = "")
-      : port_(port) {
+  /// `layout`: lines of the spec, or none; `model`: more keys of it.
+  explicit Training(std::uint32_t steps, int port = free_port(), const std::string& layout = "",
+                    std::string model = "")
+      : model_(std::move(model)), port_(port) {
     std::string name = std::filesystem::temp_directory_path() / "orrery-training-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
@@ -143,10 +144,9 @@ class Training {
   void lay_out(const std::string& layout) const {
     std::ofstream(directory_ / "spec.yaml")
         << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
-           "model: {family: gpt, layers: 2, width: 32, heads: 2, sequence: 32}\n"
-           "data: {paths: ["
-        << path("text") << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_
-        << "\n"
+           "model: {family: gpt, layers: 2, width: 32, heads: 2, sequence: 32"
+        << model_ << "}\ndata: {paths: [" << path("text")
+        << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_ << "\n"
         << layout << "\ncheckpoint: {directory: " << path("saved")
         << ", every: 8}\noutput: " << path("out") << "\n";
   }
@@ -214,6 +214,7 @@ class Training {
   }
 
   std::filesystem::path directory_;
+  std::string model_;
   std::uint32_t steps_ = 0;
   int port_;
   int attempt_ = 1;
@@ -396,8 +397,9 @@ struct Unbroken {
   std::vector<double> losses;
 };
 
-Unbroken unbroken(const std::string& layout, std::uint32_t world, std::uint32_t steps) {
-  const Training training(steps, Training::any_port(), layout);
+Unbroken unbroken(const std::string& layout, std::uint32_t world, std::uint32_t steps,
+                  const std::string& model = "") {
+  const Training training(steps, Training::any_port(), layout, model);
   for (const auto& rank : training.start_all(world)) EXPECT_EQ(rank->end(), 0) << rank->text();
   return {training.hash(), training.losses()};
 }
@@ -408,29 +410,39 @@ constexpr auto kBoth = "layout: {tp: 2, zero: 1}";
 constexpr auto kStages = "layout: {pp: 2}";
 constexpr auto kAll = "layout: {tp: 2, pp: 2, zero: 1}";
 
-TEST(TrainingLayouts, HaveTheLossesOfOneRankAndTheBitsOfTheirCuts) {
+struct Cut {
+  std::string layout;
+  std::uint32_t ranks;
+};
+
+/// Of a model with these keys more, each cut has the losses of one rank and bits of its own.
+void expect_bits_of_cuts(const std::vector<Cut>& cuts, const std::string& model) {
   constexpr std::uint32_t kSteps = 24;
-  const Unbroken one = unbroken("verify_every: 0", 1, kSteps);
+  const Unbroken one = unbroken("verify_every: 0", 1, kSteps, model);
   ASSERT_EQ(one.losses.size(), kSteps);
   EXPECT_LT(one.losses.back(), one.losses.front() - 0.3) << "it learns";
-  EXPECT_EQ(unbroken(kZero, 3, kSteps).hash, one.hash);
-  struct Cut {
-    std::string layout;
-    std::uint32_t ranks;
-  };
-  for (const Cut& cut : {Cut{"tp: 2", 2}, Cut{"pp: 2", 2}, Cut{"tp: 2, pp: 2", 4}}) {
+  EXPECT_EQ(unbroken(kZero, 3, kSteps, model).hash, one.hash);
+  for (const Cut& cut : cuts) {
     SCOPED_TRACE(cut.layout);
     const std::string layout = "layout: {" + cut.layout + "}";
-    const Unbroken parts = unbroken(layout, cut.ranks, kSteps);
+    const Unbroken parts = unbroken(layout, cut.ranks, kSteps, model);
     ASSERT_EQ(parts.losses.size(), kSteps);
     for (std::size_t step = 0; step < kSteps; ++step) {
       EXPECT_NEAR(parts.losses[step], one.losses[step], 1e-4) << step;
     }
     EXPECT_NE(parts.hash, one.hash) << "sums in another order";
-    EXPECT_EQ(unbroken(layout, 2 * cut.ranks, kSteps).hash, parts.hash);
+    EXPECT_EQ(unbroken(layout, 2 * cut.ranks, kSteps, model).hash, parts.hash);
     const std::string zero = "layout: {" + cut.layout + ", zero: 1}";
-    EXPECT_EQ(unbroken(zero, 2 * cut.ranks, kSteps).hash, parts.hash);
+    EXPECT_EQ(unbroken(zero, 2 * cut.ranks, kSteps, model).hash, parts.hash);
   }
+}
+
+TEST(TrainingLayouts, HaveTheLossesOfOneRankAndTheBitsOfTheirCuts) {
+  expect_bits_of_cuts({{"tp: 2", 2}, {"pp: 2", 2}, {"tp: 2, pp: 2", 4}}, "");
+}
+
+TEST(TrainingLayouts, OfExpertsHaveThemToo) {
+  expect_bits_of_cuts({{"tp: 2, ep: 2", 2}}, ", experts: 4");
 }
 
 /// Kills `victim` of `world` ranks at a random moment, and everybody who is left ends well.
@@ -540,6 +552,7 @@ TEST(TrainingLayouts, SayWhatDoesNotFitBeforeAnybodyMeets) {
   says("layout: {zero: 2}", 1, "layout.zero: expected 0 or 1, found 2");
   says("layout: {pp: 3}", 3, "layout.pp: 2 layers are not 3 equal stages");
   says("layout: {pp: 0}", 1, "layout.pp: at least 1");
+  says("layout: {tp: 2, ep: 2}", 2, "layout.ep: expected 1, found 2: the model has no experts");
   says(kAll, 6, "layout: 6 ranks are no whole number of replicas of 4");
   says(kHalves, 3, "layout: 3 ranks are no whole number of replicas of 2");
   says(kHalves, 10, "batch.shards: 4 shards are too few for 5 replicas");

@@ -11,6 +11,25 @@ namespace {
 /// Inner columns are whole vectors of the kernels.
 constexpr std::int64_t kInnerMultiple = 16;
 
+/// Of a part with some ranks and stages.
+Status check_experts(const TransformerConfig& config, const ModelPart& part) {
+  const std::uint32_t groups = part.expert_ranks;
+  if (groups == 0) return input_error(config.where, "layout.ep: at least 1");
+  if (groups == 1) return {};
+  if (config.experts == 0) {
+    return input_error(
+        config.where,
+        fmt::format("layout.ep: expected 1, found {}: the model has no experts", groups));
+  }
+  if (part.tensor_ranks % groups != 0) {
+    return input_error(config.where, fmt::format("layout.ep: the {} ranks of tp are not {} groups",
+                                                 part.tensor_ranks, groups));
+  }
+  if (config.experts % groups == 0) return {};
+  return input_error(config.where, fmt::format("layout.ep: {} experts are not {} equal parts",
+                                               config.experts, groups));
+}
+
 }  // namespace
 
 Status check_parts(const TransformerConfig& config, const ModelPart& part) {
@@ -20,22 +39,26 @@ Status check_parts(const TransformerConfig& config, const ModelPart& part) {
     return input_error(config.where, fmt::format("layout.pp: {} layers are not {} equal stages",
                                                  config.layers, part.stages));
   }
+  if (Status experts = check_experts(config, part); !experts) return experts;
   const std::int64_t ranks = part.tensor_ranks;
   struct Shared {
     std::string_view what;
     std::int64_t count;
+    std::int64_t ranks;
     std::int64_t multiple;
   };
-  const std::array<Shared, 3> shared{{{"heads", config.heads, 1},
-                                      {"key-value heads", config.key_value_heads(), 1},
-                                      {"inner columns", config.inner_width(), kInnerMultiple}}};
+  const std::int64_t sharers = ranks / part.expert_ranks;
+  const std::array<Shared, 3> shared{
+      {{"heads", config.heads, ranks, 1},
+       {"key-value heads", config.key_value_heads(), ranks, 1},
+       {"inner columns", config.inner_width(), sharers, kInnerMultiple}}};
   for (const Shared& each : shared) {
-    if (each.count % (ranks * each.multiple) == 0 || ranks == 1) continue;
+    if (each.count % (each.ranks * each.multiple) == 0 || each.ranks == 1) continue;
     const std::string parts = each.multiple == 1
                                   ? "equal parts"
                                   : fmt::format("parts of a multiple of {}", each.multiple);
     return input_error(config.where, fmt::format("layout.tp: {} {} are not {} {}", each.count,
-                                                 each.what, ranks, parts));
+                                                 each.what, each.ranks, parts));
   }
   return {};
 }

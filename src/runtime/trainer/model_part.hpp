@@ -5,9 +5,10 @@
 // Along the layers it is cut into stages: each has some of them, the first the embeddings, the last
 // norm and head; an embedding that is also the head is on both. The ranks of a stage share its
 // layers: each has some of a layer's heads and some of its inner columns, the weights that make
-// them and those that lead from them back into the stream. What these add to the stream is a
-// partial sum. Stream, norms, embeddings and head are everybody's of a stage, and the same bits at
-// all. Values; the part of a rank that is alone is the whole.
+// them and those that lead from them back into the stream. Of a mixture of experts it has some of
+// the experts, or the inner columns of some, and all of the router. What these add to the stream is
+// a partial sum. Stream, norms, embeddings and head are everybody's of a stage, and the same bits
+// at all. Values; the part of a rank that is alone is the whole.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ struct ModelPart {
 };
 
 /// Why the model cannot be cut so, as an input error at `config.where`: layers that are no equal
-/// stages; heads, key-value heads or inner columns that do not divide. Precondition: check(config)
-/// is fine.
+/// stages; heads, key-value heads, inner columns or experts that do not divide. Precondition:
+/// check(config) is fine.
 [[nodiscard]] Status check_parts(const TransformerConfig& config, const ModelPart& part);
 
 /// The ranks that compute a model together, as one of them sees them. Of what cannot be said

@@ -42,6 +42,7 @@ struct SharedCase {
   TrainingLayout layout;
   std::int64_t kv_heads = 0;
   ActivationRecompute recompute = ActivationRecompute::kNone;
+  std::int64_t experts = 0;
 };
 
 class SharedModelThreads : public testing::TestWithParam<SharedCase> {
@@ -50,8 +51,12 @@ class SharedModelThreads : public testing::TestWithParam<SharedCase> {
     TransformerConfig config = shared_config(GetParam().family);
     config.kv_heads = GetParam().kv_heads;
     config.recompute = GetParam().recompute;
+    config.experts = GetParam().experts;
+    config.router_loss = 0.5;
     return config;
   }
+
+  static void expect_those_of_the_whole();
 
   /// Runs `body` with the part of each rank's model.
   using Body = std::function<void(TrainableTransformer&, const WholeModel&)>;
@@ -78,6 +83,7 @@ class SharedModelThreads : public testing::TestWithParam<SharedCase> {
 };
 
 using enum TransformerFamily;
+using enum ActivationRecompute;
 
 INSTANTIATE_TEST_SUITE_P(
     Trainer, SharedModelThreads,
@@ -94,6 +100,22 @@ INSTANTIATE_TEST_SUITE_P(
         SharedCase{"LlamaInTwoStagesOfTwo", kLlama, {.tp = 2, .pp = 2}, 2}),
     [](const auto& shared) { return shared.param.name; });
 
+/// Mixtures of experts: a step of finite differences would change a row's choice.
+class SharedExpertThreads : public SharedModelThreads {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Trainer, SharedExpertThreads,
+    testing::Values(
+        SharedCase{"GptOfExpertsInTwoStages", kGpt, {.pp = 2}, 0, kNone, 4},
+        SharedCase{"GptWithCutExperts", kGpt, {.tp = 2}, 0, kNone, 4},
+        SharedCase{"GptWithExpertsSharedOut", kGpt, {.tp = 2, .ep = 2}, 0, kFull, 4},
+        SharedCase{"LlamaWithCutExperts", kLlama, {.tp = 4}, 0, kNone, 2},
+        SharedCase{"LlamaWithAnExpertARank", kLlama, {.tp = 4, .ep = 4}, 0, kNone, 4},
+        SharedCase{"LlamaWithCutExpertsSharedOut", kLlama, {.tp = 4, .ep = 2}, 0, kNone, 6},
+        SharedCase{
+            "LlamaInStagesOfExpertsSharedOut", kLlama, {.tp = 2, .pp = 2, .ep = 2}, 2, kNone, 4}),
+    [](const auto& shared) { return shared.param.name; });
+
 /// Of two gradients, of one tensor: how long their difference is beside the second.
 double relative_error(const ParameterTensor& tensor, std::span<const float> found,
                       std::span<const float> expected) {
@@ -106,12 +128,13 @@ double relative_error(const ParameterTensor& tensor, std::span<const float> foun
   return square == 0 ? error : std::sqrt(error / square);
 }
 
-TEST_P(SharedModelThreads, HaveTheLossAndTheGradientOfTheWholeModel) {
+void SharedModelThreads::expect_those_of_the_whole() {
   TrainableTransformer whole(config(), 2);
   const AlignedFloats parameters = normal_floats(whole.layout(), 0.3, 7);
   const std::vector<std::int32_t> tokens = some_tokens(config());
   AlignedFloats gradient(whole.layout().size());
   const float loss = whole.loss_and_gradient(parameters, tokens, gradient, 0.5F);
+  const double balance = whole.router_loss();
   share([&](TrainableTransformer& model, const WholeModel& parts) {
     const ModelPart& part = parts.own().part();
     const AlignedFloats own = part_of(parts, parameters);
@@ -129,11 +152,20 @@ TEST_P(SharedModelThreads, HaveTheLossAndTheGradientOfTheWholeModel) {
     if (part.tensor_ranks == 1 && !config().tied_embedding) {
       EXPECT_EQ(found, expected) << "the same products in the same order";
     }
+    if (part.stages == 1) EXPECT_NEAR(model.router_loss(), balance, 1e-5 * balance);
     AlignedFloats again(own.size());
     (void)compute(again);
     EXPECT_EQ(again, found) << "the same bits";
     EXPECT_LT(model.activation_bytes(), whole.activation_bytes());
   });
+}
+
+TEST_P(SharedModelThreads, HaveTheLossAndTheGradientOfTheWholeModel) {
+  expect_those_of_the_whole();
+}
+
+TEST_P(SharedExpertThreads, HaveTheLossAndTheGradientOfTheWholeModel) {
+  expect_those_of_the_whole();
 }
 
 TEST_P(SharedModelThreads, HaveTheGradientThatFiniteDifferencesFind) {
@@ -179,6 +211,11 @@ TEST_P(SharedModelThreads, HaveTheGradientThatFiniteDifferencesFind) {
 }
 
 TEST(ModelPart, SaysWhatCannotBeShared) {
+  const auto reason = [](TransformerConfig config, const ModelPart& part) {
+    config.where = {"gpt.yaml", 3, 1};
+    const Status status = check_parts(config, part);
+    return status ? std::string() : status.error().text();
+  };
   const auto message = [](TransformerConfig config, std::uint32_t ranks, std::uint32_t stages = 1) {
     config.where = {"gpt.yaml", 3, 1};
     const Status status = check_parts(config, {.tensor_ranks = ranks, .stages = stages});
@@ -195,6 +232,14 @@ TEST(ModelPart, SaysWhatCannotBeShared) {
             "gpt.yaml:3:1: layout.tp: 2 key-value heads are not 4 equal parts");
   EXPECT_EQ(message({.ffn = 48}, 2),
             "gpt.yaml:3:1: layout.tp: 48 inner columns are not 2 parts of a multiple of 16");
+  EXPECT_EQ(reason({.ffn = 48, .experts = 6}, {.tensor_ranks = 2, .expert_ranks = 2}), "");
+  EXPECT_EQ(reason({}, {.tensor_ranks = 2, .expert_ranks = 2}),
+            "gpt.yaml:3:1: layout.ep: expected 1, found 2: the model has no experts");
+  EXPECT_EQ(reason({.experts = 3}, {.expert_ranks = 0}), "gpt.yaml:3:1: layout.ep: at least 1");
+  EXPECT_EQ(reason({.experts = 3}, {.tensor_ranks = 2, .expert_ranks = 4}),
+            "gpt.yaml:3:1: layout.ep: the 2 ranks of tp are not 4 groups");
+  EXPECT_EQ(reason({.experts = 3}, {.tensor_ranks = 4, .expert_ranks = 2}),
+            "gpt.yaml:3:1: layout.ep: 3 experts are not 2 equal parts");
 }
 
 }  // namespace

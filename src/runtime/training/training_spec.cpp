@@ -25,6 +25,7 @@ template <class Visitor, SameStruct<TrainingLayout> Self>
 void describe(Visitor& visitor, Self& layout) {
   visitor.optional("tp", layout.tp);
   visitor.optional("pp", layout.pp);
+  visitor.optional("ep", layout.ep);
   visitor.optional("zero", layout.zero);
 }
 

@@ -39,13 +39,16 @@ struct TrainingBatch {
 struct TrainingLayout {
   std::uint32_t tp = 1;    ///< ranks that share each layer
   std::uint32_t pp = 1;    ///< stages, each of some layers
+  std::uint32_t ep = 1;    ///< groups of those of tp that each have some experts; divides tp
   std::uint32_t zero = 0;  ///< 1: replicas share the optimiser's moments out among themselves
   SourcePosition where;
 
   /// Of a replica.
   [[nodiscard]] std::uint32_t ranks() const { return tp * pp; }
   /// The first of its parts.
-  [[nodiscard]] ModelPart parts() const { return {.tensor_ranks = tp, .stages = pp}; }
+  [[nodiscard]] ModelPart parts() const {
+    return {.tensor_ranks = tp, .stages = pp, .expert_ranks = ep};
+  }
   /// Nobody has the whole state of the training.
   [[nodiscard]] bool cut() const { return ranks() > 1 || zero > 0; }
 };

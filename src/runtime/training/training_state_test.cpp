@@ -17,15 +17,16 @@ struct SharedOut {
   std::uint32_t pp = 1;
   std::uint32_t replicas = 1;
   StateShare::Moments moments = StateShare::Moments::kOfPart;
+  std::uint32_t ep = 1;
 
   [[nodiscard]] std::uint32_t of_a_replica() const { return tp * pp; }
   [[nodiscard]] std::uint32_t ranks() const { return of_a_replica() * replicas; }
   [[nodiscard]] StateShare of(std::uint32_t rank) const {
-    const ModelPart cut{.tensor_ranks = tp, .stages = pp};
+    const ModelPart cut{.tensor_ranks = tp, .stages = pp, .expert_ranks = ep};
     return {cut.at(rank % of_a_replica()), rank / of_a_replica(), replicas, moments};
   }
   friend std::ostream& operator<<(std::ostream& to, const SharedOut& out) {
-    return to << out.tp << " x " << out.pp << " x " << out.replicas;
+    return to << out.tp << " x " << out.pp << " x " << out.replicas << ", ep " << out.ep;
   }
 };
 
@@ -35,7 +36,13 @@ const AdamW kOptimizer;
 constexpr OptimizerStep kHow{.number = 1, .rate = 0.01, .gradient_scale = 0.5F};
 constexpr GradientClip kClip{.length = 3, .limit = 1};
 
-class TrainingStateThreads : public CheckpointTest {
+struct StateCase {
+  const char* name;
+  std::int64_t experts;
+  std::span<const SharedOut> layouts;  ///< the first is whole
+};
+
+class TrainingStateThreads : public CheckpointTest, public testing::WithParamInterface<StateCase> {
  protected:
   TrainingStateThreads() : gradient_(ParameterLayout(config_).size()) {
     Rng rng(9);
@@ -76,7 +83,13 @@ class TrainingStateThreads : public CheckpointTest {
     ASSERT_TRUE(state.gather_weights(ranks, room));
   }
 
-  const TransformerConfig config_ = shared_config(TransformerFamily::kLlama);
+  static TransformerConfig config() {
+    TransformerConfig config = shared_config(TransformerFamily::kLlama);
+    config.experts = GetParam().experts;
+    return config;
+  }
+
+  const TransformerConfig config_ = config();
   AlignedFloats gradient_;
 };
 
@@ -88,10 +101,21 @@ constexpr std::array<SharedOut, 8> kLayouts{{{},
                                              {.pp = 4},
                                              {.pp = 2, .replicas = 3, .moments = kShares},
                                              {.tp = 2, .pp = 2, .replicas = 2}}};
+constexpr std::array<SharedOut, 5> kExpertLayouts{
+    {{},
+     {.tp = 2, .pp = 2},
+     {.tp = 2, .replicas = 2, .moments = kShares, .ep = 2},
+     {.tp = 4, .ep = 2},
+     {.tp = 4, .ep = 4}}};
 
-TEST_F(TrainingStateThreads, HowItIsSharedOutChangesNoBitOfAStep) {
+INSTANTIATE_TEST_SUITE_P(Training, TrainingStateThreads,
+                         testing::Values(StateCase{"Dense", 0, kLayouts},
+                                         StateCase{"OfExperts", 4, kExpertLayouts}),
+                         [](const auto& state) { return state.param.name; });
+
+TEST_P(TrainingStateThreads, HowItIsSharedOutChangesNoBitOfAStep) {
   std::string whole;
-  for (const SharedOut& out : kLayouts) {
+  for (const SharedOut& out : GetParam().layouts) {
     SCOPED_TRACE(testing::Message() << out);
     std::string found;
     share(out, [&](MemberGroup& group, TrainingState& state, const WholeModel& model) {
@@ -106,10 +130,10 @@ TEST_F(TrainingStateThreads, HowItIsSharedOutChangesNoBitOfAStep) {
   }
 }
 
-TEST_F(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
+TEST_P(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
   std::uint64_t number = 0;
   std::string whole;
-  for (const SharedOut& saves : kLayouts) {
+  for (const SharedOut& saves : GetParam().layouts) {
     const std::string directory = directory_ + "/" + std::to_string(++number);
     std::vector<ShardRecord> records(saves.ranks());
     const CheckpointId id{"job", {1, 1}, 1};
@@ -124,7 +148,7 @@ TEST_F(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
       if (group.rank() == 0 && whole.empty()) whole = *hash;
     });
     must_do(commit_checkpoint(directory, {.id = id, .world = saves.ranks(), .shards = records}));
-    for (const SharedOut& reads : kLayouts) {
+    for (const SharedOut& reads : GetParam().layouts) {
       SCOPED_TRACE(testing::Message() << saves << " read by " << reads);
       share(reads, [&](MemberGroup& group, TrainingState& state, const WholeModel&) {
         auto found = must_have(open_newest_good(directory));
@@ -154,6 +178,16 @@ TEST(TrainingState, ARankKeepsItsShareAlone) {
   EXPECT_EQ(third.parameters().size(), whole.parameters().size());
   EXPECT_NEAR(static_cast<double>(third.stepped().size()),
               static_cast<double>(whole.parameters().size()) / 3, 4096);
+  TransformerConfig of_experts = config;
+  of_experts.experts = 4;
+  const ParameterLayout cut(of_experts, {.tensor_ranks = 2});
+  const ParameterLayout shared(of_experts,
+                               {.tensor_rank = 1, .tensor_ranks = 2, .expert_ranks = 2});
+  EXPECT_EQ(shared.size(), cut.size()) << "half of the experts, or half of each";
+  EXPECT_EQ(shared.find("transformer.h.0.moe.experts.1.c_fc.weight")->size, 0u);
+  EXPECT_TRUE(shared.find("transformer.h.0.moe.experts.2.c_fc.weight")->cut.whole());
+  EXPECT_TRUE(shared.find("transformer.h.0.moe.experts.2.c_fc.weight")->counts);
+  EXPECT_FALSE(shared.find("transformer.h.0.moe.gate.weight")->counts);
 }
 
 }  // namespace
