@@ -54,6 +54,7 @@ ParallelPlan layout_of(const json& layout) {
   const bool recomputes = layout.at("recompute") == "full";
   return {.tp = layout.at("tp").get<std::uint32_t>(),
           .pp = layout.at("pp").get<std::uint32_t>(),
+          .ep = layout.at("ep").get<std::uint32_t>(),
           .zero = layout.at("zero").get<std::uint32_t>(),
           .micro_batch = layout.at("micro_batch").get<std::uint32_t>(),
           .recompute = recomputes ? Recompute::kFull : Recompute::kNone};

@@ -85,6 +85,7 @@ StatedLayout stated_by(const DocumentNode& root, const TrainingSpec& spec) {
     const std::string_view of = part.key.text();
     if (of == "layout" && has(part.value, "tp")) stated.tp = spec.layout.tp;
     if (of == "layout" && has(part.value, "pp")) stated.pp = spec.layout.pp;
+    if (of == "layout" && has(part.value, "ep")) stated.ep = spec.layout.ep;
     if (of == "layout" && has(part.value, "zero")) stated.zero = spec.layout.zero;
     if (of == "batch" && has(part.value, "micro")) stated.micro = spec.batch.micro;
     if (of == "model" && has(part.value, "recompute")) stated.recompute = spec.model.recompute;

@@ -73,6 +73,7 @@ struct TrainingCheckpoint {
 struct StatedLayout {
   std::optional<std::uint32_t> tp;
   std::optional<std::uint32_t> pp;
+  std::optional<std::uint32_t> ep;
   std::optional<std::uint32_t> zero;
   std::optional<std::uint32_t> micro;
   std::optional<ActivationRecompute> recompute;
