@@ -42,7 +42,7 @@ context_max: 1
 expert_max: 1
 stages: even
 zero: [0, 1]
-sequence_parallel: ["off"]
+sequence_parallel: ["off", "on"]
 recompute: [none, full]
 recompute_extent: all
 offload: [none]

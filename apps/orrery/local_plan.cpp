@@ -98,6 +98,7 @@ ParallelPlan parallel_plan(const LocalLayout& layout) {
           .dp = layout.replicas(),
           .zero = layout.zero,
           .micro_batch = layout.micro,
+          .sequence_parallel = layout.tp > 1 ? SequenceParallel::kOn : SequenceParallel::kOff,
           .recompute = layout.recompute};
 }
 

@@ -265,11 +265,13 @@ Result<Breakdown> LocalStepModel::terms(const Entry& entry, const Share& share) 
   Calibration constants = entry.constants;
   set(constants, {"accumulate.bytes.megatron", "accumulate.bytes"},
       kShardBytes * layout.micro / training_.per_shard());
-  ParallelPlan plan{.tp = layout.tp,
-                    .pp = layout.pp,
-                    .dp = share.replicas,
-                    .zero = share.replicas > 1 ? layout.zero : 0,
-                    .micro_batch = layout.micro};
+  ParallelPlan plan{
+      .tp = layout.tp,
+      .pp = layout.pp,
+      .dp = share.replicas,
+      .zero = share.replicas > 1 ? layout.zero : 0,
+      .micro_batch = layout.micro,
+      .sequence_parallel = layout.tp > 1 ? SequenceParallel::kOn : SequenceParallel::kOff};
   // What goes back first is still there, unless other micro-batches came between.
   const auto again = static_cast<std::uint32_t>(training_.shape.layers - 1);
   if (layout.recompute == Recompute::kFull && (layout.pp > 1 || again > 0)) {

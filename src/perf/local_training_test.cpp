@@ -154,9 +154,9 @@ TEST(LocalTraining, LayersThatAreSharedTakeTheirPartAndAnExchange) {
   ASSERT_TRUE(one && halves);
   EXPECT_NEAR(halves->terms[Term::kMatmul], one->terms[Term::kMatmul] / 2,
               0.02 * one->terms[Term::kMatmul]);
-  // Two sums a layer forward and two backward, of 4 x 128 rows of 256, for each of two
-  // micro-batches.
-  const double sums = 2 * 4 * 4 * (1e-5 + 4.0 * 4 * 128 * 256 / 4e9);
+  // Of half the rows, for each of two micro-batches and four layers: four exchanges forward and six
+  // backward, of 4 x 128 rows of 256.
+  const double sums = 2 * 4 * 10 * (0.5e-5 + 2.0 * 4 * 128 * 256 / 4e9);
   EXPECT_NEAR(halves->terms[Term::kTensorParallel], sums, 0.3 * sums);
   EXPECT_EQ(halves->terms[Term::kDataParallel], 0);
 }

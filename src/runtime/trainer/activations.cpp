@@ -28,7 +28,8 @@ class ArenaCursor {
 struct PieceSizes {
   PieceSizes(const ParameterLayout& layout, std::int64_t sequences)
       : rows(sequences * layout.config().sequence),
-        stream(rows * layout.config().width),
+        own(own_rows(rows, 0, layout.part().tensor_ranks).size()),
+        stream(own * layout.config().width),
         qkv(rows * layout.blocks()[0].qkv.out),
         attended(rows * layout.blocks()[0].attention_out.in),
         scales(rows * layout.config().heads / layout.part().tensor_ranks),
@@ -39,8 +40,8 @@ struct PieceSizes {
 
   [[nodiscard]] NormRows take_norm(ArenaCursor& cursor, const float* x) const {
     return {.x = x,
-            .mean = cursor.take(rows),
-            .inverse_deviation = cursor.take(rows),
+            .mean = cursor.take(own),
+            .inverse_deviation = cursor.take(own),
             .out = cursor.take(stream)};
   }
   void take_block(ArenaCursor& cursor, BlockRows& block) const {
@@ -56,6 +57,7 @@ struct PieceSizes {
   }
 
   std::int64_t rows;
+  std::int64_t own;  ///< of them, at most
   std::int64_t stream;
   std::int64_t qkv;
   std::int64_t attended;
@@ -107,7 +109,7 @@ std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequence
   rows.qkv_gradient = cursor.take(sizes.qkv);
   rows.inner_gradient = cursor.take(sizes.inner);
   rows.activation_gradient = cursor.take(sizes.activation);
-  if (config.experts > 0) rows.expert_rows = cursor.take(sizes.stream);
+  if (config.experts > 0) rows.expert_rows = cursor.take(sizes.rows * config.width);
   return static_cast<std::size_t>(cursor.used());
 }
 

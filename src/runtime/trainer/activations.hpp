@@ -23,6 +23,7 @@ struct NormRows {
 };
 
 /// What a layer keeps of its forward pass.
+/// The stream and the norms have the rows of their own that a tensor rank keeps, all else has all.
 struct BlockRows {
   float* stream_in = nullptr;
   NormRows attention_norm;
@@ -42,6 +43,8 @@ struct ActivationRows {
   float* logits = nullptr;
   float* stream_gradient = nullptr;
   float* norm_gradient = nullptr;  ///< of a norm's result, and of the attention's; partial sums
+  float* gathered = nullptr;       ///< all rows of something cut; nullptr: nothing is
+  float* out_gradient = nullptr;   ///< the same, for experts
   float* qkv_gradient = nullptr;
   float* inner_gradient = nullptr;  ///< of what goes into the activation
   float* activation_gradient = nullptr;
@@ -57,7 +60,7 @@ struct ActivationRows {
 
 /// Of micro-batches of `sequences` sequences, `slots` at a time, the floats that the rows take;
 /// they are handed out of `arena`, unless it is nullptr. Ranks that share layers have norm_gradient
-/// elsewhere.
+/// and the two after it elsewhere.
 std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequences,
                             ActivationRows& rows, float* arena);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -31,6 +32,11 @@ Status check_experts(const TransformerConfig& config, const ModelPart& part) {
 }
 
 }  // namespace
+
+RowRange own_rows(std::int64_t rows, std::uint32_t rank, std::uint32_t ranks) {
+  const std::int64_t each = (rows + ranks - 1) / ranks;
+  return {std::min(rows, each * rank), std::min(rows, each * (rank + 1))};
+}
 
 Status check_parts(const TransformerConfig& config, const ModelPart& part) {
   if (part.tensor_ranks == 0) return input_error(config.where, "layout.tp: at least 1");

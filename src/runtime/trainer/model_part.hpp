@@ -7,8 +7,11 @@
 // layers: each has some of a layer's heads and some of its inner columns, the weights that make
 // them and those that lead from them back into the stream. Of a mixture of experts it has some of
 // the experts, or the inner columns of some, and all of the router. What these add to the stream is
-// a partial sum. Stream, norms, embeddings and head are everybody's of a stage, and the same bits
-// at all. Values; the part of a rank that is alone is the whole.
+// a partial sum. The stream and what the norms make of it is cut along the rows (sequence parallel;
+// V. Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022):
+// a rank keeps its own, and before a product gets the others'. Weights of norms, embeddings and
+// head are everybody's of a stage, and the same bits at all. Values; the part of a rank that is
+// alone is the whole.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +41,18 @@ struct ModelPart {
   }
 };
 
+/// Of rows.
+struct RowRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  [[nodiscard]] std::int64_t size() const { return end - begin; }
+};
+
+/// Which of `rows` rows of a micro-batch's stream are those of a tensor rank: equal parts in their
+/// order; the last ones may be smaller, or empty.
+[[nodiscard]] RowRange own_rows(std::int64_t rows, std::uint32_t rank, std::uint32_t ranks);
+
 /// Why the model cannot be cut so, as an input error at `config.where`: layers that are no equal
 /// stages; heads, key-value heads, inner columns or experts that do not divide. Precondition:
 /// check(config) is fine.
@@ -50,10 +65,16 @@ class PartPeers {
   enum class Way { kOn, kBack };  ///< from stage to stage: with the layers, against them
 
   virtual ~PartPeers() = default;
-  /// Room of at least `floats` floats where sum() is fastest. The same memory at each call.
+  /// Room of at least `floats` floats where the exchanges below are fastest. The same memory at
+  /// each call.
   [[nodiscard]] virtual std::span<float> room(std::size_t floats) = 0;
   /// In place: the sum over the ranks of this stage, which all call it, with the same bits at all.
   virtual void sum(std::span<float> floats) = 0;
+  /// Rows of `width` floats, of which a rank has its own_rows(): all have all of them then.
+  virtual void gather_rows(std::span<float> floats, std::int64_t width) = 0;
+  /// The other way: of what each has of all rows, a rank has the sum in its own ones then, and
+  /// nothing of worth in the others.
+  virtual void sum_rows(std::span<float> floats, std::int64_t width) = 0;
   /// To this rank's like in the next stage that way. What is sent may change at once; nobody waits
   /// for the receiver as long as two are on their way at most.
   virtual void send(Way way, std::span<const float> floats) = 0;

@@ -140,7 +140,7 @@ void SharedModelThreads::expect_those_of_the_whole() {
     const AlignedFloats own = part_of(parts, parameters);
     const auto compute = [&](AlignedFloats& to) {
       const float own_loss = model.loss_and_gradient(own, tokens, to, 0.5F);
-      model.join_ends(to);
+      model.join(to);
       return own_loss;
     };
     AlignedFloats found(own.size());
@@ -180,7 +180,7 @@ TEST_P(SharedModelThreads, HaveTheGradientThatFiniteDifferencesFind) {
     const AlignedFloats along = part_of(parts, direction);
     AlignedFloats gradient(own.size());
     (void)model.loss_and_gradient(own, tokens, gradient, 1);
-    model.join_ends(gradient);
+    model.join(gradient);
     const auto difference = [&](double step) {
       const auto loss_at = [&](double distance) {
         AlignedFloats moved = own;

@@ -33,6 +33,7 @@ struct TrainableTransformer::Pass {
   const Slot& slot;
   std::span<const BlockRows> blocks;
   TokenRows batch;
+  RowRange own;  ///< of the batch's rows, those whose stream is here
   float* gradient = nullptr;
   float loss_scale = 0;
 };
@@ -84,10 +85,17 @@ std::size_t TrainableTransformer::stream_floats(const TransformerConfig& config,
   return static_cast<std::size_t>(sequences * config.sequence * config.width);
 }
 
+std::size_t TrainableTransformer::rooms(const TransformerConfig& config) {
+  return config.experts > 0 ? 3 : 2;
+}
+
 void TrainableTransformer::share(PartPeers& peers) {
   peers_ = &peers;
   if (layout_.part().tensor_ranks == 1) return;
-  rows_.norm_gradient = peers.room(stream_floats(config_, sequences_)).data();
+  const std::size_t each = stream_floats(config_, sequences_);
+  rows_.norm_gradient = peers.room(rooms(config_) * each).data();
+  rows_.gathered = rows_.norm_gradient + each;
+  if (moe_) rows_.out_gradient = rows_.gathered + each;
 }
 
 /// What a row is multiplied with, of experts that are chosen equally often.
@@ -124,8 +132,13 @@ TrainableTransformer::Pass TrainableTransformer::pass_of(std::span<const float> 
   ORRERY_ASSERT(parameters.size() == layout_.size(), "the parameters are the layout's");
   const Slot& of = slots_[slot];
   const auto tokens = static_cast<std::int64_t>(of.inputs.size());
-  return {
-      parameters, of, rows_.slots[slot], {tokens / config_.sequence, config_.sequence}, gradient};
+  const ModelPart& part = layout_.part();
+  return {.parameters = parameters,
+          .slot = of,
+          .blocks = rows_.slots[slot],
+          .batch = {tokens / config_.sequence, config_.sequence},
+          .own = own_rows(tokens, part.tensor_rank, part.tensor_ranks),
+          .gradient = gradient};
 }
 
 void TrainableTransformer::forward(std::span<const float> parameters,
@@ -145,12 +158,35 @@ float TrainableTransformer::backward(std::span<const float> parameters, std::siz
   return loss;
 }
 
-void TrainableTransformer::join_ends(std::span<float> gradient) {
+void TrainableTransformer::join(std::span<float> gradient) {
   const ModelPart& part = layout_.part();
+  if (part.tensor_ranks > 1) join_norms(gradient);
   const bool twice = config_.tied_embedding && part.stages > 1 && (part.first() || part.last());
   if (!twice) return;
   peers_->sum_ends(gradient.subspan(layout_.token_embedding(),
                                     static_cast<std::size_t>(config_.vocab * config_.width)));
+}
+
+void TrainableTransformer::join_norms(std::span<float> gradient) {
+  const auto width = static_cast<std::size_t>(config_.width);
+  std::vector<std::size_t> begins;
+  const auto add = [&](const NormParameters& norm) {
+    begins.push_back(norm.weight);
+    if (norm.bias) begins.push_back(*norm.bias);
+  };
+  for (const BlockParameters& block : layout_.blocks()) {
+    add(block.attention_norm);
+    add(block.ffn_norm);
+  }
+  if (layout_.part().last()) add(layout_.final_norm());
+  std::vector<float> norms(begins.size() * width);
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    std::copy_n(gradient.data() + begins[i], width, norms.data() + i * width);
+  }
+  peers_->sum(norms);
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    std::copy_n(norms.data() + i * width, width, gradient.data() + begins[i]);
+  }
 }
 
 float TrainableTransformer::loss(std::span<const float> parameters,
@@ -174,7 +210,7 @@ void TrainableTransformer::logits(std::span<const float> parameters,
   ORRERY_ASSERT(logits.size() == static_cast<std::size_t>(config_.vocab), "a score for each token");
   Slot& slot = slots_[0];
   slot.inputs.assign(tokens.begin(), tokens.end());
-  const Pass pass{parameters, slot, rows_.slots[0], {1, time}};
+  const Pass pass{parameters, slot, rows_.slots[0], {1, time}, {0, time}};
   forward(pass);
   const float* last = rows_.final_norm.out + (time - 1) * config_.width;
   project(pass, layout_.head(), {.x = last, .out = logits.data(), .rows = 1});
@@ -198,14 +234,23 @@ void TrainableTransformer::split(std::span<const std::int32_t> tokens, Slot& slo
   }
 }
 
-std::span<float> TrainableTransformer::stream_rows(const Pass& pass, float* rows) const {
-  return {rows, static_cast<std::size_t>(pass.batch.count() * config_.width)};
+std::span<float> TrainableTransformer::own_stream(const Pass& pass, float* rows) const {
+  return {rows, static_cast<std::size_t>(pass.own.size() * config_.width)};
+}
+
+/// Of what each rank of the stage has its own rows of; in `room`, where they are several.
+const float* TrainableTransformer::all_rows(const Pass& pass, const float* own, float* room) {
+  if (layout_.part().tensor_ranks == 1) return own;
+  const std::int64_t width = config_.width;
+  std::copy_n(own, pass.own.size() * width, room + pass.own.begin * width);
+  peers_->gather_rows({room, static_cast<std::size_t>(pass.batch.count() * width)}, width);
+  return room;
 }
 
 void TrainableTransformer::embed(const Pass& pass) {
   const float* parameters = pass.parameters.data();
   const std::int64_t width = config_.width;
-  for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
+  for (std::int64_t row = pass.own.begin; row < pass.own.end; ++row) {
     const std::int32_t token = pass.slot.inputs[static_cast<std::size_t>(row)];
     ORRERY_ASSERT(token >= 0 && token < config_.vocab, "a token is below the vocabulary's size");
     const float* position = nullptr;
@@ -216,7 +261,7 @@ void TrainableTransformer::embed(const Pass& pass) {
                         .bias = position,
                         .rows = 1,
                         .width = width,
-                        .out = pass.blocks[0].stream_in + row * width});
+                        .out = pass.blocks[0].stream_in + (row - pass.own.begin) * width});
   }
 }
 
@@ -225,10 +270,10 @@ void TrainableTransformer::forward(const Pass& pass) {
   if (layout_.part().first()) {
     embed(pass);
   } else {
-    peers_->receive(kOn, stream_rows(pass, pass.blocks[0].stream_in));
+    peers_->receive(kOn, own_stream(pass, pass.blocks[0].stream_in));
   }
   for (std::size_t layer = 0; layer < pass.blocks.size(); ++layer) forward_block(pass, layer);
-  if (!layout_.part().last()) return peers_->send(kOn, stream_rows(pass, rows_.stream_out));
+  if (!layout_.part().last()) return peers_->send(kOn, own_stream(pass, rows_.stream_out));
   norm(pass, layout_.final_norm(), rows_.final_norm);
 }
 
@@ -251,8 +296,8 @@ void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   const BlockRows& block = pass.blocks[layer];
   const std::int64_t rows = pass.batch.count();
   norm(pass, parameters.attention_norm, block.attention_norm);
-  project(pass, parameters.qkv,
-          {.x = block.attention_norm.out, .out = block.attention.qkv, .rows = rows});
+  const float* normed = all_rows(pass, block.attention_norm.out, rows_.gathered);
+  project(pass, parameters.qkv, {.x = normed, .out = block.attention.qkv, .rows = rows});
   attention_.forward(pass.batch, block.attention);
   project_and_sum(pass, parameters.attention_out,
                   {.x = block.attention.out,
@@ -260,8 +305,9 @@ void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
                    .out = block.stream_middle,
                    .rows = rows});
   norm(pass, parameters.ffn_norm, block.ffn_norm);
-  if (moe_) return moe_->forward(moe_rows(pass, layer));
-  project(pass, parameters.up, {.x = block.ffn_norm.out, .out = block.inner, .rows = rows});
+  normed = all_rows(pass, block.ffn_norm.out, rows_.gathered);
+  if (moe_) return moe_->forward(moe_rows(pass, layer, normed));
+  project(pass, parameters.up, {.x = normed, .out = block.inner, .rows = rows});
   activate(pass, block);
 }
 
@@ -283,7 +329,7 @@ void TrainableTransformer::norm(const Pass& pass, const NormParameters& paramete
   run({.x = rows.x,
        .weight = pass.parameters.data() + parameters.weight,
        .bias = bias,
-       .rows = pass.batch.count(),
+       .rows = pass.own.size(),
        .width = config_.width,
        .mean = rows.mean,
        .inverse_deviation = rows.inverse_deviation,
@@ -296,9 +342,10 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
   using enum CrossEntropy::Gradient;
   const std::int64_t rows = pass.batch.count();
   const std::int64_t chunk = logit_rows(config_);
+  const float* normed = all_rows(pass, rows_.final_norm.out, rows_.gathered);
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t count = std::min(chunk, rows - first);
-    const float* x = rows_.final_norm.out + first * config_.width;
+    const float* x = normed + first * config_.width;
     project(pass, layout_.head(), {.x = x, .out = rows_.logits, .rows = count});
     kernels_.cross_entropy({.logits = rows_.logits,
                             .targets = pass.slot.targets.data() + first,
@@ -323,7 +370,7 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
 
 void TrainableTransformer::backward(const Pass& pass) {
   using enum PartPeers::Way;
-  const std::span<float> gradient = stream_rows(pass, rows_.stream_gradient);
+  const std::span<float> gradient = own_stream(pass, rows_.stream_gradient);
   if (layout_.part().last()) {
     std::ranges::fill(gradient, 0.0F);
     norm_backward(pass, layout_.final_norm(), rows_.final_norm);
@@ -347,20 +394,23 @@ void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   if (moe_) {
     moe_backward(pass, layer);
   } else {
+    const float* gradient = all_rows(pass, rows_.stream_gradient, rows_.gathered);
     project_backward(pass, parameters.down,
-                     {block.activation, rows_.stream_gradient, rows_.activation_gradient, rows});
+                     {block.activation, gradient, rows_.activation_gradient, rows});
     activate_backward(pass, block);
+    const float* normed = all_rows(pass, block.ffn_norm.out, rows_.gathered);
     project_backward(pass, parameters.up,
-                     {block.ffn_norm.out, rows_.inner_gradient, rows_.norm_gradient, rows});
+                     {normed, rows_.inner_gradient, rows_.norm_gradient, rows});
   }
   sum_norm_gradient(pass);
   norm_backward(pass, parameters.ffn_norm, block.ffn_norm);
+  const float* gradient = all_rows(pass, rows_.stream_gradient, rows_.gathered);
   project_backward(pass, parameters.attention_out,
-                   {block.attention.out, rows_.stream_gradient, rows_.norm_gradient, rows});
+                   {block.attention.out, gradient, rows_.norm_gradient, rows});
   attention_.backward(pass.batch, block.attention,
                       {.out = rows_.norm_gradient, .qkv = rows_.qkv_gradient});
-  project_backward(pass, parameters.qkv,
-                   {block.attention_norm.out, rows_.qkv_gradient, rows_.norm_gradient, rows});
+  const float* normed = all_rows(pass, block.attention_norm.out, rows_.gathered);
+  project_backward(pass, parameters.qkv, {normed, rows_.qkv_gradient, rows_.norm_gradient, rows});
   sum_norm_gradient(pass);
   norm_backward(pass, parameters.attention_norm, block.attention_norm);
 }
@@ -380,38 +430,37 @@ void TrainableTransformer::activate_backward(const Pass& pass, const BlockRows& 
   }
 }
 
-MoeRows TrainableTransformer::moe_rows(const Pass& pass, std::size_t layer) const {
+MoeRows TrainableTransformer::moe_rows(const Pass& pass, std::size_t layer, const float* x) const {
   const BlockRows& block = pass.blocks[layer];
   return {.parameters = pass.parameters.data(),
           .layer = layout_.blocks()[layer].moe,
           .count = pass.batch.count(),
-          .x = block.ffn_norm.out,
+          .x = x,
           .scores = block.router_scores,
           .inner = block.inner,
           .activation = block.activation,
           .gathered = rows_.expert_rows};
 }
 
-// After fill_block(). One of the ranks adds what is there once.
+// After fill_block(), which has put all rows of what goes in where they still are.
 void TrainableTransformer::moe_and_sum(const Pass& pass, std::size_t layer, float* stream_out) {
+  const BlockRows& block = pass.blocks[layer];
   const bool shared = layout_.part().tensor_ranks > 1;
-  const bool adds = layout_.part().tensor_rank == 0;
   float* out = shared ? rows_.norm_gradient : stream_out;
-  kernels_.fill_rows({.x = adds ? pass.blocks[layer].stream_middle : nullptr,
+  kernels_.fill_rows({.x = shared ? nullptr : block.stream_middle,
                       .rows = pass.batch.count(),
                       .width = config_.width,
                       .out = out});
-  moe_->add_result(moe_rows(pass, layer), out);
-  if (!shared) return;
-  sum_norm_gradient(pass);
-  std::copy_n(out, pass.batch.count() * config_.width, stream_out);
+  moe_->add_result(moe_rows(pass, layer, shared ? rows_.gathered : block.ffn_norm.out), out);
+  if (shared) sum_to_stream(pass, block.stream_middle, stream_out);
 }
 
 // From rows_.stream_gradient to rows_.norm_gradient. Of the choices' gradients a rank has a part;
 // with the sum all do the same with the router, and one adds what comes of it.
 void TrainableTransformer::moe_backward(const Pass& pass, std::size_t layer) {
-  const MoeRows rows = moe_rows(pass, layer);
-  MoeGradient gradient{.out = rows_.stream_gradient,
+  const BlockRows& block = pass.blocks[layer];
+  const MoeRows rows = moe_rows(pass, layer, all_rows(pass, block.ffn_norm.out, rows_.gathered));
+  MoeGradient gradient{.out = all_rows(pass, rows_.stream_gradient, rows_.out_gradient),
                        .x = rows_.norm_gradient,
                        .inner = rows_.inner_gradient,
                        .activation = rows_.activation_gradient,
@@ -431,8 +480,8 @@ void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters&
        .weight = pass.parameters.data() + parameters.weight,
        .mean = rows.mean,
        .inverse_deviation = rows.inverse_deviation,
-       .out_gradient = rows_.norm_gradient,
-       .rows = pass.batch.count(),
+       .out_gradient = rows_.norm_gradient + pass.own.begin * config_.width,
+       .rows = pass.own.size(),
        .width = config_.width,
        .x_gradient = rows_.stream_gradient,
        .weight_gradient = pass.gradient + parameters.weight,
@@ -441,8 +490,9 @@ void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters&
 
 void TrainableTransformer::embed_backward(const Pass& pass) {
   const std::int64_t width = config_.width;
+  const float* gradient = all_rows(pass, rows_.stream_gradient, rows_.gathered);
   for (std::int64_t row = 0; row < pass.batch.count(); ++row) {
-    const float* x = rows_.stream_gradient + row * width;
+    const float* x = gradient + row * width;
     const std::int64_t token = pass.slot.inputs[static_cast<std::size_t>(row)];
     float* embedding = pass.gradient + layout_.token_embedding() + token * width;
     kernels_.sum_rows({.x = x, .rows = 1, .width = width, .out = embedding});
@@ -474,25 +524,31 @@ void TrainableTransformer::project(const Pass& pass, const LinearParameters& lin
                       .beta = filled ? 1.0F : 0.0F});
 }
 
-// Of a part's columns a rank has what they add to the result. One of the ranks adds what is there
-// once.
+// Of a part's columns a rank has what they add to the result. One of the ranks adds the bias.
 void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParameters& linear,
                                            const LinearRows& rows) {
   if (layout_.part().tensor_ranks == 1) return project(pass, linear, rows);
   LinearParameters own = linear;
-  LinearRows partial = rows;
-  partial.out = rows_.norm_gradient;
-  if (layout_.part().tensor_rank != 0) {
-    own.bias.reset();
-    partial.residual = nullptr;
-  }
-  project(pass, own, partial);
-  sum_norm_gradient(pass);
-  std::copy_n(rows_.norm_gradient, rows.rows * linear.out, rows.out);
+  if (layout_.part().tensor_rank != 0) own.bias.reset();
+  project(pass, own, {.x = rows.x, .out = rows_.norm_gradient, .rows = rows.rows});
+  sum_to_stream(pass, rows.residual, rows.out);
 }
 
+// The sum of what is in rows_.norm_gradient at each rank, and what was in the stream.
+void TrainableTransformer::sum_to_stream(const Pass& pass, const float* residual, float* out) {
+  sum_norm_gradient(pass);
+  kernels_.fill_rows({.x = residual,
+                      .bias = rows_.norm_gradient + pass.own.begin * config_.width,
+                      .rows = 1,
+                      .width = pass.own.size() * config_.width,
+                      .out = out});
+}
+
+// Of the own rows.
 void TrainableTransformer::sum_norm_gradient(const Pass& pass) {
-  if (layout_.part().tensor_ranks > 1) peers_->sum(stream_rows(pass, rows_.norm_gradient));
+  if (layout_.part().tensor_ranks == 1) return;
+  const auto floats = static_cast<std::size_t>(pass.batch.count() * config_.width);
+  peers_->sum_rows({rows_.norm_gradient, floats}, config_.width);
 }
 
 void TrainableTransformer::project_backward(const Pass& pass, const LinearParameters& linear,

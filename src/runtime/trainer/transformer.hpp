@@ -38,6 +38,8 @@ class TrainableTransformer {
   /// Floats of a micro-batch's residual stream: the most that ranks of a shared model exchange.
   [[nodiscard]] static std::size_t stream_floats(const TransformerConfig& config,
                                                  std::int64_t sequences);
+  /// Of the room that its PartPeers give ranks that share layers, how many times that.
+  [[nodiscard]] static std::size_t rooms(const TransformerConfig& config);
   /// With whom a part's model is computed, from now on: before any of the below, which all ranks of
   /// the model then call alike. `peers` outlives it.
   void share(PartPeers& peers);
@@ -58,9 +60,9 @@ class TrainableTransformer {
   float backward(std::span<const float> parameters, std::size_t slot, std::span<float> gradient,
                  float loss_scale);
 
-  /// After the last micro-batch of a gradient: where first and last stage both have the embedding,
-  /// each gets the other's gradient of it, too.
-  void join_ends(std::span<float> gradient);
+  /// After the last micro-batch of a gradient: the norms' is summed over those who saw some of the
+  /// rows, and where first and last stage both have the embedding, each gets the other's of it.
+  void join(std::span<float> gradient);
 
   /// The same loss without the gradient: the same bits.
   float loss(std::span<const float> parameters, std::span<const std::int32_t> tokens);
@@ -95,7 +97,8 @@ class TrainableTransformer {
   [[nodiscard]] double ffn_weights_of_a_token(const BlockParameters& block) const;
   void split(std::span<const std::int32_t> tokens, Slot& slot) const;
   [[nodiscard]] Pass pass_of(std::span<const float> parameters, std::size_t slot, float* gradient);
-  [[nodiscard]] std::span<float> stream_rows(const Pass& pass, float* rows) const;
+  [[nodiscard]] std::span<float> own_stream(const Pass& pass, float* rows) const;
+  [[nodiscard]] const float* all_rows(const Pass& pass, const float* own, float* room);
   void embed(const Pass& pass);
   void forward(const Pass& pass);
   void forward_block(const Pass& pass, std::size_t layer);
@@ -106,14 +109,16 @@ class TrainableTransformer {
   void backward(const Pass& pass);
   void backward_block(const Pass& pass, std::size_t layer);
   void activate_backward(const Pass& pass, const BlockRows& block);
-  [[nodiscard]] MoeRows moe_rows(const Pass& pass, std::size_t layer) const;
+  [[nodiscard]] MoeRows moe_rows(const Pass& pass, std::size_t layer, const float* x) const;
   void moe_and_sum(const Pass& pass, std::size_t layer, float* stream_out);
   void moe_backward(const Pass& pass, std::size_t layer);
   void norm_backward(const Pass& pass, const NormParameters& parameters, const NormRows& rows);
   void embed_backward(const Pass& pass);
   void project(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
   void project_and_sum(const Pass& pass, const LinearParameters& linear, const LinearRows& rows);
+  void sum_to_stream(const Pass& pass, const float* residual, float* out);
   void sum_norm_gradient(const Pass& pass);
+  void join_norms(std::span<float> gradient);
   void project_backward(const Pass& pass, const LinearParameters& linear,
                         const LinearGradient& rows);
 

@@ -13,37 +13,72 @@ std::size_t message_floats(const TrainingSpec& spec) {
   return (TrainableTransformer::stream_floats(spec.model, spec.batch.micro) + 15) / 16 * 16;
 }
 
+/// Of a micro-batch's whole stream, where ranks share layers.
+std::size_t rooms_of(const TrainingSpec& spec) {
+  return spec.layout.tp > 1 ? TrainableTransformer::rooms(spec.model) : 0;
+}
+
 }  // namespace
 
 std::size_t ReplicaPeers::room_floats(const TrainingSpec& spec) {
-  const std::size_t sums = spec.layout.tp > 1 ? 1 : 0;
   const std::size_t mailboxes = spec.layout.pp > 1 ? 2 * kMailboxes : 0;
-  return (sums + mailboxes) * message_floats(spec);
+  return (rooms_of(spec) + mailboxes) * message_floats(spec);
 }
 
 ReplicaPeers::ReplicaPeers(const TrainingSpec& spec, RankGrid& grid, std::span<float> room)
     : grid_(grid) {
   const std::size_t each = message_floats(spec);
   std::size_t used = 0;
-  const auto take = [&] {
-    used += each;
-    return room.subspan(used - each, each);
+  const auto take = [&](std::size_t messages) {
+    used += messages * each;
+    return room.subspan(used - messages * each, messages * each);
   };
-  if (spec.layout.tp > 1) sums_ = take();
+  room_ = take(rooms_of(spec));
+  for (std::uint32_t rank = 0; rank < grid.stage().size(); ++rank) {
+    a_leaf_a_rank_.push_back({rank, rank + 1});
+  }
   if (spec.layout.pp == 1) return;
   for (auto& way : mailboxes_) {
-    for (Mailbox& mailbox : way) mailbox.floats = take();
+    for (Mailbox& mailbox : way) mailbox.floats = take(1);
   }
 }
 
 std::span<float> ReplicaPeers::room(std::size_t floats) {
-  ORRERY_ASSERT(floats <= sums_.size(), "the room is as large as the model asks for");
-  return sums_.first(floats);
+  ORRERY_ASSERT(floats <= room_.size(), "the room is as large as the model asks for");
+  return room_.first(floats);
 }
 
 void ReplicaPeers::sum(std::span<float> floats) {
   if (broken_) return;
   broken_ = !grid_.stage().all_reduce(Elements(floats)).has_value();
+}
+
+std::vector<RankPart> ReplicaPeers::parts_of(std::span<float> floats, std::int64_t width) {
+  const std::uint32_t ranks = grid_.stage().size();
+  const auto row = static_cast<std::size_t>(width) * sizeof(float);
+  const auto rows = static_cast<std::int64_t>(floats.size_bytes() / row);
+  std::vector<RankPart> parts;
+  parts.reserve(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const RowRange own = own_rows(rows, rank, ranks);
+    parts.push_back(
+        {static_cast<std::size_t>(own.begin) * row, static_cast<std::size_t>(own.size()) * row});
+  }
+  return parts;
+}
+
+void ReplicaPeers::gather_rows(std::span<float> floats, std::int64_t width) {
+  if (broken_) return;
+  const std::vector<RankPart> parts = parts_of(floats, width);
+  const auto bytes = std::as_writable_bytes(floats);
+  broken_ = !grid_.stage().all_gather_parts(bytes, parts).has_value();
+}
+
+void ReplicaPeers::sum_rows(std::span<float> floats, std::int64_t width) {
+  if (broken_) return;
+  const std::vector<RankPart> parts = parts_of(floats, width);
+  const Elements elements(floats);
+  broken_ = !grid_.stage().reduce_scatter_shards(elements, a_leaf_a_rank_, parts).has_value();
 }
 
 std::uint32_t ReplicaPeers::neighbour(Way way) const {

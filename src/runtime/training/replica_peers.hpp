@@ -8,6 +8,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "runtime/training/rank_grid.hpp"
 
@@ -24,6 +25,8 @@ class ReplicaPeers final : public PartPeers {
 
   [[nodiscard]] std::span<float> room(std::size_t floats) override;
   void sum(std::span<float> floats) override;
+  void gather_rows(std::span<float> floats, std::int64_t width) override;
+  void sum_rows(std::span<float> floats, std::int64_t width) override;
   void send(Way way, std::span<const float> floats) override;
   void receive(Way way, std::span<float> floats) override;
   void sum_ends(std::span<float> floats) override;
@@ -38,11 +41,14 @@ class ReplicaPeers final : public PartPeers {
   };
   /// The next mailbox, once what was sent from it is there.
   [[nodiscard]] Shared<Mailbox*> free_mailbox(Way way);
+  /// Of rows that the stage's ranks share, what each has.
+  [[nodiscard]] std::vector<RankPart> parts_of(std::span<float> floats, std::int64_t width);
   /// Of this rank's like, so many stages further on.
   [[nodiscard]] std::uint32_t neighbour(Way way) const;
 
   RankGrid& grid_;
-  std::span<float> sums_;
+  std::span<float> room_;
+  std::vector<LeafRange> a_leaf_a_rank_;                      ///< of the stage
   std::array<std::array<Mailbox, kMailboxes>, 2> mailboxes_;  ///< by way
   std::array<std::size_t, 2> messages_{};                     ///< sent so far, by way
   bool broken_ = false;

@@ -65,7 +65,7 @@ void ShardGradient::compute_shard(std::span<const float> parameters, std::uint64
     loss += share * model_.backward(parameters, slot, gradient, share);
     router_loss += static_cast<double>(share) * model_.router_loss(slot);
   }
-  model_.join_ends(gradient);
+  model_.join(gradient);
   out[layout().size()] = loss;
   if (losses() > 1) out[layout().size() + 1] = static_cast<float>(router_loss);
   if (flip_in_ == step) {
