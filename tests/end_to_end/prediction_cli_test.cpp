@@ -62,7 +62,7 @@ class PredictionCli : public Cli {
     // The spec states micro-batches of 4.
     for (const char* layout :
          {"tp=1,pp=1,dp=2,micro_batch=4", "tp=1,pp=1,dp=2,zero=1,micro_batch=4",
-          "tp=2,pp=1,dp=1,micro_batch=4", "tp=1,pp=2,dp=1,micro_batch=4"}) {
+          "tp=2,pp=1,dp=1,micro_batch=4,sequence_parallel=on", "tp=1,pp=2,dp=1,micro_batch=4"}) {
       EXPECT_TRUE(layouts.contains(layout)) << layout << "\n" << open.out;
     }
     const std::string cut = write(
