@@ -126,9 +126,23 @@ Status TextCorpus::add(const std::string& path, const CorpusOptions& options) {
   return {};
 }
 
+TextCorpus TextCorpus::in_tokens(TokenArray tokens) const {
+  TextCorpus other;
+  other.begins_ = begins_;
+  other.zero_bytes_ = zero_bytes_;
+  other.tokens_ = std::move(tokens);
+  return other;
+}
+
+std::span<const unsigned char> TextCorpus::file(std::size_t number) const {
+  ORRERY_ASSERT(!tokens_ && number < files_.size(), "a file of bytes");
+  return files_[number]->bytes();
+}
+
 void TextCorpus::read(std::int64_t begin, std::span<std::int32_t> out) const {
   ORRERY_ASSERT(begin >= 0 && begin + static_cast<std::int64_t>(out.size()) <= tokens(),
                 "the tokens lie in the corpus");
+  if (tokens_) return tokens_->read(begin, out);
   auto file =
       static_cast<std::size_t>(std::ranges::upper_bound(begins_, begin) - begins_.begin()) - 1;
   while (!out.empty()) {

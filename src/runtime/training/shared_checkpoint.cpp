@@ -63,11 +63,12 @@ Result<bool> SharedCheckpoint::commit(const Makers& makers, std::string_view whe
   if (!records) return false;
   if (makers.ranks.rank() != 0) return true;
   const std::string path = step_directory(spec_.checkpoint.directory, step);
-  Manifest manifest{.id = id(makers, step),
-                    .world = makers.ranks.size(),
-                    .shards = *records,
-                    .extra = fmt::format(R"({{"samples": {}, "seed": {}}})",
-                                         step * spec_.batch.sequences, spec_.seed)};
+  nlohmann::json extra{{"samples", step * spec_.batch.sequences}, {"seed", spec_.seed}};
+  if (!spec_.data.tokenizer_identity.empty()) extra["tokenizer"] = spec_.data.tokenizer_identity;
+  const Manifest manifest{.id = id(makers, step),
+                          .world = makers.ranks.size(),
+                          .shards = *records,
+                          .extra = extra.dump()};
   if (Status done = commit_checkpoint(spec_.checkpoint.directory, manifest); !done) {
     return forward_error(done);
   }

@@ -4,6 +4,7 @@
 
 #include "base/utf8.hpp"
 #include "runtime/trainer/gemm.hpp"
+#include "runtime/trainer/tokenizer.hpp"
 #include "runtime/training/planned_layout.hpp"
 
 namespace orrery {
@@ -12,6 +13,8 @@ template <class Visitor, SameStruct<TrainingData> Self>
 void describe(Visitor& visitor, Self& data) {
   visitor.required("paths", data.paths);
   visitor.optional("suffixes", data.suffixes);
+  visitor.optional("tokenizer", data.tokenizer);
+  visitor.optional("cache", data.cache);
 }
 
 template <class Visitor, SameStruct<TrainingBatch> Self>
@@ -69,7 +72,6 @@ void describe(Visitor& visitor, Self& spec) {
 namespace {
 
 constexpr std::uint32_t kShardsMax = 64;
-constexpr std::int64_t kByteTokens = 256;
 constexpr std::uint32_t kUsualMicro = 8;
 
 bool has(const DocumentNode& mapping, std::string_view key) {
@@ -167,10 +169,10 @@ Status check(const TrainingSpec& spec) {
   }
   if (Status good = check_batch(spec.batch); !good) return good;
   if (Status good = check(spec.model); !good) return good;
-  if (spec.model.vocab != kByteTokens) {
+  if (spec.data.tokenizer.empty() && spec.model.vocab != ByteTokenizer::kKinds) {
     return input_error(spec.model.where,
                        fmt::format("model.vocab: expected {}, as a token is a byte; found {}",
-                                   kByteTokens, spec.model.vocab));
+                                   ByteTokenizer::kKinds, spec.model.vocab));
   }
   if (Status good = check_layout(spec); !good) return good;
   return check_precision(spec.model.precision);

@@ -20,6 +20,10 @@ namespace orrery {
 struct TrainingData {
   std::vector<std::string> paths;     ///< files and directories
   std::vector<std::string> suffixes;  ///< of files in directories; none: all
+  std::string tokenizer;              ///< a file with a SentencePiece model; "": tokens are bytes
+  std::string cache;                  ///< a directory for tokens; "": as the node has it
+  /// Of the tokenizer, once it was opened: Tokenizer::identity().
+  std::string tokenizer_identity;
   SourcePosition where;
 };
 

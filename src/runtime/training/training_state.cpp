@@ -1,12 +1,11 @@
 #include "runtime/training/training_state.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/assert.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
+#include "runtime/trainer/sha256.hpp"
 #include "runtime/training/gradient_length.hpp"
 
 namespace orrery {
@@ -172,38 +171,8 @@ Shared<void> TrainingState::receive(Communicator& ranks, std::uint32_t from) {
   return ranks.receive(std::as_writable_bytes(std::span(&steps_, 1)), from);
 }
 
-namespace {
-
-/// SHA-256 of what it is given, in order.
-class Digest {
- public:
-  Digest() : context_(EVP_MD_CTX_new()) {
-    ORRERY_ASSERT(context_ != nullptr && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1,
-                  "SHA-256 is always there");
-  }
-  Digest(const Digest&) = delete;
-  Digest& operator=(const Digest&) = delete;
-  ~Digest() { EVP_MD_CTX_free(context_); }
-
-  void add(std::span<const std::byte> bytes) {
-    EVP_DigestUpdate(context_, bytes.data(), bytes.size());
-  }
-  [[nodiscard]] std::string text() {
-    std::array<unsigned char, 32> digest{};
-    EVP_DigestFinal_ex(context_, digest.data(), nullptr);
-    std::string text;
-    for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
-    return text;
-  }
-
- private:
-  EVP_MD_CTX* context_;
-};
-
-}  // namespace
-
 Shared<std::string> TrainingState::hash(Communicator& all) const {
-  Digest digest;
+  Sha256 digest;
   digest.add(std::as_bytes(std::span(&steps_, 1)));
   for (std::size_t which = 0; which < kVectors; ++which) {
     if (share_.whole()) {
