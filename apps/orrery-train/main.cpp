@@ -12,6 +12,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/real_env.hpp"
@@ -23,6 +24,9 @@
 #include "runtime/training/planned_layout.hpp"
 #include "runtime/training/rank_memory.hpp"
 #include "runtime/training/trainer_rank.hpp"
+#include "runtime/training/training_text.hpp"
+#include "sentencepiece/piece_tokenizer.hpp"
+#include "sentencepiece/piece_training.hpp"
 
 namespace orrery {
 namespace {
@@ -52,6 +56,8 @@ struct Options {
   std::string spec;
   bool abilities = false;
   std::string verify;
+  std::int64_t train_tokenizer = 0;  ///< tokens; 0: no
+  std::string out;
   bool generate = false;
   std::string prompt = "#include <";
   GenerateOptions text{.tokens = 400, .temperature = 0.8, .top_k = 40};
@@ -76,6 +82,33 @@ Result<std::uint32_t> number(const char* name, std::uint32_t absent) {
     return input_error({}, fmt::format("{}={}: expected a whole number", name, text));
   }
   return value;
+}
+
+/// Where a node keeps tokens when a spec does not say: the user's cache, or else what is of the
+/// user alone among the files that do not stay.
+std::string cache_directory(const TrainingSpec& spec) {
+  if (!spec.data.cache.empty()) return spec.data.cache;
+  const std::string cache = variable("XDG_CACHE_HOME");
+  if (cache.starts_with('/')) return cache + "/orrery/tokens";
+  const std::string home = variable("HOME");
+  if (home.starts_with('/')) return home + "/.cache/orrery/tokens";
+  std::error_code failed;
+  const std::filesystem::path passing = std::filesystem::temp_directory_path(failed);
+  return failed ? "" : passing / fmt::format("orrery-tokens-{}", ::geteuid());
+}
+
+/// Of the spec, which can hold its tokens and goes on from none that were others.
+Result<std::unique_ptr<Tokenizer>> open_tokenizer(TrainingSpec& spec) {
+  std::unique_ptr<Tokenizer> tokenizer = std::make_unique<ByteTokenizer>();
+  if (!spec.data.tokenizer.empty()) {
+    Result<PieceTokenizer> pieces = PieceTokenizer::open(spec.data.tokenizer);
+    if (!pieces) return input_error(spec.data.where, pieces.error().message);
+    tokenizer = std::make_unique<PieceTokenizer>(std::move(*pieces));
+  }
+  if (Status fits = check_vocabulary(spec, *tokenizer); !fits) return forward_error(fits);
+  if (Status same = check_tokens_saved(spec, *tokenizer); !same) return forward_error(same);
+  spec.data.tokenizer_identity = tokenizer->identity();
+  return tokenizer;
 }
 
 /// The number of a host by its name.
@@ -233,8 +266,10 @@ int verify(const std::string& directory) {
 }
 
 /// Text from the newest checkpoint.
-int generate_text(const TrainingSpec& spec, const Options& options) {
+int generate_text(TrainingSpec& spec, const Options& options) {
   if (options.prompt.empty()) return complain({ErrorKind::kInput, "--prompt: at least a byte", {}});
+  const Result<std::unique_ptr<Tokenizer>> tokenizer = open_tokenizer(spec);
+  if (!tokenizer) return complain(tokenizer.error());
   Result<FoundCheckpoint> found = open_newest_good(spec.checkpoint.directory);
   if (!found) return complain(found.error());
   if (!found->reader) {
@@ -246,12 +281,33 @@ int generate_text(const TrainingSpec& spec, const Options& options) {
   TrainingState state(spec.model, spec.seed);
   if (Status read = state.restore(*found->reader); !read) return complain(read.error());
   std::vector<std::int32_t> prompt;
-  for (const char c : options.prompt) prompt.push_back(static_cast<unsigned char>(c));
-  std::string text = options.prompt;
-  for (const std::int32_t token : generate(model, state.parameters(), prompt, options.text)) {
-    text += static_cast<char>(token);
+  (*tokenizer)->encode(options.prompt, prompt);
+  const auto tokens = generate(model, state.parameters(), prompt, options.text);
+  fmt::print("{}{}\n", options.prompt, (*tokenizer)->decode(tokens));
+  return 0;
+}
+
+/// A model of pieces from the text of the spec.
+int train_tokenizer(const TrainingSpec& spec, const Options& options) {
+  const std::string& path = options.out.empty() ? spec.data.tokenizer : options.out;
+  if (path.empty()) {
+    return complain({ErrorKind::kInput, "--train-tokenizer: expected --out FILE.model", {}});
   }
-  fmt::print("{}\n", text);
+  const Result<TextCorpus> corpus =
+      TextCorpus::open({.paths = spec.data.paths, .suffixes = spec.data.suffixes});
+  if (!corpus) return complain(corpus.error());
+  const Result<std::string> model = train_pieces(*corpus, options.train_tokenizer);
+  if (!model) return complain(model.error());
+  const Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  if (!real) return complain(real.error());
+  if (auto written = (*real)->env().storage.write_file(path, *model); !written) {
+    return complain(written.error());
+  }
+  fmt::print(
+      "{}: {} tokens from {} files, {} bytes; data: {{tokenizer: {}}}, model: {{vocab: {}}}"
+      "\n",
+      path, options.train_tokenizer, corpus->files(), corpus->tokens(), path,
+      options.train_tokenizer);
   return 0;
 }
 
@@ -269,7 +325,7 @@ int await_removal(std::uint64_t steps) {
   return 1;
 }
 
-int train(const TrainingSpec& spec) {
+int train(TrainingSpec& spec) {
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
   if (!real) return complain(real.error());
   const Env env = (*real)->env();
@@ -278,15 +334,12 @@ int train(const TrainingSpec& spec) {
   if (Status fits = check_memory(spec, seat->group.world, env.storage); !fits) {
     return complain(fits.error());
   }
-  Result<TextCorpus> corpus =
-      TextCorpus::open({.paths = spec.data.paths, .suffixes = spec.data.suffixes});
-  if (!corpus) return complain(corpus.error());
-  Result<TextStream> stream =
-      TextStream::create(std::move(*corpus), spec.model.sequence, spec.seed);
-  if (!stream) return complain(stream.error());
-  fmt::print("{} files, {} tokens; kernels {}, products {}\n", stream->corpus().files(),
-             stream->corpus().tokens(), kernels().isa, gemm_identity());
-  auto run = TrainerRank::start(spec, *stream, env, std::move(*seat));
+  const Result<std::unique_ptr<Tokenizer>> tokenizer = open_tokenizer(spec);
+  if (!tokenizer) return complain(tokenizer.error());
+  const Result<TrainingText> text = open_training_text(spec, **tokenizer, cache_directory(spec));
+  if (!text) return complain(text.error());
+  fmt::print("{}; kernels {}, products {}\n", text->summary, kernels().isa, gemm_identity());
+  auto run = TrainerRank::start(spec, text->stream, env, std::move(*seat));
   if (!run) return complain(run.error());
   Result<TrainingOutcome> outcome = (*run)->run(asked_to_end);
   if (!outcome) return complain(outcome.error());
@@ -302,8 +355,9 @@ int run(const Options& options) {
     return 0;
   }
   if (!options.verify.empty()) return verify(options.verify);
-  const Result<TrainingSpec> spec = read_spec(options.spec);
+  Result<TrainingSpec> spec = read_spec(options.spec);
   if (!spec) return complain(spec.error());
+  if (options.train_tokenizer != 0) return train_tokenizer(*spec, options);
   return options.generate ? generate_text(*spec, options) : train(*spec);
 }
 
@@ -317,6 +371,8 @@ int main(int argc, char** argv) {
       "  orrery-train training.yaml                       one rank, here\n"
       "  orrery submit examples/jobs/train-gpt.yaml       a gang, started by Orrery\n"
       "  orrery-train training.yaml --generate            text from the newest checkpoint\n"
+      "  orrery-train training.yaml --train-tokenizer 4096 --out text.model\n"
+      "                                                   a SentencePiece model of its text\n"
       "  orrery-train --verify checkpoints                is every byte as it was written?\n"
       "  orrery-train --abilities >runtime.yaml           for orrery plan --runtime\n");
   app.set_version_flag("--version", ORRERY_VERSION);
@@ -324,6 +380,10 @@ int main(int argc, char** argv) {
   auto* check = app.add_option("--verify", options.verify, "check a directory of checkpoints");
   auto* text = app.add_flag("--generate", options.generate, "continue a text");
   app.add_option("--prompt", options.prompt, "what it begins with")->needs(text);
+  auto* pieces = app.add_option("--train-tokenizer", options.train_tokenizer,
+                                "make a tokenizer of so many tokens from the text of SPEC");
+  app.add_option("--out", options.out, "its file; absent: data.tokenizer")->needs(pieces);
+  pieces->excludes(text)->needs(spec);
   app.add_option("--tokens", options.text.tokens, "how much to add")->needs(text);
   app.add_option("--temperature", options.text.temperature, "0: always the likeliest")->needs(text);
   spec->excludes(check);

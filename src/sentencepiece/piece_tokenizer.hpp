@@ -1,0 +1,63 @@
+// sentencepiece/piece_tokenizer.hpp - the tokens of a SentencePiece model with byte_fallback.
+//
+// Made by main() from the model's file; moves; immutable, safe to use from every thread. The pieces
+// cut the text as it stands: what the model says of normalising text, of a space put in front and
+// of spaces removed is left out, so that the invariant of a Tokenizer holds for every text. What
+// the pieces cannot give back (bytes that are no UTF-8, U+2581, which stands for a space in pieces)
+// is tokens of bytes. Cost: the library's, a few megabytes of text a second and core.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/error.hpp"
+#include "runtime/trainer/tokenizer.hpp"
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
+namespace orrery {
+
+class PieceTokenizer final : public Tokenizer {
+ public:
+  /// Error: an input error that names the file and says what is wrong: it cannot be read, is no
+  /// model, has no token for some byte.
+  [[nodiscard]] static Result<PieceTokenizer> open(const std::string& path);
+  /// Of a model in memory; `name` stands for its file.
+  [[nodiscard]] static Result<PieceTokenizer> of(std::string_view model, const std::string& name);
+  PieceTokenizer(PieceTokenizer&& other) noexcept;
+  ~PieceTokenizer() override;
+
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] std::string identity() const override { return identity_; }
+  [[nodiscard]] std::int64_t kinds() const override {
+    return static_cast<std::int64_t>(texts_.size());
+  }
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const override { return end_; }
+  void encode(std::string_view text, std::vector<std::int32_t>& to) const override;
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const override;
+
+ private:
+  using Processor = sentencepiece::SentencePieceProcessor;
+
+  PieceTokenizer(std::string name, std::unique_ptr<Processor> processor);
+  /// What each token stands for. Error: what the model lacks.
+  [[nodiscard]] Status learn();
+  void encode_line(std::string_view line, std::vector<std::int32_t>& to) const;
+  /// Of UTF-8 without U+2581.
+  void encode_plain(std::string_view text, std::vector<std::int32_t>& to) const;
+  void encode_bytes(std::string_view bytes, std::vector<std::int32_t>& to) const;
+
+  std::string name_;
+  std::string identity_;
+  std::unique_ptr<Processor> processor_;
+  std::vector<std::string> texts_;         ///< by token
+  std::array<std::int32_t, 256> bytes_{};  ///< the token of each
+  std::optional<std::int32_t> end_;
+};
+
+/// What the library says, without the place in its source.
+[[nodiscard]] std::string piece_library_text(std::string_view status);
+
+}  // namespace orrery
