@@ -145,10 +145,19 @@ class Training {
     std::ofstream(directory_ / "spec.yaml")
         << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
            "model: {family: gpt, layers: 2, width: 32, heads: 2, sequence: 32"
-        << model_ << "}\ndata: {paths: [" << path("text")
-        << "]}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_ << "\n"
+        << model_ << "}\ndata: {paths: [" << path("text") << "]" << data_
+        << "}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_ << "\n"
         << layout << "\ncheckpoint: {directory: " << path("saved")
         << ", every: 8}\noutput: " << path("out") << "\n";
+  }
+
+  /// From the next rank on, tokens of a model that is made of its text.
+  void take_pieces(const std::string& kinds) {
+    model_ = ", vocab: " + kinds;
+    data_ = ", tokenizer: " + path("pieces") + ", cache: " + path("tokens");
+    lay_out("verify_every: 5");
+    Rank maker({"orrery-train", path("spec.yaml"), "--train-tokenizer", kinds}, {"NOTHING="});
+    EXPECT_EQ(maker.end(), 0) << maker.text();
   }
 
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
@@ -215,6 +224,7 @@ class Training {
 
   std::filesystem::path directory_;
   std::string model_;
+  std::string data_;
   std::uint32_t steps_ = 0;
   int port_;
   int attempt_ = 1;
@@ -331,6 +341,28 @@ TEST(TrainingKills, ANewcomerTakesThePlaceOfTheDead) {
   EXPECT_NE(ranks[0]->text().find("\"generation\": 3, \"ranks\": 4"), std::string::npos)
       << ranks[0]->text();
   EXPECT_EQ(training.hash(), whole);
+}
+
+TEST(TrainingKills, OfRanksThatShareTheirTokensLeaveTheSameBits) {
+  constexpr std::uint32_t kSteps = 24;
+  Training alone(kSteps);
+  alone.take_pieces("300");
+  const auto rank = alone.start(0, 1);
+  ASSERT_EQ(rank->end(), 0) << rank->text();
+  Training training(kSteps);
+  training.take_pieces("300");
+  const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
+  ASSERT_TRUE(ranks[0]->says(step_line(5, kSteps))) << ranks[0]->text();
+  ranks[1]->kill();
+  // What the killed one said of its tokens may be lost with it.
+  int found = 0;
+  for (const auto* each : {&ranks[0], &ranks[2]}) {
+    EXPECT_EQ((*each)->end(), 0) << (*each)->text();
+    const std::string& text = (*each)->text();
+    found += text.find("(300 kinds; found on this node)") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(found, 1) << "one of three made them";
+  EXPECT_EQ(training.hash(), alone.hash());
 }
 
 TEST(TrainingKills, WhoComesWhenAllIsDoneHasNothingToDo) {
