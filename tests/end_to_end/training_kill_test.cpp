@@ -191,6 +191,17 @@ class Training {
   [[nodiscard]] int port() const { return port_; }
   [[nodiscard]] static int any_port() { return free_port(); }
 
+  /// Of the routers' column of loss.csv, step by step; none without it.
+  [[nodiscard]] std::vector<double> router_losses() const {
+    std::vector<double> losses;
+    std::ifstream file(path("out/loss.csv"));
+    std::string line;
+    std::getline(file, line);
+    if (!line.ends_with(",router_loss")) return losses;
+    while (std::getline(file, line)) losses.push_back(std::stod(line.substr(line.rfind(',') + 1)));
+    return losses;
+  }
+
   /// Of loss.csv, step by step.
   [[nodiscard]] std::vector<double> losses() const {
     std::vector<double> losses;
@@ -475,6 +486,21 @@ TEST(TrainingLayouts, HaveTheLossesOfOneRankAndTheBitsOfTheirCuts) {
 
 TEST(TrainingLayouts, OfExpertsHaveThemToo) {
   expect_bits_of_cuts({{"tp: 2, ep: 2", 2}}, ", experts: 4");
+}
+
+TEST(TrainingLayouts, OfExpertsTellHowBalancedTheyAre) {
+  constexpr std::uint32_t kSteps = 6;
+  const auto told = [](const std::string& layout, std::uint32_t world) {
+    const Training training(kSteps, Training::any_port(), layout, ", experts: 4");
+    for (const auto& rank : training.start_all(world)) EXPECT_EQ(rank->end(), 0) << rank->text();
+    return training.router_losses();
+  };
+  const std::vector<double> one = told("verify_every: 2", 2);
+  ASSERT_EQ(one.size(), kSteps);
+  EXPECT_NEAR(one.front(), 1, 0.2) << "small weights make all experts nearly alike";
+  const std::vector<double> parts = told("layout: {tp: 2, pp: 2, ep: 2}", 4);
+  ASSERT_EQ(parts.size(), kSteps);
+  for (std::size_t step = 0; step < kSteps; ++step) EXPECT_NEAR(parts[step], one[step], 1e-3);
 }
 
 /// Kills `victim` of `world` ranks at a random moment, and everybody who is left ends well.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/trainer/moe.hpp"
+
 namespace orrery {
 namespace {
 
@@ -34,9 +36,14 @@ struct PieceSizes {
         attended(rows * layout.blocks()[0].attention_out.in),
         scales(rows * layout.config().heads / layout.part().tensor_ranks),
         scored(rows * layout.config().experts),
-        inner(rows * layout.blocks()[0].up.out),
-        activation(rows * layout.blocks()[0].down.in),
-        times(ffn_rows_of_a_row(layout)) {}
+        inner(layout.blocks()[0].up.out),
+        activation(layout.blocks()[0].down.in),
+        ffn_rows(rows),
+        kept_ffn_rows(rows) {
+    if (layout.config().experts == 0) return;
+    ffn_rows = rows_of_expert(layout.config(), rows);
+    kept_ffn_rows = rows_of_experts(layout, rows);
+  }
 
   [[nodiscard]] NormRows take_norm(ArenaCursor& cursor, const float* x) const {
     return {.x = x,
@@ -52,8 +59,8 @@ struct PieceSizes {
                        .inverse_sum = cursor.take(scales)};
     block.stream_middle = cursor.take(stream);
     block.ffn_norm = take_norm(cursor, block.stream_middle);
-    block.inner = cursor.take(times * inner);
-    block.activation = cursor.take(times * activation);
+    block.inner = cursor.take(kept_ffn_rows * inner);
+    block.activation = cursor.take(kept_ffn_rows * activation);
   }
 
   std::int64_t rows;
@@ -63,21 +70,16 @@ struct PieceSizes {
   std::int64_t attended;
   std::int64_t scales;
   std::int64_t scored;
-  std::int64_t inner;
+  std::int64_t inner;  ///< of a row, as is the next
   std::int64_t activation;
-  std::int64_t times;  ///< that a row goes through the feed-forward part
+  std::int64_t ffn_rows;       ///< in a feed-forward part, or one expert, at once
+  std::int64_t kept_ffn_rows;  ///< of all experts
 };
 
 }  // namespace
 
 std::int64_t logit_rows(const TransformerConfig& config) {
   return std::max(kLogitRowsMin, kLogitsMax / config.vocab);
-}
-
-std::int64_t ffn_rows_of_a_row(const ParameterLayout& layout) {
-  const TransformerConfig& config = layout.config();
-  if (config.experts == 0) return 1;
-  return std::min(config.experts_per_token, config.experts / layout.part().expert_ranks);
 }
 
 std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequences,
@@ -107,9 +109,9 @@ std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequence
   rows.stream_gradient = cursor.take(sizes.stream);
   if (layout.part().tensor_ranks == 1) rows.norm_gradient = cursor.take(sizes.stream);
   rows.qkv_gradient = cursor.take(sizes.qkv);
-  rows.inner_gradient = cursor.take(sizes.inner);
-  rows.activation_gradient = cursor.take(sizes.activation);
-  if (config.experts > 0) rows.expert_rows = cursor.take(sizes.rows * config.width);
+  rows.inner_gradient = cursor.take(sizes.ffn_rows * sizes.inner);
+  rows.activation_gradient = cursor.take(sizes.ffn_rows * sizes.activation);
+  if (config.experts > 0) rows.expert_rows = cursor.take(sizes.ffn_rows * config.width);
   return static_cast<std::size_t>(cursor.used());
 }
 

@@ -54,10 +54,6 @@ struct ActivationRows {
 /// Logits are made, judged and turned into gradients by so many rows, to stay in the cache.
 [[nodiscard]] std::int64_t logit_rows(const TransformerConfig& config);
 
-/// How often a row goes through a layer's feed-forward part that is here, at most: as often as the
-/// router chooses, and where few experts are here, all of them may be chosen for every row.
-[[nodiscard]] std::int64_t ffn_rows_of_a_row(const ParameterLayout& layout);
-
 /// Of micro-batches of `sequences` sequences, `slots` at a time, the floats that the rows take;
 /// they are handed out of `arena`, unless it is nullptr. Ranks that share layers have norm_gradient
 /// and the two after it elsewhere.

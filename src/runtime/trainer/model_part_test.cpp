@@ -152,7 +152,9 @@ void SharedModelThreads::expect_those_of_the_whole() {
     if (part.tensor_ranks == 1 && !config().tied_embedding) {
       EXPECT_EQ(found, expected) << "the same products in the same order";
     }
-    if (part.stages == 1) EXPECT_NEAR(model.router_loss(), balance, 1e-5 * balance);
+    if (part.stages == 1) {
+      EXPECT_NEAR(model.router_loss(), balance, 1e-5 * balance);
+    }
     AlignedFloats again(own.size());
     (void)compute(again);
     EXPECT_EQ(again, found) << "the same bits";

@@ -11,6 +11,7 @@ namespace {
 
 constexpr auto kTransposed = MatrixOperand::Order::kTransposed;
 constexpr std::size_t kLanes = 16;
+constexpr std::int64_t kBfloat16Rows = 16;  // of an expert, a multiple
 
 std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
 
@@ -110,6 +111,19 @@ double balance_loss(const RouterScores& of, const ExpertRouting& routing) {
   return static_cast<double>(of.experts) * sum / (rows * rows * static_cast<double>(of.chosen));
 }
 
+std::int64_t rows_of_expert(const TransformerConfig& config, std::int64_t rows) {
+  if (config.precision == ProductPrecision::kFloat32) return rows;
+  return (rows + kBfloat16Rows - 1) / kBfloat16Rows * kBfloat16Rows;
+}
+
+std::int64_t rows_of_experts(const ParameterLayout& layout, std::int64_t rows) {
+  const TransformerConfig& config = layout.config();
+  const std::int64_t here = config.experts / layout.part().expert_ranks;
+  const std::int64_t most = rows * std::min(config.experts_per_token, here);
+  // One row of each expert may need room for more.
+  return most + here * (rows_of_expert(config, 1) - 1);
+}
+
 MixtureOfExperts::MixtureOfExperts(const ParameterLayout& layout, std::int64_t rows,
                                    MatrixMultiplier& products)
     : kernels_(kernels()),
@@ -133,17 +147,23 @@ std::span<float> MixtureOfExperts::choice_gradient(const MoeRows& rows) {
   return std::span(choice_gradient_).first(index(rows.count * config_.experts_per_token));
 }
 
-// The experts' rows stand one after another, from the first expert here on.
-MixtureOfExperts::Group MixtureOfExperts::group_of(const MoeRows& rows, std::size_t expert) const {
-  const std::size_t first = rows.layer.first;
-  const std::int64_t begin = routing_.begin[first + expert];
-  const std::int64_t before = begin - routing_.begin[first];
-  const ExpertParameters& parameters = rows.layer.experts[expert];
-  return {.expert = parameters,
-          .places = std::span(routing_.by_expert)
-                        .subspan(index(begin), index(routing_.begin[first + expert + 1] - begin)),
-          .inner = rows.inner + before * parameters.up.out,
-          .activation = rows.activation + before * parameters.down.in};
+// Their rows stand one after another. Who has none is left out.
+std::vector<MixtureOfExperts::Group> MixtureOfExperts::groups_of(const MoeRows& rows) const {
+  std::vector<Group> groups;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < rows.layer.experts.size(); ++i) {
+    const ExpertParameters& expert = rows.layer.experts[i];
+    const std::int64_t begin = routing_.begin[rows.layer.first + i];
+    const std::int64_t count = routing_.begin[rows.layer.first + i + 1] - begin;
+    if (count == 0) continue;
+    groups.push_back({.expert = expert,
+                      .places = std::span(routing_.by_expert).subspan(index(begin), index(count)),
+                      .rows = rows_of_expert(config_, count),
+                      .inner = rows.inner + before * expert.up.out,
+                      .activation = rows.activation + before * expert.down.in});
+    before += groups.back().rows;
+  }
+  return groups;
 }
 
 void MixtureOfExperts::gather(const Group& group, const float* x, float* to) const {
@@ -151,6 +171,8 @@ void MixtureOfExperts::gather(const Group& group, const float* x, float* to) con
     const float* row = x + place / config_.experts_per_token * config_.width;
     to = std::copy_n(row, config_.width, to);
   }
+  const std::int64_t none = group.rows - static_cast<std::int64_t>(group.places.size());
+  std::fill_n(to, none * config_.width, 0.0F);
 }
 
 void MixtureOfExperts::scatter(const Group& group, const float* from, float* to) const {
@@ -164,10 +186,10 @@ void MixtureOfExperts::scatter(const Group& group, const float* from, float* to)
 void MixtureOfExperts::activate(const Group& group) const {
   const std::int64_t width = group.expert.down.in;
   if (config_.family == TransformerFamily::kGpt) {
-    kernels_.gelu(group.inner, group.rows() * width, group.activation);
+    kernels_.gelu(group.inner, group.rows * width, group.activation);
   } else {
     kernels_.swiglu({.gate_and_value = group.inner,
-                     .rows = group.rows(),
+                     .rows = group.rows,
                      .width = width,
                      .out = group.activation});
   }
@@ -183,12 +205,10 @@ void MixtureOfExperts::forward(const MoeRows& rows) {
                     .c = rows.scores,
                     .c_stride = router.out});
   choose_experts(scores_of(rows.scores, rows.count), routing_);
-  for (std::size_t i = 0; i < rows.layer.experts.size(); ++i) {
-    const Group group = group_of(rows, i);
-    if (group.rows() == 0) continue;
+  for (const Group& group : groups_of(rows)) {
     gather(group, rows.x, rows.gathered);
     const LinearParameters& up = group.expert.up;
-    multiply(up, {.rows = group.rows(),
+    multiply(up, {.rows = group.rows,
                   .a = {rows.gathered, up.in},
                   .b = {rows.parameters + up.weight},
                   .c = group.inner});
@@ -197,11 +217,9 @@ void MixtureOfExperts::forward(const MoeRows& rows) {
 }
 
 void MixtureOfExperts::add_result(const MoeRows& rows, float* out) {
-  for (std::size_t i = 0; i < rows.layer.experts.size(); ++i) {
-    const Group group = group_of(rows, i);
-    if (group.rows() == 0) continue;
+  for (const Group& group : groups_of(rows)) {
     const LinearParameters& down = group.expert.down;
-    multiply(down, {.rows = group.rows(),
+    multiply(down, {.rows = group.rows,
                     .a = {group.activation, down.in},
                     .b = {rows.parameters + down.weight},
                     .c = rows.gathered});
@@ -218,27 +236,24 @@ void MixtureOfExperts::experts_backward(const MoeRows& rows, const MoeGradient& 
   choose_experts(scores_of(rows.scores, rows.count), routing_);
   std::ranges::fill(choice_gradient(rows), 0.0F);
   std::fill_n(gradient.x, rows.count * config_.width, 0.0F);
-  for (std::size_t i = 0; i < rows.layer.experts.size(); ++i) {
-    const Group group = group_of(rows, i);
-    if (group.rows() > 0) expert_backward(rows, gradient, group);
-  }
+  for (const Group& group : groups_of(rows)) expert_backward(rows, gradient, group);
 }
 
 void MixtureOfExperts::expert_backward(const MoeRows& rows, const MoeGradient& gradient,
                                        const Group& group) {
   const auto& [up, down] = group.expert;
   weigh(rows, gradient, group);
-  add_weight_gradient(down, {.inner = group.rows(),
+  add_weight_gradient(down, {.inner = group.rows,
                              .a = {group.activation, down.in},
                              .b = {rows.gathered, down.out},
                              .c = gradient.parameters + down.weight});
   const float* inner_gradient = activate_backward(group, gradient);
   gather(group, rows.x, rows.gathered);
-  add_weight_gradient(up, {.inner = group.rows(),
+  add_weight_gradient(up, {.inner = group.rows,
                            .a = {rows.gathered, up.in},
                            .b = {inner_gradient, up.out},
                            .c = gradient.parameters + up.weight});
-  multiply_back(up, {.rows = group.rows(),
+  multiply_back(up, {.rows = group.rows,
                      .a = {inner_gradient, up.out},
                      .b = {rows.parameters + up.weight},
                      .c = rows.gathered});
@@ -251,11 +266,12 @@ void MixtureOfExperts::expert_backward(const MoeRows& rows, const MoeGradient& g
 void MixtureOfExperts::weigh(const MoeRows& rows, const MoeGradient& gradient, const Group& group) {
   const LinearParameters& down = group.expert.down;
   gather(group, gradient.out, rows.gathered);
-  multiply_back(down, {.rows = group.rows(),
+  multiply_back(down, {.rows = group.rows,
                        .a = {rows.gathered, down.out},
                        .b = {rows.parameters + down.weight},
                        .c = gradient.activation});
-  for (std::int64_t row = 0; row < group.rows(); ++row) {
+  const auto count = static_cast<std::int64_t>(group.places.size());
+  for (std::int64_t row = 0; row < count; ++row) {
     const std::size_t place = index(group.places[index(row)]);
     float* own = gradient.activation + row * down.in;
     choice_gradient_[place] = dot(group.activation + row * down.in, own, down.in);
@@ -268,11 +284,11 @@ void MixtureOfExperts::weigh(const MoeRows& rows, const MoeGradient& gradient, c
 const float* MixtureOfExperts::activate_backward(const Group& group, const MoeGradient& gradient) {
   const std::int64_t width = group.expert.down.in;
   if (config_.family == TransformerFamily::kGpt) {
-    kernels_.gelu_backward(group.inner, group.rows() * width, gradient.activation);
+    kernels_.gelu_backward(group.inner, group.rows * width, gradient.activation);
     return gradient.activation;
   }
   kernels_.swiglu_backward({.gate_and_value = group.inner,
-                            .rows = group.rows(),
+                            .rows = group.rows,
                             .width = width,
                             .out_gradient = gradient.activation,
                             .gradient = gradient.inner});

@@ -8,7 +8,8 @@
 // computes the experts, or columns of them, that are here: results and gradients are partial sums
 // then. Invariant: rows of an expert stand in their order, and a row's results are added in the
 // experts' order. Cost: the products of the chosen experts, one a matrix and expert, in
-// `products`' precision; the router's in float32.
+// `products`' precision; the router's in float32. In bfloat16, where each size of a product has a
+// kernel of its own, an expert's rows are filled up with zeros to a multiple of 16.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +47,13 @@ void choose_experts(const RouterScores& of, ExpertRouting& routing);
 /// one gets everything (W. Fedus et al., "Switch Transformers", 2021, section 2.2).
 [[nodiscard]] double balance_loss(const RouterScores& of, const ExpertRouting& routing);
 
+/// Room that one expert's rows take, of at most `rows` of them.
+[[nodiscard]] std::int64_t rows_of_expert(const TransformerConfig& config, std::int64_t rows);
+
+/// Room that all rows take that go to experts of the layout, of `rows` rows, whatever the router
+/// does: each goes to as many as it chooses, and where fewer are here, perhaps to all of them.
+[[nodiscard]] std::int64_t rows_of_experts(const ParameterLayout& layout, std::int64_t rows);
+
 /// A layer's rows in a micro-batch. Kept between forward and backward pass: scores, inner,
 /// activation.
 struct MoeRows {
@@ -54,15 +62,15 @@ struct MoeRows {
   std::int64_t count = 0;
   const float* x = nullptr;     ///< count x width
   float* scores = nullptr;      ///< count x experts
-  float* inner = nullptr;       ///< of each choice of an expert that is here
+  float* inner = nullptr;       ///< of each choice of an expert here: rows_of_experts()
   float* activation = nullptr;  ///< the same
-  float* gathered = nullptr;    ///< room for count x width
+  float* gathered = nullptr;    ///< room for rows_of_expert() x width
 };
 
 struct MoeGradient {
   const float* out = nullptr;   ///< of the result: count x width
   float* x = nullptr;           ///< of what went in
-  float* inner = nullptr;       ///< room for one expert's, of `count` rows
+  float* inner = nullptr;       ///< room for one expert's: rows_of_expert()
   float* activation = nullptr;  ///< the same
   float* parameters = nullptr;  ///< added to, of the whole layout
   float loss_scale = 1;         ///< of the balance loss's gradient, beside the configured one
@@ -94,13 +102,12 @@ class MixtureOfExperts {
   struct Group {
     const ExpertParameters& expert;
     std::span<const std::int64_t> places;
+    std::int64_t rows = 0;  ///< as many as places, or more, which are 0
     float* inner = nullptr;
     float* activation = nullptr;
-
-    [[nodiscard]] auto rows() const { return static_cast<std::int64_t>(places.size()); }
   };
   [[nodiscard]] RouterScores scores_of(const float* scores, std::int64_t rows) const;
-  [[nodiscard]] Group group_of(const MoeRows& rows, std::size_t expert) const;
+  [[nodiscard]] std::vector<Group> groups_of(const MoeRows& rows) const;
   void gather(const Group& group, const float* x, float* to) const;
   void scatter(const Group& group, const float* from, float* to) const;
   void activate(const Group& group) const;

@@ -495,6 +495,23 @@ TEST_P(MoeFamilies, ComeOutNearlyTheSameInBfloat16) {
   EXPECT_EQ(again, gradient);
 }
 
+TEST(MoeLayout, HasRoomForTheWorstThatARouterMayDo) {
+  TransformerConfig config = with_experts(TransformerFamily::kLlama);
+  config.kv_heads = 4;
+  config.experts = 4;
+  config.experts_per_token = 3;
+  const ParameterLayout whole(config);
+  EXPECT_EQ(rows_of_experts(whole, 41), 3 * 41);
+  EXPECT_EQ(rows_of_experts(ParameterLayout(config, {.tensor_ranks = 2, .expert_ranks = 2}), 41),
+            2 * 41);
+  EXPECT_EQ(rows_of_experts(ParameterLayout(config, {.tensor_ranks = 4, .expert_ranks = 4}), 41),
+            41);
+  EXPECT_EQ(rows_of_expert(config, 41), 41);
+  config.precision = ProductPrecision::kBfloat16;
+  EXPECT_EQ(rows_of_expert(config, 41), 48);
+  EXPECT_EQ(rows_of_experts(ParameterLayout(config), 41), 3 * 41 + 4 * 15);
+}
+
 TEST(MoeLayout, HasTheNamesOfMixtralAndCountsWhatATokenIsMultipliedWith) {
   const TransformerConfig config = with_experts(TransformerFamily::kLlama);
   const ParameterLayout layout(config);

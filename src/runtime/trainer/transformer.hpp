@@ -5,7 +5,7 @@
 // once. Invariant: a result depends on the arguments, the configuration and gemm_identity() alone:
 // not on addresses, on earlier calls or on the kind of vector unit of the kernels. Memory: about
 // layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama, ffn as
-// often as a row has experts (ffn_rows_of_a_row(): room for the worst a router may do); with full
+// often as a row has experts (rows_of_experts(): room for the worst a router may do); with full
 // recomputation that of one layer, and width for each of the others. A part of a model keeps its
 // part of what is wider than the stream, of the layers of its stage, for each of its slots.
 #pragma once
