@@ -1,6 +1,12 @@
 #include "runtime/collectives/peer_exchange.hpp"
 
+#include "runtime/collectives/operation_queue.hpp"
+
 namespace orrery {
+
+PeerExchange::PeerExchange() : operations_(std::make_unique<OperationQueue>(*this)) {}
+
+PeerExchange::~PeerExchange() = default;
 
 std::optional<PeerLost> in_vain(const PeerMesh& mesh, const ExchangeSeat& seat,
                                 std::uint32_t awaited) {
@@ -22,11 +28,35 @@ std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat, s
   return std::nullopt;
 }
 
-Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat) {
-  for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
-    if (auto flushed = flush_to(mesh, seat, rank); !flushed) return flushed;
+Shared<std::optional<PeerMessage>> await_data(PeerMesh& mesh, const ExchangeSeat& seat,
+                                              std::uint32_t from, Wait wait) {
+  auto message = take_data(mesh, seat, from);
+  if (!message && wait == Wait::kNo) {
+    mesh.pump(Duration());
+    message = take_data(mesh, seat, from);
   }
-  return {};
+  while (!message) {
+    if (const auto lost = in_vain(mesh, seat, from)) return give_up(mesh, *lost);
+    if (wait == Wait::kNo) return std::nullopt;
+    mesh.pump(Duration::seconds(1));
+    message = take_data(mesh, seat, from);
+  }
+  return message;
+}
+
+Shared<bool> flush(PeerMesh& mesh, const ExchangeSeat& seat, Wait wait) {
+  for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
+    const MemberId peer = seat.members[rank];
+    if (wait == Wait::kNo && !mesh.idle(peer)) mesh.pump(Duration());
+    if (wait == Wait::kNo && !mesh.idle(peer) && !mesh.left(peer)) {
+      if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
+      return false;
+    }
+    if (auto flushed = flush_to(mesh, seat, rank); !flushed) {
+      return tl::unexpected(flushed.error());
+    }
+  }
+  return true;
 }
 
 Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t rank) {

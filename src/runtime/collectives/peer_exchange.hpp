@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -38,6 +39,9 @@ struct PeerLost {
 template <class T>
 using Shared = tl::expected<T, PeerLost>;
 
+/// Whether a call waits for what is not there yet.
+enum class Wait { kNo, kUntilDone };
+
 /// The members of a generation, by rank.
 struct ExchangeSeat {
   std::vector<MemberId> members;
@@ -58,33 +62,51 @@ struct ExchangeSeat {
 [[nodiscard]] std::optional<PeerMessage> take_data(PeerMesh& mesh, const ExchangeSeat& seat,
                                                    std::uint32_t from);
 
-/// Until all that was sent is on its way, to all or to one rank.
-[[nodiscard]] Shared<void> flush(PeerMesh& mesh, const ExchangeSeat& seat);
+/// The same, once it is there. Nothing: it is not there yet.
+[[nodiscard]] Shared<std::optional<PeerMessage>> await_data(PeerMesh& mesh,
+                                                            const ExchangeSeat& seat,
+                                                            std::uint32_t from, Wait wait);
+
+/// Until all that was sent is on its way, to all or to one rank. Whether it is.
+[[nodiscard]] Shared<bool> flush(PeerMesh& mesh, const ExchangeSeat& seat, Wait wait);
 [[nodiscard]] Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t rank);
 
 /// Ends a collective that cannot end well. What it has begun to send is kept: the callers' memory
 /// goes away with them.
 [[nodiscard]] tl::unexpected<PeerLost> give_up(PeerMesh& mesh, const PeerLost& lost);
 
+class OperationQueue;
+
 class PeerExchange {
  public:
-  virtual ~PeerExchange() = default;
+  PeerExchange();
+  PeerExchange(const PeerExchange&) = delete;
+  PeerExchange& operator=(const PeerExchange&) = delete;
+  virtual ~PeerExchange();
   [[nodiscard]] virtual std::uint32_t rank() const = 0;
   [[nodiscard]] virtual std::uint32_t size() const = 0;
 
-  /// Shows `parts` (at most one a peer) and returns what the peers `from` show, in their order:
-  /// waits for that alone. The views are good, and the parts must not change, until settle(). Two
-  /// ranks must agree on how many parts pass from one to the other, and in which order.
-  [[nodiscard]] virtual Shared<std::vector<std::span<const std::byte>>> show(
-      std::span<const ShownPart> parts, std::span<const std::uint32_t> from) = 0;
-  /// All peers have looked at what the last show() showed; its views are gone.
-  [[nodiscard]] virtual Shared<void> settle() = 0;
+  /// Shows `parts` (at most one a peer): all, or the first ones, as many as go without waiting.
+  /// Returns how many. They must not change until settle(). Two ranks must agree on how many parts
+  /// pass from one to the other, and in which order.
+  [[nodiscard]] virtual Shared<std::size_t> show(std::span<const ShownPart> parts, Wait wait) = 0;
+  /// The next part that `from` shows, good until settle(). Nothing: it is not there yet.
+  [[nodiscard]] virtual Shared<std::optional<std::span<const std::byte>>> look(std::uint32_t from,
+                                                                               Wait wait) = 0;
+  /// The views are gone; true: all peers have looked at what was shown.
+  [[nodiscard]] virtual Shared<bool> settle(Wait wait) = 0;
 
   /// Shows one part and goes on: it must not change until arrived(). Waits only where the peer has
   /// not looked at the part before the one before. Parts keep their order, shown so or by show().
   [[nodiscard]] virtual Shared<PartOnItsWay> begin_show(const ShownPart& part) = 0;
   /// The part may change: the peer has looked at it, or it is out of this rank's memory.
   [[nodiscard]] virtual Shared<void> arrived(const PartOnItsWay& part) = 0;
+
+  /// Of all communicators over this exchange.
+  [[nodiscard]] OperationQueue& operations() { return *operations_; }
+
+ private:
+  std::unique_ptr<OperationQueue> operations_;
 };
 
 }  // namespace orrery

@@ -92,47 +92,47 @@ ShmBoard& ShmExchange::board(std::uint32_t rank) {
   return *reinterpret_cast<ShmBoard*>(peers_[rank].segment->data());
 }
 
-Shared<std::vector<std::span<const std::byte>>> ShmExchange::show(
-    std::span<const ShownPart> parts, std::span<const std::uint32_t> from) {
-  if (Shared<void> settled = settle(); !settled) return tl::unexpected(settled.error());
-  for (const ShownPart& part : parts) {
-    const Shared<bool> in_place = post(part);
-    if (!in_place) return tl::unexpected(in_place.error());
-    if (*in_place) peers_[part.to].must_look = true;
+Shared<std::size_t> ShmExchange::show(std::span<const ShownPart> parts, Wait wait) {
+  std::size_t shown = 0;
+  for (; shown < parts.size(); ++shown) {
+    const Shared<bool> posted = post(parts[shown], wait);
+    if (!posted) return tl::unexpected(posted.error());
+    if (!*posted) break;
+    Peer& peer = peers_[parts[shown].to];
+    const ShmBoard::Slot& slot = own_.board().pairs[parts[shown].to].slots[peer.shown & 1];
+    if (slot.kind == kWorkspace) peer.must_look = true;
   }
-  ring();
-  std::vector<std::span<const std::byte>> views;
-  views.reserve(from.size());
-  for (const std::uint32_t rank : from) {
-    auto view = look(rank);
-    if (!view) return tl::unexpected(view.error());
-    views.push_back(*view);
-    viewed_.push_back(rank);
-  }
-  return views;
+  if (shown > 0) ring();
+  return shown;
 }
 
 Shared<PartOnItsWay> ShmExchange::begin_show(const ShownPart& part) {
-  if (const Shared<bool> posted = post(part); !posted) return tl::unexpected(posted.error());
+  const Shared<bool> posted = post(part, Wait::kUntilDone);
+  if (!posted) return tl::unexpected(posted.error());
   ring();
   return PartOnItsWay{part.to, peers_[part.to].shown};
 }
 
 Shared<void> ShmExchange::arrived(const PartOnItsWay& part) {
-  return await(part.to, board(part.to).pairs[seat_.rank].looked, part.number);
+  const Shared<bool> looked = await(looked_by(part.to), part.number, Wait::kUntilDone);
+  if (!looked) return tl::unexpected(looked.error());
+  return {};
 }
 
-Shared<bool> ShmExchange::post(const ShownPart& part) {
-  Peer& peer = peers_[part.to];
+Shared<bool> ShmExchange::post(const ShownPart& part, Wait wait) {
+  const Peer& peer = peers_[part.to];
   // The slot held the part before the one before this one.
   const std::uint64_t first = (std::uint64_t{seat_.generation} << 32) + 2;
   if (peer.shown >= first) {
-    const auto& looked = board(part.to).pairs[seat_.rank].looked;
-    if (auto free = await(part.to, looked, peer.shown - 1); !free) {
-      return tl::unexpected(free.error());
-    }
+    const Shared<bool> free = await(looked_by(part.to), peer.shown - 1, wait);
+    if (!free || !*free) return free;
   }
-  const std::uint64_t number = ++peer.shown;
+  fill_slot(part);
+  return true;
+}
+
+void ShmExchange::fill_slot(const ShownPart& part) {
+  const std::uint64_t number = ++peers_[part.to].shown;
   ShmBoard::Slot& slot = own_.board().pairs[part.to].slots[number & 1];
   slot.bytes = part.bytes.size();
   if (part.bytes.size() <= ShmBoard::kInlineMax) {
@@ -146,7 +146,6 @@ Shared<bool> ShmExchange::post(const ShownPart& part) {
     mesh_.send(seat_.members[part.to], {MessageKind::kData, seat_.generation, part.bytes});
   }
   slot.posted.store(number);
-  return slot.kind == kWorkspace;
 }
 
 void ShmExchange::ring() {
@@ -156,36 +155,42 @@ void ShmExchange::ring() {
   (void)::syscall(SYS_futex, &own.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-Shared<std::span<const std::byte>> ShmExchange::look(std::uint32_t from) {
+Shared<std::optional<std::span<const std::byte>>> ShmExchange::look(std::uint32_t from, Wait wait) {
   Peer& peer = peers_[from];
-  const std::uint64_t number = ++peer.seen;
+  const std::uint64_t number = peer.seen + 1;
   ShmBoard::Slot& slot = board(from).pairs[seat_.rank].slots[number & 1];
-  if (auto there = await(from, slot.posted, number); !there) return tl::unexpected(there.error());
+  const Shared<bool> there = await({from, slot.posted}, number, wait);
+  if (!there) return tl::unexpected(there.error());
+  if (!*there) return std::nullopt;
   const std::uint64_t bytes = slot.bytes;
+  std::optional<std::span<const std::byte>> view;
   if (slot.kind == kSmall && bytes <= ShmBoard::kInlineMax) {
-    return std::span<const std::byte>(slot.small, bytes);
-  }
-  const SharedSegment& segment = *peer.segment;
-  if (slot.kind == kWorkspace) {
+    view = std::span<const std::byte>(slot.small, bytes);
+  } else if (slot.kind == kWorkspace) {
+    const SharedSegment& segment = *peer.segment;
     const bool inside = slot.where <= segment.size() && bytes <= segment.size() - slot.where;
     if (!inside) return give_up(mesh_, {from});  // it is out of its mind
-    return std::span<const std::byte>(segment.data() + slot.where, bytes);
+    view = std::span<const std::byte>(segment.data() + slot.where, bytes);
+  } else {
+    auto arrived = look_at_socket(from, wait);
+    if (!arrived || !*arrived) return arrived;
+    view = *arrived;
   }
-  return look_at_socket(from);
+  peer.seen = number;
+  viewed_.push_back(from);
+  return view;
 }
 
-Shared<std::span<const std::byte>> ShmExchange::look_at_socket(std::uint32_t from) {
-  for (;;) {
-    if (auto message = take_data(mesh_, seat_, from)) {
-      peers_[from].message = std::move(*message);
-      return std::span<const std::byte>(peers_[from].message.bytes);
-    }
-    if (const auto lost = in_vain(mesh_, seat_, from)) return give_up(mesh_, *lost);
-    mesh_.pump(Duration::seconds(1));
-  }
+Shared<std::optional<std::span<const std::byte>>> ShmExchange::look_at_socket(std::uint32_t from,
+                                                                              Wait wait) {
+  Shared<std::optional<PeerMessage>> message = await_data(mesh_, seat_, from, wait);
+  if (!message) return tl::unexpected(message.error());
+  if (!*message) return std::nullopt;
+  peers_[from].message = std::move(**message);
+  return std::span<const std::byte>(peers_[from].message.bytes);
 }
 
-Shared<void> ShmExchange::settle() {
+Shared<bool> ShmExchange::settle(Wait wait) {
   for (const std::uint32_t rank : viewed_) {
     own_.board().pairs[rank].looked.store(peers_[rank].seen);
   }
@@ -194,29 +199,41 @@ Shared<void> ShmExchange::settle() {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     Peer& peer = peers_[rank];
     if (!peer.must_look) continue;
-    const auto& looked = board(rank).pairs[seat_.rank].looked;
-    if (auto done = await(rank, looked, peer.shown); !done) return done;
+    const Shared<bool> done = await(looked_by(rank), peer.shown, wait);
+    if (!done || !*done) return done;
     peer.must_look = false;
   }
-  return flush(mesh_, seat_);
+  return flush(mesh_, seat_, wait);
 }
 
-Shared<void> ShmExchange::await(std::uint32_t at, const std::atomic<std::uint64_t>& word,
-                                std::uint64_t number) {
+Shared<bool> ShmExchange::await(const Word& word, std::uint64_t number, Wait wait) {
+  const auto there = [&] { return word.value.load(std::memory_order_acquire) >= number; };
+  if (wait == Wait::kNo) {
+    if (there()) return true;
+    mesh_.pump(Duration());
+    const auto lost = in_vain(mesh_, seat_, word.at);
+    if (lost && !there()) return give_up(mesh_, *lost);
+    return there();
+  }
   for (std::uint32_t spin = 0; spin < spins_; ++spin) {
-    if (word.load(std::memory_order_acquire) >= number) return {};
+    if (there()) return true;
     pause_cpu();
   }
-  ShmBoard& there = board(at);
-  while (word.load() < number) {
-    const std::uint32_t bell = there.bell.load();
-    there.sleepers.fetch_add(1);
-    if (word.load() < number) doze(there.bell, bell);
-    there.sleepers.fetch_sub(1);
-    if (word.load() >= number) break;
+  if (auto reached = doze_until(word, number); !reached) return tl::unexpected(reached.error());
+  return true;
+}
+
+Shared<void> ShmExchange::doze_until(const Word& word, std::uint64_t number) {
+  ShmBoard& board = this->board(word.at);
+  while (word.value.load() < number) {
+    const std::uint32_t bell = board.bell.load();
+    board.sleepers.fetch_add(1);
+    if (word.value.load() < number) doze(board.bell, bell);
+    board.sleepers.fetch_sub(1);
+    if (word.value.load() >= number) break;
     mesh_.pump(Duration());
-    const auto lost = in_vain(mesh_, seat_, at);
-    if (lost && word.load() < number) return give_up(mesh_, *lost);
+    const auto lost = in_vain(mesh_, seat_, word.at);
+    if (lost && word.value.load() < number) return give_up(mesh_, *lost);
   }
   return {};
 }

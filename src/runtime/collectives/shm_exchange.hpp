@@ -67,14 +67,17 @@ class ShmExchange final : public PeerExchange {
       std::span<const SegmentAddress> workspaces);
   /// Without peers' memory: what open() begins with.
   ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat);
+  /// What is on its way over sockets is copied: its owners may free it.
+  ~ShmExchange() override { mesh_.keep_pending(); }
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
   [[nodiscard]] std::uint32_t size() const override {
     return static_cast<std::uint32_t>(seat_.members.size());
   }
-  [[nodiscard]] Shared<std::vector<std::span<const std::byte>>> show(
-      std::span<const ShownPart> parts, std::span<const std::uint32_t> from) override;
-  [[nodiscard]] Shared<void> settle() override;
+  [[nodiscard]] Shared<std::size_t> show(std::span<const ShownPart> parts, Wait wait) override;
+  [[nodiscard]] Shared<std::optional<std::span<const std::byte>>> look(std::uint32_t from,
+                                                                       Wait wait) override;
+  [[nodiscard]] Shared<bool> settle(Wait wait) override;
   [[nodiscard]] Shared<PartOnItsWay> begin_show(const ShownPart& part) override;
   [[nodiscard]] Shared<void> arrived(const PartOnItsWay& part) override;
 
@@ -88,14 +91,24 @@ class ShmExchange final : public PeerExchange {
   };
 
   [[nodiscard]] ShmBoard& board(std::uint32_t rank);
-  /// Into the next slot for the peer, once it is free. Whether the part is no copy.
-  [[nodiscard]] Shared<bool> post(const ShownPart& part);
-  [[nodiscard]] Shared<std::span<const std::byte>> look_at_socket(std::uint32_t from);
+  /// Into the next slot for the peer, if it is free. Whether it was.
+  [[nodiscard]] Shared<bool> post(const ShownPart& part, Wait wait);
+  void fill_slot(const ShownPart& part);
+  [[nodiscard]] Shared<std::optional<std::span<const std::byte>>> look_at_socket(std::uint32_t from,
+                                                                                 Wait wait);
   void ring();
-  [[nodiscard]] Shared<std::span<const std::byte>> look(std::uint32_t from);
-  /// Until `word`, on the board of `at`, has reached `number`.
-  [[nodiscard]] Shared<void> await(std::uint32_t at, const std::atomic<std::uint64_t>& word,
-                                   std::uint64_t number);
+  /// A number that a rank writes on its board.
+  struct Word {
+    std::uint32_t at = 0;
+    const std::atomic<std::uint64_t>& value;
+  };
+  /// How far the peer has looked at parts from here.
+  [[nodiscard]] Word looked_by(std::uint32_t peer) {
+    return {peer, board(peer).pairs[seat_.rank].looked};
+  }
+  /// Until it has reached `number`. Whether it has.
+  [[nodiscard]] Shared<bool> await(const Word& word, std::uint64_t number, Wait wait);
+  [[nodiscard]] Shared<void> doze_until(const Word& word, std::uint64_t number);
 
   PeerMesh& mesh_;
   ShmWorkspace& own_;

@@ -2,32 +2,25 @@
 
 namespace orrery {
 
-Shared<std::vector<std::span<const std::byte>>> TcpExchange::show(
-    std::span<const ShownPart> parts, std::span<const std::uint32_t> from) {
-  if (Shared<void> settled = settle(); !settled) return tl::unexpected(settled.error());
+Shared<std::size_t> TcpExchange::show(std::span<const ShownPart> parts, Wait /*wait*/) {
   for (const ShownPart& part : parts) {
     mesh_.send(seat_.members[part.to], {MessageKind::kData, seat_.generation, part.bytes});
   }
-  arrived_.reserve(from.size());
-  for (const std::uint32_t rank : from) arrived_.push_back({rank, std::nullopt});
-  for (Arrived& each : arrived_) {
-    while (!(each.message = take_data(mesh_, seat_, each.rank))) {
-      if (const auto lost = in_vain(mesh_, seat_, each.rank)) return give_up(mesh_, *lost);
-      mesh_.pump(Duration::seconds(1));
-    }
-  }
-  std::vector<std::span<const std::byte>> views;
-  views.reserve(arrived_.size());
-  for (const Arrived& each : arrived_) views.emplace_back(each.message->bytes);
-  return views;
+  return parts.size();
 }
 
-Shared<void> TcpExchange::settle() {
-  for (Arrived& each : arrived_) {
-    if (each.message) mesh_.recycle(seat_.members[each.rank], std::move(*each.message));
-  }
+Shared<std::optional<std::span<const std::byte>>> TcpExchange::look(std::uint32_t from, Wait wait) {
+  Shared<std::optional<PeerMessage>> message = await_data(mesh_, seat_, from, wait);
+  if (!message) return tl::unexpected(message.error());
+  if (!*message) return std::nullopt;
+  arrived_.push_back({from, std::move(**message)});
+  return std::span<const std::byte>(arrived_.back().message.bytes);
+}
+
+Shared<bool> TcpExchange::settle(Wait wait) {
+  for (Arrived& each : arrived_) mesh_.recycle(seat_.members[each.rank], std::move(each.message));
   arrived_.clear();
-  return flush(mesh_, seat_);
+  return flush(mesh_, seat_, wait);
 }
 
 Shared<PartOnItsWay> TcpExchange::begin_show(const ShownPart& part) {

@@ -1,6 +1,6 @@
 // runtime/collectives/tcp_exchange.hpp - a PeerExchange over the sockets of a PeerMesh.
 //
-// All parts travel at the same time, so one show() takes as long as its slowest peer. Cost:
+// All parts travel at the same time, so a round takes as long as its slowest peer. Cost:
 // O(bytes) and one copy out of the kernel's memory.
 #pragma once
 
@@ -12,21 +12,24 @@ class TcpExchange final : public PeerExchange {
  public:
   /// `mesh` outlives it and is connected to all other members.
   TcpExchange(PeerMesh& mesh, ExchangeSeat seat) : mesh_(mesh), seat_(std::move(seat)) {}
+  /// What is on its way is copied: its owners may free it.
+  ~TcpExchange() override { mesh_.keep_pending(); }
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
   [[nodiscard]] std::uint32_t size() const override {
     return static_cast<std::uint32_t>(seat_.members.size());
   }
-  [[nodiscard]] Shared<std::vector<std::span<const std::byte>>> show(
-      std::span<const ShownPart> parts, std::span<const std::uint32_t> from) override;
-  [[nodiscard]] Shared<void> settle() override;
+  [[nodiscard]] Shared<std::size_t> show(std::span<const ShownPart> parts, Wait wait) override;
+  [[nodiscard]] Shared<std::optional<std::span<const std::byte>>> look(std::uint32_t from,
+                                                                       Wait wait) override;
+  [[nodiscard]] Shared<bool> settle(Wait wait) override;
   [[nodiscard]] Shared<PartOnItsWay> begin_show(const ShownPart& part) override;
   [[nodiscard]] Shared<void> arrived(const PartOnItsWay& part) override;
 
  private:
   struct Arrived {
     std::uint32_t rank = 0;
-    std::optional<PeerMessage> message;
+    PeerMessage message;
   };
 
   PeerMesh& mesh_;

@@ -80,9 +80,9 @@ class MemberGroup {
   [[nodiscard]] bool tend();
   /// How many wait for a place, as far as who leads knows.
   [[nodiscard]] std::size_t waiting() const { return joiners_.size(); }
-  /// The next generation. `step`: whole steps this member has done;
-  /// none: it has no state yet. Errors: this member is alone
-  /// with too few, or was left out: it ends.
+  /// The next generation; an operation that is pending has met a lost peer then. `step`: whole
+  /// steps this member has done; none: it has no state yet. Errors: this member is alone with too
+  /// few, or was left out: it ends.
   [[nodiscard]] Status regroup(std::optional<std::uint64_t> step);
   /// Says that this member is done. Nobody misses it.
   void farewell();
