@@ -206,8 +206,8 @@ Status check_memory(const TrainingSpec& spec, std::uint32_t world, Storage& stor
                   "activations, {} for checkpoints), and {} are left on this machine: share it "
                   "out by layout (tp, pp, zero: 1), or recompute: full, or a smaller batch.micro",
                   print(needs.total()), print(needs.weights + needs.gradients),
-                  print(needs.moments), print(needs.activations), print(needs.checkpoint),
-                  print(*left)));
+                  print(needs.moments), print(needs.activations),
+                  print(needs.checkpoint + needs.copies), print(*left)));
 }
 
 Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {

@@ -40,6 +40,7 @@ RankMemory memory_of(const TrainingSpec& spec, const ModelPart& part, std::uint3
           spec.model, spec.batch.micro, part, pipeline_slots(spec.batch, part)))),
       .exchange = of_floats(ReplicaPeers::room_floats(spec)),
       .checkpoint = of_floats(copies * whole / savers),
+      .copies = of_floats(spec.copied_every() > 0 && savers > 1 ? 4 * kSaved * whole / savers : 0),
   };
 }
 

@@ -17,9 +17,10 @@ struct RankMemory {
   Bytes activations;  ///< of all micro-batches on their way
   Bytes exchange;     ///< what ranks of a replica say to each other
   Bytes checkpoint;   ///< copies that are being written
+  Bytes copies;       ///< kept for itself and another rank
 
   [[nodiscard]] Bytes total() const {
-    return weights + moments + gradients + activations + exchange + checkpoint;
+    return weights + moments + gradients + activations + exchange + checkpoint + copies;
   }
 };
 

@@ -16,6 +16,7 @@ TrainingSpec spec_of(const TrainingLayout& layout) {
   spec.model = shared_config(TransformerFamily::kLlama);
   spec.batch = {.sequences = 32, .shards = 4, .micro = 2};
   spec.layout = layout;
+  spec.checkpoint.peer_every = 0;
   return spec;
 }
 
@@ -44,6 +45,14 @@ TEST(RankMemory, EachWayToShareMakesARankSmaller) {
   again.model.recompute = ActivationRecompute::kFull;
   EXPECT_LT(rank_memory(again, 1).activations.value(),
             0.6 * rank_memory(spec_of({}), 1).activations.value());
+}
+
+TEST(RankMemory, CopiesAreOfTwoRangesAtTwoTimes) {
+  TrainingSpec spec = spec_of({.tp = 2});
+  const double none = rank_memory(spec, 2).total().value();
+  spec.checkpoint.peer_every = 1;
+  const auto whole = static_cast<double>(ParameterLayout(spec.model).size());
+  EXPECT_NEAR((rank_memory(spec, 2).total().value() - none) / sizeof(float), 12 * whole / 4, 4);
 }
 
 TEST(RankMemory, AnEarlierStageKeepsMoreMicroBatches) {

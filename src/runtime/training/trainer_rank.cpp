@@ -97,12 +97,14 @@ Status TrainerRank::restore() {
   return {};
 }
 
-bool TrainerRank::over() const {
+std::uint64_t TrainerRank::saved_steps() const {
   const auto listed = list_checkpoints(spec_.checkpoint.directory);
-  return listed && !listed->empty() &&
-         listed->front().state == ListedCheckpoint::State::kCommitted &&
-         listed->front().step >= spec_.steps;
+  const bool saved =
+      listed && !listed->empty() && listed->front().state == ListedCheckpoint::State::kCommitted;
+  return saved ? listed->front().step : 0;
 }
+
+bool TrainerRank::over() const { return saved_steps() >= spec_.steps; }
 
 Status TrainerRank::meet() {
   const bool founds = seat_.epoch == 0;
@@ -361,6 +363,9 @@ Status TrainerRank::after_step() {
       state_->steps() < spec_.steps) {
     if (!checkpoint_.begin(makers(), *state_)) return go_on_without();
   }
+  if (spec_.copied_every() > 0 && state_->steps() % spec_.copied_every() == 0) {
+    if (!copies_.keep(grid_->all(), *state_)) return go_on_without();
+  }
   const bool look = spec_.evaluate_every > 0 && state_->steps() % spec_.evaluate_every == 0;
   if (look && state_->steps() < spec_.steps) evaluate();
   // A signal to all does not come to all at once.
@@ -471,9 +476,8 @@ Status TrainerRank::wait_for_place() {
   return {};
 }
 
-/// This rank's share of the state, as all read it from one checkpoint, or draw it anew.
+/// This rank's share of the state, as all read it from one copy or checkpoint, or draw it anew.
 Result<bool> TrainerRank::take_share() {
-  constexpr std::uint64_t kNone = ~std::uint64_t{0};
   // From now on there comes no newer one of the generation before.
   if (leads()) {
     if (Status claimed = claim(); !claimed) return forward_error(claimed);
@@ -506,6 +510,26 @@ Result<bool> TrainerRank::take_share() {
       spec_.model, spec_.seed,
       StateShare{part, grid_->replica_number(), grid_->column().size(),
                  zero ? StateShare::Moments::kOfHeldRange : StateShare::Moments::kOfPart});
+  return read_share();
+}
+
+/// What its ranks have kept in memory, unless a checkpoint is newer.
+Result<bool> TrainerRank::read_share() {
+  Communicator& all = grid_->all();
+  const Shared<std::optional<std::uint64_t>> kept = copies_.newest(all);
+  if (!kept) return false;
+  std::uint8_t from_memory = *kept && **kept >= saved_steps() ? 1 : 0;
+  if (!all.broadcast(std::as_writable_bytes(std::span(&from_memory, 1)), 0)) return false;
+  if (from_memory == 0) return read_saved_share();
+  has_state_ = copies_.restore(all, *state_).has_value();
+  if (has_state_ && leads()) {
+    reports_.say(fmt::format("goes on from step {}, which ranks had in memory", state_->steps()));
+  }
+  return has_state_;
+}
+
+Result<bool> TrainerRank::read_saved_share() {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
   if (Status restored = restore(); !restored) return forward_error(restored);
   std::uint64_t step = leads() ? state_->steps() : kNone;
   const auto told = std::as_writable_bytes(std::span(&step, 1));

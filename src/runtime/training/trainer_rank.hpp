@@ -5,7 +5,8 @@
 // Made once a process and run on one thread (checkpoints are written by one of their own). What is
 // trained depends on the spec alone: not on how many ranks there are, who dies, when, or how often.
 // Where each rank has the whole state, a change of ranks costs the step in progress; where the
-// state is shared out (TrainingLayout::cut), all take new places and read the newest checkpoint.
+// state is shared out (TrainingLayout::cut), all take new places and read the newest copy of it
+// that they have kept between them, or the newest checkpoint.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,7 @@
 #include "runtime/elastic/member_group.hpp"
 #include "runtime/training/gradient_check.hpp"
 #include "runtime/training/gradient_length.hpp"
+#include "runtime/training/peer_copies.hpp"
 #include "runtime/training/rank_grid.hpp"
 #include "runtime/training/replica_peers.hpp"
 #include "runtime/training/shard_gradient.hpp"
@@ -66,7 +68,11 @@ class TrainerRank {
   [[nodiscard]] Result<bool> take_place();
   [[nodiscard]] Status wait_for_place();
   [[nodiscard]] Result<bool> take_share();
+  [[nodiscard]] Result<bool> read_share();
+  [[nodiscard]] Result<bool> read_saved_share();
   [[nodiscard]] Status claim();
+  /// Steps of the newest checkpoint.
+  [[nodiscard]] std::uint64_t saved_steps() const;
   /// The last step is saved: who comes now has nothing to do.
   [[nodiscard]] bool over() const;
   [[nodiscard]] bool leads() const { return group_->rank() == 0; }
@@ -107,6 +113,7 @@ class TrainerRank {
   std::optional<TrainingState> state_;   ///< with it
   TrainingReports reports_;
   SharedCheckpoint checkpoint_;
+  PeerCopies copies_;
   Instant begun_;                 ///< of the step in progress
   bool has_state_ = false;        ///< whole, and of one step
   Duration longest_;              ///< step so far

@@ -48,6 +48,7 @@ void describe(Visitor& visitor, Self& checkpoint) {
   visitor.optional("directory", checkpoint.directory);
   visitor.optional("every", checkpoint.every);
   visitor.optional("keep", checkpoint.keep);
+  visitor.optional("peer_every", checkpoint.peer_every);
 }
 
 template <class Visitor, SameStruct<TrainingSpec> Self>

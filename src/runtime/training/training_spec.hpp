@@ -71,6 +71,8 @@ struct TrainingCheckpoint {
   std::string directory = "checkpoints";
   std::uint64_t every = 50;  ///< steps; the last is always saved
   std::uint32_t keep = 2;
+  /// Steps between copies in the memory of other ranks; 0: none. Absent: see copied_every().
+  std::optional<std::uint64_t> peer_every;
 };
 
 /// What a spec states of how it is computed; the rest is a plan's, where there is one.
@@ -105,6 +107,10 @@ struct TrainingSpec {
 
   [[nodiscard]] std::uint64_t checked_every() const {
     return verify_every.value_or(layout.cut() ? 0 : 100);
+  }
+  /// Where each rank has all of the state, its peers have it anyway.
+  [[nodiscard]] std::uint64_t copied_every() const {
+    return layout.cut() ? checkpoint.peer_every.value_or(10) : 0;
   }
   [[nodiscard]] std::uint64_t tokens_per_step() const {
     return std::uint64_t{batch.sequences} * static_cast<std::uint64_t>(model.sequence);

@@ -14,9 +14,6 @@ namespace {
 constexpr std::string_view kFirstMoment = "optimizer.first_moment";
 constexpr std::string_view kSecondMoment = "optimizer.second_moment";
 
-/// Weights, first and second moments.
-constexpr std::size_t kVectors = 3;
-
 std::vector<std::uint64_t> shape_of(const ParameterTensor& tensor) {
   return {tensor.shape.begin(), tensor.shape.end()};
 }
@@ -84,19 +81,38 @@ Shared<AlignedFloats> TrainingState::assembled(Communicator& all, std::size_t wh
   return range;
 }
 
+Shared<std::array<AlignedFloats, TrainingState::kVectors>> TrainingState::ranges(
+    Communicator& all) const {
+  std::array<AlignedFloats, kVectors> ranges;
+  for (std::size_t which = 0; which < kVectors; ++which) {
+    auto range = assembled(all, which);
+    if (!range) return tl::unexpected(range.error());
+    ranges.at(which) = std::move(*range);
+  }
+  return ranges;
+}
+
+void TrainingState::take(std::size_t vector, std::size_t begin, std::span<const float> floats) {
+  const std::array<AlignedFloats*, kVectors> all{&parameters_, &first_moment_, &second_moment_};
+  AlignedFloats& to = *all.at(vector);
+  const FloatRange here = vector == 0 ? FloatRange{0, to.size()} : stepped_;
+  model_.visit(here, {begin, begin + floats.size()}, [&](const FloatRun& run) {
+    std::copy_n(floats.data() + (run.whole - begin), run.size, to.data() + run.here - here.begin);
+  });
+}
+
 Shared<SavedPart> TrainingState::saved_part(Communicator& all) const {
   SavedPart saved;
   const FloatRange mine = even_range(model_.whole().size(), all.rank(), all.size());
   std::array<std::span<const float>, kVectors> vectors;
+  if (!share_.whole()) {
+    auto put = ranges(all);
+    if (!put) return tl::unexpected(put.error());
+    saved.assembled = *std::move(put);
+  }
   for (std::size_t which = 0; which < kVectors; ++which) {
-    if (share_.whole()) {
-      vectors.at(which) = std::span(vector(which)).subspan(mine.begin, mine.size());
-      continue;
-    }
-    auto range = assembled(all, which);
-    if (!range) return tl::unexpected(range.error());
-    saved.assembled.at(which) = std::move(*range);
-    vectors.at(which) = saved.assembled.at(which);
+    vectors.at(which) = share_.whole() ? std::span(vector(which)).subspan(mine.begin, mine.size())
+                                       : std::span<const float>(saved.assembled.at(which));
   }
   for (const ParameterTensor& tensor : model_.whole().tensors()) {
     const FloatRange own = FloatRange{tensor.begin, tensor.begin + tensor.size}.within(mine);

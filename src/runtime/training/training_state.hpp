@@ -43,6 +43,9 @@ struct GradientClip {
 
 class TrainingState {
  public:
+  /// Weights, first and second moments.
+  static constexpr std::size_t kVectors = 3;
+
   /// New weights by the seed.
   TrainingState(const TransformerConfig& config, std::uint64_t seed, const StateShare& share = {});
 
@@ -64,6 +67,15 @@ class TrainingState {
   [[nodiscard]] Shared<SavedPart> saved_part(Communicator& all) const;
   /// This rank's share of it. Errors: a checkpoint of another model; the state is spoilt then.
   [[nodiscard]] Status restore(CheckpointReader& reader);
+
+  /// Floats of each of the three, of the whole model.
+  [[nodiscard]] std::size_t whole_floats() const { return model_.whole().size(); }
+  /// Of each, even_range() of this rank among `all`, which all call it.
+  [[nodiscard]] Shared<std::array<AlignedFloats, kVectors>> ranges(Communicator& all) const;
+  /// Takes over what this rank has of floats from `begin` on of one of them, as ranges() gave it;
+  /// what lies between two calls is of no step.
+  void take(std::size_t vector, std::size_t begin, std::span<const float> floats);
+  void take_steps(std::uint64_t steps) { steps_ = steps; }
 
   /// Precondition: both have the whole.
   [[nodiscard]] Shared<void> send(Communicator& ranks, std::uint32_t to) const;

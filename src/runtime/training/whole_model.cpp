@@ -51,8 +51,16 @@ void WholeModel::visit_tensor(const Wanted& wanted, std::size_t tensor,
 }
 
 void WholeModel::visit(const FloatRange& here, const RunVisitor& visit) const {
-  for (std::size_t tensor = 0; tensor < whole_.tensors().size(); ++tensor) {
-    visit_tensor({rank_, here, kAnywhere}, tensor, visit);
+  this->visit(here, kAnywhere, visit);
+}
+
+void WholeModel::visit(const FloatRange& here, const FloatRange& whole,
+                       const RunVisitor& visit) const {
+  for (std::size_t i = 0; i < whole_.tensors().size(); ++i) {
+    const ParameterTensor& tensor = whole_.tensors()[i];
+    if (tensor.begin >= whole.end) return;
+    if (tensor.begin + tensor.size <= whole.begin) continue;
+    visit_tensor({rank_, here, whole}, i, visit);
   }
 }
 

@@ -53,6 +53,8 @@ class WholeModel {
   using RunVisitor = std::function<void(const FloatRun&)>;
   /// Of this rank's part, those that lie in `here` of its own vector; ascending.
   void visit(const FloatRange& here, const RunVisitor& visit) const;
+  /// Of them, what lies in `whole` of the whole vector.
+  void visit(const FloatRange& here, const FloatRange& whole, const RunVisitor& visit) const;
 
   /// Puts range even_range(size, rank, ranks) of the whole vector together in `out`: all ranks of
   /// `all`, replica by replica, give what they hold, and all that the replicas hold is what there
