@@ -42,7 +42,7 @@ class CheckpointWriter {
   /// The same, waiting for it. Precondition: !idle().
   [[nodiscard]] Result<WrittenShard> wait();
 
-  /// What was taken last, for a peer. Also read by the writing thread; stays until the next
+  /// What was taken last. Also read by the writing thread; stays until the next
   /// begin().
   [[nodiscard]] const SnapshotBuffer& snapshot() const { return snapshot_; }
 

@@ -62,7 +62,7 @@ class ShardTest : public CheckpointTest {
   [[nodiscard]] std::string path() const { return directory_ + "/" + kName.file(); }
 };
 
-TEST_F(ShardTest, BothWaysOfWritingGiveTheSameFileWhichIsAlsoAPeersCopy) {
+TEST_F(ShardTest, BothWaysOfWritingGiveTheSameFile) {
   const std::string bytes = large_bytes();
   const SavedState state(1);
   std::vector<PieceView> pieces = state.whole();

@@ -1,7 +1,7 @@
 // runtime/checkpoint/shard_header.hpp - the begin of a shard file: what it holds, and how to tell
 // that it still does.
 //
-// A shard is one writer's part of a checkpoint, the same bytes on disk and in a peer's memory:
+// A shard is one writer's part of a checkpoint:
 //
 //   0    8 bytes   magic
 //   8    4 bytes   version, 1

@@ -2,9 +2,9 @@
 // boundary, in memory of its own.
 //
 // take() is all that training waits for: one copy into pages that are there already. From then on
-// the trainer goes on changing its tensors while a thread writes the snapshot or sends it to a
-// peer. Made once a rank and used again. Not thread-safe by itself: who takes must know that the
-// last snapshot is no longer read.
+// the trainer goes on changing its tensors while a thread writes the snapshot. Made once a rank and
+// used again. Not thread-safe by itself: who takes must know that the last snapshot is no longer
+// read.
 #pragma once
 
 #include <span>
@@ -37,11 +37,11 @@ class SnapshotBuffer {
   std::uint64_t payload_bytes_ = 0;
 };
 
-/// The header of a snapshot. A shard is its bytes and the payload's behind them; that is how a copy
-/// goes to a peer's memory. Cost: a checksum of all, about 0.1 s a GiB.
+/// The header of a snapshot. A shard is its bytes and the payload's behind them. Cost: a checksum
+/// of all, about 0.1 s a GiB.
 [[nodiscard]] Result<HeaderSeal> seal(const SnapshotBuffer& snapshot);
 
-/// A shard in memory, as a peer kept it.
+/// A shard in memory.
 struct ParsedShard {
   ShardIndex index;
   std::vector<PieceView> pieces;  ///< in the memory it was read from
