@@ -118,6 +118,7 @@ Json summary_json(const TrainingStory& story, const Json& bill) {
       {"held_out_loss", or_null(run.held_out_loss)},
       {"final_state_sha256", run.state_sha256},
       {"attempts", attempts_json(run)},
+      {"layout", run.layout_text()},
       {"step_s_measured", run.median_step_s()},
       {"step_s_mean", story.predicted ? Json(run.mean_step_s(story.predicted->ranks)) : Json()},
       {"step_s_predicted", story.predicted ? Json(story.predicted->seconds) : Json()},

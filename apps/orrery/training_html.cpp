@@ -92,6 +92,7 @@ std::string fact_table(const TrainingStory& story) {
   const auto add = [&](const std::string& what, const auto& text_of) {
     table.add({{what}, {text_of(story.run)}, {story.unbroken ? text_of(*story.unbroken) : "-"}});
   };
+  add("layout", [](const TrainingLog& log) { return log.layout_text(); });
   add("steps", [](const TrainingLog& log) { return fmt::format("{}", log.steps.size()); });
   add("last loss", [](const TrainingLog& log) {
     return log.steps.empty() ? "-" : fmt::format("{:.6f}", log.steps.back().loss);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/csv_text.hpp"
+#include "planner/layout_text.hpp"
 
 namespace orrery {
 namespace {
@@ -87,6 +88,13 @@ void take_event(const json& event, TrainingLog& log) {
 }
 
 }  // namespace
+
+std::string TrainingLog::layout_text() const {
+  if (!layout) return "";
+  ParallelPlan plan = *layout;
+  plan.dp = usual_ranks() / std::max(1U, plan.tp * plan.pp);
+  return print_layout(plan);
+}
 
 double TrainingLog::median_step_s() const {
   std::vector<double> seconds;

@@ -44,6 +44,8 @@ struct TrainingLog {
 
   std::optional<ParallelPlan> layout;  ///< but for the number of replicas
 
+  /// With the replicas of usual_ranks(); "": it is not said.
+  [[nodiscard]] std::string layout_text() const;
   [[nodiscard]] double median_step_s() const;
   /// The number of ranks that did most steps; 0: no steps.
   [[nodiscard]] std::uint32_t usual_ranks() const;

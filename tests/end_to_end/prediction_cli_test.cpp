@@ -126,6 +126,7 @@ TEST_F(PredictionCli, PredictsTheStepsOfLocalRanks) {
                            spec, node, path("page.html")));
     ASSERT_EQ(report.code, 0) << report.err;
     const auto json = nlohmann::json::parse(report.out);
+    EXPECT_EQ(json.at("layout"), fmt::format("tp=1,pp=1,dp={},micro_batch=4", ranks));
     const double mean = json.at("step_s_mean").get<double>();
     const double predicted = json.at("step_s_predicted").get<double>();
     EXPECT_LT(predicted, kBand * mean) << ranks << " ranks";
