@@ -21,6 +21,19 @@ void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   if (!from.empty() && from.data() != to.data()) std::memcpy(to.data(), from.data(), from.size());
 }
 
+/// Whether leaves are a node of the tree below `root`.
+bool is_node(const LeafRange& leaves, LeafRange root) {
+  while (root != leaves && root.size() > 1) {
+    const std::uint32_t split = split_of(root);
+    if (leaves.begin < split) {
+      root.end = split;
+    } else {
+      root.begin = split;
+    }
+  }
+  return root == leaves;
+}
+
 Rounds only(Round round) {
   Rounds rounds;
   rounds.push_back(std::move(round));
@@ -47,6 +60,42 @@ void use_views(Round& round, std::span<const std::span<const std::byte>> views) 
 CollectivePlan::CollectivePlan(const PeerExchange& exchange, std::vector<std::uint32_t> members)
     : all_(team_of(std::move(members), exchange.rank())) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) a_leaf_a_rank_.push_back({rank, rank + 1});
+  find_teams(exchange);
+}
+
+void CollectivePlan::find_teams(const PeerExchange& exchange) {
+  const auto machine = [&](std::uint32_t rank) { return exchange.machine_of(member(rank)); };
+  std::uint32_t each = 0;
+  while (each < size() && machine(each) == machine(0)) ++each;
+  if (each == 1 || each == size() || size() % each != 0) return;
+  std::vector<std::uint32_t> machines;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    const std::uint32_t first = machine(rank - rank % each);
+    if (machine(rank) != first) return;
+    if (rank % each == 0) machines.push_back(first);
+  }
+  std::ranges::sort(machines);
+  if (std::ranges::adjacent_find(machines) != machines.end()) return;
+  std::vector<std::uint32_t> here;
+  std::vector<std::uint32_t> same_place;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (rank / each == this->rank() / each) here.push_back(member(rank));
+    if (rank % each == this->rank() % each) same_place.push_back(member(rank));
+  }
+  machine_ = team_of(std::move(here), exchange.rank());
+  column_ = team_of(std::move(same_place), exchange.rank());
+}
+
+std::vector<LeafRange> CollectivePlan::machine_nodes(
+    std::span<const LeafRange> owned_by_rank) const {
+  std::vector<LeafRange> nodes;
+  const std::size_t each = machine_.members.size();
+  const LeafRange root{owned_by_rank.front().begin, owned_by_rank.back().end};
+  for (std::size_t first = 0; each > 0 && first < owned_by_rank.size(); first += each) {
+    nodes.push_back({owned_by_rank[first].begin, owned_by_rank[first + each - 1].end});
+    if (!is_node(nodes.back(), root)) return {};
+  }
+  return nodes;
 }
 
 CollectivePlan::Team CollectivePlan::team_of(std::vector<std::uint32_t> members,
@@ -119,6 +168,23 @@ Rounds CollectivePlan::all_reduce_shards(const Elements& in_out,
   ORRERY_ASSERT(owned_by_rank.size() == size(), "each rank owns a node");
   Rounds rounds;
   if (size() == 1) return rounds;
+  // A sum over a machine's ranks that travels as bfloat16 would be rounded once more.
+  std::vector<LeafRange> nodes;
+  if (in_out.type != SumType::kBfloat16) nodes = machine_nodes(owned_by_rank);
+  if (!nodes.empty()) {
+    const std::size_t each = machine_.members.size();
+    const std::size_t first = rank() - machine_.rank;
+    const std::vector<RankPart> slices = even_parts(in_out.bytes.size(), each);
+    const RankPart& own = slices[machine_.rank];
+    const Elements slice(in_out.bytes.subspan(own.begin, own.size), in_out.type);
+    const std::vector<RankPart> parts = even_parts(own.size, nodes.size());
+    rounds.reserve(4);
+    rounds.push_back(sum_parts(machine_, in_out, owned_by_rank.subspan(first, each), slices));
+    rounds.push_back(sum_parts(column_, slice, nodes, parts));
+    rounds.push_back(gather_parts(column_, slice.bytes, parts));
+    rounds.push_back(gather_parts(machine_, in_out.bytes, slices));
+    return rounds;
+  }
   const std::vector<RankPart> parts = even_parts(in_out.bytes.size(), size());
   rounds.reserve(2);
   rounds.push_back(sum_parts(all_, in_out, owned_by_rank, parts));

@@ -100,8 +100,17 @@ class CollectivePlan {
                                        std::span<const RankPart> parts);
   [[nodiscard]] static Round gather_parts(const Team& team, std::span<std::byte> in_out,
                                           std::span<const RankPart> parts);
+  void find_teams(const PeerExchange& exchange);
+  /// Of each machine in turn, the node of the tree that its ranks have together. Nothing: there are
+  /// no teams, or what some machine's ranks have is no node.
+  [[nodiscard]] std::vector<LeafRange> machine_nodes(
+      std::span<const LeafRange> owned_by_rank) const;
 
   Team all_;
+  // Where the group's ranks are on several machines, as many on each, and those of one follow on
+  // those of another: ranks of this one, and ranks that have the same place on theirs.
+  Team machine_;
+  Team column_;
   std::vector<LeafRange> a_leaf_a_rank_;
 };
 

@@ -26,6 +26,8 @@ class PendingThreads : public testing::TestWithParam<std::tuple<std::uint32_t, T
   TestGang gang_{world(), std::get<1>(GetParam())};
 };
 
+class PendingDeathThreads : public PendingThreads {};
+
 TEST_P(PendingThreads, OperationsBegunTogetherHaveTheBitsOfThoseThatWait) {
   gang_.run([&](std::uint32_t rank) {
     const auto group = gang_.found(rank);
@@ -119,8 +121,7 @@ TEST_P(PendingThreads, ADroppedHandleWaitsSoThatItsBuffersMayGo) {
   });
 }
 
-TEST_P(PendingThreads, ADeathEndsAllThatIsPendingAndAllThatIsBegunLater) {
-  if (world() < 3) GTEST_SKIP() << "needs survivors";
+TEST_P(PendingDeathThreads, ADeathEndsAllThatIsPendingAndAllThatIsBegunLater) {
   std::latch begun(world() - 1);
   gang_.run([&](std::uint32_t rank) {
     auto group = gang_.found(rank);
@@ -185,6 +186,10 @@ TEST_P(PendingThreads, WhatIsPendingWhenAGenerationEndsHasMetALostPeer) {
   });
 }
 
+INSTANTIATE_TEST_SUITE_P(Worlds, PendingDeathThreads,
+                         testing::Combine(testing::Values(3, 5),
+                                          testing::Values(TestGang::Memory::kOwn,
+                                                          TestGang::Memory::kShared)));
 INSTANTIATE_TEST_SUITE_P(Worlds, PendingThreads,
                          testing::Combine(testing::Values(1, 2, 3, 5),
                                           testing::Values(TestGang::Memory::kOwn,

@@ -85,6 +85,9 @@ class PeerExchange {
   virtual ~PeerExchange();
   [[nodiscard]] virtual std::uint32_t rank() const = 0;
   [[nodiscard]] virtual std::uint32_t size() const = 0;
+  /// The lowest of the ranks that share memory with this one, itself among them: all ranks know the
+  /// same.
+  [[nodiscard]] virtual std::uint32_t machine_of(std::uint32_t rank) const = 0;
 
   /// Shows `parts` (at most one a peer): all, or the first ones, as many as go without waiting.
   /// Returns how many. They must not change until settle(). Two ranks must agree on how many parts

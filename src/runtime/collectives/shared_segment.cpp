@@ -33,15 +33,18 @@ Result<std::byte*> map(int fd, std::uint64_t bytes) {
 
 }  // namespace
 
-std::string shared_memory_host() {
+std::string shared_memory_host(const std::string& domain) {
   const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
   std::array<char, 128> space{};
   const ssize_t got = ::readlink("/proc/self/ns/pid", space.data(), space.size());
   if (boot.empty() || got <= 0) return {};
-  return boot + ' ' + std::string(space.data(), static_cast<std::size_t>(got));
+  std::string host = boot + ' ' + std::string(space.data(), static_cast<std::size_t>(got));
+  if (!domain.empty()) host += ' ' + domain;
+  return host;
 }
 
-Result<SharedSegment> SharedSegment::make(std::uint64_t bytes, std::uint64_t cookie) {
+Result<SharedSegment> SharedSegment::make(std::uint64_t bytes, std::uint64_t cookie,
+                                          const std::string& domain) {
   FileDescriptor fd(::memfd_create("orrery", MFD_CLOEXEC));
   int error = fd.valid() && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   // What is not there when it is first written ends the process: it is asked for now.
@@ -53,7 +56,7 @@ Result<SharedSegment> SharedSegment::make(std::uint64_t bytes, std::uint64_t coo
   Result<std::byte*> data = map(fd.get(), bytes);
   if (!data) return forward_error(data);
   std::memcpy(*data, &cookie, sizeof cookie);
-  SegmentAddress address{.host = shared_memory_host(),
+  SegmentAddress address{.host = shared_memory_host(domain),
                          .process = ::getpid(),
                          .descriptor = fd.get(),
                          .bytes = bytes,
@@ -61,8 +64,8 @@ Result<SharedSegment> SharedSegment::make(std::uint64_t bytes, std::uint64_t coo
   return SharedSegment(std::move(fd), std::move(address), *data);
 }
 
-Result<SharedSegment> SharedSegment::open(const SegmentAddress& address) {
-  if (address.host.empty() || address.host != shared_memory_host()) {
+Result<SharedSegment> SharedSegment::open(const SegmentAddress& address, const std::string& host) {
+  if (address.host.empty() || address.host != host) {
     return environment_error("the memory is another machine's");
   }
   const std::string path = fmt::format("/proc/{}/fd/{}", address.process, address.descriptor);

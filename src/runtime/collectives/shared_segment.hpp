@@ -15,7 +15,7 @@ namespace orrery {
 
 /// How another process of the machine finds a segment.
 struct SegmentAddress {
-  std::string host;  ///< which boot of which machine, and which PID namespace
+  std::string host;  ///< which boot of which machine, which PID namespace, and which domain
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
   std::uint64_t bytes = 0;
@@ -24,15 +24,19 @@ struct SegmentAddress {
   friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
 };
 
-/// Of this process; "" when it cannot be told.
-[[nodiscard]] std::string shared_memory_host();
+/// Of this process; "" when it cannot be told. Processes of different domains share no memory, as
+/// if they were on two machines.
+[[nodiscard]] std::string shared_memory_host(const std::string& domain = {});
 
 class SharedSegment {
  public:
   /// Zeroed; all pages are there before it returns. Errors: no memory left.
-  [[nodiscard]] static Result<SharedSegment> make(std::uint64_t bytes, std::uint64_t cookie);
-  /// Errors: another machine, other rights, a process that is no more, or one that took its number.
-  [[nodiscard]] static Result<SharedSegment> open(const SegmentAddress& address);
+  [[nodiscard]] static Result<SharedSegment> make(std::uint64_t bytes, std::uint64_t cookie,
+                                                  const std::string& domain = {});
+  /// By a process of `host`. Errors: another machine, other rights, a process that is no more, or
+  /// one that took its number.
+  [[nodiscard]] static Result<SharedSegment> open(const SegmentAddress& address,
+                                                  const std::string& host);
 
   SharedSegment(SharedSegment&& other) noexcept;
   SharedSegment& operator=(SharedSegment&& other) noexcept;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <numeric>
 
 #include "base/assert.hpp"
 
@@ -46,8 +47,9 @@ std::uint32_t usable_cores() {
 
 }  // namespace
 
-Result<ShmWorkspace> ShmWorkspace::make(std::uint64_t bytes, std::uint64_t cookie) {
-  Result<SharedSegment> segment = SharedSegment::make(sizeof(ShmBoard) + bytes, cookie);
+Result<ShmWorkspace> ShmWorkspace::make(std::uint64_t bytes, std::uint64_t cookie,
+                                        const std::string& domain) {
+  Result<SharedSegment> segment = SharedSegment::make(sizeof(ShmBoard) + bytes, cookie, domain);
   if (!segment) return forward_error(segment);
   return ShmWorkspace(std::move(*segment));
 }
@@ -59,32 +61,61 @@ std::optional<std::uint64_t> ShmWorkspace::offset_of(std::span<const std::byte> 
   return static_cast<std::uint64_t>(part.data() - begin);
 }
 
+std::vector<std::uint32_t> machines_of(std::span<const std::uint64_t> opened) {
+  const auto ranks = static_cast<std::uint32_t>(opened.size());
+  std::vector<std::uint32_t> alone(ranks);
+  std::iota(alone.begin(), alone.end(), 0u);
+  if (ranks > ShmBoard::kRanksMax) return alone;
+  const auto share = [&](std::uint32_t one, std::uint32_t other) {
+    return one == other || (((opened[one] >> other) & (opened[other] >> one) & 1) != 0);
+  };
+  std::vector<std::uint32_t> machines(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    while (!share(rank, machines[rank])) ++machines[rank];
+  }
+  for (std::uint32_t one = 0; one < ranks; ++one) {
+    for (std::uint32_t other = 0; other < one; ++other) {
+      if (share(one, other) != (machines[one] == machines[other])) return alone;
+    }
+  }
+  return machines;
+}
+
 ShmExchange::ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat)
     : mesh_(mesh), own_(own), seat_(std::move(seat)), peers_(seat_.members.size()) {
-  spins_ = size() <= usable_cores() ? kSpinsAlone : kSpinsCrowded;
+  ORRERY_ASSERT(rank() < size() && size() <= ShmBoard::kRanksMax, "a seat is one of the members'");
   // Numbers of a later generation are higher than all of this one.
   const std::uint64_t first = std::uint64_t{seat_.generation} << 32;
   for (Peer& peer : peers_) peer.shown = peer.seen = first;
+  for (std::uint32_t rank = 0; rank < size(); ++rank) machines_.push_back(rank);
 }
 
-Result<std::unique_ptr<ShmExchange>> ShmExchange::open(PeerMesh& mesh, ShmWorkspace& own,
-                                                       ExchangeSeat seat,
-                                                       std::span<const SegmentAddress> workspaces) {
-  ORRERY_ASSERT(seat.rank < seat.members.size(), "a seat is one of the members'");
-  if (seat.members.size() > ShmBoard::kRanksMax) {
-    return environment_error(fmt::format("{} ranks share memory at most", ShmBoard::kRanksMax));
+void ShmExchange::open(std::span<const SegmentAddress> workspaces) {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    if (rank == this->rank()) continue;
+    Result<SharedSegment> segment = SharedSegment::open(workspaces[rank], own_.address().host);
+    if (segment && segment->size() >= sizeof(ShmBoard)) peers_[rank].segment = std::move(*segment);
   }
-  auto exchange = std::make_unique<ShmExchange>(mesh, own, std::move(seat));
-  for (std::uint32_t rank = 0; rank < exchange->size(); ++rank) {
-    if (rank == exchange->rank()) continue;
-    Result<SharedSegment> segment = SharedSegment::open(workspaces[rank]);
-    if (!segment) return forward_error(segment);
-    if (segment->size() < sizeof(ShmBoard)) {
-      return environment_error("the memory of a peer is too small to be a workspace");
-    }
-    exchange->peers_[rank].segment = std::move(*segment);
+}
+
+std::uint64_t ShmExchange::opened() const {
+  std::uint64_t bits = 0;
+  for (std::uint32_t peer = 0; peer < size(); ++peer) {
+    if (peer == rank() || near(peer)) bits |= std::uint64_t{1} << peer;
   }
-  return exchange;
+  return bits;
+}
+
+void ShmExchange::share_by(std::vector<std::uint32_t> machines) {
+  machines_ = std::move(machines);
+  std::uint32_t together = 0;
+  for (std::uint32_t peer = 0; peer < size(); ++peer) {
+    const bool here = machine_of(peer) == machine_of(rank());
+    ORRERY_ASSERT(!here || peer == rank() || near(peer), "ranks of a machine share memory");
+    together += here ? 1 : 0;
+    if (!here) peers_[peer].segment.reset();
+  }
+  spins_ = together <= usable_cores() ? kSpinsAlone : kSpinsCrowded;
 }
 
 ShmBoard& ShmExchange::board(std::uint32_t rank) {
@@ -98,9 +129,9 @@ Shared<std::size_t> ShmExchange::show(std::span<const ShownPart> parts, Wait wai
     const Shared<bool> posted = post(parts[shown], wait);
     if (!posted) return tl::unexpected(posted.error());
     if (!*posted) break;
-    Peer& peer = peers_[parts[shown].to];
-    const ShmBoard::Slot& slot = own_.board().pairs[parts[shown].to].slots[peer.shown & 1];
-    if (slot.kind == kWorkspace) peer.must_look = true;
+    const ShownPart& part = parts[shown];
+    const bool copied = part.bytes.size() <= ShmBoard::kInlineMax || !near(part.to);
+    if (!copied && own_.offset_of(part.bytes)) peers_[part.to].must_look = true;
   }
   if (shown > 0) ring();
   return shown;
@@ -114,12 +145,17 @@ Shared<PartOnItsWay> ShmExchange::begin_show(const ShownPart& part) {
 }
 
 Shared<void> ShmExchange::arrived(const PartOnItsWay& part) {
+  if (!near(part.to)) return flush_to(mesh_, seat_, part.to);
   const Shared<bool> looked = await(looked_by(part.to), part.number, Wait::kUntilDone);
   if (!looked) return tl::unexpected(looked.error());
   return {};
 }
 
 Shared<bool> ShmExchange::post(const ShownPart& part, Wait wait) {
+  if (!near(part.to)) {
+    mesh_.send(seat_.members[part.to], {MessageKind::kData, seat_.generation, part.bytes});
+    return true;
+  }
   const Peer& peer = peers_[part.to];
   // The slot held the part before the one before this one.
   const std::uint64_t first = (std::uint64_t{seat_.generation} << 32) + 2;
@@ -156,6 +192,7 @@ void ShmExchange::ring() {
 }
 
 Shared<std::optional<std::span<const std::byte>>> ShmExchange::look(std::uint32_t from, Wait wait) {
+  if (!near(from)) return look_at_socket(from, wait);
   Peer& peer = peers_[from];
   const std::uint64_t number = peer.seen + 1;
   ShmBoard::Slot& slot = board(from).pairs[seat_.rank].slots[number & 1];

@@ -1,6 +1,7 @@
-// runtime/collectives/shm_exchange.hpp - a PeerExchange among ranks of one machine: parts in the
-// shared workspace are looked at where they are, small ones travel in a slot, others over the
-// mesh's sockets: another process's memory is not everywhere to be read.
+// runtime/collectives/shm_exchange.hpp - a PeerExchange among ranks of which some share memory:
+// between these, parts in the shared workspace are looked at where they are, small ones travel in a
+// slot, others over the mesh's sockets: another process's memory is not everywhere to be read.
+// Between ranks of different machines all parts travel over the sockets.
 //
 // Each rank writes its own segment only, so a rank that dies in the middle of anything leaves no
 // lock held. Between two ranks a slot is numbered, posted by one and marked as looked at by the
@@ -43,7 +44,8 @@ struct ShmBoard {
 /// A rank's own segment: the board, and after it the workspace.
 class ShmWorkspace {
  public:
-  [[nodiscard]] static Result<ShmWorkspace> make(std::uint64_t bytes, std::uint64_t cookie);
+  [[nodiscard]] static Result<ShmWorkspace> make(std::uint64_t bytes, std::uint64_t cookie,
+                                                 const std::string& domain = {});
 
   [[nodiscard]] const SegmentAddress& address() const { return segment_.address(); }
   [[nodiscard]] ShmBoard& board() { return *reinterpret_cast<ShmBoard*>(segment_.data()); }
@@ -58,21 +60,31 @@ class ShmWorkspace {
   SharedSegment segment_;
 };
 
+/// By rank, from whose memory each has opened (ShmExchange::opened): the lowest rank of its
+/// machine. Where those who share memory are no such sets (two that share it with a third, and not
+/// with each other), each is alone. Cost: O(ranks^2).
+[[nodiscard]] std::vector<std::uint32_t> machines_of(std::span<const std::uint64_t> opened);
+
 class ShmExchange final : public PeerExchange {
  public:
-  /// `mesh` and `own` outlive it; the mesh is connected to all other members. `workspaces` by rank.
-  /// Errors: a peer's memory cannot be opened from here.
-  [[nodiscard]] static Result<std::unique_ptr<ShmExchange>> open(
-      PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat,
-      std::span<const SegmentAddress> workspaces);
-  /// Without peers' memory: what open() begins with.
+  /// `mesh` and `own` outlive it; the mesh is connected to all other members. At most kRanksMax.
   ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat);
+  /// Opens what can be opened of the peers' memory. `workspaces` by rank.
+  void open(std::span<const SegmentAddress> workspaces);
+  /// Whose memory is open here, a bit a rank, this one's among them.
+  [[nodiscard]] std::uint64_t opened() const;
+  /// What all ranks have agreed on (machine_of() says it): the memory of ranks of other machines is
+  /// closed. Precondition: that of this machine's is open, here and there.
+  void share_by(std::vector<std::uint32_t> machines);
   /// What is on its way over sockets is copied: its owners may free it.
   ~ShmExchange() override { mesh_.keep_pending(); }
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
   [[nodiscard]] std::uint32_t size() const override {
     return static_cast<std::uint32_t>(seat_.members.size());
+  }
+  [[nodiscard]] std::uint32_t machine_of(std::uint32_t rank) const override {
+    return machines_[rank];
   }
   [[nodiscard]] Shared<std::size_t> show(std::span<const ShownPart> parts, Wait wait) override;
   [[nodiscard]] Shared<std::optional<std::span<const std::byte>>> look(std::uint32_t from,
@@ -83,7 +95,7 @@ class ShmExchange final : public PeerExchange {
 
  private:
   struct Peer {
-    std::optional<SharedSegment> segment;  ///< none: this rank itself
+    std::optional<SharedSegment> segment;  ///< none: this rank itself, or another machine's
     std::uint64_t shown = 0;               ///< number of the newest part for it
     std::uint64_t seen = 0;                ///< of the newest part from it
     bool must_look = false;                ///< at a part of show() that is no copy
@@ -91,6 +103,7 @@ class ShmExchange final : public PeerExchange {
   };
 
   [[nodiscard]] ShmBoard& board(std::uint32_t rank);
+  [[nodiscard]] bool near(std::uint32_t peer) const { return peers_[peer].segment.has_value(); }
   /// Into the next slot for the peer, if it is free. Whether it was.
   [[nodiscard]] Shared<bool> post(const ShownPart& part, Wait wait);
   void fill_slot(const ShownPart& part);
@@ -115,6 +128,7 @@ class ShmExchange final : public PeerExchange {
   ExchangeSeat seat_;
   std::uint32_t spins_ = 0;
   std::vector<Peer> peers_;
+  std::vector<std::uint32_t> machines_;
   std::vector<std::uint32_t> viewed_;
 };
 

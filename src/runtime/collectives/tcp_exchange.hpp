@@ -19,6 +19,7 @@ class TcpExchange final : public PeerExchange {
   [[nodiscard]] std::uint32_t size() const override {
     return static_cast<std::uint32_t>(seat_.members.size());
   }
+  [[nodiscard]] std::uint32_t machine_of(std::uint32_t rank) const override { return rank; }
   [[nodiscard]] Shared<std::size_t> show(std::span<const ShownPart> parts, Wait wait) override;
   [[nodiscard]] Shared<std::optional<std::span<const std::byte>>> look(std::uint32_t from,
                                                                        Wait wait) override;

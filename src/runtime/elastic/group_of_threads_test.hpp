@@ -35,8 +35,12 @@ class TestGang {
     GroupSettings settings = settings_;
     settings.rank = rank;
     settings.cookie = settings_.port * 1000 + rank;
+    if (!machines_.empty()) settings.memory_domain = fmt::format("machine {}", machines_[rank]);
     return settings;
   }
+
+  /// By rank: ranks of different ones share no memory.
+  void pretend_machines(std::vector<std::uint32_t> machines) { machines_ = std::move(machines); }
 
   /// Runs `body` in a thread for each rank, until all have ended.
   void run(const std::function<void(std::uint32_t)>& body) const {
@@ -71,6 +75,7 @@ class TestGang {
   }
 
   GroupSettings settings_;
+  std::vector<std::uint32_t> machines_;
   RealClock clock_;
 };
 

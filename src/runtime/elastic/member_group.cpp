@@ -50,7 +50,8 @@ MemberGroup::MemberGroup(const Clock& clock, const GroupSettings& settings, Peer
 Result<std::unique_ptr<MemberGroup>> MemberGroup::make(const Clock& clock,
                                                        const GroupSettings& settings,
                                                        std::uint32_t first_rank) {
-  Result<ShmWorkspace> workspace = ShmWorkspace::make(settings.workspace_bytes, settings.cookie);
+  Result<ShmWorkspace> workspace =
+      ShmWorkspace::make(settings.workspace_bytes, settings.cookie, settings.memory_domain);
   if (!workspace) return forward_error(workspace);
   const std::uint32_t place = settings.ports == 0 ? 0 : first_rank % settings.ports;
   const bool any = settings.port == 0;
@@ -531,38 +532,37 @@ bool MemberGroup::open_exchange() {
     workspaces.push_back(member.workspace);
   }
   const ExchangeSeat seat{std::move(members), rank(), roster_.generation};
-  auto sockets = std::make_unique<TcpExchange>(mesh_, seat);
   std::unique_ptr<ShmExchange> memory;
-  if (settings_.share_memory && size() > 1) {
-    auto opened = ShmExchange::open(mesh_, *workspace_, seat, workspaces);
-    if (opened) memory = std::move(*opened);
+  if (settings_.share_memory && size() > 1 && size() <= ShmBoard::kRanksMax) {
+    memory = std::make_unique<ShmExchange>(mesh_, *workspace_, seat);
+    memory->open(workspaces);
   }
-  if (!settle(seat, memory.get())) return false;
-  if (shares_memory_) {
+  if (!settle(seat, memory != nullptr ? memory->opened() : 0)) return false;
+  exchange_ = std::make_unique<TcpExchange>(mesh_, seat);
+  if (memory != nullptr) {
+    memory->share_by(machines_);
     exchange_ = std::move(memory);
-  } else {
-    exchange_ = std::move(sockets);
   }
   communicator_ = std::make_unique<Communicator>(*exchange_);
   return true;
 }
 
-/// True when all have heard this roster. All share memory, or none does.
-bool MemberGroup::settle(ExchangeSeat seat, const PeerExchange* memory) {
+/// True when all have heard this roster, and know who shares memory with whom.
+bool MemberGroup::settle(ExchangeSeat seat, std::uint64_t opened) {
   seat.unsettled = true;
   promised_ = roster_;
   TcpExchange sockets(mesh_, std::move(seat));
-  const std::array<std::uint64_t, 2> own{checksum(to_text(roster_), 0),
-                                         memory != nullptr ? 1u : 0u};
+  const std::array<std::uint64_t, 2> own{checksum(to_text(roster_), 0), opened};
   std::vector<std::array<std::uint64_t, 2>> all(size());
-  if (!Communicator(sockets).all_gather(std::as_bytes(std::span(own)),
-                                        std::as_writable_bytes(std::span(all)))) {
-    return false;
+  const auto heard_all = std::as_writable_bytes(std::span(all));
+  if (!Communicator(sockets).all_gather(std::as_bytes(std::span(own)), heard_all)) return false;
+  std::vector<std::uint64_t> opened_by_rank;
+  opened_by_rank.reserve(all.size());
+  for (const auto& [heard, open] : all) {
+    if (heard != own[0]) return false;
+    opened_by_rank.push_back(open);
   }
-  const auto same = [&](const auto& each) { return each[0] == own[0]; };
-  const auto can = [](const auto& each) { return each[1] != 0; };
-  if (!std::all_of(all.begin(), all.end(), same)) return false;
-  shares_memory_ = std::all_of(all.begin(), all.end(), can);
+  machines_ = machines_of(opened_by_rank);
   settled_ = roster_;
   promised_.reset();
   gone_.clear();

@@ -13,6 +13,7 @@
 // goes on; who has just come counts those alone who had a state.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,6 +43,8 @@ struct GroupSettings {
   std::uint64_t workspace_bytes = 0;
   std::uint64_t cookie = 0;  ///< random
   bool share_memory = true;  ///< among ranks of one machine
+  /// Ranks of one machine that differ in it share no memory, as if they were on two.
+  std::string memory_domain;
   /// Asked while nobody gives this process a place: true when nobody will any more.
   std::function<bool()> over;
   /// How long members that live may leave each other without an answer.
@@ -66,7 +69,12 @@ class MemberGroup {
     return static_cast<std::uint32_t>(roster_.members.size());
   }
   [[nodiscard]] MemberId self() const { return self_; }
-  [[nodiscard]] bool shares_memory() const { return shares_memory_; }
+  /// Each member does with every other.
+  [[nodiscard]] bool shares_memory() const {
+    return size() > 1 && std::ranges::count(machines_, 0u) == std::ssize(machines_);
+  }
+  /// By rank: the lowest rank that it shares memory with, itself if none.
+  [[nodiscard]] const std::vector<std::uint32_t>& machines() const { return machines_; }
   /// Of the present generation; another one after regroup().
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
   /// Of some of its ranks, ascending, this one among them; not to be used after regroup().
@@ -132,7 +140,8 @@ class MemberGroup {
   [[nodiscard]] bool meet_all();
   void take_in_newcomers();
   [[nodiscard]] bool open_exchange();
-  [[nodiscard]] bool settle(ExchangeSeat seat, const PeerExchange* memory);
+  /// `opened`: whose memory is open here, a bit a rank.
+  [[nodiscard]] bool settle(ExchangeSeat seat, std::uint64_t opened);
   [[nodiscard]] MemberHello hello(std::optional<MemberId> as,
                                   std::optional<std::uint64_t> step) const;
   void say(MemberId to, MessageKind kind, const std::string& text);
@@ -150,7 +159,7 @@ class MemberGroup {
   std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
   std::unique_ptr<PeerExchange> exchange_;
   std::unique_ptr<Communicator> communicator_;
-  bool shares_memory_ = false;
+  std::vector<std::uint32_t> machines_;
 };
 
 }  // namespace orrery
