@@ -5,8 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/dynamic_library.hpp"
 #include "node/accelerator_driver.hpp"
-#include "node/dynamic_library.hpp"
 #include "perf/power.hpp"
 
 namespace orrery {

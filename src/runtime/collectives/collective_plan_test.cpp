@@ -44,6 +44,7 @@ class Placed final : public PeerExchange {
   Shared<bool> settle(Wait /*wait*/) override { return true; }
   Shared<PartOnItsWay> begin_show(const ShownPart& /*part*/) override { return PartOnItsWay{}; }
   Shared<void> arrived(const PartOnItsWay& /*part*/) override { return {}; }
+  std::optional<PeerLost> watch(Duration /*patience*/) override { return std::nullopt; }
 
  private:
   std::uint32_t rank_;

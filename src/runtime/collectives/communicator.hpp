@@ -40,6 +40,11 @@ class Communicator {
   /// Lets what was begun go on, without waiting: to be called now and then while computing.
   void progress() { (void)exchange_.operations().progress(); }
 
+  /// PeerExchange::watch().
+  [[nodiscard]] std::optional<PeerLost> watch(Duration patience) {
+    return exchange_.watch(patience);
+  }
+
   /// Every rank has come here.
   [[nodiscard]] Shared<void> barrier() { return run(plan_.barrier()); }
   /// In place. 2 (n - 1) / n of the bytes, in two steps.

@@ -70,6 +70,15 @@ Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t ra
   return {};
 }
 
+std::optional<PeerLost> watch_peers(PeerMesh& mesh, const ExchangeSeat& seat, Duration patience) {
+  mesh.pump(patience);
+  for (std::uint32_t rank = 0; rank < seat.members.size(); ++rank) {
+    if (rank == seat.rank) continue;
+    if (const auto lost = in_vain(mesh, seat, rank)) return lost;
+  }
+  return std::nullopt;
+}
+
 tl::unexpected<PeerLost> give_up(PeerMesh& mesh, const PeerLost& lost) {
   mesh.keep_pending();
   return tl::unexpected(lost);

@@ -71,6 +71,10 @@ struct ExchangeSeat {
 [[nodiscard]] Shared<bool> flush(PeerMesh& mesh, const ExchangeSeat& seat, Wait wait);
 [[nodiscard]] Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t rank);
 
+/// What PeerExchange::watch() does.
+[[nodiscard]] std::optional<PeerLost> watch_peers(PeerMesh& mesh, const ExchangeSeat& seat,
+                                                  Duration patience);
+
 /// Ends a collective that cannot end well. What it has begun to send is kept: the callers' memory
 /// goes away with them.
 [[nodiscard]] tl::unexpected<PeerLost> give_up(PeerMesh& mesh, const PeerLost& lost);
@@ -104,6 +108,10 @@ class PeerExchange {
   [[nodiscard]] virtual Shared<PartOnItsWay> begin_show(const ShownPart& part) = 0;
   /// The part may change: the peer has looked at it, or it is out of this rank's memory.
   [[nodiscard]] virtual Shared<void> arrived(const PartOnItsWay& part) = 0;
+
+  /// Waits at most so long for word from any peer. Who is lost, has given up or has left, if
+  /// anybody: for who waits for something else that only living peers bring about.
+  [[nodiscard]] virtual std::optional<PeerLost> watch(Duration patience) = 0;
 
   /// Of all communicators over this exchange.
   [[nodiscard]] OperationQueue& operations() { return *operations_; }

@@ -26,6 +26,9 @@ class TcpExchange final : public PeerExchange {
   [[nodiscard]] Shared<bool> settle(Wait wait) override;
   [[nodiscard]] Shared<PartOnItsWay> begin_show(const ShownPart& part) override;
   [[nodiscard]] Shared<void> arrived(const PartOnItsWay& part) override;
+  [[nodiscard]] std::optional<PeerLost> watch(Duration patience) override {
+    return watch_peers(mesh_, seat_, patience);
+  }
 
  private:
   struct Arrived {

@@ -1,8 +1,9 @@
-// node/dynamic_library.hpp - a shared library that the machine may or may not have, opened at run
+// base/dynamic_library.hpp - a shared library that the machine may or may not have, opened at run
 // time: those of accelerators come with their drivers, and a program linked to them would start
 // nowhere else.
 //
-// Owned by the driver that is made of it; closed with it, so functions found in it die with it.
+// Owned by the driver, or what else is made of it; closed with it, so functions found in it die
+// with it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-#include "node/dynamic_library.hpp"
+#include "base/dynamic_library.hpp"
 
 #include <dlfcn.h>
 
