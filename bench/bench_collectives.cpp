@@ -2,8 +2,9 @@
 //
 //   bench_collectives            two processes, over shared memory and over loopback sockets
 //
-// The peer is `mpirun -n 2 peer_mpi` where Open MPI was there at the build (its version and flags
-// are printed); without it the rows have no peer, and that is said.
+// The peer over shared memory is `mpirun -n 2 peer_mpi`, over sockets `peer_gloo`, where Open MPI
+// and Gloo were there at the build (versions and settings are printed); without them the rows have
+// no peer, and that is said.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,53 +111,76 @@ double copy_seconds(std::size_t bytes) {
   return median(std::move(each));
 }
 
-/// Lines "bytes seconds" of the peer.
-std::map<std::size_t, double> run_mpi() {
+/// What a peer measured, in seconds by bytes.
+struct Peer {
+  std::string name;
   std::map<std::size_t, double> seconds;
-#ifdef ORRERY_PEER_MPI
-  const std::string command =
-      "mpirun --version | head -n 1 >&2; mpirun --allow-run-as-root -n 2 " ORRERY_PEER_MPI;
+};
+
+/// Lines "bytes seconds" of the peer's program.
+Peer run_peer(const std::string& name, const std::string& command) {
+  Peer peer{name, {}};
   fmt::print(stderr, "peer: {}\n", command);
   FILE* output = ::popen(command.c_str(), "r");
   std::size_t bytes = 0;
   double value = 0;
   while (output != nullptr && std::fscanf(output, "%zu %lf", &bytes, &value) == 2) {
-    seconds[bytes] = value;
+    peer.seconds[bytes] = value;
   }
   const int status = output == nullptr ? -1 : ::pclose(output);
-  if (status != 0 || seconds.size() != kSizes.size()) {
-    fmt::print(stderr, "bench_collectives: the peer failed (status {})\n", status);
+  if (status != 0 || peer.seconds.size() != kSizes.size()) {
+    fmt::print(stderr, "bench_collectives: {} failed (status {})\n", name, status);
     std::exit(1);
   }
-#else
-  fmt::print(stderr, "SKIPPED: Open MPI is not installed\n");
-#endif
-  return seconds;
+  return peer;
 }
 
-void report(const std::string& name, const std::vector<double>& seconds,
-            const std::map<std::size_t, double>& peer) {
+Peer run_mpi() {
+#ifdef ORRERY_PEER_MPI
+  return run_peer(
+      "Open MPI",
+      "mpirun --version | head -n 1 >&2; mpirun --allow-run-as-root -n 2 " ORRERY_PEER_MPI);
+#else
+  fmt::print(stderr, "SKIPPED: Open MPI is not installed\n");
+  return {};
+#endif
+}
+
+Peer run_gloo() {
+#ifdef ORRERY_PEER_GLOO
+  return run_peer(
+      "Gloo", "dpkg-query -W libgloo-dev >&2 || echo 'Gloo of no package' >&2; " ORRERY_PEER_GLOO);
+#else
+  fmt::print(stderr, "SKIPPED: Gloo is not installed\n");
+  return {};
+#endif
+}
+
+/// `times` the peer's pace is the target from 16 KiB on.
+void report(const std::string& name, const std::vector<double>& seconds, const Peer& peer,
+            double times) {
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
     Figure figure{.bench = "collectives",
                   .name = fmt::format("all-reduce over {}, 2 ranks, {} KiB", name, kSizes[i] >> 10),
                   .value = seconds[i] * 1e6,
                   .unit = "us"};
-    const auto other = peer.find(kSizes[i]);
-    if (other != peer.end()) {
-      figure.peer = "Open MPI";
+    const auto other = peer.seconds.find(kSizes[i]);
+    if (other != peer.seconds.end()) {
+      figure.peer = peer.name;
       figure.peer_value = other->second * 1e6;
-      figure.target = figure.peer_value.value() / (kSizes[i] >= (16 << 10) ? 2 : 1);
+      figure.target = figure.peer_value.value() / (kSizes[i] >= (16 << 10) ? times : 1);
     }
     print_figure(figure);
   }
 }
 
 int run() {
-  const std::map<std::size_t, double> mpi = run_mpi();
+  const Peer mpi = run_mpi();
+  const Peer gloo = run_gloo();
   const auto port = static_cast<std::uint16_t>(40'000 + ::getpid() % 5000);
   const std::vector<double> memory = run_ranks(Path::kMemory, port);
-  report("shared memory", memory, mpi);
-  report("loopback", run_ranks(Path::kSockets, static_cast<std::uint16_t>(port + 20)), {});
+  report("shared memory", memory, mpi, 2);
+  report("loopback", run_ranks(Path::kSockets, static_cast<std::uint16_t>(port + 20)), gloo, 1);
   const double copy = copy_seconds(kSizes.back());
   print_figure({.bench = "collectives",
                 .name = "all-reduce over shared memory, 2 ranks, 64 MiB, against one copy of it",
