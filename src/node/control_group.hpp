@@ -67,7 +67,7 @@ class ControlGroup {
   [[nodiscard]] Status limit(const GroupLimits& limits);
   /// A process that writes "0" into each of these is in the group, under its limits.
   [[nodiscard]] std::vector<int> members() const;
-  /// Sends SIGKILL to all that are in it; returns at once.
+  /// Sends SIGKILL to all that are in it; returns within some milliseconds.
   void kill();
   /// Whether no process is in it; one that ended and was not yet waited for does not count.
   [[nodiscard]] bool empty() const;
@@ -79,6 +79,7 @@ class ControlGroup {
   [[nodiscard]] Result<std::string> directory_for(Controller controller);
   [[nodiscard]] Status limit_cpu(std::uint64_t thousandths);
   [[nodiscard]] Status limit_memory(std::uint64_t bytes);
+  void kill_members() const;
 
   ControlGroupPlace place_;
   std::string name_;

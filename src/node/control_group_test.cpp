@@ -3,6 +3,7 @@
 #include "node/control_group.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -120,6 +121,32 @@ TEST_P(ControlGroupTest, WhatAKilledKillerHoldsStillEndsOnceItMayGoOn) {
   int status = 0;
   EXPECT_EQ(::waitpid(held, &status, 0), held);
   EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST_P(ControlGroupTest, AKillerThatIsKilledHoldsNobody) {
+  for (int round = 0; round < 40; ++round) {
+    const pid_t member = start_one([] { ::pause(); });
+    while (group_->empty()) {
+    }
+    const pid_t killer = ::fork();
+    if (killer == 0) {
+      for (;;) group_->kill();
+    }
+    // At another moment each time: many are within a kill.
+    (void)::poll(nullptr, 0, round % 3);
+    (void)::kill(killer, SIGKILL);
+    (void)::waitpid(killer, nullptr, 0);
+    (void)::kill(member, SIGKILL);
+    // Held, it would not end by itself.
+    int status = 0;
+    pid_t ended = 0;
+    for (int tries = 0; tries < 500 && ended == 0; ++tries) {
+      ended = ::waitpid(member, &status, WNOHANG);
+      if (ended == 0) (void)::poll(nullptr, 0, 10);
+    }
+    if (ended == 0) let_go_on(member);
+    ASSERT_EQ(ended, member) << "round " << round;
+  }
 }
 
 TEST_P(ControlGroupTest, TakesOverAnEmptyOneThatWasLeftAndNoOther) {

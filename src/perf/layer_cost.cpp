@@ -293,7 +293,7 @@ class LayerCounter {
   const TrainingConstants& constants_;
   double attention_flops_;
   double tp_;
-  double exchanged_;  ///< bytes of an activation
+  double exchanged_;    ///< bytes of an activation
   double tokens_;       ///< of the micro-batch on this rank
   double kept_tokens_;  ///< of them, between tensor-parallel regions
   LayerCost cost_;

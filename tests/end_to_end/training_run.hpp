@@ -150,8 +150,8 @@ class Training {
            "model: {family: gpt, layers: 2, width: 32, heads: 2, sequence: 32"
         << model_ << "}\ndata: {paths: [" << path("text") << "]" << data_
         << "}\nbatch: {sequences: 8, shards: 4, micro: 2}\nsteps: " << steps_ << "\n"
-        << layout << "\ncheckpoint: {directory: " << path("saved")
-        << ", " << saves_ << "}\noutput: " << path("out") << "\n";
+        << layout << "\ncheckpoint: {directory: " << path("saved") << ", " << saves_
+        << "}\noutput: " << path("out") << "\n";
   }
 
   /// How often: keys of the spec's checkpoint.
