@@ -41,7 +41,6 @@ bool asked_to_end() {
 constexpr std::string_view kAbilities = R"(apiVersion: orrery/v1
 kind: Runtime
 name: orrery-train
-chunks_max: 1
 context_max: 1
 expert_max: 1
 stages: even

@@ -49,6 +49,7 @@ Result<LocalStep> predict(const LocalPlan& plan, const TrainingSpec& spec, std::
                              .micro = spec.batch.micro,
                              .tp = spec.layout.tp,
                              .pp = spec.layout.pp,
+                             .vpp = spec.layout.vpp,
                              .zero = spec.layout.zero,
                              .recompute = recomputes ? Recompute::kFull : Recompute::kNone});
 }
@@ -95,6 +96,7 @@ Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks) {
 ParallelPlan parallel_plan(const LocalLayout& layout) {
   return {.tp = layout.tp,
           .pp = layout.pp,
+          .vpp = layout.vpp,
           .dp = layout.replicas(),
           .zero = layout.zero,
           .micro_batch = layout.micro,
@@ -132,13 +134,27 @@ class LayoutSearch {
   Status add_ranks(std::uint32_t ranks) {
     for (const std::uint32_t tp : divisors(ranks)) {
       for (const std::uint32_t pp : divisors(ranks / tp)) {
-        const std::uint32_t replicas = ranks / (tp * pp);
-        for (const std::uint32_t zero : replicas > 1 ? std::vector{0U, 1U} : std::vector{0U}) {
-          if (Status added = add_layout(ranks, {.tp = tp, .pp = pp, .zero = zero}); !added) {
+        for (const std::uint32_t vpp : chunks_of(pp)) {
+          if (Status added = add_stages(ranks, {.tp = tp, .pp = pp, .vpp = vpp}); !added) {
             return added;
           }
         }
       }
+    }
+    return {};
+  }
+
+  /// Into which a stage's layers can be cut.
+  [[nodiscard]] std::vector<std::uint32_t> chunks_of(std::uint32_t stages) const {
+    const auto layers = static_cast<std::uint32_t>(plan_.spec.model.layers);
+    if (stages == 1 || layers % stages != 0) return {1};
+    return divisors(layers / stages);
+  }
+
+  Status add_stages(std::uint32_t ranks, ParallelPlan plan) {
+    const std::uint32_t most = ranks / (plan.tp * plan.pp) > 1 ? 1 : 0;
+    for (plan.zero = 0; plan.zero <= most; ++plan.zero) {
+      if (Status added = add_layout(ranks, plan); !added) return added;
     }
     return {};
   }

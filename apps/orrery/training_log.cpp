@@ -55,6 +55,7 @@ ParallelPlan layout_of(const json& layout) {
   const bool recomputes = layout.at("recompute") == "full";
   return {.tp = layout.at("tp").get<std::uint32_t>(),
           .pp = layout.at("pp").get<std::uint32_t>(),
+          .vpp = layout.value("vpp", 1U),
           .ep = layout.at("ep").get<std::uint32_t>(),
           .zero = layout.at("zero").get<std::uint32_t>(),
           .micro_batch = layout.at("micro_batch").get<std::uint32_t>(),

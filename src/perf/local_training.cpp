@@ -268,6 +268,7 @@ Result<Breakdown> LocalStepModel::terms(const Entry& entry, const Share& share) 
   ParallelPlan plan{
       .tp = layout.tp,
       .pp = layout.pp,
+      .vpp = layout.vpp,
       .dp = share.replicas,
       .zero = share.replicas > 1 ? layout.zero : 0,
       .micro_batch = layout.micro,

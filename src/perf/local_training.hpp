@@ -38,6 +38,7 @@ struct LocalLayout {
   std::uint32_t micro = 1;        ///< sequences computed at a time
   std::uint32_t tp = 1;
   std::uint32_t pp = 1;
+  std::uint32_t vpp = 1;
   std::uint32_t zero = 0;
   Recompute recompute = Recompute::kNone;  ///< or kFull
 

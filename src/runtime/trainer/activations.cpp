@@ -88,7 +88,7 @@ std::size_t lay_activations(const ParameterLayout& layout, std::int64_t sequence
   const PieceSizes sizes(layout, sequences);
   ArenaCursor cursor(arena);
   for (std::vector<BlockRows>& blocks : rows.slots) {
-    blocks.resize(layout.blocks().size());
+    blocks.resize(layout.blocks().size() / layout.part().chunks);
     for (BlockRows& block : blocks) {
       block.stream_in = cursor.take(sizes.stream);
       block.router_scores = cursor.take(sizes.scored);

@@ -36,9 +36,9 @@ struct BlockRows {
 };
 
 struct ActivationRows {
-  std::vector<std::vector<BlockRows>> slots;  ///< of a micro-batch each, the layers that are here
+  std::vector<std::vector<BlockRows>> slots;  ///< of a micro-batch each, the layers of a chunk
   // What no layer owns.
-  float* stream_out = nullptr;  ///< the residual stream after the last layer that is here
+  float* stream_out = nullptr;  ///< the residual stream after the last layer of a chunk
   NormRows final_norm;          ///< this and the logits: of a last stage
   float* logits = nullptr;
   float* stream_gradient = nullptr;

@@ -31,6 +31,21 @@ Status check_experts(const TransformerConfig& config, const ModelPart& part) {
                                                config.experts, groups));
 }
 
+/// Of a part with equal stages.
+Status check_chunks(const TransformerConfig& config, const ModelPart& part) {
+  if (part.chunks == 0) return input_error(config.where, "layout.vpp: at least 1");
+  if (part.chunks == 1) return {};
+  if (part.stages == 1) {
+    return input_error(config.where,
+                       fmt::format("layout.vpp: expected 1, found {}: pp is 1", part.chunks));
+  }
+  const std::int64_t of_a_stage = config.layers / part.stages;
+  if (of_a_stage % part.chunks == 0) return {};
+  return input_error(config.where,
+                     fmt::format("layout.vpp: the {} layers of a stage are not {} equal chunks",
+                                 of_a_stage, part.chunks));
+}
+
 }  // namespace
 
 RowRange own_rows(std::int64_t rows, std::uint32_t rank, std::uint32_t ranks) {
@@ -45,6 +60,7 @@ Status check_parts(const TransformerConfig& config, const ModelPart& part) {
     return input_error(config.where, fmt::format("layout.pp: {} layers are not {} equal stages",
                                                  config.layers, part.stages));
   }
+  if (Status chunks = check_chunks(config, part); !chunks) return chunks;
   if (Status experts = check_experts(config, part); !experts) return experts;
   const std::int64_t ranks = part.tensor_ranks;
   struct Shared {

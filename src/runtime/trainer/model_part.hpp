@@ -3,7 +3,9 @@
 // Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", 2021, cut it.
 //
 // Along the layers it is cut into stages: each has some of them, the first the embeddings, the last
-// norm and head; an embedding that is also the head is on both. The ranks of a stage share its
+// norm and head; an embedding that is also the head is on both. With several chunks a stage has
+// layers in several places of the model: chunk k of all is on stage k % stages (the same, section
+// 2.2), so activations go round, from the last stage to the first. The ranks of a stage share its
 // layers: each has some of a layer's heads and some of its inner columns, the weights that make
 // them and those that lead from them back into the stream. Of a mixture of experts it has some of
 // the experts, or the inner columns of some, and all of the router. What these add to the stream is
@@ -26,18 +28,25 @@ struct ModelPart {
   std::uint32_t tensor_ranks = 1;
   std::uint32_t stage = 0;
   std::uint32_t stages = 1;
+  std::uint32_t chunks = 1;  ///< of a stage
   /// Groups of the tensor ranks that each have some of a layer's experts whole.
   std::uint32_t expert_ranks = 1;
 
   [[nodiscard]] bool whole() const { return ranks() == 1; }
   [[nodiscard]] bool first() const { return stage == 0; }
   [[nodiscard]] bool last() const { return stage + 1 == stages; }
+  /// Of a chunk of this stage: it is the model's first, or last.
+  [[nodiscard]] bool begins_with(std::size_t chunk) const { return first() && chunk == 0; }
+  [[nodiscard]] bool ends_with(std::size_t chunk) const { return last() && chunk + 1 == chunks; }
   /// That together have the model, and which of them this one is: those of a stage stand together.
   [[nodiscard]] std::uint32_t ranks() const { return tensor_ranks * stages; }
   [[nodiscard]] std::uint32_t number() const { return stage * tensor_ranks + tensor_rank; }
   /// Another part of the same model.
   [[nodiscard]] ModelPart at(std::uint32_t number) const {
-    return {number % tensor_ranks, tensor_ranks, number / tensor_ranks, stages, expert_ranks};
+    ModelPart other = *this;
+    other.tensor_rank = number % tensor_ranks;
+    other.stage = number / tensor_ranks;
+    return other;
   }
 };
 
@@ -54,7 +63,7 @@ struct RowRange {
 [[nodiscard]] RowRange own_rows(std::int64_t rows, std::uint32_t rank, std::uint32_t ranks);
 
 /// Why the model cannot be cut so, as an input error at `config.where`: layers that are no equal
-/// stages; heads, key-value heads, inner columns or experts that do not divide. Precondition:
+/// chunks; heads, key-value heads, inner columns or experts that do not divide. Precondition:
 /// check(config) is fine.
 [[nodiscard]] Status check_parts(const TransformerConfig& config, const ModelPart& part);
 
@@ -62,7 +71,8 @@ struct RowRange {
 /// because a rank is lost nobody will ask for the result.
 class PartPeers {
  public:
-  enum class Way { kOn, kBack };  ///< from stage to stage: with the layers, against them
+  /// From stage to stage: with the layers, against them. With chunks stages are a ring.
+  enum class Way { kOn, kBack };
 
   virtual ~PartPeers() = default;
   /// Room of at least `floats` floats where the exchanges below are fastest. The same memory at

@@ -131,9 +131,9 @@ ParameterLayout::Place ParameterLayout::place_of_embedding() const {
 }
 
 void ParameterLayout::lay_layers() {
-  const std::int64_t of_a_stage = config_.layers / part_.stages;
+  const std::int64_t of_a_chunk = config_.layers / part_.stages / part_.chunks;
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    place_ = place_on_stage(layer / of_a_stage);
+    place_ = place_on_stage(layer / of_a_chunk % part_.stages);
     if (config_.family == TransformerFamily::kGpt) {
       lay_gpt_block(fmt::format("transformer.h.{}.", layer));
     } else {

@@ -105,7 +105,7 @@ class ParameterLayout {
   [[nodiscard]] std::optional<std::size_t> position_embedding() const {
     return position_embedding_;
   }
-  /// Of the layers that are here.
+  /// Of the layers that are here, chunk after chunk.
   [[nodiscard]] std::span<const BlockParameters> blocks() const { return blocks_; }
   [[nodiscard]] const NormParameters& final_norm() const { return final_norm_; }
   /// Its weight is token_embedding() when the embedding is tied.

@@ -31,6 +31,8 @@ struct TrainableTransformer::Slot {
 struct TrainableTransformer::Pass {
   std::span<const float> parameters;
   const Slot& slot;
+  std::size_t chunk = 0;
+  std::span<const BlockParameters> layers;  ///< of the chunk, as are the blocks
   std::span<const BlockRows> blocks;
   TokenRows batch;
   RowRange own;  ///< of the batch's rows, those whose stream is here
@@ -62,7 +64,8 @@ TrainableTransformer::TrainableTransformer(const TransformerConfig& config, std:
       attention_(attention_of(config, part), products_),
       slots_(slots) {
   ORRERY_ASSERT(sequences > 0, "a micro-batch has a sequence");
-  ORRERY_ASSERT(slots == 1 || (slots > 1 && !part.last()), "a last stage goes back at once");
+  ORRERY_ASSERT(slots >= part.chunks, "each chunk can be on its way");
+  ORRERY_ASSERT(slots == 1 || part.chunks > 1 || !part.last(), "a last stage goes back at once");
   rows_.slots.resize(slots);
   arena_.resize(lay_activations(layout_, sequences, rows_, nullptr));
   lay_activations(layout_, sequences, rows_, arena_.data());
@@ -123,37 +126,45 @@ double TrainableTransformer::operations_per_token() const {
 float TrainableTransformer::loss_and_gradient(std::span<const float> parameters,
                                               std::span<const std::int32_t> tokens,
                                               std::span<float> gradient, float loss_scale) {
-  forward(parameters, tokens, 0);
-  return backward(parameters, 0, gradient, loss_scale);
+  const std::size_t chunks = layout_.part().chunks;
+  for (std::size_t i = 0; i < chunks; ++i) forward(parameters, tokens, {.slot = i, .chunk = i});
+  float loss = 0;
+  for (std::size_t i = chunks; i-- > 0;) {
+    loss += backward(parameters, {.slot = i, .chunk = i}, gradient, loss_scale);
+  }
+  return loss;
 }
 
 TrainableTransformer::Pass TrainableTransformer::pass_of(std::span<const float> parameters,
-                                                         std::size_t slot, float* gradient) {
+                                                         const At& at, float* gradient) {
   ORRERY_ASSERT(parameters.size() == layout_.size(), "the parameters are the layout's");
-  const Slot& of = slots_[slot];
+  const Slot& of = slots_[at.slot];
   const auto tokens = static_cast<std::int64_t>(of.inputs.size());
   const ModelPart& part = layout_.part();
+  const std::vector<BlockRows>& blocks = rows_.slots[at.slot];
   return {.parameters = parameters,
           .slot = of,
-          .blocks = rows_.slots[slot],
+          .chunk = at.chunk,
+          .layers = layout_.blocks().subspan(at.chunk * blocks.size(), blocks.size()),
+          .blocks = blocks,
           .batch = {tokens / config_.sequence, config_.sequence},
           .own = own_rows(tokens, part.tensor_rank, part.tensor_ranks),
           .gradient = gradient};
 }
 
 void TrainableTransformer::forward(std::span<const float> parameters,
-                                   std::span<const std::int32_t> tokens, std::size_t slot) {
-  ORRERY_ASSERT(slot < slots_.size(), "a slot is one of those there are");
-  split(tokens, slots_[slot]);
-  forward(pass_of(parameters, slot, nullptr));
+                                   std::span<const std::int32_t> tokens, const At& at) {
+  ORRERY_ASSERT(at.slot < slots_.size(), "a slot is one of those there are");
+  split(tokens, slots_[at.slot]);
+  forward(pass_of(parameters, at, nullptr));
 }
 
-float TrainableTransformer::backward(std::span<const float> parameters, std::size_t slot,
+float TrainableTransformer::backward(std::span<const float> parameters, const At& at,
                                      std::span<float> gradient, float loss_scale) {
   ORRERY_ASSERT(gradient.size() == layout_.size(), "the gradient is the layout's");
-  Pass pass = pass_of(parameters, slot, gradient.data());
+  Pass pass = pass_of(parameters, at, gradient.data());
   pass.loss_scale = loss_scale;
-  const float loss = layout_.part().last() ? head_loss(pass, loss_scale) : 0;
+  const float loss = layout_.part().ends_with(at.chunk) ? head_loss(pass, loss_scale) : 0;
   backward(pass);
   return loss;
 }
@@ -191,8 +202,9 @@ void TrainableTransformer::join_norms(std::span<float> gradient) {
 
 float TrainableTransformer::loss(std::span<const float> parameters,
                                  std::span<const std::int32_t> tokens) {
-  forward(parameters, tokens, 0);
-  return layout_.part().last() ? head_loss(pass_of(parameters, 0, nullptr), 0) : 0;
+  const std::size_t chunks = layout_.part().chunks;
+  for (std::size_t i = 0; i < chunks; ++i) forward(parameters, tokens, {.slot = 0, .chunk = i});
+  return layout_.part().last() ? head_loss(pass_of(parameters, {}, nullptr), 0) : 0;
 }
 
 double TrainableTransformer::router_loss(std::size_t slot) {
@@ -210,7 +222,12 @@ void TrainableTransformer::logits(std::span<const float> parameters,
   ORRERY_ASSERT(logits.size() == static_cast<std::size_t>(config_.vocab), "a score for each token");
   Slot& slot = slots_[0];
   slot.inputs.assign(tokens.begin(), tokens.end());
-  const Pass pass{parameters, slot, rows_.slots[0], {1, time}, {0, time}};
+  const Pass pass{.parameters = parameters,
+                  .slot = slot,
+                  .layers = layout_.blocks(),
+                  .blocks = rows_.slots[0],
+                  .batch = {1, time},
+                  .own = {0, time}};
   forward(pass);
   const float* last = rows_.final_norm.out + (time - 1) * config_.width;
   project(pass, layout_.head(), {.x = last, .out = logits.data(), .rows = 1});
@@ -267,13 +284,15 @@ void TrainableTransformer::embed(const Pass& pass) {
 
 void TrainableTransformer::forward(const Pass& pass) {
   using enum PartPeers::Way;
-  if (layout_.part().first()) {
+  if (layout_.part().begins_with(pass.chunk)) {
     embed(pass);
   } else {
     peers_->receive(kOn, own_stream(pass, pass.blocks[0].stream_in));
   }
   for (std::size_t layer = 0; layer < pass.blocks.size(); ++layer) forward_block(pass, layer);
-  if (!layout_.part().last()) return peers_->send(kOn, own_stream(pass, rows_.stream_out));
+  if (!layout_.part().ends_with(pass.chunk)) {
+    return peers_->send(kOn, own_stream(pass, rows_.stream_out));
+  }
   norm(pass, layout_.final_norm(), rows_.final_norm);
 }
 
@@ -283,7 +302,7 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
   const BlockRows& block = blocks[layer];
   float* stream_out = layer + 1 < blocks.size() ? blocks[layer + 1].stream_in : rows_.stream_out;
   if (moe_) return moe_and_sum(pass, layer, stream_out);
-  project_and_sum(pass, layout_.blocks()[layer].down,
+  project_and_sum(pass, pass.layers[layer].down,
                   {.x = block.activation,
                    .residual = block.stream_middle,
                    .out = stream_out,
@@ -292,7 +311,7 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
 
 /// All that the layer's backward pass needs, from what goes into it.
 void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
-  const BlockParameters& parameters = layout_.blocks()[layer];
+  const BlockParameters& parameters = pass.layers[layer];
   const BlockRows& block = pass.blocks[layer];
   const std::int64_t rows = pass.batch.count();
   norm(pass, parameters.attention_norm, block.attention_norm);
@@ -371,21 +390,21 @@ float TrainableTransformer::head_loss(const Pass& pass, float scale) {
 void TrainableTransformer::backward(const Pass& pass) {
   using enum PartPeers::Way;
   const std::span<float> gradient = own_stream(pass, rows_.stream_gradient);
-  if (layout_.part().last()) {
+  if (layout_.part().ends_with(pass.chunk)) {
     std::ranges::fill(gradient, 0.0F);
     norm_backward(pass, layout_.final_norm(), rows_.final_norm);
   } else {
     peers_->receive(kBack, gradient);
   }
   for (std::size_t layer = pass.blocks.size(); layer-- > 0;) backward_block(pass, layer);
-  if (!layout_.part().first()) return peers_->send(kBack, gradient);
+  if (!layout_.part().begins_with(pass.chunk)) return peers_->send(kBack, gradient);
   embed_backward(pass);
 }
 
 // rows_.stream_gradient comes in as that of the layer's result and leaves as that of what went into
 // it.
 void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
-  const BlockParameters& parameters = layout_.blocks()[layer];
+  const BlockParameters& parameters = pass.layers[layer];
   const BlockRows& block = pass.blocks[layer];
   const std::int64_t rows = pass.batch.count();
   const bool newest = layer + 1 == pass.blocks.size() && slots_.size() == 1;
@@ -433,7 +452,7 @@ void TrainableTransformer::activate_backward(const Pass& pass, const BlockRows& 
 MoeRows TrainableTransformer::moe_rows(const Pass& pass, std::size_t layer, const float* x) const {
   const BlockRows& block = pass.blocks[layer];
   return {.parameters = pass.parameters.data(),
-          .layer = layout_.blocks()[layer].moe,
+          .layer = pass.layers[layer].moe,
           .count = pass.batch.count(),
           .x = x,
           .scores = block.router_scores,

@@ -7,7 +7,7 @@
 // layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama, ffn as
 // often as a row has experts (rows_of_experts(): room for the worst a router may do); with full
 // recomputation that of one layer, and width for each of the others. A part of a model keeps its
-// part of what is wider than the stream, of the layers of its stage, for each of its slots.
+// part of what is wider than the stream, of the layers of a chunk, for each of its slots.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,9 @@ namespace orrery {
 class TrainableTransformer {
  public:
   /// For micro-batches of at most `sequences` sequences, of which it keeps the activations of
-  /// `slots` at a time. Preconditions: check(config), check_parts() and
-  /// check_precision(config.precision) are fine; a last stage, or a model of one, has one slot.
+  /// `slots` at a time, each of one chunk. Preconditions: check(config), check_parts() and
+  /// check_precision(config.precision) are fine; there is a slot for each of the part's chunks, and
+  /// one alone where a last stage, or a model of one, has one chunk.
   TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
                        const ModelPart& part = {}, std::size_t slots = 1);
   TrainableTransformer(const TrainableTransformer&) = delete;
@@ -52,12 +53,17 @@ class TrainableTransformer {
   float loss_and_gradient(std::span<const float> parameters, std::span<const std::int32_t> tokens,
                           std::span<float> gradient, float loss_scale);
 
-  /// Its two halves, so that a stage can take up other micro-batches between them. What is on its
-  /// way forward is in a slot of its own; all stages do forward passes in one order, and backward
-  /// passes in one.
+  /// A micro-batch in a chunk of the part, in a slot of its own until it has come back.
+  struct At {
+    std::size_t slot = 0;
+    std::size_t chunk = 0;
+  };
+  /// Its two halves, so that a stage can take up other micro-batches between them. All stages do
+  /// forward passes in one order, and backward passes in one. After the forward pass of the model's
+  /// last chunk its backward pass is the next of that chunk.
   void forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
-               std::size_t slot);
-  float backward(std::span<const float> parameters, std::size_t slot, std::span<float> gradient,
+               const At& at);
+  float backward(std::span<const float> parameters, const At& at, std::span<float> gradient,
                  float loss_scale);
 
   /// After the last micro-batch of a gradient: the norms' is summed over those who saw some of the
@@ -67,9 +73,9 @@ class TrainableTransformer {
   /// The same loss without the gradient: the same bits.
   float loss(std::span<const float> parameters, std::span<const std::int32_t> tokens);
 
-  /// The sum of balance_loss() over the layers here, of the micro-batch that was last on its way
-  /// forward in the slot; 0 without experts. It is no part of a loss() above, but its gradient,
-  /// times the configured router_loss, is of the gradient.
+  /// The sum of balance_loss() over the layers of the chunk that was last on its way forward in the
+  /// slot, of its micro-batch; 0 without experts. It is no part of a loss() above, but its
+  /// gradient, times the configured router_loss, is of the gradient.
   [[nodiscard]] double router_loss(std::size_t slot = 0);
 
   /// The scores of each token of the vocabulary to follow `tokens`. Precondition: 1 to `sequence`
@@ -96,7 +102,7 @@ class TrainableTransformer {
 
   [[nodiscard]] double ffn_weights_of_a_token(const BlockParameters& block) const;
   void split(std::span<const std::int32_t> tokens, Slot& slot) const;
-  [[nodiscard]] Pass pass_of(std::span<const float> parameters, std::size_t slot, float* gradient);
+  [[nodiscard]] Pass pass_of(std::span<const float> parameters, const At& at, float* gradient);
   [[nodiscard]] std::span<float> own_stream(const Pass& pass, float* rows) const;
   [[nodiscard]] const float* all_rows(const Pass& pass, const float* own, float* room);
   void embed(const Pass& pass);

@@ -68,14 +68,9 @@ Status take(std::string_view key, const std::optional<std::uint32_t>& stated, st
 }
 
 Status check_able(const ParallelPlan& plan) {
-  struct Limit {
-    std::string_view key;
-    std::uint32_t value;
-  };
-  for (const Limit& limit : {Limit{"vpp", plan.vpp}, {"cp", plan.cp}}) {
-    if (limit.value == 1) continue;
-    return input_error({}, fmt::format("{}: plan.{} is {}: orrery-train can do 1 only", kFrom,
-                                       limit.key, limit.value));
+  if (plan.cp != 1) {
+    return input_error(
+        {}, fmt::format("{}: plan.cp is {}: orrery-train can do 1 only", kFrom, plan.cp));
   }
   if (plan.recompute == Recompute::kSelective) {
     return input_error(
@@ -111,6 +106,7 @@ Status follow(const ParallelPlan& plan, TrainingSpec& spec) {
   const StatedLayout& stated = spec.stated;
   Status took = take("layout.tp", stated.tp, plan.tp, spec.layout.tp);
   if (took) took = take("layout.pp", stated.pp, plan.pp, spec.layout.pp);
+  if (took) took = take("layout.vpp", stated.vpp, plan.vpp, spec.layout.vpp);
   if (took) took = take("layout.ep", stated.ep, plan.ep, spec.layout.ep);
   if (took) took = take("layout.zero", stated.zero, plan.zero, spec.layout.zero);
   if (took) took = take("batch.micro", stated.micro, plan.micro_batch, spec.batch.micro);

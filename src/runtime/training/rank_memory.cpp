@@ -5,8 +5,8 @@
 
 #include "runtime/collectives/reduction_tree.hpp"
 #include "runtime/trainer/transformer.hpp"
+#include "runtime/training/pipeline_schedule.hpp"
 #include "runtime/training/replica_peers.hpp"
-#include "runtime/training/shard_gradient.hpp"
 
 namespace orrery {
 namespace {
@@ -37,7 +37,7 @@ RankMemory memory_of(const TrainingSpec& spec, const ModelPart& part, std::uint3
       .moments = of_floats(kMoments * weights / (shared_moments ? replicas : 1)),
       .gradients = of_floats(gradients_of(shards) * weights),
       .activations = Bytes(static_cast<double>(TrainableTransformer::activation_bytes(
-          spec.model, spec.batch.micro, part, pipeline_slots(spec.batch, part)))),
+          spec.model, spec.batch.micro, part, pipeline_slots(part, spec.batch.micro_batches())))),
       .exchange = of_floats(ReplicaPeers::room_floats(spec)),
       .checkpoint = of_floats(copies * whole / savers),
       .copies = of_floats(spec.copied_every() > 0 && savers > 1 ? 4 * kSaved * whole / savers : 0),

@@ -83,9 +83,10 @@ void ReplicaPeers::sum_rows(std::span<float> floats, std::int64_t width) {
 
 std::uint32_t ReplicaPeers::neighbour(Way way) const {
   const ModelPart& part = grid_.part();
-  ORRERY_ASSERT(way == Way::kOn ? !part.last() : !part.first(), "there is a stage that way");
-  const std::uint32_t number = part.number();
-  return way == Way::kOn ? number + part.tensor_ranks : number - part.tensor_ranks;
+  const bool ends = way == Way::kOn ? part.last() : part.first();
+  ORRERY_ASSERT(!ends || part.chunks > 1, "there is a stage that way");
+  const std::uint32_t stages_on = way == Way::kOn ? 1 : part.stages - 1;
+  return (part.number() + stages_on * part.tensor_ranks) % part.ranks();
 }
 
 Shared<ReplicaPeers::Mailbox*> ReplicaPeers::free_mailbox(Way way) {

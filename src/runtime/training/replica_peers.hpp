@@ -43,7 +43,7 @@ class ReplicaPeers final : public PartPeers {
   [[nodiscard]] Shared<Mailbox*> free_mailbox(Way way);
   /// Of rows that the stage's ranks share, what each has.
   [[nodiscard]] std::vector<RankPart> parts_of(std::span<float> floats, std::int64_t width);
-  /// Of this rank's like, so many stages further on.
+  /// This rank's like in the next stage that way; with chunks the first follows the last.
   [[nodiscard]] std::uint32_t neighbour(Way way) const;
 
   RankGrid& grid_;

@@ -13,16 +13,12 @@ std::uint64_t checksum_of_floats(std::span<const float> floats) {
   return block_checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::uint32_t pipeline_slots(const TrainingBatch& batch, const ModelPart& part) {
-  return std::min(batch.per_shard() / batch.micro, part.stages - part.stage);
-}
-
 ShardGradient::ShardGradient(const TrainingSpec& spec, const TextStream& stream,
                              const ModelPart& part)
     : batch_(spec.batch),
       stream_(stream),
-      slots_(pipeline_slots(spec.batch, part)),
-      model_(spec.model, spec.batch.micro, part, slots_),
+      schedule_(pipeline_schedule(part, spec.batch.micro_batches())),
+      model_(spec.model, spec.batch.micro, part, pipeline_slots(part, spec.batch.micro_batches())),
       tokens_(spec.batch.micro * static_cast<std::size_t>(spec.model.sequence + 1)) {}
 
 void ShardGradient::compute(std::span<const float> parameters, std::uint64_t step,
@@ -48,22 +44,20 @@ void ShardGradient::compute_node(std::span<const float> parameters, std::uint64_
 void ShardGradient::compute_shard(std::span<const float> parameters, std::uint64_t step,
                                   std::uint32_t shard, std::span<float> out) {
   std::fill(out.begin(), out.end(), 0.0f);
-  const std::uint32_t rounds = batch_.per_shard() / batch_.micro;
-  const float share = 1.0f / static_cast<float>(rounds);
+  const float share = 1.0f / static_cast<float>(batch_.micro_batches());
   const std::uint64_t first = step * batch_.sequences + std::uint64_t{shard} * batch_.per_shard();
   const std::span<float> gradient = out.first(layout().size());
-  const std::uint32_t ahead = slots_ - 1;
   float loss = 0;
   double router_loss = 0;
-  for (std::uint32_t round = 0; round < rounds + ahead; ++round) {
-    if (round < rounds) {
-      stream_.training_samples(first + std::uint64_t{round} * batch_.micro, tokens_);
-      model_.forward(parameters, tokens_, round % slots_);
+  for (const PipelineStep& each : schedule_) {
+    const TrainableTransformer::At at{.slot = each.slot, .chunk = each.chunk};
+    if (each.pass == PipelineStep::Pass::kForward) {
+      stream_.training_samples(first + std::uint64_t{each.micro_batch} * batch_.micro, tokens_);
+      model_.forward(parameters, tokens_, at);
+      continue;
     }
-    if (round < ahead) continue;
-    const std::uint32_t slot = (round - ahead) % slots_;
-    loss += share * model_.backward(parameters, slot, gradient, share);
-    router_loss += static_cast<double>(share) * model_.router_loss(slot);
+    loss += share * model_.backward(parameters, at, gradient, share);
+    router_loss += static_cast<double>(share) * model_.router_loss(at.slot);
   }
   model_.join(gradient);
   out[layout().size()] = loss;

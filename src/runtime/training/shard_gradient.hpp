@@ -2,9 +2,9 @@
 // in the order of the fixed tree.
 //
 // Made with a rank's part of the model, whose other parts are computed by other ranks at the same
-// time. A shard's micro-batches flow through the stages one after the other, and each goes back as
-// soon as it is through (1F1B; D. Narayanan et al., 2021); between shards the stages run empty, as
-// the tree needs each shard's own gradient. Owns the activations and a buffer for each level of the
+// time. A shard's micro-batches flow through the stages as their schedule says
+// (pipeline_schedule.hpp); between shards the stages run empty, as the tree needs each shard's own
+// gradient. Owns the activations and a buffer for each level of the
 // tree it has had to sum. Invariant: a shard's gradient depends on the weights, the step, its
 // number and how the model is cut alone.
 #pragma once
@@ -16,15 +16,13 @@
 #include "runtime/collectives/reduction_tree.hpp"
 #include "runtime/trainer/text_stream.hpp"
 #include "runtime/trainer/transformer.hpp"
+#include "runtime/training/pipeline_schedule.hpp"
 #include "runtime/training/training_spec.hpp"
 
 namespace orrery {
 
 /// The same for the same bits.
 [[nodiscard]] std::uint64_t checksum_of_floats(std::span<const float> floats);
-
-/// Micro-batches of a shard that a stage has taken in before the first comes back.
-[[nodiscard]] std::uint32_t pipeline_slots(const TrainingBatch& batch, const ModelPart& part);
 
 class ShardGradient {
  public:
@@ -67,7 +65,7 @@ class ShardGradient {
 
   TrainingBatch batch_;
   const TextStream& stream_;
-  std::uint32_t slots_;
+  std::vector<PipelineStep> schedule_;  ///< of a shard
   TrainableTransformer model_;
   std::vector<std::int32_t> tokens_;
   std::vector<AlignedFloats> right_;  ///< the right half's sum, by depth

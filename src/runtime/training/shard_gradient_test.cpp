@@ -61,6 +61,27 @@ INSTANTIATE_TEST_SUITE_P(
                      {.sequences = 10, .shards = 2, .micro = 1},
                      kShared,
                      ActivationRecompute::kFull},
+        PipelineCase{
+            "Interleaved", kLlama, {.pp = 2, .vpp = 2}, {.sequences = 16, .shards = 2, .micro = 2}},
+        PipelineCase{"InterleavedInOneRound",
+                     kLlama,
+                     {.pp = 2, .vpp = 2},
+                     {.sequences = 4, .shards = 1, .micro = 2}},
+        PipelineCase{"InterleavedOverSockets",
+                     kLlama,
+                     {.pp = 2, .vpp = 2},
+                     {.sequences = 12, .shards = 2, .micro = 1},
+                     kOwn},
+        PipelineCase{"InterleavedAndRecomputed",
+                     kLlama,
+                     {.pp = 2, .vpp = 2},
+                     {.sequences = 8, .shards = 2, .micro = 1},
+                     kShared,
+                     ActivationRecompute::kFull},
+        PipelineCase{"InterleavedOfTwoAndTwo",
+                     kGpt,
+                     {.tp = 2, .pp = 2, .vpp = 2},
+                     {.sequences = 16, .shards = 2, .micro = 2}},
         PipelineCase{"OfTiedEnds", kGpt, {.pp = 4}, {.sequences = 12, .shards = 2, .micro = 1}},
         PipelineCase{
             "OfTwoAndTwo", kGpt, {.tp = 2, .pp = 2}, {.sequences = 12, .shards = 2, .micro = 2}}),
@@ -90,7 +111,9 @@ TEST_P(PipelineThreads, HaveTheSumOfTheShardsOfOneRank) {
                        {reinterpret_cast<float*>(room.data()), room.size() / sizeof(float)});
     shards.model().share(peers);
     const std::size_t flowing = spec_.batch.per_shard() / spec_.batch.micro;
-    const std::size_t kept = std::min<std::size_t>(flowing, part.stages - part.stage);
+    const std::size_t kept = part.chunks == 1
+                                 ? std::min<std::size_t>(flowing, part.stages - part.stage)
+                                 : pipeline_slots(part, spec_.batch.micro_batches());
     EXPECT_EQ(shards.model().activation_bytes(),
               TrainableTransformer(spec_.model, spec_.batch.micro, part, kept).activation_bytes());
     const WholeModel parts(spec_.model, part);

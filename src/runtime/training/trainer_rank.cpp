@@ -31,9 +31,10 @@ std::size_t largest_part(const TrainingSpec& spec) {
 std::string layout_json(const TrainingSpec& spec) {
   const bool recomputes = spec.model.recompute == ActivationRecompute::kFull;
   const TrainingLayout& layout = spec.layout;
-  return fmt::format(
-      R"({{"tp": {}, "pp": {}, "ep": {}, "zero": {}, "micro_batch": {}, "recompute": "{}"}})",
-      layout.tp, layout.pp, layout.ep, layout.zero, spec.batch.micro, recomputes ? "full" : "none");
+  return fmt::format(R"({{"tp": {}, "pp": {}, "vpp": {}, "ep": {}, "zero": {}, "micro_batch": {}, )"
+                     R"("recompute": "{}"}})",
+                     layout.tp, layout.pp, layout.vpp, layout.ep, layout.zero, spec.batch.micro,
+                     recomputes ? "full" : "none");
 }
 
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }

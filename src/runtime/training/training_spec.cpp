@@ -28,6 +28,7 @@ template <class Visitor, SameStruct<TrainingLayout> Self>
 void describe(Visitor& visitor, Self& layout) {
   visitor.optional("tp", layout.tp);
   visitor.optional("pp", layout.pp);
+  visitor.optional("vpp", layout.vpp);
   visitor.optional("ep", layout.ep);
   visitor.optional("zero", layout.zero);
 }
@@ -88,6 +89,7 @@ StatedLayout stated_by(const DocumentNode& root, const TrainingSpec& spec) {
     const std::string_view of = part.key.text();
     if (of == "layout" && has(part.value, "tp")) stated.tp = spec.layout.tp;
     if (of == "layout" && has(part.value, "pp")) stated.pp = spec.layout.pp;
+    if (of == "layout" && has(part.value, "vpp")) stated.vpp = spec.layout.vpp;
     if (of == "layout" && has(part.value, "ep")) stated.ep = spec.layout.ep;
     if (of == "layout" && has(part.value, "zero")) stated.zero = spec.layout.zero;
     if (of == "batch" && has(part.value, "micro")) stated.micro = spec.batch.micro;
@@ -126,6 +128,12 @@ Status check_layout(const TrainingSpec& spec) {
   TransformerConfig model = spec.model;
   model.where = layout.where;
   if (Status cut = check_parts(model, layout.parts()); !cut) return cut;
+  if (layout.vpp > 1 && spec.batch.micro_batches() % layout.pp != 0) {
+    return input_error(layout.where,
+                       fmt::format("layout.vpp: with {} chunks a stage, the {} micro-batches of a "
+                                   "shard must be a multiple of pp {}",
+                                   layout.vpp, spec.batch.micro_batches(), layout.pp));
+  }
   if (layout.zero > 1) {
     return input_error(layout.where,
                        fmt::format("layout.zero: expected 0 or 1, found {}", layout.zero));

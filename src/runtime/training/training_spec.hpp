@@ -36,6 +36,8 @@ struct TrainingBatch {
   SourcePosition where;
 
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
+  /// Of a shard.
+  [[nodiscard]] std::uint32_t micro_batches() const { return per_shard() / micro; }
 };
 
 /// How the model is shared out. Ranks that together have all of it are a replica: tp x pp of them
@@ -43,6 +45,7 @@ struct TrainingBatch {
 struct TrainingLayout {
   std::uint32_t tp = 1;    ///< ranks that share each layer
   std::uint32_t pp = 1;    ///< stages, each of some layers
+  std::uint32_t vpp = 1;   ///< chunks of a stage's layers, in different places of the model
   std::uint32_t ep = 1;    ///< groups of those of tp that each have some experts; divides tp
   std::uint32_t zero = 0;  ///< 1: replicas share the optimiser's moments out among themselves
   SourcePosition where;
@@ -51,7 +54,7 @@ struct TrainingLayout {
   [[nodiscard]] std::uint32_t ranks() const { return tp * pp; }
   /// The first of its parts.
   [[nodiscard]] ModelPart parts() const {
-    return {.tensor_ranks = tp, .stages = pp, .expert_ranks = ep};
+    return {.tensor_ranks = tp, .stages = pp, .chunks = vpp, .expert_ranks = ep};
   }
   /// Nobody has the whole state of the training.
   [[nodiscard]] bool cut() const { return ranks() > 1 || zero > 0; }
@@ -79,6 +82,7 @@ struct TrainingCheckpoint {
 struct StatedLayout {
   std::optional<std::uint32_t> tp;
   std::optional<std::uint32_t> pp;
+  std::optional<std::uint32_t> vpp;
   std::optional<std::uint32_t> ep;
   std::optional<std::uint32_t> zero;
   std::optional<std::uint32_t> micro;
@@ -117,8 +121,8 @@ struct TrainingSpec {
   }
 };
 
-/// What neither the spec nor the plan says is tp 1, pp 1, zero 0, and the largest micro-batch up to
-/// 8 that divides a shard. Errors with file:line:column.
+/// What neither the spec nor the plan says is tp 1, pp 1, vpp 1, zero 0, and the largest
+/// micro-batch up to 8 that divides a shard. Errors with file:line:column.
 [[nodiscard]] Result<TrainingSpec> read_training_spec(
     const Document& document, const std::optional<ParallelPlan>& plan = std::nullopt);
 /// Whether what was read, or set since, can be trained. The same errors.

@@ -18,11 +18,12 @@ struct SharedOut {
   std::uint32_t replicas = 1;
   StateShare::Moments moments = StateShare::Moments::kOfPart;
   std::uint32_t ep = 1;
+  std::uint32_t vpp = 1;
 
   [[nodiscard]] std::uint32_t of_a_replica() const { return tp * pp; }
   [[nodiscard]] std::uint32_t ranks() const { return of_a_replica() * replicas; }
   [[nodiscard]] StateShare of(std::uint32_t rank) const {
-    const ModelPart cut{.tensor_ranks = tp, .stages = pp, .expert_ranks = ep};
+    const ModelPart cut{.tensor_ranks = tp, .stages = pp, .chunks = vpp, .expert_ranks = ep};
     return {cut.at(rank % of_a_replica()), rank / of_a_replica(), replicas, moments};
   }
   friend std::ostream& operator<<(std::ostream& to, const SharedOut& out) {
@@ -93,12 +94,13 @@ class TrainingStateThreads : public CheckpointTest, public testing::WithParamInt
   AlignedFloats gradient_;
 };
 
-constexpr std::array<SharedOut, 8> kLayouts{{{},
+constexpr std::array<SharedOut, 9> kLayouts{{{},
                                              {.replicas = 3, .moments = kShares},
                                              {.tp = 2},
                                              {.tp = 2, .replicas = 2, .moments = kShares},
                                              {.tp = 4},
                                              {.pp = 4},
+                                             {.pp = 2, .replicas = 2, .vpp = 2},
                                              {.pp = 2, .replicas = 3, .moments = kShares},
                                              {.tp = 2, .pp = 2, .replicas = 2}}};
 constexpr std::array<SharedOut, 5> kExpertLayouts{
