@@ -142,7 +142,7 @@ void measure(const Subject& subject) {
   Training training(subject);
   const Race best = race(subject, training);
   const auto tokens = static_cast<double>(subject.sequences * subject.config.sequence);
-  const double at_peak = training.model().operations_per_token() * best.operation;
+  const double at_peak = operations_per_token(training.model().layout()) * best.operation;
   const auto millions = static_cast<double>(training.model().layout().trained()) * 1e-6;
   Figure figure{
       .bench = "trainer",

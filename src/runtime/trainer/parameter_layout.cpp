@@ -246,6 +246,34 @@ void ParameterLayout::lay_head() {
       add("lm_head.weight", {.shape = {config_.vocab, config_.width}, .deviation = kDeviation});
 }
 
+namespace {
+
+/// What a row is multiplied with, of experts that are chosen equally often.
+double ffn_weights_of_a_token(const ParameterLayout& layout, const BlockParameters& block) {
+  const double each =
+      static_cast<double>(block.up.in * block.up.out + block.down.in * block.down.out);
+  if (layout.config().experts == 0) return each;
+  const double here =
+      static_cast<double>(layout.config().experts_per_token) / layout.part().expert_ranks;
+  return here * each + static_cast<double>(block.moe.router.in * block.moe.router.out);
+}
+
+}  // namespace
+
+double operations_per_token(const ParameterLayout& layout) {
+  double weights =
+      layout.part().last() ? static_cast<double>(layout.config().vocab * layout.config().width) : 0;
+  double attention = 0;
+  for (const BlockParameters& block : layout.blocks()) {
+    for (const LinearParameters* linear : {&block.qkv, &block.attention_out}) {
+      weights += static_cast<double>(linear->in * linear->out);
+    }
+    weights += ffn_weights_of_a_token(layout, block);
+    attention += static_cast<double>(block.attention_out.in * (layout.config().sequence + 1));
+  }
+  return 6 * (weights + attention);
+}
+
 void initialise(const ParameterLayout& layout, std::uint64_t seed, std::span<float> parameters) {
   ORRERY_ASSERT(parameters.size() == layout.size(), "the vector is the layout's");
   std::ranges::fill(parameters, 0.0F);

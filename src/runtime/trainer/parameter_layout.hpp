@@ -164,6 +164,11 @@ class ParameterLayout {
   LinearParameters head_;
 };
 
+/// Operations of the matrix products of a gradient a token: those the mathematics asks for,
+/// whatever is computed twice, of the part. Only the visible half of the attention counts, and
+/// experts as if they were chosen equally often.
+[[nodiscard]] double operations_per_token(const ParameterLayout& layout);
+
 /// Initial weights as in GPT-2 (A. Radford et al., "Language Models are Unsupervised Multitask
 /// Learners", 2019, section 2.3): normal with deviation 0.02, those of projections back into the
 /// residual stream divided by sqrt(2 x layers); norms 1, biases 0. A tensor's values depend on the

@@ -101,28 +101,6 @@ void TrainableTransformer::share(PartPeers& peers) {
   if (moe_) rows_.out_gradient = rows_.gathered + each;
 }
 
-/// What a row is multiplied with, of experts that are chosen equally often.
-double TrainableTransformer::ffn_weights_of_a_token(const BlockParameters& block) const {
-  const double each =
-      static_cast<double>(block.up.in * block.up.out + block.down.in * block.down.out);
-  if (config_.experts == 0) return each;
-  const double here = static_cast<double>(config_.experts_per_token) / layout_.part().expert_ranks;
-  return here * each + static_cast<double>(block.moe.router.in * block.moe.router.out);
-}
-
-double TrainableTransformer::operations_per_token() const {
-  double weights = layout_.part().last() ? static_cast<double>(config_.vocab * config_.width) : 0;
-  double attention = 0;
-  for (const BlockParameters& block : layout_.blocks()) {
-    for (const LinearParameters* linear : {&block.qkv, &block.attention_out}) {
-      weights += static_cast<double>(linear->in * linear->out);
-    }
-    weights += ffn_weights_of_a_token(block);
-    attention += static_cast<double>(block.attention_out.in * (config_.sequence + 1));
-  }
-  return 6 * (weights + attention);
-}
-
 float TrainableTransformer::loss_and_gradient(std::span<const float> parameters,
                                               std::span<const std::int32_t> tokens,
                                               std::span<float> gradient, float loss_scale) {

@@ -83,10 +83,6 @@ class TrainableTransformer {
   void logits(std::span<const float> parameters, std::span<const std::int32_t> tokens,
               std::span<float> logits);
 
-  /// Operations of the matrix products of loss_and_gradient() a token: those the mathematics asks
-  /// for, whatever is computed twice, of this part. Only the visible half of the attention counts.
-  [[nodiscard]] double operations_per_token() const;
-
   /// Of all that it keeps between forward and backward pass.
   [[nodiscard]] std::size_t activation_bytes() const { return arena_.size() * sizeof(float); }
   /// Of one that would be made so.
@@ -100,7 +96,6 @@ class TrainableTransformer {
   struct LinearRows;
   struct LinearGradient;
 
-  [[nodiscard]] double ffn_weights_of_a_token(const BlockParameters& block) const;
   void split(std::span<const std::int32_t> tokens, Slot& slot) const;
   [[nodiscard]] Pass pass_of(std::span<const float> parameters, const At& at, float* gradient);
   [[nodiscard]] std::span<float> own_stream(const Pass& pass, float* rows) const;
