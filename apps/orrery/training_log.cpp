@@ -142,16 +142,12 @@ Result<TrainingLog> read_training_log(const std::string& directory) {
   if (!steps) return tl::unexpected(steps.error());
   const Status events = each_line(
       directory + "/events.jsonl", [&log](const std::string& line, const SourcePosition& at) {
-        const json event = json::parse(line, nullptr, false);
         try {
-          if (!event.is_discarded()) {
-            take_event(event, log);
-            return Status();
-          }
+          take_event(json::parse(line), log);
+          return Status();
         } catch (const json::exception&) {
-          // Told below.
+          return Status(input_error(at, "expected an event of a training, a JSON object"));
         }
-        return Status(input_error(at, "expected an event of a training, a JSON object"));
       });
   if (!events) return tl::unexpected(events.error());
   return log;

@@ -184,7 +184,7 @@ Result<std::string> ControlGroup::directory_for(Controller controller) {
     return environment_error(fmt::format("the controller of {} is not mounted",  //
                                          cpu ? "CPUs" : "memory"));
   }
-  const std::string path = above + "/" + name_;
+  std::string path = above + "/" + name_;
   FileDescriptor members(make_group(path) ? open_members(path) : FileDescriptor());
   if (!members.valid()) return refusal("make the control group", path);
   bring_members(path_, members.get());

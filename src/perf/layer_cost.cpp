@@ -303,6 +303,7 @@ class LayerCounter {
 
 std::vector<double> attention_flops_of(const ModelWork& model, const TrainingJob& job) {
   std::vector<double> flops;
+  flops.reserve(model.kinds.size());
   const MaskedScores masked =
       job.attention == AttentionKernel::kFlash ? MaskedScores::kSkipped : MaskedScores::kCounted;
   for (const LayerWork& layer : model.kinds) {

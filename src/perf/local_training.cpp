@@ -292,9 +292,9 @@ Result<Breakdown> LocalStepModel::terms(std::uint32_t busy, const Share& share) 
   const auto above = std::ranges::lower_bound(entries_, busy, {}, &Entry::ranks);
   if (above == entries_.end()) return terms(entries_.back(), share);
   const auto below = above->ranks == busy || above == entries_.begin() ? above : above - 1;
-  const Result<Breakdown> many = terms(*above, share);
+  Result<Breakdown> many = terms(*above, share);
   if (!many || below == above) return many;
-  const Result<Breakdown> few = terms(*below, share);
+  Result<Breakdown> few = terms(*below, share);
   if (!few) return few;
   const double part =
       static_cast<double>(busy - below->ranks) / static_cast<double>(above->ranks - below->ranks);

@@ -5,6 +5,9 @@
 #include "tests/end_to_end/training_run.hpp"
 
 namespace orrery {
+
+const char* train_program() { return ORRERY_TRAIN; }
+
 namespace {
 
 TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {

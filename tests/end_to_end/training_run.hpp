@@ -30,6 +30,9 @@
 
 namespace orrery {
 
+/// Path of the program that was built.
+const char* train_program();
+
 inline constexpr int kPatienceMs = 120'000;
 
 inline std::string slurp(const std::string& path) {
@@ -65,7 +68,8 @@ class Rank {
     for (std::string& each : environment) envp.push_back(each.data());
     argv.push_back(nullptr);
     envp.push_back(nullptr);
-    EXPECT_EQ(::posix_spawn(&pid_, ORRERY_TRAIN, &actions, nullptr, argv.data(), envp.data()), 0);
+    EXPECT_EQ(::posix_spawn(&pid_, train_program(), &actions, nullptr, argv.data(), envp.data()),
+              0);
     ::posix_spawn_file_actions_destroy(&actions);
   }
   Rank(const Rank&) = delete;

@@ -1,6 +1,7 @@
 // runtime/training/whole_model_test.hpp - what tests of parts of a model share.
 #pragma once
 
+#include "runtime/trainer/aligned_floats.hpp"
 #include "runtime/training/whole_model.hpp"
 
 namespace orrery {
