@@ -1,6 +1,7 @@
 #include "runtime/training/pipeline_schedule.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/assert.hpp"
 
