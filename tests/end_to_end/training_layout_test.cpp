@@ -207,5 +207,19 @@ TEST(TrainingLayouts, SayWhatDoesNotFitBeforeAnybodyMeets) {
   says("layout: {tp: 2}\nverify_every: 5", 2, "verify_every: expected 0, found 5");
 }
 
+TEST(TrainingLayouts, APlanOfOtherRanksAndAModelThatIsTooLargeAreSaidBeforeAnybodyMeets) {
+  const Training training(8, Training::any_port(), "verify_every: 0");
+  const auto planned = training.start(
+      0, 2, 0, R"(ORRERY_PLAN={"gangs": [{"gang": 0, "plan": {"tp": 2, "dp": 2}}]})");
+  EXPECT_EQ(planned->end(), 2);
+  EXPECT_NE(planned->text().find("a plan for 4 ranks"), std::string::npos) << planned->text();
+  std::string spec = slurp(training.path("spec.yaml"));
+  spec.replace(spec.find("width: 32"), 9, "width: 65536");
+  std::ofstream(training.path("spec.yaml")) << spec;
+  const auto large = training.start(0, 1);
+  EXPECT_EQ(large->end(), 2);
+  EXPECT_NE(large->text().find("model: a rank needs"), std::string::npos) << large->text();
+}
+
 }  // namespace
 }  // namespace orrery
