@@ -57,7 +57,8 @@ TEST(TrainingKills, OfOneJobDoNotDisturbAnotherOfThisMachine) {
   };
   const std::set<std::string> before = shared_memory();
   const Training one(kSteps);
-  const Training other(kSteps, one.port() + 3);  // one past the ports of the first
+  Training other(kSteps);
+  other.meet_at(one.port() + 3);  // one past the ports of the first
   const std::vector<std::unique_ptr<Rank>> dying = one.start_all(3);
   const std::vector<std::unique_ptr<Rank>> living = other.start_all(3);
   ASSERT_TRUE(dying[0]->says(step_line(2, kSteps))) << dying[0]->text();

@@ -13,7 +13,7 @@ struct Unbroken {
 
 Unbroken unbroken(const std::string& layout, std::uint32_t world, std::uint32_t steps,
                   const std::string& model = "") {
-  const Training training(steps, Training::any_port(), layout, model);
+  const Training training(steps, layout, model);
   for (const auto& rank : training.start_all(world)) EXPECT_EQ(rank->end(), 0) << rank->text();
   return {training.hash(), training.losses()};
 }
@@ -62,7 +62,7 @@ TEST(TrainingLayouts, OfExpertsHaveThemToo) {
 TEST(TrainingLayouts, OfExpertsTellHowBalancedTheyAre) {
   constexpr std::uint32_t kSteps = 6;
   const auto told = [](const std::string& layout, std::uint32_t world) {
-    const Training training(kSteps, Training::any_port(), layout, ", experts: 4");
+    const Training training(kSteps, layout, ", experts: 4");
     for (const auto& rank : training.start_all(world)) EXPECT_EQ(rank->end(), 0) << rank->text();
     return training.router_losses();
   };
@@ -79,7 +79,7 @@ void kill_one(const std::string& layout, std::uint32_t world, Rng& rng) {
   constexpr std::uint32_t kSteps = 24;
   const std::string whole = unbroken(layout, world, kSteps).hash;
   for (std::uint32_t victim = 0; victim < world; ++victim) {
-    const Training training(kSteps, Training::any_port(), layout);
+    const Training training(kSteps, layout);
     const std::uint64_t step = 1 + rng.below(kSteps - 4);
     const auto later = static_cast<int>(rng.below(8));
     SCOPED_TRACE(testing::Message()
@@ -107,7 +107,7 @@ TEST(TrainingLayoutKills, ANewcomerAndWhoWasLeftOverAreAnotherReplica) {
   constexpr std::uint32_t kSteps = 120;
   for (const auto* layout : {kHalves, kBoth, kStages}) {
     const std::string whole = unbroken(layout, 4, kSteps).hash;
-    const Training training(kSteps, Training::any_port(), layout);
+    const Training training(kSteps, layout);
     const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(4);
     ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
     ranks[1]->kill();
@@ -130,7 +130,7 @@ TEST(TrainingLayoutKills, WhatRanksKeptInMemoryIsNewerThanAnyCheckpoint) {
   for (const auto* layout : {kHalves, kStages, kBoth}) {
     SCOPED_TRACE(layout);
     const std::string whole = unbroken(layout, 4, kSteps).hash;
-    Training training(kSteps, Training::any_port(), layout);
+    Training training(kSteps, layout);
     training.save("every: 1000, peer_every: 3", layout);
     const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(4);
     ASSERT_TRUE(ranks[0]->says(step_line(4, kSteps))) << ranks[0]->text();
@@ -147,7 +147,7 @@ TEST(TrainingLayoutKills, WhatRanksKeptInMemoryIsNewerThanAnyCheckpoint) {
 TEST(TrainingLayoutKills, WithoutAWholeReplicaTheNextAttemptGoesOn) {
   constexpr std::uint32_t kSteps = 24;
   const std::string whole = unbroken(kHalves, 2, kSteps).hash;
-  Training training(kSteps, Training::any_port(), kHalves);
+  Training training(kSteps, kHalves);
   {
     const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(2);
     ASSERT_TRUE(ranks[0]->says("\"event\": \"checkpoint\"")) << ranks[0]->text();
@@ -166,7 +166,7 @@ TEST(TrainingLayoutKills, WithoutAWholeReplicaTheNextAttemptGoesOn) {
 TEST(TrainingLayouts, GoOnFromWhatAnotherLayoutSaved) {
   constexpr std::uint32_t kSteps = 40;
   const Unbroken one = unbroken("verify_every: 0", 1, kSteps);
-  Training training(kSteps, Training::any_port(), "verify_every: 0");
+  Training training(kSteps, "verify_every: 0");
   std::uint32_t world = 1;
   for (const auto* next : {kHalves, kStages, kBoth, kZero, kAll, "verify_every: 0"}) {
     const auto ranks = training.start_all(world);
@@ -189,7 +189,7 @@ TEST(TrainingLayouts, GoOnFromWhatAnotherLayoutSaved) {
 
 TEST(TrainingLayouts, SayWhatDoesNotFitBeforeAnybodyMeets) {
   const auto says = [](const std::string& layout, std::uint32_t world, const std::string& words) {
-    const Training training(8, Training::any_port(), layout);
+    const Training training(8, layout);
     const auto rank = training.start(0, world);
     EXPECT_EQ(rank->end(), 2) << rank->text();
     EXPECT_NE(rank->text().find(words), std::string::npos) << rank->text();
@@ -208,7 +208,7 @@ TEST(TrainingLayouts, SayWhatDoesNotFitBeforeAnybodyMeets) {
 }
 
 TEST(TrainingLayouts, APlanOfOtherRanksAndAModelThatIsTooLargeAreSaidBeforeAnybodyMeets) {
-  const Training training(8, Training::any_port(), "verify_every: 0");
+  const Training training(8, "verify_every: 0");
   const auto planned = training.start(
       0, 2, 0, R"(ORRERY_PLAN={"gangs": [{"gang": 0, "plan": {"tp": 2, "dp": 2}}]})");
   EXPECT_EQ(planned->end(), 2);

@@ -22,6 +22,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_descriptor.hpp"
@@ -127,13 +128,44 @@ class Rank {
   std::string text_;
 };
 
+/// 16 ports in a row that no other test has for as long as this lives: whoever wants a block binds
+/// its last port first. They are below those that Orrery gives its gangs, and below those that the
+/// kernel gives to whoever asks for any.
+class PortBlock {
+ public:
+  static constexpr int kPorts = 16;
+
+  PortBlock() {
+    Rng draw(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
+    do {
+      first_ = 10'000 + static_cast<int>(draw.below(625)) * kPorts;
+      claim_ = bound(first_ + kPorts - 1);
+    } while (!claim_.valid() || !bound(first_).valid());
+  }
+  [[nodiscard]] int first() const { return first_; }
+
+ private:
+  /// Invalid: somebody has it.
+  [[nodiscard]] static FileDescriptor bound(int port) {
+    FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(static_cast<std::uint16_t>(port));
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool ours = ::bind(any.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+    return ours ? std::move(any) : FileDescriptor();
+  }
+
+  int first_ = 0;
+  FileDescriptor claim_;
+};
+
 /// A training of its own directory and ports.
 class Training {
  public:
   /// `layout`: lines of the spec, or none; `model`: more keys of it.
-  explicit Training(std::uint32_t steps, int port = free_port(), const std::string& layout = "",
-                    std::string model = "")
-      : model_(std::move(model)), port_(port) {
+  explicit Training(std::uint32_t steps, const std::string& layout = "", std::string model = "")
+      : model_(std::move(model)) {
     std::string name = std::filesystem::temp_directory_path() / "orrery-training-XXXXXX";
     EXPECT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
@@ -202,7 +234,8 @@ class Training {
   void next_attempt() { ++attempt_; }
   [[nodiscard]] int attempt() const { return attempt_; }
   [[nodiscard]] int port() const { return port_; }
-  [[nodiscard]] static int any_port() { return free_port(); }
+  /// From the next rank on, the ports of a block that another training has.
+  void meet_at(int port) { port_ = port; }
 
   /// Of the routers' column of loss.csv, step by step; none without it.
   [[nodiscard]] std::vector<double> router_losses() const {
@@ -230,28 +263,13 @@ class Training {
   }
 
  private:
-  /// The first of 16 in a row that nobody listened at a moment ago, below those that the kernel
-  /// gives to whoever asks for any.
-  [[nodiscard]] static int free_port() {
-    Rng draw(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
-    for (;;) {
-      const int port = 20'000 + static_cast<int>(draw.below(700)) * 16;
-      const FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (!any.valid()) return port;
-      sockaddr_in at{};
-      at.sin_family = AF_INET;
-      at.sin_port = htons(static_cast<std::uint16_t>(port));
-      at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      if (::bind(any.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0) return port;
-    }
-  }
-
   std::filesystem::path directory_;
   std::string model_;
   std::string data_;
   std::string saves_ = "every: 8, peer_every: 3";
   std::uint32_t steps_ = 0;
-  int port_;
+  PortBlock ports_;
+  int port_ = ports_.first();
   int attempt_ = 1;
 };
 
