@@ -227,7 +227,10 @@ Result<TrainingSeat> find_seat(const TrainingSpec& spec, Env env) {
   seat.group.rank = *rank;
   seat.group.world = *world;
   seat.group.cookie = env.entropy.draw();
-  seat.group.gang = fmt::format("{}/{}/{}", seat.job, seat.attempt, *gang);
+  // Jobs of one name in two clusters of a machine have states of their own.
+  const std::filesystem::path state = std::filesystem::absolute(spec.checkpoint.directory);
+  seat.group.gang = fmt::format("{}/{}/{} of {}", seat.job, seat.attempt, *gang,
+                                state.lexically_normal().string());
   const std::string master = variable("ORRERY_MASTER");
   if (master.empty()) return seat;
   const std::size_t colon = master.rfind(':');
@@ -338,6 +341,7 @@ int train(TrainingSpec& spec) {
   const Result<TrainingText> text = open_training_text(spec, **tokenizer, cache_directory(spec));
   if (!text) return complain(text.error());
   fmt::print("{}; kernels {}, products {}\n", text->summary, kernels().isa, gemm_identity());
+  std::fflush(stdout);  // to be read while the others are waited for
   auto run = TrainerRank::start(spec, text->stream, env, std::move(*seat));
   if (!run) return complain(run.error());
   Result<TrainingOutcome> outcome = (*run)->run(asked_to_end);

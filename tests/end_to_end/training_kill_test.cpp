@@ -71,6 +71,26 @@ TEST(TrainingKills, OfOneJobDoNotDisturbAnotherOfThisMachine) {
   EXPECT_EQ(shared_memory(), before) << "nothing is left of who was killed";
 }
 
+/// As two clusters of one machine start them, whose first jobs have one name and one port.
+TEST(TrainingKills, OfAnotherJobOfItsNameIsNotTakenIn) {
+  constexpr std::uint32_t kSteps = 24;
+  const std::string whole = hash_of_one_rank(kSteps);
+  const Training one(kSteps);
+  Training other(kSteps, "verify_every: 3");
+  other.meet_at(one.port());
+  const std::unique_ptr<Rank> first = one.start(0, 2);
+  const std::unique_ptr<Rank> astray = other.start(1, 2);
+  ASSERT_TRUE(astray->says("tokens of bytes")) << astray->text();
+  ::usleep(300'000);  // to knock
+  const std::unique_ptr<Rank> second = one.start(1, 2);
+  for (Rank* rank : {first.get(), second.get()}) {
+    ASSERT_EQ(rank->end(), 0) << rank->text();
+    EXPECT_EQ(rank->text().find("regrouped"), std::string::npos) << rank->text();
+  }
+  EXPECT_EQ(astray->text().find("step "), std::string::npos) << astray->text();
+  EXPECT_EQ(one.hash(), whole);
+}
+
 TEST(TrainingKills, WhoComputesAWrongGradientIsNamedAndLeftOut) {
   constexpr std::uint32_t kSteps = 24;
   const std::string whole = hash_of_one_rank(kSteps);
