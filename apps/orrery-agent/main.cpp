@@ -14,6 +14,7 @@
 #include "api/certificate_call.hpp"
 #include "api/certificate_renewal.hpp"
 #include "api/client.hpp"
+#include "api/grpc_library.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
 #include "base/real_clock.hpp"
@@ -211,6 +212,7 @@ Status join(const Options& options, const Env& env, const std::string& directory
 }
 
 int serve(const Options& options) {
+  const GrpcLibrary grpc;
   // What runs on a node ends with its boot, and what is written of it may be lost with it.
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create({}, Durability::kUntilBoot);
   if (!real) return complain(real.error());

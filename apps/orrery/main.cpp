@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "api/grpc_library.hpp"
 #include "apps/orrery/command.hpp"
 #include "base/document.hpp"
 #include "hardware/builtin_catalog.hpp"
@@ -166,6 +167,7 @@ int checked_output(int code) {
 }
 
 int run(int argc, char** argv) {
+  const GrpcLibrary grpc;
   CLI::App app{
       "Orrery: plans, schedules, runs and rehearses AI work on fleets of unlike accelerators.",
       "orrery"};

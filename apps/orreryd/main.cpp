@@ -26,6 +26,7 @@
 #include "api/access_service.hpp"
 #include "api/audit_log.hpp"
 #include "api/certificates.hpp"
+#include "api/grpc_library.hpp"
 #include "api/http_server.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
@@ -360,6 +361,7 @@ int Daemon::run() {
 }
 
 int serve(const Options& options) {
+  const GrpcLibrary grpc;
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
   if (!real) return complain(real.error());
   Daemon daemon(**real, options);

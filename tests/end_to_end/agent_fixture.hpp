@@ -114,9 +114,12 @@ class AgentTest : public ::testing::Test {
   /// Its standard output and error go to a file.
   [[nodiscard]] pid_t spawn_program(std::vector<std::string> words, const std::string& out) const {
     std::vector<std::string> variables;
+    std::string sanitizer = "ASAN_OPTIONS=";
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      variables.emplace_back(*variable);
+      std::string text = *variable;
+      std::swap(text.starts_with("ASAN_OPTIONS=") ? sanitizer : variables.emplace_back(), text);
     }
+    variables.push_back(sanitizer + ":" + sanitizer_);
     if (!libraries_.empty()) variables.push_back("LD_LIBRARY_PATH=" + libraries_);
     const auto pointers = [](std::vector<std::string>& texts) {
       std::vector<char*> list;
@@ -215,6 +218,7 @@ class AgentTest : public ::testing::Test {
   std::string directory_;
   std::string node_directory_;
   std::string libraries_;  ///< directory of those of accelerators; empty: they are emulated
+  std::string sanitizer_;  ///< options of AddressSanitizer in programs, besides this one's own
   std::unique_ptr<RealEnv> real_;
   std::unique_ptr<TestController> controller_;
   pid_t agent_ = 0;

@@ -152,8 +152,9 @@ class PortBlock {
     at.sin_family = AF_INET;
     at.sin_port = htons(static_cast<std::uint16_t>(port));
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool ours = ::bind(any.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
-    return ours ? std::move(any) : FileDescriptor();
+    const auto* address = reinterpret_cast<const sockaddr*>(&at);
+    if (!any.valid() || ::bind(any.get(), address, sizeof at) != 0) return {};
+    return any;
   }
 
   int first_ = 0;
