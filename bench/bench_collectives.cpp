@@ -4,7 +4,7 @@
 //
 // The peer over shared memory is `mpirun -n 2 peer_mpi`, over sockets `peer_gloo`, where Open MPI
 // and Gloo were there at the build (versions and settings are printed); without them the rows have
-// no peer, and that is said.
+// no peer, and that is said. Figures are medians of the rounds of the fastest of five turns.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,7 +120,6 @@ struct Peer {
 /// Lines "bytes seconds" of the peer's program.
 Peer run_peer(const std::string& name, const std::string& command) {
   Peer peer{name, {}};
-  fmt::print(stderr, "peer: {}\n", command);
   FILE* output = ::popen(command.c_str(), "r");
   std::size_t bytes = 0;
   double value = 0;
@@ -137,22 +136,32 @@ Peer run_peer(const std::string& name, const std::string& command) {
 
 Peer run_mpi() {
 #ifdef ORRERY_PEER_MPI
-  return run_peer(
-      "Open MPI",
-      "mpirun --version | head -n 1 >&2; mpirun --allow-run-as-root -n 2 " ORRERY_PEER_MPI);
+  return run_peer("Open MPI", "mpirun --allow-run-as-root -n 2 " ORRERY_PEER_MPI);
 #else
-  fmt::print(stderr, "SKIPPED: Open MPI is not installed\n");
   return {};
 #endif
 }
 
 Peer run_gloo() {
 #ifdef ORRERY_PEER_GLOO
-  return run_peer(
-      "Gloo", "dpkg-query -W libgloo-dev >&2 || echo 'Gloo of no package' >&2; " ORRERY_PEER_GLOO);
+  return run_peer("Gloo", ORRERY_PEER_GLOO);
+#else
+  return {};
+#endif
+}
+
+void print_peers() {
+#ifdef ORRERY_PEER_MPI
+  (void)std::system("mpirun --version | head -n 1 >&2");
+  fmt::print(stderr, "peer: mpirun --allow-run-as-root -n 2 {}\n", ORRERY_PEER_MPI);
+#else
+  fmt::print(stderr, "SKIPPED: Open MPI is not installed\n");
+#endif
+#ifdef ORRERY_PEER_GLOO
+  (void)std::system("dpkg-query -W libgloo-dev >&2 || echo 'Gloo of no package' >&2");
+  fmt::print(stderr, "peer: {}\n", ORRERY_PEER_GLOO);
 #else
   fmt::print(stderr, "SKIPPED: Gloo is not installed\n");
-  return {};
 #endif
 }
 
@@ -174,14 +183,39 @@ void report(const std::string& name, const std::vector<double>& seconds, const P
   }
 }
 
+/// Two cores are now close to each other and now far apart, where a machine is shared: all take
+/// turns, and of each the fastest turn counts.
+constexpr int kTurns = 5;
+
+void keep_fastest(const std::vector<double>& turn, std::vector<double>& best) {
+  if (best.empty()) best = turn;
+  for (std::size_t i = 0; i < turn.size(); ++i) best[i] = std::min(best[i], turn[i]);
+}
+
+void keep_fastest(const Peer& turn, Peer& best) {
+  if (best.seconds.empty()) best = turn;
+  for (const auto& [bytes, seconds] : turn.seconds) {
+    best.seconds[bytes] = std::min(best.seconds[bytes], seconds);
+  }
+}
+
 int run() {
-  const Peer mpi = run_mpi();
-  const Peer gloo = run_gloo();
-  const auto port = static_cast<std::uint16_t>(40'000 + ::getpid() % 5000);
-  const std::vector<double> memory = run_ranks(Path::kMemory, port);
+  print_peers();
+  Peer mpi;
+  Peer gloo;
+  std::vector<double> memory;
+  std::vector<double> sockets;
+  const auto port = static_cast<std::uint16_t>(20'000 + ::getpid() % 10'000);
+  for (int turn = 0; turn < kTurns; ++turn) {
+    keep_fastest(run_mpi(), mpi);
+    keep_fastest(run_ranks(Path::kMemory, port), memory);
+    keep_fastest(run_gloo(), gloo);
+    keep_fastest(run_ranks(Path::kSockets, static_cast<std::uint16_t>(port + 20)), sockets);
+  }
   report("shared memory", memory, mpi, 2);
-  report("loopback", run_ranks(Path::kSockets, static_cast<std::uint16_t>(port + 20)), gloo, 1);
-  const double copy = copy_seconds(kSizes.back());
+  report("loopback", sockets, gloo, 1);
+  double copy = copy_seconds(kSizes.back());
+  for (int turn = 1; turn < kTurns; ++turn) copy = std::min(copy, copy_seconds(kSizes.back()));
   print_figure({.bench = "collectives",
                 .name = "all-reduce over shared memory, 2 ranks, 64 MiB, against one copy of it",
                 .value = memory.back() * 1e6,

@@ -2,13 +2,14 @@
    spin: every interleaving of RANKS ranks that do ROUNDS rounds, where up to DEATHS of them die at
    any step. In a round each shows all others its workspace in place, looks at theirs and settles
    (SHOW; with BROADCAST one rank shows and the others look), then has a small part on its way to the next rank while it goes on, two at most
-   (BEGIN_SHOW). Checked: nobody waits for ever (a sleeper's timeout, which only looks for deaths,
+   (BEGIN_SHOW). Or they all-reduce (REDUCE): each shows the others their parts of its workspace, sums its own, shows that, copies
+   theirs, and settles once, at the end. Checked: nobody waits for ever (a sleeper's timeout, which only looks for deaths,
    helps only where there was one, so a wake that is lost is a deadlock); a workspace does not
    change, and a slot is not written, while somebody looks at it; what is seen is the part that was
    meant. Memory is sequentially consistent, as the code's atomics are. Parts that travel over
    sockets are not in it, nor is spinning, which is less than sleeping.
 
-   Each of BELL_BEFORE_PART, SLEEP_WITHOUT_BELL, NO_SETTLE, SLOT_TAKEN_EARLY breaks it on purpose. */
+   Each of BELL_BEFORE_PART, SLEEP_WITHOUT_BELL, NO_SETTLE, SLOT_TAKEN_EARLY, COPIED_EARLY breaks it on purpose. */
 
 #define PAIR(of, with) ((of) * RANKS + (with))
 #define SLOT(of, with, number) (PAIR(of, with) * 2 + ((number) % 2))
@@ -21,8 +22,8 @@
 #define SHOWS_TO(peer) (peer != me)
 #define LOOKS_AT(peer) (peer != me)
 #endif
-/* Without SHOW between, rank 0 looks a round late, so that three parts come to be on their way. */
-#ifdef SHOW
+/* Without SHOW or REDUCE between, rank 0 looks a round late, so that three parts come to be on their way. */
+#if defined(SHOW) || defined(REDUCE)
 #define LATE 0
 #else
 #define LATE (me == 0 -> 1 : 0)
@@ -39,6 +40,11 @@ byte asleep_at[RANKS];  /* the kernel's: on whose bell each rank sleeps */
 byte deaths;
 byte workspace[RANKS];  /* which round's elements are in it */
 byte viewers[RANKS];    /* how many look at it now: for the check alone */
+#ifdef REDUCE
+#define SUM(round) (100 + (round))
+byte part[RANKS * RANKS];          /* PAIR(of, whose): a workspace's parts, as of a round or summed */
+byte part_viewers[RANKS * RANKS];
+#endif
 
 inline maybe_die() {
 #if DEATHS > 0
@@ -133,6 +139,77 @@ inline let_go(from, what) {
   looked[PAIR(me, from)] = seen[from]
 }
 
+#ifdef REDUCE
+inline write_part(whose, what) {
+  atomic { assert(part_viewers[PAIR(me, whose)] == 0); part[PAIR(me, whose)] = what }
+}
+
+inline view_part(owner, whose, what) {
+  atomic { part_viewers[PAIR(owner, whose)]++; assert(part[PAIR(owner, whose)] == what) }
+  maybe_die();
+  atomic { assert(part[PAIR(owner, whose)] == what); part_viewers[PAIR(owner, whose)]-- }
+}
+
+/* To all others, at most one a peer. */
+inline show_all(what) {
+  peer = 0;
+  do
+  :: peer < RANKS && peer != me -> post(peer, what); peer++
+  :: peer < RANKS && peer == me -> peer++
+  :: peer == RANKS -> break
+  od;
+  ring()
+}
+
+inline reduce() {
+  peer = 0;
+  do
+  :: peer < RANKS -> write_part(peer, round); peer++
+  :: else -> break
+  od;
+  show_all(2 * round);
+  peer = 0;
+  do
+  :: peer < RANKS && peer != me -> look(peer, 2 * round); view_part(peer, me, round); peer++
+  :: peer < RANKS && peer == me -> peer++
+  :: peer == RANKS -> break
+  od;
+  write_part(me, SUM(round));
+  show_all(2 * round + 1);
+  peer = 0;
+  do
+  :: peer < RANKS && peer != me ->
+#ifdef COPIED_EARLY
+    write_part(peer, SUM(round));
+    look(peer, 2 * round + 1);
+    view_part(peer, peer, SUM(round));
+#else
+    look(peer, 2 * round + 1);
+    view_part(peer, peer, SUM(round));
+    write_part(peer, SUM(round));
+#endif
+    peer++
+  :: peer < RANKS && peer == me -> peer++
+  :: peer == RANKS -> break
+  od;
+  peer = 0;
+  do
+  :: peer < RANKS && peer != me -> let_go(peer, 2 * round + 1); peer++
+  :: peer < RANKS && peer == me -> peer++
+  :: peer == RANKS -> break
+  od;
+  ring();
+#ifndef NO_SETTLE
+  peer = 0;
+  do
+  :: peer < RANKS && peer != me -> await(peer, looked[PAIR(peer, me)], shown[peer]); peer++
+  :: peer < RANKS && peer == me -> peer++
+  :: peer == RANKS -> break
+  od
+#endif
+}
+#endif
+
 proctype rank(byte me) {
   byte shown[RANKS];
   byte seen[RANKS];
@@ -191,6 +268,9 @@ proctype rank(byte me) {
     :: peer == RANKS -> break
     od;
 #endif
+#endif
+#ifdef REDUCE
+    reduce();
 #endif
 #ifdef BEGIN_SHOW
     peer = (me + 1) % RANKS;

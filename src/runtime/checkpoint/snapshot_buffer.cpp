@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "runtime/checkpoint/streaming_copy.hpp"
+#include "base/streaming_copy.hpp"
 
 namespace orrery {
 namespace {

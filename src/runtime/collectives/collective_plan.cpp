@@ -4,11 +4,15 @@
 #include <cstring>
 
 #include "base/assert.hpp"
+#include "base/streaming_copy.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kPartAlign = 64;
+/// Bytes that a rank may look at in one round, where two would be of fewer.
+constexpr std::size_t kOneRound = 4 << 10;
+constexpr std::size_t kStreamed = 16 << 10;  ///< bytes from which a copy goes past the cache
 
 template <class Byte>
 std::span<Byte> part(std::span<Byte> all, std::size_t index, std::size_t parts) {
@@ -18,7 +22,14 @@ std::span<Byte> part(std::span<Byte> all, std::size_t index, std::size_t parts) 
 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   ORRERY_ASSERT(from.size() == to.size(), "ranks agree on the sizes of what they exchange");
-  if (!from.empty() && from.data() != to.data()) std::memcpy(to.data(), from.data(), from.size());
+  if (from.empty() || from.data() == to.data()) return;
+  // The ranks that have just looked at `to` have it in their caches.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(to.data()) % 16 == 0;
+  if (aligned && from.size() >= kStreamed) {
+    streaming_copy(reinterpret_cast<char*>(to.data()), from.data(), from.size());
+  } else {
+    std::memcpy(to.data(), from.data(), from.size());
+  }
 }
 
 /// Whether leaves are a node of the tree below `root`.
@@ -139,6 +150,25 @@ Round CollectivePlan::sum_parts(const Team& team, const Elements& in_out,
   return round;
 }
 
+/// Each shows the others all of its elements, and sums all.
+Round CollectivePlan::sum_whole(const Team& team, const Elements& in_out,
+                                std::span<const LeafRange> nodes) {
+  const std::size_t ranks = team.members.size();
+  Round round;
+  round.kept.assign(in_out.bytes.begin(), in_out.bytes.end());
+  round.shown.reserve(ranks);
+  round.from.reserve(ranks);
+  round.sum = RoundSum{.type = in_out.type, .own = team.rank, .out = in_out.bytes};
+  round.sum->sources.reserve(ranks);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    round.sum->sources.push_back({nodes[rank], round.kept});
+    if (rank == team.rank) continue;
+    round.shown.push_back({team.members[rank], round.kept});
+    round.from.push_back(team.members[rank]);
+  }
+  return round;
+}
+
 /// Each shows the others its own part, and copies theirs.
 Round CollectivePlan::gather_parts(const Team& team, std::span<std::byte> in_out,
                                    std::span<const RankPart> parts) {
@@ -184,6 +214,9 @@ Rounds CollectivePlan::all_reduce_shards(const Elements& in_out,
     rounds.push_back(gather_parts(column_, slice.bytes, parts));
     rounds.push_back(gather_parts(machine_, in_out.bytes, slices));
     return rounds;
+  }
+  if ((size() - 1) * in_out.bytes.size() <= kOneRound) {
+    return only(sum_whole(all_, in_out, owned_by_rank));
   }
   const std::vector<RankPart> parts = even_parts(in_out.bytes.size(), size());
   rounds.reserve(2);

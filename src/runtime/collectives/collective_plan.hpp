@@ -48,7 +48,12 @@ struct Round {
   std::optional<RoundSum> sum;
   std::span<const std::byte> own;  ///< copied too, to:
   std::span<std::byte> own_to;
+  std::vector<std::byte> kept;  ///< a copy that is shown, while what it was made of is written
 };
+/// Of one operation, which settles (PeerExchange) at the end of all. Invariants: two ranks show
+/// each other a part in two rounds at most; what a round writes is in nobody's view any more,
+/// because whoever had it in one has shown something since that this round, or one before, looks
+/// at.
 using Rounds = std::vector<Round>;
 
 /// Does with the views of `round`, in the order of its `from`, what it says.
@@ -100,6 +105,8 @@ class CollectivePlan {
                                        std::span<const RankPart> parts);
   [[nodiscard]] static Round gather_parts(const Team& team, std::span<std::byte> in_out,
                                           std::span<const RankPart> parts);
+  [[nodiscard]] static Round sum_whole(const Team& team, const Elements& in_out,
+                                       std::span<const LeafRange> nodes);
   void find_teams(const PeerExchange& exchange);
   /// Of each machine in turn, the node of the tree that its ranks have together. Nothing: there are
   /// no teams, or what some machine's ranks have is no node.

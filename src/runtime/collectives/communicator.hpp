@@ -47,7 +47,7 @@ class Communicator {
 
   /// Every rank has come here.
   [[nodiscard]] Shared<void> barrier() { return run(plan_.barrier()); }
-  /// In place. 2 (n - 1) / n of the bytes, in two steps.
+  /// In place. 2 (n - 1) / n of the bytes, in two steps; of few bytes all, in one.
   [[nodiscard]] Shared<void> all_reduce(const Elements& in_out) {
     return run(plan_.all_reduce(in_out));
   }
@@ -57,8 +57,8 @@ class Communicator {
                                                std::span<const LeafRange> owned_by_rank) {
     return run(plan_.all_reduce_shards(in_out, owned_by_rank));
   }
-  /// The first of its two steps: each has that sum in its own of the `parts`, and its own elements
-  /// in the others. Precondition: each rank has a part, and they do not overlap.
+  /// The first of its two steps of many bytes: each has that sum in its own of the `parts`, and its
+  /// own elements in the others. Precondition: each rank has a part, and they do not overlap.
   [[nodiscard]] Shared<void> reduce_scatter_shards(const Elements& in_out,
                                                    std::span<const LeafRange> owned_by_rank,
                                                    std::span<const RankPart> parts) {

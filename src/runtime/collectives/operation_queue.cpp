@@ -13,11 +13,10 @@ class Operation {
     for (; at_ < rounds_.size(); ++at_) {
       const Shared<bool> through = advance_round(exchange, wait);
       if (!through || !*through) return through;
-      stage_ = Stage::kShow;
       shown_ = 0;
       views_.clear();
     }
-    return true;
+    return exchange.settle(wait);
   }
 
   /// The queue has no more to do with it.
@@ -32,35 +31,29 @@ class Operation {
   [[nodiscard]] const Shared<void>& result() const { return result_; }
 
  private:
-  enum class Stage { kShow, kLook, kSettle };
-
+  /// Its parts are shown, and what the others show was used.
   [[nodiscard]] Shared<bool> advance_round(PeerExchange& exchange, Wait wait) {
     Round& round = rounds_[at_];
-    if (stage_ == Stage::kShow) {
+    if (shown_ < round.shown.size()) {
       const auto more = exchange.show(std::span(round.shown).subspan(shown_), wait);
       if (!more) return tl::unexpected(more.error());
       shown_ += *more;
       if (shown_ < round.shown.size()) return false;
-      stage_ = Stage::kLook;
     }
-    if (stage_ == Stage::kLook) {
-      views_.reserve(round.from.size());
-      while (views_.size() < round.from.size()) {
-        const auto view = exchange.look(round.from[views_.size()], wait);
-        if (!view) return tl::unexpected(view.error());
-        if (!*view) return false;
-        views_.push_back(**view);
-      }
-      use_views(round, views_);
-      stage_ = Stage::kSettle;
+    views_.reserve(round.from.size());
+    while (views_.size() < round.from.size()) {
+      const auto view = exchange.look(round.from[views_.size()], wait);
+      if (!view) return tl::unexpected(view.error());
+      if (!*view) return false;
+      views_.push_back(**view);
     }
-    return exchange.settle(wait);
+    use_views(round, views_);
+    return true;
   }
 
   OperationQueue* queue_;
   Rounds rounds_;
   std::size_t at_ = 0;
-  Stage stage_ = Stage::kShow;
   std::size_t shown_ = 0;
   std::vector<std::span<const std::byte>> views_;
   Shared<void> result_;

@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/streaming_copy.hpp"
+#include "base/streaming_copy.hpp"
 
 #include <cstring>
 
