@@ -1,7 +1,8 @@
 // cmake/precompiled.hpp - what most sources include, read once in a build with ORRERY_PRECOMPILE.
-// Only the development build is one: the release build compiles every shipped file without it, so
-// that a missing include is still an error. Nothing includes this file. A header belongs here if many
-// sources of all modules read it; one of a higher module would lend its names to those below.
+// The development build is one, and the quickstart's from nothing: any other release build compiles
+// every shipped file without it, so that a missing include is still an error. Nothing includes this
+// file. A header belongs here if many sources of all modules read it; one of a higher module would
+// lend its names to those below.
 #pragma once
 
 #include <fmt/format.h>

@@ -97,7 +97,8 @@ class PeerExchange {
   /// Returns how many. They must not change until settle(). Two ranks must agree on how many parts
   /// pass from one to the other, and in which order.
   [[nodiscard]] virtual Shared<std::size_t> show(std::span<const ShownPart> parts, Wait wait) = 0;
-  /// The next part that `from` shows, good until settle(). Nothing: it is not there yet.
+  /// The next part that `from` shows, good until settle() and until its next one is asked for.
+  /// Nothing: it is not there yet.
   [[nodiscard]] virtual Shared<std::optional<std::span<const std::byte>>> look(std::uint32_t from,
                                                                                Wait wait) = 0;
   /// The views are gone; true: all peers have looked at what was shown.

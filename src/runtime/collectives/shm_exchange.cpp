@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -220,6 +221,9 @@ Shared<std::optional<std::span<const std::byte>>> ShmExchange::look(std::uint32_
 
 Shared<std::optional<std::span<const std::byte>>> ShmExchange::look_at_socket(std::uint32_t from,
                                                                               Wait wait) {
+  if (!peers_[from].message.bytes.empty()) {
+    mesh_.recycle(seat_.members[from], std::exchange(peers_[from].message, {}));
+  }
   Shared<std::optional<PeerMessage>> message = await_data(mesh_, seat_, from, wait);
   if (!message) return tl::unexpected(message.error());
   if (!*message) return std::nullopt;

@@ -1,5 +1,7 @@
 #include "runtime/collectives/tcp_exchange.hpp"
 
+#include <algorithm>
+
 namespace orrery {
 
 Shared<std::size_t> TcpExchange::show(std::span<const ShownPart> parts, Wait /*wait*/) {
@@ -10,6 +12,7 @@ Shared<std::size_t> TcpExchange::show(std::span<const ShownPart> parts, Wait /*w
 }
 
 Shared<std::optional<std::span<const std::byte>>> TcpExchange::look(std::uint32_t from, Wait wait) {
+  give_back(from);
   Shared<std::optional<PeerMessage>> message = await_data(mesh_, seat_, from, wait);
   if (!message) return tl::unexpected(message.error());
   if (!*message) return std::nullopt;
@@ -17,9 +20,15 @@ Shared<std::optional<std::span<const std::byte>>> TcpExchange::look(std::uint32_
   return std::span<const std::byte>(arrived_.back().message.bytes);
 }
 
+void TcpExchange::give_back(std::uint32_t from) {
+  const auto found = std::ranges::find(arrived_, from, &Arrived::rank);
+  if (found == arrived_.end()) return;
+  mesh_.recycle(seat_.members[from], std::move(found->message));
+  arrived_.erase(found);
+}
+
 Shared<bool> TcpExchange::settle(Wait wait) {
-  for (Arrived& each : arrived_) mesh_.recycle(seat_.members[each.rank], std::move(each.message));
-  arrived_.clear();
+  while (!arrived_.empty()) give_back(arrived_.back().rank);
   return flush(mesh_, seat_, wait);
 }
 

@@ -36,6 +36,9 @@ class TcpExchange final : public PeerExchange {
     PeerMessage message;
   };
 
+  /// The memory of what arrived from a rank, for its next part.
+  void give_back(std::uint32_t from);
+
   PeerMesh& mesh_;
   ExchangeSeat seat_;
   std::vector<Arrived> arrived_;
