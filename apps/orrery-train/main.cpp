@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/checksum.hpp"
 #include "base/real_env.hpp"
 #include "runtime/checkpoint/checkpoint_audit.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
@@ -164,7 +165,9 @@ bool master_is_gone(Storage& storage, std::uint32_t gang, const std::string& mas
 
 /// The spec as this rank's gang is planned, if it is.
 Result<TrainingSpec> read_spec(const std::string& path) {
-  Result<Document> text = Document::load(path);
+  Result<std::string> bytes = read_file(path, Document::kSizeMax);
+  if (!bytes) return forward_error(bytes);
+  Result<Document> text = Document::parse(*bytes, path);
   if (!text) return forward_error(text);
   const Result<std::uint32_t> gang = number("ORRERY_GANG", 0);
   const Result<std::uint32_t> world = number("ORRERY_WORLD_SIZE", 1);
@@ -178,7 +181,9 @@ Result<TrainingSpec> read_spec(const std::string& path) {
                         "but ORRERY_WORLD_SIZE is {}",
                         (*plan)->ranks(), (*plan)->tp, (*plan)->pp, (*plan)->dp, *world));
   }
-  return read_training_spec(*text, *plan);
+  Result<TrainingSpec> spec = read_training_spec(*text, *plan);
+  if (spec) spec->checksum = checksum(*bytes, 0);
+  return spec;
 }
 
 /// Of what the machine has, bytes that a process may still have; none: nobody knows.

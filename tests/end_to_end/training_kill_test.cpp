@@ -130,6 +130,26 @@ TEST(TrainingKills, ANewcomerTakesThePlaceOfTheDead) {
   EXPECT_EQ(training.hash(), whole);
 }
 
+TEST(TrainingKills, ANewcomerOfAnotherSpecIsTurnedAway) {
+  constexpr std::uint32_t kSteps = 80;
+  const std::string whole = hash_of_one_rank(kSteps);
+  const Training training(kSteps);
+  const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
+  ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
+  // Somebody tries something out, and a node dies.
+  training.lay_out("verify_every: 5\noptimizer: {peak_rate: 0.01}");
+  ranks[1]->kill();
+  ASSERT_TRUE(ranks[0]->says("regrouped")) << ranks[0]->text();
+  const auto newcomer = training.start(1, 3, 1);
+  EXPECT_EQ(newcomer->end(), 1) << newcomer->text();
+  EXPECT_NE(newcomer->text().find("spec.yaml: changed since attempt 1 began"), std::string::npos)
+      << newcomer->text();
+  for (const std::uint32_t rank : {0u, 2u}) {
+    ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
+  }
+  EXPECT_EQ(training.hash(), whole);
+}
+
 TEST(TrainingKills, OfRanksThatShareTheirTokensLeaveTheSameBits) {
   constexpr std::uint32_t kSteps = 24;
   Training alone(kSteps);

@@ -442,6 +442,8 @@ Status TrainerRank::regroup() {
 /// What this rank does in a new generation, and the state that it needs for it. False: a peer was
 /// lost meanwhile.
 Result<bool> TrainerRank::take_place() {
+  Result<bool> same = compare_specs();
+  if (!same || !*same) return same;
   if (!spec_.layout.cut()) {
     if (Status source = check_source(); !source) return forward_error(source);
     grid_.emplace(spec_, *group_);
@@ -449,10 +451,24 @@ Result<bool> TrainerRank::take_place() {
   }
   while (!too_late_ && group_->rank() >= RankGrid::places(spec_, group_->size())) {
     if (Status waited = wait_for_place(); !waited) return forward_error(waited);
+    if (same = too_late_ ? true : compare_specs(); !same || !*same) return same;
   }
   if (too_late_) return true;
   grid_.emplace(spec_, *group_);
   return take_share();
+}
+
+/// A spec that somebody edits between the start of a rank and that of a newcomer is another
+/// training. False: a peer was lost.
+Result<bool> TrainerRank::compare_specs() {
+  std::uint64_t of_source = spec_.checksum;
+  const auto told = std::as_writable_bytes(std::span(&of_source, 1));
+  if (!group_->communicator().broadcast(told, group_->roster().source())) return false;
+  if (of_source == spec_.checksum) return true;
+  return environment_error(
+      fmt::format("{}: changed since attempt {} began, whose ranks go on by the text it had then; "
+                  "the next attempt reads it anew",
+                  spec_.where.file, seat_.attempt));
 }
 
 /// Ranks that make no replica leave, and ask for a place as newcomers do, until there is one.

@@ -66,6 +66,7 @@ class TrainerRank {
   [[nodiscard]] Status restore();
   [[nodiscard]] Status meet();
   [[nodiscard]] Result<bool> take_place();
+  [[nodiscard]] Result<bool> compare_specs();
   [[nodiscard]] Status wait_for_place();
   [[nodiscard]] Result<bool> take_share();
   [[nodiscard]] Result<bool> read_share();

@@ -108,6 +108,7 @@ struct TrainingSpec {
   std::optional<std::uint64_t> verify_every;
   std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
   SourcePosition where;
+  std::uint64_t checksum = 0;  ///< of its text: ranks of an attempt have the same
 
   [[nodiscard]] std::uint64_t checked_every() const {
     return verify_every.value_or(layout.cut() ? 0 : 100);
