@@ -5,14 +5,53 @@
 namespace orrery {
 namespace {
 
-constexpr double kElement = 2;  ///< bytes of an activation
-constexpr double kMask = 1;     ///< bytes of a drop-out mask's element
+constexpr double kMask = 1;  ///< bytes of a drop-out mask's element
+
+/// Bytes of a weight and of an activation. TF32 is stored in 32 bits; formats below 16 bits are
+/// made of 16-bit values when they are used.
+double element_bytes(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::kFp64:
+    case NumberFormat::kFp64Matrix:
+      return 8;
+    case NumberFormat::kFp32:
+    case NumberFormat::kTf32:
+      return 4;
+    case NumberFormat::kBf16:
+    case NumberFormat::kFp16:
+    case NumberFormat::kFp8:
+    case NumberFormat::kFp6:
+    case NumberFormat::kFp4:
+    case NumberFormat::kInt8:
+    case NumberFormat::kInt4:
+      break;
+  }
+  return 2;
+}
 
 /// Bytes of an operand kept for the backward pass.
 double operand_bytes(NumberFormat format) {
   const bool narrow = format == NumberFormat::kFp8 || format == NumberFormat::kFp6 ||
                       format == NumberFormat::kFp4 || format == NumberFormat::kInt8;
-  return narrow ? 1 : kElement;
+  return narrow ? 1 : element_bytes(format);
+}
+
+/// Bytes of a parameter's state.
+struct StateBytes {
+  double weight = 2;
+  double gradient = 4;
+  double optimizer = 12;  ///< two moments, and a 32-bit copy of a narrower weight
+};
+
+StateBytes state_bytes(const TrainingJob& job, const ParallelPlan& plan) {
+  const double element = element_bytes(job.precision.format);
+  if (element >= 4) return {.weight = element, .gradient = element, .optimizer = 2 * element};
+  // Megatron accumulates in 32 bits beside the 16-bit weights; ZeRO 2 and 3 keep 16-bit shards.
+  StateBytes bytes{.gradient = plan.zero >= 2 ? 2.0 : 4.0};
+  // DeepSpeed's bf16 optimizer of the BLOOM runs holds 16-bit gradients and their flat copy too.
+  const bool classic = job.attention == AttentionKernel::kUnfused;
+  if (classic && job.precision.format == NumberFormat::kBf16) bytes.gradient = 8;
+  return bytes;
 }
 
 /// How many ranks share one copy of a state.
@@ -78,7 +117,8 @@ class MemoryCounter {
   [[nodiscard]] double head_transient() const {
     const double tokens = plan_.micro_batch * work_.job->sequence.value() / plan_.cp;
     const double weight = trained() && plan_.zero < 3 ? 4 * work_.model->head : 0;
-    return (constants_.logit_bytes * tokens * work_.model->vocab + weight) / plan_.tp;
+    const double logit = constants_.logit_bytes * element_ / 2;  // the constant is that of 16 bits
+    return (logit * tokens * work_.model->vocab + weight) / plan_.tp;
   }
 
   /// The same in the backward pass of a layer: the gradient of its widest activation and that of
@@ -89,7 +129,7 @@ class MemoryCounter {
     for (const LayerWork& kind : work_.model->kinds) {
       const double width = std::max(kind.gates * kind.ffn_width, 2 * kind.query_width);
       const double weight = trained() && plan_.zero < 3 ? 4 * kind.largest_weight : 0;
-      most = std::max(most, (kElement * tokens * width + weight) / plan_.tp);
+      most = std::max(most, (element_ * tokens * width + weight) / plan_.tp);
     }
     return most;
   }
@@ -105,18 +145,11 @@ class MemoryCounter {
   }
 
   void add_states(double parameters, const Sharding& sharding, TrainingMemory& memory) const {
-    if (work_.job->task == TrainingTask::kLora) {
-      memory.weights += 2 * parameters / sharding.weights;
-      return;
-    }
-    memory.weights += 2 * parameters / sharding.weights;
-    // Megatron accumulates in 32 bits beside the 16-bit weights; ZeRO 2 and 3 keep 16-bit shards.
-    double gradient = plan_.zero >= 2 ? 2 : 4;
-    // DeepSpeed's bf16 optimizer of the BLOOM runs holds 16-bit gradients and their flat copy too.
-    const bool classic = work_.job->attention == AttentionKernel::kUnfused;
-    if (classic && work_.job->precision.format == NumberFormat::kBf16) gradient = 8;
-    memory.gradients += gradient * parameters / sharding.gradients;
-    memory.optimizer += 12 * parameters / sharding.optimizer;
+    const StateBytes bytes = state_bytes(*work_.job, plan_);
+    memory.weights += bytes.weight * parameters / sharding.weights;
+    if (work_.job->task == TrainingTask::kLora) return;
+    memory.gradients += bytes.gradient * parameters / sharding.gradients;
+    memory.optimizer += bytes.optimizer * parameters / sharding.optimizer;
   }
 
   /// Mean over the layers of a stage, of which only some may be recomputed.
@@ -140,12 +173,13 @@ class MemoryCounter {
   [[nodiscard]] double gathered_layers() const {
     double most = 0;
     for (const LayerWork& kind : work_.model->kinds) most = std::max(most, kind.parameters);
-    return most / plan_.tp * kElement * constants_.gathered_layers;
+    return most / plan_.tp * element_ * constants_.gathered_layers;
   }
 
   const JobWork& work_;
   const ParallelPlan& plan_;
   const MemoryConstants& constants_;
+  double element_ = element_bytes(work_.job->precision.format);
 };
 
 }  // namespace
@@ -157,27 +191,28 @@ double kept_activations(const JobWork& work, std::size_t kind, const ParallelPla
   const double tokens = plan.micro_batch * work.job->sequence.value() / plan.cp;
   const double kept = plan.sequence_parallel == SequenceParallel::kOn ? tokens / tp : tokens;
   const double hidden = work.model->hidden;
-  if (recompute == Recompute::kFull) return kElement * kept * hidden;
+  const double element = element_bytes(work.job->precision.format);
+  if (recompute == Recompute::kFull) return element * kept * hidden;
   const bool unfused = work.job->attention == AttentionKernel::kUnfused;
   // Inputs of both norms; of the products that follow them, in the format of those.
   const double operand = operand_bytes(work.job->precision.format);
-  double bytes = (kElement + operand) * 2 * kept * hidden;
+  double bytes = (element + operand) * 2 * kept * hidden;
   bytes +=
-      tokens * ((kElement + operand) * layer.query_width + kElement * layer.key_value_width) / tp;
-  bytes += tokens * (kElement * layer.gates + operand) * layer.ffn_width / tp;
-  bytes += kElement * tokens * layer.scan_width / tp;
+      tokens * ((element + operand) * layer.query_width + element * layer.key_value_width) / tp;
+  bytes += tokens * (element * layer.gates + operand) * layer.ffn_width / tp;
+  bytes += element * tokens * layer.scan_width / tp;
   if (unfused) {
     bytes += 2 * kMask * kept * hidden;
     if (recompute == Recompute::kNone) {
       // Softmax, its drop-out mask and the result.
-      bytes += (2 * kElement + kMask) * layer.heads * work.job->sequence.value() * tokens / tp;
+      bytes += (2 * element + kMask) * layer.heads * work.job->sequence.value() * tokens / tp;
     }
   }
   const double visits = tokens / tp * layer.experts_active;
   // Permuted inputs, both products of the expert, and its results until they are weighed.
   if (layer.experts > 0) {
-    bytes += visits * ((kElement + operand) * hidden +
-                       (kElement * layer.gates + operand) * layer.expert_ffn);
+    bytes += visits *
+             ((element + operand) * hidden + (element * layer.gates + operand) * layer.expert_ffn);
   }
   return bytes;
 }

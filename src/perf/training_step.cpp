@@ -293,6 +293,12 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   model.peak_ =
       wide ? wide->value() * static_cast<double>(machine.ranks) / machine.ranks_per_accelerator
            : machine.peak_of(NumberFormat::kBf16) * static_cast<double>(machine.ranks);
+  const double narrow = machine.peak_of(job.precision.format);
+  model.format_peak_ = model.peak_;
+  // The datasheet's ratio of the formats, so that a power cap changes neither.
+  if (narrow > 0 && machine.peak_of(NumberFormat::kBf16) > 0) {
+    model.format_peak_ *= narrow / machine.peak_of(NumberFormat::kBf16);
+  }
   const double per_sequence = forward_flops(*job.model, job.sequence).value() *
                               (model.work_.token_model ? job.sequence.value() : 1);
   const double passes = job.task == TrainingTask::kLora ? 2 : 3;

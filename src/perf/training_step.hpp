@@ -72,6 +72,11 @@ class TrainingModel {
   [[nodiscard]] double utilisation(double seconds) const {
     return model_flops_ / (seconds * peak_);
   }
+  /// The same over what all ranks could do in the job's own format; a format that the accelerator
+  /// lacks runs in 16 bits.
+  [[nodiscard]] double format_utilisation(double seconds) const {
+    return model_flops_ / (seconds * format_peak_);
+  }
 
  private:
   TrainingModel() = default;
@@ -90,7 +95,8 @@ class TrainingModel {
   double memory_limit_ = 0;
   StepSurroundings surroundings_;
   double model_flops_ = 0;
-  double peak_ = 0;  ///< 16-bit operations/s of all ranks
+  double peak_ = 0;         ///< 16-bit operations/s of all ranks
+  double format_peak_ = 0;  ///< the same in the job's format
   std::uint64_t ranks_ = 1;
 };
 

@@ -219,6 +219,51 @@ TEST(TrainingStep, recomputation_costs_time_and_saves_memory) {
   EXPECT_GT(some.memory.total(), again.memory.total());
 }
 
+TEST(TrainingStep, memory_follows_the_bytes_of_the_format) {
+  Rng rng(31);
+  TrainingJob job{
+      .model = &model_named("llama-3.1-8b"), .sequence = Tokens{8192}, .global_batch = 4096};
+  const Machine machine = machine_named("h100", 64);
+  for (int round = 0; round < 50; ++round) {
+    const std::uint32_t tp = 1u << rng.below(4);
+    const ParallelPlan plan{.tp = tp,
+                            .dp = 64 / tp,
+                            .zero = static_cast<std::uint32_t>(rng.below(4)),
+                            .micro_batch = 1u << rng.below(3),
+                            .recompute = static_cast<Recompute>(rng.below(3))};
+    const auto memory_in = [&](NumberFormat format) {
+      job.precision = {.format = format};
+      return training(job, machine).memory(plan);
+    };
+    const TrainingMemory half = memory_in(NumberFormat::kBf16);
+    for (const NumberFormat wide : {NumberFormat::kFp32, NumberFormat::kTf32}) {
+      const TrainingMemory full = memory_in(wide);
+      EXPECT_DOUBLE_EQ(full.weights, 2 * half.weights);
+      EXPECT_DOUBLE_EQ(full.activations, 2 * half.activations);
+      EXPECT_DOUBLE_EQ(full.gathered, 2 * half.gathered);
+      EXPECT_DOUBLE_EQ(full.gradients, (plan.zero >= 2 ? 2 : 1) * half.gradients);
+      // Two 32-bit moments; 16-bit weights have a 32-bit copy beside them.
+      EXPECT_DOUBLE_EQ(full.optimizer, half.optimizer * 8 / 12);
+      EXPECT_GT(full.transient, half.transient);
+    }
+    EXPECT_LT(memory_in(NumberFormat::kFp8).activations, half.activations);
+  }
+}
+
+TEST(TrainingStep, a_format_has_a_utilisation_of_its_own_peak) {
+  TrainingJob job{
+      .model = &model_named("llama-3.1-8b"), .sequence = Tokens{8192}, .global_batch = 64};
+  const TrainingModel wide = training(job, machine_named("h100", 8));
+  EXPECT_DOUBLE_EQ(wide.format_utilisation(1), wide.utilisation(1));
+  job.precision = {.format = NumberFormat::kFp8, .scaling = Scaling::kTensor};
+  const TrainingModel narrow = training(job, machine_named("h100", 8));
+  EXPECT_DOUBLE_EQ(narrow.utilisation(1), wide.utilisation(1));
+  EXPECT_NEAR(narrow.format_utilisation(1) / narrow.utilisation(1), 0.5, 0.01);
+  // A100 has no FP8: it runs in 16 bits.
+  const TrainingModel old = training(job, machine_named("a100-80g", 8));
+  EXPECT_DOUBLE_EQ(old.format_utilisation(1), old.utilisation(1));
+}
+
 TEST(TrainingStep, waits_for_data_that_arrive_later_than_the_step_before_ends) {
   TrainingJob job{
       .model = &model_named("llama-3.1-8b"), .sequence = Tokens{8192}, .global_batch = 64};
