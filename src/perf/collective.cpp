@@ -49,12 +49,30 @@ double latency(const Network& network, const Span& span) {
   return seconds;
 }
 
+struct Groups {
+  double size = 1;
+  double stride = 1;
+  double ranks = 0;  ///< of all groups; 0: not known
+};
+
+/// Ranks of the worst placed group that one unit of a level holds.
+double inside_unit(double unit, const Groups& groups) {
+  const double fits = std::floor(unit / groups.stride);
+  const double extent = groups.size * groups.stride;
+  if (fits < groups.size || groups.ranks <= 0) return std::clamp(fits, 1.0, groups.size);
+  const double whole = std::floor(unit / extent);
+  const double capacity = whole * std::ceil(groups.ranks / unit);
+  if (groups.ranks / extent <= capacity) return groups.size;
+  return std::clamp(std::floor((unit - whole * extent) / groups.stride), 1.0, groups.size);
+}
+
 }  // namespace
 
 Network network_of(const Machine& machine, const Calibration& calibration) {
   Network network;
   network.count = static_cast<std::uint32_t>(machine.tiers.size());
   network.launch = calibration.first_of({"link.launch"});
+  network.ranks = static_cast<double>(machine.ranks);
   for (std::uint32_t i = 0; i < network.count; ++i) {
     const Tier& tier = machine.tiers[i];
     const std::string word(word_of(tier.link));
@@ -84,8 +102,9 @@ Network network_of(const Machine& machine, const Calibration& calibration) {
 Span span_of(const Network& network, double size, double stride) {
   Span span{.size = size};
   for (std::uint32_t i = 0; i < network.count; ++i) {
-    const double fits = std::floor(static_cast<double>(network.levels[i].size) / stride);
-    span.inside[i] = i + 1 == network.count ? size : std::clamp(fits, 1.0, size);
+    const auto unit = static_cast<double>(network.levels[i].size);
+    span.inside[i] =
+        i + 1 == network.count ? size : inside_unit(unit, {size, stride, network.ranks});
   }
   const Network::Level& torus = network.levels[0];
   if (torus.dimensions > 1 && size > 1) {

@@ -25,6 +25,7 @@ struct Network {
   std::array<Level, kTiersMax> levels{};
   std::uint32_t count = 0;
   double launch = 0;  ///< seconds to start one collective
+  double ranks = 0;   ///< of the machine; 0: not known
 };
 
 [[nodiscard]] Network network_of(const Machine& machine, const Calibration& calibration);
@@ -36,7 +37,9 @@ struct Span {
   double bandwidth_share = 1;  ///< of a torus: the part of the links on the group's axes
 };
 
-/// A group of `size` ranks, each `stride` ranks from the next.
+/// A group of `size` ranks, each `stride` ranks from the next. Where all such groups of the machine
+/// do not fit its units (nine of 64 in eight racks of 72), one lies across the remainders of the
+/// units, and all wait for it.
 [[nodiscard]] Span span_of(const Network& network, double size, double stride);
 
 /// Every rank ends with `bytes`, of which it held 1/size. Ring over all levels at once: the level

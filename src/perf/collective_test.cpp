@@ -42,6 +42,23 @@ TEST(Collective, members_in_one_domain_share_the_traffic_between_domains) {
   EXPECT_DOUBLE_EQ(all_gather_seconds(network, span_of(network, 8, 8), 16e9), 16e9 * 7 / 8 / 5e9);
 }
 
+TEST(Collective, a_group_for_which_no_unit_has_room_left_lies_across_them) {
+  Network network = two_levels();
+  network.levels[0].size = 72;
+  network.levels[1].size = 576;
+  const auto inside = [&](double ranks, double size, double stride) {
+    network.ranks = ranks;
+    return span_of(network, size, stride).inside[0];
+  };
+  // Eight racks of 72 hold eight groups of 64; the ninth gets the eight ranks left in each.
+  EXPECT_EQ(inside(512, 64, 1), 64);
+  EXPECT_EQ(inside(576, 64, 1), 8);
+  EXPECT_EQ(inside(576, 16, 4), 2);
+  EXPECT_EQ(inside(576, 36, 2), 36);
+  EXPECT_EQ(inside(576, 72, 1), 72);
+  EXPECT_EQ(inside(0, 64, 1), 64) << "nothing is known of the other groups";
+}
+
 TEST(Collective, sums_in_the_switch_halve_the_traffic_of_an_all_reduce) {
   Network network = two_levels();
   const Span span = span_of(network, 8, 1);
