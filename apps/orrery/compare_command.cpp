@@ -76,16 +76,17 @@ Result<std::vector<PlanOptions>> contenders_of(const CommandOptions& options,
 }
 
 std::string contenders_table(const std::vector<Contender>& contenders) {
+  const std::string_view unit = word_of(unit_of(*contenders.front().request.model));
   TextTable table({{"of"},
                    {"machine"},
                    {"layout"},
                    {"step", Align::kRight},
-                   {"MFU", Align::kRight},
-                   {"tokens/s", Align::kRight},
+                   {"MFU (16-bit)", Align::kRight},
+                   {std::string(unit) + "/s", Align::kRight},
                    {"run", Align::kRight},
                    {"cost", Align::kRight},
                    {"energy", Align::kRight},
-                   {"tokens/s/W", Align::kRight},
+                   {std::string(unit) + "/s/W", Align::kRight},
                    {"pJ/FLOP", Align::kRight},
                    {"goodput", Align::kRight}});
   for (const Contender& each : contenders) {
@@ -96,7 +97,8 @@ std::string contenders_table(const std::vector<Contender>& contenders) {
     table.add(
         {each.name, each.machine().label, print_layout(best->plan),
          duration_text(best->cost.seconds), fmt::format("{:.1f} %", best->mfu * 100),
-         print_count(std::round(quote.tokens_per_second)), duration_text(quote.run_time.value()),
+         rate_number(quote.tokens_per_second),
+         quote.run_time ? duration_text(quote.run_time->value()) : "-",
          quote.run_cost ? print(*quote.run_cost) : "?",
          quote.run_energy ? print(quote.run_energy->facility) : "?",
          quote.tokens_per_second_watt ? fmt::format("{:.3g}", *quote.tokens_per_second_watt) : "?",
@@ -112,7 +114,10 @@ void print_contenders(const std::vector<Contender>& contenders) {
     if (first == nullptr && each.best() != nullptr) first = &each;
   }
   print_text(job_text(contenders.front().request.question));
-  if (first != nullptr) print_text(", a run of " + print(first->answer->tokens));
+  if (first != nullptr && first->answer->run.length) {
+    const RunLength& run = first->answer->run;
+    print_text(", a run of " + print_run(run.unit, *run.length));
+  }
   print_text("\n\n" + contenders_table(contenders));
   for (const Contender& each : contenders) {
     if (each.best() == nullptr) {
@@ -129,7 +134,7 @@ Json contenders_json(const std::vector<Contender>& contenders) {
   for (const Contender& each : contenders) {
     Json row = {{"name", each.name}};
     if (each.best() != nullptr) {
-      row["plan"] = offer_json(*each.best(), each.machine(), each.answer->tokens);
+      row["plan"] = offer_json(*each.best(), each.machine(), each.answer->run);
       row["assumptions"] = each.request.assumptions;
       for (const std::string& text : each.answer->assumptions) row["assumptions"].push_back(text);
     } else {

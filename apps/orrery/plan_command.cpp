@@ -131,6 +131,11 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
   verb.add_option("--objective", plan.objective, "time, cost, energy or time-under-budget");
   verb.add_option("--budget", plan.budget, "dollars of the whole run");
   verb.add_option("--tokens", plan.tokens, "of the whole run, such as 15T");
+  verb.add_option("--samples", plan.samples,
+                  "of the whole run of a model of images or videos, such as 1.2M");
+  verb.add_option(
+      "--release", plan.release,
+      "NeMo release that training is priced for, such as 26.04; none: unknown software");
   verb.add_option("--layout", plan.layout, "fixed dimensions: tp=8,pp=16,dp=128,..");
   verb.add_option("--runtime", plan.runtime, "what the program can do")->type_name("FILE");
   verb.add_option("--price", plan.price, "on-demand, spot, hyperscaler or owned");

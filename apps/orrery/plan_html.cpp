@@ -58,7 +58,7 @@ std::string or_unknown(const std::optional<Q>& figure) {
 std::string table(const PlanAnswer& answer, const PlanRequest& request) {
   std::string html =
       "<table><tr><th>#</th><th>machine</th><th>layout</th><th>step</th><th>80 % interval</th>"
-      "<th>MFU</th><th>memory</th><th>a step</th><th>energy</th></tr>\n";
+      "<th>MFU (16-bit peak)</th><th>memory</th><th>a step</th><th>energy</th></tr>\n";
   std::size_t rank = 0;
   for (const PlanOffer& offer : answer.plans) {
     html += fmt::format(

@@ -34,11 +34,12 @@ Json goodput_json(const std::optional<Goodput>& goodput) {
       {"reading", goodput->reading}};
 }
 
-Json run_json(const PlanQuote& quote, Tokens run) {
+Json run_json(const PlanQuote& quote, const RunLength& run) {
+  if (!run.length || !quote.run_time) return nullptr;
   Json json;
-  json["tokens"] = run.value();
-  json["steps"] = quote.run_steps;
-  json["time_s"] = number(quote.run_time.value());
+  json[word_of(run.unit)] = *run.length;
+  json["steps"] = number(quote.run_steps);
+  json["time_s"] = number(quote.run_time);
   json["cost_usd"] = number(quote.run_cost);
   const auto& energy = quote.run_energy;
   json["energy_kwh"] = energy ? number(kilowatt_hours(energy->facility)) : Json(nullptr);
@@ -62,7 +63,7 @@ Json breakdown_json(const Breakdown& terms) {
   return json;
 }
 
-Json offer_json(const PlanOffer& offer, const MachineChoice& machine, Tokens run) {
+Json offer_json(const PlanOffer& offer, const MachineChoice& machine, const RunLength& run) {
   const PlanQuote& quote = offer.quote;
   Json json = layout_json(offer.plan);
   json["machine"] = machine.label;
@@ -72,14 +73,17 @@ Json offer_json(const PlanOffer& offer, const MachineChoice& machine, Tokens run
   json["step_s_low"] = number(offer.seconds_low);
   json["step_s_high"] = number(offer.seconds_high);
   json["mfu"] = number(offer.mfu);
+  json["mfu_peak"] = "16-bit dense";
+  json["mfu_of_format"] = number(offer.format_mfu);
   json["memory_bytes"] = number(offer.cost.memory.total());
   json["cost_usd"] = number(quote.step_cost);
   json["energy_j"] = number(quote.step_energy);
   json["j_per_flop"] =
       quote.joules_per_flop ? number(quote.joules_per_flop->value()) : Json(nullptr);
   json["power_w"] = number(quote.power);
-  json["tokens_per_s"] = number(quote.tokens_per_second);
-  json["tokens_per_s_per_watt"] = number(quote.tokens_per_second_watt);
+  const std::string unit(word_of(run.unit));
+  json[unit + "_per_s"] = number(quote.tokens_per_second);
+  json[unit + "_per_s_per_watt"] = number(quote.tokens_per_second_watt);
   json["breakdown"] = breakdown_json(offer.cost.terms);
   json["memory"] = memory_json(offer.cost.memory);
   json["goodput"] = goodput_json(quote.goodput);
@@ -92,7 +96,7 @@ Json answer_json(const PlanAnswer& answer, const PlanRequest& request) {
   const auto list = [&](const std::vector<PlanOffer>& offers) {
     Json json = Json::array();
     for (const PlanOffer& offer : offers) {
-      json.push_back(offer_json(offer, machines[offer.machine], answer.tokens));
+      json.push_back(offer_json(offer, machines[offer.machine], answer.run));
     }
     return json;
   };

@@ -11,7 +11,8 @@ namespace orrery {
 [[nodiscard]] Json breakdown_json(const Breakdown& terms);
 
 /// One plan with its figures; dollars, joules and what follows from them null where not published.
-[[nodiscard]] Json offer_json(const PlanOffer& offer, const MachineChoice& machine, Tokens run);
+[[nodiscard]] Json offer_json(const PlanOffer& offer, const MachineChoice& machine,
+                              const RunLength& run);
 
 /// {plans, pareto, assumptions, counters, refused}.
 [[nodiscard]] Json answer_json(const PlanAnswer& answer, const PlanRequest& request);

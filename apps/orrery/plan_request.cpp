@@ -7,6 +7,7 @@
 #include "apps/orrery/option_text.hpp"
 #include "fleet/builder.hpp"
 #include "perf/input.hpp"
+#include "perf/software_release.hpp"
 #include "planner/fleet_machines.hpp"
 #include "planner/job_defaults.hpp"
 #include "planner/layout_text.hpp"
@@ -16,10 +17,21 @@ namespace {
 
 constexpr std::uint64_t kAcceleratorsMax = 1u << 24;
 
-Result<Tokens> token_option(const std::string& text) {
+Result<double> tokens_in(const std::string& text) {
   const bool named = text.find("tok") != std::string::npos;
   const bool bare = text.find_first_not_of("0123456789.e+") == std::string::npos;
-  return quantity_option<Tokens>("tokens", named || bare ? text : text + " tokens");
+  Result<Tokens> tokens =
+      quantity_option<Tokens>("tokens", named || bare ? text : text + " tokens");
+  if (!tokens) return forward_error(tokens);
+  return tokens->value();
+}
+
+/// A count of images or videos: "1.2M" as in --tokens.
+Result<double> samples_in(const std::string& text) {
+  const bool bare = text.find_first_not_of("0123456789.e+") == std::string::npos;
+  const Result<Tokens> count = quantity_option<Tokens>("samples", bare ? text : text + " tokens");
+  if (count && count->value() >= 1) return count->value();
+  return wrong("samples", fmt::format("\"{}\": expected a count such as 1.2M", text));
 }
 
 struct RuntimeFile {
@@ -104,13 +116,41 @@ class RequestBuilder {
     return set_quantities();
   }
 
+  Status set_release() {
+    TrainingJob& job = request_.question.job;
+    job.release_scope = ReleaseScope::kMegatron;
+    if (plan_.release.empty()) {
+      job.release = newest_release().years;
+    } else if (plan_.release != "none") {
+      const Result<SoftwareRelease> release = release_named(plan_.release);
+      if (!release) return wrong("release", release.error().message);
+      job.release = release->years;
+    }
+    return {};
+  }
+
+  Status set_run() {
+    PlanQuestion& q = request_.question;
+    const SampleUnit unit = unit_of(*request_.model);
+    const bool tokens = unit == SampleUnit::kTokens;
+    const std::string& text = tokens ? plan_.tokens : plan_.samples;
+    const std::string& other = tokens ? plan_.samples : plan_.tokens;
+    if (!other.empty()) {
+      return wrong(tokens ? "samples" : "tokens",
+                   fmt::format("\"{}\": a run of {} is counted in {}, expected --{}", other,
+                               request_.model->name, word_of(unit), tokens ? "tokens" : "samples"));
+    }
+    if (text.empty()) return {};
+    Result<double> length = tokens ? tokens_in(text) : samples_in(text);
+    if (!length) return forward_error(length);
+    q.run = *length;
+    return {};
+  }
+
   Status set_quantities() {
     PlanQuestion& q = request_.question;
-    if (!plan_.tokens.empty()) {
-      Result<Tokens> tokens = token_option(plan_.tokens);
-      if (!tokens) return forward_error(tokens);
-      q.tokens = *tokens;
-    }
+    if (Status set = set_run(); !set) return set;
+    if (Status set = set_release(); !set) return set;
     if (!plan_.budget.empty()) {
       Result<Dollars> budget = quantity_option<Dollars>("budget", plan_.budget);
       if (!budget) return forward_error(budget);
@@ -234,7 +274,8 @@ class RequestBuilder {
 
   void note_defaults(double sequence) {
     const TrainingJob& job = request_.question.job;
-    if (!plan_.sequence) request_.assumptions.push_back(fmt::format("--seq {}", sequence));
+    if (!plan_.sequence && unit_of(*request_.model) == SampleUnit::kTokens)
+      request_.assumptions.push_back(fmt::format("--seq {}", sequence));
     if (!plan_.global_batch) {
       request_.assumptions.push_back(fmt::format("--global-batch {}", job.global_batch));
     }

@@ -27,6 +27,8 @@ struct PlanOptions {
   std::string objective = "time";
   std::string budget;
   std::string tokens;
+  std::string samples;
+  std::string release;
   std::string layout;
   std::string runtime;  ///< file of what the training program can do
   std::string price;
@@ -54,6 +56,8 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("objective", o.objective);
   visitor.optional("budget", o.budget);
   visitor.optional("tokens", o.tokens);
+  visitor.optional("samples", o.samples);
+  visitor.optional("release", o.release);
   visitor.optional("layout", o.layout);
   visitor.optional("runtime", o.runtime);
   visitor.optional("price", o.price);

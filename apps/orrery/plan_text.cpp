@@ -31,7 +31,7 @@ std::string plans_table(const PlanAnswer& answer, const PlanRequest& request) {
                    {"layout"},
                    {"step", Align::kRight},
                    {"80 % interval", Align::kRight},
-                   {"MFU", Align::kRight},
+                   {"MFU (16-bit)", Align::kRight},
                    {"memory", Align::kRight},
                    {"a step", Align::kRight},
                    {"energy", Align::kRight}});
@@ -68,21 +68,44 @@ std::string memory_text(const TrainingMemory& m) {
       gib(m.gathered), gib(m.runtime), gib(m.total()));
 }
 
-std::string rate_text(const PlanQuote& quote) {
-  std::string text = fmt::format("{} tokens/s", print_count(std::round(quote.tokens_per_second)));
+std::string rate_text(const PlanQuote& quote, SampleUnit unit) {
+  const std::string_view word = word_of(unit);
+  std::string text = fmt::format("{} {}/s", rate_number(quote.tokens_per_second), word);
   if (quote.tokens_per_second_watt) {
-    text += fmt::format(", {:.3g} tokens/s per watt, {:.3g} pJ/FLOP, drawing {}",
-                        *quote.tokens_per_second_watt, quote.joules_per_flop->value() * 1e12,
+    text += fmt::format(", {:.3g} {}/s per watt, {:.3g} pJ/FLOP, drawing {}",
+                        *quote.tokens_per_second_watt, word, quote.joules_per_flop->value() * 1e12,
                         print(*quote.power));
   }
   return text + ".\n";
 }
 
-std::string run_text(const PlanOffer& offer, Tokens run) {
+/// What a run of no stated length costs by the piece.
+std::string thousand_text(const PlanQuote& quote, double step_seconds, SampleUnit unit) {
+  constexpr double kThousand = 1000;
+  const double steps = kThousand / (quote.tokens_per_second * step_seconds);
+  std::string text =
+      fmt::format("1,000 {}: {}", word_of(unit), duration_text(steps * step_seconds));
+  if (quote.step_cost) text += ", " + print(*quote.step_cost * steps);
+  if (quote.step_energy) text += ", " + print(*quote.step_energy * steps);
+  return text + ", without failures.\n";
+}
+
+std::string mfu_text(const PlanOffer& offer, NumberFormat format) {
+  std::string text = fmt::format("MFU {} of the dense 16-bit peak", percent(offer.mfu));
+  if (offer.format_mfu != offer.mfu) {
+    text += fmt::format(", {} of the {} peak", percent(offer.format_mfu), word_of(format));
+  }
+  return text + ". ";
+}
+
+std::string run_text(const PlanOffer& offer, const RunLength& run) {
   const PlanQuote& quote = offer.quote;
-  std::string text = rate_text(quote);
-  text += fmt::format("A run of {}: {} steps, {}", print(run), print_count(quote.run_steps),
-                      duration_text(quote.run_time.value()));
+  std::string text = rate_text(quote, run.unit);
+  if (!run.length || !quote.run_steps || !quote.run_time) {
+    return text + thousand_text(quote, offer.cost.seconds, run.unit);
+  }
+  text += fmt::format("A run of {}: {} steps, {}", print_run(run.unit, *run.length),
+                      print_count(*quote.run_steps), duration_text(quote.run_time->value()));
   if (quote.run_cost) text += ", " + print(*quote.run_cost);
   if (quote.run_energy) {
     text += fmt::format(", {} kWh at the meter, {} t of CO2",
@@ -177,8 +200,10 @@ std::string_view meaning_of(Term term) {
 }
 
 std::string job_text(const PlanQuestion& question) {
-  return fmt::format("{}, {} sequences of {} tokens, {}", question.job.model->name,
+  const SampleUnit unit = unit_of(*question.job.model);
+  return fmt::format("{}, {} {} of {} tokens, {}", question.job.model->name,
                      print_count(question.job.global_batch),
+                     unit == SampleUnit::kTokens ? "sequences" : word_of(unit),
                      print_count(question.job.sequence.value()),
                      word_of(question.job.precision.format));
 }
@@ -190,6 +215,10 @@ std::string duration_text(double seconds) {
   if (seconds < kHour.value()) return fmt::format("{:.3g} min", seconds / 60);
   if (seconds < 2 * kDay) return fmt::format("{:.3g} h", seconds / kHour.value());
   return fmt::format("{} days", print_count(std::round(seconds / kDay * 10) / 10));
+}
+
+std::string rate_number(double rate) {
+  return rate >= 100 ? print_count(std::round(rate)) : fmt::format("{:.3g}", rate);
 }
 
 std::string loss_text(const PlanOffer& winner, const PlanOffer& loser) {
@@ -217,7 +246,8 @@ std::string answer_text(const PlanAnswer& answer, const PlanRequest& request) {
   text += plans_table(answer, request);
   const PlanOffer& best = answer.plans.front();
   text += "\nThe first, term by term\n" + terms_table(best) + "\n";
-  text += memory_text(best.cost.memory) + run_text(best, answer.tokens);
+  text += memory_text(best.cost.memory);
+  text += mfu_text(best, request.question.job.precision.format) + run_text(best, answer.run);
   if (answer.plans.size() > 1) {
     text += "Why the second lost: " + loss_text(best, answer.plans[1]) + ".\n";
   }

@@ -19,6 +19,9 @@ namespace orrery {
 /// Seconds with a unit that suits them.
 [[nodiscard]] std::string duration_text(double seconds);
 
+/// Tokens or samples a second: whole numbers from 100 on.
+[[nodiscard]] std::string rate_number(double rate);
+
 /// "1.3 s longer: pipeline_bubble +0.9 s, tensor_parallel +0.6 s, matmul -0.2 s".
 [[nodiscard]] std::string loss_text(const PlanOffer& winner, const PlanOffer& loser);
 

@@ -117,8 +117,12 @@ double Calibration::first_of(std::initializer_list<std::string_view> ids) const 
   return 0;
 }
 
+ResidualKind Calibration::unknown_kind() {
+  return {.kind = "unknown", .rows = 0, .mape = 0.3, .low = 0.6, .high = 1.6};
+}
+
 ResidualKind Calibration::residual_of(std::initializer_list<std::string_view> kinds) const {
-  ResidualKind widest{.kind = "unknown", .rows = 0, .mape = 0.3, .low = 0.6, .high = 1.6};
+  ResidualKind widest = unknown_kind();
   for (const std::string_view kind : kinds) {
     for (const ResidualKind& residual : residuals_) {
       if (residual.kind == kind) return residual;

@@ -105,6 +105,9 @@ class Calibration {
   /// The residuals of the first of `kinds` that exists; the widest interval there is otherwise.
   [[nodiscard]] ResidualKind residual_of(std::initializer_list<std::string_view> kinds) const;
 
+  /// What is taken of a kind of question that nothing resembles.
+  [[nodiscard]] static ResidualKind unknown_kind();
+
   /// For the fitting program alone.
   void set_value(std::size_t constant, double value) { constants_[constant].value = value; }
   void set_residuals(std::vector<ResidualKind> residuals) { residuals_ = std::move(residuals); }

@@ -6,6 +6,7 @@
 
 #include "base/field_writer.hpp"
 #include "base/math.hpp"
+#include "perf/software_release.hpp"
 
 namespace orrery {
 namespace {
@@ -183,7 +184,8 @@ TrainingStack stack_of(const Machine& machine, const TrainingJob& job, const Par
   }
   if (a.vendor == "amd" || a.vendor == "AMD") return TrainingStack::kRocm;
   // Releases are Megatron's, which has a fully sharded mode of its own.
-  const bool sharded = plan.zero >= 2 && plan.tp == 1 && plan.pp == 1 && !job.release;
+  const bool own_mode = job.release && job.release_scope == ReleaseScope::kRun;
+  const bool sharded = plan.zero >= 2 && plan.tp == 1 && plan.pp == 1 && !own_mode;
   if (sharded) return TrainingStack::kFsdp;
   return job.attention == AttentionKernel::kUnfused ? TrainingStack::kMegatronClassic
                                                     : TrainingStack::kMegatron;
@@ -196,10 +198,14 @@ TrainingConstants training_constants(const Machine& machine, const TrainingJob& 
   set_rates(resolve, machine, job, constants);
   set_overheads(resolve, job, constants);
   constants.network = network_of(machine, calibration);
-  if (job.release) {
+  if (!job.release) {
+    constants.scale = resolve.by_generation("release.unknown");
+  } else if (job.release_scope == ReleaseScope::kRun ||
+             (stack == TrainingStack::kMegatron && has_releases(machine))) {
     set_release(calibration, job, constants);
   } else {
-    constants.scale = resolve.by_generation("release.unknown");
+    // Current software: not the first of its generation.
+    constants.scale = resolve.plain("release.unknown");
   }
   return constants;
 }

@@ -77,6 +77,12 @@ inline std::array<EnumWord<TrainingStack>, 7> enum_words(TrainingStack) {
            {"synapse", TrainingStack::kSynapse}}};
 }
 
+/// Which plans of a job a stated release covers.
+enum class ReleaseScope {
+  kRun,       ///< all: fully sharded plans run in Megatron's own mode (published runs)
+  kMegatron,  ///< those that Megatron runs; the others run on current software
+};
+
 struct TrainingJob {
   const Model* model = nullptr;
   Tokens sequence{2048};
@@ -87,6 +93,7 @@ struct TrainingJob {
   std::optional<TrainingStack> stack;  ///< none: what is usual for accelerator and plan
   /// Release of the stack in years since 2020 ("26.04" is 6.25); none: the calibration's default.
   std::optional<double> release;
+  ReleaseScope release_scope = ReleaseScope::kRun;
   double bytes_per_token = 4;  ///< of training data read from storage, see perf/input.hpp
   /// Seconds in which the data of one step arrive (input_stall's `reading`); read ahead behind the
   /// step before, so only what exceeds the step is waited for.

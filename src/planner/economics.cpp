@@ -251,7 +251,7 @@ PlanQuote quote_of(const Economics& economics, const StepCost& cost, const RunSi
   const Seconds step(cost.seconds);
   const std::optional<Watts> each = draw_of(economics, cost);
   const std::optional<Energy> energy = energy_in(economics, each, step);
-  quote.tokens_per_second = size.step_tokens / cost.seconds;
+  quote.tokens_per_second = size.step_length / cost.seconds;
   quote.step_cost = price_of(economics, step, energy);
   if (energy) {
     quote.step_energy = energy->machines;
@@ -260,11 +260,12 @@ PlanQuote quote_of(const Economics& economics, const StepCost& cost, const RunSi
     quote.tokens_per_second_watt = quote.tokens_per_second / quote.power->value();
   }
   quote.goodput = goodput_in(economics, step);
-  quote.run_steps = std::ceil(size.tokens / size.step_tokens);
+  if (!size.length) return quote;
+  quote.run_steps = std::ceil(*size.length / size.step_length);
   const double effective = quote.goodput ? quote.goodput->effective : 1;
-  quote.run_time = step * (quote.run_steps / effective);
-  quote.run_energy = energy_in(economics, each, quote.run_time);
-  quote.run_cost = price_of(economics, quote.run_time, quote.run_energy);
+  quote.run_time = step * (*quote.run_steps / effective);
+  quote.run_energy = energy_in(economics, each, *quote.run_time);
+  quote.run_cost = price_of(economics, *quote.run_time, quote.run_energy);
   return quote;
 }
 

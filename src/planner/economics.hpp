@@ -74,11 +74,11 @@ struct Economics {
 [[nodiscard]] Status apply_power_cap(const PlannerFacts& facts, const PowerOptions& options,
                                      Machine& machine);
 
-/// What one run is long and a step does.
+/// The length of a run and the work of a step, counted in tokens or in samples (SampleUnit).
 struct RunSize {
-  double tokens = 0;       ///< of the whole run
-  double step_tokens = 1;  ///< of one step
-  double step_flops = 1;   ///< of the model
+  std::optional<double> length;  ///< of the whole run; none: not stated
+  double step_length = 1;        ///< of one step
+  double step_flops = 1;         ///< of the model
 };
 
 struct PlanQuote {
@@ -87,11 +87,11 @@ struct PlanQuote {
   std::optional<Watts> power;         ///< of all accelerators with their nodes
   std::optional<JoulesPerFlop> joules_per_flop;
   std::optional<double> tokens_per_second_watt;
-  double tokens_per_second = 0;
+  double tokens_per_second = 0;  ///< images or videos where the run is counted in those
   std::optional<Goodput> goodput;
-  // The whole run, with its failures where goodput is known.
-  Seconds run_time;
-  double run_steps = 0;
+  // The whole run where it has a length, with its failures where goodput is known.
+  std::optional<Seconds> run_time;
+  std::optional<double> run_steps;
   std::optional<Dollars> run_cost;
   std::optional<Energy> run_energy;
 };

@@ -24,7 +24,7 @@ Machine machine(std::string_view type, std::uint64_t accelerators) {
 }
 
 const ModelWork kModel{.parameters = 70e9};
-const RunSize kRun{.tokens = 1e12, .step_tokens = 4e6, .step_flops = 1.8e18};
+const RunSize kRun{.length = 1e12, .step_length = 4e6, .step_flops = 1.8e18};
 
 StepCost step() {
   StepCost cost;
@@ -42,7 +42,7 @@ TEST(Economics, RentIsPaidByTheHourOfEveryAccelerator) {
   const Economics economics = *economics_of(facts(), machine("h100", 64), kModel, options);
   const PlanQuote quote = quote_of(economics, step(), kRun);
   EXPECT_NEAR(quote.step_cost->value(), 10 * 64 * 3.6 / 3600, 1e-9);
-  EXPECT_NEAR(quote.run_steps, 250'000, 1e-9);
+  EXPECT_NEAR(*quote.run_steps, 250'000, 1e-9);
   const double hours = 250'000 * 10 / quote.goodput->effective / 3600;
   EXPECT_NEAR(quote.run_cost->value(), hours * 64 * 3.6, 1e-6 * hours * 64 * 3.6);
 }

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/field_writer.hpp"
 #include "base/nearest_name.hpp"
+#include "base/quantity_text.hpp"
 
 namespace orrery {
 namespace {
@@ -20,6 +22,12 @@ constexpr double kLargeModel = 100e9;
 constexpr double kSequenceDefault = 8192;
 constexpr double kSequenceMax = 1e8;
 constexpr double kBatchMax = 1e9;
+constexpr double kVitBatch = 4096;       ///< images, Dosovitskiy et al. 2021
+constexpr double kDiffusionBatch = 256;  ///< images, Peebles and Xie 2023; taken of videos too
+/// Of a pretraining run that has no stated length (Hoffmann et al. 2022).
+constexpr double kTokensPerParameter = 20;
+constexpr double kFineTuneTokens = 100e6;
+constexpr double kLoraTokens = 3901.0 * 8192;
 
 struct PrecisionWord {
   std::string_view word;
@@ -44,6 +52,17 @@ constexpr std::array<PrecisionWord, 12> kPrecisions = {{
 Result<double> whole(double value, double limit) {
   if (value >= 1 && value <= limit && std::floor(value) == value) return value;
   return input_error({}, fmt::format("{}: expected a whole number from 1 to {:.0f}", value, limit));
+}
+
+/// Sequences or samples of a step, whatever the ranks: at least one sample for each.
+double usual_batch(const Model& model, const BatchWish& wish) {
+  std::uint64_t most = 1;
+  for (const std::uint64_t ranks : wish.ranks) most = std::max(most, ranks);
+  const auto for_ranks = [&](double usual) { return std::max(usual, static_cast<double>(most)); };
+  if (std::holds_alternative<VisionTransformer>(model.architecture)) return for_ranks(kVitBatch);
+  if (unit_of(model) != SampleUnit::kTokens) return for_ranks(kDiffusionBatch);
+  const bool large = count_parameters(model).total > kLargeModel;
+  return std::max(1.0, std::round((large ? 16 : 4) * kMebi / wish.sequence));
 }
 
 }  // namespace
@@ -74,8 +93,7 @@ Result<double> sequence_of(const Model& model, std::optional<double> stated) {
 
 Result<double> batch_of(const Model& model, const BatchWish& wish) {
   if (wish.stated) return whole(*wish.stated, kBatchMax);
-  const bool large = count_parameters(model).total > kLargeModel;
-  const double sequences = std::max(1.0, std::round((large ? 16 : 4) * kMebi / wish.sequence));
+  const double sequences = usual_batch(model, wish);
   std::uint64_t odd = 1;
   for (const std::uint64_t ranks : wish.ranks) {
     const std::uint64_t joint = std::lcm(odd, ranks >> std::countr_zero(ranks));
@@ -85,6 +103,51 @@ Result<double> batch_of(const Model& model, const BatchWish& wish) {
   if (odd == 1) return sequences;
   while (unit * 32 <= sequences) unit *= 2;
   return std::round(sequences / unit) * unit;
+}
+
+SampleUnit unit_of(const Model& model) {
+  if (std::holds_alternative<VisionTransformer>(model.architecture)) return SampleUnit::kImages;
+  if (std::holds_alternative<DiffusionTransformer>(model.architecture)) return SampleUnit::kImages;
+  if (std::holds_alternative<VideoDiffusionTransformer>(model.architecture)) {
+    return SampleUnit::kVideos;
+  }
+  return SampleUnit::kTokens;
+}
+
+std::string print_run(SampleUnit unit, double length) {
+  if (unit == SampleUnit::kTokens) return print(Tokens(length));
+  return fmt::format("{} {}", print_count(length), word_of(unit));
+}
+
+RunLength run_length_of(const TrainingJob& job, std::optional<double> stated) {
+  RunLength run{.unit = unit_of(*job.model), .length = stated, .assumption = {}};
+  if (stated) return run;
+  if (run.unit != SampleUnit::kTokens) {
+    run.assumption =
+        fmt::format("no length of a run: it depends on the data set; --samples states it in {}",
+                    word_of(run.unit));
+    return run;
+  }
+  switch (job.task) {
+    case TrainingTask::kPretrain:
+      run.length = kTokensPerParameter * count_parameters(*job.model).total;
+      run.assumption = fmt::format("a run of {}: 20 a parameter (Hoffmann et al. 2022)",
+                                   print_run(run.unit, *run.length));
+      break;
+    case TrainingTask::kFineTune:
+      run.length = kFineTuneTokens;
+      run.assumption = fmt::format("a run of {}, a usual size of fine-tuning data (assumed)",
+                                   print_run(run.unit, *run.length));
+      break;
+    case TrainingTask::kLora:
+      run.length = kLoraTokens;
+      run.assumption = fmt::format(
+          "a run of {}: the data set of MLPerf's LoRA benchmark, 3,901 "
+          "sequences of 8,192 (recalled)",
+          print_run(run.unit, *run.length));
+      break;
+  }
+  return run;
 }
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 // Shared by whoever turns a wish into a question: the command line, the scheduler. Pure.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -28,9 +29,34 @@ struct BatchWish {
   std::span<const std::uint64_t> ranks;  ///< that the job may run on; none is 0
 };
 
-/// Sequences a step as stated, else 16 Mi tokens above 100 B parameters and 4 Mi below: a number
-/// that the odd part of each of `ranks` divides, as far as that is possible, so that replicas get
-/// equal shares. Errors: no whole number.
+/// Sequences a step as stated, else 16 Mi tokens above 100 B parameters and 4 Mi below; of models
+/// of images and videos 4,096 or 256 samples, and no fewer than ranks. A number that the odd part
+/// of each of `ranks` divides, as far as that is possible, so that replicas get equal shares.
+/// Errors: no whole number.
 [[nodiscard]] Result<double> batch_of(const Model& model, const BatchWish& wish);
+
+/// What the length of a run is counted in.
+enum class SampleUnit { kTokens, kImages, kVideos };
+
+inline std::array<EnumWord<SampleUnit>, 3> enum_words(SampleUnit) {
+  return {{{"tokens", SampleUnit::kTokens},
+           {"images", SampleUnit::kImages},
+           {"videos", SampleUnit::kVideos}}};
+}
+
+[[nodiscard]] SampleUnit unit_of(const Model& model);
+
+/// "15T tokens", "1,200,000 images".
+[[nodiscard]] std::string print_run(SampleUnit unit, double length);
+
+struct RunLength {
+  SampleUnit unit = SampleUnit::kTokens;
+  std::optional<double> length;  ///< none: not stated, and nothing usual is known
+  std::string assumption;        ///< where the length comes from; empty: it was stated
+};
+
+/// The run as stated. Else, of a language model: 20 tokens a parameter for pretraining, a data set
+/// of fine-tuning for the other tasks. Models of images and videos have no usual length.
+[[nodiscard]] RunLength run_length_of(const TrainingJob& job, std::optional<double> stated);
 
 }  // namespace orrery

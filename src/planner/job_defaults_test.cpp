@@ -43,6 +43,31 @@ TEST(JobDefaults, ABatchIsSixteenMebitokensOfALargeModelAndFourOfASmall) {
   EXPECT_FALSE(batch_of(model("llama-3.1-8b"), {.stated = 0.5}));
 }
 
+TEST(JobDefaults, SamplesHaveABatchOfTheirOwn) {
+  EXPECT_EQ(*batch_of(model("vit-h-14"), {.sequence = 257}), 4096);
+  EXPECT_EQ(*batch_of(model("wan2.1-14b"), {.sequence = 75600}), 256);
+  const std::vector<std::uint64_t> ranks = {1024};
+  EXPECT_EQ(*batch_of(model("wan2.1-14b"), {.sequence = 75600, .ranks = ranks}), 1024);
+}
+
+TEST(JobDefaults, ARunHasTheLengthOfItsTask) {
+  TrainingJob job{.model = &model("llama-3.1-8b")};
+  const double parameters = count_parameters(*job.model).total;
+  EXPECT_EQ(run_length_of(job, std::nullopt).length, 20 * parameters);
+  EXPECT_EQ(run_length_of(job, 5e9).length, 5e9);
+  EXPECT_EQ(run_length_of(job, 5e9).assumption, "");
+  job.task = TrainingTask::kLora;
+  EXPECT_EQ(run_length_of(job, std::nullopt).length, 3901.0 * 8192);
+  EXPECT_NE(run_length_of(job, std::nullopt).assumption.find("MLPerf"), std::string::npos);
+  job.task = TrainingTask::kFineTune;
+  EXPECT_EQ(run_length_of(job, std::nullopt).length, 100e6);
+  job.model = &model("dit-xl-2");
+  const RunLength images = run_length_of(job, std::nullopt);
+  EXPECT_EQ(images.unit, SampleUnit::kImages);
+  EXPECT_FALSE(images.length);
+  EXPECT_EQ(print_run(images.unit, 1'200'000), "1,200,000 images");
+}
+
 TEST(JobDefaults, ABatchIsDividedByTheOddPartOfEachSize) {
   for (const std::vector<std::uint64_t>& ranks :
        {std::vector<std::uint64_t>{72}, {24, 40}, {7 * 64}, {96, 160, 224}}) {

@@ -7,6 +7,8 @@
 
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
+#include "perf/measured_parts.hpp"
+#include "perf/software_release.hpp"
 #include "perf/training_estimate.hpp"
 #include "planner/infeasible.hpp"
 #include "planner/run_estimate.hpp"
@@ -23,6 +25,11 @@ class Planner {
       : facts_(facts), question_(question) {}
 
   Result<PlanAnswer> answer() {
+    answer_.run = run_length_of(question_.job, question_.run);
+    if (question_.objective == Objective::kTimeUnderBudget && !answer_.run.length) {
+      return input_error({}, answer_.run.assumption + "; the objective needs it");
+    }
+    if (!answer_.run.assumption.empty()) answer_.assumptions.push_back(answer_.run.assumption);
     for (std::size_t i = 0; i < question_.machines.size(); ++i) {
       if (Status done = ask(i); !done) return forward_error(done);
     }
@@ -59,7 +66,6 @@ class Planner {
       return {};
     }
     note(machine, *economics);
-    set_run(*model);
     for (const RankedPlan& ranked : found.best) offer(machine, *model, *economics, ranked);
     return {};
   }
@@ -113,37 +119,54 @@ class Planner {
       auto& all = answer_.assumptions;
       if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
     };
-    for (const std::string& text : question_.machines[machine].machine.assumptions) add_once(text);
+    const Machine& here = question_.machines[machine].machine;
+    if (const std::string software = software_text(here); !software.empty()) add_once(software);
+    if (const std::string doubt = evidence_text(*here.accelerator); !doubt.empty()) {
+      add_once(doubt);
+    }
+    for (const std::string& text : here.assumptions) add_once(text);
     for (const std::string& text : economics.assumptions) add_once(text);
     for (const std::string& missing : {economics.power.missing, economics.price.missing}) {
       if (!missing.empty()) add_once("left out: " + missing);
     }
   }
 
-  void set_run(const TrainingModel& model) {
-    const double tokens = question_.tokens ? question_.tokens->value()
-                                           : kTokensPerParameter * model.work().parameters;
-    if (answer_.tokens.value() <= 0 && !question_.tokens) {
-      answer_.assumptions.push_back(
-          fmt::format("a run of {}: 20 a parameter", print(Tokens(tokens))));
+  /// Which software plans on the machine are priced for; empty where releases make no difference.
+  [[nodiscard]] std::string software_text(const Machine& machine) const {
+    if (!has_releases(machine)) return {};
+    const std::optional<double>& release = question_.job.release;
+    if (release) {
+      return fmt::format(
+          "software: NeMo release {} for plans that Megatron runs; --release states "
+          "another",
+          release_name(*release));
     }
-    answer_.tokens = Tokens(tokens);
+    const std::optional<double> first =
+        facts_.calibration.find("release.unknown." + machine.generation);
+    if (!first) return {};
+    return fmt::format(
+        "software: no release; computation on {} takes {:.2f} times as long, as with "
+        "its first software",
+        machine.generation, *first);
   }
 
   void offer(std::size_t machine, const TrainingModel& model, const Economics& economics,
              const RankedPlan& ranked) {
     const double sequence = model.work().token_model ? question_.job.sequence.value() : 1;
-    const RunSize size{.tokens = answer_.tokens.value(),
-                       .step_tokens = question_.job.global_batch * sequence,
+    const RunSize size{.length = answer_.run.length,
+                       .step_length = question_.job.global_batch * sequence,
                        .step_flops = model.model_flops()};
     PlanOffer offer{.machine = machine, .plan = ranked.plan, .cost = ranked.cost};
     const std::string kind = kind_of_question({.job = question_.job,
                                                .machine = question_.machines[machine].machine,
                                                .plan = ranked.plan});
-    const Interval interval = interval_of(facts_.calibration, kind, ranked.cost.seconds, 0);
+    const Accelerator& accelerator = *question_.machines[machine].machine.accelerator;
+    const Interval interval =
+        interval_on(facts_.calibration, accelerator, kind, ranked.cost.seconds);
     offer.seconds_low = interval.low;
     offer.seconds_high = interval.high;
     offer.mfu = model.utilisation(ranked.cost.seconds);
+    offer.format_mfu = model.format_utilisation(ranked.cost.seconds);
     offer.quote = quote_of(economics, ranked.cost, size);
     offer.score = score_of(offer);
     offers_.push_back(std::move(offer));
@@ -174,7 +197,8 @@ class Planner {
     });
     if (!offers_.empty()) return {};
     return infeasible(fmt::format("no plan finishes {} for {}; the cheapest run costs {}",
-                                  print(answer_.tokens), print(budget), print(least)));
+                                  print_run(answer_.run.unit, answer_.run.length.value_or(0)),
+                                  print(budget), print(least)));
   }
 
   static bool dominates(const PlanOffer& a, const PlanOffer& b) {

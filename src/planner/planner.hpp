@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/economics.hpp"
+#include "planner/job_defaults.hpp"
 #include "planner/search.hpp"
 
 namespace orrery {
@@ -44,7 +45,7 @@ struct PlanQuestion {
   PlanSpace space;  ///< tp_max is each machine's own
   Objective objective = Objective::kTime;
   std::optional<Dollars> budget;  ///< of the whole run
-  std::optional<Tokens> tokens;   ///< of the whole run; none: 20 a parameter
+  std::optional<double> run;      ///< length of the whole run; none: run_length_of()'s
   std::size_t best = 5;
   Effort effort = Effort::kPruned;
   std::function<void(const SearchCounters&)> progress;  ///< counts of all machines so far
@@ -56,7 +57,8 @@ struct PlanOffer {
   StepCost cost;
   double seconds_low = 0;   ///< 10th percentile of the prediction
   double seconds_high = 0;  ///< 90th
-  double mfu = 0;
+  double mfu = 0;           ///< over the dense 16-bit peak, for every precision
+  double format_mfu = 0;    ///< over the dense peak of the job's format
   PlanQuote quote;
   double score = 0;  ///< seconds, dollars or joules of a step, by the objective
 };
@@ -73,7 +75,7 @@ struct PlanAnswer {
   std::vector<PlanOffer> pareto;
   std::vector<MachineRefusal> refused;
   SearchCounters counters;
-  Tokens tokens;  ///< of the run
+  RunLength run;
   std::vector<std::string> assumptions;
 };
 
@@ -81,9 +83,6 @@ struct PlanAnswer {
 /// machine) or each machine's reason; a budget nothing meets; an objective whose figure is not
 /// published.
 [[nodiscard]] Result<PlanAnswer> plan(const PlannerFacts& facts, const PlanQuestion& question);
-
-/// Tokens a parameter of a run that nobody gave a length (Hoffmann et al. 2022).
-inline constexpr double kTokensPerParameter = 20;
 
 /// Where one term of two steps differs.
 struct TermDifference {

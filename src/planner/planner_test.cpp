@@ -6,6 +6,7 @@
 
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
+#include "perf/software_release.hpp"
 #include "planner/layout_text.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/model_catalog.hpp"
@@ -73,8 +74,8 @@ TEST(Planner, MoneyAndEnergyFollowTime) {
   EXPECT_NEAR(best.quote.power->value(), watts * 64, 1e-6 * watts * 64);
   EXPECT_GT(best.quote.goodput->effective, 0.9);
   EXPECT_LE(best.quote.goodput->effective, 1);
-  const double run = best.quote.run_steps * best.cost.seconds / best.quote.goodput->effective;
-  EXPECT_NEAR(best.quote.run_time.value(), run, 1e-9 * run);
+  const double run = *best.quote.run_steps * best.cost.seconds / best.quote.goodput->effective;
+  EXPECT_NEAR(best.quote.run_time->value(), run, 1e-9 * run);
 }
 
 TEST(Planner, TheObjectiveDecidesAmongMachines) {
@@ -110,7 +111,7 @@ TEST(Planner, NoParetoPlanBeatsAnotherInEverything) {
 TEST(Planner, ABudgetIsKeptOrRefusedWithTheCheapestRun) {
   PlanQuestion q = question("llama-3.1-8b", {machine("h100", 8), machine("h100", 64)});
   q.objective = Objective::kTimeUnderBudget;
-  q.tokens = Tokens(1e12);
+  q.run = 1e12;
   q.budget = Dollars(1e9);
   const auto rich = plan(facts(), q);
   ASSERT_TRUE(rich);
@@ -165,6 +166,65 @@ TEST(Planner, APowerCapTradesTimeForEnergy) {
   ASSERT_TRUE(free && capped);
   EXPECT_GT(capped->plans.front().cost.seconds, free->plans.front().cost.seconds);
   EXPECT_LT(*capped->plans.front().quote.power, *free->plans.front().quote.power);
+}
+
+bool assumes(const PlanAnswer& answer, std::string_view words) {
+  for (const std::string& each : answer.assumptions) {
+    if (each.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Planner, TheReleaseIsNamedAndDropsTheFirstSoftwareOfBlackwell) {
+  PlanQuestion q = question("llama-3.1-70b", {machine("b200", 64)});
+  const auto first = plan(facts(), q);
+  q.job.release = newest_release().years;
+  q.job.release_scope = ReleaseScope::kMegatron;
+  const auto newest = plan(facts(), q);
+  ASSERT_TRUE(first && newest);
+  EXPECT_TRUE(assumes(*first, "1.25 times as long")) << first->assumptions.back();
+  EXPECT_TRUE(assumes(*newest, "NeMo release " + std::string(newest_release().name)));
+  EXPECT_LT(newest->plans.front().cost.seconds, 0.9 * first->plans.front().cost.seconds);
+}
+
+TEST(Planner, APartNobodyMeasuredSaysSoAndHasAWideInterval) {
+  const auto ratio = [](const PlanOffer& offer) {
+    return std::pair(offer.seconds_low / offer.cost.seconds,
+                     offer.seconds_high / offer.cost.seconds);
+  };
+  const auto gaudi = plan(facts(), question("llama-3.1-8b", {machine("gaudi3", 64)}));
+  ASSERT_TRUE(gaudi);
+  EXPECT_TRUE(assumes(*gaudi, "no measured training run on intel-gaudi3"));
+  EXPECT_NEAR(ratio(gaudi->plans.front()).first, 0.6, 1e-9);
+  EXPECT_NEAR(ratio(gaudi->plans.front()).second, 1.6, 1e-9);
+  const auto hopper = plan(facts(), question("llama-3.1-8b", {machine("h100", 64)}));
+  const auto sibling = plan(facts(), question("llama-3.1-8b", {machine("h20", 64)}));
+  ASSERT_TRUE(hopper && sibling);
+  EXPECT_FALSE(assumes(*hopper, "no measured training run"));
+  EXPECT_TRUE(assumes(*sibling, "no measured training run"));
+  EXPECT_LT(ratio(sibling->plans.front()).first, ratio(hopper->plans.front()).first);
+  EXPECT_GT(ratio(sibling->plans.front()).second, ratio(hopper->plans.front()).second);
+}
+
+TEST(Planner, AModelOfImagesHasARunOnlyWhereItsLengthIsStated) {
+  PlanQuestion q = question("vit-h-14", {machine("h100", 32)});
+  q.job.global_batch = 4096;
+  const auto open = plan(facts(), q);
+  ASSERT_TRUE(open) << open.error().text();
+  EXPECT_EQ(open->run.unit, SampleUnit::kImages);
+  EXPECT_FALSE(open->run.length);
+  const PlanOffer& best = open->plans.front();
+  EXPECT_FALSE(best.quote.run_time || best.quote.run_steps || best.quote.run_cost);
+  EXPECT_NEAR(best.quote.tokens_per_second, 4096 / best.cost.seconds, 1e-6);
+  EXPECT_TRUE(assumes(*open, "--samples states it in images"));
+  q.run = 1'281'167;
+  const auto stated = plan(facts(), q);
+  ASSERT_TRUE(stated);
+  EXPECT_EQ(*stated->plans.front().quote.run_steps, std::ceil(1'281'167 / 4096.0));
+  q.run.reset();
+  q.objective = Objective::kTimeUnderBudget;
+  q.budget = Dollars(1e6);
+  EXPECT_EQ(plan(facts(), q).error().kind, ErrorKind::kInput);
 }
 
 TEST(Planner, DifferencesAddUpToTheDifferenceOfTheSteps) {

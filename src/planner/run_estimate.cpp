@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "perf/measured_parts.hpp"
 #include "perf/training_estimate.hpp"
 #include "planner/plan_space.hpp"
 #include "planner/search.hpp"
@@ -61,6 +62,20 @@ Interval interval_of(const Calibration& calibration, const std::string& kind, do
   const double low = 1 - (1 - residual.low) * wider;
   return {.low = seconds * (low > 0.05 ? low : 0.05),
           .high = seconds * (1 + (residual.high - 1) * wider)};
+}
+
+Interval interval_on(const Calibration& calibration, const Accelerator& accelerator,
+                     const std::string& kind, double seconds) {
+  switch (training_evidence(accelerator)) {
+    case RunEvidence::kMeasured:
+      return interval_of(calibration, kind, seconds, 0);
+    case RunEvidence::kGeneration:
+      return interval_of(calibration, kind, seconds, 2);
+    case RunEvidence::kNone:
+      break;
+  }
+  const ResidualKind unknown = Calibration::unknown_kind();
+  return {.low = seconds * unknown.low, .high = seconds * unknown.high};
 }
 
 Result<TrainingEstimate> estimate(const TrainingRun& run, const Catalog& catalog,

@@ -40,7 +40,7 @@ std::optional<double> value_of(const std::optional<Q>& figure) {
 
 FigureChange change(const PlanOffer& base, const PlanOffer& other) {
   return {.step = other.cost.seconds / base.cost.seconds - 1,
-          .run = other.quote.run_time / base.quote.run_time - 1,
+          .run = relative(value_of(base.quote.run_time), value_of(other.quote.run_time)),
           .cost = relative(value_of(base.quote.run_cost), value_of(other.quote.run_cost)),
           .energy = relative(value_of(base.quote.step_energy), value_of(other.quote.step_energy)),
           .plan = other.plan};

@@ -40,7 +40,7 @@ inline std::array<EnumWord<HardwareFigure>, 10> enum_words(HardwareFigure) {
 /// Relative changes of the best plan's figures; the run's time has failures and checkpoints in it.
 struct FigureChange {
   double step = 0;
-  double run = 0;
+  std::optional<double> run;
   std::optional<double> cost;    ///< of the run
   std::optional<double> energy;  ///< of a step
   ParallelPlan plan;             ///< best with the changed figure

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fleet/rack_cooling.hpp"
+#include "perf/software_release.hpp"
 #include "planner/job_defaults.hpp"
 #include "planner/layout_text.hpp"
 #include "planner/planner.hpp"
@@ -35,6 +36,8 @@ MaybeRate training_rate(const DesignFacts& facts, const DesignCandidate& candida
                   .global_batch = training.global_batch,
                   .precision = training.precision,
                   .task = training.task,
+                  .release = newest_release().years,
+                  .release_scope = ReleaseScope::kMegatron,
                   .bytes_per_token = work.bytes_per_token};
   const MachineRequest request{.accelerator = candidate.accelerator,
                                .accelerators = *work.accelerators};

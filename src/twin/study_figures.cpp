@@ -160,9 +160,19 @@ double or_none(const std::optional<Q>& value) {
   return value ? value->value() : kNoFigure;
 }
 
+/// Of the whole run; none for models of images and videos.
+double tokens_of(const Planned& p) {
+  const RunLength& run = p.answer.run;
+  return run.unit == SampleUnit::kTokens && run.length ? *run.length : kNoFigure;
+}
+
 double part_of_goodput(const Planned& p, double Goodput::* part) {
   const std::optional<Goodput>& goodput = p.offer.quote.goodput;
   return goodput ? (*goodput).*part : kNoFigure;
+}
+
+double tokens_per_second(const Planned& p) {
+  return p.answer.run.unit == SampleUnit::kTokens ? p.offer.quote.tokens_per_second : kNoFigure;
 }
 
 std::vector<Taken<Planned>> plan_speed_list() {
@@ -173,11 +183,10 @@ std::vector<Taken<Planned>> plan_speed_list() {
        [](P p) { return p.offer.seconds_low; }},
       {{"step_high", time("step, 90 % quantile"), Better::kLess},
        [](P p) { return p.offer.seconds_high; }},
-      {{"tokens_per_s", count("throughput", "tokens/s"), Better::kMore},
-       [](P p) { return p.offer.quote.tokens_per_second; }},
+      {{"tokens_per_s", count("throughput", "tokens/s"), Better::kMore}, tokens_per_second},
       {{"tokens_per_s_per_accelerator", count("throughput an accelerator", "tokens/s"),
         Better::kMore},
-       [](P p) { return ratio(p.offer.quote.tokens_per_second, accelerators(p)); }},
+       [](P p) { return ratio(tokens_per_second(p), accelerators(p)); }},
       {{"mfu", share("model FLOP/s utilisation"), Better::kMore}, [](P p) { return p.offer.mfu; }},
       {{"network_share", share("of the step, exposed communication"), Better::kLess},
        network_share},
@@ -191,7 +200,7 @@ std::vector<Taken<Planned>> plan_speed_list() {
 std::vector<Taken<Planned>> plan_run_list() {
   using P = const Planned&;
   return {{{"run_time", time("whole run"), Better::kLess},
-           [](P p) { return p.offer.quote.run_time.value(); }},
+           [](P p) { return or_none(p.offer.quote.run_time); }},
           {{"run_cost", money("whole run"), Better::kLess},
            [](P p) { return or_none(p.offer.quote.run_cost); }},
           {{"run_energy", physical("energy of the whole run", "Wh"), Better::kLess},
@@ -205,15 +214,15 @@ std::vector<Taken<Planned>> plan_run_list() {
              return energy ? energy->carbon.value() / kGramsPerTonne : kNoFigure;
            }},
           {{"cost_per_million_tokens", money("cost of a million tokens"), Better::kLess},
-           [](P p) { return or_none(p.offer.quote.run_cost) / p.answer.tokens.value() * 1e6; }},
+           [](P p) { return or_none(p.offer.quote.run_cost) / tokens_of(p) * 1e6; }},
           {{"joules_per_token", physical("energy a token", "J"), Better::kLess},
            [](P p) {
              const auto& energy = p.offer.quote.run_energy;
-             return energy ? energy->facility.value() / p.answer.tokens.value() : kNoFigure;
+             return energy ? energy->facility.value() / tokens_of(p) : kNoFigure;
            }},
           {{"cost_per_accelerator_hour", money("cost an accelerator-hour"), Better::kLess},
            [](P p) {
-             const double hours = p.offer.quote.run_time.value() / 3600 * accelerators(p);
+             const double hours = or_none(p.offer.quote.run_time) / 3600 * accelerators(p);
              return ratio(or_none(p.offer.quote.run_cost), hours);
            }},
           {{"effective", share("time in which training advances for good"), Better::kMore},
