@@ -68,7 +68,8 @@ Status emit(OutputFormat format, const PlanRequest& request, const PlanAnswer& a
             Launcher launcher) {
   const PlanOffer& best = answer.plans.front();
   const Machine& machine = request.question.machines[best.machine].machine;
-  Result<std::string> text = launch_text({request.question.job, best.plan, machine}, launcher);
+  Result<std::string> text = launch_text(
+      {request.question.job, best.plan, machine, best.quote.run_steps.value_or(1)}, launcher);
   if (!text) return forward_error(text);
   if (format == OutputFormat::kJson) {
     print_json(
@@ -102,7 +103,7 @@ Status report(const CommandOptions& options, const PlanCall& call, const PlanReq
 Status run_plan(const CommandOptions& options, const PlanCall& call) {
   Result<PlanRequest> request = plan_request(options, call.options);
   if (!request) return forward_error(request);
-  if (call.emit && call.options.runtime.empty() && call.options.layout.empty()) {
+  if (call.emit && call.options.runtime.empty()) {
     request->question.space.abilities = abilities_of(*call.emit);
   }
   Result<PlanAnswer> answer = answer_of(*request);

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <variant>
 
 #include "base/field_writer.hpp"
-#include "perf/pipeline.hpp"
+#include "planner/megatron_flags.hpp"
 
 namespace orrery {
 namespace {
@@ -24,190 +23,13 @@ std::uint64_t processes_per_node(const Machine& machine) {
   return std::min(machine.ranks, node * machine.ranks_per_accelerator);
 }
 
-class MegatronFlags {
- public:
-  explicit MegatronFlags(const Launch& launch) : launch_(launch), plan_(launch.plan) {}
-
-  Result<std::string> text() {
-    const auto* model = std::get_if<Transformer>(&launch_.job.model->architecture);
-    if (model == nullptr || model->delta_net || model->mamba) {
-      return cannot("pretrain_gpt.py", "the architecture of " + launch_.job.model->name);
-    }
-    if (plan_.zero >= 2) return cannot("pretrain_gpt.py", "ZeRO 2 or 3 beside its own optimizer");
-    if (plan_.offload == Offload::kActivations || plan_.offload == Offload::kBoth) {
-      return cannot("pretrain_gpt.py", "offloading of activations");
-    }
-    add_parallelism();
-    add_stages(static_cast<double>(model->layers.size()));
-    add_recompute();
-    if (Status added = add_precision(); !added) return forward_error(added);
-    add_shape(*model);
-    add_attention(*model);
-    if (model->experts) add_experts(*model);
-    return head() + flags_ + "\n";
-  }
-
- private:
-  [[nodiscard]] std::string head() const {
-    const std::uint64_t each = processes_per_node(launch_.machine);
-    return fmt::format("torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py",
-                       std::max<std::uint64_t>(1, plan_.ranks() / each), each);
-  }
-
-  void flag(std::string_view name) { flags_ += fmt::format(" \\\n  --{}", name); }
-  template <class T>
-  void flag(std::string_view name, const T& value) {
-    flags_ += fmt::format(" \\\n  --{} {}", name, value);
-  }
-
-  void add_parallelism() {
-    flag("tensor-model-parallel-size", plan_.tp);
-    flag("pipeline-model-parallel-size", plan_.pp);
-    if (plan_.cp > 1) flag("context-parallel-size", plan_.cp);
-    if (plan_.cp > 1 && plan_.context_exchange == ContextExchange::kAllToAll) {
-      flag("cp-comm-type", "a2a");
-    }
-    if (plan_.ep > 1) {
-      flag("expert-model-parallel-size", plan_.ep);
-      flag("expert-tensor-parallel-size", 1);
-    }
-    if (plan_.sequence_parallel == SequenceParallel::kOn) flag("sequence-parallel");
-    flag("micro-batch-size", plan_.micro_batch);
-    flag("global-batch-size", fmt::format("{:.0f}", launch_.job.global_batch));
-    flag("seq-length", fmt::format("{:.0f}", launch_.job.sequence.value()));
-    flag("max-position-embeddings", fmt::format("{:.0f}", launch_.job.sequence.value()));
-    if (plan_.zero == 1) {
-      flag("use-distributed-optimizer");
-      flag("overlap-grad-reduce");
-      flag("overlap-param-gather");
-    }
-    if (plan_.offload == Offload::kOptimizer) {
-      flag("optimizer-cpu-offload");
-      flag("optimizer-offload-fraction", "1.0");
-    }
-  }
-
-  void add_stages(double layers) {
-    flag("num-layers", layers);
-    if (plan_.pp == 1) return;
-    const StageLayers stages = deal_layers(layers, plan_.pp);
-    const bool even = stages.first == stages.most && stages.last == stages.most;
-    if (stages.first != stages.most) flag("decoder-first-pipeline-num-layers", stages.first);
-    if (stages.last != stages.most) flag("decoder-last-pipeline-num-layers", stages.last);
-    if (plan_.vpp == 1) return;
-    if (even) {
-      flag("num-layers-per-virtual-pipeline-stage", stages.most / plan_.vpp);
-    } else {
-      flag("num-virtual-stages-per-pipeline-rank", plan_.vpp);
-    }
-  }
-
-  void add_recompute() {
-    if (plan_.recompute == Recompute::kNone) return;
-    flag("recompute-granularity", word_of(plan_.recompute));
-    if (plan_.recompute != Recompute::kFull) return;
-    flag("recompute-method", plan_.recompute_layers > 0 ? "block" : "uniform");
-    // Megatron counts the layers of one virtual stage.
-    const std::uint32_t chunks = std::max(1u, plan_.vpp);
-    const std::uint32_t layers = (plan_.recompute_layers + chunks - 1) / chunks;
-    flag("recompute-num-layers", std::max(1u, layers));
-  }
-
-  Status add_precision() {
-    const TrainingPrecision& precision = launch_.job.precision;
-    switch (precision.format) {
-      case NumberFormat::kBf16:
-      case NumberFormat::kFp16:
-        flag(word_of(precision.format));
-        return {};
-      case NumberFormat::kFp32:
-      case NumberFormat::kTf32:
-        return {};
-      case NumberFormat::kFp8:
-        return add_fp8(precision.scaling);
-      case NumberFormat::kFp4:
-        flag("bf16");
-        flag("fp4-format", "e2m1");
-        return {};
-      case NumberFormat::kFp64:
-      case NumberFormat::kFp64Matrix:
-      case NumberFormat::kFp6:
-      case NumberFormat::kInt8:
-      case NumberFormat::kInt4:
-        break;
-    }
-    return cannot("pretrain_gpt.py", fmt::format("the format {}", word_of(precision.format)));
-  }
-
-  Status add_fp8(Scaling scaling) {
-    if (scaling == Scaling::kRow) return cannot("pretrain_gpt.py", "FP8 with one scale a row");
-    flag("bf16");
-    flag("fp8-format", "hybrid");
-    const bool mx = launch_.machine.generation.starts_with("blackwell");
-    flag("fp8-recipe", scaling != Scaling::kBlock ? "delayed" : (mx ? "mxfp8" : "blockwise"));
-    return {};
-  }
-
-  void add_shape(const Transformer& model) {
-    flag("hidden-size", model.hidden);
-    flag("ffn-hidden-size", model.ffn);
-    if (model.gated) flag("swiglu");
-    if (model.norm_vectors == 1) flag("normalization", "RMSNorm");
-    if (!model.mlp_bias) flag("disable-bias-linear");
-    if (!model.tied) flag("untie-embeddings-and-output-weights");
-  }
-
-  void add_attention(const Transformer& model) {
-    if (model.latent) {
-      const LatentAttention& latent = *model.latent;
-      flag("num-attention-heads", latent.heads);
-      flag("multi-latent-attention");
-      if (latent.query_rank > 0) flag("q-lora-rank", latent.query_rank);
-      flag("kv-lora-rank", latent.kv_rank);
-      flag("qk-head-dim", latent.nope_dim);
-      flag("qk-pos-emb-head-dim", latent.rope_dim);
-      flag("v-head-dim", latent.value_dim);
-      return;
-    }
-    const bool full = !model.layers.empty() && model.layers.front().mixer == Mixer::kFullAttention;
-    const Attention& attention = full ? model.full_attention : model.attention;
-    flag("num-attention-heads", attention.heads);
-    flag("kv-channels", attention.head_dim);
-    if (attention.kv_heads != attention.heads) {
-      flag("group-query-attention");
-      flag("num-query-groups", attention.kv_heads);
-    }
-    if (attention.qkv_bias) flag("add-qkv-bias");
-  }
-
-  void add_experts(const Transformer& model) {
-    const Experts& experts = *model.experts;
-    flag("num-experts", experts.count);
-    flag("moe-router-topk", experts.active);
-    flag("moe-ffn-hidden-size", experts.ffn);
-    if (experts.shared_ffn > 0) flag("moe-shared-expert-intermediate-size", experts.shared_ffn);
-    flag("moe-grouped-gemm");
-    flag("moe-token-dispatcher-type", "alltoall");
-    std::string which;
-    for (const Layer& layer : model.layers) {
-      const bool has = layer.feed_forward == FeedForward::kExperts ||
-                       layer.feed_forward == FeedForward::kDenseAndExperts;
-      which += fmt::format("{}{}", which.empty() ? "" : ",", has ? 1 : 0);
-    }
-    if (which.find('0') != std::string::npos) {
-      flag("moe-layer-freq", "'[" + which + "]'");
-    }
-  }
-
-  const Launch& launch_;
-  const ParallelPlan& plan_;
-  std::string flags_;
-};
-
 Result<std::string> deepspeed_config(const Launch& launch) {
   const ParallelPlan& plan = launch.plan;
   if (plan.pp > 1 || plan.cp > 1 || plan.ep > 1) {
     return cannot("a DeepSpeed configuration", "pp, cp or ep: they are set in the program itself");
+  }
+  if (plan.tp > 1 && plan.zero > 2) {
+    return cannot("a DeepSpeed configuration", "ZeRO 3 beside automatic tensor parallelism");
   }
   Json json;
   json["train_batch_size"] = static_cast<std::uint64_t>(launch.job.global_batch);
@@ -258,15 +80,21 @@ Result<std::string> fsdp_config(const Launch& launch) {
     return cannot("an FSDP configuration", fmt::format("the format {}", word_of(format)));
   }
   const std::uint64_t each = processes_per_node(launch.machine);
+  const std::uint64_t nodes = std::max<std::uint64_t>(1, plan.ranks() / each);
   std::string text = fmt::format(
-      "# micro-batch {} a rank, {:.0f} accumulated: both are set in the program\n"
+      "# The program itself sets micro-batch {} a rank and accumulates {:.0f} of them.\n"
+      "# accelerate launch --config_file FILE{} train.py\n",
+      plan.micro_batch, micro_batches(launch),
+      nodes > 1 ? " --main_process_ip ADDRESS --machine_rank RANK" : "");
+  text += fmt::format(
       "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: {}\n"
-      "num_machines: {}\nnum_processes: {}\nfsdp_config:\n  fsdp_version: 2\n"
+      "num_machines: {}\nnum_processes: {}\n{}{}fsdp_config:\n  fsdp_version: 2\n"
       "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_reshard_after_forward: {}\n"
       "  fsdp_activation_checkpointing: {}\n  fsdp_offload_params: {}\n"
       "  fsdp_state_dict_type: SHARDED_STATE_DICT\n",
-      plan.micro_batch, micro_batches(launch), wide ? "'no'" : word_of(format),
-      std::max<std::uint64_t>(1, plan.ranks() / each), plan.ranks(), plan.zero == 3,
+      wide ? "'no'" : word_of(format), nodes, plan.ranks(),
+      nodes > 1 ? "main_process_port: 29500\n" : "",
+      format == NumberFormat::kFp8 ? "fp8_config:\n  fp8_backend: ao\n" : "", plan.zero == 3,
       plan.recompute == Recompute::kFull, plan.offload == Offload::kOptimizer);
   if (plan.shard > 0 && plan.shard < plan.dp) {
     text += fmt::format(
@@ -291,6 +119,7 @@ RuntimeAbilities abilities_of(Launcher launcher) {
       able.pipeline_max = 1;
       able.context_max = 1;
       able.expert_max = 1;
+      able.zero_with_tensor = {0, 1, 2};
       able.sequence_parallel = {SequenceParallel::kOff};
       able.recompute = {Recompute::kNone, Recompute::kFull};
       able.recompute_extent = RecomputeExtent::kAll;
@@ -312,7 +141,7 @@ RuntimeAbilities abilities_of(Launcher launcher) {
 Result<std::string> launch_text(const Launch& launch, Launcher launcher) {
   switch (launcher) {
     case Launcher::kMegatron:
-      return MegatronFlags(launch).text();
+      return megatron_command(launch);
     case Launcher::kDeepspeed:
       return deepspeed_config(launch);
     case Launcher::kFsdp:

@@ -27,6 +27,7 @@ struct Launch {
   const TrainingJob& job;
   const ParallelPlan& plan;
   const Machine& machine;
+  double steps = 1;  ///< optimizer steps of the whole run
 };
 
 /// What the program can be told: the plans launch_text accepts.

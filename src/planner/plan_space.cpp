@@ -69,6 +69,20 @@ Status among(const Choice<T>& choice, const std::vector<T>& declared, std::strin
   return {};
 }
 
+/// Where both are stated, one pair of them has to be declared.
+Status check_zero_with_tensor(const PlanSpace& space) {
+  if (!space.abilities.zero_with_tensor || space.tp.open() || space.zero.open()) return {};
+  const std::vector<std::uint32_t>& able = *space.abilities.zero_with_tensor;
+  const auto& tensor = space.tp.values();
+  if (std::find(tensor.begin(), tensor.end(), 1u) != tensor.end()) return {};
+  for (const std::uint32_t zero : space.zero.values()) {
+    if (std::find(able.begin(), able.end(), zero) != able.end()) return {};
+  }
+  return input_error({},
+                     fmt::format("{}: zero {} beside tp {} is not declared", space.abilities.name,
+                                 space.zero.values().front(), tensor.front()));
+}
+
 bool divides_heads(const TrainingModel& model, double ranks) {
   for (const LayerWork& kind : model.work().kinds) {
     if (kind.heads > 0 && std::fmod(kind.heads, ranks) != 0) return false;
@@ -251,8 +265,9 @@ Status check_abilities(const RuntimeAbilities& able) {
   for (const auto& [key, limit] : limits) {
     if (limit == 0u) return input_error({}, fmt::format("{}: expected 1 or more", key));
   }
-  const std::array<std::pair<std::string_view, std::size_t>, 5> lists = {
+  const std::array<std::pair<std::string_view, std::size_t>, 6> lists = {
       {{"zero", able.zero.size()},
+       {"zero_with_tensor", able.zero_with_tensor ? able.zero_with_tensor->size() : 1},
        {"sequence_parallel", able.sequence_parallel.size()},
        {"recompute", able.recompute.size()},
        {"offload", able.offload ? able.offload->size() : 1},
@@ -262,6 +277,11 @@ Status check_abilities(const RuntimeAbilities& able) {
   }
   for (const std::uint32_t stage : able.zero) {
     if (stage > 3) return input_error({}, fmt::format("zero: {}: expected 0 to 3", stage));
+  }
+  for (const std::uint32_t stage : able.zero_with_tensor.value_or(able.zero)) {
+    if (std::find(able.zero.begin(), able.zero.end(), stage) == able.zero.end()) {
+      return input_error({}, fmt::format("zero_with_tensor: {}: expected one of zero", stage));
+    }
   }
   return {};
 }
@@ -282,7 +302,7 @@ Status check_declared(const PlanSpace& space) {
   for (const Status& check : checks) {
     if (!check) return input_error({}, able.name + ": " + check.error().message);
   }
-  return {};
+  return check_zero_with_tensor(space);
 }
 
 PlanSpace space_of(const Machine& machine) {
@@ -334,6 +354,12 @@ StateChoices state_choices(const PlanSpace& space, const Split& split, const Sta
   StateChoices choices;
   const std::uint64_t replicas = std::uint64_t{stages.dp} * split.cp;
   choices.zero = values(space.zero, space.abilities.zero);
+  if (split.tp > 1 && space.abilities.zero_with_tensor) {
+    const std::vector<std::uint32_t>& able = *space.abilities.zero_with_tensor;
+    std::erase_if(choices.zero, [&](std::uint32_t zero) {
+      return std::find(able.begin(), able.end(), zero) == able.end();
+    });
+  }
   if (space.zero.open()) {
     if (stages.pp > 1) std::erase_if(choices.zero, [](std::uint32_t zero) { return zero >= 2; });
     // A single replica shards nothing: all stages are the same plan.

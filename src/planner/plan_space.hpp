@@ -43,6 +43,8 @@ struct RuntimeAbilities {
   std::optional<std::uint32_t> expert_max;
   Stages stages = Stages::kUneven;
   std::vector<std::uint32_t> zero = {0, 1, 2, 3};
+  /// Of them, those that may go with tp above 1; none stated: all.
+  std::optional<std::vector<std::uint32_t>> zero_with_tensor;
   std::vector<SequenceParallel> sequence_parallel = {SequenceParallel::kOff, SequenceParallel::kOn};
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
   RecomputeExtent recompute_extent = RecomputeExtent::kPart;
@@ -61,6 +63,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("expert_max", r.expert_max);
   visitor.optional("stages", r.stages);
   visitor.optional("zero", r.zero);
+  visitor.optional("zero_with_tensor", r.zero_with_tensor);
   visitor.optional("sequence_parallel", r.sequence_parallel);
   visitor.optional("recompute", r.recompute);
   visitor.optional("recompute_extent", r.recompute_extent);

@@ -97,6 +97,15 @@ struct Mamba {
   std::int64_t conv_kernel = 1;
 };
 
+/// How a token chooses its routed experts. Changes no size; a launcher has to be told.
+struct Router {
+  enum class Score { kSoftmax, kSigmoid } score = Score::kSoftmax;
+  bool normalised = true;          ///< the weights of the chosen experts sum to 1 before `scale`
+  double scale = 1;                ///< factor on the weights of the chosen experts
+  std::int64_t groups = 0;         ///< of experts, for group-limited routing; 0: none
+  std::int64_t groups_active = 0;  ///< groups that a token may choose from
+};
+
 struct Experts {
   std::int64_t count = 1;
   std::int64_t active = 1;      ///< routed experts a token visits
@@ -105,6 +114,7 @@ struct Experts {
   std::int64_t latent = 0;      ///< width the routed experts work in; 0: the hidden size
   bool shared_gate = false;     ///< a learned gate on the shared expert
   bool routing_bias = false;    ///< one bias an expert, in the router or its scores
+  Router router;
 };
 
 /// The image tower of a multimodal model. It counts as parameters; its operations are not counted,
@@ -122,6 +132,21 @@ struct VisionPart {
   std::int64_t projector_in = 0;
   std::int64_t projector_out = 0;
   std::int64_t output = 0;
+};
+
+/// Rotary positions (Su et al. 2021) and how their wavelengths are stretched to longer sequences.
+/// Changes no size; a launcher has to be told.
+struct Rotary {
+  enum class Stretch { kNone, kLlama3, kYarn, kOther };
+  std::optional<double> base;  ///< none: not stated
+  Stretch stretch = Stretch::kNone;
+  double factor = 1;
+  double original_positions = 0;  ///< 0: not stated
+  double beta_fast = 32;          ///< YaRN (Peng et al. 2023)
+  double beta_slow = 1;
+  double mscale = 1;
+  double mscale_all_dim = 0;
+  bool whole_bounds = true;  ///< YaRN's bounds are rounded to whole dimensions
 };
 
 /// A language model: tokens in, one distribution over `vocab` tokens out for each.
@@ -157,6 +182,8 @@ struct Transformer {
   bool causal = true;
   std::int64_t prediction_layers = 0;  ///< multi-token prediction modules, not part of the total
   std::optional<VisionPart> vision;
+  Rotary rotary;
+  std::optional<double> norm_epsilon;  ///< none: not stated
 };
 
 /// Image classifier of Dosovitskiy et al. 2021. One sample is one image.

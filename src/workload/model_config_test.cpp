@@ -70,6 +70,42 @@ TEST(ModelConfig, ReadsTheNamesOfGpt2) {
   EXPECT_EQ(count_parameters(model_of(gpt2)).total, 124'439'808);
 }
 
+TEST(ModelConfig, ReadsWhatALauncherIsTold) {
+  const Transformer plain = transformer(plain_llama(""));
+  EXPECT_FALSE(plain.rotary.base || plain.norm_epsilon);
+  EXPECT_EQ(plain.rotary.stretch, Rotary::Stretch::kNone);
+  const Transformer llama3 =
+      transformer(plain_llama(R"(, "rope_theta": 500000.0, "rms_norm_eps": 1e-05, "rope_scaling": {
+        "factor": 8.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+        "rope_type": "llama3"})"));
+  EXPECT_EQ(llama3.rotary.base, 500000);
+  EXPECT_EQ(llama3.norm_epsilon, 1e-5);
+  EXPECT_EQ(llama3.rotary.stretch, Rotary::Stretch::kLlama3);
+  EXPECT_EQ(llama3.rotary.factor, 8);
+  // Newer libraries keep the base inside.
+  const Transformer newer = transformer(plain_llama(
+      R"(, "rope_parameters": {"rope_type": "yarn", "rope_theta": 150000, "factor": 32,
+        "beta_fast": 16, "truncate": false})"));
+  EXPECT_EQ(newer.rotary.base, 150000);
+  EXPECT_EQ(newer.rotary.stretch, Rotary::Stretch::kYarn);
+  EXPECT_EQ(newer.rotary.beta_fast, 16);
+  EXPECT_FALSE(newer.rotary.whole_bounds);
+  EXPECT_EQ(transformer(plain_llama(R"(, "rope_scaling": {"type": "dynamic", "factor": 2})"))
+                .rotary.stretch,
+            Rotary::Stretch::kOther);
+  EXPECT_EQ(transformer(plain_llama(R"(, "rope_scaling": null)")).rotary.stretch,
+            Rotary::Stretch::kNone);
+  const Router router =
+      transformer(plain_llama(R"(, "num_experts": 8, "num_experts_per_tok": 2, "n_group": 4,
+        "topk_group": 2, "scoring_func": "sigmoid", "routed_scaling_factor": 2.5)"))
+          .experts->router;
+  EXPECT_EQ(router.score, Router::Score::kSigmoid);
+  EXPECT_EQ(router.groups, 4);
+  EXPECT_EQ(router.groups_active, 2);
+  EXPECT_EQ(router.scale, 2.5);
+  EXPECT_FALSE(read(plain_llama(R"(, "rope_theta": "much")")));
+}
+
 TEST(ModelConfig, AMissingHeadDimIsTheHiddenSizeByHeads) {
   EXPECT_EQ(transformer(plain_llama("")).attention.head_dim, 8);
   EXPECT_EQ(transformer(plain_llama(R"(, "head_dim": 32)")).attention.head_dim, 32);

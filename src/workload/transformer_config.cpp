@@ -39,6 +39,7 @@ class TransformerReader {
     read_mixers();
     read_feed_forward();
     read_ends();
+    read_rotary();
     return std::move(model_);
   }
 
@@ -331,7 +332,19 @@ class TransformerReader {
     experts.shared_gate = rules_.shared_gate;
     experts.routing_bias = rules_.routing_bias;
     experts.latent = integer("moe_latent_size", 0);
+    read_router(experts.router);
     model_.experts = experts;
+  }
+
+  void read_router(Router& router) {
+    // The class defaults of DeepSeek-V3 and its kin; Mixtral and Llama 4 have no such keys.
+    const bool sigmoid = is("deepseek_v3") || is("kimi_k2") || is("glm_moe_dsa");
+    const std::string score = keys_.text("scoring_func").value_or(sigmoid ? "sigmoid" : "softmax");
+    router.score = score == "sigmoid" ? Router::Score::kSigmoid : Router::Score::kSoftmax;
+    router.normalised = keys_.truth("norm_topk_prob").value_or(!is("deepseek_v2"));
+    router.scale = keys_.number("routed_scaling_factor", 1e-6, 1e6).value_or(1);
+    router.groups = keys_.integer({"n_group"}, kSizesOrNone).value_or(0);
+    router.groups_active = keys_.integer({"topk_group"}, kSizesOrNone).value_or(0);
   }
 
   void read_feed_forward() {
@@ -371,6 +384,43 @@ class TransformerReader {
     if (!is("bert")) return;
     model_.token_types = keys_.required({"type_vocab_size"});
     model_.pretraining_heads = true;
+  }
+
+  void read_rotary() {
+    for (const std::string_view key : {"rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps"}) {
+      if (!model_.norm_epsilon) model_.norm_epsilon = keys_.number(key, 0, 1);
+    }
+    Rotary& rotary = model_.rotary;
+    rotary.base = keys_.number("rope_theta", 1, 1e12);
+    // Newer libraries keep the base beside the stretch.
+    for (const std::string_view key : {"rope_parameters", "rope_scaling"}) {
+      const std::optional<DocumentNode> node = keys_.node(key);
+      if (!node || node->kind() != NodeKind::kMapping) continue;
+      ConfigKeys inner(*node, keys_.type(), Nesting::kNested);
+      if (!rotary.base) rotary.base = inner.number("rope_theta", 1, 1e12);
+      read_stretch(inner, rotary);
+      keys_.fail(inner.status());
+      return;
+    }
+  }
+
+  static void read_stretch(ConfigKeys& keys, Rotary& rotary) {
+    std::optional<std::string> word = keys.text("rope_type");
+    if (!word) word = keys.text("type");
+    if (!word || *word == "default") return;
+    using Stretch = Rotary::Stretch;
+    rotary.stretch = *word == "llama3" ? Stretch::kLlama3
+                     : *word == "yarn" ? Stretch::kYarn
+                                       : Stretch::kOther;
+    constexpr double kMost = 1e12;
+    rotary.factor = keys.number("factor", 0, kMost).value_or(1);
+    rotary.original_positions =
+        keys.number("original_max_position_embeddings", 0, kMost).value_or(0);
+    rotary.beta_fast = keys.number("beta_fast", 0, kMost).value_or(rotary.beta_fast);
+    rotary.beta_slow = keys.number("beta_slow", 0, kMost).value_or(rotary.beta_slow);
+    rotary.mscale = keys.number("mscale", 0, kMost).value_or(rotary.mscale);
+    rotary.mscale_all_dim = keys.number("mscale_all_dim", 0, kMost).value_or(0);
+    rotary.whole_bounds = keys.truth("truncate").value_or(true);
   }
 
   // Windows and chunks, in tokens.

@@ -364,20 +364,6 @@ TEST_F(Cli, TheReportIsOnePageThatNeedsNothingElse) {
   }
 }
 
-TEST_F(Cli, EmitsThePlanForThreeLaunchers) {
-  const CliRun megatron = orrery(kSmallPlan + "--emit megatron");
-  EXPECT_EQ(megatron.code, 0) << megatron.err;
-  EXPECT_NE(megatron.out.find("--tensor-model-parallel-size"), std::string::npos);
-  const CliRun deepspeed = orrery(kSmallPlan + "--emit deepspeed");
-  ASSERT_EQ(deepspeed.code, 0) << deepspeed.err;
-  EXPECT_EQ(nlohmann::json::parse(deepspeed.out)["train_batch_size"], 512);
-  const CliRun fsdp = orrery(kSmallPlan + "--emit fsdp");
-  ASSERT_EQ(fsdp.code, 0) << fsdp.err;
-  EXPECT_NE(fsdp.out.find("distributed_type: FSDP"), std::string::npos);
-  EXPECT_EQ(orrery(kSmallPlan + "--emit fsdp --layout tp=2").code, 1);
-  EXPECT_EQ(orrery(kSmallPlan + "--emit slurm").code, 2);
-}
-
 TEST_F(Cli, SensitivitiesNameEveryFigure) {
   const CliRun run = orrery(kSmallPlan + "--sensitivity -o json --top 1");
   ASSERT_EQ(run.code, 0) << run.err;

@@ -1,0 +1,114 @@
+// tests/end_to_end/plan_cli_test.cpp - the verb plan as a user runs it: what it assumes, what a run
+// is counted in, and the commands and configurations it emits.
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+namespace {
+
+class PlanCli : public Cli {};
+
+const std::string kPlanOfLlama = "plan --model llama-3.1-8b --accelerators h100:64 ";
+
+TEST_F(PlanCli, APlanNamesItsReleaseAndTakesAnother) {
+  const std::string asked = "plan --model llama-3.1-8b --accelerators b200:8 --top 1 ";
+  const CliRun newest = orrery(asked + "-o json --html " + path("plan.html"));
+  ASSERT_EQ(newest.code, 0) << newest.err;
+  const auto json = nlohmann::json::parse(newest.out);
+  EXPECT_NE(json["assumptions"].dump().find("software: NeMo release 26.08"), std::string::npos);
+  EXPECT_EQ(json["plans"][0]["mfu_peak"], "16-bit dense");
+  const std::string page = slurp(path("plan.html"));
+  EXPECT_NE(page.find("software: NeMo release 26.08"), std::string::npos);
+  EXPECT_NE(page.find("MFU (16-bit peak)"), std::string::npos);
+  const CliRun none = orrery(asked + "-o json --release none");
+  ASSERT_EQ(none.code, 0) << none.err;
+  EXPECT_GT(nlohmann::json::parse(none.out)["plans"][0]["step_s"],
+            json["plans"][0]["step_s"].get<double>() * 1.1);
+  const CliRun wrong = orrery(asked + "--release 26.05");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(
+      wrong.err.find("--release: \"26.05\" is not a known release; known, nearest first: 26.0"),
+      std::string::npos)
+      << wrong.err;
+  const CliRun text = orrery(asked + "--precision fp8");
+  EXPECT_NE(text.out.find(" of the dense 16-bit peak, "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(" of the fp8 peak"), std::string::npos) << text.out;
+}
+
+TEST_F(PlanCli, ImagesAreNoTokens) {
+  const std::string asked = "plan --model vit-h-14 --accelerators h100:32 --top 1 ";
+  const CliRun open = orrery(asked);
+  ASSERT_EQ(open.code, 0) << open.err;
+  EXPECT_NE(open.out.find("4,096 images of 257 tokens"), std::string::npos) << open.out;
+  EXPECT_NE(open.out.find(" images/s"), std::string::npos) << open.out;
+  EXPECT_NE(open.out.find("1,000 images: "), std::string::npos) << open.out;
+  EXPECT_EQ(open.out.find("tokens/s"), std::string::npos) << open.out;
+  EXPECT_EQ(open.out.find("A run of"), std::string::npos) << open.out;
+  const CliRun stated = orrery(asked + "--samples 1.2M");
+  EXPECT_NE(stated.out.find("A run of 1,200,000 images: 293 steps"), std::string::npos)
+      << stated.out;
+  const CliRun wrong = orrery(asked + "--tokens 1T");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("is counted in images, expected --samples"), std::string::npos)
+      << wrong.err;
+  const CliRun json = orrery(asked + "-o json");
+  const auto plan = nlohmann::json::parse(json.out)["plans"][0];
+  EXPECT_TRUE(plan["run"].is_null());
+  EXPECT_TRUE(plan.contains("images_per_s"));
+  EXPECT_FALSE(plan.contains("tokens_per_s"));
+}
+
+TEST_F(PlanCli, EmitsThePlanForThreeLaunchers) {
+  const CliRun megatron = orrery(kPlanOfLlama + "--emit megatron");
+  EXPECT_EQ(megatron.code, 0) << megatron.err;
+  EXPECT_NE(megatron.out.find("--tensor-model-parallel-size"), std::string::npos);
+  const CliRun deepspeed = orrery(kPlanOfLlama + "--emit deepspeed");
+  ASSERT_EQ(deepspeed.code, 0) << deepspeed.err;
+  EXPECT_EQ(nlohmann::json::parse(deepspeed.out)["train_batch_size"], 512);
+  const CliRun fsdp = orrery(kPlanOfLlama + "--emit fsdp");
+  ASSERT_EQ(fsdp.code, 0) << fsdp.err;
+  EXPECT_NE(fsdp.out.find("distributed_type: FSDP"), std::string::npos);
+  const CliRun tensor = orrery(kPlanOfLlama + "--emit fsdp --layout tp=2");
+  EXPECT_EQ(tensor.code, 2);
+  EXPECT_NE(tensor.err.find("FSDP: tp 2 is not in 1 to 1"), std::string::npos) << tensor.err;
+  EXPECT_EQ(orrery(kPlanOfLlama + "--emit slurm").code, 2);
+}
+
+TEST_F(PlanCli, AShellRunsTheEmittedCommandWithWhatItAsksFor) {
+  const CliRun emitted = orrery(
+      "plan --model deepseek-v3 --accelerators h100:512 --seq 4096 --global-batch 4096 --tokens 1T "
+      "--emit megatron");
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  const std::string script = write("train.sh", emitted.out);
+  std::filesystem::create_directory(path("bin"));
+  write("bin/torchrun", "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + path("arguments") + "\n");
+  std::filesystem::permissions(path("bin/torchrun"), std::filesystem::perms::owner_all);
+  const std::string run = " PATH=" + path("bin") + ":$PATH sh " + script + " 2>" + path("err");
+  EXPECT_NE(std::system(("DATA_PATH=d" + run).c_str()), 0);
+  EXPECT_NE(slurp(path("err")).find("TOKENIZER_MODEL: name or directory"), std::string::npos);
+  ASSERT_EQ(std::system(("DATA_PATH=d TOKENIZER_MODEL=t MASTER_ADDR=node-0" + run).c_str()), 0)
+      << slurp(path("err"));
+  const std::string arguments = "\n" + slurp(path("arguments"));
+  for (const char* pair :
+       {"--rdzv-endpoint\nnode-0:29500", "--moe-layer-freq\n[0]*3+[1]*58", "--lr\n1e-4",
+        "--data-path\nd", "--tokenizer-model\nt", "--train-iters\n59605"}) {
+    EXPECT_NE(arguments.find("\n" + std::string(pair) + "\n"), std::string::npos)
+        << pair << arguments;
+  }
+}
+
+TEST_F(PlanCli, DeepspeedIsPlannedWithinItsLimits) {
+  const CliRun run = orrery("plan --model llama-3.1-70b --accelerators h100:64 --emit deepspeed");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto config = nlohmann::json::parse(run.out);
+  if (config.contains("tensor_parallel")) EXPECT_LE(config["zero_optimization"]["stage"], 2);
+  const std::string stated =
+      "plan --model llama-3.1-70b --accelerators h100:64 --emit deepspeed --layout tp=2,zero=3";
+  const CliRun both = orrery(stated);
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("zero 3 beside tp 2 is not declared"), std::string::npos) << both.err;
+}
+
+}  // namespace
+}  // namespace orrery
