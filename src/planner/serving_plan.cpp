@@ -209,9 +209,11 @@ class ServingPlanner {
         return refusal(choice, economics.power.missing);
       case ServingObjective::kRack:
         if (rack) return std::nullopt;
-        return refusal(choice, fmt::format("no reference system of the catalog says how many {} "
-                                           "a rack holds",
-                                           choice.node->id));
+        return refusal(
+            choice, fmt::format("--objective rack needs the accelerators of a rack: no row of the "
+                                "catalog's systems with nodes of {} states nodes_per_rack or "
+                                "rack_accelerators; --catalog DIR may add one",
+                                choice.node->id));
     }
     return std::nullopt;
   }

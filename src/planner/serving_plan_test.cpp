@@ -148,6 +148,25 @@ TEST(ServingPlanner, SaysThatMemoryBindsAndWhatHelps) {
   EXPECT_NE(why.find("GiB of memory an accelerator"), std::string::npos) << why;
 }
 
+TEST(ServingPlanner, AnInstanceOverSeveralNodesIsNotPlannedAndItSaysSo) {
+  const std::string why = refusal_of(serving_question("deepseek-v3", {serving_on("h100")}));
+  EXPECT_NE(why.find("An instance over several nodes is not planned; one of 16 accelerators"),
+            std::string::npos)
+      << why;
+  // One accelerator of a node of eight: the node itself would help.
+  const std::string one = refusal_of(serving_question("llama-3.1-405b", {serving_on("h100", 1)}));
+  EXPECT_EQ(one.find("several nodes"), std::string::npos) << one;
+}
+
+TEST(ServingPlanner, TheObjectiveRackNamesTheFactItLacks) {
+  ServingQuestion question = serving_question("llama-3.1-8b", {serving_on("gaudi3", 8)});
+  question.objective = ServingObjective::kRack;
+  const std::string why = refusal_of(question);
+  EXPECT_NE(why.find("states nodes_per_rack or rack_accelerators; --catalog DIR"),
+            std::string::npos)
+      << why;
+}
+
 TEST(ServingPlanner, TheChangesItNamesHelp) {
   ServingQuestion question = serving_question("llama-3.1-70b", {serving_on("h100", 8)});
   question.rate = 1000;

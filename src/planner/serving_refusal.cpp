@@ -91,10 +91,21 @@ std::string ServingShortfall::memory_text() const {
   const ServingMemory& memory = smallest_->least.memory;
   return fmt::format(
       "out of memory. The least hungry layout ({}) needs {} an accelerator (weights {}, "
-      "activations {}, cache of one sequence {}), the engine has {}. What would help: {}",
+      "activations {}, cache of one sequence {}), the engine has {}. {}What would help: {}",
       where(*smallest_), gibibytes(needed(memory)), gibibytes(memory.weights),
       gibibytes(memory.activations), gibibytes(memory.sequence), gibibytes(memory.available),
-      memory_help());
+      several_nodes_text(), memory_help());
+}
+
+/// Engines also spread one instance over nodes; that it is not planned is no limit of the hardware.
+std::string ServingShortfall::several_nodes_text() const {
+  if (choice_.accelerators && *choice_.accelerators < choice_.domain) return {};
+  for (std::uint64_t size = 2 * choice_.domain; size <= kInstanceMax; size += choice_.domain) {
+    if (!fits(smallest_->numbers, size)) continue;
+    return fmt::format(
+        "An instance over several nodes is not planned; one of {} accelerators would fit. ", size);
+  }
+  return "An instance over several nodes is not planned. ";
 }
 
 std::string ServingShortfall::latency_text() const {
