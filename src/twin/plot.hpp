@@ -67,7 +67,8 @@ struct BarPart {
   Tone tone = Tone::kSeries;
 };
 
-/// One value a part, side by side; a missing one is 0. `mark` is a line across: a limit or promise.
+/// One value a part, side by side; an unknown one (NaN) has no length, and a bar without any known
+/// amount is labelled "-". `mark` is a line across: a limit or promise.
 struct Bar {
   std::string label;
   std::vector<double> parts;

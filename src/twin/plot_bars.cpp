@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "twin/plot.hpp"
@@ -77,6 +78,14 @@ double sum_of(const Bar& bar) {
   return sum;
 }
 
+/// What stands behind a bar: a bar of which nothing is known has no amount, not none.
+double shown_amount(const Bar& bar) {
+  const double sum = sum_of(bar);
+  const bool known = std::all_of(bar.parts.begin(), bar.parts.end(),
+                                 [](double part) { return std::isfinite(part); });
+  return known || sum > 0 ? sum : std::numeric_limits<double>::quiet_NaN();
+}
+
 std::string rows_html(const Rows& rows, std::string elements, std::vector<LegendEntry> legend) {
   return picture_html({.label = rows.axis.title(),
                        .height = rows.area.bottom() + kFoot,
@@ -132,7 +141,7 @@ std::string plot_html(const BarPlot& plot) {
   std::string bars;
   for (std::size_t row = 0; row < plot.bars.size(); ++row) {
     draw_row_text(canvas, rows, row, plot.bars[row].label);
-    draw_figure(canvas, rows, row, value_text(plot.value, sum_of(plot.bars[row])));
+    draw_figure(canvas, rows, row, value_text(plot.value, shown_amount(plot.bars[row])));
     bars += bar_svg(plot, rows, row, legend);
   }
   if (!plot.mark.empty()) legend.push_back({plot.mark, "k"});

@@ -90,6 +90,16 @@ TEST(Plot, BarsCarryTheirMarks) {
   EXPECT_NE(html.find("7 GPU-h"), html.npos);
 }
 
+TEST(Plot, ABarOfWhichNothingIsKnownHasNoAmount) {
+  const std::string html = plot_html(BarPlot{.value = {.title = "energy", .symbol = "J"},
+                                             .parts = {{"a"}, {"b"}},
+                                             .bars = {{"known", {3, 0}}, {"unknown", {0, kNan}}}});
+  expect_sound(html);
+  EXPECT_NE(html.find(">3 J<"), html.npos);
+  EXPECT_EQ(count_of(html, "<rect"), 1u);
+  EXPECT_EQ(count_of(html, ">-<"), 1u) << html;
+}
+
 TEST(Plot, AWaterfallEndsAtWhatItsLossesLeave) {
   const std::string html = plot_html(WaterfallPlot{.value = {"hours"},
                                                    .whole = "all",

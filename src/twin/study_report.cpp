@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/csv_text.hpp"
@@ -54,12 +57,37 @@ std::string place_of(const StudySpec& spec, const StudyPoint& point) {
   return place;
 }
 
-/// The best mean of a figure; none when several points share it, as then none won.
-std::optional<double> best_of(const std::vector<StudyPoint>& points, std::size_t figure,
+/// Options that change which work is asked for, so that figures of their values do not compare.
+constexpr std::array<std::string_view, 16> kWorkOptions = {
+    "model", "seq",  "global_batch", "task",     "tokens", "samples", "trace", "format",
+    "where", "from", "to",           "generate", "jobs",   "span",    "load",  "tenants"};
+
+bool asks_other_work(const StudyAxis& axis) {
+  return std::any_of(axis.values.begin(), axis.values.end(), [](const StudyValue& value) {
+    return std::any_of(value.set.begin(), value.set.end(), [](const DocumentPatch& patch) {
+      return std::find(kWorkOptions.begin(), kWorkOptions.end(), patch.path.front()) !=
+             kWorkOptions.end();
+    });
+  });
+}
+
+/// The values of a point on the axes that change the work.
+std::vector<std::size_t> work_of_point(const StudySpec& spec, const StudyPoint& point) {
+  std::vector<std::size_t> work;
+  for (std::size_t a = 0; a < spec.axes.size(); ++a) {
+    if (asks_other_work(spec.axes[a])) work.push_back(point.values[a]);
+  }
+  return work;
+}
+
+/// The best mean of a figure among the points of one work; none when several share it, as then none
+/// won.
+std::optional<double> best_of(const std::vector<const StudyPoint*>& points, std::size_t figure,
                               Better better) {
   std::optional<double> best;
   bool alone = false;
-  for (const StudyPoint& point : points) {
+  for (const StudyPoint* each : points) {
+    const StudyPoint& point = *each;
     const double value = point.figures[figure].mean;
     if (!std::isfinite(value)) continue;
     if (best && value == *best) alone = false;
@@ -83,9 +111,8 @@ std::vector<TextTable::Column> titles_of(const StudySpec& spec,
 
 std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& points) {
   const std::vector<std::size_t> columns = columns_of(spec);
-  std::vector<std::optional<double>> best;
-  best.reserve(columns.size());
-  for (const std::size_t f : columns) best.push_back(best_of(points, f, spec.figures[f].better));
+  std::map<std::vector<std::size_t>, std::vector<const StudyPoint*>> alike;
+  for (const StudyPoint& point : points) alike[work_of_point(spec, point)].push_back(&point);
   std::vector<TextTable::Column> titles = titles_of(spec, columns);
   const bool failures =
       std::any_of(points.begin(), points.end(), [](const StudyPoint& p) { return p.failed > 0; });
@@ -99,7 +126,9 @@ std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& poi
     }
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const Estimate& of = point.figures[columns[c]];
-      const bool won = best[c] && of.mean == *best[c];
+      const std::optional<double> best =
+          best_of(alike[work_of_point(spec, point)], columns[c], spec.figures[columns[c]].better);
+      const bool won = best && of.mean == *best;
       cells.push_back({estimate_text(spec.figures[columns[c]].axis, of),
                        won ? CellMark::kBest : CellMark::kNone});
     }
@@ -222,6 +251,15 @@ std::string panel_note(const StudySpec& spec, const StudyShow& show,
                             better == Better::kLess ? "less" : "more");
 }
 
+/// "work, that is of equal model and seq".
+std::string work_text(const StudySpec& spec) {
+  std::string axes;
+  for (const StudyAxis& axis : spec.axes) {
+    if (asks_other_work(axis)) axes += (axes.empty() ? "" : " and ") + axis.axis.title;
+  }
+  return escaped_xml(axes.empty() ? "work" : "work, that is of equal " + axes);
+}
+
 std::string plots_html(const StudySpec& spec, const std::vector<StudyPoint>& points) {
   std::vector<Figure> figures;
   for (const StudyShow& show : spec.show) {
@@ -315,7 +353,9 @@ std::string study_html(const StudyAnswers& answers) {
   std::string body = head_html(answers);
   body += "<h2>What the changes do</h2>\n" + plots_html(spec, points);
   body += "<h2>All points</h2>\n" + table_html(spec, points);
-  body += "<p class=\"note\"><span class=\"best\">Best</span> of the column.</p>\n";
+  body +=
+      "<p class=\"note\"><span class=\"best\">Best</span> of the column among rows of the same " +
+      work_text(spec) + "; - is not known.</p>\n";
   return page_html({.title = spec.title, .body_html = std::move(body)});
 }
 

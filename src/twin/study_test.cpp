@@ -212,6 +212,39 @@ TEST(Study, CellsComeOutTheSameForEveryNumberOfWorkers) {
   }
 }
 
+TEST(Study, TheBestOfAColumnIsAmongRowsOfTheSameWork) {
+  const auto study = sound(R"(apiVersion: orrery/v1
+kind: Study
+name: parts
+run: plan
+axes:
+- name: model
+  values: [llama-3.1-8b, llama-3.1-70b]
+- name: accelerators
+  values: [{label: one, value: "h100:8"}, {label: two, value: "mi300x:8"}]
+show:
+- {figure: joules_per_token, x: model, series: accelerators}
+)");
+  ASSERT_NE(study, nullptr);
+  std::vector<CellOutcome> outcomes = made_up(study->spec());
+  outcomes.back() = outcomes.front();
+  // Rows in order: 8b one, 8b two, 70b one, 70b two; of the last nothing is known.
+  for (double& figure : outcomes[0].figures) figure = 2;
+  for (double& figure : outcomes[1].figures) figure = 1;
+  for (double& figure : outcomes[2].figures) figure = 9;
+  for (double& figure : outcomes[3].figures) figure = std::numeric_limits<double>::quiet_NaN();
+  const std::string page = study_html({*study, outcomes, "orrery study"});
+  const auto count = [&](std::string_view what) {
+    std::size_t found = 0;
+    for (std::size_t at = page.find(what); at != page.npos; at = page.find(what, at + 1)) ++found;
+    return found;
+  };
+  // The best of each model, although one model costs nine times as much a token.
+  EXPECT_EQ(count("<td class=\"best\""), 2u) << page.substr(page.find("All points"));
+  EXPECT_NE(page.find("of equal model"), page.npos);
+  EXPECT_EQ(count("<rect class=\"f"), 3u) << "one bar each that is known";
+}
+
 TEST(Study, AnswersAreATableAPageJsonAndRows) {
   const auto study = sound(with(spares(), "name: s\n", "name: s\ntitle: a < b & \"c\"\n"));
   ASSERT_NE(study, nullptr);
