@@ -8,6 +8,7 @@
 #include "apps/orrery/design_text.hpp"
 #include "apps/orrery/option_text.hpp"
 #include "apps/orrery/output_file.hpp"
+#include "planner/job_defaults.hpp"
 #include "twin/design_html.hpp"
 
 namespace orrery {
@@ -17,6 +18,7 @@ namespace {
 struct DesignOptions {
   std::string file;
   std::string candidates;
+  std::string precision;  ///< of the services
   std::string span = "7 days";
   std::string out;
   std::uint64_t seed = 1;
@@ -36,6 +38,16 @@ void set_candidates(DesignSpec& spec, const std::string& list) {
     spec.candidates.push_back({list.substr(begin, end - begin), {.file = "--candidates"}});
     begin = end + 1;
   }
+}
+
+Status set_precision(DesignSpec& spec, const std::string& word) {
+  if (word.empty()) return {};
+  const Result<TrainingPrecision> precision = precision_named(word);
+  if (!precision) return input_error({}, "--precision: " + precision.error().message);
+  for (DesignWork& work : spec.workload) {
+    if (work.serves()) work.work.precision = word;
+  }
+  return {};
 }
 
 Status write_results(const std::string& out, const Design& design,
@@ -61,6 +73,7 @@ Status run_design(const CommandOptions& options, const DesignOptions& asked) {
   Result<DesignSpec> spec = load_design_spec(asked.file);
   if (!spec) return forward_error(spec);
   set_candidates(*spec, asked.candidates);
+  if (Status set = set_precision(*spec, asked.precision); !set) return set;
   Result<Seconds> span = quantity_option<Seconds>("span", asked.span);
   if (!span) return forward_error(span);
   const DesignFacts facts{*catalog, *calibration, *models};
@@ -103,6 +116,8 @@ void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   DesignOptions& a = *asked;
   verb.add_option("file", a.file, "a design (kind: Design)")->required();
   verb.add_option("--candidates", a.candidates, "TYPE[,TYPE..]: only these accelerators");
+  verb.add_option("--precision", a.precision,
+                  "bf16, fp8, fp4, ..: the format of every service, in place of the design's");
   verb.add_option("--span", a.span, "of virtual time, for which the twin plays the fleet")
       ->capture_default_str();
   verb.add_option("--seed", a.seed, "of the faults the twin draws")->capture_default_str();

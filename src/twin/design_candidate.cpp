@@ -51,10 +51,11 @@ MaybeRate training_rate(const DesignFacts& facts, const DesignCandidate& candida
   const Result<PlanAnswer> answer = plan(facts.planner(), question);
   if (!answer) return tl::unexpected(answer.error());
   const PlanOffer& best = answer->plans.front();
-  return WorkRate{.accelerators = *work.accelerators,
-                  .tokens = best.quote.tokens_per_second / *work.accelerators,
-                  .step_seconds = best.cost.seconds,
-                  .layout = print_layout(best.plan)};
+  return WorkRate{
+      .accelerators = *work.accelerators,
+      .tokens = best.quote.tokens_per_second / *work.accelerators,
+      .step_seconds = best.cost.seconds,
+      .layout = fmt::format("{}, {}", word_of(training.precision.format), print_layout(best.plan))};
 }
 
 /// Instances fill whole nodes, as a service shares its nodes with nobody.
@@ -89,8 +90,9 @@ MaybeRate serving_rate(const DesignFacts& facts, const DesignCandidate& candidat
   const ServingOffer& best = answer->plans.front();
   return WorkRate{.accelerators = service_accelerators(best.accelerators(), candidate, work),
                   .tokens = best.prediction.output_tokens.value() / best.accelerators(),
-                  .layout = fmt::format("tp={:.0f} pp={:.0f} ep={:.0f}, {} in flight", best.plan.tp,
-                                        best.plan.pp, best.plan.ep, print_count(best.concurrency))};
+                  .layout = fmt::format("{}, tp={:.0f} pp={:.0f} ep={:.0f}, {} in flight",
+                                        print_numbers(best.numbers), best.plan.tp, best.plan.pp,
+                                        best.plan.ep, print_count(best.concurrency))};
 }
 
 class CandidateFinder {
