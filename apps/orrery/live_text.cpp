@@ -321,9 +321,9 @@ std::string LiveText::tenants(const v1::ListTenantsResponse& tenants) const {
 }
 
 std::string LiveText::users(const v1::ListUsersResponse& users) const {
-  TextTable table({{"NAME"}, {"ROLE"}, {"TENANT"}});
+  TextTable table({{"NAME"}, {"ROLE"}, {"TENANT"}, {"RUN AS"}});
   for (const v1::User& user : users.users()) {
-    table.add({user.name(), user.role(), user.tenant()});
+    table.add({user.name(), user.role(), user.tenant(), user.run_as()});
   }
   return table.text();
 }

@@ -15,6 +15,7 @@ struct UserAsked {
   std::string name;
   std::string role;
   std::string tenant;
+  std::string run_as;
 };
 
 Status add_user(const CommandOptions& options, LiveSession& session, const UserAsked& asked) {
@@ -22,6 +23,7 @@ Status add_user(const CommandOptions& options, LiveSession& session, const UserA
   request.set_name(asked.name);
   request.set_role(asked.role);
   request.set_tenant(asked.tenant);
+  request.set_run_as(asked.run_as);
   const auto added = session.client().call<v1::AddUserResponse>("AddUser", request);
   if (!added) return tl::unexpected(added.error());
   if (options.output == OutputFormat::kJson) {
@@ -89,6 +91,8 @@ void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->required();
   add.add_option("--tenant", asked->tenant, "submits and cancels in this one alone")
       ->type_name("PATH");
+  add.add_option("--run-as", asked->run_as, "POSIX user that this user's jobs run as")
+      ->type_name("USER");
   CLI::App& remove = verb("remove", "end a user's token", remove_user);
   remove.add_option("name", asked->name, "of the user")->type_name("NAME")->required();
   verb("list", "all users", list_users);

@@ -47,8 +47,12 @@ void renew_certificate(const Env& env, const Access& access,
 }
 
 void add_user(TokenBook& tokens, const v1::AddUserRequest& request, const CallPtr& call) {
-  const Role role = role_named(request.role());
-  const Result<std::string> token = tokens.add({request.name(), role, request.tenant()});
+  const Caller user{.name = request.name(),
+                    .role = role_named(request.role()),
+                    .tenant = request.tenant(),
+                    .node = "",
+                    .run_as = request.run_as()};
+  const Result<std::string> token = tokens.add(user);
   if (!token) return call->fail(token.error());
   v1::AddUserResponse response;
   response.set_token(*token);
@@ -67,6 +71,7 @@ void list_users(const TokenBook& tokens, const CallPtr& call) {
     user.set_name(each.name);
     user.set_role(std::string(role_word(each.role)));
     user.set_tenant(each.tenant);
+    user.set_run_as(each.run_as);
   }
   call->reply(response);
 }

@@ -76,5 +76,40 @@ TEST_F(AccessTest, UsersAreKeptAndTheirTokensAreNot) {
   EXPECT_FALSE(tokens()->remove("owner"));
 }
 
+TEST_F(AccessTest, ThePosixUserOfAUserIsKeptAndNeverRoot) {
+  const Caller asked{
+      .name = "ada", .role = Role::kUser, .tenant = "lab", .node = "", .run_as = "ada.l"};
+  const std::string token = tokens()->add(asked).value();
+  EXPECT_EQ(tokens()->caller(token).run_as, "ada.l");
+  EXPECT_EQ(tokens()->caller(token).tenant, "lab");
+  for (const char* user : {"root", "0", "1000", "-x", "a b", "a/b", "a=b", "ada\n"}) {
+    Caller wrong = asked;
+    wrong.name = "eve";
+    wrong.run_as = user;
+    const auto refused = tokens()->add(wrong);
+    ASSERT_FALSE(refused) << user;
+    EXPECT_NE(refused.error().text().find("POSIX user"), std::string::npos) << user;
+  }
+}
+
+TEST_F(AccessTest, LinesOfOlderTokensFilesAreReadAndUnknownKeysAreNot) {
+  const auto write = [this](const std::string& line) {
+    std::ofstream(directory_ + "/tokens") << "boss admin " << sha256_text("boss") << "\n"
+                                          << line << "\n";
+  };
+  write("ada user " + sha256_text("t") + " lab/vision");
+  EXPECT_EQ(tokens()->caller("t").tenant, "lab/vision");
+  EXPECT_EQ(tokens()->caller("t").run_as, "");
+  write("ada user " + sha256_text("t") + " run_as=ada");
+  EXPECT_EQ(tokens()->caller("t").tenant, "");
+  EXPECT_EQ(tokens()->caller("t").run_as, "ada");
+  for (const char* wrong : {"lab run-as=ada", "lab run_as=root", "lab vision", "limit=3"}) {
+    write("ada user " + sha256_text("t") + " " + wrong);
+    const auto read = TokenBook::open(env(), directory_);
+    ASSERT_FALSE(read) << wrong;
+    EXPECT_NE(read.error().text().find("tokens:2"), std::string::npos) << read.error().text();
+  }
+}
+
 }  // namespace
 }  // namespace orrery

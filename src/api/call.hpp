@@ -50,6 +50,8 @@ struct Caller {
   Role role = Role::kNobody;
   std::string tenant;  ///< submits and cancels in it alone; empty: in any
   std::string node;    ///< of the agent's certificate that the connection shows; empty: none
+  /// The POSIX user that jobs of this caller run as; empty: the table of its tenant says.
+  std::string run_as = {};
 };
 
 class Call {

@@ -9,7 +9,9 @@
 
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
+#include "base/name_check.hpp"
 #include "base/nearest_name.hpp"
+#include "base/utf8.hpp"
 
 namespace orrery {
 
@@ -32,6 +34,27 @@ constexpr const char* kRoles = "a role of viewer, user, operator, admin";
 bool is_word(const std::string& text) {
   return !text.empty() && text.size() <= kNameMax && !text.starts_with('#') &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
+/// Takes up "KEY=VALUE". An unknown key may be a limit that a newer program set: the line is
+/// refused.
+Status set_key(const std::string& word, const SourcePosition& where, Caller& user) {
+  constexpr std::string_view kKeys[] = {"run_as"};
+  const std::size_t equals = word.find('=');
+  const std::string key = word.substr(0, equals);
+  if (equals == std::string::npos || key != "run_as") {
+    return input_error(where, fmt::format("\"{}\": expected run_as=USER{}", printable(word, 60),
+                                          did_you_mean(key, kKeys)));
+  }
+  user.run_as = word.substr(equals + 1);
+  return check_posix_user(user.run_as, where);
+}
+
+std::string line_of(const std::string& hash, const Caller& user) {
+  std::string line = fmt::format("{} {} {}", user.name, role_word(user.role), hash);
+  if (!user.tenant.empty()) line += " " + user.tenant;
+  if (!user.run_as.empty()) line += " run_as=" + user.run_as;
+  return line + "\n";
 }
 
 bool is_admin(const std::pair<const std::string, Caller>& user) {
@@ -86,24 +109,36 @@ Status TokenBook::read(const std::string& text) {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty() || line.starts_with('#')) continue;
-    std::istringstream words(line);
-    std::string name, role, hash, tenant;
-    words >> name >> role >> hash >> tenant;
-    if (role_named(role) == Role::kNobody || hash.size() != SHA256_DIGEST_LENGTH * 2) {
-      return input_error({path_, number, 1},
-                         fmt::format("expected NAME ROLE SHA256 [TENANT], with {}", kRoles));
-    }
-    users_[hash] = {name, role_named(role), tenant};
+    if (Status read = read_line(line, number); !read) return read;
   }
+  return {};
+}
+
+Status TokenBook::read_line(const std::string& line, int number) {
+  const SourcePosition where{path_, number, 1};
+  std::istringstream words(line);
+  std::string name, role, hash, word;
+  words >> name >> role >> hash;
+  if (role_named(role) == Role::kNobody || hash.size() != SHA256_DIGEST_LENGTH * 2) {
+    return input_error(
+        where, fmt::format("expected NAME ROLE SHA256 [TENANT] [KEY=VALUE]..., with {}", kRoles));
+  }
+  Caller user{.name = name, .role = role_named(role), .tenant = "", .node = ""};
+  // The paths of tenants have no '='.
+  for (bool first = true; words >> word; first = false) {
+    if (first && word.find('=') == std::string::npos) {
+      user.tenant = word;
+    } else if (Status set = set_key(word, where, user); !set) {
+      return set;
+    }
+  }
+  users_[hash] = std::move(user);
   return {};
 }
 
 Status TokenBook::keep(Users users) {
   std::string text;
-  for (const auto& [hash, user] : users) {
-    text += fmt::format("{} {} {}{}{}\n", user.name, role_word(user.role), hash,
-                        user.tenant.empty() ? "" : " ", user.tenant);
-  }
+  for (const auto& [hash, user] : users) text += line_of(hash, user);
   if (StorageStatus put = env_.storage.write_file(path_, text); !put) return forward_error(put);
   const std::scoped_lock lock(mutex_);
   users_ = std::move(users);
@@ -129,6 +164,9 @@ Result<std::string> TokenBook::add(const Caller& user) {
   }
   if (!user.tenant.empty() && !is_word(user.tenant)) {
     return input_error({}, fmt::format("\"{}\": expected the path of a tenant", user.tenant));
+  }
+  if (!user.run_as.empty()) {
+    if (Status named = check_posix_user(user.run_as, {}); !named) return forward_error(named);
   }
   Users users = this->users();
   for (const auto& [hash, known] : users) {

@@ -1,8 +1,9 @@
 // api/token_book.hpp - who may do what: bearer tokens, of which only hashes are kept.
 //
 // Built by orreryd; DIR/tokens, a file that its user alone can read, is read once and written anew
-// with each change: lines "NAME ROLE SHA256 [TENANT]". Any thread may ask who calls; users are
-// changed on the controller's loop. A token is 256 random bits, so its SHA-256 needs no salt.
+// with each change: lines "NAME ROLE SHA256 [TENANT] [KEY=VALUE]...", with the keys that
+// docs/cluster.md names. Any thread may ask who calls; users are changed on the controller's loop.
+// A token is 256 random bits, so its SHA-256 needs no salt.
 // Invariant: there is an admin, and no two users have one name. Cost of a look: one hash.
 #pragma once
 
@@ -29,7 +30,8 @@ class TokenBook {
   /// A role kNobody: the token is not known.
   [[nodiscard]] Caller caller(std::string_view token) const;
 
-  /// The token of a new user. Errors: kInput: a name or tenant that is none, or is there; no role.
+  /// The token of a new user. Errors (kInput): a name that is taken, or a name, tenant, POSIX user
+  /// or role that is not well formed.
   [[nodiscard]] Result<std::string> add(const Caller& user);
   /// Errors: kInput: there is none, with the name that is near; kInfeasible: the last admin.
   [[nodiscard]] Status remove(const std::string& name);
@@ -39,6 +41,7 @@ class TokenBook {
  private:
   using Users = std::map<std::string, Caller, std::less<>>;  ///< by hash
   [[nodiscard]] Status read(const std::string& text);
+  [[nodiscard]] Status read_line(const std::string& line, int number);
   [[nodiscard]] Status keep(Users users);
   [[nodiscard]] Users users() const;
 

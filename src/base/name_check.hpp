@@ -17,6 +17,10 @@ namespace orrery {
 
 [[nodiscard]] Status check_name(std::string_view name, const SourcePosition& where);
 
+/// Checks the form of the name of a POSIX user that programs may run as. It does not look whether
+/// this machine has such a user. Errors: the name is not well formed, is a number, or is root.
+[[nodiscard]] Status check_posix_user(std::string_view name, const SourcePosition& where);
+
 /// Whether a name is of a pattern: `*` stands for any bytes, `?` for one. O(name x pattern).
 [[nodiscard]] bool matches(std::string_view name, std::string_view pattern);
 

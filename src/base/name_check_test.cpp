@@ -29,5 +29,16 @@ TEST(Matches, ManyStarsTakeNoLonger) {
   EXPECT_TRUE(matches(std::string(1000, 'a'), pattern));
 }
 
+TEST(PosixUser, IsANameAsUseraddTakesItAndNotRoot) {
+  for (const char* good : {"ada", "_slurm", "a.b-c_9", "Ada"}) {
+    EXPECT_TRUE(check_posix_user(good, {})) << good;
+  }
+  for (const char* bad : {"", "root", "0", "1000", "9a", "-a", "a b", "a:b", "a$"}) {
+    EXPECT_FALSE(check_posix_user(bad, {})) << bad;
+  }
+  EXPECT_TRUE(check_posix_user(std::string(32, 'a'), {}));
+  EXPECT_FALSE(check_posix_user(std::string(33, 'a'), {}));
+}
+
 }  // namespace
 }  // namespace orrery
