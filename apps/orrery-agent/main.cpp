@@ -123,7 +123,7 @@ void describe_devices(const Machine& machine, const Catalog& catalog, NodeLaunch
 Result<AgentSpec> spec_of(const std::string& directory) {
   const std::string path = directory + "/agent.yaml";
   if (!std::filesystem::exists(path)) return AgentSpec{};
-  const Result<Document> text = Document::load(path);
+  Result<Document> text = Document::load(path);
   if (!text) return tl::unexpected(text.error());
   return read_agent_spec(*text);
 }
@@ -187,6 +187,18 @@ bool has_joined(const Env& env, const std::string& directory) {
   return term && env.clock.now_wall() < term->until;
 }
 
+/// The token that --join names: a text, or, behind '@', a file that holds it.
+Result<std::string> join_token(const std::string& join) {
+  if (!join.starts_with('@')) return join;
+  constexpr std::size_t kTokenMax = 4096;
+  Result<std::string> text = read_file(join.substr(1), kTokenMax);
+  if (!text) return forward_error(text);
+  text->erase(text->find_last_not_of(" \t\r\n") + 1);
+  if (!text->empty() && text->find_first_of(" \t\r\n") == text->npos) return text;
+  return input_error({join.substr(1), 0, 0},
+                     "expected one token, as `orrery node token NODE` prints it");
+}
+
 /// Gets the certificate of this node, unless it has one that is good.
 Status join(const Options& options, const Env& env, const std::string& directory) {
   if (options.join.empty() || has_joined(env, directory)) return {};
@@ -195,9 +207,11 @@ Status join(const Options& options, const Env& env, const std::string& directory
   if (!authority) return forward_error(authority);
   Result<CertificateRequest> made = request_certificate();
   if (!made) return forward_error(made);
+  Result<std::string> token = join_token(options.join);
+  if (!token) return forward_error(token);
   Client client({.address = options.controller, .authority = *authority});
   v1::JoinRequest request;
-  request.set_token(options.join);
+  request.set_token(*token);
   request.set_certificate_request(made->request);
   const Result<v1::JoinResponse> joined = client.call<v1::JoinResponse>("Join", request);
   if (!joined) return tl::unexpected(joined.error());
@@ -254,7 +268,7 @@ int show_discovery(const Options& options) {
   RealStorage storage(Durability::kUntilBoot);
   const Result<Catalog> catalog = Catalog::load(builtin_catalog(), options.catalog);
   if (!catalog) return complain(catalog.error());
-  const Result<Machine> machine = look_around(options, *catalog, storage);
+  Result<Machine> machine = look_around(options, *catalog, storage);
   if (!machine) return complain(machine.error());
   const DiscoveryReport report(machine->inventory, machine->discovery);
   fmt::print("{}\n", options.output == "json" ? report.json().dump(2) : report.text());
@@ -297,9 +311,11 @@ int main(int count, char** arguments) {
                  "kernel's)");
   auto* ca = app.add_option("--ca", options.authority_file,
                             "certificate of the cluster's authority: tls/ca.pem of its directory");
-  app.add_option("--join", options.join,
-                 "token of `orrery node token NODE`, for the first start, or once its certificate "
-                 "has ended: gets one, which is kept in the directory and renewed by itself")
+  app.add_option(
+         "--join", options.join,
+         "@FILE with the token of `orrery node token NODE` (or the token itself, which `ps` "
+         "then shows), for the first start, or once its certificate has ended: gets one, "
+         "which is kept in the directory and renewed by itself")
       ->needs(ca);
   app.add_option("--catalog", options.catalog,
                  "directory of facts laid over those that come with the program, such as more "

@@ -125,8 +125,8 @@ Status make_join_token(const CommandOptions& options, LiveSession& session,
     print_answer(*made);
   } else {
     print_message(
-        fmt::format("on {0}, within an hour: orrery-agent --node {0} --join TOKEN --ca "
-                    "FILE --controller {1} --dir DIR\n",
+        fmt::format("on {0}, within an hour: orrery-agent --node {0} --join @FILE --ca "
+                    "CA --controller {1} --dir DIR, with this in FILE\n",
                     asked.name, session.client().address()));
     print_text(made->token() + "\n");
   }
@@ -150,7 +150,8 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   node.add_option("name", asked->name, "of the node")->type_name("NODE");
   node.footer(
       "Examples:\n  orrery node node-3\n"
-      "  orrery node token node-3    (then there: orrery-agent --node node-3 --join TOKEN ..)\n"
+      "  orrery node token node-3    > FILE  (then there: orrery-agent --node node-3 --join @FILE "
+      "..)\n"
       "  orrery node burn-in node-3  (once it is drained; then: orrery node node-3)\n"
       "  orrery node fence node-3    (only when nothing can run there any more)");
   run(named(node, "fence",

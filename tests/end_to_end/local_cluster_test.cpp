@@ -338,7 +338,7 @@ TEST_F(LocalClusterTest, AnAgentJoinsAnewWhereItsCertificateIsOfNoUseAndOnlyTher
   kill_dead("c/nodes/node-0/agent.pid");
   until_connected(false);
   (void)write(pem, "torn");
-  agent("--join " + token);
+  agent("--join @" + write("join.token", token + "\n"));
   until_connected(true);
   EXPECT_NE(slurp(path(pem)), before);
   kill_dead("c/nodes/node-0/agent.pid");
