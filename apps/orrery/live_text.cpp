@@ -321,9 +321,13 @@ std::string LiveText::tenants(const v1::ListTenantsResponse& tenants) const {
 }
 
 std::string LiveText::users(const v1::ListUsersResponse& users) const {
-  TextTable table({{"NAME"}, {"ROLE"}, {"TENANT"}, {"RUN AS"}});
+  TextTable table({{"NAME"}, {"ROLE"}, {"TENANT"}, {"RUN AS"}, {"TOKEN"}});
   for (const v1::User& user : users.users()) {
-    table.add({user.name(), user.role(), user.tenant(), user.run_as()});
+    const std::string end = user.has_expires() ? instant_of(user.expires()).text() : "";
+    const bool over = user.has_expires() && instant_of(user.expires()) <= now;
+    std::string token = end.empty() ? "does not expire" : (over ? "expired " : "until ") + end;
+    if (user.replaced()) token = "older one, " + token;
+    table.add({user.name(), user.role(), user.tenant(), user.run_as(), std::move(token)});
   }
   return table.text();
 }

@@ -2,10 +2,16 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
+#include "api/views.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/live_text.hpp"
+#include "apps/orrery/live_verb.hpp"
+#include "base/quantity_text.hpp"
+#include "base/real_storage.hpp"
+#include "base/utf8.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
@@ -16,7 +22,70 @@ struct UserAsked {
   std::string role;
   std::string tenant;
   std::string run_as;
+  std::string expires;     ///< "90d", "never"; empty: the controller's usual
+  std::string overlap;     ///< "1h"; empty: none
+  std::string token_file;  ///< empty: standard output
 };
+
+/// "90d" in whole seconds.
+Result<std::uint64_t> seconds_of(const std::string& option, const std::string& text) {
+  const Result<Seconds> span = parse<Seconds>(text);
+  const bool unit = text.find_first_not_of("0123456789.") != std::string::npos;
+  if (!span || !unit || !(span->value() >= 1)) {
+    return input_error({},
+                       fmt::format("{} \"{}\": expected a time with its unit, 1 s or more, such "
+                                   "as 12h or 90d",
+                                   option, printable(text, 60)));
+  }
+  return static_cast<std::uint64_t>(span->value());
+}
+
+/// 0: the token does not expire; none: as the controller has it.
+Result<std::optional<std::uint64_t>> lifetime_of(const UserAsked& asked) {
+  if (asked.expires.empty()) return std::optional<std::uint64_t>();
+  if (asked.expires == "never") return std::optional<std::uint64_t>(0);
+  Result<std::uint64_t> seconds = seconds_of("--expires", asked.expires);
+  if (!seconds) return forward_error(seconds);
+  return std::optional(*seconds);
+}
+
+/// A token and what is to be known of it.
+struct TokenShown {
+  const UserAsked& asked;
+  const google::protobuf::Message& answer;
+  const std::string& token;
+  std::string until;  ///< "; it expires on .."
+};
+
+/// The token alone goes to standard output; with --token-file, to the file alone.
+Status show_token(const CommandOptions& options, const TokenShown& shown) {
+  const UserAsked& asked = shown.asked;
+  if (!asked.token_file.empty()) {
+    RealStorage storage;
+    if (StorageStatus put = storage.write_file(asked.token_file, shown.token + "\n"); !put) {
+      return environment_error(
+          fmt::format("{}; the token is lost: `orrery user rotate {}` makes "
+                      "another",
+                      put.error().message, asked.name));
+    }
+    print_message(
+        fmt::format("the token of {} is in {}{}\n", asked.name, asked.token_file, shown.until));
+    return {};
+  }
+  if (options.output == OutputFormat::kJson) {
+    print_answer(shown.answer);
+  } else {
+    print_message(fmt::format("the token of {}, shown this once{}:\n", asked.name, shown.until));
+    print_text(shown.token + "\n");
+  }
+  return {};
+}
+
+template <class Answer>
+std::string until_text(const Answer& answer) {
+  if (!answer.has_expires()) return "; it does not expire";
+  return "; it expires on " + instant_of(answer.expires()).text();
+}
 
 Status add_user(const CommandOptions& options, LiveSession& session, const UserAsked& asked) {
   v1::AddUserRequest request;
@@ -24,16 +93,30 @@ Status add_user(const CommandOptions& options, LiveSession& session, const UserA
   request.set_role(asked.role);
   request.set_tenant(asked.tenant);
   request.set_run_as(asked.run_as);
+  auto lifetime = lifetime_of(asked);
+  if (!lifetime) return forward_error(lifetime);
+  if (*lifetime) request.set_lifetime_s(**lifetime);
   const auto added = session.client().call<v1::AddUserResponse>("AddUser", request);
   if (!added) return tl::unexpected(added.error());
-  if (options.output == OutputFormat::kJson) {
-    print_answer(*added);
-  } else {
-    // The token alone goes to standard output, for a file.
-    print_message(fmt::format("the token of {}, shown this once:\n", asked.name));
-    print_text(added->token() + "\n");
+  return show_token(options, {asked, *added, added->token(), until_text(*added)});
+}
+
+Status rotate_user(const CommandOptions& options, LiveSession& session, const UserAsked& asked) {
+  v1::RotateUserRequest request;
+  request.set_name(asked.name);
+  auto lifetime = lifetime_of(asked);
+  if (!lifetime) return forward_error(lifetime);
+  if (*lifetime) request.set_lifetime_s(**lifetime);
+  if (!asked.overlap.empty()) {
+    Result<std::uint64_t> overlap = seconds_of("--overlap", asked.overlap);
+    if (!overlap) return forward_error(overlap);
+    request.set_overlap_s(*overlap);
   }
-  return {};
+  const auto made = session.client().call<v1::RotateUserResponse>("RotateUser", request);
+  if (!made) return tl::unexpected(made.error());
+  return show_token(options, {asked, *made, made->token(),
+                              until_text(*made) + "; the older one works until " +
+                                  instant_of(made->old_until()).text()});
 }
 
 Status remove_user(const CommandOptions& options, LiveSession& session, const UserAsked& asked) {
@@ -44,7 +127,8 @@ Status remove_user(const CommandOptions& options, LiveSession& session, const Us
   if (options.output == OutputFormat::kJson) {
     print_answer(*removed);
   } else {
-    print_text(fmt::format("{} may do nothing any more\n", asked.name));
+    print_text(
+        fmt::format("user {} is removed; what its token was reading has ended\n", asked.name));
   }
   return {};
 }
@@ -70,31 +154,48 @@ void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App& user = *app.add_subcommand("user", "who may do what with a running cluster");
   user.footer(
       "Examples:\n"
-      "  orrery user add ada --role user --tenant lab/vision > ada.token\n"
+      "  orrery user add ada --role user --tenant lab/vision --token-file ada.token\n"
+      "  orrery user rotate ada --overlap 1h --token-file ada.token\n"
       "  orrery user list\n");
   user.require_subcommand(1);
   const auto verb = [&](const char* name, const char* what, UserVerb run) -> CLI::App& {
     CLI::App& added = *user.add_subcommand(name, what);
-    added.callback([&options, &chosen, asked, run] {
-      chosen = [&options, asked, run]() -> Status {
-        Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
-        if (!session) return forward_error(session);
-        return run(options, **session, *asked);
-      };
-    });
+    run_live<UserAsked>(added, options, chosen, {asked, run});
     return added;
   };
-  CLI::App& add = verb("add", "let somebody in; prints the token, once", add_user);
-  add.add_option("name", asked->name, "of the user")->type_name("NAME")->required();
+  const auto named = [&](CLI::App& added) {
+    added.add_option("name", asked->name, "name of the user")->type_name("NAME")->required();
+  };
+  const auto with_token = [&](CLI::App& added) {
+    added
+        .add_option("--expires", asked->expires,
+                    "how long the token works: 90d, never (default: 365 days)")
+        ->type_name("TIME");
+    added
+        .add_option("--token-file", asked->token_file,
+                    "write the token into this file, which only you can read, not to the screen")
+        ->type_name("FILE");
+  };
+  CLI::App& add = verb("add", "make a user; prints its token, once", add_user);
+  named(add);
   add.add_option("--role", asked->role, "viewer, user, operator or admin")
       ->type_name("ROLE")
       ->required();
-  add.add_option("--tenant", asked->tenant, "submits and cancels in this one alone")
+  add.add_option("--tenant", asked->tenant,
+                 "sees and changes the jobs of this tenant and of those below it alone; for the "
+                 "roles viewer and user")
       ->type_name("PATH");
   add.add_option("--run-as", asked->run_as, "POSIX user that this user's jobs run as")
       ->type_name("USER");
-  CLI::App& remove = verb("remove", "end a user's token", remove_user);
-  remove.add_option("name", asked->name, "of the user")->type_name("NAME")->required();
+  with_token(add);
+  CLI::App& rotate = verb("rotate", "make a new token for a user; prints it, once", rotate_user);
+  named(rotate);
+  rotate
+      .add_option("--overlap", asked->overlap,
+                  "how long the older token goes on working: 1h (default: it ends at once)")
+      ->type_name("TIME");
+  with_token(rotate);
+  named(verb("remove", "end all tokens of a user", remove_user));
   verb("list", "all users", list_users);
 }
 

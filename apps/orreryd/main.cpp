@@ -25,9 +25,11 @@
 
 #include "api/access_service.hpp"
 #include "api/audit_log.hpp"
+#include "api/authorization.hpp"
 #include "api/certificates.hpp"
 #include "api/grpc_library.hpp"
 #include "api/http_server.hpp"
+#include "api/open_calls.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
 #include "api/token_book.hpp"
@@ -126,6 +128,7 @@ class Daemon {
   std::unique_ptr<Controller> controller_;
   MethodTable methods_;
   std::unique_ptr<TokenBook> tokens_;
+  std::optional<OpenCalls> open_calls_;
   std::optional<JoinBook> joins_;
   std::unique_ptr<AuditLog> audit_;
   TlsIdentity authority_;
@@ -338,7 +341,9 @@ Status Daemon::certify(const ClusterFile& addresses) {
 Status Daemon::serve() {
   MethodTable methods = orrery_methods(*controller_, env_);
   add_access_methods(methods, *controller_, env_, {*tokens_, *joins_, authority_});
-  methods_ = audited(methods, *audit_);
+  open_calls_.emplace(env_, *tokens_);
+  methods_ =
+      open_calls_->watched(audited(authorized(methods, *controller_), *audit_, *controller_));
   const ClusterFile addresses = this->addresses();
   if (Status certified = certify(addresses); !certified) return certified;
   Result<std::unique_ptr<Server>> server = Server::start(

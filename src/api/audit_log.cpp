@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/authorization.hpp"
 #include "api/token_book.hpp"
 
 namespace orrery {
@@ -25,7 +26,47 @@ nlohmann::json text_shown(const std::string& name, const std::string& text) {
   return text.substr(0, kTextMax) + fmt::format("... ({} bytes)", text.size());
 }
 
-/// The fields that are set; requests of changes hold texts, numbers and truths.
+/// "3-17, 20".
+std::string ranges_text(const std::set<std::uint64_t>& numbers) {
+  std::string text;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const std::uint64_t first = *at;
+    std::uint64_t last = first;
+    while (++at != numbers.end() && *at == last + 1) last = *at;
+    if (!text.empty()) text += ", ";
+    text += first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+  }
+  return text;
+}
+
+nlohmann::json value_shown(const Message& request, const FieldDescriptor& field) {
+  const Reflection& reflection = *request.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return text_shown(field.name(), reflection.GetString(request, &field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.GetBool(request, &field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return std::to_string(reflection.GetUInt64(request, &field));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return std::to_string(reflection.GetInt64(request, &field));
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return reflection.GetUInt32(request, &field);
+    case FieldDescriptor::CPPTYPE_INT32:
+      return reflection.GetInt32(request, &field);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.GetDouble(request, &field);
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return reflection.GetFloat(request, &field);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return reflection.GetEnumValue(request, &field);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return reflection.GetMessage(request, &field).ShortDebugString();
+  }
+  return nullptr;
+}
+
+/// The fields that are set, and the number of a job also where it is 0.
 nlohmann::json summary(const Message& request) {
   nlohmann::json shown = nlohmann::json::object();
   const Reflection& reflection = *request.GetReflection();
@@ -35,40 +76,69 @@ nlohmann::json summary(const Message& request) {
     nlohmann::json& value = shown[field->name()];
     if (field->is_repeated()) {
       value = fmt::format("{} of them", reflection.FieldSize(request, field));
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
-      value = text_shown(field->name(), reflection.GetString(request, field));
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
-      value = reflection.GetBool(request, field);
-    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT64) {
-      value = std::to_string(reflection.GetUInt64(request, field));
     } else {
-      value = field->cpp_type_name();
+      value = value_shown(request, *field);
     }
   }
+  if (const auto id = job_number(request)) shown["id"] = std::to_string(*id);
   return shown;
 }
 
-class AuditedCall final : public Call {
+/// Of the error in a spec where it stands; the rest may quote the spec, secrets and all.
+std::string place_alone(const std::string& message) {
+  const std::string first = message.substr(0, message.find(' '));
+  return (first.ends_with(':') ? first + " " : "") + "the spec is not accepted";
+}
+
+std::string message_shown(const AuditLog::Entry& entry) {
+  const bool may_quote = entry.status.code == CallCode::kInvalidArgument &&
+                         entry.request.GetDescriptor()->FindFieldByName("spec") != nullptr;
+  return may_quote ? place_alone(entry.status.message) : entry.status.message;
+}
+
+/// The jobs that an answer names: fields `id`, and `array` of a submission.
+void add_jobs(const Message& answer, std::set<std::uint64_t>& jobs) {
+  if (const auto id = job_number(answer)) jobs.insert(*id);
+  const FieldDescriptor* array = answer.GetDescriptor()->FindFieldByName("array");
+  const bool numbers = array != nullptr && array->is_repeated() &&
+                       array->cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
+  if (!numbers) return;
+  for (int at = 0; at < answer.GetReflection()->FieldSize(answer, array); ++at) {
+    jobs.insert(answer.GetReflection()->GetRepeatedUInt64(answer, array, at));
+  }
+}
+
+class AuditedCall final : public ForwardedCall {
  public:
   struct Asked {
     AuditLog& audit;
+    const Controller& controller;
     std::string method;
+    Scope scope;
     std::unique_ptr<Message> request;
   };
   AuditedCall(Asked asked, std::shared_ptr<Call> call)
-      : asked_(std::move(asked)), call_(std::move(call)) {}
-
-  void send(const Message& message) override { call_->send(message); }
-  void finish(const CallStatus& status) override {
-    asked_.audit.write({asked_.method, call_->caller(), *asked_.request, status});
-    call_->finish(status);
+      : ForwardedCall(std::move(call)), asked_(std::move(asked)) {
+    if (asked_.scope == Scope::kJob) add_jobs(*asked_.request, jobs_);
   }
-  [[nodiscard]] bool wanted() const override { return call_->wanted(); }
-  [[nodiscard]] const Caller& caller() const override { return call_->caller(); }
+
+  void send(const Message& message) override {
+    add_jobs(message, jobs_);
+    inner().send(message);
+  }
+  void finish(const CallStatus& status) override {
+    std::string tenant;
+    if (!jobs_.empty()) {
+      tenant = tenant_of_job(asked_.controller, *jobs_.begin()).value_or("");
+    }
+    asked_.audit.write(
+        {asked_.method, caller(), *asked_.request, status, jobs_, std::move(tenant)});
+    inner().finish(status);
+  }
 
  private:
   Asked asked_;
-  std::shared_ptr<Call> call_;
+  std::set<std::uint64_t> jobs_;
 };
 
 }  // namespace
@@ -102,11 +172,13 @@ void AuditLog::write(const Entry& entry) {
                          {"method", entry.method},
                          {"caller", entry.caller.name},
                          {"role", role_word(entry.caller.role)},
+                         {"tenant", entry.caller.tenant},
                          {"request", summary(entry.request)},
                          {"code", static_cast<int>(entry.status.code)}};
-  if (!entry.caller.tenant.empty()) line["tenant"] = entry.caller.tenant;
+  if (!entry.jobs.empty()) line["jobs"] = ranges_text(entry.jobs);
+  if (!entry.job_tenant.empty()) line["job_tenant"] = entry.job_tenant;
   if (!entry.caller.node.empty()) line["node"] = entry.caller.node;
-  if (!entry.status.message.empty()) line["message"] = text_shown("message", entry.status.message);
+  if (!entry.status.message.empty()) line["message"] = text_shown("message", message_shown(entry));
   // What is no UTF-8 must not end the process.
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (StorageStatus written = append(text + "\n"); !written) {
@@ -118,17 +190,19 @@ void AuditLog::write(const Entry& entry) {
   }
 }
 
-MethodTable audited(const MethodTable& methods, AuditLog& audit) {
+MethodTable audited(const MethodTable& methods, AuditLog& audit, const Controller& controller) {
   MethodTable table;
   for (const auto& [name, method] : methods.all()) {
     Method wrapped = method;
     if (method.rule.effect == Effect::kChange) {
-      wrapped.handle = [&audit, called = name, handle = method.handle](const Message& request,
-                                                                       std::shared_ptr<Call> call) {
+      wrapped.handle = [&audit, &controller, called = name, scope = method.rule.scope,
+                        handle = method.handle](const Message& request,
+                                                std::shared_ptr<Call> call) {
         std::unique_ptr<Message> kept(request.New());
         kept->CopyFrom(request);
         handle(request, std::make_shared<AuditedCall>(
-                            AuditedCall::Asked{audit, called, std::move(kept)}, std::move(call)));
+                            AuditedCall::Asked{audit, controller, called, scope, std::move(kept)},
+                            std::move(call)));
       };
     }
     table.add(name, std::move(wrapped));

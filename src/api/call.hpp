@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -42,16 +43,18 @@ struct CallStatus {
 /// Of an Error: the user's are kInvalidArgument, what cannot be met kFailedPrecondition.
 [[nodiscard]] CallStatus status_of(const Error& error);
 
-/// What one may do; each may all that the ones before it may.
+/// What a caller may do. Each role has the rights of those before it.
 enum class Role : std::uint8_t { kNobody, kViewer, kUser, kOperator, kAdmin };
 
 struct Caller {
   std::string name;
   Role role = Role::kNobody;
-  std::string tenant;  ///< submits and cancels in it alone; empty: in any
+  std::string tenant;  ///< sees and changes its jobs alone; empty: those of any tenant
   std::string node;    ///< of the agent's certificate that the connection shows; empty: none
   /// The POSIX user that jobs of this caller run as; empty: the table of its tenant says.
   std::string run_as = {};
+  /// The hash of the token that was shown (api/token_book.hpp); empty: none was.
+  std::string credential = {};
 };
 
 class Call {
@@ -69,6 +72,23 @@ class Call {
     finish({});
   }
   void fail(const Error& error) { finish(status_of(error)); }
+};
+
+/// A call that hands everything on to another one. What looks at a call on its way overrides what
+/// it looks at, so that it need not know the rest.
+class ForwardedCall : public Call {
+ public:
+  explicit ForwardedCall(std::shared_ptr<Call> inner) : inner_(std::move(inner)) {}
+  void send(const google::protobuf::Message& message) override { inner_->send(message); }
+  void finish(const CallStatus& status) override { inner_->finish(status); }
+  [[nodiscard]] bool wanted() const override { return inner_->wanted(); }
+  [[nodiscard]] const Caller& caller() const override { return inner_->caller(); }
+
+ protected:
+  [[nodiscard]] Call& inner() const { return *inner_; }
+
+ private:
+  std::shared_ptr<Call> inner_;
 };
 
 }  // namespace orrery

@@ -39,6 +39,7 @@ constexpr std::array kRoutes{
     HttpRoute{"GET", "/v1/users", "ListUsers"},
     HttpRoute{"POST", "/v1/users", "AddUser"},
     HttpRoute{"POST", "/v1/users/{name}:remove", "RemoveUser"},
+    HttpRoute{"POST", "/v1/users/{name}:rotate", "RotateUser"},
     HttpRoute{"GET", "/v1/tenants", "ListTenants"},
     HttpRoute{"GET", "/v1/cluster", "GetCluster"},
     HttpRoute{"GET", "/v1/events", "WatchEvents", true},

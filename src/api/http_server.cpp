@@ -63,9 +63,12 @@ class MicroHttpServer final : public HttpServer {
   static void on_end(void* server, MHD_Connection*, void** exchange, MHD_RequestTerminationCode);
 
   void handle(const ExchangePtr& exchange, MHD_Connection* connection);
-  [[nodiscard]] bool handle_plain(const ExchangePtr& exchange, const Caller& caller);
-  void begin(const ExchangePtr& exchange, const Caller& caller);
-  [[nodiscard]] Caller caller_of(MHD_Connection* connection) const;
+  using Known = tl::expected<Caller, CallStatus>;
+  [[nodiscard]] bool handle_plain(const ExchangePtr& exchange, const Known& caller);
+  void begin(const ExchangePtr& exchange, const Known& caller);
+  /// Who shows the token; without one, nobody.
+  [[nodiscard]] Known caller_of(MHD_Connection* connection) const;
+  void put_metrics(const ExchangePtr& exchange, const Known& caller);
   void comment_soon();
   void forget(const ExchangePtr& exchange) {
     const std::scoped_lock lock(mutex_);
@@ -129,10 +132,12 @@ void MicroHttpServer::comment_soon() {
   });
 }
 
-Caller MicroHttpServer::caller_of(MHD_Connection* connection) const {
+MicroHttpServer::Known MicroHttpServer::caller_of(MHD_Connection* connection) const {
   const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
   constexpr std::string_view kBearer = "Bearer ";
-  if (value == nullptr || !std::string_view(value).starts_with(kBearer)) return {};
+  if (value == nullptr || !std::string_view(value).starts_with(kBearer)) {
+    return tokens_.caller("");
+  }
   return tokens_.caller(std::string_view(value).substr(kBearer.size()));
 }
 
@@ -182,7 +187,7 @@ void MicroHttpServer::handle(const ExchangePtr& exchange, MHD_Connection* connec
     exchanges_.insert(exchange);
   }
   exchange->wait();
-  const Caller caller = caller_of(connection);
+  const Known caller = caller_of(connection);
   if (exchange->too_large) {
     return exchange->end(
         {CallCode::kInvalidArgument, fmt::format("the body is larger than {} bytes", kBodyMax)});
@@ -191,7 +196,7 @@ void MicroHttpServer::handle(const ExchangePtr& exchange, MHD_Connection* connec
   begin(exchange, caller);
 }
 
-bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Caller& caller) {
+bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& caller) {
   const std::string& path = exchange->request.path;
   if (exchange->request.verb != "GET") return false;
   if (path == "/openapi.json") {
@@ -207,18 +212,30 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Caller& ca
     });
     return true;
   }
-  if (path != "/metrics" || caller.role < Role::kViewer) return false;
+  if (path != "/metrics") return false;
+  put_metrics(exchange, caller);
+  return true;
+}
+
+/// They are of the whole cluster, with figures of every tenant.
+void MicroHttpServer::put_metrics(const ExchangePtr& exchange, const Known& caller) {
+  if (!caller) return exchange->end(caller.error());
+  if (!caller->tenant.empty()) {
+    return exchange->end(
+        {CallCode::kPermissionDenied,
+         fmt::format("\"{}\" may not read /metrics: it has the tenant \"{}\", and they are of all "
+                     "tenants",
+                     caller->name, caller->tenant)});
+  }
   env_.post([this, exchange] {
     exchange->put_text("text/plain; version=0.0.4", metrics_text(controller_));
     exchange->end({});
   });
-  return true;
 }
 
-void MicroHttpServer::begin(const ExchangePtr& exchange, const Caller& caller) {
-  if (caller.role == Role::kNobody) {
-    return exchange->end({CallCode::kUnauthenticated, "no token, or none that is known here"});
-  }
+/// Whether the caller may is for the method (api/authorization.hpp).
+void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
+  if (!caller) return exchange->end(caller.error());
   const HttpRequest& request = exchange->request;
   const HttpRoute* route = find_route(request);
   if (route == nullptr) {
@@ -227,14 +244,10 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Caller& caller) {
                                           request.verb, request.path)});
   }
   const Method& method = *methods_.find(route->method);
-  if (caller.role < method.rule.role) {
-    return exchange->end({CallCode::kPermissionDenied,
-                          fmt::format("\"{}\" may not call {}", caller.name, route->method)});
-  }
   const Result<std::shared_ptr<google::protobuf::Message>> message =
       message_of(*route, request, method);
   if (!message) return exchange->end({CallCode::kInvalidArgument, message.error().text()});
-  env_.post([exchange, caller, route, &method, message = *message] {
+  env_.post([exchange, caller = *caller, route, &method, message = *message] {
     if (!exchange->wanted()) return;
     method.handle(*message, std::make_shared<HttpCall>(exchange, caller));
     if (route->stream) exchange->begin_stream();

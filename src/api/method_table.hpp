@@ -16,10 +16,20 @@ namespace orrery {
 
 enum class Effect : std::uint8_t { kRead, kChange };
 
-/// Who may call a method, at least, and whether it leaves anything behind.
+/// What of the cluster a method is about, and so what a caller with a tenant may have of it
+/// (api/authorization.hpp). Every method states one.
+enum class Scope : std::uint8_t {
+  kUnstated,  ///< callers with a tenant are refused
+  kCluster,   ///< nothing that belongs to a tenant
+  kJob,       ///< the job that the request names by its field `id`
+  kOwn,       ///< many tenants; the method shows what the caller's Visibility lets through
+};
+
+/// The least role that may call a method, whether it leaves anything behind, and its scope.
 struct MethodRule {
   Role role = Role::kViewer;
   Effect effect = Effect::kRead;
+  Scope scope = Scope::kUnstated;
 };
 
 struct Method {

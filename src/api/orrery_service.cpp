@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/authorization.hpp"
+#include "api/event_filter.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
 #include "base/field_writer.hpp"
@@ -21,7 +23,10 @@ using CallPtr = std::shared_ptr<Call>;
 constexpr std::uint32_t kPageUsual = 100;
 constexpr std::uint32_t kPageMost = 1000;
 
-const MethodRule kReader{Role::kViewer, Effect::kRead};
+const MethodRule kReadsJob{Role::kViewer, Effect::kRead, Scope::kJob};
+const MethodRule kReadsOwn{Role::kViewer, Effect::kRead, Scope::kOwn};
+const MethodRule kReadsCluster{Role::kViewer, Effect::kRead, Scope::kCluster};
+const MethodRule kOperates{Role::kOperator, Effect::kChange, Scope::kCluster};
 
 /// What a page asks for: so many rows of those numbered from `first` on.
 struct Page {
@@ -90,12 +95,13 @@ class Methods {
 
  private:
   [[nodiscard]] const State& state() const { return controller_.state(); }
+  [[nodiscard]] Visibility visibility(const Call& call) const { return {state(), call.caller()}; }
 
   /// None: the call was told that there is no such job.
   template <class Request>
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
     if (request.id() >= state().jobs()) {
-      call->finish({CallCode::kNotFound, fmt::format("no job {}", request.id())});
+      call->finish(no_such_job(request.id()));
       return std::nullopt;
     }
     const JobId id = JobId::at(request.id());
@@ -145,6 +151,7 @@ class Methods {
 
   Controller& controller_;
   Env env_;
+  std::shared_ptr<SpecRedaction> redaction_ = std::make_shared<SpecRedaction>();
 };
 
 // --- Jobs ---------------------------------------------------------------------------------------
@@ -173,13 +180,6 @@ void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) c
   const std::optional<JobId> job = job_of(request, call);
   if (!job) return;
   const Job& known = state().job(*job);
-  const std::string& tenant = state().tenants().path(known.tenant);
-  if (!is_within(tenant, call->caller().tenant)) {
-    return call->finish(
-        {CallCode::kPermissionDenied,
-         fmt::format("job {} is of tenant \"{}\"; \"{}\" may cancel in \"{}\"", job->value(),
-                     tenant, call->caller().name, call->caller().tenant)});
-  }
   if (ended(known.phase)) {
     return call->finish(
         {CallCode::kFailedPrecondition,
@@ -199,9 +199,10 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
   std::uint64_t next = state().jobs();
   if (!request.page_token().empty()) next = std::min(next, page->first);
   const bool ended_too = request.all() || !request.phase().empty();
+  const Visibility sees = visibility(*call);
   const auto wanted = [&](std::string_view phase, const std::string& tenant,
                           const std::string& name) {
-    return (request.phase().empty() || phase == request.phase()) &&
+    return sees.tenant(tenant) && (request.phase().empty() || phase == request.phase()) &&
            (request.tenant().empty() || tenant == request.tenant()) &&
            (request.name().empty() || matches(name, request.name()));
   };
@@ -259,9 +260,8 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
   v1::Explanation view;
   view.set_id(id->value());
   if (job.phase == JobPhase::kQueued) {
-    const ExplainNames names{[this](JobId other) {
-      return fmt::format("{} ({})", other.value(), state().job(other).name);
-    }};
+    const ExplainNames names{
+        [sees = visibility(*call)](JobId other) { return sees.job_text(other); }};
     view.set_text(
         explain(state().situation(controller_.now()), state().policy(), *id, names).text());
   } else {
@@ -300,7 +300,7 @@ void Methods::list_nodes(const v1::ListNodesRequest& request, const CallPtr& cal
   v1::ListNodesResponse response;
   std::uint64_t at = page->first;
   for (; at < count && at - page->first < page->size; ++at) {
-    *response.add_nodes() = node_view(controller_, NodeId::at(at));
+    *response.add_nodes() = node_view(controller_, NodeId::at(at), visibility(*call));
   }
   if (at < count) response.set_next_page_token(std::to_string(at));
   read(call, std::move(response));
@@ -308,7 +308,7 @@ void Methods::list_nodes(const v1::ListNodesRequest& request, const CallPtr& cal
 
 void Methods::get_node(const v1::GetNodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
-  if (node) read(call, node_view(controller_, *node));
+  if (node) read(call, node_view(controller_, *node, visibility(*call)));
 }
 
 void Methods::command_node(NodeId node, InputKind what, const std::string& request_id,
@@ -318,7 +318,7 @@ void Methods::command_node(NodeId node, InputKind what, const std::string& reque
       return call->finish({CallCode::kFailedPrecondition, done.error().text()});
     }
     v1::NodeResponse response;
-    *response.mutable_node() = node_view(controller_, node);
+    *response.mutable_node() = node_view(controller_, node, visibility(*call));
     call->reply(response);
   });
 }
@@ -350,7 +350,7 @@ void Methods::burn_in_node(const v1::NodeRequest& request, const CallPtr& call) 
     return call->finish({CallCode::kFailedPrecondition, begun.error().text()});
   }
   v1::NodeResponse response;
-  *response.mutable_node() = node_view(controller_, *node);
+  *response.mutable_node() = node_view(controller_, *node, visibility(*call));
   call->reply(response);
 }
 
@@ -388,9 +388,11 @@ void Methods::set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call
 
 void Methods::watch_events(const CallPtr& call) const {
   auto number = std::make_shared<Controller::WatchNumber>();
-  *number = controller_.watch([this, call, number](const TimedEvent& event) {
+  const EventFilter filter(visibility(*call), redaction_);
+  *number = controller_.watch([this, call, number, filter](const TimedEvent& event) {
     if (!call->wanted()) return controller_.unwatch(*number);
-    call->send(event_view(event));
+    const std::optional<TimedEvent> shown = filter.shown(event);
+    if (shown) call->send(event_view(*shown));
   });
 }
 
@@ -398,7 +400,7 @@ void Methods::watch_events(const CallPtr& call) const {
 
 MethodTable Methods::table() const {
   MethodTable table;
-  // A copy of two references, so that the table needs nothing beside the controller.
+  // A copy of references and a pointer, so that the table needs nothing beside the controller.
   const auto add = [&]<class Request>(const std::string& name, const MethodRule& rule,
                                       void (Methods::*method)(const Request&, const CallPtr&)
                                           const) {
@@ -406,31 +408,31 @@ MethodTable Methods::table() const {
       (self.*method)(request, call);
     });
   };
-  add("SubmitJob", {Role::kUser, Effect::kChange}, &Methods::submit);
-  add("CancelJob", {Role::kUser, Effect::kChange}, &Methods::cancel);
-  add("ListJobs", kReader, &Methods::list_jobs);
-  add("GetJob", kReader, &Methods::get_job);
-  add("WaitJob", kReader, &Methods::wait_job);
-  add("ExplainJob", kReader, &Methods::explain_job);
-  add("ReadLog", kReader, &Methods::read_log);
-  add("ListNodes", kReader, &Methods::list_nodes);
-  add("GetNode", kReader, &Methods::get_node);
-  add("DrainNode", {Role::kOperator, Effect::kChange}, &Methods::drain_node);
-  add("ResumeNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<ResumeNode>);
-  add("FenceNode", {Role::kOperator, Effect::kChange}, &Methods::change_node<FenceNode>);
-  add("BurnInNode", {Role::kOperator, Effect::kChange}, &Methods::burn_in_node);
-  add("ListPowerDomains", kReader, &Methods::list_power);
-  add("SetPowerCap", {Role::kOperator, Effect::kChange}, &Methods::set_cap);
-  table.add<v1::ListTenantsRequest>("ListTenants", kReader,
-                                    [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
-                                      self.read(call, tenants_view(self.controller_));
-                                    });
-  table.add<v1::GetClusterRequest>("GetCluster", kReader,
-                                   [self = *this](const v1::GetClusterRequest&, CallPtr call) {
-                                     self.read(call, cluster_view(self.controller_));
-                                   });
+  add("SubmitJob", {Role::kUser, Effect::kChange, Scope::kOwn}, &Methods::submit);
+  add("CancelJob", {Role::kUser, Effect::kChange, Scope::kJob}, &Methods::cancel);
+  add("ListJobs", kReadsOwn, &Methods::list_jobs);
+  add("GetJob", kReadsJob, &Methods::get_job);
+  add("WaitJob", kReadsJob, &Methods::wait_job);
+  add("ExplainJob", kReadsJob, &Methods::explain_job);
+  add("ReadLog", kReadsJob, &Methods::read_log);
+  add("ListNodes", kReadsOwn, &Methods::list_nodes);
+  add("GetNode", kReadsOwn, &Methods::get_node);
+  add("DrainNode", kOperates, &Methods::drain_node);
+  add("ResumeNode", kOperates, &Methods::change_node<ResumeNode>);
+  add("FenceNode", kOperates, &Methods::change_node<FenceNode>);
+  add("BurnInNode", kOperates, &Methods::burn_in_node);
+  add("ListPowerDomains", kReadsCluster, &Methods::list_power);
+  add("SetPowerCap", kOperates, &Methods::set_cap);
+  table.add<v1::ListTenantsRequest>(
+      "ListTenants", kReadsOwn, [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
+        self.read(call, tenants_view(self.controller_, self.visibility(*call)));
+      });
+  table.add<v1::GetClusterRequest>(
+      "GetCluster", kReadsOwn, [self = *this](const v1::GetClusterRequest&, CallPtr call) {
+        self.read(call, cluster_view(self.controller_, self.visibility(*call)));
+      });
   table.add<v1::WatchEventsRequest>(
-      "WatchEvents", kReader,
+      "WatchEvents", kReadsOwn,
       [self = *this](const v1::WatchEventsRequest&, CallPtr call) { self.watch_events(call); });
   return table;
 }

@@ -172,7 +172,8 @@ class GrpcServer final : public Server, private grpc::CallbackGenericService {
       grpc::GenericCallbackServerContext* context) override;
 
  private:
-  [[nodiscard]] Caller caller_of(const grpc::GenericCallbackServerContext& context) const;
+  [[nodiscard]] tl::expected<Caller, CallStatus> caller_of(
+      const grpc::GenericCallbackServerContext& context) const;
 
   Shared shared_;
   std::string address_;
@@ -215,16 +216,18 @@ std::string certified_node(const grpc::GenericCallbackServerContext& context) {
   return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : std::string();
 }
 
-/// The one whose token it shows.
-Caller GrpcServer::caller_of(const grpc::GenericCallbackServerContext& context) const {
-  const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) return {};
-  std::string_view value(found->second.data(), found->second.size());
+/// Who shows the token; without one, nobody.
+tl::expected<Caller, CallStatus> GrpcServer::caller_of(
+    const grpc::GenericCallbackServerContext& context) const {
   constexpr std::string_view kBearer = "Bearer ";
-  if (!value.starts_with(kBearer)) return {};
+  const auto found = context.client_metadata().find("authorization");
+  if (found == context.client_metadata().end()) return shared_.tokens.caller("");
+  const std::string_view value(found->second.data(), found->second.size());
+  if (!value.starts_with(kBearer)) return shared_.tokens.caller("");
   return shared_.tokens.caller(value.substr(kBearer.size()));
 }
 
+/// Finds out who calls; whether it may is for the method (api/authorization.hpp).
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string& name = context->method();
@@ -233,21 +236,16 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     if (!node.empty()) return new AgentReactor(shared_, std::move(node));
     return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
   }
-  Caller caller = caller_of(*context);
-  caller.node = std::move(node);
+  const tl::expected<Caller, CallStatus> known = caller_of(*context);
   const Method* method = nullptr;
   if (name.starts_with(kService)) method = shared_.methods.find(name.substr(kService.size()));
   const bool for_all = method != nullptr && method->rule.role == Role::kNobody;
-  if (caller.role == Role::kNobody && !for_all) {
-    return new Refusal({CallCode::kUnauthenticated, "no token, or none that is known here"});
-  }
+  if (!known && !for_all) return new Refusal(known.error());
   if (method == nullptr) {
     return new Refusal({CallCode::kUnimplemented, "there is no method " + name});
   }
-  if (caller.role < method->rule.role) {
-    return new Refusal(
-        {CallCode::kPermissionDenied, fmt::format("\"{}\" may not call {}", caller.name, name)});
-  }
+  Caller caller = known.value_or(Caller());
+  caller.node = std::move(node);
   return new CallReactor(shared_, *method, std::move(caller));
 }
 

@@ -2,11 +2,12 @@
 // of agents.
 //
 // Built beside a controller, on its loop; ends before it. gRPC's threads only decode, look up who
-// calls and what it may, and post to the loop; answers go the other way. What waits for the loop is
+// calls, and post to the loop, where the method decides whether the caller may
+// (api/authorization.hpp); answers go the other way. What waits for the loop is
 // bounded: beyond that a call is refused with RESOURCE_EXHAUSTED. What a client does not take is
 // bounded too, and ends its call.
-// Invariant: no method runs without a token that allows it, and no agent is heard without a
-// certificate of the cluster's authority that names its node.
+// Invariant: no method is called without a token, but those for callers without one, and no agent
+// is heard without a certificate of the cluster's authority that names its node.
 #pragma once
 
 #include <memory>

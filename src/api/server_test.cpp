@@ -4,6 +4,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <nlohmann/json.hpp>
+
 #include "api/agent_messages.hpp"
 #include "api/serving_test.hpp"
 
@@ -35,25 +37,30 @@ TEST_F(ServerTest, EveryMethodRefusesThoseWhoMayNotCallIt) {
   }
 }
 
-TEST_F(ServerTest, AUserComesAndGoesAndKeepsToItsTenant) {
+v1::AddUserRequest user_asked(const std::string& name, const std::string& role,
+                              const std::string& tenant) {
   v1::AddUserRequest asked;
-  asked.set_name("ada");
-  asked.set_role("user");
-  asked.set_tenant("lab");
+  asked.set_name(name);
+  asked.set_role(role);
+  asked.set_tenant(tenant);
+  return asked;
+}
+
+TEST_F(ServerTest, AUserComesAndGoesAndKeepsToItsTenant) {
+  const v1::AddUserRequest asked = user_asked("ada", "user", "default");
   const auto added = client().call<v1::AddUserResponse>("AddUser", asked);
   ASSERT_TRUE(added) << added.error().text();
   EXPECT_FALSE(client().call<v1::AddUserResponse>("AddUser", asked)) << "twice";
+  const auto days = (static_cast<double>(added->expires().seconds()) -
+                     (RealClock().now_wall() - Instant()).count_seconds()) /
+                    86'400;
+  EXPECT_NEAR(days, 365, 1);
   Client ada = client(added->token());
-  v1::CancelJobRequest cancel;
-  cancel.set_id(submit());
-  const auto cancelled = ada.call<v1::CancelJobResponse>("CancelJob", cancel);
-  ASSERT_FALSE(cancelled);
-  EXPECT_NE(cancelled.error().text().find("may cancel in \"lab\""), std::string::npos);
   v1::SubmitJobRequest work;
   work.set_spec(std::string(kSubmittedJob) + "tenant: other\n");
   const auto other = ada.call<v1::SubmitJobResponse>("SubmitJob", work);
   ASSERT_FALSE(other);
-  EXPECT_NE(other.error().text().find("expected \"lab\""), std::string::npos);
+  EXPECT_NE(other.error().text().find("expected \"default\""), std::string::npos);
   v1::RemoveUserRequest remove;
   remove.set_name("ada");
   EXPECT_TRUE(client().call<v1::RemoveUserResponse>("RemoveUser", remove));
@@ -63,22 +70,107 @@ TEST_F(ServerTest, AUserComesAndGoesAndKeepsToItsTenant) {
   EXPECT_FALSE(client().call<v1::RemoveUserResponse>("RemoveUser", remove)) << "the last admin";
 }
 
+TEST_F(ServerTest, AnAdminOrOperatorOfATenantIsRefusedAndSoIsATenantThatIsNotThere) {
+  for (const char* role : {"admin", "operator"}) {
+    const auto made =
+        client().call<v1::AddUserResponse>("AddUser", user_asked("tadmin", role, "default"));
+    ASSERT_FALSE(made) << role;
+    EXPECT_NE(made.error().text().find("expected no tenant"), std::string::npos)
+        << made.error().text();
+  }
+  const auto lost =
+      client().call<v1::AddUserResponse>("AddUser", user_asked("zz", "user", "defalt"));
+  ASSERT_FALSE(lost);
+  EXPECT_NE(lost.error().text().find("did you mean \"default\""), std::string::npos)
+      << lost.error().text();
+  // What the review tried: a token with a tenant that makes itself another user.
+  const auto user =
+      client().call<v1::AddUserResponse>("AddUser", user_asked("u", "user", "default"));
+  ASSERT_TRUE(user) << user.error().text();
+  const auto boss =
+      client(user->token()).call<v1::AddUserResponse>("AddUser", user_asked("boss", "admin", ""));
+  ASSERT_FALSE(boss);
+  EXPECT_NE(boss.error().text().find("may not call AddUser"), std::string::npos);
+}
+
+TEST_F(ServerTest, ARotatedTokenWorksUntilTheOverlapEnds) {
+  ASSERT_TRUE(client().call<v1::AddUserResponse>("AddUser", user_asked("ada", "viewer", "")));
+  v1::RotateUserRequest rotate;
+  rotate.set_name("ada");
+  rotate.set_overlap_s(3600);
+  const auto first = client().call<v1::RotateUserResponse>("RotateUser", rotate);
+  rotate.set_overlap_s(0);
+  const auto second = client().call<v1::RotateUserResponse>("RotateUser", rotate);
+  ASSERT_TRUE(first && second);
+  const std::string refused = ask("GET /v1/jobs", first->token());
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 401")) << refused;
+  EXPECT_NE(refused.find("the token of ada expired on "), std::string::npos) << refused;
+  EXPECT_NE(refused.find("a newer one took its place"), std::string::npos) << refused;
+  EXPECT_TRUE(ask("GET /v1/jobs", second->token()).starts_with("HTTP/1.1 200"));
+  const auto users = client().call<v1::ListUsersResponse>("ListUsers", v1::ListUsersRequest());
+  ASSERT_TRUE(users);
+  EXPECT_EQ(std::count_if(users->users().begin(), users->users().end(),
+                          [](const v1::User& user) { return user.name() == "ada"; }),
+            3);
+}
+
+TEST_F(ServerTest, StreamsEndWhenTheirUserIsRemovedOrTheirTokenExpires) {
+  const auto removed = client().call<v1::AddUserResponse>("AddUser", user_asked("a", "viewer", ""));
+  v1::AddUserRequest brief = user_asked("b", "viewer", "");
+  brief.set_lifetime_s(1);
+  const auto expires = client().call<v1::AddUserResponse>("AddUser", brief);
+  ASSERT_TRUE(removed && expires);
+  std::thread remover([&] {
+    for (bool watched = false; !watched;) {
+      serving_->run([&](Controller& controller) { watched = controller.watched(); });
+    }
+    v1::RemoveUserRequest remove;
+    remove.set_name("a");
+    EXPECT_TRUE(client().call<v1::RemoveUserResponse>("RemoveUser", remove));
+  });
+  const std::string request = "GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ";
+  const std::string ended = http(request + removed->token() + "\r\n\r\n", "no token");
+  remover.join();
+  EXPECT_NE(ended.find("no token"), std::string::npos) << ended;
+  // Nothing else happens meanwhile; the call may also come too late to begin.
+  const std::string over = http(request + expires->token() + "\r\n\r\n", "expired on");
+  EXPECT_NE(over.find("the token of b expired on "), std::string::npos) << over;
+}
+
 TEST_F(ServerTest, EveryChangeIsInTheAuditLogWithoutWhatIsSecret) {
   (void)submit();
   v1::CancelJobRequest cancel;
+  EXPECT_TRUE(client("user").call<v1::CancelJobResponse>("CancelJob", cancel)) << "job 0";
   cancel.set_id(99);
   EXPECT_FALSE(client("user").call<v1::CancelJobResponse>("CancelJob", cancel));
+  EXPECT_FALSE(client("viewer").call<v1::CancelJobResponse>("CancelJob", cancel));
+  v1::SubmitJobRequest wrong;
+  wrong.set_spec("kind: Batch\nlaunch: {environment: {KEY=sk-123456: x}}\n");
+  EXPECT_FALSE(client("user").call<v1::SubmitJobResponse>("SubmitJob", wrong));
   (void)ask("GET /v1/jobs");
-  std::ifstream lines(directory_ + "/audit.log");
-  std::string submitted, refused, more;
-  ASSERT_TRUE(std::getline(lines, submitted) && std::getline(lines, refused));
-  EXPECT_FALSE(std::getline(lines, more)) << more;
-  EXPECT_NE(submitted.find(R"("caller":"admin","code":0,"method":"SubmitJob")"), std::string::npos)
-      << submitted;
-  EXPECT_NE(submitted.find(sha256_text(kSubmittedJob)), std::string::npos) << submitted;
-  EXPECT_EQ(submitted.find("kind: Batch"), std::string::npos) << submitted;
-  EXPECT_NE(refused.find(R"("caller":"user","code":5,"message":"no job 99")"), std::string::npos)
-      << refused;
+  std::ifstream file(directory_ + "/audit.log");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(lines.size(), 5U);
+  const auto expect = [&](std::size_t at, const std::string& caller, CallCode code) {
+    EXPECT_EQ(lines[at]["caller"], caller) << at;
+    EXPECT_EQ(lines[at]["role"], caller) << at;
+    EXPECT_EQ(lines[at]["code"], static_cast<int>(code)) << lines[at];
+  };
+  expect(0, "admin", CallCode::kOk);
+  EXPECT_EQ(lines[0]["method"], "SubmitJob");
+  EXPECT_EQ(lines[0]["jobs"], "0");
+  EXPECT_EQ(lines[0]["job_tenant"], "default");
+  EXPECT_EQ(lines[0]["request"]["spec"], "sha256:" + sha256_text(kSubmittedJob));
+  expect(1, "user", CallCode::kOk);
+  EXPECT_EQ(lines[1]["jobs"], "0");
+  EXPECT_EQ(lines[1]["request"]["id"], "0");
+  expect(2, "user", CallCode::kNotFound);
+  EXPECT_EQ(lines[2]["message"], "no job 99");
+  expect(3, "viewer", CallCode::kPermissionDenied);
+  EXPECT_EQ(lines[3]["jobs"], "99");
+  expect(4, "user", CallCode::kInvalidArgument);
+  EXPECT_EQ(lines[4].dump().find("sk-123456"), std::string::npos) << lines[4];
 }
 
 TEST_F(ServerTest, AJobIsTheSameByBothWays) {

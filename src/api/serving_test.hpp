@@ -16,12 +16,15 @@
 #include "api/access_service.hpp"
 #include "api/agent_channel.hpp"
 #include "api/audit_log.hpp"
+#include "api/authorization.hpp"
 #include "api/certificate_call.hpp"
 #include "api/client.hpp"
 #include "api/http_routes.hpp"
 #include "api/http_server.hpp"
+#include "api/open_calls.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
+#include "api/views.hpp"
 #include "base/real_clock.hpp"
 #include "base/real_env.hpp"
 #include "executor/lab_test.hpp"
@@ -34,10 +37,16 @@ inline constexpr const char* kSubmittedJob =
     "launch: {command: [\"true\"]}\n";
 inline constexpr const char* kRoleNames[] = {"nobody", "viewer", "user", "operator", "admin"};
 
-/// A controller with both servers; everything of it lives in its own thread.
+struct ServingOptions {
+  std::string tenants = {};  ///< a Tenants file; empty: there is none
+  ControllerSettings settings = {};
+};
+
+/// A controller with both servers, set up as orreryd does; everything lives in its own thread.
 class Serving {
  public:
-  explicit Serving(std::string directory) : directory_(std::move(directory)) {
+  explicit Serving(std::string directory, ServingOptions options = {})
+      : directory_(std::move(directory)), options_(std::move(options)) {
     std::promise<void> ready;
     thread_ = std::thread([this, &ready] { serve(ready); });
     ready.get_future().wait();
@@ -70,8 +79,13 @@ class Serving {
     const auto controller =
         Controller::open(real->env(), Log(sink),
                          {.directory = directory_,
-                          .setup = lab_setup(),
+                          .setup = lab_setup(options_.tenants),
                           .facts = lab_facts(),
+                          .settings = options_.settings,
+                          .archived_form =
+                              [](const Controller& of, JobId job) {
+                                return job_view(of, job, JobDetail::kRow).SerializeAsString();
+                              },
                           .failed = [](const Error& error) { FAIL() << error.text(); }})
             .value();
     controller_ = controller.get();
@@ -81,7 +95,8 @@ class Serving {
     const auto audit = AuditLog::open(real->env(), Log(sink), directory_).value();
     MethodTable table = orrery_methods(*controller, real->env());
     add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
-    methods = audited(table, *audit);
+    OpenCalls calls(real->env(), *tokens);
+    methods = calls.watched(audited(authorized(table, *controller), *audit, *controller));
     const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
     const auto server = Server::start(real->env(), *controller,
                                       {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
@@ -96,6 +111,7 @@ class Serving {
   }
 
   std::string directory_;
+  ServingOptions options_;
   RealEnv* loop_ = nullptr;
   Controller* controller_ = nullptr;
   std::thread thread_;
@@ -166,7 +182,9 @@ inline AgentTls agent_tls(const TlsIdentity& authority, const std::string& node,
 
 class ServerTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { serve({}); }
+  /// Every role has a token of its name; `users` are further lines of the tokens file.
+  void serve(const ServingOptions& options, const std::string& users = "") {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_api_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
@@ -175,8 +193,9 @@ class ServerTest : public ::testing::Test {
       if (std::string_view(role) == "nobody") continue;
       tokens << role << " " << role << " " << sha256_text(role) << "\n";
     }
+    tokens << users;
     tokens.close();
-    serving_ = std::make_unique<Serving>(directory_);
+    serving_ = std::make_unique<Serving>(directory_, options);
   }
   void TearDown() override {
     serving_.reset();

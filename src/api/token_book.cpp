@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <tuple>
 
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
@@ -30,36 +31,73 @@ constexpr std::size_t kNameMax = 100;
 constexpr int kWords = 4;  ///< of 64 bits in a token
 constexpr const char* kRoles = "a role of viewer, user, operator, admin";
 
-/// What may stand in a line: no blank ends it, nothing hides in a log.
+/// A replaced token is remembered for so long after its end, so that its holder is told of it.
+constexpr std::int64_t kReplacedKeptHours = 24 * 30;
+
+/// Whether a text may be a word of a line: printable ASCII without blanks.
 bool is_word(const std::string& text) {
   return !text.empty() && text.size() <= kNameMax && !text.starts_with('#') &&
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
-/// Takes up "KEY=VALUE". An unknown key may be a limit that a newer program set: the line is
-/// refused.
-Status set_key(const std::string& word, const SourcePosition& where, Caller& user) {
-  constexpr std::string_view kKeys[] = {"run_as"};
-  const std::size_t equals = word.find('=');
-  const std::string key = word.substr(0, equals);
-  if (equals == std::string::npos || key != "run_as") {
-    return input_error(where, fmt::format("\"{}\": expected run_as=USER{}", printable(word, 60),
-                                          did_you_mean(key, kKeys)));
-  }
-  user.run_as = word.substr(equals + 1);
-  return check_posix_user(user.run_as, where);
+/// A slash ends a user's name in what names its changes, so that no two users mean one change.
+bool is_user_name(const std::string& text) {
+  return is_word(text) && text.find('/') == std::string::npos;
 }
 
-std::string line_of(const std::string& hash, const Caller& user) {
+/// What an operator or admin changes belongs to no tenant, so neither can be kept to one.
+Status check_rights(const Caller& user, const SourcePosition& where) {
+  if (user.tenant.empty() || user.role < Role::kOperator) return {};
+  return input_error(where,
+                     fmt::format("user \"{}\" has the role {} and the tenant \"{}\": expected no "
+                                 "tenant, or the role viewer or user; nodes and users belong to no "
+                                 "tenant",
+                                 user.name, role_word(user.role), user.tenant));
+}
+
+Result<Instant> instant_of_key(const std::string& text, const SourcePosition& where) {
+  Result<Instant> at = Instant::parse(text);
+  if (!at) return input_error(where, at.error().message);
+  return at;
+}
+
+/// Takes up "KEY=VALUE". An unknown key may be a limit that a newer program set: the line is
+/// refused.
+Status set_key(const std::string& word, const SourcePosition& where, UserToken& token) {
+  constexpr std::string_view kKeys[] = {"expires", "replaced", "run_as"};
+  const std::size_t equals = word.find('=');
+  const std::string key = word.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : word.substr(equals + 1);
+  if (key == "run_as" && equals != std::string::npos) {
+    token.user.run_as = value;
+    return check_posix_user(value, where);
+  }
+  if ((key == "expires" || key == "replaced") && equals != std::string::npos) {
+    Result<Instant> at = instant_of_key(value, where);
+    if (!at) return forward_error(at);
+    if (key == "expires") {
+      token.expires = *at;
+    } else {
+      token.replaced = *at;
+    }
+    return {};
+  }
+  return input_error(where, fmt::format("\"{}\": expected run_as=USER, expires=TIME or "
+                                        "replaced=TIME{}",
+                                        printable(word, 60), did_you_mean(key, kKeys)));
+}
+
+std::string line_of(const std::string& hash, const UserToken& token) {
+  const Caller& user = token.user;
   std::string line = fmt::format("{} {} {}", user.name, role_word(user.role), hash);
   if (!user.tenant.empty()) line += " " + user.tenant;
   if (!user.run_as.empty()) line += " run_as=" + user.run_as;
+  if (token.expires < Instant::max()) line += " expires=" + token.expires.text();
+  if (token.replaced) line += " replaced=" + token.replaced->text();
   return line + "\n";
 }
 
-bool is_admin(const std::pair<const std::string, Caller>& user) {
-  return user.second.role == Role::kAdmin;
-}
+CallStatus unauthenticated(std::string why) { return {CallCode::kUnauthenticated, std::move(why)}; }
 
 }  // namespace
 
@@ -94,9 +132,10 @@ Result<std::unique_ptr<TokenBook>> TokenBook::open(const Env& env, const std::st
     StorageStatus put = env.storage.write_file(directory + "/token", admin + "\n");
     if (!put) return forward_error(put);
     // Last, so that the token is there when it is.
-    if (Status kept = book->keep({{sha256_text(admin), {"owner", Role::kAdmin, ""}}}); !kept) {
-      return forward_error(kept);
-    }
+    const std::string hash = sha256_text(admin);
+    const UserToken owner{
+        {.name = "owner", .role = Role::kAdmin, .tenant = "", .node = "", .credential = hash}};
+    if (Status kept = book->keep({{hash, owner}}); !kept) return forward_error(kept);
     return book;
   }
   if (!text) return forward_error(text);
@@ -109,13 +148,12 @@ Status TokenBook::read(const std::string& text) {
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.empty() || line.starts_with('#')) continue;
-    if (Status read = read_line(line, number); !read) return read;
+    if (Status read = read_line(line, {path_, number, 1}); !read) return read;
   }
   return {};
 }
 
-Status TokenBook::read_line(const std::string& line, int number) {
-  const SourcePosition where{path_, number, 1};
+Status TokenBook::read_line(const std::string& line, const SourcePosition& where) {
   std::istringstream words(line);
   std::string name, role, hash, word;
   words >> name >> role >> hash;
@@ -123,44 +161,93 @@ Status TokenBook::read_line(const std::string& line, int number) {
     return input_error(
         where, fmt::format("expected NAME ROLE SHA256 [TENANT] [KEY=VALUE]..., with {}", kRoles));
   }
-  Caller user{.name = name, .role = role_named(role), .tenant = "", .node = ""};
+  UserToken token{
+      {.name = name, .role = role_named(role), .tenant = "", .node = "", .credential = hash}};
   // The paths of tenants have no '='.
   for (bool first = true; words >> word; first = false) {
     if (first && word.find('=') == std::string::npos) {
-      user.tenant = word;
-    } else if (Status set = set_key(word, where, user); !set) {
+      token.user.tenant = word;
+    } else if (Status set = set_key(word, where, token); !set) {
       return set;
     }
   }
-  users_[hash] = std::move(user);
+  if (Status rights = check_rights(token.user, where); !rights) return rights;
+  for (const auto& [other_hash, other] : tokens_) {
+    if (other.user.name == name && !other.replaced && !token.replaced) {
+      return input_error(where, fmt::format("a second user \"{}\"", name));
+    }
+  }
+  tokens_[hash] = std::move(token);
   return {};
 }
 
-Status TokenBook::keep(Users users) {
+Status TokenBook::keep(Tokens tokens) {
+  const Instant forgotten = env_.clock.now_wall() - Duration::hours(kReplacedKeptHours);
+  std::erase_if(tokens, [&](const auto& each) {
+    return each.second.replaced && each.second.expires < forgotten;
+  });
   std::string text;
-  for (const auto& [hash, user] : users) text += line_of(hash, user);
+  for (const auto& [hash, token] : tokens) text += line_of(hash, token);
   if (StorageStatus put = env_.storage.write_file(path_, text); !put) return forward_error(put);
-  const std::scoped_lock lock(mutex_);
-  users_ = std::move(users);
+  {
+    const std::scoped_lock lock(mutex_);
+    tokens_ = std::move(tokens);
+  }
+  if (changed_) changed_();
   return {};
 }
 
-TokenBook::Users TokenBook::users() const {
+TokenBook::Tokens TokenBook::tokens() const {
   const std::scoped_lock lock(mutex_);
-  return users_;
+  return tokens_;
 }
 
-Caller TokenBook::caller(std::string_view token) const {
-  const std::string hash = sha256_text(token);
+tl::expected<Caller, CallStatus> TokenBook::find(std::string_view hash) const {
   const std::scoped_lock lock(mutex_);
-  const auto found = users_.find(hash);
-  return found == users_.end() ? Caller() : found->second;
+  const auto found = tokens_.find(hash);
+  if (found == tokens_.end()) {
+    return tl::unexpected(unauthenticated("no token, or none that is known here"));
+  }
+  const UserToken& token = found->second;
+  if (env_.clock.now_wall() < token.expires) return token.user;
+  return tl::unexpected(unauthenticated(fmt::format(
+      "the token of {} expired on {}{}", token.user.name, token.expires.text(),
+      token.replaced
+          ? ": a newer one took its place on " + token.replaced->text()
+          : "; an admin makes a new one with `orrery user rotate " + token.user.name + "`")));
 }
 
-Result<std::string> TokenBook::add(const Caller& user) {
+tl::expected<Caller, CallStatus> TokenBook::caller(std::string_view token) const {
+  return find(sha256_text(token));
+}
+
+tl::expected<Caller, CallStatus> TokenBook::holder(const std::string& credential) const {
+  return find(credential);
+}
+
+Instant TokenBook::next_expiry() const {
+  const Instant now = env_.clock.now_wall();
+  const std::scoped_lock lock(mutex_);
+  Instant next = Instant::max();
+  for (const auto& [hash, token] : tokens_) {
+    if (token.expires > now) next = std::min(next, token.expires);
+  }
+  return next;
+}
+
+bool TokenBook::has_admin(const Tokens& tokens) const {
+  const Instant now = env_.clock.now_wall();
+  return std::ranges::any_of(tokens, [now](const auto& each) {
+    const UserToken& token = each.second;
+    return token.user.role == Role::kAdmin && !token.replaced && now < token.expires;
+  });
+}
+
+Result<std::string> TokenBook::add(const Caller& user, Instant expires) {
   if (user.role == Role::kNobody) return input_error({}, fmt::format("expected {}", kRoles));
-  if (!is_word(user.name)) {
-    return input_error({}, fmt::format("\"{}\": expected a name without blanks", user.name));
+  if (!is_user_name(user.name)) {
+    return input_error(
+        {}, fmt::format("\"{}\": expected a name without blanks and slashes", user.name));
   }
   if (!user.tenant.empty() && !is_word(user.tenant)) {
     return input_error({}, fmt::format("\"{}\": expected the path of a tenant", user.tenant));
@@ -168,39 +255,65 @@ Result<std::string> TokenBook::add(const Caller& user) {
   if (!user.run_as.empty()) {
     if (Status named = check_posix_user(user.run_as, {}); !named) return forward_error(named);
   }
-  Users users = this->users();
-  for (const auto& [hash, known] : users) {
-    if (known.name == user.name) {
+  if (Status rights = check_rights(user, {}); !rights) return forward_error(rights);
+  Tokens tokens = this->tokens();
+  for (const auto& [hash, known] : tokens) {
+    if (known.user.name == user.name) {
       return input_error({}, fmt::format("there is a user \"{}\" already", user.name));
     }
   }
   std::string token = new_token(env_.entropy);
-  users[sha256_text(token)] = user;
-  if (Status kept = keep(std::move(users)); !kept) return forward_error(kept);
+  UserToken added{user, expires};
+  added.user.credential = sha256_text(token);
+  tokens[added.user.credential] = added;
+  if (Status kept = keep(std::move(tokens)); !kept) return forward_error(kept);
+  return token;
+}
+
+Result<std::string> TokenBook::rotate(const TokenRotation& rotation) {
+  const Instant now = env_.clock.now_wall();
+  Tokens tokens = this->tokens();
+  std::optional<Caller> user;
+  std::vector<std::string_view> names;
+  for (auto& [hash, token] : tokens) {
+    names.push_back(token.user.name);
+    if (token.user.name != rotation.name) continue;
+    if (!token.replaced) user = token.user;
+    token.replaced = token.replaced.value_or(now);
+    token.expires = std::min(token.expires, now + rotation.overlap);
+  }
+  if (!user) {
+    return input_error(
+        {}, fmt::format("no user \"{}\"{}", rotation.name, did_you_mean(rotation.name, names)));
+  }
+  std::string token = new_token(env_.entropy);
+  user->credential = sha256_text(token);
+  tokens[user->credential] = {*user, rotation.expires};
+  if (Status kept = keep(std::move(tokens)); !kept) return forward_error(kept);
   return token;
 }
 
 Status TokenBook::remove(const std::string& name) {
-  Users users = this->users();
+  Tokens tokens = this->tokens();
   std::vector<std::string_view> names;
-  names.reserve(users.size());
-  for (const auto& [hash, user] : users) names.push_back(user.name);
+  names.reserve(tokens.size());
+  for (const auto& [hash, token] : tokens) names.push_back(token.user.name);
   const std::string hint = did_you_mean(name, names);
-  if (std::erase_if(users, [&name](const auto& each) { return each.second.name == name; }) == 0) {
+  if (std::erase_if(tokens, [&](const auto& each) { return each.second.user.name == name; }) == 0) {
     return input_error({}, fmt::format("no user \"{}\"{}", name, hint));
   }
-  if (std::ranges::none_of(users, is_admin)) {
-    return infeasible(fmt::format("\"{}\" is the last admin", name));
-  }
-  return keep(std::move(users));
+  if (!has_admin(tokens)) return infeasible(fmt::format("\"{}\" is the last admin", name));
+  return keep(std::move(tokens));
 }
 
-std::vector<Caller> TokenBook::all() const {
-  const Users users = this->users();
-  std::vector<Caller> all;
-  all.reserve(users.size());
-  for (const auto& [hash, user] : users) all.push_back(user);
-  std::ranges::sort(all, {}, &Caller::name);
+std::vector<UserToken> TokenBook::all() const {
+  const Tokens tokens = this->tokens();
+  std::vector<UserToken> all;
+  all.reserve(tokens.size());
+  for (const auto& [hash, token] : tokens) all.push_back(token);
+  std::ranges::sort(all, {}, [](const UserToken& token) {
+    return std::tuple(token.user.name, token.replaced.value_or(Instant::from_ns(0)), token.expires);
+  });
   return all;
 }
 

@@ -4,12 +4,15 @@
 // with each change: lines "NAME ROLE SHA256 [TENANT] [KEY=VALUE]...", with the keys that
 // docs/cluster.md names. Any thread may ask who calls; users are changed on the controller's loop.
 // A token is 256 random bits, so its SHA-256 needs no salt.
-// Invariant: there is an admin, and no two users have one name. Cost of a look: one hash.
+// Invariant: there is an admin whose token has not expired; no two users have one name; operators
+// and admins have no tenant. Cost of a look: one hash.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,44 +22,73 @@
 
 namespace orrery {
 
+/// A token of a user, without its bits. A user has one that is current and, for a while after a
+/// rotation, those that it replaced.
+struct UserToken {
+  Caller user;
+  Instant expires = Instant::max();                ///< it is refused from then on; max: never
+  std::optional<Instant> replaced = std::nullopt;  ///< when a newer one took its place
+};
+
+/// A new token in the place of a user's present ones.
+struct TokenRotation {
+  std::string name;
+  Duration overlap;  ///< in which the present ones go on working
+  Instant expires = Instant::max();
+};
+
 class TokenBook {
  public:
   /// Where there is no DIR/tokens it is made with the token of an admin, which is written to
-  /// DIR/token for the command line. Errors: the files; a line that is none, with its number.
+  /// DIR/token for the command line and does not expire. Errors: the files; a line that is not well
+  /// formed, with its number.
   [[nodiscard]] static Result<std::unique_ptr<TokenBook>> open(const Env& env,
                                                                const std::string& directory);
   TokenBook(const Env& env, std::string path) : env_(env), path_(std::move(path)) {}
 
-  /// A role kNobody: the token is not known.
-  [[nodiscard]] Caller caller(std::string_view token) const;
+  /// Who shows a token. Error (kUnauthenticated): the token is not known, or has expired.
+  [[nodiscard]] tl::expected<Caller, CallStatus> caller(std::string_view token) const;
+  /// The same for what Caller::credential says.
+  [[nodiscard]] tl::expected<Caller, CallStatus> holder(const std::string& credential) const;
+  /// When the next token of those that work now expires; max: none does.
+  [[nodiscard]] Instant next_expiry() const;
 
-  /// The token of a new user. Errors (kInput): a name that is taken, or a name, tenant, POSIX user
-  /// or role that is not well formed.
-  [[nodiscard]] Result<std::string> add(const Caller& user);
-  /// Errors: kInput: there is none, with the name that is near; kInfeasible: the last admin.
+  /// The token of a new user. Errors (kInput): a name that is taken; a name, tenant, POSIX user or
+  /// role that is not well formed; a tenant for a role that has none.
+  [[nodiscard]] Result<std::string> add(const Caller& user, Instant expires = Instant::max());
+  /// The new token. Errors (kInput): there is no such user, with the name that is near.
+  [[nodiscard]] Result<std::string> rotate(const TokenRotation& rotation);
+  /// Ends all tokens of a user. Errors: kInput: there is no such user, with the name that is near;
+  /// kInfeasible: it is the last admin.
   [[nodiscard]] Status remove(const std::string& name);
-  /// By name.
-  [[nodiscard]] std::vector<Caller> all() const;
+  /// By name; of one user the current token first.
+  [[nodiscard]] std::vector<UserToken> all() const;
+  /// Called after each change, on the controller's loop.
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
-  using Users = std::map<std::string, Caller, std::less<>>;  ///< by hash
+  using Tokens = std::map<std::string, UserToken, std::less<>>;  ///< by hash
   [[nodiscard]] Status read(const std::string& text);
-  [[nodiscard]] Status read_line(const std::string& line, int number);
-  [[nodiscard]] Status keep(Users users);
-  [[nodiscard]] Users users() const;
+  [[nodiscard]] Status read_line(const std::string& line, const SourcePosition& where);
+  [[nodiscard]] Status keep(Tokens tokens);
+  [[nodiscard]] Tokens tokens() const;
+  [[nodiscard]] tl::expected<Caller, CallStatus> find(std::string_view hash) const;
+  /// Whether an admin is left whose token works.
+  [[nodiscard]] bool has_admin(const Tokens& tokens) const;
 
   Env env_;
   std::string path_;
+  std::function<void()> changed_;
   mutable std::mutex mutex_;
-  Users users_;  ///< guarded
+  Tokens tokens_;  ///< guarded
 };
 
 /// Lower-case hexadecimal.
 [[nodiscard]] std::string sha256_text(std::string_view bytes);
-/// 256 random bits, likewise.
+/// 256 random bits, in lower-case hexadecimal.
 [[nodiscard]] std::string new_token(Entropy& entropy);
 
-/// "viewer" and so on. kNobody: it is none.
+/// The role of a word such as "viewer". kNobody: there is no such role.
 [[nodiscard]] Role role_named(std::string_view word);
 [[nodiscard]] std::string_view role_word(Role role);
 

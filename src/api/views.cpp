@@ -221,7 +221,7 @@ void explain_waits(const Controller& controller, v1::ListJobsResponse& list) {
   }
 }
 
-v1::Node node_view(const Controller& controller, NodeId id) {
+v1::Node node_view(const Controller& controller, NodeId id, const Visibility& sees) {
   const State& state = controller.state();
   const Topology& topology = *state.setup().topology;
   const NodeRecord& record = state.node(id);
@@ -233,7 +233,13 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_accelerators(group.devices);
   view.set_free(state.fleet().view().node(id).available());
   view.set_place(topology.path(topology.place(id).rack));
-  for (const JobId job : state.jobs_on(id)) view.add_jobs(job.value());
+  for (const JobId job : state.jobs_on(id)) {
+    if (sees.job(job)) {
+      view.add_jobs(job.value());
+    } else {
+      view.set_other_jobs(view.other_jobs() + 1);
+    }
+  }
   view.set_spare(record.spare);
   view.set_drain(record.drain);
   view.set_lemon(record.lemon);
@@ -251,6 +257,9 @@ v1::Node node_view(const Controller& controller, NodeId id) {
   view.set_connected(agent.session != nullptr);
   if (agent.heard) {
     *view.mutable_reading() = to_proto(agent.heard->reading);
+    // It may quote what a rank of another tenant wrote.
+    const bool unwell = !agent.heard->reading.unwell.empty();
+    if (unwell && !sees.everything()) view.mutable_reading()->set_unwell("unwell");
     *view.mutable_reading_at() = timestamp_of(agent.heard->at);
   }
   if (!agent.opening) return view;
@@ -285,7 +294,32 @@ v1::PowerDomain power_view(const Controller& controller, PowerDomainId id) {
   return view;
 }
 
-v1::Cluster cluster_view(const Controller& controller) {
+namespace {
+
+void count_jobs(const State& state, const Visibility& sees, v1::Cluster& view) {
+  if (sees.everything()) {
+    view.set_jobs(state.jobs());
+    view.set_jobs_running(state.running().size());
+    view.set_jobs_waiting(state.waiting().size() + state.held());
+    return;
+  }
+  std::uint64_t jobs = 0;
+  std::uint64_t running = 0;
+  std::uint64_t waiting = 0;
+  for (const Job& job : state.all_jobs()) {
+    if (!sees.job(job.id)) continue;
+    ++jobs;
+    if (holds_devices(job.phase)) ++running;
+    if (job.phase == JobPhase::kQueued || job.phase == JobPhase::kHeld) ++waiting;
+  }
+  view.set_jobs(jobs);
+  view.set_jobs_running(running);
+  view.set_jobs_waiting(waiting);
+}
+
+}  // namespace
+
+v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
   const State& state = controller.state();
   const Topology& topology = *state.setup().topology;
   v1::Cluster view;
@@ -304,9 +338,7 @@ v1::Cluster cluster_view(const Controller& controller) {
   }
   view.set_nodes_ready(ready);
   view.set_accelerators_free(free);
-  view.set_jobs(state.jobs());
-  view.set_jobs_running(state.running().size());
-  view.set_jobs_waiting(state.waiting().size() + state.held());
+  count_jobs(state, sees, view);
   view.set_events(state.version());
   *view.mutable_started() = timestamp_of(controller.started());
   view.set_policy(state.policy().name);
@@ -314,7 +346,7 @@ v1::Cluster cluster_view(const Controller& controller) {
   return view;
 }
 
-v1::ListTenantsResponse tenants_view(const Controller& controller) {
+v1::ListTenantsResponse tenants_view(const Controller& controller, const Visibility& sees) {
   const State& state = controller.state();
   const TenantTree& tenants = state.tenants();
   v1::ListTenantsResponse view;
@@ -343,7 +375,8 @@ v1::ListTenantsResponse tenants_view(const Controller& controller) {
     row.set_waiting(row.waiting() + 1);
   }
   for (v1::Tenant& row : rows) {
-    if (!row.path().empty()) *view.add_tenants() = std::move(row);
+    if (row.path().empty() || !sees.tenant(row.path())) continue;
+    *view.add_tenants() = std::move(row);
   }
   return view;
 }

@@ -1,8 +1,11 @@
 // api/views.hpp - control's state as the messages that people see (proto/orrery/v1/orrery.proto).
 //
-// Pure reads, on the controller's loop. Cost: O(what is shown).
+// Pure reads, on the controller's loop. Cost: O(what is shown). A view of one job is made for
+// callers that may see the job; views that hold more than one tenant's show what their Visibility
+// lets through.
 #pragma once
 
+#include "api/visibility.hpp"
 #include "executor/controller.hpp"
 #include "orrery/v1/orrery.pb.h"
 
@@ -15,10 +18,12 @@ enum class JobDetail : std::uint8_t { kListed, kRow, kAll };
 /// Says of the queued jobs of a list why they wait. Precondition: its ids descend.
 /// O(jobs that wait, each a comparison with the list).
 void explain_waits(const Controller& controller, v1::ListJobsResponse& list);
-[[nodiscard]] v1::Node node_view(const Controller& controller, NodeId id);
+[[nodiscard]] v1::Node node_view(const Controller& controller, NodeId id, const Visibility& sees);
 [[nodiscard]] v1::PowerDomain power_view(const Controller& controller, PowerDomainId id);
-[[nodiscard]] v1::Cluster cluster_view(const Controller& controller);
-[[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller);
+/// To a caller with a tenant its jobs are those of the state that it sees. O(jobs) for such a one.
+[[nodiscard]] v1::Cluster cluster_view(const Controller& controller, const Visibility& sees);
+[[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller,
+                                                   const Visibility& sees);
 [[nodiscard]] v1::EventRow event_view(const TimedEvent& event);
 [[nodiscard]] google::protobuf::Timestamp timestamp_of(Instant at);
 [[nodiscard]] Instant instant_of(const google::protobuf::Timestamp& at);

@@ -34,23 +34,33 @@ std::vector<JobId> job_or_array(const State& state, JobId first) {
   return jobs;
 }
 
-/// As Slurm has it, a number is a job's before it is a name, and the first one's of an array stands
-/// for all of it. Of a name the newest job. O(jobs).
-Result<std::vector<JobId>> jobs_named(const State& state, std::string_view name) {
+/// The jobs of `tenant` and of the tenants below it that go by a name: those of others do not exist
+/// for its users. A number is a job's before it is a name, as in Slurm, and that of an array's
+/// first job stands for the whole array. A name means the newest job that has it. O(jobs).
+Result<std::vector<JobId>> jobs_named(const State& state, std::string_view name,
+                                      std::string_view tenant) {
+  const auto visible = [&](JobId id) {
+    return state.has(id) && is_within(state.tenants().path(state.job(id).tenant), tenant);
+  };
   std::uint32_t number = 0;
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool whole = failed == std::errc() && end == name.data() + name.size();
-  if (whole && state.has(JobId(number))) return job_or_array(state, JobId(number));
-  if (whole && number < state.jobs()) {
+  if (whole && visible(JobId(number))) return job_or_array(state, JobId(number));
+  if (whole && number < state.jobs() && tenant.empty()) {
     return input_error({}, fmt::format("job {0} has ended and is in the archive: `orrery job {0}` "
                                        "shows how, and nothing waits for it any more",
                                        number));
   }
   for (std::size_t at = state.jobs(); at-- > 0;) {
     const JobId id = JobId::at(at);
-    if (state.has(id) && state.job(id).name == name) return std::vector{id};
+    if (visible(id) && state.job(id).name == name) return std::vector{id};
   }
-  return input_error({}, fmt::format("no job \"{}\" was ever submitted", name));
+  if (tenant.empty()) {
+    return input_error({}, fmt::format("no job \"{}\" was ever submitted", name));
+  }
+  return input_error(
+      {}, fmt::format("no job \"{}\" of tenant \"{}\", or it has ended and is in the archive", name,
+                      tenant));
 }
 
 Result<JobSpec> spec_of(const JobText& text) {
@@ -79,18 +89,20 @@ void JobIntake::take_up_jobs(const State& state) {
   }
 }
 
-Result<std::vector<JobId>> JobIntake::jobs_before(const JobSpec& spec, const State& state) {
+Result<std::vector<JobId>> JobIntake::jobs_before(const JobSpec& spec, const State& state,
+                                                  std::string_view tenant) {
   std::vector<JobId> before;
   before.reserve(spec.after.size());
   for (const std::string& name : spec.after) {
-    const Result<std::vector<JobId>> jobs = jobs_named(state, name);
+    const Result<std::vector<JobId>> jobs = jobs_named(state, name, tenant);
     if (!jobs) return input_error(spec.where, fmt::format("after: {}", jobs.error().message));
     before.insert(before.end(), jobs->begin(), jobs->end());
   }
   return before;
 }
 
-Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now) {
+Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now,
+                                            std::string_view tenant) {
   const ResolveContext own = facts_.resolve_context(now);
   Result<JobRequest> request = resolve_job(spec, {.fleet = own.fleet,
                                                   .models = own.models,
@@ -101,7 +113,7 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
   if (!request) return forward_error(request);
   request->class_id = facts_.classes().of(*request);
   Submission submission = orrery::submission_of(spec, *std::move(request));
-  Result<std::vector<JobId>> before = jobs_before(spec, state);
+  Result<std::vector<JobId>> before = jobs_before(spec, state, tenant);
   if (!before) return forward_error(before);
   submission.after = *std::move(before);
   return submission;
@@ -129,7 +141,7 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
                                    spec->tenant, text.tenant));
   }
   if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
-  Result<Submission> submission = submission_of(*spec, state, now);
+  Result<Submission> submission = submission_of(*spec, state, now, text.tenant);
   if (!submission) return forward_error(submission);
   const ArrayId array(spec->array ? arrays_++ : arrays_);
   std::vector<SubmitJob> jobs;

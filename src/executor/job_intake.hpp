@@ -49,10 +49,12 @@ class JobIntake {
   [[nodiscard]] std::size_t works() const;
 
  private:
+  /// `tenant` is the submitter's: its jobs wait only for jobs that it may see.
   [[nodiscard]] Result<Submission> submission_of(const JobSpec& spec, const State& state,
-                                                 Instant now);
+                                                 Instant now, std::string_view tenant);
   [[nodiscard]] static Result<std::vector<JobId>> jobs_before(const JobSpec& spec,
-                                                              const State& state);
+                                                              const State& state,
+                                                              std::string_view tenant);
 
   ControlFacts& facts_;
   std::uint32_t arrays_ = 0;

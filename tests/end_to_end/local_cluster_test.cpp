@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -342,6 +343,42 @@ TEST_F(LocalClusterTest, AnAgentJoinsAnewWhereItsCertificateIsOfNoUseAndOnlyTher
   until_connected(true);
   EXPECT_NE(slurp(path(pem)), before);
   kill_dead("c/nodes/node-0/agent.pid");
+}
+
+TEST_F(LocalClusterTest, AUserHasATokenInAFileWhichIsRotatedAndKeepsToItsRights) {
+  namespace fs = std::filesystem;
+  fs::create_directories(path("ada/tls"));
+  fs::copy_file(path("c/cluster.json"), path("ada/cluster.json"));
+  fs::copy_file(path("c/tls/ca.pem"), path("ada/tls/ca.pem"));
+  const std::string file = path("ada/token");
+  const CliRun added =
+      live("user add ada --role viewer --tenant default --expires 90d --token-file " + file);
+  ASSERT_EQ(added.code, 0) << added.err;
+  EXPECT_EQ(added.out, "");
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  const std::string token = slurp(file);
+  const auto ada = [&](const std::string& arguments) {
+    return orrery("--retry 0 --dir " + path("ada") + " " + arguments);
+  };
+  EXPECT_EQ(ada("jobs").code, 0);
+  EXPECT_NE(ada("submit -- true").err.find("may not call SubmitJob"), std::string::npos);
+  EXPECT_NE(live("user list").out.find("until 20"), std::string::npos);
+  ASSERT_EQ(live("user rotate ada --token-file " + file).code, 0);
+  EXPECT_NE(slurp(file), token);
+  EXPECT_EQ(ada("jobs").code, 0);
+  (void)write("ada/token", token);
+  const CliRun late = ada("jobs");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_NE(late.err.find("the token of ada expired on "), std::string::npos) << late.err;
+  for (const auto& [arguments, why] : std::map<std::string, std::string>{
+           {"--role admin --tenant default", "expected no tenant"},
+           {"--role user --tenant defalt", "did you mean \"default\""},
+           {"--role user --expires 90", "expected a time with its unit"},
+           {"--role user --run-as root", "other than root"}}) {
+    const CliRun refused = live("user add eve " + arguments);
+    EXPECT_EQ(refused.code, 2) << arguments;
+    EXPECT_NE(refused.err.find(why), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(LocalClusterTest, DownEndsRanksTooAndTheirJobStartsAgainWithUp) {

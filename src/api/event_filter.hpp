@@ -1,0 +1,34 @@
+// api/event_filter.hpp - the events of the log as one caller may see them.
+//
+// Made for each watch. Shown are the events of jobs that the caller sees, and those of nodes,
+// links, power and passes, which hold nothing of any tenant. What an event says of a job that the
+// caller does not see is taken out of it. No watcher is shown the values of `environment` in a
+// spec. On the controller's loop. Cost: a copy of the event; of a spec that is not that of the
+// event before, parsing it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "api/spec_redaction.hpp"
+#include "api/visibility.hpp"
+#include "control/journal.hpp"
+
+namespace orrery {
+
+class EventFilter {
+ public:
+  /// `redaction` is shared by all watches.
+  EventFilter(const Visibility& visibility, std::shared_ptr<SpecRedaction> redaction)
+      : visibility_(visibility), redaction_(std::move(redaction)) {}
+
+  /// None: the caller may not see it. Precondition: the state has applied the event.
+  [[nodiscard]] std::optional<TimedEvent> shown(const TimedEvent& event) const;
+
+ private:
+  Visibility visibility_;
+  std::shared_ptr<SpecRedaction> redaction_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,44 @@
+// api/open_calls.hpp - ends the calls of users whose token has expired or was taken away.
+//
+// One a server process, beside its token book, which outlives it as the calls do. Laid over the
+// methods that read: those that change something are over at once. On the controller's loop.
+// Invariant: when a user is removed or a token expires, every call that it began ends with
+// UNAUTHENTICATED, also one to which nothing is sent meanwhile.
+// Cost of a call: an entry of a list; of a change of users or an expiry: O(open calls).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/method_table.hpp"
+#include "api/token_book.hpp"
+#include "base/env.hpp"
+
+namespace orrery {
+
+class OpenCalls {
+ public:
+  OpenCalls(const Env& env, TokenBook& tokens);
+  ~OpenCalls();
+  OpenCalls(const OpenCalls&) = delete;
+  OpenCalls& operator=(const OpenCalls&) = delete;
+
+  /// The same methods; the calls of those that read are ended as said above.
+  [[nodiscard]] MethodTable watched(const MethodTable& methods);
+
+ private:
+  class OpenCall;
+  void add(const std::shared_ptr<OpenCall>& call);
+  /// Ends the calls whose token does not work any more, forgets those that are over.
+  void look();
+  void look_at_expiry();
+
+  Env env_;
+  TokenBook& tokens_;
+  std::vector<std::weak_ptr<OpenCall>> calls_;
+  std::size_t look_at_size_;  ///< entries of calls that are over are dropped then
+  std::optional<TimerId> timer_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// api/visibility.hpp - what one caller may see of the jobs and tenants of a cluster.
+//
+// Made for each call from its caller, and handed to every view that shows jobs or tenants. A caller
+// without a tenant sees all of them. A caller with a tenant sees those of its tenant and of the
+// tenants below it, whatever its role; of the others it may learn how many there are, nothing else.
+// A copy is small; the state outlives it. On the controller's loop.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/call.hpp"
+#include "control/state.hpp"
+
+namespace orrery {
+
+class Visibility {
+ public:
+  Visibility(const State& state, const Caller& caller)
+      : state_(&state), tenant_(caller.tenant), role_(caller.role) {}
+
+  /// Whether the caller sees every tenant.
+  [[nodiscard]] bool everything() const { return tenant_.empty(); }
+  /// Whether the caller sees the tenant of that path.
+  [[nodiscard]] bool tenant(std::string_view path) const;
+  /// Whether the caller sees a job. False for a job that is archived or was never submitted, unless
+  /// the caller sees everything: the state does not know its tenant.
+  [[nodiscard]] bool job(JobId id) const;
+  /// How an answer names a job of the state: "12 (train)", or "a job of another tenant".
+  [[nodiscard]] std::string job_text(JobId id) const;
+  /// Whether the caller may read the values of `environment` in the specs of a tenant: those who
+  /// may submit there.
+  [[nodiscard]] bool environment_of(std::string_view path) const {
+    return role_ >= Role::kUser && tenant(path);
+  }
+
+ private:
+  const State* state_;
+  std::string tenant_;
+  Role role_;
+};
+
+}  // namespace orrery
