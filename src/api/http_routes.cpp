@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "api/method_summary.hpp"
 #include "base/utf8.hpp"
 
 namespace orrery {
@@ -207,35 +208,90 @@ Json content(std::string_view kind, const Descriptor& type) {
   return {{"content", {{std::string(kind), {{"schema", schema}}}}}};
 }
 
+struct ErrorAnswer {
+  std::string_view code;
+  std::string_view name;  ///< among the components
+  std::string_view text;
+};
+constexpr std::array kErrorAnswers{
+    ErrorAnswer{"400", "BadRequest", "A field or the body is wrong; the message says which"},
+    ErrorAnswer{"401", "Unauthorized", "There is no token, it is not known, or it has expired"},
+    ErrorAnswer{"403", "Forbidden", "The role or the tenant of the caller does not allow it"},
+    ErrorAnswer{"404", "NotFound", "There is no such thing, or it is of another tenant"},
+    ErrorAnswer{"409", "Conflict", "The state of the thing does not allow it"},
+    ErrorAnswer{"429", "TooManyRequests", "Too much at once, or the controller's disk is full"}};
+
+Json reference(std::string_view kind, std::string_view name) {
+  return {{"$ref", fmt::format("#/components/{}/{}", kind, name)}};
+}
+
+Json error_answers() {
+  const Json body = {{"application/json", {{"schema", reference("schemas", "Error")}}}};
+  Json answers = Json::object();
+  for (const ErrorAnswer& error : kErrorAnswers) {
+    answers[std::string(error.name)] = {{"description", error.text}, {"content", body}};
+  }
+  return answers;
+}
+
+Json responses_of(const HttpRoute& route, const Descriptor& type) {
+  Json answer = content(route.stream ? "text/event-stream" : "application/json", type);
+  answer["description"] = "OK";
+  Json responses = {{"200", answer}};
+  for (const ErrorAnswer& error : kErrorAnswers) {
+    responses[std::string(error.code)] = reference("responses", error.name);
+  }
+  return responses;
+}
+
+Json operation_of(const HttpRoute& route, const google::protobuf::MethodDescriptor& rpc) {
+  Json operation = {{"operationId", route.method},
+                    {"parameters", parameters_of(route, *rpc.input_type())},
+                    {"responses", responses_of(route, *rpc.output_type())}};
+  if (const MethodSummary* summary = method_summary(route.method)) {
+    operation["summary"] = summary->text;
+    operation["tags"] = Json::array({summary->tag});
+  }
+  if (route.verb == "POST") {
+    operation["requestBody"] = content("application/json", *rpc.input_type());
+  }
+  return operation;
+}
+
+Json error_schema() {
+  return {{"type", "object"},
+          {"required", Json::array({"code", "message"})},
+          {"properties",
+           {{"code", {{"type", "integer"}, {"description", "a status code of gRPC"}}},
+            {"message", {{"type", "string"}}}}}};
+}
+
 }  // namespace
 
 std::string open_api_json(const MethodTable& methods) {
   const Descriptor* any = methods.find("GetCluster")->request()->GetDescriptor();
   const auto* service = any->file()->FindServiceByName("Orrery");
   Json paths = Json::object();
-  Json schemas = Json::object();
+  Json schemas = {{"Error", error_schema()}};
   for (const HttpRoute& route : kRoutes) {
     const auto& rpc = *service->FindMethodByName(std::string(route.method));
     add_schema(*rpc.input_type(), schemas);
     add_schema(*rpc.output_type(), schemas);
-    Json answer =
-        content(route.stream ? "text/event-stream" : "application/json", *rpc.output_type());
-    answer["description"] = "OK";
-    Json operation = {{"operationId", route.method},
-                      {"parameters", parameters_of(route, *rpc.input_type())},
-                      {"responses", {{"200", answer}}}};
-    if (route.verb == "POST")
-      operation["requestBody"] = content("application/json", *rpc.input_type());
     const std::string verb = route.verb == "GET" ? "get" : "post";
-    paths[std::string(route.path)][verb] = operation;
+    paths[std::string(route.path)][verb] = operation_of(route, rpc);
   }
   const Json bearer = {{"type", "http"}, {"scheme", "bearer"}};
-  const Json document = {
-      {"openapi", "3.0.3"},
-      {"info", {{"title", "Orrery"}, {"version", "v1"}}},
-      {"security", Json::array({{{"token", Json::array()}}})},
-      {"paths", paths},
-      {"components", {{"schemas", schemas}, {"securitySchemes", {{"token", bearer}}}}}};
+  const Json license = {{"name", "Apache-2.0"},
+                        {"url", "https://www.apache.org/licenses/LICENSE-2.0"}};
+  const Json document = {{"openapi", "3.0.3"},
+                         {"info", {{"title", "Orrery"}, {"version", "v1"}, {"license", license}}},
+                         {"servers", Json::array({{{"url", "/"}}})},
+                         {"security", Json::array({{{"token", Json::array()}}})},
+                         {"paths", paths},
+                         {"components",
+                          {{"schemas", schemas},
+                           {"responses", error_answers()},
+                           {"securitySchemes", {{"token", bearer}}}}}};
   return document.dump(2);
 }
 
