@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "base/assert.hpp"
+#include "base/terminal_text.hpp"
 #include "base/utf8.hpp"
 
 namespace orrery {
@@ -22,18 +23,7 @@ constexpr std::array<LogLevel, 4> kLevels = {LogLevel::kDebug, LogLevel::kInfo, 
 
 enum class Quotes { kEscaped, kPlain };
 
-// Bytes of valid UTF-8 at `at` that no line may hold as they are: C0 and C1 controls, DEL, and the
-// line and paragraph separators. 0 when there are none.
-std::size_t control_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<std::uint8_t>(text[at + i]) : std::uint8_t{0};
-  };
-  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
-  if (byte(0) == 0xC2 && byte(1) < 0xA0) return 2;
-  if (byte(0) == 0xE2 && byte(1) == 0x80 && (byte(2) == 0xA8 || byte(2) == 0xA9)) return 3;
-  return 0;
-}
-
+// A character for which control_length() is not 0.
 void append_control(std::string& out, std::string_view sequence) {
   switch (sequence.front()) {
     case '\n':
@@ -46,11 +36,8 @@ void append_control(std::string& out, std::string_view sequence) {
       out += "\\t";
       return;
     default:
-      break;
+      out += terminal_json(sequence);
   }
-  const auto last = static_cast<std::uint8_t>(sequence.back());
-  const unsigned code = sequence.size() == 3 ? 0x2000u | (last & 0x3Fu) : last;
-  fmt::format_to(std::back_inserter(out), "\\u{:04x}", code);
 }
 
 void append_valid(std::string& out, std::string_view text, Quotes quotes) {

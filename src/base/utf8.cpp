@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/terminal_text.hpp"
+
 namespace orrery {
 namespace {
 
@@ -60,10 +62,9 @@ std::string printable(std::string_view text, std::size_t length_max) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = sequence_length(text, at);
     if (shown.size() + std::max<std::size_t>(length, 1) > length_max) return shown + "...";
-    const auto byte = static_cast<std::uint8_t>(text[at]);
-    if (length == 0 || byte < 0x20 || byte == 0x7F) {
+    if (const std::size_t control = control_length(text, at); length == 0 || control > 0) {
       shown += '?';
-      ++at;
+      at += std::max<std::size_t>(control, 1);
     } else {
       shown.append(text.substr(at, length));
       at += length;

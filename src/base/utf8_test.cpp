@@ -1,5 +1,6 @@
 // base/utf8_test.cpp - where text stops being UTF-8, where in it we are, and how it is shown.
 #include "base/utf8.hpp"
+#include "base/terminal_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -64,6 +65,33 @@ TEST(Utf8, CutsBetweenCodePoints) {
   EXPECT_EQ(printable("Zürich", 6), "Züric...");
   EXPECT_EQ(printable("Zürich", 2), "Z...");
   EXPECT_EQ(printable("Zürich", 7), "Zürich");
+}
+
+TEST(Utf8, NothingThatATerminalObeysIsShownAsItIs) {
+  const std::string hostile =
+      "a\x1b]52;c;cm0gLXJm\x07\x1b[31m\xC2\x9B"
+      "31m\u202Etxt\u2066\u200F\u2028\x7F\xFF\t\r\n";
+  EXPECT_EQ(
+      terminal_text(hostile, Newlines::kEscaped),
+      "a\\x1b]52;c;cm0gLXJm\\x07\\x1b[31m\\u009b31m\\u202etxt\\u2066\\u200f\\u2028\\x7f\\xff\\t"
+      "\\r\\n");
+  EXPECT_EQ(terminal_text("one\ntwo", Newlines::kKept), "one\ntwo");
+  EXPECT_EQ(terminal_text(std::string("\0", 1), Newlines::kKept), "\\x00");
+  EXPECT_EQ(terminal_text("Zürich 京都 😀", Newlines::kKept), "Zürich 京都 😀");
+  EXPECT_EQ(terminal_json("{\"a\": \"\u202E\xC2\x9B\x7F\"}\n"),
+            "{\"a\": \"\\u202e\\u009b\\u007f\"}\n");
+  EXPECT_EQ(printable("a\xC2\x9B\u202Eb", 60), "a??b");
+}
+
+TEST(Utf8, AnyBytesBecomeTextWithoutControls) {
+  Rng rng = Rng::stream(2, "utf8");
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text(rng.below(40), '\0');
+    for (char& c : text) c = static_cast<char>(rng.below(256));
+    const std::string shown = terminal_text(text, Newlines::kEscaped);
+    ASSERT_EQ(first_invalid_utf8(shown), kValid);
+    for (std::size_t at = 0; at < shown.size(); ++at) ASSERT_EQ(control_length(shown, at), 0u);
+  }
 }
 
 TEST(Utf8, ShowsNoMoreThanAskedOfAnyBytes) {

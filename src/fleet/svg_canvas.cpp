@@ -7,6 +7,9 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/terminal_text.hpp"
+#include "base/utf8.hpp"
+
 namespace orrery {
 namespace {
 
@@ -145,10 +148,18 @@ double text_width(std::string_view text, const TextStyle& style) {
   return width * style.size * (style.weight == Weight::kBold ? kBoldFactor : 1);
 }
 
-std::string escaped_xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+void append_xml(std::string& out, std::string_view valid) {
+  for (std::size_t at = 0; at < valid.size(); ++at) {
+    if (const std::size_t control = control_length(valid, at); control > 0) {
+      out += kReplacement;
+      at += control - 1;
+      continue;
+    }
+    switch (const char c = valid[at]) {
       case '&':
         out += "&amp;";
         break;
@@ -165,9 +176,22 @@ std::string escaped_xml(std::string_view text) {
         out += "&apos;";
         break;
       default:
-        out +=
-            static_cast<unsigned char>(c) < 0x20 ? std::string("\xEF\xBF\xBD") : std::string(1, c);
+        out += c;
     }
+  }
+}
+
+}  // namespace
+
+/// A browser may take bytes that are not UTF-8 for markup of another encoding.
+std::string escaped_xml(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t bad = first_invalid_utf8(text);
+    append_xml(out, text.substr(0, bad));
+    if (bad == std::string_view::npos) break;
+    out += kReplacement;
+    text.remove_prefix(bad + 1);
   }
   return out;
 }
