@@ -153,6 +153,7 @@ void write(const AttemptLogQuestion& question, v1::ControllerMessage* message) {
   out->set_gang(question.log.gang);
   out->set_rank(question.log.rank);
   out->set_from(question.log.from);
+  if (question.since) out->set_since_ns(question.since->ns());
 }
 
 // --- Reports ------------------------------------------------------------------------------------
@@ -265,6 +266,7 @@ void write(const AttemptLogPart& part, v1::AgentMessage* message) {
   out->set_id(part.id);
   out->set_found(part.found);
   out->set_size(part.size);
+  if (part.since_from) out->set_since_from(*part.since_from);
   write(part.part, out);
 }
 

@@ -104,8 +104,10 @@ ControllerMessage MessageReader::read(const v1::ControllerMessage& in) {
   }
   if (in.has_log()) {
     const v1::LogQuestion& log = in.log();
-    return AttemptLogQuestion{
-        log.id(), attempt_id(log.attempt()), {log.gang(), log.rank(), log.from()}};
+    AttemptLogQuestion question{
+        log.id(), attempt_id(log.attempt()), {log.gang(), log.rank(), log.from()}, {}};
+    if (log.has_since_ns()) question.since = Instant::from_ns(log.since_ns());
+    return question;
   }
   if (in.has_burn_in()) return BurnIn{};
   NodeOrder ordered;
@@ -236,7 +238,9 @@ AgentMessage MessageReader::read(const v1::AgentMessage& in) {
       return report(in.report());
     case v1::AgentMessage::kLog: {
       const v1::LogPart& log = in.log();
-      return AttemptLogPart{log.id(), log.found(), log.size(), {log.from(), log.bytes()}};
+      AttemptLogPart part{log.id(), log.found(), log.size(), {log.from(), log.bytes()}, {}};
+      if (log.has_since_from()) part.since_from = log.since_from();
+      return part;
     }
     case v1::AgentMessage::kKeptLog: {
       const v1::KeptLog& kept = in.kept_log();

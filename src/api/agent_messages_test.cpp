@@ -118,15 +118,15 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AttemptLogQuestion> S>
 void code(Codec& codec, S& value) {
-  auto& [id, attempt, log] = value;
-  codec(id, attempt, log);
+  auto& [id, attempt, log, since] = value;
+  codec(id, attempt, log, since);
 }
 template <class Codec, SameStruct<BurnIn> S>
 void code(Codec&, S&) {}
 template <class Codec, SameStruct<AttemptLogPart> S>
 void code(Codec& codec, S& value) {
-  auto& [id, found, size, part] = value;
-  codec(id, found, size, part);
+  auto& [id, found, size, part, since_from] = value;
+  codec(id, found, size, part, since_from);
 }
 template <class Codec, SameStruct<KeptLog> S>
 void code(Codec& codec, S& value) {

@@ -1,5 +1,7 @@
 #include "api/call.hpp"
 
+#include <fmt/format.h>
+
 namespace orrery {
 
 CallStatus status_of(const Error& error) {
@@ -12,6 +14,13 @@ CallStatus status_of(const Error& error) {
       return {CallCode::kInternal, error.text()};
   }
   return {CallCode::kInternal, error.text()};
+}
+
+CallStatus too_slow(std::size_t waiting_bytes) {
+  return {CallCode::kResourceExhausted,
+          fmt::format("the reader is too slow: {} MiB wait for it, and what comes after them is "
+                      "left out; read faster, or begin again",
+                      waiting_bytes >> 20)};
 }
 
 }  // namespace orrery

@@ -43,6 +43,9 @@ struct CallStatus {
 /// Of an Error: the user's are kInvalidArgument, what cannot be met kFailedPrecondition.
 [[nodiscard]] CallStatus status_of(const Error& error);
 
+/// How a stream ends whose client does not take what is sent, when so many bytes wait for it.
+[[nodiscard]] CallStatus too_slow(std::size_t waiting_bytes);
+
 /// What a caller may do. Each role has the rights of those before it.
 enum class Role : std::uint8_t { kNobody, kViewer, kUser, kOperator, kAdmin };
 
@@ -60,7 +63,12 @@ struct Caller {
 class Call {
  public:
   virtual ~Call() = default;
+  /// Tells the client that the call is accepted, where the first message may be long in coming.
+  virtual void open() {}
   virtual void send(const google::protobuf::Message& message) = 0;
+  /// Calls `ready` once, on the loop: when the client has taken what was sent, or wants no more.
+  /// Whatever has more to send than fits into memory waits for it before it sends again.
+  virtual void when_taken(std::function<void()> ready) = 0;
   /// The last thing; what was sent goes first.
   virtual void finish(const CallStatus& status) = 0;
   /// Whether anybody still wants what is sent.
@@ -79,7 +87,9 @@ class Call {
 class ForwardedCall : public Call {
  public:
   explicit ForwardedCall(std::shared_ptr<Call> inner) : inner_(std::move(inner)) {}
+  void open() override { inner_->open(); }
   void send(const google::protobuf::Message& message) override { inner_->send(message); }
+  void when_taken(std::function<void()> ready) override { inner_->when_taken(std::move(ready)); }
   void finish(const CallStatus& status) override { inner_->finish(status); }
   [[nodiscard]] bool wanted() const override { return inner_->wanted(); }
   [[nodiscard]] const Caller& caller() const override { return inner_->caller(); }

@@ -1,5 +1,7 @@
 #include "api/grpc_stream.hpp"
 
+#include <utility>
+
 namespace orrery {
 
 bool parse(const grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
@@ -13,7 +15,7 @@ grpc::ByteBuffer serialize(const google::protobuf::Message& message) {
   return {&slice, 1};
 }
 
-/// What is to be called once the lock is let go: gRPC may call back at once.
+/// Precondition: the lock is held.
 GrpcStream::Next GrpcStream::next() {
   if (reactor_ == nullptr || busy_ || finished_) return Next::kNothing;
   if (!queue_.empty()) {
@@ -28,41 +30,58 @@ GrpcStream::Next GrpcStream::next() {
   return Next::kFinish;
 }
 
-void GrpcStream::go_on(Next what) {
-  if (what == Next::kWrite) {
+/// Precondition: the lock is held.
+GrpcStream::Due GrpcStream::due() {
+  Due due{next(), {}};
+  if (queue_.empty() || !wanted_) due.ready = std::exchange(ready_, {});
+  return due;
+}
+
+void GrpcStream::go_on(const Due& due) {
+  if (due.next == Next::kWrite) {
     reactor_->StartWrite(&writing_);
-  } else if (what == Next::kFinish) {
+  } else if (due.next == Next::kFinish) {
     reactor_->Finish({static_cast<grpc::StatusCode>(status_->code), status_->message});
   }
+  if (due.ready) due.ready();
 }
 
 void GrpcStream::send(const google::protobuf::Message& message) {
   grpc::ByteBuffer bytes = serialize(message);
-  Next what;
+  Due what;
   {
     const std::scoped_lock lock(mutex_);
     if (reactor_ == nullptr || status_) return;
-    waiting_bytes_ += bytes.Length();
-    queue_.push_back(std::move(bytes));
-    if (waiting_bytes_ > kWaitingBytesMax) {
-      queue_.clear();
-      waiting_bytes_ = 0;
-      status_ = {CallCode::kResourceExhausted, "what was asked for is not taken as it comes"};
+    if (!queue_.empty() && waiting_bytes_ + bytes.Length() > kWaitingBytesMax) {
+      status_ = too_slow(kWaitingBytesMax);
       wanted_ = false;
+    } else {
+      waiting_bytes_ += bytes.Length();
+      queue_.push_back(std::move(bytes));
     }
-    what = next();
+    what = due();
   }
   go_on(what);
 }
 
 void GrpcStream::finish(const CallStatus& status) {
-  Next what;
+  Due what;
   {
     const std::scoped_lock lock(mutex_);
     if (reactor_ == nullptr || status_) return;
     status_ = status;
     wanted_ = false;
-    what = next();
+    what = due();
+  }
+  go_on(what);
+}
+
+void GrpcStream::when_taken(std::function<void()> ready) {
+  Due what;
+  {
+    const std::scoped_lock lock(mutex_);
+    ready_ = std::move(ready);
+    what = due();
   }
   go_on(what);
 }
@@ -75,11 +94,11 @@ void GrpcStream::read(grpc::ByteBuffer& into) {
 }
 
 void GrpcStream::on_written() {
-  Next what;
+  Due what;
   {
     const std::scoped_lock lock(mutex_);
     busy_ = false;
-    what = next();
+    what = due();
   }
   go_on(what);
 }
@@ -93,22 +112,27 @@ void GrpcStream::on_broken() {
 }
 
 void GrpcStream::on_cancel() {
-  Next what;
+  Due what;
   {
     const std::scoped_lock lock(mutex_);
     wanted_ = false;
     queue_.clear();
     waiting_bytes_ = 0;
     if (!status_) status_ = {CallCode::kCancelled, ""};
-    what = next();
+    what = due();
   }
   go_on(what);
 }
 
 void GrpcStream::on_done() {
-  const std::scoped_lock lock(mutex_);
-  reactor_ = nullptr;
-  wanted_ = false;
+  Due what;
+  {
+    const std::scoped_lock lock(mutex_);
+    reactor_ = nullptr;
+    wanted_ = false;
+    what = due();
+  }
+  go_on(what);
 }
 
 }  // namespace orrery

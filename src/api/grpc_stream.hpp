@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,9 +26,13 @@ class GrpcStream {
  public:
   explicit GrpcStream(grpc::ServerGenericBidiReactor& reactor) : reactor_(&reactor) {}
 
-  /// Dropped where the stream has ended; ends it where its peer does not take what is sent.
+  /// Dropped where the stream has ended. Where more than kWaitingBytesMax would wait for the peer,
+  /// the stream ends with an error behind what waits already: nothing is left out in between.
   void send(const google::protobuf::Message& message);
   void finish(const CallStatus& status);
+  /// Calls `ready` once, in any thread: when nothing waits behind the message that is being
+  /// written, or the stream has ended. A call before that replaces the earlier one.
+  void when_taken(std::function<void()> ready);
   [[nodiscard]] bool wanted() const { return wanted_; }
   /// Reads the next message, unless the stream has ended. Precondition: no read is on its way.
   void read(grpc::ByteBuffer& into);
@@ -46,8 +51,14 @@ class GrpcStream {
   static constexpr std::size_t kWaitingBytesMax = std::size_t{8} << 20;
 
   enum class Next : std::uint8_t { kNothing, kWrite, kFinish };
+  /// What is done once the lock is released: gRPC may call back at once.
+  struct Due {
+    Next next = Next::kNothing;
+    std::function<void()> ready;
+  };
+  [[nodiscard]] Due due();
   [[nodiscard]] Next next();
-  void go_on(Next what);
+  void go_on(const Due& due);
 
   mutable std::mutex mutex_;
   grpc::ServerGenericBidiReactor* reactor_;  ///< guarded, as all below; nullptr: done
@@ -55,6 +66,7 @@ class GrpcStream {
   std::size_t waiting_bytes_ = 0;
   grpc::ByteBuffer writing_;
   bool busy_ = false;  ///< a write is on its way
+  std::function<void()> ready_;
   std::optional<CallStatus> status_;
   bool finished_ = false;
   std::atomic<bool> wanted_ = true;

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kStreamBlock = 32 << 10;
+/// A stream may pause so long because its client does not read, as under a pager.
+constexpr unsigned int kStreamIdleSeconds = 3'600;
 
 unsigned int http_code(CallCode code) {
   switch (code) {
@@ -53,7 +56,7 @@ std::string error_json(const CallStatus& status) {
 
 void HttpExchange::wait() {
   const std::scoped_lock lock(mutex_);
-  if (ready_ || connection_ == nullptr) return;
+  if (ready_to_answer_ || connection_ == nullptr) return;
   suspended_ = true;
   MHD_suspend_connection(connection_);
 }
@@ -67,13 +70,18 @@ void HttpExchange::resume() {
 
 bool HttpExchange::ready() const {
   const std::scoped_lock lock(mutex_);
-  return ready_;
+  return ready_to_answer_;
 }
 
 void HttpExchange::close() {
-  const std::scoped_lock lock(mutex_);
-  connection_ = nullptr;
-  wanted_ = false;
+  std::function<void()> ready;
+  {
+    const std::scoped_lock lock(mutex_);
+    connection_ = nullptr;
+    wanted_ = false;
+    ready = due();
+  }
+  if (ready) ready();
 }
 
 MHD_Result HttpExchange::answer(const std::shared_ptr<HttpExchange>& self) {
@@ -86,6 +94,7 @@ MHD_Result HttpExchange::answer(const std::shared_ptr<HttpExchange>& self) {
     response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kStreamBlock, &read_stream,
                                           new std::shared_ptr<HttpExchange>(self), &free_stream);
+    (void)MHD_set_connection_option(connection_, MHD_CONNECTION_OPTION_TIMEOUT, kStreamIdleSeconds);
     (void)MHD_add_response_header(response, "Content-Type", "text/event-stream");
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
   } else {
@@ -99,42 +108,86 @@ MHD_Result HttpExchange::answer(const std::shared_ptr<HttpExchange>& self) {
   return queued;
 }
 
-ssize_t HttpExchange::take(char* into, std::size_t most) {
-  const std::scoped_lock lock(mutex_);
-  if (!bytes_.empty()) {
-    const std::size_t size = std::min(most, bytes_.size());
-    std::memcpy(into, bytes_.data(), size);
-    bytes_.erase(0, size);
-    return static_cast<ssize_t>(size);
-  }
-  if (ended_) return MHD_CONTENT_READER_END_OF_STREAM;
-  suspended_ = true;
-  MHD_suspend_connection(connection_);
-  return 0;
+/// Precondition: the lock is held.
+std::function<void()> HttpExchange::due() {
+  return bytes_.empty() || !wanted_ ? std::exchange(ready_, {}) : std::function<void()>();
 }
 
-void HttpExchange::begin_stream() {
+ssize_t HttpExchange::take(char* into, std::size_t most) {
+  std::function<void()> ready;
+  ssize_t taken = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!bytes_.empty()) {
+      const std::size_t size = std::min(most, bytes_.size() - taken_);
+      std::memcpy(into, bytes_.data() + taken_, size);
+      taken_ += size;
+      if (taken_ == bytes_.size()) {
+        bytes_.clear();
+        taken_ = 0;
+      }
+      taken = static_cast<ssize_t>(size);
+    } else if (ended_) {
+      taken = status_.code == CallCode::kOk ? MHD_CONTENT_READER_END_OF_STREAM
+                                            : MHD_CONTENT_READER_END_WITH_ERROR;
+    } else {
+      suspended_ = true;
+      MHD_suspend_connection(connection_);
+    }
+    ready = due();
+  }
+  if (ready) ready();
+  return taken;
+}
+
+void HttpExchange::when_taken(std::function<void()> ready) {
+  {
+    const std::scoped_lock lock(mutex_);
+    ready_ = std::move(ready);
+    ready = due();
+  }
+  if (ready) ready();
+}
+
+void HttpExchange::open() {
   const std::scoped_lock lock(mutex_);
-  if (ended_) return;
+  begin_stream();
+}
+
+/// Precondition: the lock is held.
+void HttpExchange::begin_stream() {
+  if (!streams_ || ended_) return;
   stream_ = true;
-  ready_ = true;
+  ready_to_answer_ = true;
   resume();
 }
 
 /// Precondition: the lock is held.
 void HttpExchange::add(std::string_view bytes) {
   if (ended_) return;
-  bytes_ += bytes;
-  if (bytes_.size() > kWaitingBytesMax) {
-    bytes_.clear();
-    ended_ = true;
-    wanted_ = false;
+  if (taken_ < bytes_.size() && bytes_.size() - taken_ + bytes.size() > kWaitingBytesMax) {
+    add_end(too_slow(kWaitingBytesMax));
+  } else {
+    if (taken_ > bytes_.size() / 2) bytes_.erase(0, std::exchange(taken_, 0));
+    bytes_ += bytes;
   }
   resume();
 }
 
+/// Precondition: the lock is held.
+void HttpExchange::add_end(const CallStatus& status) {
+  if (stream_ && status.code != CallCode::kOk) {
+    bytes_ += "event: error\ndata: " + error_json(status) + "\n\n";
+  }
+  ended_ = true;
+  ready_to_answer_ = true;
+  wanted_ = false;
+  status_ = status;
+}
+
 void HttpExchange::put(std::string_view json) {
   const std::scoped_lock lock(mutex_);
+  begin_stream();
   if (stream_) {
     add("data: " + std::string(json) + "\n\n");
   } else {
@@ -150,20 +203,20 @@ void HttpExchange::put_text(std::string_view type, std::string text) {
 
 void HttpExchange::put_comment() {
   const std::scoped_lock lock(mutex_);
-  if (stream_) add(":\n\n");
+  begin_stream();
+  if (stream_ && bytes_.empty()) add(":\n\n");
 }
 
 void HttpExchange::end(const CallStatus& status) {
-  const std::scoped_lock lock(mutex_);
-  if (ended_) return;
-  if (stream_ && status.code != CallCode::kOk) {
-    add("event: error\ndata: " + error_json(status) + "\n\n");
+  std::function<void()> ready;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (ended_) return;
+    add_end(status);
+    resume();
+    ready = due();
   }
-  ended_ = true;
-  ready_ = true;
-  wanted_ = false;
-  status_ = status;
-  resume();
+  if (ready) ready();
 }
 
 }  // namespace orrery

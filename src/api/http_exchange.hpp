@@ -8,6 +8,7 @@
 #include <microhttpd.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,37 +35,50 @@ class HttpExchange {
   [[nodiscard]] bool answered() const { return answered_; }
   /// Whether there is something to answer.
   [[nodiscard]] bool ready() const;
-  /// Of a stream: bytes into `into`, or how libmicrohttpd says otherwise. It waits where there is
-  /// nothing yet.
+  /// Copies bytes of a stream to `into`, or suspends the connection where there are none yet. A
+  /// stream that ends with an error is cut without the chunk that ends an answer, so that a client
+  /// cannot take it for complete.
   [[nodiscard]] ssize_t take(char* into, std::size_t most);
   /// The connection is gone.
   void close();
 
   // --- The loop
 
-  /// Messages are sent as events from here on.
-  void begin_stream();
+  /// Messages are sent as events, the first of which opens the stream; an error before it is an
+  /// answer with its own code.
+  void stream_events() { streams_ = true; }
+  /// Answers that the stream has begun, before there is an event.
+  void open();
   void put(std::string_view json);
   void put_text(std::string_view type, std::string text);
   void put_comment();
+  /// Calls `ready` once, in any thread: when nothing of a stream waits to be taken, or nobody wants
+  /// more. A call before that replaces the earlier one.
+  void when_taken(std::function<void()> ready);
   void end(const CallStatus& status);
   [[nodiscard]] bool wanted() const { return wanted_; }
 
  private:
   static constexpr std::size_t kWaitingBytesMax = std::size_t{8} << 20;
 
+  void begin_stream();
   void add(std::string_view bytes);
+  void add_end(const CallStatus& status);
   void resume();
+  [[nodiscard]] std::function<void()> due();
 
   mutable std::mutex mutex_;
   MHD_Connection* connection_;  ///< guarded, as all below; nullptr: gone
   bool suspended_ = false;
-  bool ready_ = false;  ///< there is something to answer
-  bool stream_ = false;
+  bool ready_to_answer_ = false;  ///< there is something to answer
+  bool streams_ = false;          ///< set before the method is called
+  bool stream_ = false;           ///< has begun
   bool ended_ = false;
   CallStatus status_;
   std::string type_ = "application/json";
   std::string bytes_;
+  std::size_t taken_ = 0;  ///< of `bytes_`, by the connection
+  std::function<void()> ready_;
   bool answered_ = false;  ///< of libmicrohttpd's thread
   std::atomic<bool> wanted_ = true;
 };

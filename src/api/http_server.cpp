@@ -28,17 +28,22 @@ using ExchangePtr = std::shared_ptr<HttpExchange>;
 
 class HttpCall final : public Call {
  public:
-  HttpCall(ExchangePtr exchange, Caller caller)
-      : exchange_(std::move(exchange)), caller_(std::move(caller)) {}
+  HttpCall(const Env& env, ExchangePtr exchange, Caller caller)
+      : env_(env), exchange_(std::move(exchange)), caller_(std::move(caller)) {}
 
   void send(const google::protobuf::Message& message) override {
     exchange_->put(message_json(message));
+  }
+  void open() override { exchange_->open(); }
+  void when_taken(std::function<void()> ready) override {
+    exchange_->when_taken([env = env_, ready = std::move(ready)] { env.post(ready); });
   }
   void finish(const CallStatus& status) override { exchange_->end(status); }
   [[nodiscard]] bool wanted() const override { return exchange_->wanted(); }
   [[nodiscard]] const Caller& caller() const override { return caller_; }
 
  private:
+  Env env_;
   ExchangePtr exchange_;
   Caller caller_;
 };
@@ -247,10 +252,10 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
   const Result<std::shared_ptr<google::protobuf::Message>> message =
       message_of(*route, request, method);
   if (!message) return exchange->end({CallCode::kInvalidArgument, message.error().text()});
-  env_.post([exchange, caller = *caller, route, &method, message = *message] {
+  env_.post([this, exchange, caller = *caller, route, &method, message = *message] {
     if (!exchange->wanted()) return;
-    method.handle(*message, std::make_shared<HttpCall>(exchange, caller));
-    if (route->stream) exchange->begin_stream();
+    if (route->stream) exchange->stream_events();
+    method.handle(*message, std::make_shared<HttpCall>(env_, exchange, caller));
   });
 }
 

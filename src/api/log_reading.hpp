@@ -1,12 +1,19 @@
-// api/log_reading.hpp - one client that reads what a rank writes, to its end or as it grows.
+// api/log_reading.hpp - one client that reads what the ranks of a job write, to the end or as it
+// grows.
 //
-// Begun by ReadLog; lives as long as its call is wanted and there is more. It asks the rank's node
-// for the next part, sends it, and where nothing new is there asks again a little later. With
-// `follow` and no attempt named it goes on with each next attempt. On the controller's loop.
-// Invariant: one question at a time, so what is on its way to a client is bounded by a part.
+// Begun by ReadLog; lives as long as its call is wanted and there is more. First each rank is asked
+// whether it has a log (and where its last lines begin), then the ranks are read in turn, a part at
+// a time. With `follow` and no attempt named the next attempt comes after the one that is over. On
+// the controller's loop.
+// Invariants: one question is on its way at a time, and none while an earlier part waits for the
+// client, so a reading holds two parts at most, however slow its client. A reading ends without an
+// error only if every byte that is kept was sent, and bytes that are not kept were counted.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "api/call.hpp"
 #include "base/env.hpp"
@@ -17,7 +24,8 @@ namespace orrery {
 
 class LogReading : public std::enable_shared_from_this<LogReading> {
  public:
-  /// Precondition: the job is known, and has had the attempt if one is named.
+  /// Fails the call where `since` is no time. Precondition: the job is known, and has had the
+  /// attempt if one is named.
   static void begin(Controller& controller, const Env& env, const v1::ReadLogRequest& request,
                     std::shared_ptr<Call> call);
 
@@ -25,12 +33,50 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
              std::shared_ptr<Call> call);
 
  private:
+  using Answer = Controller::LogAnswer;
+  using Source = Controller::LogSource;
+
+  /// How far one rank is read.
+  struct Cursor {
+    Controller::LogPlace place;
+    std::uint64_t from = 0;
+    std::uint64_t size = 0;         ///< when the reading of the attempt began
+    std::uint64_t earliest = 0;     ///< what was written before `since` ends here
+    std::uint64_t scanned = 0;      ///< the last lines are looked for before this byte
+    std::uint32_t lines_left = 0;   ///< and so many of them are missing
+    int misses = 0;                 ///< answers in a row that its node did not give
+    Source source = Source::kNode;  ///< of the last answer
+    enum class Stage : std::uint8_t { kUnknown, kAbsent, kScanned, kRead, kDone };
+    Stage stage = Stage::kUnknown;
+    enum class Idle : std::uint8_t { kNo, kYes } idle = Idle::kNo;  ///< nothing new when last asked
+  };
+
+  void begin_attempt();
+  void probe();
+  void on_probe(const Answer& answer);
+  void begin_at(Cursor& cursor, const Answer& answer);
+  void scan(const Answer& answer);
+  void choose();
+  [[nodiscard]] bool choose_rank();
   void step();
-  void on_part(const AttemptLogPart& part);
-  void later();
+  void on_part(const Answer& answer);
+  void send_part(Cursor& cursor, const Answer& answer);
+  void miss(Cursor& cursor, Source source);
+  void give_up(Cursor& cursor);
+  void end_of_round();
+  void end_attempt();
+  void next_attempt();
+
+  void ask(std::uint64_t from, void (LogReading::*answered)(const Answer&));
+  void soon(void (LogReading::*what)());
+  void later(void (LogReading::*what)());
   /// Whether the attempt being read cannot write any more.
   [[nodiscard]] bool attempt_over() const;
-  void next_attempt();
+  [[nodiscard]] bool resumed() const;
+  [[nodiscard]] std::string node_name(const Cursor& cursor) const;
+  [[nodiscard]] std::string why_missing(const Cursor& cursor) const;
+  [[nodiscard]] std::string ranks_text() const;
+  void note(const std::string& text);
 
   Controller& controller_;
   Env env_;
@@ -38,8 +84,12 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
   std::shared_ptr<Call> call_;
   JobId job_;
   std::uint32_t attempt_ = 0;
-  std::uint64_t from_ = 0;
-  bool over_ = false;  ///< as of the question on its way
+  std::optional<Instant> since_;
+  std::vector<Cursor> cursors_;
+  std::size_t at_ = 0;  ///< the cursor that is asked
+  bool over_ = false;   ///< as of the question on its way
+  std::uint32_t ranks_ = 0;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace orrery

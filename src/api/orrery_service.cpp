@@ -1,6 +1,7 @@
 #include "api/orrery_service.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,9 +11,11 @@
 #include "api/event_filter.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
+#include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "base/name_check.hpp"
 #include "base/nearest_name.hpp"
+#include "base/terminal_text.hpp"
 #include "scheduler/explain.hpp"
 
 namespace orrery {
@@ -47,7 +50,9 @@ Result<Page> page_of(const Request& request) {
   const char* end = token.data() + token.size();
   const auto [at, wrong] = std::from_chars(token.data(), end, page.first);
   if (wrong != std::errc() || at != end) {
-    return input_error({}, fmt::format("page_token \"{}\" is none of ours", token));
+    return input_error(
+        {}, fmt::format("page_token is \"{}\", expected the next_page_token of an earlier page",
+                        token));
   }
   return page;
 }
@@ -183,7 +188,7 @@ void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) c
   if (ended(known.phase)) {
     return call->finish(
         {CallCode::kFailedPrecondition,
-         fmt::format("job {} has ended: it {}", job->value(), word_of(known.phase))});
+         fmt::format("job {} has already ended ({})", job->value(), word_of(known.phase))});
   }
   controller_.command(CancelJob{*job}, own_request_id(request, *call), [call](Result<JobId> done) {
     if (!done) return call->fail(done.error());
@@ -191,15 +196,41 @@ void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) c
   });
 }
 
+/// Errors: a phase or a tenant that there is not, with the nearest name.
+Status check_filters(const v1::ListJobsRequest& request, const State& state) {
+  if (!request.phase().empty()) {
+    std::vector<std::string_view> words;
+    for (const auto& entry : enum_words(JobPhase{})) words.push_back(entry.word);
+    if (std::ranges::find(words, request.phase()) == words.end()) {
+      return input_error({},
+                         fmt::format("no state \"{}\"{}: expected {}", request.phase(),
+                                     did_you_mean(request.phase(), words), fmt::join(words, ", ")));
+    }
+  }
+  if (request.tenant().empty()) return {};
+  std::vector<std::string_view> paths;
+  for (std::uint32_t at = 1; at < state.tenants().size(); ++at) {
+    paths.push_back(state.tenants().path(TenantId(at)));
+  }
+  if (std::ranges::find(paths, request.tenant()) != paths.end()) return {};
+  return input_error({}, fmt::format("no tenant \"{}\"{}; `orrery tenants` lists them",
+                                     request.tenant(), did_you_mean(request.tenant(), paths)));
+}
+
 /// Newest first; the token is the number of the next job to look at, plus one.
 void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const {
   const Result<Page> page = page_of(request);
   if (!page) return call->fail(page.error());
+  if (const Status known = check_filters(request, state()); !known)
+    return call->fail(known.error());
   v1::ListJobsResponse response;
   std::uint64_t next = state().jobs();
   if (!request.page_token().empty()) next = std::min(next, page->first);
-  const bool ended_too = request.all() || !request.phase().empty();
   const Visibility sees = visibility(*call);
+  const bool ended_too =
+      request.all() || std::ranges::any_of(enum_words(JobPhase{}), [&](auto& each) {
+        return each.word == request.phase() && ended(each.value);
+      });
   const auto wanted = [&](std::string_view phase, const std::string& tenant,
                           const std::string& name) {
     return sees.tenant(tenant) && (request.phase().empty() || phase == request.phase()) &&
@@ -270,7 +301,7 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
     if (!shown.waiting().empty()) text += ": it " + shown.waiting();
     if (!shown.reason().empty()) text += ", its last attempt stopped: " + shown.reason();
     if (!shown.blame().empty()) text += " (" + shown.blame() + ")";
-    view.set_text(text + ".\n");
+    view.set_text(terminal_text(text, Newlines::kEscaped) + ".\n");
   }
   read(call, std::move(view));
 }
@@ -278,10 +309,13 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
 void Methods::read_log(const v1::ReadLogRequest& request, const CallPtr& call) const {
   const std::optional<JobId> id = job_of(request, call);
   if (!id) return;
+  if (!request.node().empty() && !node_of(request.node(), call)) return;
   const Job& job = state().job(*id);
-  if (std::max(request.attempt(), request.from_attempt()) > job.attempt) {
+  if (const std::uint32_t asked = std::max(request.attempt(), request.from_attempt());
+      asked > job.attempt) {
     return call->finish(
-        {CallCode::kNotFound, fmt::format("job {} has had {} attempts", id->value(), job.attempt)});
+        {CallCode::kNotFound, fmt::format("job {} has no attempt {}: it has had {}", id->value(),
+                                          asked, counted(job.attempt, "attempt"))});
   }
   if (job.attempt == 0 && !request.follow()) {
     return call->finish({CallCode::kFailedPrecondition,
@@ -394,6 +428,7 @@ void Methods::watch_events(const CallPtr& call) const {
     const std::optional<TimedEvent> shown = filter.shown(event);
     if (shown) call->send(event_view(*shown));
   });
+  call->open();
 }
 
 // --- The table ----------------------------------------------------------------------------------

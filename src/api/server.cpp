@@ -35,15 +35,19 @@ struct Shared {
 
 class GrpcCall final : public Call {
  public:
-  GrpcCall(std::shared_ptr<GrpcStream> stream, Caller caller)
-      : stream_(std::move(stream)), caller_(std::move(caller)) {}
+  GrpcCall(const Env& env, std::shared_ptr<GrpcStream> stream, Caller caller)
+      : env_(env), stream_(std::move(stream)), caller_(std::move(caller)) {}
 
   void send(const google::protobuf::Message& message) override { stream_->send(message); }
+  void when_taken(std::function<void()> ready) override {
+    stream_->when_taken([env = env_, ready = std::move(ready)] { env.post(ready); });
+  }
   void finish(const CallStatus& status) override { stream_->finish(status); }
   [[nodiscard]] bool wanted() const override { return stream_->wanted(); }
   [[nodiscard]] const Caller& caller() const override { return caller_; }
 
  private:
+  Env env_;
   std::shared_ptr<GrpcStream> stream_;
   Caller caller_;
 };
@@ -70,7 +74,7 @@ class CallReactor final : public GrpcReactor {
       shared_.waiting.fetch_sub(1);
       return stream_->finish({CallCode::kResourceExhausted, "the controller is overloaded"});
     }
-    auto call = std::make_shared<GrpcCall>(stream_, caller_);
+    auto call = std::make_shared<GrpcCall>(shared_.env, stream_, caller_);
     shared_.env.post([&shared = shared_, &method = method_, request, call] {
       shared.waiting.fetch_sub(1);
       if (call->wanted()) method.handle(*request, call);

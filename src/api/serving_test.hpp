@@ -66,6 +66,15 @@ class Serving {
     done.get_future().wait();
   }
 
+  /// For what runs on the controller's loop already.
+  void run_here(const std::function<void(Controller&)>& what) { what(*controller_); }
+  /// Runs on the controller's loop, later. Any thread.
+  void post(std::function<void()> what) { loop_->env().post(std::move(what)); }
+  /// Lets the loop do what it has to do, `count` times over.
+  void turn(int count) {
+    for (int i = 0; i < count; ++i) run([](Controller&) {});
+  }
+
   std::string grpc;
   std::string http;
   MethodTable methods;

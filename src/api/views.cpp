@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "agent/launch_plan.hpp"
 #include "api/agent_messages.hpp"
+#include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "control/codec.hpp"
 #include "control/snapshot.hpp"
@@ -48,7 +50,7 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
 }
 
 std::string held_text(const Job& job, Instant now) {
-  if (job.waiting_for > 0) return fmt::format("waits for {} jobs before it", job.waiting_for);
+  if (job.waiting_for > 0) return fmt::format("waits for {} before it", counted(job.waiting_for, "job"));
   if (job.not_before > now) {
     return fmt::format("starts again in {:.0f} s, after a fault of its program",
                        (job.not_before - now).count_seconds());
@@ -296,6 +298,19 @@ v1::PowerDomain power_view(const Controller& controller, PowerDomainId id) {
 
 namespace {
 
+/// Devices of jobs; what several share counts once.
+std::uint32_t devices_in_use(const State& state) {
+  std::map<NodeId, std::uint64_t> held;
+  for (const RunningJob& run : state.running()) {
+    for (const PlacedGang& gang : run.gangs) {
+      for (const NodeDevices& at : gang.allocation.ranks) held[at.node] |= at.devices;
+    }
+  }
+  std::uint32_t devices = 0;
+  for (const auto& [node, mask] : held) devices += static_cast<std::uint32_t>(std::popcount(mask));
+  return devices;
+}
+
 void count_jobs(const State& state, const Visibility& sees, v1::Cluster& view) {
   if (sees.everything()) {
     view.set_jobs(state.jobs());
@@ -338,6 +353,10 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
   }
   view.set_nodes_ready(ready);
   view.set_accelerators_free(free);
+  const std::uint32_t in_use = devices_in_use(state);
+  view.set_accelerators_in_use(in_use);
+  view.set_accelerators_unavailable(topology.device_count() -
+                                    std::min(topology.device_count(), free + in_use));
   count_jobs(state, sees, view);
   view.set_events(state.version());
   *view.mutable_started() = timestamp_of(controller.started());

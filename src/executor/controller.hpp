@@ -110,12 +110,35 @@ class Controller final : private HostOutlet {
   struct LogAsked {
     AttemptId attempt;
     LogQuestion what;
+    std::optional<Instant> since = std::nullopt;  ///< also asks for AttemptLogPart::since_from
   };
   /// Has a node try itself out; its readings and an event say how it ends. Errors: work may run
   /// there, or its agent is not connected.
   [[nodiscard]] Status burn_in(NodeId node);
-  /// What a rank wrote: from its node, or, where that is not there, what was kept of it.
-  void ask_log(const LogAsked& asked, std::function<void(const AttemptLogPart&)> answered);
+  /// Who answered a question for a log.
+  enum class LogSource : std::uint8_t {
+    kNode,
+    kKept,    ///< the node did not; this is the end of the log, which the controller keeps
+    kSilent,  ///< the node is connected and did not answer in time; nothing is kept
+    kAbsent,  ///< the node is not connected; nothing is kept
+  };
+  struct LogAnswer {
+    AttemptLogPart part;
+    LogSource source = LogSource::kNode;
+  };
+  using LogAnswered = std::function<void(const LogAnswer&)>;
+  /// Asks the node of a rank for what the rank wrote. Answered once, at the earliest inside the
+  /// call.
+  void ask_log(const LogAsked& asked, LogAnswered answered);
+  struct LogPlace {
+    std::uint32_t gang = 0;
+    std::uint32_t rank = 0;
+    NodeId node;
+  };
+  /// Where an attempt may have a log, by gang and rank: at each device, or, of a job with one rank
+  /// a node, at the first device of each node. Of an earlier attempt than the newest, what this
+  /// process of the controller has seen.
+  [[nodiscard]] std::vector<LogPlace> log_places(const AttemptId& attempt);
 
  private:
   void note(const Input& input) override;
@@ -151,9 +174,10 @@ class Controller final : private HostOutlet {
     friend auto operator<=>(const LogKey&, const LogKey&) = default;
   };
   void keep_log(KeptLog log);
-  [[nodiscard]] AttemptLogPart kept_log(const LogAsked& asked) const;
+  /// `otherwise` tells why the node does not answer.
+  [[nodiscard]] LogAnswer kept_log(const LogAsked& asked, LogSource otherwise) const;
   [[nodiscard]] std::optional<NodeId> node_of(const LogAsked& asked) const;
-  void answer_log(const AttemptLogPart& part);
+  void answer_log(const LogAnswer& answer);
   [[nodiscard]] const JobSpec* spec_of(JobId job);
 
   Env env_;
@@ -202,7 +226,7 @@ class Controller final : private HostOutlet {
   std::size_t kept_bytes_ = 0;
   struct LogWait {
     LogAsked asked;
-    std::function<void(const AttemptLogPart&)> answered;
+    LogAnswered answered;
     TimerId timer;
   };
   std::map<std::uint64_t, LogWait> log_waits_;

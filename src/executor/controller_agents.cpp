@@ -71,7 +71,7 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
     host_->deliver(*report, now());
     schedule();
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
-    answer_log(*part);
+    answer_log({*part, LogSource::kNode});
   } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
     keep_log(*kept);
   } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
@@ -141,11 +141,12 @@ void Controller::keep_log(KeptLog log) {
   }
 }
 
-AttemptLogPart Controller::kept_log(const LogAsked& asked) const {
+Controller::LogAnswer Controller::kept_log(const LogAsked& asked, LogSource otherwise) const {
   const auto found = kept_logs_.find({asked.attempt, asked.what.gang, asked.what.rank});
-  if (found == kept_logs_.end()) return {};
+  if (found == kept_logs_.end()) return {{}, otherwise};
   const LogPart& kept = found->second;
-  return {0, true, kept.from + kept.bytes.size(), part_from(kept, asked.what.from)};
+  return {{0, true, kept.from + kept.bytes.size(), part_from(kept, asked.what.from)},
+          LogSource::kKept};
 }
 
 std::optional<NodeId> Controller::node_of(const LogAsked& asked) const {
@@ -158,26 +159,54 @@ std::optional<NodeId> Controller::node_of(const LogAsked& asked) const {
   return found == ran_on_.end() ? std::nullopt : std::optional(found->second);
 }
 
-void Controller::ask_log(const LogAsked& asked,
-                         std::function<void(const AttemptLogPart&)> answered) {
+void Controller::ask_log(const LogAsked& asked, LogAnswered answered) {
   const std::optional<NodeId> node = node_of(asked);
   AgentSession* session = node ? agents_->of(*node).session : nullptr;
-  if (session == nullptr) return answered(kept_log(asked));
+  if (session == nullptr) return answered(kept_log(asked, LogSource::kAbsent));
   const std::uint64_t number = ++log_numbers_;
   const TimerId timer = env_.timers.call_after(kLogPatience, [this, number] {
-    answer_log({.id = number, .found = false, .size = 0, .part = {}});
+    answer_log({{.id = number, .found = false, .size = 0, .part = {}}, LogSource::kSilent});
   });
   log_waits_.emplace(number, LogWait{asked, std::move(answered), timer});
-  session->send(AttemptLogQuestion{number, asked.attempt, asked.what});
+  session->send(AttemptLogQuestion{number, asked.attempt, asked.what, asked.since});
 }
 
-void Controller::answer_log(const AttemptLogPart& part) {
-  const auto found = log_waits_.find(part.id);
+void Controller::answer_log(const LogAnswer& answer) {
+  const auto found = log_waits_.find(answer.part.id);
   if (found == log_waits_.end()) return;
   const LogWait wait = std::move(found->second);
   log_waits_.erase(found);
   env_.timers.cancel(wait.timer);
-  wait.answered(part.found ? part : kept_log(wait.asked));
+  wait.answered(answer.part.found ? answer : kept_log(wait.asked, answer.source));
+}
+
+std::vector<Controller::LogPlace> Controller::log_places(const AttemptId& attempt) {
+  std::vector<LogPlace> places;
+  if (!state().has(attempt.job)) return places;
+  const Job& job = state().job(attempt.job);
+  if (job.attempt != attempt.attempt) {
+    for (auto at = ran_on_.lower_bound({attempt, 0, 0});
+         at != ran_on_.end() && at->first.attempt == attempt; ++at) {
+      places.push_back({at->first.gang, at->first.rank, at->second});
+    }
+    return places;
+  }
+  const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(attempt.job);
+  const bool one_a_node = spec != nullptr && spec->launch->per == LaunchUnit::kNode;
+  for (std::uint32_t gang = 0; gang < job.placed.size(); ++gang) {
+    std::uint32_t rank = 0;
+    for (const NodeDevices& at : job.placed[gang]) {
+      const auto devices = static_cast<std::uint32_t>(std::popcount(at.devices));
+      for (std::uint32_t i = 0; i < (one_a_node ? 1 : devices); ++i) {
+        places.push_back({gang, rank + i, at.node});
+      }
+      rank += devices;
+    }
+  }
+  // The other ranks of a script hold nodes for its steps, and write nothing.
+  const bool script = spec != nullptr && spec->software.framework == "slurm";
+  if (script && places.size() > 1) places.resize(1);
+  return places;
 }
 
 }  // namespace orrery

@@ -80,6 +80,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   struct AskedLog {
     std::optional<std::uint64_t> id;
     LogQuestion log;  ///< from kFromTail: its end
+    std::optional<Instant> since = std::nullopt;
   };
   /// An attempt whose keeper lives, or whose prologue or epilogue runs.
   struct Attempt {

@@ -5,6 +5,7 @@
 
 #include "node/agent_process.hpp"
 #include "node/log_files.hpp"
+#include "node/log_times.hpp"
 
 namespace orrery {
 namespace {
@@ -17,7 +18,7 @@ std::uint64_t first_byte(const LogQuestion& log) { return log.from == kFromTail 
 }  // namespace
 
 void AgentProcess::on_log_question(const AttemptLogQuestion& question) {
-  const AskedLog asked{question.id, question.log};
+  const AskedLog asked{question.id, question.log, question.since};
   const auto found = attempts_.find(question.attempt);
   if (found == attempts_.end()) return answer_from_files(question.attempt, asked);
   ask(found->second, asked);
@@ -64,6 +65,11 @@ void AgentProcess::answer_from_files(const AttemptId& id, const AskedLog& asked)
 void AgentProcess::answer(const AttemptId& id, const AskedLog& asked, AttemptLogPart part) {
   if (asked.id) {
     part.id = *asked.id;
+    if (asked.since && part.found) {
+      const LoggedRank rank{asked.log.gang, asked.log.rank};
+      part.since_from = LogTimes::offset_since(
+          real_.env().storage, log_path(directories_->files(id), rank), *asked.since);
+    }
     if (welcomed_) channel_.send(std::move(part));
   } else if (part.found && welcomed_) {
     channel_.send(KeptLog{id, asked.log.gang, asked.log.rank, std::move(part.part)});

@@ -88,6 +88,7 @@ struct AttemptLogQuestion {
   std::uint64_t id = 0;
   AttemptId attempt;
   LogQuestion log;
+  std::optional<Instant> since;  ///< also asks where what was written since begins
 };
 
 struct AttemptLogPart {
@@ -95,6 +96,8 @@ struct AttemptLogPart {
   bool found = false;      ///< there was such a process
   std::uint64_t size = 0;  ///< of all that was ever written
   LogPart part;            ///< begins later than asked for where earlier bytes are gone
+  /// As LogTimes::offset_since(); none: it was not asked for, or is not known.
+  std::optional<std::uint64_t> since_from = std::nullopt;
 };
 
 /// The node tries itself out, unless something runs there; its readings say how it ended.

@@ -37,6 +37,7 @@ Result<std::unique_ptr<RankLog>> RankLog::open(const Place& place) {
   if (!file) return forward_error(file);
   log->file_ = *std::move(file);
   log->end_ = begin_of(place.storage, place.path) + log->file_->size();
+  log->times_.emplace(place.storage, place.path);
   const Result<WatchId> watch = place.loop.watch(ends[0], EPOLLIN, *log);
   if (!watch) return tl::unexpected(watch.error());
   log->watch_ = *watch;
@@ -71,6 +72,7 @@ RankLog::More RankLog::take() {
 }
 
 void RankLog::keep(std::string_view bytes) {
+  times_->note(end_, clock_.now_wall());
   end_ += bytes.size();
   tail_ += bytes;
   if (tail_.size() > kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);

@@ -8,12 +8,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/env.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/real_clock.hpp"
 #include "base/real_loop.hpp"
+#include "node/log_times.hpp"
 
 namespace orrery {
 
@@ -75,9 +78,11 @@ class RankLog final : public ReadyHandler {
   void stop_watching();
 
   Place place_;
+  RealClock clock_;
   FileDescriptor reading_;
   FileDescriptor writing_;
   std::unique_ptr<File> file_;
+  std::optional<LogTimes> times_;
   WatchId watch_ = WatchId::kNone;
   std::string tail_;
   std::uint64_t end_ = 0;  ///< of the log so far
