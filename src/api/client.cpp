@@ -5,10 +5,12 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "api/certificate_check.hpp"
 #include "base/real_clock.hpp"
 
 namespace orrery {
@@ -18,6 +20,9 @@ constexpr int kMessageBytesMax = 64 << 20;
 constexpr int kReconnectMsMin = 50;
 constexpr int kReconnectMsMax = 500;
 constexpr Duration kPause = Duration::milliseconds(50);
+/// What one attempt to connect may take; gRPC's own 20 s are longer than most will wait.
+constexpr std::int64_t kConnectMsMin = 1'000;
+constexpr std::int64_t kConnectMsMax = 20'000;
 
 gpr_timespec deadline_in(Duration wait) {
   if (wait == Duration::max()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -29,6 +34,10 @@ std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
+  // Which is, in spite of its name, the patience of an attempt to connect.
+  const std::int64_t retry_ms = options.retry.count_ns() / 1'000'000;
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(std::clamp(retry_ms, kConnectMsMin, kConnectMsMax)));
   // A proxy for the web is none for a controller.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
@@ -115,13 +124,16 @@ class Client::Wire {
   /// Counts the time that the controller is out of reach.
   class Patience {
    public:
-    explicit Patience(Wire& wire) : wire_(wire) {}
+    explicit Patience(Wire& wire) : wire_(wire), begun_(wire.clock_.now_monotonic()) {}
     void met() { until_.reset(); }
     /// Whether the call may be made again.
     bool again(const grpc::Status& status) {
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
       if (!until_) {
-        until_ = wire_.clock_.now_monotonic() + wire_.options_.retry;
+        // A call that was never connected has waited since it began; another one was lost now.
+        const bool connected =
+            status.error_message().find("failed to connect") == std::string::npos;
+        until_ = (connected ? wire_.clock_.now_monotonic() : begun_) + wire_.options_.retry;
         if (wire_.options_.retry > Duration()) wire_.options_.on_retry();
       }
       return wire_.reach_again(*until_);
@@ -129,6 +141,7 @@ class Client::Wire {
 
    private:
     Wire& wire_;
+    Instant begun_;
     std::optional<Instant> until_;
   };
 
@@ -137,11 +150,7 @@ class Client::Wire {
       case grpc::StatusCode::UNAVAILABLE:
         if (const std::string& why = status.error_message();
             why.find("andshake failed") != why.npos || why.find("peer certificate") != why.npos) {
-          return {ErrorKind::kEnvironment,
-                  fmt::format("what answers at {} shows a certificate that is none of this "
-                              "cluster's authority, or not of this name",
-                              options_.address),
-                  {}};
+          return refused_certificate();
         }
         return {ErrorKind::kEnvironment,
                 fmt::format("cannot reach the controller at {} (is it running? start it with "
@@ -165,6 +174,13 @@ class Client::Wire {
   }
 
  private:
+  [[nodiscard]] Error refused_certificate() const {
+    std::string why = certificate_complaint(options_.address, options_.authority);
+    if (why.empty()) why = "is not accepted: it is of another authority, or of another name";
+    return {ErrorKind::kEnvironment,
+            fmt::format("the certificate of the controller at {} {}", options_.address, why),
+            {}};
+  }
   static std::string path_of(std::string_view method) {
     return fmt::format("/orrery.v1.Orrery/{}", method);
   }

@@ -56,6 +56,28 @@ TEST_F(ClientTest, ACallSendsItsRequestAndItsTokenAndReadsTheAnswer) {
   EXPECT_EQ(request.spec(), "kind: Batch");
 }
 
+TEST_F(ClientTest, ACertificateThatIsRefusedIsToldWithTheReason) {
+  const Instant now = RealClock().now_wall();
+  const Duration years = Duration::seconds(std::int64_t{20} * 366 * 86'400);
+  for (const auto& [certified, why] :
+       {std::pair{now - years, "has expired"}, std::pair{now + years, "is not valid yet"}}) {
+    controller_.stop();
+    controller_.start(certified);
+    Client client = this->client();
+    const std::string text = submit(client).error().text();
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  }
+  controller_.stop();
+  controller_.start();
+  Client stranger({.address = controller_.address(),
+                   .authority = make_authority(now).value().certificate,
+                   .token = {},
+                   .retry = Duration()});
+  const std::string text = submit(stranger).error().text();
+  EXPECT_NE(text.find("made by another authority"), std::string::npos) << text;
+}
+
 TEST_F(ClientTest, AnErrorHasTheControllersTextAndTheKindOfItsCode) {
   const std::map<grpc::StatusCode, ErrorKind> kinds{
       {grpc::StatusCode::INVALID_ARGUMENT, ErrorKind::kInput},
@@ -138,8 +160,8 @@ TEST_F(ClientTest, AServerOfAnotherAuthorityHearsNothing) {
                  .retry = Duration()});
   const Result<v1::SubmitJobResponse> response = submit(client);
   ASSERT_FALSE(response);
-  EXPECT_NE(response.error().text().find("none of this cluster's authority"), std::string::npos)
-      << response.error().text();
+  const std::string why = response.error().text();
+  EXPECT_NE(why.find("made by another authority than this cluster's"), std::string::npos) << why;
   EXPECT_FALSE(heard);
 }
 

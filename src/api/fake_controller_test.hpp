@@ -53,11 +53,10 @@ class FakeController {
     answers_["/orrery.v1.Orrery/" + method] = std::move(answer);
   }
 
-  /// On the port it had before, or on a free one.
-  void start() {
+  /// On the port it had before, or on a free one; with a certificate that was made at an instant.
+  void start(Instant certified = RealClock().now_wall()) {
     grpc::ServerBuilder builder;
-    const Instant now = RealClock().now_wall();
-    const ServerTls tls = certify_server(authority_, {}, now).value();
+    const ServerTls tls = certify_server(authority_, {}, certified).value();
     grpc::SslServerCredentialsOptions options;
     options.pem_key_cert_pairs.push_back({tls.identity.key, tls.identity.certificate});
     builder.AddListeningPort("127.0.0.1:" + std::to_string(port_),

@@ -1,6 +1,7 @@
 #include "api/grpc_library.hpp"
 
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpc/support/time.h>
 
 namespace orrery {
@@ -10,6 +11,10 @@ constexpr int kRoundMs = 1;
 constexpr int kRoundsMax = 5'000;
 
 }  // namespace
+
+GrpcLibrary::GrpcLibrary(Lines lines) {
+  if (lines == Lines::kHidden) gpr_set_log_function([](gpr_log_func_args*) {});
+}
 
 GrpcLibrary::~GrpcLibrary() {
   for (int round = 0; round < kRoundsMax && grpc_is_initialized() != 0; ++round) {

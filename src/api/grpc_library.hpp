@@ -9,7 +9,9 @@ namespace orrery {
 
 class GrpcLibrary {
  public:
-  GrpcLibrary() = default;
+  /// What gRPC prints to standard error by itself.
+  enum class Lines { kShown, kHidden };
+  explicit GrpcLibrary(Lines lines = Lines::kShown);
   GrpcLibrary(const GrpcLibrary&) = delete;
   GrpcLibrary& operator=(const GrpcLibrary&) = delete;
   /// Waits until no thread of gRPC is left, but not for ever. Precondition: no channel and no
