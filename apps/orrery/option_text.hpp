@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.hpp"
@@ -35,12 +36,14 @@ template <WordedEnum T>
                fmt::format("\"{}\" is none of {}{}", text, list, did_you_mean(text, words)));
 }
 
-/// A quantity, or a bare number in base units.
+/// A quantity with its unit. A bare number is one of dollars or tokens: of nothing else is it clear
+/// what it counts.
 template <class Q>
 [[nodiscard]] Result<Q> quantity_option(std::string_view option, const std::string& text) {
+  constexpr bool kCounted = std::is_same_v<Q, Dollars> || std::is_same_v<Q, Tokens>;
   double number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size()) {
+  if (kCounted && failed == std::errc() && end == text.data() + text.size()) {
     if (std::isfinite(number) && number > 0) return Q(number);
     return wrong(option, fmt::format("{}: expected more than 0", text));
   }

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/utf8.hpp"
 
@@ -201,6 +205,62 @@ std::string print_dollars(double value, std::string_view per) {
   return fmt::format("{}${}{}", sign, digits(magnitude), per);
 }
 
+std::optional<double> number_at_front(std::string_view& text) {
+  double number = 0;
+  const auto [end, failure] =
+      std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  if (failure != std::errc() || text.front() == '-') return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+/// "00:05:00" (hours, minutes, seconds) and "1-12:00:00" (with days), as Slurm writes them.
+std::optional<double> clock_seconds(std::string_view text) {
+  double days = 0;
+  if (const std::size_t dash = text.find('-'); dash != text.npos && dash > 0) {
+    std::string_view front = text.substr(0, dash);
+    const std::optional<double> number = number_at_front(front);
+    if (!number || !front.empty()) return std::nullopt;
+    days = *number;
+    text.remove_prefix(dash + 1);
+  }
+  double seconds = 0;
+  for (int part = 0; part < 3; ++part) {
+    if (text.empty()) return std::nullopt;
+    const std::optional<double> number = number_at_front(text);
+    if (!number || (part > 0 && *number >= 60)) return std::nullopt;
+    seconds = seconds * 60 + *number;
+    if (part < 2 && !text.starts_with(':')) return std::nullopt;
+    if (part < 2) text.remove_prefix(1);
+  }
+  return text.empty() ? std::optional(days * 86'400 + seconds) : std::nullopt;
+}
+
+/// "90m", "1h30m", "2 days 3 hours": numbers, each with a unit, the larger units first.
+std::optional<double> compound_seconds(std::string_view text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"s", 1},          {"sec", 1},        {"second", 1},   {"seconds", 1},   {"m", 60},
+      {"min", 60},       {"minute", 60},    {"minutes", 60}, {"h", 3'600},     {"hour", 3'600},
+      {"hours", 3'600},  {"d", 86'400},     {"day", 86'400}, {"days", 86'400}, {"w", 604'800},
+      {"week", 604'800}, {"weeks", 604'800}};
+  double seconds = 0;
+  double larger = std::numeric_limits<double>::infinity();
+  while (!text.empty()) {
+    const std::optional<double> number = number_at_front(text);
+    if (!number) return std::nullopt;
+    text = trimmed(text);
+    std::size_t length = 0;
+    while (length < text.size() && text[length] >= 'a' && text[length] <= 'z') ++length;
+    const std::string_view word = text.substr(0, length);
+    const auto* unit = std::ranges::find(kUnits, word, [](const auto& each) { return each.first; });
+    if (unit == std::end(kUnits) || unit->second >= larger) return std::nullopt;
+    seconds += *number * unit->second;
+    larger = unit->second;
+    text = trimmed(text.substr(length));
+  }
+  return seconds;
+}
+
 }  // namespace
 
 Status check_plausible(double value, const QuantityKind& kind) {
@@ -223,6 +283,11 @@ Status check_plausible(double value, const QuantityKind& kind) {
 Result<double> parse_quantity(std::string_view text, const QuantityKind& kind) {
   const std::string shown = printable(trimmed(text), 60);
   std::string_view rest = trimmed(text);
+  if (kind.units.front().symbol == "s" && !rest.empty()) {
+    std::optional<double> seconds = clock_seconds(rest);
+    if (!seconds) seconds = compound_seconds(rest);
+    if (seconds) return check_plausible(*seconds, kind).map([&] { return *seconds; });
+  }
   std::string turned;
   if (rest.starts_with('$')) {
     turned = dollars_behind(rest);

@@ -65,6 +65,12 @@ TEST(QuantityText, ReadsRatesPowersAndTimes) {
   EXPECT_DOUBLE_EQ(read<Seconds>("1.5 h"), 5400);
   EXPECT_DOUBLE_EQ(read<Seconds>("2 days"), 172800);
   EXPECT_DOUBLE_EQ(read<Seconds>("1 week"), 604800);
+  EXPECT_DOUBLE_EQ(read<Seconds>("90m"), 5400);
+  EXPECT_DOUBLE_EQ(read<Seconds>("1h30m"), 5400);
+  EXPECT_DOUBLE_EQ(read<Seconds>("1 h 30 min"), 5400);
+  EXPECT_DOUBLE_EQ(read<Seconds>("90 minutes"), 5400);
+  EXPECT_DOUBLE_EQ(read<Seconds>("00:05:00"), 300);
+  EXPECT_DOUBLE_EQ(read<Seconds>("1-12:00:30"), 129630);
 }
 
 TEST(QuantityText, ReadsMoneyCarbonAndTokens) {
@@ -116,7 +122,10 @@ TEST(QuantityText, RefusesUnknownUnitsAndThoseOfAnotherDimension) {
   EXPECT_TRUE(says(refusal<Bytes>("80 Gb"), "unknown unit \"Gb\""));
   EXPECT_TRUE(says(refusal<Watts>("12 mW"), "unknown unit \"mW\""));
   EXPECT_TRUE(says(refusal<Watts>("12 MWh"), "unknown unit \"MWh\""));
-  EXPECT_TRUE(says(refusal<Seconds>("1 h 30 min"), "unknown unit"));
+  EXPECT_TRUE(says(refusal<Seconds>("30 min 1 h"), "unknown unit"));
+  EXPECT_TRUE(says(refusal<Seconds>("1 h 30"), "unknown unit"));
+  EXPECT_TRUE(says(refusal<Seconds>("5:00"), "unknown unit"));
+  EXPECT_TRUE(says(refusal<Seconds>("00:61:00"), "unknown unit"));
   EXPECT_TRUE(says(refusal<Seconds>("3 ks"), "unknown unit"));
   EXPECT_TRUE(says(refusal<BytesPerSecond>("400 gb/s"), "unknown unit"));
   EXPECT_TRUE(says(refusal<BytesPerSecond>("$5"), "unknown unit"));
