@@ -8,6 +8,7 @@
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/little_endian.hpp"
+#include "base/xxh3.hpp"
 #include "control/decoder.hpp"
 
 namespace orrery {
@@ -15,7 +16,9 @@ namespace {
 
 // A byte no text begins with, and line ends that a transfer as text would change.
 constexpr std::string_view kMagic{"\x89ORJL\r\n\x1a", 8};
-constexpr std::uint8_t kFormat = 1;
+/// Checksums are XXH3. Journals of format 1 have those of base/checksum.hpp, and are only read.
+constexpr std::uint8_t kFormat = 2;
+constexpr std::uint8_t kFormatOfOwnChecksums = 1;
 constexpr std::size_t kHeadFixed = kMagic.size() + 1 + 4;
 constexpr std::size_t kChecksumSize = 8;
 constexpr std::size_t kHeadPayloadMax = std::size_t{1} << 16;
@@ -24,9 +27,13 @@ constexpr std::size_t kHeadPayloadMax = std::size_t{1} << 16;
 constexpr std::size_t kFrameMin = 1 + 1 + 4 + 4 + kChecksumSize;
 constexpr std::size_t kSector = 512;
 
-std::uint32_t check_of(std::string_view first_fields, std::uint64_t chain) {
-  return static_cast<std::uint32_t>(checksum(first_fields, chain));
+/// Of `bytes` after what has the sum `before`.
+std::uint64_t sum_of(std::uint8_t format, std::string_view bytes, std::uint64_t before) {
+  return format == kFormatOfOwnChecksums ? checksum(bytes, before) : xxh3(bytes, before);
 }
+
+/// The check of a frame's first fields is the low half of their sum.
+std::uint32_t low_half(std::uint64_t sum) { return static_cast<std::uint32_t>(sum); }
 
 std::uint64_t checksum_at(std::string_view bytes, std::size_t at) {
   return load_little_endian<std::uint64_t>(bytes.data() + at);
@@ -50,7 +57,7 @@ FrameWriter::FrameWriter(const JournalHead& head, JournalSink* sink)
   frame_.fixed(kFormat);
   frame_.fixed(static_cast<std::uint32_t>(payload.size()));
   frame_.raw(payload.bytes());
-  frame_.fixed(checksum(frame_.bytes(), 0));
+  frame_.fixed(xxh3(frame_.bytes()));
   sink_->write(frame_.bytes());
 }
 
@@ -69,8 +76,8 @@ void FrameWriter::finish() {
   const std::size_t length = frame_.size() - check_at - sizeof(std::uint32_t);
   ORRERY_ASSERT(length <= kPayloadMax, "what control is handed is bounded where it comes in");
   frame_.overwrite(length_at_, static_cast<std::uint32_t>(length));
-  frame_.overwrite(check_at, check_of(frame_.bytes().substr(0, check_at), chain_));
-  chain_ = checksum(frame_.bytes(), chain_);
+  frame_.overwrite(check_at, low_half(xxh3(frame_.bytes().substr(0, check_at), chain_)));
+  chain_ = xxh3(frame_.bytes(), chain_);
   ++frames_;
   if (sink_ == nullptr) return;
   frame_.fixed(chain_);
@@ -90,18 +97,18 @@ Status FrameReader::read_head(JournalContent content) {
                                                   : "expected the head of a journal");
   }
   Decoder fixed(bytes_.substr(kMagic.size()));
-  const auto format = fixed.fixed<std::uint8_t>();
+  format_ = fixed.fixed<std::uint8_t>();
   const auto length = fixed.fixed<std::uint32_t>();
   if (!fixed.good()) return error_at(kMagic.size(), "the journal ends inside its head");
-  if (format != kFormat) {
-    return error_at(kMagic.size(),
-                    fmt::format("expected format {} of a journal, found {}", kFormat, format));
+  if (format_ < kFormatOfOwnChecksums || format_ > kFormat) {
+    return error_at(kMagic.size(), fmt::format("expected format {} or {} of a journal, found {}",
+                                               kFormatOfOwnChecksums, kFormat, format_));
   }
   const std::size_t end = kHeadFixed + length;
   if (length > kHeadPayloadMax || end + kChecksumSize > bytes_.size()) {
     return error_at(kMagic.size() + 1, "the journal ends inside its head");
   }
-  const std::uint64_t expected = checksum(bytes_.substr(0, end), 0);
+  const std::uint64_t expected = sum_of(format_, bytes_.substr(0, end), 0);
   const std::uint64_t found = checksum_at(bytes_, end);
   if (found != expected) {
     return error_at(0, "the head is damaged: " + print_checksums(expected, found));
@@ -144,7 +151,7 @@ Result<std::optional<Frame>> FrameReader::next() {
   const std::size_t check_at = first.offset();
   const auto check = first.fixed<std::uint32_t>();
   if (!first.good()) return damaged(at_ + kFrameMin, "expected a type of at most 32 bits");
-  if (const std::uint32_t expected = check_of(rest.substr(0, check_at), chain_);
+  if (const std::uint32_t expected = low_half(sum_of(format_, rest.substr(0, check_at), chain_));
       check != expected) {
     return damaged(
         at_ + first.offset(),
@@ -157,7 +164,7 @@ Result<std::optional<Frame>> FrameReader::next() {
     torn_ = true;
     return std::nullopt;
   }
-  const std::uint64_t expected = checksum(rest.substr(0, end), chain_);
+  const std::uint64_t expected = sum_of(format_, rest.substr(0, end), chain_);
   if (const std::uint64_t found = checksum_at(rest, end); found != expected) {
     return damaged(at_ + end + kChecksumSize, print_checksums(expected, found));
   }

@@ -5,6 +5,7 @@
 //   frame    type (varint), version (1), length of the payload (4), check of these (4), payload,
 //            checksum (8) of all of it, chained over the checksum of the frame before
 //
+// Checksums are XXH3 (base/xxh3.hpp); a journal of format 1 has those of base/checksum.hpp.
 // The chain begins at the head's `before` and knows nothing else of the head, so that the same
 // records have the same history hash whoever wrote them. The check of a frame's first fields tells
 // a length that was damaged from a frame that the end cuts off.
@@ -124,6 +125,7 @@ class FrameReader {
 
   std::string_view bytes_;
   std::string name_;
+  std::uint8_t format_ = 0;
   JournalHead head_;
   std::size_t at_ = 0;
   std::uint64_t chain_ = 0;

@@ -2,14 +2,17 @@
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/little_endian.hpp"
+#include "base/xxh3.hpp"
 #include "control/snapshot.hpp"
 #include "store/history.hpp"
 
 namespace orrery {
 namespace {
 
-// As that of a journal (control/journal_frame.cpp), "OSNP".
-constexpr std::string_view kMagic{"\x89OSNP\r\n\x1a", 8};
+// As that of a journal (control/journal_frame.cpp): "OSNX", whose checksum is XXH3, and "OSNP" of
+// earlier versions, which is only read.
+constexpr std::string_view kMagic{"\x89OSNX\r\n\x1a", 8};
+constexpr std::string_view kMagicOfOwnChecksum{"\x89OSNP\r\n\x1a", 8};
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::size_t kStateAt = kMagic.size() + kWord;
 
@@ -51,17 +54,18 @@ std::string seal_snapshot(std::uint64_t history_hash, std::string_view state) {
   bytes.reserve(kStateAt + state.size() + kWord);
   add_word(bytes, history_hash);
   bytes += state;
-  add_word(bytes, checksum(bytes, 0));
+  add_word(bytes, xxh3(bytes));
   return bytes;
 }
 
 Result<OpenedSnapshot> open_snapshot(std::string_view bytes) {
-  if (!bytes.starts_with(kMagic) || bytes.size() < kStateAt + kWord) {
+  const bool own = bytes.starts_with(kMagicOfOwnChecksum);
+  if ((!own && !bytes.starts_with(kMagic)) || bytes.size() < kStateAt + kWord) {
     return environment_error("expected the head of a snapshot");
   }
   const std::string_view sealed = bytes.substr(0, bytes.size() - kWord);
   const auto found = load_little_endian<std::uint64_t>(sealed.data() + sealed.size());
-  if (const std::uint64_t expected = checksum(sealed, 0); found != expected) {
+  if (const std::uint64_t expected = own ? checksum(sealed, 0) : xxh3(sealed); found != expected) {
     return environment_error(
         fmt::format("it is damaged: expected checksum {:016x}, found {:016x}", expected, found));
   }

@@ -106,6 +106,26 @@ TEST_F(StoreCli, OfADamagedStoreThePlaceIsNamedAndWhatComesBeforeIsExported) {
   EXPECT_EQ(std::count(exported.out.begin(), exported.out.end(), '\n'), 2);
 }
 
+TEST_F(StoreCli, ALogOfTheFirstFormatGoesOnInThePresentOne) {
+  const std::string first = slurp(ORRERY_SOURCE_DIR "/tests/compat/control_v5.journal");
+  auto reader = JournalReader<TimedEvent>::open(first, {.name = "first"});
+  ASSERT_TRUE(reader) << reader.error().text();
+  while (*reader->next()) continue;
+  {
+    auto store = SqliteStore::open(path("older"));
+    ASSERT_TRUE(store) << store.error().text();
+    const StoreTerm term = *(*store)->claim();
+    ASSERT_TRUE((*store)->append(term, {1, first}));
+    HistoryWriter writer({.writer = "test", .before = reader->history_hash()});
+    const std::vector<Event> events{SpareSet{NodeId(0), true}};
+    writer.append(Instant::from_ns(std::int64_t{1} << 62), events);
+    ASSERT_TRUE((*store)->append(term, {2, writer.take()}));
+  }
+  const CliRun good = orrery("store verify " + path("older"));
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_NE(good.out.find("good: batches 1 to 2"), std::string::npos) << good.out;
+}
+
 TEST_F(StoreCli, WhatIsNoStoreIsWrongInput) {
   const CliRun none = orrery("store verify " + path("nowhere"));
   EXPECT_EQ(none.code, 2);
