@@ -83,6 +83,15 @@ CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
   return finding;
 }
 
+CheckFinding log_of(const v1::Cluster& cluster) {
+  CheckFinding finding{.check = "log", .found = "the controller decides"};
+  if (cluster.halted().empty()) return finding;
+  finding.verdict = kProblem;
+  finding.found = "the controller is halted";
+  finding.advice = cluster.halted();
+  return finding;
+}
+
 }  // namespace
 
 std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
@@ -94,7 +103,7 @@ std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
     known.push_back(&node);
     by_type[node.accelerator()].push_back(&node);
   }
-  std::vector<CheckFinding> findings{agents(nodes), programs(cluster, known)};
+  std::vector<CheckFinding> findings{log_of(cluster), agents(nodes), programs(cluster, known)};
   compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs another kernel"}, known,
           findings);
   for (const auto& [type, having] : by_type) {

@@ -128,8 +128,8 @@ std::string LocalCluster::node_directory(const std::string& name) const {
   return directory_ + "/nodes/" + name;
 }
 
-Result<std::vector<std::string>> LocalCluster::start(const std::string& record) {
-  if (Status started = start_controller(record); !started) return forward_error(started);
+Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& options) {
+  if (Status started = start_controller(options); !started) return forward_error(started);
   for (const LocalNode& node : nodes_) {
     if (Status started = start_agent(node); !started) return forward_error(started);
   }
@@ -137,11 +137,17 @@ Result<std::vector<std::string>> LocalCluster::start(const std::string& record) 
   return started_;
 }
 
-Status LocalCluster::start_controller(const std::string& record) {
+Status LocalCluster::start_controller(const ControllerStart& options) {
   LocalProcess& controller = process(kController);
+  if (options.accept_lost_jobs && ProcessHandle(controller.process).alive()) {
+    return environment_error(
+        "--accept-lost-jobs is for the start of a controller, and it runs: end it first, with "
+        "`orrery down --keep-jobs`");
+  }
   if (!ProcessHandle(controller.process).alive()) {
     std::vector<std::string> arguments{"--dir", directory_};
-    if (!record.empty()) arguments.insert(arguments.end(), {"--record", record});
+    if (!options.record.empty()) arguments.insert(arguments.end(), {"--record", options.record});
+    if (options.accept_lost_jobs) arguments.emplace_back("--accept-lost-jobs");
     Result<ProcessIdentity> started = start_process({.program = program_directory() + "/orreryd",
                                                      .arguments = std::move(arguments),
                                                      .log = directory_ + "/orreryd.log"});
@@ -238,6 +244,7 @@ Status LocalCluster::wait_for_nodes() {
   while (true) {
     Result<v1::Cluster> state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
     if (!state) return forward_error(state);
+    if (!state->halted().empty()) return environment_error(state->halted());
     if (state->nodes_ready() >= state->nodes()) return {};
     for (std::size_t i = 0; i < agents.size(); ++i) {
       if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;

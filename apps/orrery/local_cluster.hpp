@@ -39,10 +39,14 @@ class LocalCluster {
   /// Errors: another one has it open; the files.
   [[nodiscard]] static Result<LocalCluster> open(const std::string& directory);
 
-  /// Starts what does not run and waits until the controller serves and every node is ready. A
-  /// controller that is started writes a record into `record`, where that is not empty.
-  /// Returns what it started, by name. Errors: the program that ended and the last it said.
-  [[nodiscard]] Result<std::vector<std::string>> start(const std::string& record);
+  struct ControllerStart {
+    std::string record;             ///< a directory for a record of it; empty: none is made
+    bool accept_lost_jobs = false;  ///< it ends ranks of jobs that its log never had
+  };
+  /// Starts what does not run and waits until the controller serves and every node is ready.
+  /// Returns what it started, by name. Errors: the program that ended and the last it said; lost
+  /// jobs are to be accepted and the controller runs; it is halted.
+  [[nodiscard]] Result<std::vector<std::string>> start(const ControllerStart& options);
 
   /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
   enum class Keepers { kEnd, kKeep };
@@ -64,7 +68,7 @@ class LocalCluster {
   [[nodiscard]] Status save();
   [[nodiscard]] LocalProcess& process(const std::string& name);
   [[nodiscard]] std::string node_directory(const std::string& name) const;
-  [[nodiscard]] Status start_controller(const std::string& record);
+  [[nodiscard]] Status start_controller(const ControllerStart& options);
   [[nodiscard]] Status wait_for_controller();
   [[nodiscard]] Status start_agent(const LocalNode& node);
   [[nodiscard]] Status certify_agent(const LocalNode& node);

@@ -14,7 +14,7 @@ namespace {
 
 struct LocalAsked {
   LocalFleetOptions fleet;
-  std::string record;
+  LocalCluster::ControllerStart controller;
   bool keep_jobs = false;
 };
 
@@ -69,7 +69,7 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
   if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);
-  const Result<std::vector<std::string>> started = cluster->start(asked.record);
+  const Result<std::vector<std::string>> started = cluster->start(asked.controller);
   if (!started) return tl::unexpected(started.error());
   print_running(options, *cluster, *started);
   return {};
@@ -116,9 +116,11 @@ void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& ch
   up_verb.add_option("--type", asked->fleet.type, "of them, by the catalog (h100)")
       ->type_name("TYPE");
   up_verb
-      .add_option("--record", asked->record,
+      .add_option("--record", asked->controller.record,
                   "where a controller that is started writes its inputs and events, for `replay`")
       ->type_name("DIR");
+  up_verb.add_flag("--accept-lost-jobs", asked->controller.accept_lost_jobs,
+                   "go on without a lost part of the log: ranks of jobs it never had are ended");
   up_verb.callback(
       [&options, &chosen, asked] { chosen = [&options, asked] { return up(options, *asked); }; });
   CLI::App& down_verb =

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/store_rescue_command.hpp"
 #include "apps/orrery/store_setup.hpp"
 #include "control/snapshot.hpp"
 #include "store/event_json.hpp"
@@ -36,6 +37,10 @@ std::string print_hash(std::uint64_t hash) { return fmt::format("{:016x}", hash)
 
 Status verify(const CommandOptions& options, const StoreRequest& asked) {
   auto store = SqliteStore::open_to_read(asked.path);
+  if (!store && store.error().failure == StorageFailure::kOther &&
+      options.output == OutputFormat::kJson) {
+    print_json({{"good", false}, {"why", store.error().message}});
+  }
   if (!store) return store_failed(store.error());
   HistoryResult<VerifiedHistory> verified = verify_history(**store);
   if (!verified) {
@@ -47,6 +52,7 @@ Status verify(const CommandOptions& options, const StoreRequest& asked) {
                   {"offset", place.offset},
                   {"why", verified.error().message}});
     }
+    verified.error().message += repair_commands(asked.path);
     return forward_error(verified);
   }
   const HistoryReader::Counts& read = verified->read;
@@ -187,7 +193,9 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery store verify /var/lib/orrery/store\n"
       "  orrery store export /var/lib/orrery/store | grep JobEnded\n"
       "  orrery store backup /var/lib/orrery/store /backup/orrery.db   (while the daemon runs)\n"
-      "  orrery store compact /var/lib/orrery/store                    (while it does not)\n");
+      "  orrery store compact /var/lib/orrery/store                    (while it does not)\n"
+      "  orrery store restore /backup/orrery.db --dir /var/lib/orrery  (while it does not)\n"
+      "  orrery store salvage /var/lib/orrery/store --out /var/lib/orrery/salvaged\n");
   add_store_verb(store, "verify", "read every record and snapshot; the place of the first damage",
                  asked)
       .callback([&options, &chosen, asked] {
@@ -209,6 +217,7 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   compact_verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return compact(options, *asked); };
   });
+  add_store_rescue_verbs(store, options, chosen);
 }
 
 }  // namespace orrery

@@ -50,12 +50,13 @@ std::string bar(std::uint32_t used, std::uint32_t all) {
 std::string head_text(const LiveText& text, const v1::Cluster& cluster) {
   const std::uint32_t used = cluster.accelerators() - cluster.accelerators_free();
   return fmt::format(
-      "{}  {}{}  started {}  policy {}\n"
-      "nodes {}/{} ready   accelerators {} {}/{} in use   jobs {} running, {} waiting\n",
-      cluster.name(), cluster.version(), cluster.emulated() ? "  emulated" : "",
-      text.ago(cluster.started()), cluster.policy(), cluster.nodes_ready(), cluster.nodes(),
-      bar(used, cluster.accelerators()), used, cluster.accelerators(), cluster.jobs_running(),
-      cluster.jobs_waiting());
+             "{}  {}{}  started {}  policy {}\n"
+             "nodes {}/{} ready   accelerators {} {}/{} in use   jobs {} running, {} waiting\n",
+             cluster.name(), cluster.version(), cluster.emulated() ? "  emulated" : "",
+             text.ago(cluster.started()), cluster.policy(), cluster.nodes_ready(), cluster.nodes(),
+             bar(used, cluster.accelerators()), used, cluster.accelerators(),
+             cluster.jobs_running(), cluster.jobs_waiting()) +
+         (cluster.halted().empty() ? "" : cluster.halted() + "\n");
 }
 
 std::string frame(const LiveText& text, const ClusterView& view) {

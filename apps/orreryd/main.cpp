@@ -56,6 +56,7 @@ struct Options {
   std::string listen;
   std::string http;
   std::string record;
+  bool accept_lost_jobs = false;
   std::vector<std::string> names;  ///< that it is reached by, beside those it listens at
   std::string manager;             ///< socket of a service manager; empty: there is none
 };
@@ -307,6 +308,8 @@ Status Daemon::begin() {
            },
        .record = options_.record,
        .catalog = overlay_,
+       .lost_jobs =
+           options_.accept_lost_jobs ? ControlHost::LostJobs::kEnd : ControlHost::LostJobs::kAsk,
        .failed =
            [this](const Error& error) {
              log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
@@ -394,6 +397,9 @@ int main(int count, char** arguments) {
                  "it listens at, this machine's own and localhost)");
   app.add_option("--record", options.record,
                  "directory for every input and event of each start, for `orrery replay`");
+  app.add_flag("--accept-lost-jobs", options.accept_lost_jobs,
+               "end ranks of jobs that the log never had (a part of it was lost), where otherwise "
+               "nothing is decided until an operator chooses; for one start");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
   try {
     app.parse(count, arguments);

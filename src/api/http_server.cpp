@@ -210,8 +210,11 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& cal
     return true;
   }
   if (path == "/healthz") {
-    // The loop answers: that is what is asked.
-    env_.post([exchange] {
+    // The loop answers, and it decides: that is what is asked.
+    env_.post([this, exchange] {
+      if (std::string why = controller_.halted(); !why.empty()) {
+        return exchange->end({CallCode::kUnavailable, std::move(why)});
+      }
       exchange->put_text("text/plain", "ok\n");
       exchange->end({});
     });

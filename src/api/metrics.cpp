@@ -217,6 +217,8 @@ std::string metrics_text(const Controller& controller) {
   add_nodes(controller, families);
   add_readings(controller, families);
   add_accelerators(controller, families);
+  families.one({"orrery_halted", "1 while nothing is decided: a part of the log is lost."},
+               controller.halted().empty() ? 0 : 1);
   families.one({"orrery_events_total", "Events of the log.", MetricType::Counter},
                number(state.version()));
   const Core::PassCounts& passes = controller.core().passes();

@@ -105,6 +105,11 @@ class Methods {
   /// None: the call was told that there is no such job.
   template <class Request>
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
+    if (state().setup().is_lost(JobId::at(request.id()))) {
+      call->finish({CallCode::kNotFound, fmt::format("no job {}: it was lost with a part of the log",
+                                                     request.id())});
+      return std::nullopt;
+    }
     if (request.id() >= state().jobs()) {
       call->finish(no_such_job(request.id()));
       return std::nullopt;

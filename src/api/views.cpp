@@ -362,6 +362,7 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
   *view.mutable_started() = timestamp_of(controller.started());
   view.set_policy(state.policy().name);
   view.set_state(fmt::format("{:016x}", digest_of(state)));
+  view.set_halted(controller.halted());
   return view;
 }
 

@@ -83,7 +83,7 @@ void Core::on(const SubmitJob& command) {
                                 phase == JobPhase::kFailed ? "failed" : "been cancelled"));
     }
   }
-  const JobId id = JobId::at(state_.jobs());
+  const JobId id = JobId::at(state_.setup().next_job(state_.jobs()));
   outcome_.answer.job = id;
   emit(JobSubmitted{id, command.submission, request_id_, command.spec});
   release_if_due(id);

@@ -1,8 +1,9 @@
 // control/job_table.hpp - the jobs of a state by id: all that were ever submitted, less those that
 // were archived.
 //
-// Belongs to a State. Ids are dense and never given out twice; a job stays at its address until it
-// is archived, and leaves 8 bytes then. Walked in the order of ids. Cost: O(1), a walk O(ids).
+// Belongs to a State. Ids grow and are never given out twice; one that is passed over
+// (ControlSetup::lost_jobs) counts as archived. A job stays at its address until it is archived,
+// and leaves 8 bytes then. Walked in the order of ids. Cost: O(1), a walk O(ids).
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,11 @@ class JobTable {
   [[nodiscard]] const Job& operator[](JobId id) const { return *slots_[id.value()].job; }
   [[nodiscard]] Job& operator[](JobId id) { return *slots_[id.value()].job; }
 
-  Job& emplace_back() { return *slots_.emplace_back(Slot{std::make_unique<Job>()}).job; }
+  /// Precondition: `id` was not given out, and neither was any after it.
+  Job& emplace(JobId id) {
+    slots_.resize(id.value());
+    return *slots_.emplace_back(Slot{std::make_unique<Job>()}).job;
+  }
   void remove(JobId id) { slots_[id.value()].job.reset(); }
 
   /// Over those that are there.

@@ -4,9 +4,12 @@
 // A bundle of references; everything it names outlives the Core.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "fleet/state.hpp"
 #include "fleet/topology.hpp"
@@ -34,6 +37,12 @@ struct ControlTiming {
   std::uint32_t lemon_faults = 3;  ///< within the window, and above what chance gives
 };
 
+/// Job numbers from `from` up to the one before `to`.
+struct JobNumbers {
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+};
+
 struct ControlSetup {
   const Topology* topology = nullptr;
   const PlaceTree* tree = nullptr;
@@ -49,6 +58,20 @@ struct ControlSetup {
   /// Of every node before anybody has heard of it.
   NodeHealth nodes_begin = NodeHealth::kReady;
   Instant begin;
+  /// Numbers that were given out by a part of the log that is lost: they are not given out again.
+  std::vector<JobNumbers> lost_jobs;
+
+  /// Whether `job` is one of those.
+  [[nodiscard]] bool is_lost(JobId job) const {
+    return std::any_of(lost_jobs.begin(), lost_jobs.end(), [job](const JobNumbers& lost) {
+      return lost.from <= job.value() && job.value() < lost.to;
+    });
+  }
+  /// The number of the next job after a state with `jobs` of them.
+  [[nodiscard]] std::uint64_t next_job(std::uint64_t jobs) const {
+    for (const JobNumbers& lost : lost_jobs) jobs = std::max(jobs, lost.to);
+    return jobs;
+  }
 };
 
 }  // namespace orrery

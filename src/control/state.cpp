@@ -145,8 +145,12 @@ void State::set_phase(Job& job, JobPhase phase) {
 }
 
 void State::on(const JobSubmitted& event) {
-  ORRERY_ASSERT(event.job.value() == jobs_.size(), "job ids are dense");
-  Job& job = jobs_.emplace_back();
+  const JobId next = JobId::at(jobs_.size());
+  ORRERY_ASSERT(
+      event.job == next || (setup_.is_lost(next) && setup_.is_lost(JobId(event.job.value() - 1))),
+      "job ids grow, and only lost ones are passed over");
+  ended_ += event.job.value() - jobs_.size();  // those that are passed over
+  Job& job = jobs_.emplace(event.job);
   job.id = event.job;
   job.submission = std::make_shared<const Submission>(event.submission);
   job.name = event.submission.request.name;

@@ -71,7 +71,7 @@ class State {
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
-  /// That were ever submitted.
+  /// Numbers of jobs that were given out, or passed over.
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
   /// Those that are not archived, by id.
   [[nodiscard]] const JobTable& all_jobs() const { return jobs_; }

@@ -1,14 +1,21 @@
 #include "executor/control_host.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/launch_plan.hpp"
 
 namespace orrery {
+namespace {
+
+constexpr std::size_t kUnknownMax = 1'000;  ///< that are remembered
+constexpr const char* kHalted = "the controller is halted: a part of its log is lost";
+
+}  // namespace
 
 ControlHost::ControlHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet,
                          Instant now)
-    : outlet_(outlet), core_(std::move(core)) {
+    : outlet_(outlet), core_(std::move(core)), lost_jobs_(setup.lost_jobs) {
   const std::size_t nodes = state().setup().topology->node_count();
   LinkSetup link{.cluster = setup.cluster, .term = setup.term, .heartbeats = setup.heartbeats};
   link.boots.reserve(nodes);
@@ -23,6 +30,10 @@ ControlHost::ControlHost(std::unique_ptr<Core> core, const Setup& setup, HostOut
 }
 
 void ControlHost::handle(const Input& input, Answered answered) {
+  if (!halted_by_.empty()) {
+    if (answered) answered(Answer{.status = environment_error(kHalted), .job = {}});
+    return;
+  }
   decide(input, std::move(answered));
   drain(input.at);
   release();
@@ -33,13 +44,48 @@ void ControlHost::after_durable(std::function<void()> then) {
   release();
 }
 
+namespace {
+
+void add_unknown(const ControlHost& host, const AttemptReport& report, NodeId node,
+                 std::vector<UnknownRanks>& out) {
+  const AttemptId id = report.token.id;
+  const State& state = host.state();
+  const bool lost = id.job.value() >= state.jobs() || state.setup().is_lost(id.job);
+  if (lost || (state.has(id.job) && id.attempt > state.job(id.job).attempt)) {
+    out.push_back({id, node});
+  }
+}
+
+}  // namespace
+
+std::vector<UnknownRanks> ControlHost::unknown_in(const Report& report) const {
+  std::vector<UnknownRanks> unknown;
+  if (const auto* hello = std::get_if<Hello>(&report.what)) {
+    for (const NumberedReport& each : hello->attempts) {
+      add_unknown(*this, each.report, report.from.node, unknown);
+    }
+  } else if (const auto* one = std::get_if<AttemptReport>(&report.what)) {
+    add_unknown(*this, *one, report.from.node, unknown);
+  }
+  return unknown;
+}
+
 void ControlHost::deliver(const Report& report, Instant now) {
+  if (lost_jobs_ == LostJobs::kAsk) {
+    for (const UnknownRanks& each : unknown_in(report)) {
+      const bool known = std::find(halted_by_.begin(), halted_by_.end(), each) != halted_by_.end();
+      if (!known && halted_by_.size() < kUnknownMax) halted_by_.push_back(each);
+    }
+  }
+  if (!halted_by_.empty()) return;
   link_->on_report(report, now);
   drain(now);
   release();
 }
 
-Instant ControlHost::next_due() const { return std::min(link_->next_due(), core_->wake()); }
+Instant ControlHost::next_due() const {
+  return halted_by_.empty() ? std::min(link_->next_due(), core_->wake()) : Instant::max();
+}
 
 void ControlHost::advance(Instant now) {
   if (link_->next_due() > now) return handle({now, Tick{}, {}});

@@ -6,9 +6,10 @@
 // while the log is written: state and link are ahead of what is durable, and nobody is told.
 // Time is the controller's own and never goes back. One thread; no call from inside a call of the
 // outlet, but from the answers it hands out.
-// Invariant: orders and answers leave in the order in which they came to be, none before durable()
-// has named the number of the events before it; passes and searches beside it, which tell nobody
-// anything, begin at once. Cost: that of core and link.
+// A host that is halted changes nothing and sends nothing new; ranks run on, as without a
+// controller. Invariant: orders and answers leave in the order in which they came to be, none
+// before durable() has named the number of the events before it; passes and searches beside it,
+// which tell nobody anything, begin at once. Cost: that of core and link.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +45,27 @@ class HostOutlet {
   virtual void search_plan(const PlanKey& key) = 0;
 };
 
+/// Ranks that an agent reported, of an attempt that the log never had.
+struct UnknownRanks {
+  AttemptId attempt;
+  NodeId node;
+
+  friend bool operator==(const UnknownRanks&, const UnknownRanks&) = default;
+};
+
 class ControlHost {
  public:
+  /// What follows when an agent reports ranks of an attempt that the log never had. Orders leave
+  /// only after their events are durable, so a part of the log was lost.
+  enum class LostJobs : std::uint8_t {
+    kAsk,  ///< the host halts: it decides nothing, ends nothing and waits for an operator
+    kEnd   ///< the ranks are ended
+  };
   struct Setup {
     std::uint64_t cluster = 0;
     std::uint64_t term = 1;  ///< higher than that of any controller before
     HeartbeatRule heartbeats;
+    LostJobs lost_jobs = LostJobs::kEnd;
   };
   /// Called when the answer is durable.
   using Answered = std::function<void(const Answer&)>;
@@ -74,6 +90,10 @@ class ControlHost {
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] const State& state() const { return core_->state(); }
   [[nodiscard]] const FleetLink& link() const { return *link_; }
+  /// Those of `report` whose attempts the log never had.
+  [[nodiscard]] std::vector<UnknownRanks> unknown_in(const Report& report) const;
+  /// Why nothing is decided any more, as far as it was reported; empty: the host is not halted.
+  [[nodiscard]] const std::vector<UnknownRanks>& halted_by() const { return halted_by_; }
   /// Whether all that ever happened is durable.
   [[nodiscard]] bool settled() const { return durable_ == newest_; }
 
@@ -92,6 +112,8 @@ class ControlHost {
   HostOutlet& outlet_;
   std::unique_ptr<Core> core_;
   std::optional<FleetLink> link_;
+  LostJobs lost_jobs_;
+  std::vector<UnknownRanks> halted_by_;
   std::deque<Waiting> waiting_;
   std::uint64_t newest_ = 0;  ///< number of what was appended last
   std::uint64_t durable_ = 0;

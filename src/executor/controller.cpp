@@ -83,39 +83,60 @@ Status Controller::read_step_key() {
 Status Controller::begin() {
   if (Status opened = open_store(); !opened) return opened;
   if (Status read = read_step_key(); !read) return read;
-  const StorageResult<StoreTexts> texts = this->texts();
-  if (!texts) return tl::unexpected<Error>(texts.error());
-  Result<std::unique_ptr<LiveSetup>> setup =
-      LiveSetup::make(options_.facts, *texts, options_.settings);
-  if (!setup) return forward_error(setup);
-  setup_ = *std::move(setup);
+  Result<StoreTexts> texts = this->texts();
+  if (!texts) return forward_error(texts);
   agents_ = std::make_unique<AgentBook>(setup_->facts().topology());
   passes_.emplace(*setup_->control().tree);
   cluster_ = checksum(setup_digest(setup_->texts()), 0);
   limits_.set(options_.settings);
-  return recover(*texts);
+  return recover(*std::move(texts));
 }
 
-/// Those of the log, or, where there is none yet, what it is begun with.
-StorageResult<StoreTexts> Controller::texts() {
+/// Those of the log, or, where there is none yet, what it is begun with. The latter are kept only
+/// once a setup could be made of them: a file that is refused can be mended.
+Result<StoreTexts> Controller::texts() {
   StorageResult<StoreTexts> stored = store_->texts();
-  if (!stored || !stored->empty()) return stored;
-  SetupTexts setup = options_.setup;
-  setup.begin = env_.clock.now_wall();
-  StoreTexts texts = store_texts(setup);
-  if (StorageStatus put = store_->put_texts(term_, texts); !put) {
-    return tl::unexpected(put.error());
+  if (!stored) return forward_error(stored);
+  const bool begins = stored->empty();
+  if (begins) {
+    SetupTexts setup = options_.setup;
+    setup.begin = env_.clock.now_wall();
+    *stored = store_texts(setup);
   }
-  return texts;
+  Result<std::unique_ptr<LiveSetup>> setup =
+      LiveSetup::make(options_.facts, *stored, options_.settings);
+  if (!setup) return forward_error(setup);
+  setup_ = *std::move(setup);
+  if (!begins) return *std::move(stored);
+  if (StorageStatus put = store_->put_texts(term_, *stored); !put) return forward_error(put);
+  return *std::move(stored);
 }
 
-Status Controller::recover(const StoreTexts& texts) {
+/// The mark of the store may know of job numbers that the log does not: a part of it was lost, and
+/// an operator has gone on without it.
+Status Controller::pass_over_lost(const State& state, StoreTexts& texts) {
+  const std::uint64_t next = setup_->control().next_job(state.jobs());
+  const std::uint64_t marked = store_->mark().next_job;
+  if (marked <= next) return {};
+  const StoreTexts added = setup_->lose_jobs({next, marked});
+  if (StorageStatus put = store_->put_texts(term_, added); !put) return forward_error(put);
+  texts.insert(added.begin(), added.end());
+  log_.warning(env_.clock.now_wall(), "job numbers lost with a part of the log",
+               {{"from", next}, {"to", marked - 1}});
+  return {};
+}
+
+Status Controller::recover(StoreTexts texts) {
   HistoryResult<RecoveredCore> recovered = recover_core(*store_, setup_->control());
-  if (!recovered) return forward_error(recovered);
+  if (!recovered) {
+    recovered.error().message += repair_commands(options_.directory + "/store");
+    return forward_error(recovered);
+  }
   for (const std::string& why : recovered->history.passed_over) {
     log_.warning(env_.clock.now_wall(), "snapshot passed over", {{"why", why}});
   }
   const RecoveredHistory& history = recovered->history;
+  if (Status passed = pass_over_lost(recovered->core->state(), texts); !passed) return passed;
   setup_->intake().take_up_jobs(recovered->core->state());
   archive_.take_up(recovered->core->state());
   const Instant begin = std::max(env_.clock.now_wall(), recovered->core->state().now());
@@ -131,7 +152,8 @@ Status Controller::recover(const StoreTexts& texts) {
       ControlHost::Setup{
           .cluster = cluster_,
           .term = static_cast<std::uint64_t>(term_),
-          .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())}},
+          .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())},
+          .lost_jobs = options_.lost_jobs},
       outlet, now());
   flush();
   schedule();
@@ -236,7 +258,7 @@ void Controller::flush() {
   const std::string bytes = writer_->take();
   if (bytes.empty()) return;
   bytes_since_snapshot_ += bytes.size();
-  const std::uint64_t batch = commits_->submit(bytes);
+  const std::uint64_t batch = commits_->submit(bytes, state().jobs());
   if (!batches_.empty() && batches_.back().batch == batch) {
     batches_.back().input = inputs_;
   } else {
@@ -279,7 +301,7 @@ void Controller::snapshot_if_due() {
 /// First they are in the archive, then they leave the state: after a crash in between they are in
 /// both, and go again.
 void Controller::archive_if_due() {
-  if (!options_.archived_form || !archiving_.empty()) return;
+  if (!host_->halted_by().empty() || !options_.archived_form || !archiving_.empty()) return;
   archiving_ = archive_.take_due(state(), now(), retain_of(options_.settings));
   if (archiving_.empty()) return;
   std::vector<ArchivedJob> rows;
@@ -317,7 +339,24 @@ void Controller::handle(InputKind what, const std::string& request_id,
   host_->handle({now(), std::move(what), request_id}, std::move(answered));
 }
 
+std::string Controller::halted() const {
+  const std::vector<UnknownRanks>& unknown = host_->halted_by();
+  if (unknown.empty()) return {};
+  const UnknownRanks& first = unknown.front();
+  std::string text =
+      fmt::format("the controller is halted: {} runs attempt {} of job {}, which the log never had",
+                  state().setup().topology->node_name(first.node), first.attempt.attempt,
+                  first.attempt.job.value());
+  if (unknown.size() > 1) text += fmt::format(", and {} more", unknown.size() - 1);
+  return text + fmt::format(
+                    ": a part of the log is lost. Nothing is decided and no rank is ended. Stop "
+                    "orreryd, then put a newer log back (orrery store restore BACKUP --dir {}) or "
+                    "start it with --accept-lost-jobs, which ends those ranks",
+                    options_.directory);
+}
+
 void Controller::command(InputKind what, const std::string& request_id, Answered<JobId> answered) {
+  if (const std::string why = halted(); !why.empty()) return answered(environment_error(why));
   handle(std::move(what), request_id, [answered = std::move(answered)](const Answer& answer) {
     if (answer.status) return answered(answer.job);
     answered(tl::unexpected(answer.status.error()));
@@ -332,6 +371,7 @@ void Controller::set_limits(const ControllerSettings& settings) {
 }
 
 Status Controller::admission(const std::string& tenant) {
+  if (const std::string why = halted(); !why.empty()) return environment_error(why);
   if (reserve_->look() == DiskRoom::kLow) {
     return environment_error(fmt::format(
         "the controller's disk is full: only its reserve is left in {}/store", options_.directory));
@@ -357,6 +397,7 @@ std::vector<JobId> Controller::answered_before(const std::string& request_id) co
 
 void Controller::submit(const JobText& text, const std::string& request_id,
                         Answered<std::vector<JobId>> answered) {
+  if (const std::string why = halted(); !why.empty()) return answered(environment_error(why));
   if (std::vector<JobId> known = answered_before(request_id); !known.empty()) {
     return host_->after_durable(
         [known = std::move(known), answered = std::move(answered)] { answered(known); });

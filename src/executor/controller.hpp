@@ -4,10 +4,12 @@
 // Built by orreryd over a directory; lives until the process ends. Everything on one loop, that of
 // its Env; whoever speaks from other threads posts. Knows nothing of sockets: the server (src/api)
 // makes sessions and calls. Full passes and searches for plans run beside the loop. What is told
-// outside rests on what is durable; a log that cannot be written ends the process. DIR/store holds
-// the log, with the texts it rests on. What ranks of ended attempts wrote last is kept in memory,
-// the newest 64 MiB of it. DIR/steps.key is what the secrets of scripts are made of; without it
-// those that run cannot start steps. Cost of a call: that of the core; of a start: reading the log.
+// outside rests on what is durable; a log that cannot be written ends the process. A log that lacks
+// what agents run halts it until an operator chooses (ControllerOptions::lost_jobs). DIR/store
+// holds the log, with the texts it rests on. What ranks of ended attempts wrote last is kept in
+// memory, the newest 64 MiB of it. DIR/steps.key is what the secrets of scripts are made of;
+// without it those that run cannot start steps. Cost of a call: that of the core; of a start:
+// reading the log.
 #pragma once
 
 #include <deque>
@@ -47,6 +49,8 @@ struct ControllerOptions {
   std::function<std::string(const Controller&, JobId)> archived_form = {};
   std::string record = {};   ///< a directory for a record of each start; empty: none is made
   std::string catalog = {};  ///< laid over the one compiled in, for records; empty: none is
+  /// What follows when an agent reports ranks of a job that the log never had.
+  ControlHost::LostJobs lost_jobs = ControlHost::LostJobs::kAsk;
   /// The log cannot be written, or another controller has taken over: the process is to end.
   std::function<void(const Error&)> failed;
 };
@@ -72,6 +76,9 @@ class Controller final : private HostOutlet {
   /// Whether there is room for more work, and for one more submission of somebody of `tenant` (may
   /// be empty); what is missing if not.
   [[nodiscard]] Status admission(const std::string& tenant);
+  /// Why nothing is decided any more, and what an operator can do; empty: all is well. Commands are
+  /// refused with the same words.
+  [[nodiscard]] std::string halted() const;
   /// Takes over the limits of other settings; their waits hold from the next start on.
   void set_limits(const ControllerSettings& settings);
 
@@ -150,8 +157,10 @@ class Controller final : private HostOutlet {
   [[nodiscard]] Status begin();
   [[nodiscard]] Status open_store();
   [[nodiscard]] Status read_step_key();
-  [[nodiscard]] StorageResult<StoreTexts> texts();
-  [[nodiscard]] Status recover(const StoreTexts& texts);
+  [[nodiscard]] Result<StoreTexts> texts();
+  [[nodiscard]] Status recover(StoreTexts texts);
+  [[nodiscard]] Status pass_over_lost(const State& state, StoreTexts& texts);
+  void end_unknown(const Report& report);
   [[nodiscard]] Status begin_record(const StoreTexts& texts, const State& state);
   void look_at_record(const Status& status);
   void begin_commits(const RecoveredHistory& history);
@@ -220,7 +229,8 @@ class Controller final : private HostOutlet {
   WatchNumber watch_numbers_ = 0;
 
   std::optional<std::pair<JobId, JobSpec>> last_spec_;
-  std::map<LogKey, NodeId> ran_on_;  ///< ranks of the newest attempts
+  std::vector<UnknownRanks> ended_unknown_;  ///< that were logged
+  std::map<LogKey, NodeId> ran_on_;          ///< ranks of the newest attempts
   std::map<LogKey, LogPart> kept_logs_;
   std::deque<LogKey> kept_order_;
   std::size_t kept_bytes_ = 0;

@@ -68,7 +68,12 @@ void Controller::close_session(const AgentSession& session) { agents_->close(ses
 void Controller::receive(NodeId node, const AgentMessage& message) {
   if (const auto* report = std::get_if<Report>(&message)) {
     if (report->from.node != node) return;
+    const bool halted = !host_->halted_by().empty();
+    if (options_.lost_jobs == ControlHost::LostJobs::kEnd) end_unknown(*report);
     host_->deliver(*report, now());
+    if (!halted && !host_->halted_by().empty()) {
+      log_.error(env_.clock.now_wall(), "halted", {{"why", this->halted()}});
+    }
     schedule();
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
     answer_log({*part, LogSource::kNode});
@@ -78,6 +83,26 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
     agents_->note(node, *notes);
   } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
     agents_->note(node, {*reading, env_.clock.now_wall()});
+  }
+}
+
+/// Their numbers are not given out before they are ended.
+void Controller::end_unknown(const Report& report) {
+  for (const UnknownRanks& each : host_->unknown_in(report)) {
+    if (std::find(ended_unknown_.begin(), ended_unknown_.end(), each) != ended_unknown_.end()) {
+      continue;
+    }
+    ended_unknown_.push_back(each);
+    const std::uint64_t job = each.attempt.job.value();
+    log_.warning(env_.clock.now_wall(), "ranks of a lost job are ended",
+                 {{"job", job},
+                  {"attempt", each.attempt.attempt},
+                  {"node", state().setup().topology->node_name(each.node)}});
+    const std::uint64_t next = setup_->control().next_job(state().jobs());
+    if (job < next) continue;
+    const StoreTexts added = setup_->lose_jobs({next, job + 1});
+    commits_->put_texts(added);
+    if (record_ != nullptr) look_at_record(record_->put_texts(added));
   }
 }
 

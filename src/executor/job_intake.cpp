@@ -46,6 +46,9 @@ Result<std::vector<JobId>> jobs_named(const State& state, std::string_view name,
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool whole = failed == std::errc() && end == name.data() + name.size();
   if (whole && visible(JobId(number))) return job_or_array(state, JobId(number));
+  if (whole && state.setup().is_lost(JobId(number))) {
+    return input_error({}, fmt::format("job {} was lost with a part of the log", number));
+  }
   if (whole && number < state.jobs() && tenant.empty()) {
     return input_error({}, fmt::format("job {0} has ended and is in the archive: `orrery job {0}` "
                                        "shows how, and nothing waits for it any more",

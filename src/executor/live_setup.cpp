@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <utility>
 
 #include "store/stored_facts.hpp"
@@ -11,6 +12,8 @@ namespace {
 
 /// Texts that brought new work: "work.000001" and so on.
 constexpr std::string_view kWorkText = "work.";
+/// Job numbers that a lost part of the log gave out: "lost_jobs.000001" is "15 31" for 15 to 30.
+constexpr std::string_view kLostText = "lost_jobs.";
 
 }  // namespace
 
@@ -35,11 +38,34 @@ Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& fa
 
 Status LiveSetup::take_up(const StoreTexts& texts) {
   for (const auto& [name, text] : texts) {
+    if (name.starts_with(kLostText)) {
+      if (Status taken = take_up_lost(name, text); !taken) return taken;
+    }
     if (!name.starts_with(kWorkText)) continue;
     ++works_;
     if (Status taken = intake_.take_up_work(text); !taken) return taken;
   }
   return {};
+}
+
+Status LiveSetup::take_up_lost(const std::string& name, const std::string& text) {
+  JobNumbers lost;
+  const char* const end = text.data() + text.size();
+  const auto from = std::from_chars(text.data(), end, lost.from);
+  const bool parted = from.ec == std::errc() && from.ptr != end && *from.ptr == ' ';
+  const auto to = std::from_chars(parted ? from.ptr + 1 : end, end, lost.to);
+  if (!parted || to.ec != std::errc() || to.ptr != end || lost.from >= lost.to) {
+    return environment_error(
+        fmt::format("the text \"{}\" of the store: \"{}\", expected two job numbers", name, text));
+  }
+  control_.lost_jobs.push_back(lost);
+  return {};
+}
+
+StoreTexts LiveSetup::lose_jobs(const JobNumbers& lost) {
+  control_.lost_jobs.push_back(lost);
+  return {{fmt::format("{}{:06}", kLostText, control_.lost_jobs.size()),
+           fmt::format("{} {}", lost.from, lost.to)}};
 }
 
 StoreTexts LiveSetup::work_text(const std::string& text) {

@@ -1,5 +1,6 @@
 // executor/live_setup.hpp - what a live core rests on, made of the texts that are kept beside its
-// log: fleet, tenants and policy, and every text that brought new work.
+// log: fleet, tenants and policy, every text that brought new work, and the job numbers that a lost
+// part of the log gave out.
 //
 // Made by the controller at its start, and by whoever plays a record of one again; stays where it
 // is, for cores refer to it. One thread. Cost: that of building the fleet and reading the texts.
@@ -33,9 +34,13 @@ class LiveSetup {
 
   /// The next text that brought new work, as it is to be kept.
   [[nodiscard]] StoreTexts work_text(const std::string& text);
+  /// Has control pass over job numbers that a lost part of the log gave out; returns the text that
+  /// says so, as it is to be kept. Precondition: none of them is below that of a job that is known.
+  [[nodiscard]] StoreTexts lose_jobs(const JobNumbers& lost);
 
  private:
   [[nodiscard]] Status take_up(const StoreTexts& texts);
+  [[nodiscard]] Status take_up_lost(const std::string& name, const std::string& text);
 
   SetupTexts texts_;
   std::unique_ptr<ControlFacts> facts_;

@@ -18,14 +18,15 @@ GroupCommit::~GroupCommit() {
   thread_.join();
 }
 
-std::uint64_t GroupCommit::submit(std::string_view bytes) {
+std::uint64_t GroupCommit::submit(std::string_view bytes, std::uint64_t next_job) {
   std::uint64_t number = 0;
   {
     const std::scoped_lock lock(mutex_);
     const bool open = !queue_.empty() && queue_.back().kind == Kind::kBatch &&
                       queue_.back().batch.bytes.size() < kBatchBytes;
-    if (!open) queue_.push_back({Kind::kBatch, {++newest_, {}}, {}, {}});
+    if (!open) queue_.push_back({Kind::kBatch, {.number = ++newest_}, {}, {}});
     queue_.back().batch.bytes += bytes;
+    queue_.back().batch.next_job = next_job;
     waiting_bytes_ += bytes.size();
     number = newest_;
   }

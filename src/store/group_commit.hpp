@@ -54,9 +54,10 @@ class GroupCommit {
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
-  /// Adds bytes to the batch that is open. Returns its number, with which `durable` will tell that
-  /// they are. Cost: a copy.
-  std::uint64_t submit(std::string_view bytes);
+  /// Adds bytes to the batch that is open; job numbers below `next_job` are given out by the log up
+  /// to them. Returns the batch's number, with which `durable` will tell that they are durable.
+  /// Cost: a copy.
+  std::uint64_t submit(std::string_view bytes, std::uint64_t next_job = 0);
   /// Texts beside the log, durable before what is submitted after them.
   void put_texts(StoreTexts texts);
   /// Jobs for the archive; one call at a time is told of.

@@ -132,6 +132,11 @@ StorageStatus SqliteDatabase::transact(const std::function<StorageStatus()>& cha
   return status;
 }
 
+void SqliteDatabase::keep_log_when_closed(KeepLog keep) {
+  sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE,
+                    keep == KeepLog::kYes ? 1 : 0, nullptr);
+}
+
 StorageStatus SqliteDatabase::copy_to(SqliteDatabase& target) {
   sqlite3_backup* copy =
       sqlite3_backup_init(target.connection_.get(), "main", connection_.get(), "main");

@@ -46,6 +46,9 @@ class SqliteStatement {
   int bound_ = 0;
 };
 
+/// Whether closing the last connection leaves the write-ahead log as it is.
+enum class KeepLog : std::uint8_t { kNo, kYes };
+
 class SqliteDatabase {
  public:
   enum class Access : std::uint8_t { kRead, kWrite };
@@ -63,6 +66,7 @@ class SqliteDatabase {
   [[nodiscard]] StorageStatus finish(SqliteStatement& statement);
   /// All that `changes` does, durable when it returns; after an error nothing of it.
   [[nodiscard]] StorageStatus transact(const std::function<StorageStatus()>& changes);
+  void keep_log_when_closed(KeepLog keep);
   /// Copies the database into a file that did not exist, as it is at one moment.
   [[nodiscard]] StorageStatus copy_to(SqliteDatabase& target);
 

@@ -22,6 +22,10 @@ constexpr std::uint64_t kForm = 1;
 
 constexpr std::string_view kArchive(
     "CREATE TABLE IF NOT EXISTS archive (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL)");
+// That a mark was put beside the database (store/high_water.hpp): without its file the store is not
+// whole.
+constexpr std::string_view kMarked(
+    "CREATE TABLE IF NOT EXISTS marked (one INTEGER PRIMARY KEY CHECK (one = 1))");
 constexpr std::array kTables{
     std::string_view("CREATE TABLE writer (one INTEGER PRIMARY KEY CHECK (one = 1),"
                      " term INTEGER NOT NULL)"),
@@ -29,6 +33,7 @@ constexpr std::array kTables{
     std::string_view("CREATE TABLE snapshots (covers INTEGER PRIMARY KEY, bytes BLOB NOT NULL)"),
     std::string_view("CREATE TABLE texts (name TEXT PRIMARY KEY, text TEXT NOT NULL)"),
     kArchive,
+    kMarked,
     std::string_view("INSERT INTO writer VALUES (1, 0)"),
     std::string_view("PRAGMA application_id=1330795097"),
     std::string_view("PRAGMA user_version=1")};
@@ -128,7 +133,7 @@ std::string database_path(const std::string& path) {
   return std::filesystem::is_directory(path, none) ? path + "/store.db" : path;
 }
 
-StorageResult<std::unique_ptr<SqliteDatabase>> open_readable(const std::string& path) {
+StorageResult<std::unique_ptr<SqliteDatabase>> open_file(const std::string& path) {
   const std::string file = database_path(path);
   std::error_code none;
   if (!std::filesystem::is_regular_file(file, none)) {
@@ -136,7 +141,11 @@ StorageResult<std::unique_ptr<SqliteDatabase>> open_readable(const std::string& 
         StorageFailure::kNotFound,
         fmt::format("{}: no store here; expected a directory with store.db, or a backup", path));
   }
-  auto database = SqliteDatabase::open(file, SqliteDatabase::Access::kRead);
+  return SqliteDatabase::open(file, SqliteDatabase::Access::kRead);
+}
+
+StorageResult<std::unique_ptr<SqliteDatabase>> open_readable(const std::string& path) {
+  auto database = open_file(path);
   if (!database) return forward_failure(database);
   if (StorageStatus status = check_kind(**database); !status) return forward_failure(status);
   return database;
@@ -160,28 +169,83 @@ StorageResult<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string&
   }
   StorageResult<FileDescriptor> lock = lock_directory(directory);
   if (!lock) return forward_failure(lock);
+  StorageResult<StoreFiles> files = look_at_files(directory);
+  if (!files) return forward_failure(files);
   const std::string path = directory + "/store.db";
   if (StorageStatus made = make_file(storage, path, OpenMode::kAppend); !made) {
     return forward_failure(made);
   }
   auto database = SqliteDatabase::open(path, SqliteDatabase::Access::kWrite);
   if (!database) return forward_failure(database);
+  auto store = std::make_unique<SqliteStore>(*std::move(database), *std::move(lock));
+  if (StorageStatus begun = store->begin(directory, *files); !begun) return forward_failure(begun);
+  return store;
+}
+
+StorageStatus SqliteStore::begin(const std::string& directory, const StoreFiles& files) {
+  SqliteDatabase& database = *database_;
+  // What is refused below stays as it is, with its write-ahead log.
+  database.keep_log_when_closed(KeepLog::kYes);
+  StorageResult<DatabaseReach> reach = this->reach();
+  if (!reach) return forward_failure(reach);
+  if (StorageStatus reaches = check_reach(directory, files, *reach); !reaches) return reaches;
+  database.keep_log_when_closed(KeepLog::kNo);
+  // Before the tables that say that there is one.
+  if (!files.mark) {
+    const HighWater mark{.batch = reach->newest, .term = reach->term};
+    if (StorageStatus put = HighWaterFile::put(directory, mark); !put) return put;
+  }
   // Until its tables are there, all at once, it is empty.
-  StorageResult<std::uint64_t> tables = pragma(**database, "schema_version");
-  if (!tables) return forward_failure(tables);
-  if (*tables == 0) {
-    if (StorageStatus made = make_tables(**database); !made) return forward_failure(made);
+  if (reach->empty) {
+    if (StorageStatus made = make_tables(database); !made) return made;
+    if (StorageStatus status = check_kind(database); !status) return status;
   }
-  if (StorageStatus status = check_kind(**database); !status) return forward_failure(status);
-  if (StorageStatus status = make_durable_mode(**database); !status) {
-    return forward_failure(status);
+  if (StorageStatus status = make_durable_mode(database); !status) return status;
+  // Those of a store that an earlier version made.
+  for (const std::string_view table : {kArchive, kMarked}) {
+    if (StorageStatus made = database.execute(table); !made) return made;
   }
-  // One of before there was an archive.
-  if (StorageStatus made = (*database)->execute(kArchive); !made) return forward_failure(made);
-  return std::make_unique<SqliteStore>(*std::move(database), *std::move(lock));
+  StorageResult<HighWaterFile> mark = HighWaterFile::open(directory);
+  if (!mark) return forward_failure(mark);
+  mark_.emplace(*std::move(mark));
+  return {};
+}
+
+StorageResult<DatabaseReach> SqliteStore::reach() {
+  StorageResult<std::uint64_t> version = pragma(*database_, "schema_version");
+  if (!version) return forward_failure(version);
+  if (*version == 0) return DatabaseReach{.empty = true};
+  if (StorageStatus status = check_kind(*database_); !status) return forward_failure(status);
+  StorageResult<StoreExtent> there = extent();
+  if (!there) return forward_failure(there);
+  StorageResult<StoreTerm> term = this->term();
+  if (!term) return forward_failure(term);
+  StorageResult<std::optional<std::uint64_t>> marked =
+      ask("SELECT count(*) FROM sqlite_schema WHERE name = 'marked'", 0);
+  if (!marked) return forward_failure(marked);
+  return DatabaseReach{.marked = marked->value_or(0) > 0,
+                       .newest = there->newest,
+                       .term = static_cast<std::uint64_t>(*term)};
 }
 
 StorageResult<std::unique_ptr<StoreReader>> SqliteStore::open_to_read(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none)) return open_as_it_is(path);
+  // Before the database, which a writer may be adding to.
+  StorageResult<StoreFiles> files = look_at_files(path);
+  if (!files) return forward_failure(files);
+  auto database = open_file(path);
+  if (!database) return forward_failure(database);
+  auto store = std::make_unique<SqliteStore>(*std::move(database), FileDescriptor());
+  StorageResult<DatabaseReach> reach = store->reach();
+  if (!reach) return forward_failure(reach);
+  StorageStatus good = check_reach(path, *files, *reach);
+  if (good && reach->empty) good = check_kind(*store->database_);
+  if (!good) return forward_failure(good);
+  return store;
+}
+
+StorageResult<std::unique_ptr<StoreReader>> SqliteStore::open_as_it_is(const std::string& path) {
   auto database = open_readable(path);
   if (!database) return forward_failure(database);
   return std::make_unique<SqliteStore>(*std::move(database), FileDescriptor());
@@ -308,7 +372,41 @@ StorageResult<StoreTerm> SqliteStore::claim() {
   StorageStatus raised =
       database_->transact([&] { return database_->execute("UPDATE writer SET term = term + 1"); });
   if (!raised) return forward_failure(raised);
-  return term();
+  StorageResult<StoreTerm> claimed = term();
+  if (!claimed) return forward_failure(claimed);
+  StorageStatus marked = mark_->raise({.term = static_cast<std::uint64_t>(*claimed)});
+  if (!marked) return forward_failure(marked);
+  return claimed;
+}
+
+StorageResult<FileDescriptor> SqliteStore::lock(const std::string& directory) {
+  return lock_directory(directory);
+}
+
+StorageStatus SqliteStore::adopt(const HighWater& reached) {
+  StorageStatus raised = database_->transact([&]() -> StorageStatus {
+    StorageResult<SqliteStatement> statement =
+        database_->prepare("UPDATE writer SET term = max(term, ?)");
+    if (!statement) return forward_failure(statement);
+    statement->number(reached.term);
+    return database_->finish(*statement);
+  });
+  if (!raised) return raised;
+  StorageResult<DatabaseReach> there = reach();
+  if (!there) return forward_failure(there);
+  return mark_->raise({.batch = there->newest, .term = there->term, .next_job = reached.next_job});
+}
+
+StorageStatus SqliteStore::begin_at(StoreTerm term, const Batch& covers) {
+  StorageStatus begun = database_->transact([&]() -> StorageStatus {
+    if (StorageStatus status = check_turn(term); !status) return status;
+    StorageResult<StoreExtent> there = extent();
+    if (!there) return forward_failure(there);
+    StorageStatus empty = check_next(name(), {there->newest, 1});
+    return empty ? put("INSERT INTO snapshots VALUES (?, ?)", covers) : empty;
+  });
+  if (!begun) return begun;
+  return mark_->raise({.batch = covers.number});
 }
 
 StorageStatus SqliteStore::put(std::string_view sql, const Batch& batch) {
@@ -319,13 +417,15 @@ StorageStatus SqliteStore::put(std::string_view sql, const Batch& batch) {
 }
 
 StorageStatus SqliteStore::append(StoreTerm term, const Batch& batch) {
-  return database_->transact([&]() -> StorageStatus {
+  StorageStatus written = database_->transact([&]() -> StorageStatus {
     if (StorageStatus status = check_turn(term); !status) return status;
     StorageResult<StoreExtent> there = extent();
     if (!there) return forward_failure(there);
     StorageStatus next = check_next(name(), {there->newest, batch.number});
     return next ? put("INSERT INTO batches VALUES (?, ?)", batch) : next;
   });
+  if (!written) return written;
+  return mark_->raise({.batch = batch.number, .next_job = batch.next_job});
 }
 
 StorageStatus SqliteStore::put_snapshot(StoreTerm term, const Batch& covers) {

@@ -149,28 +149,6 @@ TEST(SqliteStore, WithoutRoomSaysSoLosesNothingAndGoesOnWhenThereIsRoom) {
   EXPECT_EQ(backend.open()->extent()->newest, number);
 }
 
-TEST(SqliteStore, AWriteAheadLogThatIsCutShortGivesWholeBatchesUpToTheCut) {
-  SqliteBackend backend;
-  const std::unique_ptr<Store> store = backend.open();
-  fill(*store, 12);
-  // As they lie there while it is open: closed properly there would be no log.
-  fs::create_directory(backend.path("copy"));
-  for (const char* name : {"store.db", "store.db-wal"}) {
-    fs::copy_file(backend.directory() + "/" + name, backend.path("copy/") + name);
-  }
-  const std::string log = backend.path("copy/store.db-wal");
-  fs::resize_file(log, fs::file_size(log) - 5000);
-  const auto cut = SqliteStore::open(backend.path("copy"));
-  ASSERT_TRUE(cut) << cut.error().text();
-  const std::uint64_t newest = (*cut)->extent()->newest;
-  EXPECT_LT(newest, 12u);
-  EXPECT_GT(newest, 5u);
-  const auto batches = (*cut)->read(0, std::size_t{1} << 20);
-  ASSERT_TRUE(batches);
-  EXPECT_EQ(batches->size(), newest);
-  for (const Batch& batch : *batches) EXPECT_EQ(batch.bytes.size(), 1000u);
-}
-
 TEST(SqliteStore, WhatIsNoStoreIsNotTakenForOne) {
   const SqliteBackend backend;
   const auto none = SqliteStore::open_to_read(backend.path("nowhere"));

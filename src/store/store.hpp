@@ -25,6 +25,7 @@ enum class StoreTerm : std::uint64_t { kNone = 0 };
 struct Batch {
   std::uint64_t number = 0;
   std::string bytes;
+  std::uint64_t next_job = 0;  ///< job numbers below it are given out by the log up to here
 };
 
 /// Batches that a store has.

@@ -1,0 +1,146 @@
+// orrery store restore, orrery store salvage
+#include <fmt/format.h>
+
+#include "apps/orrery/store_rescue_command.hpp"
+
+#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/store_setup.hpp"
+#include "control/snapshot.hpp"
+#include "store/sqlite_store.hpp"
+#include "store/store_rescue.hpp"
+
+namespace orrery {
+namespace {
+
+Status restore_backup(const CommandOptions& options, RestoreRequest asked) {
+  asked.directory = cluster_directory(options);
+  const Result<RestoredStore> restored = restore_store(asked);
+  if (!restored) return tl::unexpected(restored.error());
+  if (options.output == OutputFormat::kJson) {
+    print_json({{"store", asked.directory + "/store"},
+                {"newest_batch", restored->extent.newest},
+                {"next_job", restored->next_job},
+                {"kept", restored->kept}});
+    return {};
+  }
+  print_text(
+      fmt::format("{}/store: restored up to batch {}\n", asked.directory, restored->extent.newest));
+  if (!restored->kept.empty()) print_text(fmt::format("kept aside: {}\n", restored->kept));
+  if (restored->next_job > 0) {
+    print_text(fmt::format("job numbers below {} are not given out again\n", restored->next_job));
+  }
+  return {};
+}
+
+class SalvagedTarget final : public HistoryTarget {
+ public:
+  explicit SalvagedTarget(const ControlSetup& setup) : setup_(setup) {}
+  void begin() override { state_ = std::make_unique<State>(setup_); }
+  Status restore(std::string_view snapshot) override { return orrery::restore(*state_, snapshot); }
+  void apply(const TimedEvent& event) override { state_->apply(event.at, event.what); }
+  [[nodiscard]] std::uint64_t next_job() const { return setup_.next_job(state_->jobs()); }
+
+ private:
+  const ControlSetup& setup_;
+  std::unique_ptr<State> state_;
+};
+
+/// The first job number that the salvaged log has not given out; read as a controller will read it,
+/// so that a store that could not be started is told here.
+Result<std::uint64_t> next_job_of(const CommandOptions& options, const std::string& from,
+                                  const std::string& to) {
+  auto store = SqliteStore::open_to_read(to);
+  if (!store) return forward_error(store);
+  Result<std::unique_ptr<StoredSetup>> setup =
+      StoredSetup::load(with_catalog_of(options, from), **store);
+  if (!setup) return forward_error(setup);
+  SalvagedTarget target((*setup)->control());
+  HistoryResult<RecoveredHistory> history = recover_history(**store, nullptr, target);
+  if (!history) return forward_error(history);
+  return target.next_job();
+}
+
+std::string print_lost(const SalvagedStore& salvaged, std::uint64_t next_job) {
+  if (salvaged.damage.empty() && salvaged.lost_to == 0) return "nothing is lost\n";
+  std::string text;
+  if (!salvaged.damage.empty()) text += fmt::format("damage: {}\n", salvaged.damage);
+  if (salvaged.lost_to > 0) {
+    text += fmt::format("lost: batches {} to {}\n", salvaged.lost_from, salvaged.lost_to);
+  }
+  if (salvaged.mark && salvaged.mark->next_job > next_job) {
+    text += fmt::format("lost: jobs {} to {}\n", next_job, salvaged.mark->next_job - 1);
+  }
+  if (!salvaged.mark) text += "how far it was acknowledged is not known: its high_water is lost\n";
+  return text;
+}
+
+Status salvage(const CommandOptions& options, const std::string& from, const std::string& to) {
+  const Result<SalvagedStore> salvaged = salvage_store(from, to);
+  if (!salvaged) return tl::unexpected(salvaged.error());
+  Result<std::uint64_t> next_job = next_job_of(options, from, to);
+  if (!next_job) return forward_error(next_job);
+  if (options.output == OutputFormat::kJson) {
+    Json out{{"store", to},
+             {"newest_batch", salvaged->extent.newest},
+             {"batches", salvaged->batches},
+             {"archived_jobs", salvaged->archived},
+             {"history_hash", fmt::format("{:016x}", salvaged->history_hash)},
+             {"next_job", *next_job},
+             {"damage", salvaged->damage},
+             {"lost_batches", Json::array()},
+             {"lost_jobs", Json::array()}};
+    if (salvaged->lost_to > 0) out["lost_batches"] = {salvaged->lost_from, salvaged->lost_to};
+    if (salvaged->mark && salvaged->mark->next_job > *next_job) {
+      out["lost_jobs"] = {*next_job, salvaged->mark->next_job - 1};
+    }
+    print_json(out);
+    return {};
+  }
+  print_text(fmt::format(
+      "{}: {} batches up to batch {} and {} archived jobs are good, history "
+      "{:016x}\n",
+      to, salvaged->batches, salvaged->extent.newest, salvaged->archived, salvaged->history_hash));
+  print_text(print_lost(*salvaged, *next_job));
+  print_text(fmt::format("to go on with it: orrery store restore {} --dir DIR\n", to));
+  return {};
+}
+
+}  // namespace
+
+void add_store_rescue_verbs(CLI::App& store, CommandOptions& options, Verb& chosen) {
+  auto restored = std::make_shared<RestoreRequest>();
+  CLI::App& restore_verb = *store.add_subcommand(
+      "restore",
+      "put a backup, or a salvaged store, in the place of DIR/store; nothing is deleted");
+  restore_verb.add_option("from", restored->from, "a backup, or the directory of a store")
+      ->type_name("FILE|DIR")
+      ->required();
+  restore_verb.add_flag("--force", restored->force,
+                        "also in place of a store that is whole and reaches as far or further");
+  restore_verb
+      .add_option("--next-job", restored->next_job,
+                  "the first job number that was never given out, where the store that was "
+                  "there is gone")
+      ->type_name("N");
+  restore_verb.callback([&options, &chosen, restored] {
+    chosen = [&options, restored] { return restore_backup(options, *restored); };
+  });
+  struct SalvageAsked {
+    std::string from;
+    std::string to;
+  };
+  auto salvaged = std::make_shared<SalvageAsked>();
+  CLI::App& salvage_verb = *store.add_subcommand(
+      "salvage", "write what is good of a damaged store into a new one, and list what is lost");
+  salvage_verb.add_option("store", salvaged->from, "the directory of the damaged store")
+      ->type_name("DIR")
+      ->required();
+  salvage_verb.add_option("--out", salvaged->to, "the directory to make")
+      ->type_name("NEW")
+      ->required();
+  salvage_verb.callback([&options, &chosen, salvaged] {
+    chosen = [&options, salvaged] { return salvage(options, salvaged->from, salvaged->to); };
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// store/store_reach.hpp - whether the database of a store reaches as far as the store was
+// acknowledged, and what an operator does where it does not.
+//
+// Called by store/sqlite_store.cpp before anything is written. Pure functions and one look at the
+// write-ahead log; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "store/high_water.hpp"
+#include "store/wal_scan.hpp"
+
+namespace orrery {
+
+/// The commands that follow after damage of the store in `directory`, as the end of a message.
+[[nodiscard]] std::string repair_commands(const std::string& directory);
+
+/// What the file system says of a store that is not open yet.
+struct StoreFiles {
+  std::optional<HighWater> mark;      ///< none: no such file
+  std::optional<WalBreak> wal_break;  ///< where the write-ahead log stops; none: it is whole
+};
+
+/// Errors: the mark is damaged; the database it belongs to is missing; the write-ahead log is
+/// damaged before its end.
+[[nodiscard]] StorageResult<StoreFiles> look_at_files(const std::string& directory);
+
+/// What a database holds.
+struct DatabaseReach {
+  bool empty = false;   ///< it has no tables
+  bool marked = false;  ///< a mark was put beside it once
+  std::uint64_t newest = 0;
+  std::uint64_t term = 0;
+};
+
+/// Errors: the mark is missing; the database lacks what was acknowledged, with the batches that are
+/// missing and, where it is known, the place in the write-ahead log.
+[[nodiscard]] StorageStatus check_reach(const std::string& directory, const StoreFiles& files,
+                                        const DatabaseReach& reach);
+
+}  // namespace orrery
