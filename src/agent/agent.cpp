@@ -220,7 +220,8 @@ void Agent::on_keeper_exit(const AttemptId& id, Instant now) {
 void Agent::on_fault(const HealthFault& fault, Instant now) {
   for (auto at = outbox_.begin(); at != outbox_.end();) {
     const auto* earlier = std::get_if<HealthFault>(&at->second.what);
-    const bool replaced = earlier != nullptr && earlier->layer == fault.layer;
+    const bool replaced = earlier != nullptr && earlier->layer == fault.layer &&
+                          earlier->claimed_by == fault.claimed_by;
     at = replaced ? outbox_.erase(at) : std::next(at);
   }
   send(fault, now);

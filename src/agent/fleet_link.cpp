@@ -386,7 +386,8 @@ void FleetLink::hear(const Report& report, const HealthFault& fault, Instant now
   if (std::find(told.begin(), told.end(), report.number) == told.end()) {
     if (told.size() == kFaultsRemembered) told.erase(told.begin());
     told.push_back(report.number);
-    tell(NodeFault{report.from.node, fault.layer, fault.evidence, fault.repair, fault.stops_jobs});
+    tell(NodeFault{report.from.node, fault.layer, fault.evidence, fault.repair, fault.stops_jobs,
+                   fault.claimed_by.job, fault.claimed_by.attempt});
   }
   acknowledge(report);
 }

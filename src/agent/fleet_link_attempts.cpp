@@ -154,6 +154,7 @@ void FleetLink::note_end(LinkedAttempt& attempt, LinkedMember& member, Instant n
       if (attempt.done == attempt.runners) tell_ended(attempt, member);
       return;
     case ExitKind::kInfra:
+    case ExitKind::kClaim:
     case ExitKind::kProgram:
       tell_ended(attempt, member);
       want(attempt, Wanted::kEnd, now);
@@ -166,7 +167,7 @@ void FleetLink::tell_ended(LinkedAttempt& attempt, const LinkedMember& member) {
   RanksEnded ended{attempt.id.job, attempt.id.attempt};
   ended.kind = member.seen->end->kind;
   ended.blame = member.seen->end->blame;
-  if (ended.kind == ExitKind::kInfra) ended.blame.node = member.ranks.node;
+  if (ended.kind != ExitKind::kProgram) ended.blame.node = member.ranks.node;
   ended.progress = attempt.progress;
   ended.gone = attempt.gone == attempt.members.size();
   const bool all = ended.gone;

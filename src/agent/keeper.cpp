@@ -186,7 +186,7 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
     Blame blame = exit.cause;
     blame.evidence = evidence_of(exit, rank);
     const bool own = blame.layer == FaultLayer::kProgram;
-    report_.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kInfra, std::move(blame)};
+    report_.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kClaim, std::move(blame)};
     end(launch_.grace, now);
     if (!processes_.empty()) tell();
   } else if (asked && report_.stage == RankStage::kStarting &&

@@ -197,12 +197,13 @@ struct Refused {
   std::uint64_t term = 0;  ///< the newest this agent has seen
 };
 
-/// What the checks of a node find.
+/// What the checks of a node find, or what ranks on it say.
 struct HealthFault {
   FaultLayer layer = FaultLayer::kHost;
   std::string evidence;
   bool repair = false;     ///< it cannot take work before somebody has mended it
   bool stops_jobs = true;  ///< what runs on it is gone or wrong
+  AttemptId claimed_by;    ///< whose ranks say so; no job: the node's own checks
 };
 
 struct Mended {};

@@ -223,6 +223,7 @@ void write(const HealthFault& fault, v1::AgentReport* report) {
   out->set_evidence(text(fault.evidence));
   out->set_repair(fault.repair);
   out->set_stops_jobs(fault.stops_jobs);
+  if (fault.claimed_by.job.valid()) write(fault.claimed_by, out->mutable_claimed_by());
 }
 
 void write(const Mended&, v1::AgentReport* report) { (void)report->mutable_mended(); }
@@ -234,6 +235,7 @@ void write(const AgentOpening& opening, v1::AgentMessage* message) {
   out->set_boot(opening.boot);
   out->set_incarnation(opening.incarnation);
   out->set_version(text(opening.version));
+  out->set_process(opening.process);
   v1::Inventory* inventory = out->mutable_inventory();
   inventory->set_accelerator(text(opening.inventory.accelerator));
   inventory->set_accelerators(opening.inventory.accelerators);

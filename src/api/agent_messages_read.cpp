@@ -269,7 +269,9 @@ AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
           in.version(),
           {has.accelerator(), has.accelerators(), has.emulated(), has.cores(), has.memory_bytes(),
            has.kernel(), has.driver(), has.machine(), has.firmware(), has.processor(),
-           has.packages(), has.numa_nodes()}};
+           has.packages(), has.numa_nodes()},
+          in.process(),
+          {}};
 }
 
 Report MessageReader::report(const v1::AgentReport& in) {
@@ -290,8 +292,10 @@ ReportKind MessageReader::report_kind(const v1::AgentReport& in) {
                      choice(in.refused().why(), RefusalReason::kLeaseOver, "reason to refuse"),
                      in.refused().term()};
     case v1::AgentReport::kFault:
-      return HealthFault{choice(in.fault().layer(), FaultLayer::kController, "layer"),
-                         in.fault().evidence(), in.fault().repair(), in.fault().stops_jobs()};
+      return HealthFault{
+          choice(in.fault().layer(), FaultLayer::kController, "layer"), in.fault().evidence(),
+          in.fault().repair(), in.fault().stops_jobs(),
+          in.fault().has_claimed_by() ? attempt_id(in.fault().claimed_by()) : AttemptId{}};
     case v1::AgentReport::kMended:
       return Mended{};
     case v1::AgentReport::WHAT_NOT_SET:
@@ -319,7 +323,7 @@ AttemptReport MessageReader::attempt(const v1::AttemptReport& in) {
   out.clocks.reserve(static_cast<std::size_t>(in.clocks_size()));
   for (const double each : in.clocks()) out.clocks.push_back(clock(each));
   if (in.has_end()) {
-    out.end = AttemptEnd{choice(in.end().kind(), ExitKind::kInfra, "kind of an end"),
+    out.end = AttemptEnd{choice(in.end().kind(), ExitKind::kClaim, "kind of an end"),
                          blame(in.end().blame())};
   }
   out.progress = progress(in.progress());

@@ -65,8 +65,8 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<HealthFault> S>
 void code(Codec& codec, S& value) {
-  auto& [layer, evidence, repair, stops_jobs] = value;
-  codec(layer, evidence, repair, stops_jobs);
+  auto& [layer, evidence, repair, stops_jobs, claimed_by] = value;
+  codec(layer, evidence, repair, stops_jobs, claimed_by);
 }
 template <class Codec, SameStruct<Mended> S>
 void code(Codec&, S&) {}
@@ -96,8 +96,9 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {
-  auto& [node, address, boot, incarnation, version, inventory] = value;
-  codec(node, address, boot, incarnation, version, inventory);
+  [[maybe_unused]] auto& [node, address, boot, incarnation, version, inventory, process, key] =
+      value;
+  codec(node, address, boot, incarnation, version, inventory, process);
 }
 template <class Codec, SameStruct<AgentWelcome> S>
 void code(Codec& codec, S& value) {

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "NodeChanged",    "NodeBooted",  "SpareSet",      "LinkChanged", "PowerLimitSet",
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
     "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked",
-    "JobsArchived",   "WorkSettled"};
+    "JobsArchived",   "WorkSettled", "NodeAccused"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
     "SubmitJob",      "CancelJob",  "DrainNode", "ResumeNode",     "FenceNode",    "SetSpare",
     "SetPowerCap",    "SetTenants", "SetPolicy", "SetMaintenance", "RanksUp",      "RanksEnded",

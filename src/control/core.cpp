@@ -141,6 +141,9 @@ void Core::on(const ArchiveJobs& command) {
 void Core::on(const SetMaintenance& asked) {
   SetMaintenance command = asked;
   const std::map<std::uint32_t, Maintenance>& windows = state_.maintenance();
+  if (!command.nodes.empty() && command.to <= now_) {
+    return refuse("the maintenance window is over already");
+  }
   if (command.window == 0) command.window = windows.empty() ? 1 : windows.rbegin()->first + 1;
   for (const NodeId node : command.nodes) {
     if (!has_node(node)) return refuse("no such node");
@@ -154,7 +157,8 @@ void Core::on(const SetMaintenance& asked) {
     close_window(command.window, plan);
   }
   if (command.nodes.empty()) return;
-  emit(MaintenanceSet{command.window, command.nodes, command.from, command.to});
+  emit(MaintenanceSet{command.window, command.nodes, command.from, command.to,
+                      std::move(command.why)});
   timers_.insert({command.from, JobId()});
   timers_.insert({command.to, JobId()});
 }

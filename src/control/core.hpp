@@ -118,6 +118,9 @@ class Core {
   // Nodes (core_nodes.cpp).
   enum class DrainedBy { kOperator, kWindow };
   void drain(const DrainNode& command, DrainedBy by);
+  void drain_further(const DrainNode& command);
+  void evict(NodeId node);
+  void let_go(NodeId node);
   void keep_maintenance();
   void close_window(std::uint32_t window, const Maintenance& plan);
   void leave_windows(NodeId node);
@@ -141,6 +144,14 @@ class Core {
   void ranks_gone_on(NodeId node);
   void settle_nodes();
   void look_for_lemon(NodeId node);
+
+  // Claims of jobs against nodes (core_claims.cpp).
+  void hear_claim(const NodeFault& seen);
+  [[nodiscard]] ClaimVerdict judge(const NodeAccused& claim);
+  [[nodiscard]] bool used_up(const NodeAccused& claim) const;
+  [[nodiscard]] bool may_suspect(JobId id, NodeId node) const;
+  void clear_suspicions(JobId id);
+  [[nodiscard]] RanksEnded judged(const RanksEnded& seen);
 
   // Passes (core_passes.cpp).
   [[nodiscard]] bool changed() const;

@@ -85,11 +85,12 @@ void Core::on(const RanksUp& seen) {
   if (limit && seen.epoch == 0) timers_.insert({now_ + *limit, seen.job});
 }
 
-void Core::on(const RanksEnded& seen) {
-  if (std::string why = contradiction(seen.job, seen.attempt); !why.empty()) return refuse(why);
-  const Job& job = state_.job(seen.job);
-  const bool present = holds_devices(job.phase) && seen.attempt == job.attempt;
+void Core::on(const RanksEnded& told) {
+  if (std::string why = contradiction(told.job, told.attempt); !why.empty()) return refuse(why);
+  const Job& job = state_.job(told.job);
+  const bool present = holds_devices(job.phase) && told.attempt == job.attempt;
   const bool ends = present && job.phase != JobPhase::kStopping;
+  const RanksEnded seen = ends ? judged(told) : told;
   if (!ends && !seen.gone) return refuse("this attempt has ended already");
   const Progress progress = present ? believed(job, seen.progress) : Progress();
   if (ends) {

@@ -31,6 +31,10 @@ bool closes(const State& state, NodeId node, Instant end) {
   });
 }
 
+std::string reason_of(const Maintenance& plan) {
+  return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
+}
+
 /// Whether a gang of that request may have another node in the place of a lost one: what it asked
 /// of its place must still be so. A rule that needs the whole gang to be looked at says no.
 bool may_replace(const Topology& topology, const GangRequest& gang, NodeId lost, NodeId other) {
@@ -87,26 +91,38 @@ void Core::on(const DrainNode& command) {
   if (!has_node(command.node)) return refuse("no such node");
   const NodeRecord& record = state_.node(command.node);
   const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
-  if (out && record.drain) return;
+  if (out && record.drain) return drain_further(command);
   if (!out && record.health != NodeHealth::kReady && record.health != NodeHealth::kSuspect) {
     return refuse("only a node that can take work is drained");
   }
   drain(command, DrainedBy::kOperator);
 }
 
-// What runs there yields when it is to be empty at once.
-void Core::drain(const DrainNode& command, DrainedBy by) {
-  emit(NodeChanged{command.node, NodeHealth::kDraining, {}, by == DrainedBy::kWindow});
-  emptying_.insert(command.node);
-  if (command.at_once) {
-    for (const JobId id : state_.jobs_on(command.node)) {
-      const JobPhase phase = state_.job(id).phase;
-      if (holds_devices(phase) && phase != JobPhase::kStopping) {
-        stop(id, StopReason::kDrained, {FaultLayer::kNone, command.node, command.why});
-      }
-    }
+// The node is drained already: a new reason takes the place of the old one, and `at_once` evicts.
+void Core::drain_further(const DrainNode& command) {
+  const NodeRecord& record = state_.node(command.node);
+  if (!command.why.empty() && command.why != record.drain_why) {
+    emit(NodeChanged{command.node, record.health, {}, false, command.why});
   }
+  if (command.at_once) evict(command.node);
   settle_nodes();
+}
+
+void Core::drain(const DrainNode& command, DrainedBy by) {
+  const bool window = by == DrainedBy::kWindow;
+  emit(NodeChanged{command.node, NodeHealth::kDraining, {}, window, command.why});
+  emptying_.insert(command.node);
+  if (command.at_once) evict(command.node);
+  settle_nodes();
+}
+
+/// Jobs on a node that is drained stop, to be queued again.
+void Core::evict(NodeId node) {
+  for (const JobId id : state_.jobs_on(node)) {
+    const JobPhase phase = state_.job(id).phase;
+    if (!holds_devices(phase) || phase == JobPhase::kStopping) continue;
+    stop(id, StopReason::kDrained, {FaultLayer::kNone, node, state_.node(node).drain_why});
+  }
 }
 
 // Windows that are over are taken out.
@@ -120,14 +136,14 @@ void Core::keep_maintenance() {
     for (const NodeId node : plan.nodes) {
       const NodeHealth health = state_.node(node).health;
       const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
-      if (working) drain({node, true, "maintenance"}, DrainedBy::kWindow);
+      if (working) drain({node, true, reason_of(plan)}, DrainedBy::kWindow);
     }
   }
 }
 
 // Its nodes take work again, unless another window, their operator or a fault keeps them out.
 void Core::close_window(std::uint32_t window, const Maintenance& plan) {
-  emit(MaintenanceSet{window, {}, plan.from, plan.to});
+  emit(MaintenanceSet{window, {}, plan.from, plan.to, {}});
   for (const NodeId node : plan.nodes) {
     const NodeRecord& record = state_.node(node);
     const bool out =
@@ -142,7 +158,7 @@ void Core::leave_windows(NodeId node) {
   for (const auto& [window, plan] : windows) {
     std::vector<NodeId> others = plan.nodes;
     if (std::erase(others, node) > 0) {
-      emit(MaintenanceSet{window, std::move(others), plan.from, plan.to});
+      emit(MaintenanceSet{window, std::move(others), plan.from, plan.to, plan.why});
     }
   }
 }
@@ -240,6 +256,7 @@ void Core::on(const NodeHeard& seen) {
 
 void Core::on(const NodeFault& seen) {
   if (!has_node(seen.node)) return refuse("no such node");
+  if (seen.claimed_by.valid()) return hear_claim(seen);
   const NodeHealth health = state_.node(seen.node).health;
   const Blame blame{seen.layer, seen.node, seen.evidence};
   const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
@@ -247,7 +264,7 @@ void Core::on(const NodeFault& seen) {
                        health == NodeHealth::kLost;
   const bool mend = seen.repair && working;
   const bool window = health == NodeHealth::kDraining && !state_.node(seen.node).drain;
-  emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame, window});
+  emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame, window, {}});
   if (mend) emptying_.insert(seen.node);
   look_for_lemon(seen.node);
   if (seen.stops_jobs) lose(seen.node, blame);
@@ -258,8 +275,13 @@ void Core::on(const NodeRepaired& seen) {
   if (!has_node(seen.node)) return refuse("no such node");
   const NodeHealth health = state_.node(seen.node).health;
   if (health != NodeHealth::kRepairing && health != NodeHealth::kQuarantined) return;
-  emptying_.erase(seen.node);
-  come_back(seen.node);
+  let_go(seen.node);
+}
+
+/// Out of quarantine or repair.
+void Core::let_go(NodeId node) {
+  emptying_.erase(node);
+  come_back(node);
 }
 
 // --- What follows -------------------------------------------------------------------------------

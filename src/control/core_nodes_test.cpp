@@ -43,6 +43,26 @@ TEST(CoreNodes, AreDrainedWhenTheirWorkEndsOrAtOnce) {
   EXPECT_EQ(cluster.phase(large), JobPhase::kStarting);
 }
 
+TEST(CoreNodes, ThatAreDrainingAreEmptiedAtOnceWhenThatIsAskedLater) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(8));
+  const NodeId node = cluster.nodes(id).front();
+  cluster.send(DrainNode{node, false, "disk"});
+  ASSERT_EQ(cluster.phase(id), JobPhase::kRunning);
+  EXPECT_TRUE(cluster.send(DrainNode{node, true, ""}).answer.status);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStopping);
+  EXPECT_EQ(cluster.job(id).stop, StopReason::kDrained);
+  // Asking once more, either way, changes nothing.
+  cluster.send(DrainNode{node, true, ""});
+  EXPECT_EQ(cluster.count<JobStopping>(), 0u);
+  cluster.send(DrainNode{node, false, ""});
+  EXPECT_TRUE(cluster.log().back().what.index() == Event(JobStopping{}).index());
+  cluster.gone(id);
+  EXPECT_EQ(cluster.health(node), NodeHealth::kDrained);
+  cluster.tick();
+  EXPECT_NE(cluster.nodes(id).front(), node);
+}
+
 TEST(CoreNodes, ThatCannotWorkAreNotDrained) {
   ScriptedCluster cluster;
   cluster.send(lost(NodeId(0)));

@@ -98,7 +98,7 @@ class RandomOperator {
         cluster_.send(RanksUp{id, attempt, epoch});
         return;
       case 3:
-        cluster_.send(RanksEnded{id, attempt, static_cast<ExitKind>(rng_.below(3)),
+        cluster_.send(RanksEnded{id, attempt, static_cast<ExitKind>(rng_.below(4)),
                                  Blame{FaultLayer::kProgram, any_node(), "exit"}, progress,
                                  one_of(2)});
         return;
@@ -129,6 +129,15 @@ class RandomOperator {
     cluster_.send(ResumeNode{node});
   }
 
+  /// By a job that is there.
+  void claim(NodeId node) {
+    const std::vector<JobId> here = cluster_.state().jobs_on(node);
+    if (here.empty()) return;
+    const JobId id = here[rng_.below(here.size())];
+    cluster_.send(NodeFault{node, FaultLayer::kAccelerator, "wrong", true, false, id,
+                            cluster_.job(id).attempt});
+  }
+
   void observe_node() {
     const NodeId node = any_node();
     switch (rng_.below(8)) {
@@ -150,6 +159,7 @@ class RandomOperator {
         cluster_.send(NodeHeard{node, one_of(2) ? NodeHealth::kSuspect : NodeHealth::kReady, 2});
         return;
       case 4:
+        if (one_of(2)) return claim(node);
         cluster_.send(NodeFault{node, FaultLayer::kHost, "fault", one_of(2), one_of(2)});
         return;
       default:

@@ -107,6 +107,7 @@ struct NodeChanged {
   NodeHealth health = NodeHealth::kReady;
   Blame blame;
   bool window = false;  ///< drained for as long as a maintenance window lasts, no longer
+  std::string why;      ///< the reason given for a drain; empty: as before
 };
 
 /// A node that came back with another boot id: whatever ran there is gone.
@@ -164,6 +165,7 @@ struct MaintenanceSet {
   std::vector<NodeId> nodes;
   Instant from;
   Instant to;
+  std::string why;
 };
 
 /// A node fails more often than its like.
@@ -200,10 +202,37 @@ struct WorkSettled {
   Progress progress;
 };
 
-using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
-                           JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
-                           NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
-                           SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
-                           IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled>;
+/// What follows from a claim of a job's ranks against their node.
+enum class ClaimVerdict : std::uint8_t {
+  kRefused,    ///< the program is at fault
+  kExcused,    ///< the job starts again as after a fault of the node, which stays in service
+  kSuspected,  ///< the same, and the node is out of service until its burn-in passes
+  kCleared,    ///< the suspicion was not confirmed
+  kConfirmed,  ///< the node's own checks found a fault, too
+};
+
+inline std::array<EnumWord<ClaimVerdict>, 5> enum_words(ClaimVerdict) {
+  return {{{"refused", ClaimVerdict::kRefused},
+           {"excused", ClaimVerdict::kExcused},
+           {"suspected", ClaimVerdict::kSuspected},
+           {"cleared", ClaimVerdict::kCleared},
+           {"confirmed", ClaimVerdict::kConfirmed}}};
+}
+
+/// The ranks of an attempt say that their node is faulty.
+struct NodeAccused {
+  JobId job;
+  std::uint32_t attempt = 0;
+  NodeId node;
+  ClaimVerdict verdict = ClaimVerdict::kRefused;  ///< not cleared or confirmed yet
+  std::string evidence;                           ///< in the program's words
+};
+
+using Event =
+    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
+                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
+                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
+                 CancelAsked, JobsArchived, WorkSettled, NodeAccused>;
 
 }  // namespace orrery

@@ -12,7 +12,7 @@
 namespace orrery {
 
 [[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
-[[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kInfra; }
+[[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kClaim; }
 [[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
   return PowerLimitSet::What::kSupply;
 }
@@ -118,8 +118,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<NodeChanged> S>
 void code(Codec& codec, S& event) {
-  auto& [node, health, blame, window] = event;
-  codec(node, health, blame, window);
+  auto& [node, health, blame, window, why] = event;
+  codec(node, health, blame, window, why);
 }
 
 template <class Codec, SameStruct<NodeBooted> S>
@@ -178,8 +178,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<MaintenanceSet> S>
 void code(Codec& codec, S& event) {
-  auto& [window, nodes, from, to] = event;
-  codec(window, nodes, from, to);
+  auto& [window, nodes, from, to, why] = event;
+  codec(window, nodes, from, to, why);
 }
 
 template <class Codec, SameStruct<LemonFound> S>
@@ -218,6 +218,12 @@ template <class Codec, SameStruct<WorkSettled> S>
 void code(Codec& codec, S& event) {
   auto& [job, progress] = event;
   codec(job, progress);
+}
+
+template <class Codec, SameStruct<NodeAccused> S>
+void code(Codec& codec, S& event) {
+  auto& [job, attempt, node, verdict, evidence] = event;
+  codec(job, attempt, node, verdict, evidence);
 }
 
 // --- Inputs -------------------------------------------------------------------------------------
@@ -278,8 +284,8 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<SetMaintenance> S>
 void code(Codec& codec, S& input) {
-  auto& [window, nodes, from, to] = input;
-  codec(window, nodes, from, to);
+  auto& [window, nodes, from, to, why] = input;
+  codec(window, nodes, from, to, why);
 }
 
 template <class Codec, SameStruct<ArchiveJobs> S>
@@ -326,8 +332,8 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<NodeFault> S>
 void code(Codec& codec, S& input) {
-  auto& [node, layer, evidence, repair, stops_jobs] = input;
-  codec(node, layer, evidence, repair, stops_jobs);
+  auto& [node, layer, evidence, repair, stops_jobs, claimed_by, attempt] = input;
+  codec(node, layer, evidence, repair, stops_jobs, claimed_by, attempt);
 }
 
 template <class Codec, SameStruct<NodeRepaired> S>

@@ -70,6 +70,7 @@ struct SetMaintenance {
   std::vector<NodeId> nodes;
   Instant from;
   Instant to;
+  std::string why;
 };
 
 /// Ended jobs are to leave the state; those that something still refers to stay.
@@ -88,7 +89,12 @@ struct RanksUp {
 };
 
 /// How the ranks of an attempt ended by themselves.
-enum class ExitKind : std::uint8_t { kDone, kProgram, kInfra };
+enum class ExitKind : std::uint8_t {
+  kDone,
+  kProgram,
+  kInfra,
+  kClaim,  ///< by what the program wrote, the machine failed; anything else does not say so
+};
 
 /// The program of an attempt has ended, on all nodes or because one rank pulled it down.
 struct RanksEnded {
@@ -138,6 +144,9 @@ struct NodeFault {
   std::string evidence;
   bool repair = false;     ///< it cannot take work before somebody has mended it
   bool stops_jobs = true;  ///< what runs on it is gone or wrong
+  /// The job whose ranks say so, with nothing else behind it; none: the node's own checks do.
+  JobId claimed_by;
+  std::uint32_t attempt = 0;  ///< of that job
 };
 
 struct NodeRepaired {

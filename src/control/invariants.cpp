@@ -68,10 +68,10 @@ class StateCheck {
       : s_(state), topology_(state.fleet().topology()), view_(state.fleet().view()) {}
 
   Broken all() const {
-    for (const auto check :
-         {&StateCheck::places_of_jobs, &StateCheck::phases_of_jobs, &StateCheck::queue,
-          &StateCheck::arrays, &StateCheck::dependencies, &StateCheck::gangs, &StateCheck::devices,
-          &StateCheck::ledger_times, &StateCheck::tenants, &StateCheck::power}) {
+    for (const auto check : {&StateCheck::places_of_jobs, &StateCheck::phases_of_jobs,
+                             &StateCheck::queue, &StateCheck::arrays, &StateCheck::dependencies,
+                             &StateCheck::gangs, &StateCheck::devices, &StateCheck::ledger_times,
+                             &StateCheck::tenants, &StateCheck::power, &StateCheck::claims}) {
       if (Broken broken = (this->*check)()) return broken;
     }
     return std::nullopt;
@@ -112,6 +112,7 @@ class StateCheck {
   Broken ledger_times() const;
   Broken tenants() const;
   Broken power() const;
+  Broken claims() const;
 
   Devices count_devices() const;
 
@@ -152,6 +153,17 @@ Broken StateCheck::places_of_jobs() const {
     return "the queue has others than the queued";
   if (s_.running_.size() != holding) return "one runs that holds no devices";
   if (s_.ended_ != over) return fmt::format("{} jobs ended, {} are counted", over, s_.ended_);
+  return std::nullopt;
+}
+
+Broken StateCheck::claims() const {
+  for (const Claim& claim : s_.claims_) {
+    const NodeHealth health = s_.nodes_[claim.node.value()].health;
+    const bool out = health == NodeHealth::kQuarantined || health == NodeHealth::kRepairing;
+    if (claim.verdict != ClaimVerdict::kSuspected || out) continue;
+    return fmt::format("node {} is {} although a claim against it is open", claim.node.value(),
+                       word_of(health));
+  }
   return std::nullopt;
 }
 

@@ -34,7 +34,9 @@ struct ControlTiming {
   Duration backoff_max = Duration::minutes(10);
   Duration remember_requests = Duration::hours(24);
   Duration lemon_window = Duration::hours(24) * 14;
-  std::uint32_t lemon_faults = 3;  ///< within the window, and above what chance gives
+  std::uint32_t lemon_faults = 3;               ///< within the window, and above what chance gives
+  Duration claim_window = Duration::hours(24);  ///< in which claims of jobs against nodes add up
+  std::uint32_t claims_cleared = 3;  ///< of a tenant within it; more take no node out of service
 };
 
 /// Job numbers from `from` up to the one before `to`.

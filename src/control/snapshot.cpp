@@ -22,13 +22,15 @@ namespace orrery {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 6;
+constexpr std::uint32_t kForm = 7;
 /// Of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last that only counted a node's faults.
 constexpr std::uint32_t kFormOfFaultCounts = 4;
 /// The last that had one sum of what a job was given, over all types.
 constexpr std::uint32_t kFormOfOneSum = 5;
+/// The last without reasons of drains and claims against nodes.
+constexpr std::uint32_t kFormWithoutClaims = 6;
 
 /// Which form fields are of.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
@@ -103,7 +105,7 @@ void code(Codec& codec, S& run) {
 
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
-  auto& [boot, health, spare, lemon, drain, faults] = node;
+  auto& [boot, health, spare, lemon, drain, faults, drain_why, out_why] = node;
   codec(boot, health, spare, lemon, drain);
   if constexpr (!std::is_const_v<S>) {
     if (form_of(codec) <= kFormOfFaultCounts) {
@@ -114,6 +116,13 @@ void code(Codec& codec, S& node) {
     }
   }
   codec(faults);
+  if (form_of(codec) > kFormWithoutClaims) codec(drain_why, out_why);
+}
+
+template <class Codec, SameStruct<Claim> S>
+void code(Codec& codec, S& claim) {
+  auto& [job, attempt, node, tenant, at, verdict] = claim;
+  codec(job, attempt, node, tenant, at, verdict);
 }
 
 template <class Codec, SameStruct<Ghost> S>
@@ -124,8 +133,9 @@ void code(Codec& codec, S& ghost) {
 
 template <class Codec, SameStruct<Maintenance> S>
 void code(Codec& codec, S& window) {
-  auto& [nodes, from, to] = window;
+  auto& [nodes, from, to, why] = window;
   codec(nodes, from, to);
+  if (form_of(codec) > kFormWithoutClaims) codec(why);
 }
 
 template <class Codec, SameStruct<Changes> S>
@@ -190,6 +200,7 @@ class StateCodec {
     for (auto& type : s.ledger_.cells_) {
       for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
     }
+    if (form_of(codec) > kFormWithoutClaims) codec(s.claims_);
   }
 
   static Parts parts_of(const State& state);

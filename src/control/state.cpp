@@ -458,6 +458,9 @@ void State::on(const TenantsSet& event) {
     moved->request.tenant = job.tenant;
     job.submission = std::move(moved);
   }
+  for (Claim& claim : claims_) {
+    claim.tenant = tenants->find(tenants_->path(claim.tenant)).value_or(TenantTree::root());
+  }
   tenants_ = tenants.get();
   tenants_text_ = event.yaml;
   own_tenants_ = std::move(tenants);

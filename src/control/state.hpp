@@ -35,6 +35,18 @@ struct NodeRecord {
   bool lemon = false;
   bool drain = false;           ///< it takes no work before it is resumed, whatever befalls it
   std::vector<Instant> faults;  ///< within the window that ends with the last
+  std::string drain_why;        ///< as given with the drain, until it is ready again
+  std::string out_why;          ///< what took it out of service last, until it is ready again
+};
+
+/// A claim of a job against a node, as long as later ones are judged by it.
+struct Claim {
+  JobId job;
+  std::uint32_t attempt = 0;
+  NodeId node;
+  TenantId tenant;
+  Instant at;
+  ClaimVerdict verdict = ClaimVerdict::kRefused;
 };
 
 /// Devices whose ranks may still run though their job has let go of them: of a lost node, or of an
@@ -52,6 +64,7 @@ struct Maintenance {
   std::vector<NodeId> nodes;
   Instant from;
   Instant to;
+  std::string why;
 };
 
 class State {
@@ -107,6 +120,9 @@ class State {
   }
   /// Whether a maintenance window that has begun and is not over names a node. O(their nodes).
   [[nodiscard]] bool in_window(NodeId id, Instant now) const;
+
+  /// In the order in which they were made. Few: claims of live jobs and of the last day.
+  [[nodiscard]] std::span<const Claim> claims() const { return claims_; }
 
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
   [[nodiscard]] const TenantTree& tenants() const { return *tenants_; }
@@ -176,6 +192,7 @@ class State {
   void on(const CancelAsked& event);
   void on(const JobsArchived& event);
   void on(const WorkSettled& event);
+  void on(const NodeAccused& event);
 
   Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_[at(id).at]; }
@@ -205,6 +222,8 @@ class State {
   [[nodiscard]] bool runs_on(JobId id, NodeId node) const;
   [[nodiscard]] DeviceUse free_use(NodeId node) const;
   void edit_node(NodeId id, const NodeRecord& record);
+  static void note_reasons(const NodeChanged& event, NodeRecord& record);
+  void settle_claims(const NodeChanged& event);
   /// What the fleet shows of a node: a spare takes no work until it replaces another.
   [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
@@ -236,6 +255,7 @@ class State {
   std::set<NodeId> spares_;
   std::vector<JobId> owner_;  ///< by device, while one has all of it, be it as a ghost
   std::vector<Ghost> ghosts_;
+  std::vector<Claim> claims_;
   std::map<std::uint32_t, Maintenance> maintenance_;
   std::vector<Closure> closures_;  ///< what maintenance_ comes to for passes
 

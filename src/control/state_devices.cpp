@@ -239,6 +239,21 @@ NodeHealth State::shown_health(const NodeRecord& record) {
   return spare ? NodeHealth::kDrained : record.health;
 }
 
+// A drain by an operator takes the place of a window's.
+void State::note_reasons(const NodeChanged& event, NodeRecord& record) {
+  if (event.health == NodeHealth::kReady) {
+    record.drain_why.clear();
+    record.out_why.clear();
+    return;
+  }
+  const bool taken_over = event.health == NodeHealth::kDraining && !event.window && !record.drain;
+  if (taken_over || !event.why.empty()) record.drain_why = event.why;
+  const bool out = event.health == NodeHealth::kLost || event.health == NodeHealth::kQuarantined ||
+                   event.health == NodeHealth::kRepairing;
+  const bool cause = event.health != record.health || event.blame.layer != FaultLayer::kNone;
+  if (out && cause && !event.blame.evidence.empty()) record.out_why = event.blame.evidence;
+}
+
 void State::edit_node(NodeId id, const NodeRecord& record) {
   const DeviceUse was = free_use(id);
   const bool could = nodes_[id.value()].health == NodeHealth::kReady && !nodes_[id.value()].spare;
@@ -251,6 +266,7 @@ void State::edit_node(NodeId id, const NodeRecord& record) {
 
 void State::on(const NodeChanged& event) {
   NodeRecord record = nodes_[event.node.value()];
+  note_reasons(event, record);
   record.health = event.health;
   if (event.health == NodeHealth::kDraining && !event.window) record.drain = true;
   if (event.health == NodeHealth::kReady) record.drain = false;
@@ -260,6 +276,34 @@ void State::on(const NodeChanged& event) {
     record.faults.push_back(now_);
   }
   edit_node(event.node, record);
+  settle_claims(event);
+}
+
+// A fault that the node's own checks find confirms the suspicion; a node that is let go clears it.
+void State::settle_claims(const NodeChanged& event) {
+  const bool out =
+      event.health == NodeHealth::kQuarantined || event.health == NodeHealth::kRepairing;
+  for (Claim& claim : claims_) {
+    if (claim.node != event.node || claim.verdict != ClaimVerdict::kSuspected) continue;
+    if (!out) claim.verdict = ClaimVerdict::kCleared;
+    if (out && event.blame.layer != FaultLayer::kNone) claim.verdict = ClaimVerdict::kConfirmed;
+  }
+}
+
+// Claims by which no later one is judged are dropped.
+void State::on(const NodeAccused& event) {
+  std::erase_if(claims_, [&](const Claim& claim) {
+    const bool same =
+        claim.job == event.job && claim.attempt == event.attempt && claim.node == event.node;
+    if (same || claim.verdict == ClaimVerdict::kSuspected) return same;
+    const bool over = !has(claim.job) || ended(job(claim.job).phase);
+    if (claim.verdict == ClaimVerdict::kRefused) {
+      return over || job(claim.job).attempt != claim.attempt;
+    }
+    return over && now_ - claim.at > setup_.timing.claim_window;
+  });
+  claims_.push_back(
+      {event.job, event.attempt, event.node, job(event.job).tenant, now_, event.verdict});
 }
 
 // Whatever ran there is gone with the old boot.

@@ -275,6 +275,11 @@ Wrong StateRanges::others() const {
     }
     if (window.to <= window.from) return "a maintenance window ends before it begins";
   }
+  for (const Claim& claim : s_.claims_) {
+    if (claim.job.value() >= s_.jobs_.size()) return "a claim against a node is of no job";
+    if (claim.node.value() >= topology_.node_count()) return "a claim is against no node";
+    if (claim.tenant.value() >= s_.tenants_->size()) return "a claim is of no tenant";
+  }
   for (const auto& [program, type] : s_.compiled_) {
     if (type.value() >= topology_.type_count()) return "a program is compiled for no type";
   }

@@ -18,8 +18,15 @@ constexpr std::uint32_t kDevicesFreed = 7;
 static_assert(std::is_same_v<std::variant_alternative_t<kDevicesFreed, Event>, DevicesFreed>);
 constexpr std::uint32_t kNodeChanged = 10;
 static_assert(std::is_same_v<std::variant_alternative_t<kNodeChanged, Event>, NodeChanged>);
+constexpr std::uint32_t kMaintenanceSet = 20;
+static_assert(std::is_same_v<std::variant_alternative_t<kMaintenanceSet, Event>, MaintenanceSet>);
 constexpr std::uint32_t kSubmitJob = 0;
 static_assert(std::is_same_v<std::variant_alternative_t<kSubmitJob, InputKind>, SubmitJob>);
+constexpr std::uint32_t kSetMaintenance = 9;
+static_assert(
+    std::is_same_v<std::variant_alternative_t<kSetMaintenance, InputKind>, SetMaintenance>);
+constexpr std::uint32_t kNodeFault = 15;
+static_assert(std::is_same_v<std::variant_alternative_t<kNodeFault, InputKind>, NodeFault>);
 constexpr std::uint32_t kRanksUp = 10;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksUp, InputKind>, RanksUp>);
 constexpr std::uint32_t kRanksGone = 12;
@@ -60,6 +67,20 @@ std::string add_no_source(std::string_view fields) {
   return std::string(fields).append(source.bytes());
 }
 
+/// No reason was kept.
+std::string add_no_reason(std::string_view fields) {
+  Encoder why;
+  why(std::string());
+  return std::string(fields).append(why.bytes());
+}
+
+/// Every fault counted as one that the node's checks found.
+std::string add_no_claim(std::string_view fields) {
+  Encoder claim;
+  claim(JobId(), std::uint32_t{0});
+  return std::string(fields).append(claim.bytes());
+}
+
 constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
@@ -67,6 +88,10 @@ constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 2}, add_no_progress},
     Upcaster{JournalContent::kEvents, {.id = kNodeChanged, .version = 1}, add_no_window},
+    Upcaster{JournalContent::kEvents, {.id = kNodeChanged, .version = 2}, add_no_reason},
+    Upcaster{JournalContent::kEvents, {.id = kMaintenanceSet, .version = 1}, add_no_reason},
+    Upcaster{JournalContent::kInputs, {.id = kSetMaintenance, .version = 1}, add_no_reason},
+    Upcaster{JournalContent::kInputs, {.id = kNodeFault, .version = 1}, add_no_claim},
     Upcaster{JournalContent::kInputs, {.id = kRanksUp, .version = 1}, add_no_source},
     Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
 

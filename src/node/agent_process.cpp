@@ -81,6 +81,7 @@ Status AgentProcess::prepare() {
   }
   if (Status locked = lock_directory(); !locked) return locked;
   if (Status counted = count_incarnation(); !counted) return counted;
+  setup_.opening.process = real_.env().entropy.draw();
   Result<std::string> run = own_run_directory(setup_.directory);
   if (!run) return forward_error(run);
   directories_.emplace(real_.env().storage, setup_.directory + "/attempts", *std::move(run));
@@ -148,7 +149,41 @@ void AgentProcess::open_later() {
   (void)real_.env().timers.call_after(delay, [this] { open_channel(); });
 }
 
+/// Another agent speaks for the node, so that nothing here is the controller's any more: it may
+/// start the same work elsewhere.
+void AgentProcess::leave_node(const Error& why) {
+  constexpr Duration kPatience = Duration::seconds(10);
+  if (replaced_) return;
+  log_.error(wall(), "another agent has this node: the ranks here are killed, and this agent ends",
+             {{"why", why.message}});
+  welcomed_ = false;
+  replaced_ = {ErrorKind::kInput, why.message, {}};
+  for (auto& [id, attempt] : attempts_) {
+    const AttemptReport& report = attempt.report;
+    if (attempt.link == nullptr || report.stage == RankStage::kGone) continue;
+    attempt.link->tell(AgentOrder{{report.applied, KillRanks{report.token}}, {}});
+  }
+  (void)real_.env().timers.call_after(kPatience,
+                                      [this] { fail(tl::unexpected<Error>(*replaced_)); });
+  end_if_clear();
+}
+
+/// Its keepers are let go once nothing runs under them.
+void AgentProcess::end_if_clear() {
+  if (!replaced_ || done_) return;
+  const bool clear = std::all_of(attempts_.begin(), attempts_.end(), [](const auto& each) {
+    return each.second.report.stage == RankStage::kGone;
+  });
+  if (!clear) return;
+  for (auto& [id, attempt] : attempts_) {
+    if (attempt.link != nullptr)
+      attempt.link->tell(AgentOrder{{attempt.report.applied, ReleaseKeeper{}}, {}});
+  }
+  fail(tl::unexpected<Error>(*replaced_));
+}
+
 void AgentProcess::on_lost(const Error& why) {
+  if (why.kind == ErrorKind::kInfeasible) return leave_node(why);
   const bool refused = why.kind == ErrorKind::kInput && !agent_;
   if (refused) return fail(tl::unexpected<Error>(why));
   if (welcomed_ || backoff_ == kBackoffFirst) {
@@ -325,6 +360,7 @@ void AgentProcess::on_status(const AttemptId& id, const KeeperStatus& status) {
   if (attempt.step == Attempt::Step::kEpilogue) return;
   agent_->on_keeper_report(attempt.report, now());
   act();
+  end_if_clear();
 }
 
 void AgentProcess::on_paces(const AttemptId& id, const RankPaces& paces) {
@@ -398,6 +434,7 @@ void AgentProcess::note_over(const AttemptId& id) {
   agent_->on_keeper_exit(id, now());
   remove_old();
   try_what_ranks_found();
+  end_if_clear();
 }
 
 void AgentProcess::note_reading(const NodeReading& reading) {

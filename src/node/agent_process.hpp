@@ -93,6 +93,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
     std::deque<AskedLog> asked;  ///< of the keeper, which answers in order
     bool kept = false;           ///< the ends of its logs are on their way to the controller
     bool released = false;       ///< it may go once they are
+    bool claimed = false;        ///< its ranks said that the node is at fault
     std::vector<std::pair<std::string, std::string>> variables;  ///< of its hooks
     std::optional<KeeperLaunch> launch;                          ///< until its prologue is done
   };
@@ -105,6 +106,8 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   [[nodiscard]] Status begin(const AgentWelcome& welcome);
   [[nodiscard]] Status check_cluster(const AgentWelcome& welcome, std::size_t living);
   void fail(Status why);
+  void leave_node(const Error& why);
+  void end_if_clear();
   void open_channel();
   void open_later();
 
@@ -188,9 +191,10 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   std::string burn_in_said_;  ///< how the newest goes, or ended; empty: there was none
   /// Why only one that passes makes it well; empty: it is. Kept in a file.
   std::string burn_in_complaint_;
-  bool mending_ = false;        ///< the controller waits for the node to be well
-  std::optional<Agent> agent_;  ///< from the first welcome on
-  AgentWelcome welcome_;        ///< the first
+  std::optional<Error> replaced_;  ///< another agent has the node
+  bool mending_ = false;           ///< the controller waits for the node to be well
+  std::optional<Agent> agent_;     ///< from the first welcome on
+  AgentWelcome welcome_;           ///< the first
   Attempts attempts_;
   const NodeProgram* program_ = nullptr;  ///< of the order that is being obeyed
   bool welcomed_ = false;                 ///< on the stream that is open

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "node/agent_process.hpp"
 
 namespace orrery {
@@ -178,24 +179,23 @@ void AgentProcess::leave_burn_in() {
 
 // --- What ranks find ----------------------------------------------------------------------------
 
-/// A program's word ends nobody else's work here, and a burn-in that passes takes it back.
+/// A program's word is a claim, told once an attempt: the controller decides whether the node goes
+/// out of service, and then a burn-in has to pass. Whatever else runs here goes on.
 void AgentProcess::on_wrong(const AttemptId& id, const WrongResults& wrong) {
-  const std::string evidence =
-      fmt::format("job {} computes wrong results here: {}", id.job.value(), wrong.evidence);
-  if (burn_in_complaint_ == evidence) return;
-  // One that failed is for a person to take back.
+  constexpr std::size_t kEvidenceMax = 200;
+  if (std::exchange(attempts_.at(id).claimed, true)) return;
+  const std::string evidence = fmt::format("job {} says that it computes wrong results here: {}",
+                                           id.job.value(), printable(wrong.evidence, kEvidenceMax));
+  // A burn-in that failed is for a person to take back.
   if (!burn_in_complaint_.starts_with(kBurnInFailed)) burn_in_complaint_ = evidence;
   write_burn_in();
-  const auto runs = std::count_if(attempts_.begin(), attempts_.end(), [](const auto& attempt) {
-    return attempt.second.report.stage < RankStage::kGone;
-  });
-  log_.error(wall(), "the node is unwell", {{"why", evidence}});
+  log_.warning(wall(), "a job says that the node computes wrong results", {{"why", evidence}});
   agent_->on_fault({.layer = FaultLayer::kAccelerator,
                     .evidence = evidence,
                     .repair = true,
-                    .stops_jobs = runs == 1},
+                    .stops_jobs = false,
+                    .claimed_by = id},
                    now());
-  tell_reading();
   act();
 }
 
@@ -234,8 +234,10 @@ void AgentProcess::mend_if_well() {
   act();
 }
 
+/// What a job says counts from when the controller has taken the node out of service for it.
 std::string AgentProcess::complaint() const {
-  if (!burn_in_complaint_.empty()) return burn_in_complaint_;
+  const bool believed = mending_ || burn_in_complaint_.starts_with(kBurnInFailed);
+  if (believed && !burn_in_complaint_.empty()) return burn_in_complaint_;
   const std::string checked = health_ ? health_->complaint() : "";
   return checked.empty() ? hook_complaint_ : checked;
 }

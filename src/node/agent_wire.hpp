@@ -35,6 +35,14 @@ struct NodeInventory {
   std::uint32_t numa_nodes = 0;
 };
 
+/// The certificate that an agent shows.
+struct ShownKey {
+  std::string hash;  ///< of its public key; empty: none
+  Instant issued;
+
+  friend bool operator==(const ShownKey&, const ShownKey&) = default;
+};
+
 /// The first thing an agent says.
 struct AgentOpening {
   std::string node;     ///< its name in the fleet
@@ -43,6 +51,8 @@ struct AgentOpening {
   std::uint64_t incarnation = 0;
   std::string version;  ///< of the agent's program
   NodeInventory inventory;
+  std::uint64_t process = 0;  ///< drawn at its start
+  ShownKey key;               ///< by the server, never on the wire
 };
 
 /// The answer to it.

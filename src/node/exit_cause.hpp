@@ -1,9 +1,9 @@
 // node/exit_cause.hpp - why a process ended, from its status and its last lines: the program's own
 // fault, the node's, the network's or the storage's, with the line that says so.
 //
-// Pure. A short table of messages that nothing but a broken machine writes; whatever is not sure
-// is the program's. A peer that went away is no fault of the network: it died of its own cause,
-// which its keeper reports.
+// Pure. A short table of messages that broken machines make programs write; whatever is not sure is
+// the program's. Any program can write them, so the result is a claim, which control judges. A peer
+// that went away is no fault of the network: it died of its own cause, which its keeper reports.
 #pragma once
 
 #include <cstdint>

@@ -92,7 +92,7 @@ inline constexpr std::string_view kFieldNames<JobRequeued> = "job progress not_b
 template <>
 inline constexpr std::string_view kFieldNames<JobEnded> = "job phase progress blame";
 template <>
-inline constexpr std::string_view kFieldNames<NodeChanged> = "node health blame window";
+inline constexpr std::string_view kFieldNames<NodeChanged> = "node health blame window why";
 template <>
 inline constexpr std::string_view kFieldNames<NodeBooted> = "node boot";
 template <>
@@ -112,7 +112,7 @@ inline constexpr std::string_view kFieldNames<SlotsReserved> = "slots";
 template <>
 inline constexpr std::string_view kFieldNames<DecisionDropped> = "job why";
 template <>
-inline constexpr std::string_view kFieldNames<MaintenanceSet> = "window nodes from to";
+inline constexpr std::string_view kFieldNames<MaintenanceSet> = "window nodes from to why";
 template <>
 inline constexpr std::string_view kFieldNames<LemonFound> = "node faults";
 template <>
@@ -125,6 +125,8 @@ template <>
 inline constexpr std::string_view kFieldNames<JobsArchived> = "jobs";
 template <>
 inline constexpr std::string_view kFieldNames<WorkSettled> = "job progress";
+template <>
+inline constexpr std::string_view kFieldNames<NodeAccused> = "job attempt node verdict evidence";
 
 // --- Values -------------------------------------------------------------------------------------
 

@@ -345,7 +345,10 @@ TEST_F(AgentTest, WhereRanksComputeWrongABurnInMustPass) {
   EXPECT_NE(fault.evidence.find("computes wrong results here: shard 3 of step 9"),
             std::string::npos)
       << fault.evidence;
-  EXPECT_TRUE(fault.repair && fault.stops_jobs) << "nobody else's work is here";
+  EXPECT_TRUE(fault.repair);
+  EXPECT_FALSE(fault.stops_jobs) << "whom it stops is for the controller to say";
+  EXPECT_EQ(fault.claimed_by, kAttempt) << "a program's word, not the node's";
+  EXPECT_EQ(controller_->told.readings.back().unwell, "") << "before the controller believes it";
   controller_->order(EndRanks{{kAttempt, 1}, Duration::seconds(30)});
   await_stage(RankStage::kGone);
   acknowledge();
@@ -353,11 +356,11 @@ TEST_F(AgentTest, WhereRanksComputeWrongABurnInMustPass) {
   controller_->order(MendNode{});
   await([&] { return controller_->told.mended > 0; });
   EXPECT_EQ(controller_->told.readings.back().unwell, "");
-  // The end of the rank that said so is no fault of its program.
+  // The end of the rank that said so is the program's claim.
   controller_->told.attempts.clear();
   launch(R"(echo '{"wrong": "shard 4", "rank": 0}' >$ORRERY_PROGRESS; exit 1)");
   await_stage(RankStage::kGone);
-  EXPECT_EQ(report()->end->kind, ExitKind::kInfra);
+  EXPECT_EQ(report()->end->kind, ExitKind::kClaim);
   EXPECT_EQ(report()->end->blame.layer, FaultLayer::kAccelerator);
 }
 

@@ -309,10 +309,10 @@ TEST_F(KeeperTest, OneRankThatFailsEndsTheOthersAndIsNamed) {
   EXPECT_EQ(report().end->blame.evidence, "exit status 3 of rank 1");
 }
 
-TEST_F(KeeperTest, AFullDiskIsNoFaultOfTheProgram) {
+TEST_F(KeeperTest, WhatAProgramWritesOfABrokenMachineIsItsClaim) {
   start(launch("echo 'save: No space left on device' >&2; exit 1"));
   await_stage(RankStage::kGone);
-  EXPECT_EQ(report().end->kind, ExitKind::kInfra);
+  EXPECT_EQ(report().end->kind, ExitKind::kClaim);
   EXPECT_EQ(report().end->blame.layer, FaultLayer::kStorage);
   EXPECT_EQ(report().end->blame.evidence, "exit status 1 of rank 0: save: No space left on device");
 }
