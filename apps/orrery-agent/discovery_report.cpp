@@ -62,6 +62,7 @@ Json DiscoveryReport::json() const {
                        {"memory_bytes", each.memory_bytes > 0 ? Json(each.memory_bytes) : Json()},
                        {"bus", known(each.bus)},
                        {"numa", each.numa ? Json(*each.numa) : Json()},
+                       {"files", each.files},
                        {"serial", known(each.serial)}});
   }
   return {{"machine", inventory_.machine},

@@ -24,6 +24,7 @@
 #include "node/agent_process.hpp"
 #include "node/burn_in.hpp"
 #include "node/daemon_signals.hpp"
+#include "node/device_files.hpp"
 #include "node/discovery.hpp"
 #include "node/host_inventory.hpp"
 #include "node/kernel_counters.hpp"
@@ -157,9 +158,13 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   const NodeInventory& inventory = setup.opening.inventory = machine->inventory;
   setup.facts.threads = std::max(1u, inventory.cores / std::max(1u, inventory.accelerators));
   describe_devices(*machine, *catalog, setup.facts);
-  setup.notes = std::move(machine->discovery.notes);
   Result<AgentSpec> spec = spec_of(setup.directory);
   if (!spec) return forward_error(spec);
+  Result<NodeDeviceFiles> files = node_device_files(*spec, inventory, machine->discovery);
+  if (!files) return forward_error(files);
+  setup.facts.files = *std::move(files);
+  setup.facts.processes_max = spec->processes_max;
+  setup.notes = std::move(machine->discovery.notes);
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
   if (!setup.spec.burn_in) {

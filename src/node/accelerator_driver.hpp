@@ -27,6 +27,9 @@ struct FoundAccelerator {
   std::string bus;          ///< address on PCI, "0000:1b:00.0"; empty: not known
   std::optional<int> numa;  ///< its NUMA node
   std::uint64_t memory_bytes = 0;
+  /// Paths of the device files that give access to it alone; those that all have in common
+  /// (/dev/nvidiactl, /dev/kfd) are not among them. A driver names its own below /dev.
+  std::vector<std::string> files;
 };
 
 class AcceleratorDriver {

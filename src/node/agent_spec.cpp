@@ -18,6 +18,11 @@ void describe(Visitor& visitor, Self& health) {
   visitor.optional("failures", health.failures);
 }
 
+template <class Visitor, SameStruct<DeviceSpec> Self>
+void describe(Visitor& visitor, Self& device) {
+  visitor.required("files", device.files);
+}
+
 template <class Visitor, SameStruct<AgentSpec> Self>
 void describe(Visitor& visitor, Self& spec) {
   visitor.required("apiVersion", spec.api_version);
@@ -27,6 +32,8 @@ void describe(Visitor& visitor, Self& spec) {
   visitor.optional("epilogue", spec.epilogue);
   visitor.optional("health", spec.health);
   visitor.optional("burn_in", spec.burn_in);
+  visitor.optional("devices", spec.devices);
+  visitor.optional("processes_max", spec.processes_max);
 }
 
 namespace {

@@ -30,6 +30,12 @@ struct HealthSpec {
   SourcePosition where;
 };
 
+/// Device files of one accelerator, where no driver names them.
+struct DeviceSpec {
+  std::vector<std::string> files;
+  SourcePosition where;
+};
+
 struct AgentSpec {
   std::string api_version = "orrery/v1";
   std::string kind = "Agent";
@@ -37,7 +43,9 @@ struct AgentSpec {
   std::optional<HookSpec> prologue;
   std::optional<HookSpec> epilogue;
   std::optional<HealthSpec> health;
-  std::optional<HookSpec> burn_in;  ///< on demand; none: the agent's own
+  std::optional<HookSpec> burn_in;       ///< on demand; none: the agent's own
+  std::vector<DeviceSpec> devices;       ///< in order, in place of those found; empty: as found
+  std::uint64_t processes_max = 32'768;  ///< of an attempt, threads included; 0: any number
 };
 
 /// Errors with file:line:column.

@@ -30,6 +30,13 @@ TEST(AgentSpecTest, SaysWhatRunsAndHowLong) {
   EXPECT_EQ(spec->health->interval, Seconds(300));
   EXPECT_EQ(spec->health->timeout, Seconds(30));
   EXPECT_EQ(spec->health->failures, 2u);
+  EXPECT_EQ(spec->processes_max, 32'768u);
+  const Result<AgentSpec> fences =
+      read("devices: [{files: [/dev/a0, /dev/b0]}, {files: []}]\nprocesses_max: 100\n");
+  ASSERT_TRUE(fences) << fences.error().text();
+  ASSERT_EQ(fences->devices.size(), 2u);
+  EXPECT_EQ(fences->devices[0].files, (std::vector<std::string>{"/dev/a0", "/dev/b0"}));
+  EXPECT_EQ(fences->processes_max, 100u);
 }
 
 TEST(AgentSpecTest, WhatMakesNoSenseIsRefusedWithItsPlace) {

@@ -121,11 +121,16 @@ tl::unexpected<Error> refusal(std::string_view what, const std::string& path) {
 Result<ControlGroupPlace> own_control_group(const ControlGroupTexts& texts) {
   // With both, v2 may be mounted without the right to kill; the freezer is older than either.
   if (const std::string freezer = own_directory(texts, "freezer"); !freezer.empty()) {
-    return ControlGroupPlace{Version::kV1Freezer, freezer, own_directory(texts, "cpu"),
-                             own_directory(texts, "memory")};
+    return ControlGroupPlace{.version = Version::kV1Freezer,
+                             .directory = freezer,
+                             .cpu = own_directory(texts, "cpu"),
+                             .memory = own_directory(texts, "memory"),
+                             .pids = own_directory(texts, "pids"),
+                             .devices = own_directory(texts, "devices"),
+                             .unified = own_directory(texts, "")};
   }
   if (const std::string unified = own_directory(texts, ""); !unified.empty()) {
-    return ControlGroupPlace{Version::kV2, unified, {}, {}};
+    return ControlGroupPlace{.version = Version::kV2, .directory = unified};
   }
   return environment_error("no control groups: neither v2 nor the freezer of v1 is mounted");
 }
@@ -146,7 +151,8 @@ ControlGroup::ControlGroup(ControlGroupPlace place, std::string name, FileDescri
 ControlGroup::~ControlGroup() {
   (void)::rmdir(path_.c_str());
   // One that an earlier keeper of this name left goes, too.
-  for (const std::string& above : {place_.cpu, place_.memory}) {
+  for (const std::string& above :
+       {place_.cpu, place_.memory, place_.pids, place_.devices, place_.unified}) {
     if (!above.empty()) (void)::rmdir((above + "/" + name_).c_str());
   }
 }
@@ -160,6 +166,13 @@ std::vector<int> ControlGroup::members() const {
 
 // --- Limits -------------------------------------------------------------------------------------
 
+const ControlGroup::Controller ControlGroup::kCpu{"cpu", "CPUs", &ControlGroupPlace::cpu};
+const ControlGroup::Controller ControlGroup::kMemory{"memory", "memory",
+                                                     &ControlGroupPlace::memory};
+const ControlGroup::Controller ControlGroup::kPids{"pids", "processes", &ControlGroupPlace::pids};
+const ControlGroup::Controller ControlGroup::kDevices{"devices", "devices",
+                                                      &ControlGroupPlace::devices};
+
 Status ControlGroup::limit(const GroupLimits& limits) {
   // Where there never was a limit nothing has to be lifted.
   Status cpu = limits.cpu == 0 && cpu_.empty() ? Status() : limit_cpu(limits.cpu);
@@ -167,23 +180,8 @@ Status ControlGroup::limit(const GroupLimits& limits) {
   return cpu ? memory : cpu;
 }
 
-/// Where the controller is set for this group. In v1 that is a group of its own; in v2 the group
-/// above has to hand the controller down, which it may not while it has processes itself.
-Result<std::string> ControlGroup::directory_for(Controller controller) {
-  const bool cpu = controller == Controller::kCpu;
-  if (place_.version == Version::kV2) {
-    const std::string subtree = place_.directory + "/cgroup.subtree_control";
-    if (!try_write(subtree, cpu ? "+cpu" : "+memory")) {
-      return refusal(
-          cpu ? "have the controller of CPUs from" : "have the controller of memory from", subtree);
-    }
-    return path_;
-  }
-  const std::string& above = cpu ? place_.cpu : place_.memory;
-  if (above.empty()) {
-    return environment_error(fmt::format("the controller of {} is not mounted",  //
-                                         cpu ? "CPUs" : "memory"));
-  }
+/// The group of this name below `above`, in another tree, with all members of this one.
+Result<std::string> ControlGroup::join_group_in(const std::string& above) {
   std::string path = above + "/" + name_;
   FileDescriptor members(make_group(path) ? open_members(path) : FileDescriptor());
   if (!members.valid()) return refusal("make the control group", path);
@@ -192,11 +190,28 @@ Result<std::string> ControlGroup::directory_for(Controller controller) {
   return path;
 }
 
+/// Where the controller is set for this group. In v1 that is a group of its own; in v2 the group
+/// above has to hand the controller down, which it may not while it has processes itself.
+Result<std::string> ControlGroup::directory_for(const Controller& controller) {
+  if (place_.version == Version::kV2) {
+    const std::string subtree = place_.directory + "/cgroup.subtree_control";
+    if (!try_write(subtree, fmt::format("+{}", controller.name))) {
+      return refusal(fmt::format("have the controller of {} from", controller.what), subtree);
+    }
+    return path_;
+  }
+  const std::string& above = place_.*controller.v1;
+  if (above.empty()) {
+    return environment_error(fmt::format("the controller of {} is not mounted", controller.what));
+  }
+  return join_group_in(above);
+}
+
 Status ControlGroup::limit_cpu(std::uint64_t thousandths) {
   constexpr std::uint64_t kPeriodUs = 100'000;
   constexpr std::uint64_t kQuotaUsMin = 1'000;  // of the kernel
   if (cpu_.empty()) {
-    Result<std::string> directory = directory_for(Controller::kCpu);
+    Result<std::string> directory = directory_for(kCpu);
     if (!directory) return forward_error(directory);
     cpu_ = *std::move(directory);
   }
@@ -214,7 +229,7 @@ Status ControlGroup::limit_cpu(std::uint64_t thousandths) {
 
 Status ControlGroup::limit_memory(std::uint64_t bytes) {
   if (memory_.empty()) {
-    Result<std::string> directory = directory_for(Controller::kMemory);
+    Result<std::string> directory = directory_for(kMemory);
     if (!directory) return forward_error(directory);
     memory_ = *std::move(directory);
   }
@@ -231,6 +246,64 @@ Status ControlGroup::limit_memory(std::uint64_t bytes) {
     if (try_write(memory_ + "/memory.limit_in_bytes", word)) return {};
   }
   return refusal("limit the memory of", memory_);
+}
+
+Status ControlGroup::limit_processes(std::uint64_t count) {
+  if (count == 0 && pids_.empty()) return {};
+  if (pids_.empty()) {
+    Result<std::string> directory = directory_for(kPids);
+    if (!directory) return forward_error(directory);
+    pids_ = *std::move(directory);
+  }
+  if (try_write(pids_ + "/pids.max", count == 0 ? "max" : fmt::format("{}", count))) return {};
+  return refusal("limit the processes of", pids_);
+}
+
+// --- Devices ------------------------------------------------------------------------------------
+
+Status ControlGroup::deny_devices(std::vector<DeviceNumber> denied) {
+  std::sort(denied.begin(), denied.end());
+  denied.erase(std::unique(denied.begin(), denied.end()), denied.end());
+  if (denied == denied_) return {};
+  const bool by_program = place_.version == Version::kV2 || place_.devices.empty();
+  Status done = by_program ? deny_by_program(denied) : deny_in_v1(denied);
+  if (done) denied_ = std::move(denied);
+  return done;
+}
+
+Status ControlGroup::deny_in_v1(const std::vector<DeviceNumber>& denied) {
+  if (devices_.empty()) {
+    Result<std::string> directory = directory_for(kDevices);
+    if (!directory) return forward_error(directory);
+    devices_ = *std::move(directory);
+  }
+  const auto write_each = [this](const auto& of, const auto& without, const char* file) {
+    return std::ranges::all_of(of, [&](const DeviceNumber& each) {
+      return std::ranges::binary_search(without, each) ||
+             try_write(devices_ + file, fmt::format("{} rwm", each.text()));
+    });
+  };
+  if (write_each(denied, denied_, "/devices.deny") && write_each(denied_, denied, "/devices.allow"))
+    return {};
+  return refusal("deny devices to", devices_);
+}
+
+Status ControlGroup::deny_by_program(const std::vector<DeviceNumber>& denied) {
+  if (devices_.empty()) {
+    if (place_.version == Version::kV2) {
+      devices_ = path_;
+    } else if (place_.unified.empty()) {
+      return environment_error("devices are not denied: no control group of devices is mounted");
+    } else {
+      Result<std::string> directory = join_group_in(place_.unified);
+      if (!directory) return forward_error(directory);
+      devices_ = *std::move(directory);
+    }
+  }
+  Result<FileDescriptor> program = attach_device_filter(devices_, denied, device_program_);
+  if (!program) return forward_error(program);
+  device_program_ = *std::move(program);
+  return {};
 }
 
 std::uint64_t ControlGroup::memory_kills() const {

@@ -1,11 +1,15 @@
-// node/control_group.hpp - the kernel's group of all processes of an attempt: nobody leaves it, so
-// everything in it can be found and killed at once, and may use so much CPU and memory together.
+// node/control_group.hpp - the kernel's group of all processes of an attempt. An unprivileged
+// process cannot leave it, so all of them can be found and killed at once; together they are
+// limited in CPU, memory and number of processes, and kept from device files that are not theirs.
 //
 // Made by the keeper below its own group, where it may write there; without one the keeper still
-// finds its descendants (adopt_orphans). Two drivers with one contract: cgroup v2 (cgroup.kill,
-// cpu.max, memory.max) and v1: the freezer, which holds all still while each is killed, so that
-// none forks away, and the trees of cpu and memory, where a group of the same name is made once
-// there is a limit for it. The groups are removed with the object, when they are empty.
+// finds its descendants (adopt_orphans). Two drivers with one contract:
+//   - cgroup v2: cgroup.kill, cpu.max, memory.max, pids.max, and a BPF program for devices;
+//   - cgroup v1: the freezer, which holds all still while each is killed, so that none forks away,
+//     and the trees of cpu, memory, pids and devices, where a group of the same name is made once
+//     it is needed. Where v1's tree of devices is not mounted and v2's tree is (a hybrid host), a
+//     group in v2's tree holds the BPF program.
+// The groups are removed with the object, when they are empty.
 #pragma once
 
 #include <sys/types.h>
@@ -19,6 +23,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "node/device_filter.hpp"
 
 namespace orrery {
 
@@ -31,6 +36,9 @@ struct ControlGroupPlace {
   std::string directory;  ///< of the group above it
   std::string cpu;        ///< the same in v1's tree of this controller; empty: there is none
   std::string memory;     ///< as `cpu`
+  std::string pids;       ///< as `cpu`
+  std::string devices;    ///< as `cpu`
+  std::string unified;    ///< v2's tree beside those of v1; empty: it is not mounted
 };
 
 /// What a process finds out about its own groups.
@@ -61,10 +69,16 @@ class ControlGroup {
   ControlGroup& operator=(const ControlGroup&) = delete;
   ~ControlGroup();
 
-  /// Sets both, again and again as wanted, for all that are in it and all that will be. With v1
-  /// memory that a process has before there is a first limit is not counted.
-  /// Error: what the system refused; the other limit is set nonetheless.
+  /// Sets all limits, for the processes that are in the group and those that will be; may be called
+  /// again. With v1, memory that a process has before there is a first limit is not counted.
+  /// Error: the first that the system refused; the other limits are set nonetheless.
   [[nodiscard]] Status limit(const GroupLimits& limits);
+  /// How many processes, threads included, it may have; one more and fork fails with EAGAIN. Zero:
+  /// any number. Error: what the system refused.
+  [[nodiscard]] Status limit_processes(std::uint64_t count);
+  /// From now on its processes can neither open nor make exactly these device files; what they have
+  /// open stays open. May be called again with others. Error: what the system refused.
+  [[nodiscard]] Status deny_devices(std::vector<DeviceNumber> denied);
   /// A process that writes "0" into each of these is in the group, under its limits.
   [[nodiscard]] std::vector<int> members() const;
   /// Sends SIGKILL to all that are in it; returns within some milliseconds.
@@ -75,8 +89,16 @@ class ControlGroup {
   [[nodiscard]] std::uint64_t memory_kills() const;
 
  private:
-  enum class Controller : std::uint8_t { kCpu, kMemory };
-  [[nodiscard]] Result<std::string> directory_for(Controller controller);
+  struct Controller {
+    std::string_view name;                ///< as cgroup v2 calls it
+    std::string_view what;                ///< as a message calls it
+    std::string ControlGroupPlace::* v1;  ///< directory above, in v1's tree of it
+  };
+  static const Controller kCpu, kMemory, kPids, kDevices;
+  [[nodiscard]] Result<std::string> directory_for(const Controller& controller);
+  [[nodiscard]] Result<std::string> join_group_in(const std::string& above);
+  [[nodiscard]] Status deny_in_v1(const std::vector<DeviceNumber>& denied);
+  [[nodiscard]] Status deny_by_program(const std::vector<DeviceNumber>& denied);
   [[nodiscard]] Status limit_cpu(std::uint64_t thousandths);
   [[nodiscard]] Status limit_memory(std::uint64_t bytes);
   void kill_members() const;
@@ -86,6 +108,10 @@ class ControlGroup {
   std::string path_;  ///< of the group that kills
   std::string cpu_;   ///< where its limit is set; empty: there was none yet
   std::string memory_;
+  std::string pids_;
+  std::string devices_;  ///< where device files are denied; empty: none was yet
+  std::vector<DeviceNumber> denied_;
+  FileDescriptor device_program_;  ///< attached to devices_; none with v1's tree of devices
   std::vector<FileDescriptor> members_;
 };
 

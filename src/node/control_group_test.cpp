@@ -2,13 +2,17 @@
 // lets us run; what could not be run says so.
 #include "node/control_group.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -206,6 +210,124 @@ TEST_P(ControlGroupTest, WhoIsAlwaysBusyIsHeldBackToItsPartOfACore) {
   EXPECT_NE(::access(directory.c_str(), F_OK), 0);
 }
 
+TEST_P(ControlGroupTest, RefusesAnotherProcessAboveTheLimit) {
+  constexpr std::uint64_t kProcesses = 8;
+  const Status limited = group_->limit_processes(kProcesses);
+  if (!limited) GTEST_SKIP() << "NOT RUN HERE: " << limited.error().text();
+  // Forks until the kernel refuses, then says how many it had, itself included.
+  const pid_t pid = start_one([had = 1]() mutable {
+    const pid_t child = ::fork();
+    if (child == 0) ::pause();
+    if (child < 0) ::_exit(errno == EAGAIN ? had : 100);
+    if (++had > 50) ::_exit(101);
+  });
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), kProcesses);
+  EXPECT_TRUE(group_->limit_processes(0));
+  while (!group_->empty()) group_->kill();
+}
+
+constexpr DeviceNumber kNull{.major = 1, .minor = 3};
+constexpr DeviceNumber kZero{.major = 1, .minor = 5};
+constexpr DeviceNumber kFull{.major = 1, .minor = 7};
+
+/// What a process of the group may open of /dev/null, zero and full: bits 1, 2 and 4.
+int openable(const ControlGroup& group) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    for (const int members : group.members()) {
+      if (::write(members, "0", 1) != 1) ::_exit(100);
+    }
+    int answer = 0;
+    int bit = 1;
+    for (const char* path : {"/dev/null", "/dev/zero", "/dev/full"}) {
+      const int file = ::open(path, O_RDONLY);
+      if (file >= 0) answer |= bit;
+      if (file < 0 && errno != EPERM) ::_exit(101);
+      bit <<= 1;
+    }
+    ::_exit(answer);
+  }
+  int status = 0;
+  if (::waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+void expect_devices_follow_what_is_denied(ControlGroup& group) {
+  const Status denied = group.deny_devices({kZero, kFull});
+  ASSERT_TRUE(denied) << denied.error().text();
+  EXPECT_EQ(openable(group), 1);
+  // The devices of an attempt change when it is resized.
+  ASSERT_TRUE(group.deny_devices({kNull, kFull}));
+  EXPECT_EQ(openable(group), 2);
+  ASSERT_TRUE(group.deny_devices({}));
+  EXPECT_EQ(openable(group), 7);
+}
+
+TEST_P(ControlGroupTest, KeepsItsProcessesFromDevicesOfOthers) {
+  // Device files are denied by root alone, and a suite that cannot show it must not pass.
+  ASSERT_EQ(::geteuid(), 0u) << "this test needs root";
+  expect_devices_follow_what_is_denied(*group_);
+}
+
+TEST_P(ControlGroupTest, KeepsMembersThatWereThereBeforeFromDevices) {
+  ASSERT_EQ(::geteuid(), 0u) << "this test needs root";
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  // Tries to open the device until that is refused with EPERM.
+  const pid_t pid = start_one([&] {
+    const int file = ::open("/dev/zero", O_RDONLY);
+    if (file < 0) ::_exit(errno == EPERM ? 0 : 1);
+    (void)!::write(pipe[1], "x", 1);
+    ::close(file);
+  });
+  char seen = 0;
+  ASSERT_EQ(::read(pipe[0], &seen, 1), 1);  // it is in the group, and could open it
+  ::close(pipe[0]);
+  std::signal(SIGPIPE, SIG_IGN);
+  const Status denied = group_->deny_devices({kZero});
+  EXPECT_TRUE(denied) << denied.error().text();
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  ::close(pipe[1]);
+}
+
+TEST_P(ControlGroupTest, MakesNoDeviceFileThatIsDenied) {
+  ASSERT_EQ(::geteuid(), 0u) << "this test needs root";
+  ASSERT_TRUE(group_->deny_devices({kFull}));
+  std::string place = "/dev/shm/orrery_node_XXXXXX";
+  ASSERT_NE(::mkdtemp(place.data()), nullptr);
+  const std::string file = place + "/full";
+  const pid_t pid = start_one([&] {
+    const int made = ::mknod(file.c_str(), S_IFCHR | 0666, ::makedev(1, 7));
+    ::_exit(made == 0 ? 1 : errno == EPERM ? 0 : 2);
+  });
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  (void)::unlink(file.c_str());
+  (void)::rmdir(place.c_str());
+}
+
+TEST(ControlGroupOnAHybridHost, DeniesDevicesInTheUnifiedTreeWhereV1HasNoTreeOfThem) {
+  ASSERT_EQ(::geteuid(), 0u) << "this test needs root";
+  Result<ControlGroupPlace> place =
+      own_control_group({slurp("/proc/self/cgroup"), slurp("/proc/self/mounts")});
+  if (!place || place->version != Version::kV1Freezer || place->unified.empty()) {
+    GTEST_SKIP() << "NOT RUN HERE: not a hybrid host";
+  }
+  place->devices.clear();
+  const std::string name = "orrery-test-hybrid-" + std::to_string(::getpid());
+  auto group = ControlGroup::make(*place, name);
+  ASSERT_TRUE(group) << group.error().text();
+  expect_devices_follow_what_is_denied(**group);
+  group->reset();
+  EXPECT_NE(::access((place->unified + "/" + name).c_str(), F_OK), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, ControlGroupTest,
                          ::testing::Values(Version::kV1Freezer, Version::kV2),
                          [](const auto& tested) {
@@ -227,6 +349,8 @@ TEST(ControlGroupPlaces, AreFoundInWhatTheKernelSays) {
   EXPECT_EQ(hybrid->directory, "/x/ice");
   EXPECT_EQ(hybrid->cpu, "/x/cpu/c");
   EXPECT_EQ(hybrid->memory, "");
+  EXPECT_EQ(hybrid->devices, "");
+  EXPECT_EQ(hybrid->unified, "/x/unified/a");
   EXPECT_FALSE(own_control_group({"", ""}));
 }
 

@@ -96,6 +96,9 @@ Discovery discover_accelerators(const Catalog& catalog, Storage& storage,
   std::move(others.notes.begin(), others.notes.end(), std::back_inserter(discovery.notes));
   for (FoundAccelerator& each : discovery.accelerators) {
     each.numa = numa_of(storage, sources.kernel, each.bus);
+    const std::vector<std::string> render = render_files(storage, sources.kernel, each.bus);
+    each.files.insert(each.files.end(), render.begin(), render.end());
+    for (std::string& file : each.files) file = sources.kernel.devices + "/" + file;
   }
   return discovery;
 }

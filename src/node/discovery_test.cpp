@@ -77,6 +77,10 @@ class DiscoveryTest : public ::testing::Test {
 
 TEST_F(DiscoveryTest, TwoDevicesOfNvmlAreFoundNamedAndRead) {
   add_pci("0000:1b:00.0", {{"vendor", "0x10de"}, {"device", "0x2330"}, {"numa_node", "1"}});
+  for (const char* name : {"renderD128", "card1", "version"}) {
+    std::filesystem::create_directories(directory_ + "/sys/bus/pci/devices/0000:1b:00.0/drm/" +
+                                        name);
+  }
   {
     Discovery found = find(machine_with_nvml(ORRERY_FAKE_NVML));
     ASSERT_EQ(found.accelerators.size(), 2u) << ::testing::PrintToString(found.notes);
@@ -87,6 +91,10 @@ TEST_F(DiscoveryTest, TwoDevicesOfNvmlAreFoundNamedAndRead) {
     EXPECT_EQ(found.accelerators[0].bus, "0000:1b:00.0");
     EXPECT_EQ(found.accelerators[0].numa, 1);
     EXPECT_EQ(found.accelerators[0].memory_bytes, 85520809984u);
+    EXPECT_EQ(found.accelerators[0].files,
+              (std::vector<std::string>{directory_ + "/dev/nvidia4", directory_ + "/dev/dri/card1",
+                                        directory_ + "/dev/dri/renderD128"}));
+    EXPECT_EQ(found.accelerators[1].files, std::vector<std::string>{directory_ + "/dev/nvidia5"});
     const NodeInventory inventory = offer_of(found);
     EXPECT_EQ(inventory.accelerator, "nvidia-h100-sxm5-80g");
     EXPECT_EQ(inventory.accelerators, 2u);

@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+[[nodiscard]] constexpr DeviceNumber::Kind last_of(DeviceNumber::Kind) {
+  return DeviceNumber::Kind::kBlock;
+}
 [[nodiscard]] constexpr Lease::Kind last_of(Lease::Kind) { return Lease::Kind::kBinding; }
 [[nodiscard]] constexpr RankStage last_of(RankStage) { return RankStage::kGone; }
 [[nodiscard]] constexpr LaunchStyle last_of(LaunchStyle) { return LaunchStyle::kSlurm; }
@@ -131,10 +134,24 @@ void code(Codec& codec, S& value) {
   codec(gang, cpu, memory);
 }
 
+template <class Codec, SameStruct<DeviceNumber> S>
+void code(Codec& codec, S& value) {
+  auto& [kind, major, minor] = value;
+  codec(kind, major, minor);
+}
+
+template <class Codec, SameStruct<NodeDeviceFiles> S>
+void code(Codec& codec, S& value) {
+  auto& [own, others] = value;
+  codec(own, others);
+}
+
 template <class Codec, SameStruct<KeeperLaunch> S>
 void code(Codec& codec, S& value) {
-  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu] = value;
-  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu);
+  auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu, devices,
+         processes_max] = value;
+  codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu, devices,
+        processes_max);
 }
 
 template <class Codec, SameStruct<AgentOrder> S>

@@ -17,7 +17,7 @@ namespace orrery {
 namespace {
 
 // The file: magic with the version, the fields, a checksum of all before it.
-constexpr std::string_view kMagic = "orrery-launch-3\n";
+constexpr std::string_view kMagic = "orrery-launch-4\n";
 constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;
 
 std::vector<GangLayout>::const_iterator find_layout(std::uint32_t gang,
@@ -74,6 +74,24 @@ GroupLimits limits_of(const std::vector<RankShare>& shares, const KeeperLaunch& 
     sum.memory += share.ranks.size() * asked.memory * kMebibyte;
   }
   return {cpu ? sum.cpu : 0, memory ? sum.memory : 0};
+}
+
+std::vector<DeviceNumber> denied_devices(const NodeDeviceFiles& files,
+                                         const std::vector<RankShare>& shares) {
+  std::uint64_t own = 0;
+  for (const RankShare& share : shares) own |= share.devices;
+  std::vector<DeviceNumber> kept;
+  std::vector<DeviceNumber> denied = files.others;
+  for (std::size_t device = 0; device < files.own.size(); ++device) {
+    const bool mine = (own >> device & 1) != 0;
+    std::vector<DeviceNumber>& all = mine ? kept : denied;
+    all.insert(all.end(), files.own[device].begin(), files.own[device].end());
+  }
+  std::erase_if(denied, [&](const DeviceNumber& each) {
+    return std::find(kept.begin(), kept.end(), each) != kept.end();
+  });
+  std::sort(denied.begin(), denied.end());
+  return denied;
 }
 
 std::string KeeperFiles::hostfile(std::uint32_t gang) const {

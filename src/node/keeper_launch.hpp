@@ -17,6 +17,17 @@
 
 namespace orrery {
 
+/// Which device files belong to which device of a node.
+struct NodeDeviceFiles {
+  std::vector<std::vector<DeviceNumber>> own;  ///< by device; fewer than devices: unknown
+  std::vector<DeviceNumber> others;            ///< of accelerators that the node does not offer
+};
+
+/// The device files that an attempt with these shares is kept from, ascending: those of all
+/// accelerators but its own. A file that two devices have in common is denied to neither.
+[[nodiscard]] std::vector<DeviceNumber> denied_devices(const NodeDeviceFiles& files,
+                                                       const std::vector<RankShare>& shares);
+
 struct KeeperLaunch {
   OrderStamp stamp;
   LaunchRanks ranks;
@@ -30,6 +41,9 @@ struct KeeperLaunch {
   /// Thousandths of a core that a device at full clock stands for, where devices are processors or
   /// only declared; 0: they have a driver, and their clock is no matter of CPUs.
   std::uint32_t device_cpu = 0;
+  NodeDeviceFiles devices;
+  std::uint64_t processes_max =
+      0;  ///< of the attempt on this node, threads included; 0: any number
 };
 
 /// DIR/NAME and RUN/NAME.

@@ -270,6 +270,7 @@ void KeeperProcess::apply(const StartProcesses& start) {
   shares_ = start.shares;
   steps_.begin_anew();
   limit_ranks();
+  fence_ranks();
   write_membership(start.token.epoch);
   for (const RankShare& share : start.shares) start_share(start, share);
 }
@@ -386,6 +387,13 @@ void KeeperProcess::limit_ranks() {
   for (const RankShare& share : shares_) {
     if (launch_.device_cpu > 0 && share.clock < 1) keeper_.on_clock(share.gang, 1);
   }
+}
+
+/// What the kernel refuses is a note of the job; its ranks run without that limit.
+void KeeperProcess::fence_ranks() {
+  const Status fenced =
+      ranks_->fence(launch_.processes_max, denied_devices(launch_.devices, shares_));
+  if (!fenced) note(fenced.error().message);
 }
 
 void KeeperProcess::apply(const AttemptReport&) { send_status(); }

@@ -65,6 +65,7 @@ class KeeperProcess final : public ListenerEvents {
   void apply(const ExitKeeper& exit);
   void start_share(const StartProcesses& start, const RankShare& share);
   void limit_ranks();
+  void fence_ranks();
   void hold_share(const RankShare& share, std::uint32_t epoch);
   [[nodiscard]] Status write_script();
   void write_mpi_files(const GangLayout& layout);

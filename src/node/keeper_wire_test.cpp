@@ -27,6 +27,9 @@ KeeperLaunch sample() {
   launch.facts.environment = {{"X", ""}, {"Y", "z"}};
   launch.gangs = {{.gang = 1, .nodes = {{"n", {4, 2}}}, .master_port = 65535, .restarts = 1}};
   launch.user = ProcessUser{1000, 100, {27}};
+  launch.devices = {.own = {{{.major = 195, .minor = 1}}, {}},
+                    .others = {{DeviceNumber::Kind::kBlock, 8, 0}}};
+  launch.processes_max = 100;
   return launch;
 }
 
@@ -86,6 +89,9 @@ TEST_F(LaunchFile, ComesBackWhole) {
   ASSERT_TRUE(launch) << launch.error().text();
   EXPECT_EQ(launch->facts.command, sample().facts.command);
   EXPECT_EQ(launch->facts.environment, sample().facts.environment);
+  EXPECT_EQ(launch->devices.own, sample().devices.own);
+  EXPECT_EQ(launch->devices.others, sample().devices.others);
+  EXPECT_EQ(launch->processes_max, 100u);
   EXPECT_EQ(launch->ranks.lease, sample().ranks.lease);
   EXPECT_EQ(launch->gangs[0].nodes[0].ranks, sample().gangs[0].nodes[0].ranks);
   EXPECT_EQ(launch->user->groups, sample().user->groups);

@@ -49,6 +49,8 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   launch.work_steps = program.work_steps;
   launch.needs = program.needs;
   launch.device_cpu = node.device_cpu;
+  launch.devices = node.files;
+  launch.processes_max = node.processes_max;
   LaunchFacts& facts = launch.facts;
   facts.job = program.job;
   facts.tenant = program.tenant;

@@ -17,6 +17,8 @@ struct NodeLaunchFacts {
   std::uint32_t threads = 1;              ///< cores of one device's part of the node
   std::uint32_t device_cpu = 0;           ///< KeeperLaunch::device_cpu
   std::string openblas_core_type;         ///< see node/openblas_core.hpp
+  NodeDeviceFiles files;                  ///< of the devices
+  std::uint64_t processes_max = 0;        ///< KeeperLaunch::processes_max
   std::string python;  ///< directory of the packages for jobs, orrery_jax; empty: none
 };
 

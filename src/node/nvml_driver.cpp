@@ -48,6 +48,7 @@ struct Nvml {
   NvmlReturn (*name)(NvmlHandle, char*, unsigned);
   NvmlReturn (*serial)(NvmlHandle, char*, unsigned);
   NvmlReturn (*pci)(NvmlHandle, NvmlPciInfo*);
+  NvmlReturn (*minor)(NvmlHandle, unsigned*);
   NvmlReturn (*memory)(NvmlHandle, NvmlMemory*);
   NvmlReturn (*power)(NvmlHandle, unsigned*);
   NvmlReturn (*temperature)(NvmlHandle, unsigned, unsigned*);
@@ -80,6 +81,7 @@ Status bind(const DynamicLibrary& library, Nvml& nvml) {
   require("nvmlDeviceGetTemperature", nvml.temperature);
   require("nvmlDeviceGetUtilizationRates", nvml.utilization);
   library.find("nvmlDeviceGetPciInfo_v3", nvml.pci);
+  library.find("nvmlDeviceGetMinorNumber", nvml.minor);
   library.find("nvmlDeviceGetTotalEccErrors", nvml.memory_errors);
   library.find("nvmlDeviceGetPcieReplayCounter", nvml.replays);
   library.find("nvmlDeviceGetPowerManagementDefaultLimit", nvml.default_limit);
@@ -159,6 +161,10 @@ Result<FoundAccelerator> NvmlDriver::describe(NvmlHandle device) const {
   NvmlPciInfo pci{};
   if (nvml_.pci != nullptr && nvml_.pci(device, &pci) == kSuccess) {
     found.bus = fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
+  }
+  unsigned minor = 0;
+  if (nvml_.minor != nullptr && nvml_.minor(device, &minor) == kSuccess) {
+    found.files.push_back(fmt::format("nvidia{}", minor));
   }
   return found;
 }

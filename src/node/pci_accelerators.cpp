@@ -67,6 +67,27 @@ std::size_t device_files(Storage& storage, const std::string& devices, Family fa
   return direct > 0 ? direct : count_device_files(storage, devices + "/vfio", "");
 }
 
+/// "vfio/7": the group of the IOMMU that the device is in; empty: it is in none.
+std::string vfio_file(Storage& storage, const std::string& system, const std::string& bus) {
+  const std::string groups = system + "/kernel/iommu_groups";
+  for (const std::string& group : storage.list(groups).value_or(std::vector<std::string>())) {
+    const auto members =
+        storage.list(groups + "/" + group + "/devices").value_or(std::vector<std::string>());
+    if (std::find(members.begin(), members.end(), bus) != members.end()) return "vfio/" + group;
+  }
+  return "";
+}
+
+/// Of the n-th device of a family.
+std::string device_file(Storage& storage, const KernelDirectories& directories, Family family,
+                        const FoundAccelerator& device) {
+  if (family == Family::kNeuron) return fmt::format("neuron{}", device.number);
+  if (count_device_files(storage, directories.devices, "accel") > 0) {
+    return fmt::format("accel{}", device.number);
+  }
+  return vfio_file(storage, directories.system, device.bus);
+}
+
 }  // namespace
 
 std::size_t count_device_files(Storage& storage, const std::string& directory,
@@ -79,6 +100,18 @@ std::size_t count_device_files(Storage& storage, const std::string& directory,
         name.remove_prefix(prefix.size());
         return name.find_first_not_of("0123456789") == name.npos;
       }));
+}
+
+std::vector<std::string> render_files(Storage& storage, const KernelDirectories& directories,
+                                      const std::string& bus) {
+  std::vector<std::string> files;
+  if (bus.empty()) return files;
+  const std::string place = directories.system + "/bus/pci/devices/" + bus + "/drm";
+  for (const std::string& name : storage.list(place).value_or(std::vector<std::string>())) {
+    if (name.starts_with("card") || name.starts_with("renderD")) files.push_back("dri/" + name);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 std::optional<int> numa_of(Storage& storage, const KernelDirectories& directories,
@@ -117,6 +150,10 @@ PciAccelerators find_pci_accelerators(Storage& storage, const KernelDirectories&
       found.resize(files);
     }
     if (found.empty()) continue;
+    for (FoundAccelerator& each : found) {
+      const std::string file = device_file(storage, directories, family, each);
+      if (!file.empty()) each.files.push_back(file);
+    }
     result.found.insert(result.found.end(), found.begin(), found.end());
     const std::string module = family == Family::kNeuron ? "neuron" : "gasket";
     const std::string version =

@@ -28,6 +28,12 @@ struct PciAccelerators {
 [[nodiscard]] std::size_t count_device_files(Storage& storage, const std::string& directory,
                                              std::string_view prefix);
 
+/// Names below the directory of devices of the files that the kernel's graphics drivers have made
+/// for a device on PCI: "dri/card0", "dri/renderD128".
+[[nodiscard]] std::vector<std::string> render_files(Storage& storage,
+                                                    const KernelDirectories& directories,
+                                                    const std::string& bus);
+
 /// The NUMA node of a device on PCI; none: it is next to all alike, or nobody knows.
 [[nodiscard]] std::optional<int> numa_of(Storage& storage, const KernelDirectories& directories,
                                          const std::string& bus);

@@ -25,6 +25,16 @@ Status RankTable::limit(const GroupLimits& limits) {
   return set;
 }
 
+Status RankTable::fence(std::uint64_t processes_max, std::vector<DeviceNumber> denied) {
+  if (!group_) {
+    if (denied.empty() && processes_max == 0) return {};
+    return environment_error("processes and devices are not limited: there is no control group");
+  }
+  Status devices = group_->deny_devices(std::move(denied));
+  Status processes = group_->limit_processes(processes_max);
+  return devices ? processes : devices;
+}
+
 bool RankTable::runs(const RankStart& start) const {
   return std::any_of(running_.begin(), running_.end(), [&](const auto& each) {
     const auto& own = each.second.start.slots;

@@ -27,6 +27,9 @@ class RankTable {
 
   /// Sets what they may use together. Errors: what could not be set, and why.
   [[nodiscard]] Status limit(const GroupLimits& limits);
+  /// Limits how many processes they may have together (0: any number), and keeps them from device
+  /// files of others. Errors: what could not be done, and why.
+  [[nodiscard]] Status fence(std::uint64_t processes_max, std::vector<DeviceNumber> denied);
   /// Whether one of its slots has a process.
   [[nodiscard]] bool runs(const RankStart& start) const;
   /// Precondition: none of its slots has a process. Errors: the log or the program.

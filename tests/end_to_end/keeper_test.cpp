@@ -227,6 +227,34 @@ TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
   release();
 }
 
+TEST_F(KeeperTest, ARankOpensItsOwnDevicesAndNoneOfOthers) {
+  ASSERT_EQ(::geteuid(), 0u) << "device files are denied by root alone: run the suite as root";
+  KeeperLaunch fenced = launch(
+      "for file in full zero random; do "
+      "if head -c 1 /dev/$file >/dev/null 2>&1; then echo $file; else echo no $file; fi; done");
+  const auto number = [](const char* path) { return device_number_at(path).value(); };
+  fenced.devices = {.own = {{number("/dev/full")}, {number("/dev/zero")}},
+                    .others = {number("/dev/random")}};
+  start(fenced);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(agent_->status->notes, std::vector<std::string>());
+  EXPECT_EQ(output(), "full\nno zero\nno random\n");
+  release();
+}
+
+TEST_F(KeeperTest, AForkBombEndsAtTheLimitOfItsAttempt) {
+  ASSERT_EQ(::geteuid(), 0u) << "this test needs a control group: run the suite as root";
+  KeeperLaunch limited = launch(
+      "i=0; while [ $i -lt 200 ]; do sleep 1000 & i=$((i + 1)); done; echo all of them started");
+  limited.processes_max = 20;
+  start(limited);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(agent_->status->notes, std::vector<std::string>());
+  EXPECT_EQ(output().find("all of them started"), std::string::npos) << output();
+  EXPECT_NE(output().find("fork"), std::string::npos) << output();
+  release();
+}
+
 /// Of a gang of two nodes, both this machine, with two ranks each.
 KeeperLaunch mpi_launch(KeeperLaunch launch, std::uint32_t here) {
   launch.facts.style = LaunchStyle::kMpi;
@@ -531,7 +559,7 @@ TEST_F(KeeperTest, SaysWhyItDoesNotStart) {
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_NE(slurp(files_.directory + "/errors").find(files_.launch()), std::string::npos);
-  std::ofstream(files_.launch()) << "orrery-launch-3\ntorn";
+  std::ofstream(files_.launch()) << "orrery-launch-4\ntorn";
   EXPECT_FALSE(spawn());
   EXPECT_EQ(finish(), 1);
   EXPECT_EQ(slurp(files_.directory + "/errors"),
