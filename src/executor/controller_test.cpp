@@ -281,6 +281,23 @@ TEST_F(ControllerTest, SaysWhereATextIsWrong) {
   EXPECT_EQ(controller_->state().jobs(), 0U);
 }
 
+TEST_F(ControllerTest, RefusesKeysThatNoAgentActsOn) {
+  const auto refused = [&](const std::string& keys) {
+    const Result<std::vector<JobId>> jobs = submit(job("x", keys));
+    return jobs ? "accepted" : jobs.error().text();
+  };
+  EXPECT_NE(refused("data: [{site: here, size: 1 TB}]\n").find("data: agents copy no data"),
+            std::string::npos);
+  EXPECT_NE(refused("compile: {time: 5 min}\n").find("compile: agents compile nothing"),
+            std::string::npos);
+  EXPECT_NE(refused("checkpoint: {peer_copy: true}\n").find("checkpoint.peer_copy: no copy"),
+            std::string::npos);
+  EXPECT_NE(refused("software: {image: nvcr.io/nvidia/pytorch}\n").find("software.image:"),
+            std::string::npos);
+  EXPECT_EQ(controller_->state().jobs(), 0U);
+  EXPECT_EQ(refused("checkpoint: {peer_copy: false}\n"), "accepted");
+}
+
 TEST_F(ControllerTest, AgentsAreWhoTheFleetSays) {
   Session unknown;
   controller_->open_session(opening("node9"), unknown);

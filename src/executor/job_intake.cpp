@@ -72,6 +72,30 @@ Result<JobSpec> spec_of(const JobText& text) {
   return read_job_spec(*document);
 }
 
+/// Keys that the twin acts on and agents do not: in a live cluster they would silently have no
+/// effect.
+Status check_live(const JobSpec& spec) {
+  if (!spec.launch) {
+    return input_error(spec.where, "the job has nothing to start, expected launch");
+  }
+  if (!spec.data.empty()) {
+    return input_error(spec.data.front().where,
+                       "data: agents copy no data between sites; keep the job at the site of its "
+                       "data with residency (data is for simulations)");
+  }
+  if (spec.compile) {
+    return input_error(spec.compile->where,
+                       "compile: agents compile nothing ahead of a start; the program may compile "
+                       "at its begin (compile is for simulations)");
+  }
+  if (spec.checkpoint.peer_copy) {
+    return input_error(spec.checkpoint.where,
+                       "checkpoint.peer_copy: no copy of a checkpoint is kept in other nodes' "
+                       "memory (peer_copy is for simulations)");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status JobIntake::take_up_work(const std::string& text) {
@@ -133,9 +157,7 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
                                                Instant now) {
   Result<JobSpec> spec = spec_of(text);
   if (!spec) return forward_error(spec);
-  if (!spec->launch) {
-    return input_error(spec->where, "the job has nothing to start, expected launch");
-  }
+  if (Status live = check_live(*spec); !live) return forward_error(live);
   if (!text.tenant.empty() && spec->tenant == JobSpec().tenant) spec->tenant = text.tenant;
   if (!is_within(spec->tenant, text.tenant)) {
     return input_error(spec->where,

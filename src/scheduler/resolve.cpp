@@ -215,6 +215,7 @@ class JobResolver {
 
   Result<JobRequest> resolve() {
     Status status = check_at(spec_, context_.now);
+    if (status) status = check_software();
     if (status) status = set_tenant();
     if (status) status = set_data();
     if (status) status = add_roles();
@@ -225,6 +226,14 @@ class JobResolver {
   }
 
  private:
+  /// An image that is not run would be a program that the user did not ask for.
+  Status check_software() const {
+    if (spec_.software.image.empty()) return {};
+    return input_error(spec_.software.where,
+                       "software.image: ranks run on the node's own system, no container image is "
+                       "started; remove the key");
+  }
+
   Status set_tenant() {
     Result<TenantId> tenant = context_.tenants.job_tenant(spec_.tenant, spec_.where);
     if (!tenant) return forward_error(tenant);

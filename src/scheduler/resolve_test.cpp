@@ -243,6 +243,10 @@ TEST(Resolve, NamesNobodyKnowsAreErrorsWithTheirPosition) {
   const std::string type = lab.wrong(batch("roles: [{accelerators: 8, types: [h1000]}]\n"));
   EXPECT_TRUE(type.starts_with("job.yaml:4:")) << type;
   EXPECT_NE(type.find("h1000"), std::string::npos) << type;
+  const std::string image =
+      lab.wrong(batch("software: {image: nvcr.io/pytorch}\nroles: [{accelerators: 8}]\n"));
+  EXPECT_NE(image.find("software.image: ranks run on the node's own system"), std::string::npos)
+      << image;
   const std::string software =
       lab.wrong(batch("software: {framework: pytorhc}\nroles: [{accelerators: 8}]\n"));
   EXPECT_TRUE(software.starts_with("job.yaml:4:")) << software;
