@@ -34,6 +34,7 @@ Status write_setup(const std::string& at, const SimulateOptions& asked,
                    const SimulateRequest& request, const NamedRun& run) {
   RunSetup setup{asked, {}};
   setup.asked.policies = run.asked;
+  setup.asked.price = price_of_accelerators(asked);
   for (std::string* path :
        {&setup.asked.throughputs, &setup.asked.prices, &setup.asked.carbon, &setup.asked.trace}) {
     *path = absolute(*path);
@@ -85,6 +86,9 @@ Result<SimulateOptions> recorded_options(const std::string& directory) {
   RunSetup setup;
   Status status = read_struct(document->root(), setup, {});
   if (!status) return forward_error(status);
+  // Records without a price are of a time when everything was rented.
+  const std::string rented(word_of(PriceBasis::kOnDemand));
+  if (setup.asked.price.empty() && !setup.asked.accelerators.empty()) setup.asked.price = rented;
   for (auto& [name, text] : setup.files) setup.asked.files.texts.emplace(name, std::move(text));
   return std::move(setup.asked);
 }

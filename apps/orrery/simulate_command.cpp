@@ -76,6 +76,7 @@ Status run_simulate(const CommandOptions& options, const SimulateOptions& asked)
   Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, asked);
   if (!request) return forward_error(request);
   SimulateRequest& r = **request;
+  if (Status status = r.check_prices(asked); !status) return status;
   std::vector<PolicyRun> runs;
   for (const NamedRun& named : r.policies()) {
     PolicyRunInputs in = r.inputs(named);
@@ -119,6 +120,10 @@ void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& as
   SimulateOptions& a = *asked;
   verb.add_option("--fleet", a.fleet, "a fleet spec");
   verb.add_option("--accelerators", a.accelerators, "TYPE:N[,TYPE:N..] in usual nodes");
+  verb.add_option(
+      "--price", a.price,
+      "owned or on-demand: how the machines of --accelerators are paid (on-demand; owned "
+      "with --prices)");
   verb.add_option("--trace", a.trace, "FILE[:FORMAT], plain or gzip");
   verb.add_option("--generate", a.generate,
                   "philly, helios, acme: make up a trace with their published statistics");
@@ -170,7 +175,8 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
   verb.add_option("--checkpoint-interval", a.checkpoint_interval,
                   "between them: \"30 min\"; else the best for the cost and the failures");
   verb.add_option("--throughputs", a.throughputs, "steps a second, as Gavel has them (JSON)");
-  verb.add_option("--prices", a.prices, "hourly prices of electricity (CSV)");
+  verb.add_option("--prices", a.prices,
+                  "hourly prices of electricity (CSV), paid for what is owned");
   verb.add_option("--carbon", a.carbon, "hourly carbon intensity (CSV)");
   verb.add_option("--until", a.until, "ends the simulation early");
   verb.add_option("--out", a.out, "directory for jobs-POLICY.csv, summary.json, report.html");

@@ -70,6 +70,24 @@ Result<std::vector<AcceleratorCount>> accelerator_counts(const std::string& list
 
 }  // namespace
 
+std::string price_of_accelerators(const SimulateOptions& asked) {
+  if (asked.accelerators.empty() || !asked.price.empty()) return asked.price;
+  return std::string(word_of(asked.prices.empty() ? PriceBasis::kOnDemand : PriceBasis::kOwned));
+}
+
+/// By the words of `plan --price` that say who pays for the electricity.
+Result<NodeOwnership> SimulateRequest::ownership_asked_for(const SimulateOptions& asked) {
+  const std::string price = price_of_accelerators(asked);
+  const bool owned = price == word_of(PriceBasis::kOwned);
+  if (!owned && price != word_of(PriceBasis::kOnDemand)) {
+    return wrong("price", fmt::format("\"{}\": expected owned or on-demand", price));
+  }
+  assumptions_.push_back(fmt::format("--price {}: {}", price,
+                                     owned ? "depreciation, maintenance and electricity are paid"
+                                           : "a rent is paid, which includes the electricity"));
+  return owned ? NodeOwnership::kOwned : NodeOwnership::kRented;
+}
+
 Status SimulateRequest::load_facts(const CommandOptions& options) {
   Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return forward_error(catalog);
@@ -83,33 +101,42 @@ Status SimulateRequest::load_facts(const CommandOptions& options) {
   return {};
 }
 
-Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
+/// The file of --fleet, or a fleet of --accelerators. A file says itself which nodes are owned.
+Result<FleetSpec> SimulateRequest::fleet_asked_for(const SimulateOptions& asked) {
   if (asked.fleet.empty() == asked.accelerators.empty()) {
     return input_error({}, "give either --fleet FILE or --accelerators TYPE:N");
   }
-  FleetSpec spec;
-  const Catalog* catalog = &catalog_;
   if (!asked.fleet.empty()) {
+    if (!asked.price.empty()) {
+      return wrong("price", fmt::format("{}: the nodes of {} are paid as its key `ownership` says "
+                                        "(of a site, or of the nodes of a rack)",
+                                        asked.price, asked.fleet));
+    }
     Result<Document> document = files_.keep(asked.fleet);
     if (!document) return forward_error(document);
-    Result<FleetSpec> loaded = read_fleet_spec(*document);
-    if (!loaded) return forward_error(loaded);
-    spec = *std::move(loaded);
-  } else {
-    Result<std::vector<AcceleratorCount>> counts = accelerator_counts(asked.accelerators);
-    if (!counts) return forward_error(counts);
-    Result<AcceleratorFleet> fleet =
-        fleet_of_accelerators(catalog_, {*std::move(counts), rules_.node_accelerators});
-    if (!fleet) return forward_error(fleet);
-    if (!fleet->nodes.empty()) {
-      Result<Catalog> more = catalog_.with(fleet->nodes);
-      if (!more) return forward_error(more);
-      with_parts_ = *std::move(more);
-      catalog = &*with_parts_;
-    }
-    spec = std::move(fleet->spec);
-    notes_.insert(notes_.end(), fleet->assumptions.begin(), fleet->assumptions.end());
+    return read_fleet_spec(*document);
   }
+  Result<NodeOwnership> ownership = ownership_asked_for(asked);
+  if (!ownership) return forward_error(ownership);
+  Result<std::vector<AcceleratorCount>> counts = accelerator_counts(asked.accelerators);
+  if (!counts) return forward_error(counts);
+  Result<AcceleratorFleet> fleet =
+      fleet_of_accelerators(catalog_, {*std::move(counts), rules_.node_accelerators});
+  if (!fleet) return forward_error(fleet);
+  if (!fleet->nodes.empty()) {
+    Result<Catalog> more = catalog_.with(fleet->nodes);
+    if (!more) return forward_error(more);
+    with_parts_ = *std::move(more);
+  }
+  for (SiteSpec& site : fleet->spec.sites) site.ownership = *ownership;
+  notes_.insert(notes_.end(), fleet->assumptions.begin(), fleet->assumptions.end());
+  return std::move(fleet->spec);
+}
+
+Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
+  Result<FleetSpec> spec = fleet_asked_for(asked);
+  if (!spec) return forward_error(spec);
+  const Catalog& catalog = with_parts_ ? *with_parts_ : catalog_;
   if (!asked.tenants.empty()) {
     Result<Document> document = files_.keep(asked.tenants);
     if (!document) return forward_error(document);
@@ -118,9 +145,14 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     tenants_ = *std::move(tenants);
   }
   Result<std::unique_ptr<ControlFacts>> cluster =
-      ControlFacts::make({*catalog, calibration_, models_}, spec, tenants_ ? &*tenants_ : nullptr);
+      ControlFacts::make({catalog, calibration_, models_}, *spec, tenants_ ? &*tenants_ : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);
+  const FleetCosts& costs = cluster_->costs();
+  assumptions_.insert(assumptions_.end(), costs.assumptions().begin(), costs.assumptions().end());
+  for (const std::string& missing : costs.missing()) {
+    assumptions_.push_back("left out: " + missing);
+  }
   return {};
 }
 
@@ -335,6 +367,21 @@ Status SimulateRequest::load_series(const SimulateOptions& asked) {
     carbon_ = *std::move(steps);
   }
   return {};
+}
+
+Status SimulateRequest::check_prices(const SimulateOptions& asked) const {
+  const Topology& fleet = cluster_->topology();
+  bool owned = asked.prices.empty();
+  for (std::uint32_t i = 0; i < fleet.node_count() && !owned; ++i) {
+    owned = fleet.group(NodeId(i)).ownership == NodeOwnership::kOwned;
+  }
+  if (owned) return {};
+  return wrong(
+      "prices",
+      fmt::format("{}: no node is owned, and a rent includes the electricity; {}", asked.prices,
+                  asked.fleet.empty() ? "--price owned lets them be owned"
+                                      : "the key `ownership: owned` of a site or of the nodes "
+                                        "of a rack lets them be owned"));
 }
 
 Status SimulateRequest::make_jobs(const SimulateOptions& asked) {

@@ -20,6 +20,7 @@ namespace orrery {
 struct SimulateOptions {
   std::string fleet;
   std::string accelerators;
+  std::string price;  ///< how the machines of `accelerators` are paid
   std::string trace;
   std::string generate;    ///< style of a trace made up instead of read
   std::uint32_t jobs = 0;  ///< of it; 0: as many as `span` has
@@ -66,6 +67,7 @@ template <class Visitor, SameStruct<SimulateOptions> Self>
 void describe(Visitor& visitor, Self& o) {
   visitor.optional("fleet", o.fleet);
   visitor.optional("accelerators", o.accelerators);
+  visitor.optional("price", o.price);
   visitor.optional("trace", o.trace);
   visitor.optional("format", o.format);
   visitor.optional("where", o.rows);
@@ -97,6 +99,10 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("until", o.until);
 }
 
+/// How the machines of --accelerators are paid: as given; else on demand, or owned where prices of
+/// electricity are given. Empty: a fleet file says it.
+[[nodiscard]] std::string price_of_accelerators(const SimulateOptions& asked);
+
 struct NamedRun {
   std::string label;  ///< what results are called by; of one run alone
   Policy policy;
@@ -117,6 +123,8 @@ class SimulateRequest {
   [[nodiscard]] const TraceJobs& jobs() const { return jobs_; }
   [[nodiscard]] const ControlFacts& cluster() const { return *cluster_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+  /// Of prices and power: what stands in for what was not given or published.
+  [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] Instant begin() const { return begin_; }
   [[nodiscard]] Information information() const { return information_; }
@@ -128,12 +136,16 @@ class SimulateRequest {
 
   /// Of one policy, for run_policy.
   [[nodiscard]] PolicyRunInputs inputs(const NamedRun& run);
+  /// Errors: a series of electricity prices, and nobody who pays for electricity.
+  [[nodiscard]] Status check_prices(const SimulateOptions& asked) const;
   /// The job of that name. Errors: none, with the nearest.
   [[nodiscard]] Result<JobId> find(const std::string& name) const;
 
  private:
   [[nodiscard]] Status load_facts(const CommandOptions& options);
   [[nodiscard]] Status load_cluster(const SimulateOptions& asked);
+  [[nodiscard]] Result<FleetSpec> fleet_asked_for(const SimulateOptions& asked);
+  [[nodiscard]] Result<NodeOwnership> ownership_asked_for(const SimulateOptions& asked);
   [[nodiscard]] Status load_trace_file(const SimulateOptions& asked);
   [[nodiscard]] Status load_throughputs(const SimulateOptions& asked, const std::string& trace);
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
@@ -165,6 +177,7 @@ class SimulateRequest {
   std::optional<StepSeries<DollarsPerJoule>> electricity_;
   std::optional<StepSeries<GramsCo2PerJoule>> carbon_;
   std::vector<std::string> notes_;
+  std::vector<std::string> assumptions_;
   std::uint64_t seed_ = 1;
   std::uint32_t spares_ = 0;
   WorldTiming timing_;

@@ -128,6 +128,7 @@ Json simulate_json(const SimulateRequest& request, std::span<const PolicyRun> ru
                {"rules", request.rules().name},
                {"fleet", request.cluster().topology().name()},
                {"accelerators", request.cluster().topology().device_count()},
+               {"assumptions", request.assumptions()},
                {"notes", request.notes()}};
   return json;
 }

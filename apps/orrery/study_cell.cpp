@@ -65,6 +65,7 @@ Result<std::vector<double>> simulate_cell(const CommandOptions& options, const C
   asked->seed += repeat;
   Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, *asked);
   if (!request) return forward_error(request);
+  if (Status status = (*request)->check_prices(*asked); !status) return forward_error(status);
   if ((*request)->policies().size() != 1) {
     return input_error(reader.position_of("policy"),
                        "expected one policy: several are an axis of the study");

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "control/state.hpp"
+#include "scheduler/priced_parts.hpp"
 
 namespace orrery {
 namespace {
@@ -25,24 +26,23 @@ Rates rates_of(const ControlSetup& setup, const RunningJob& run, const Span& spa
   const Topology& topology = *setup.topology;
   for (std::size_t i = 0; i < run.gangs.size(); ++i) {
     const Allocation& allocation = run.gangs[i].allocation;
-    if (allocation.ranks.empty()) continue;
-    const NodeId node = allocation.ranks.front().node;
-    const DomainId site = topology.ancestor(topology.place(node).rack, Level::kSite);
-    const DeviceCosts* costs = setup.costs->find(topology.group(node).type, site);
-    if (costs == nullptr) continue;
-    Watts draw = run.terms[i].draw;
-    if (draw <= Watts()) draw = costs->training().value_or(Watts());
-    const double devices = allocation.devices() * (allocation.share / double{kWholeDevice});
-    const double meter = draw.value() * costs->pue * devices;
-    const DollarsPerJoule price = setup.electricity != nullptr
-                                      ? setup.electricity->mean(span.from, span.to)
-                                      : costs->electricity;
-    const GramsCo2PerJoule carbon =
-        setup.carbon != nullptr ? setup.carbon->mean(span.from, span.to) : costs->carbon;
-    rates.watts += draw.value() * devices;
-    rates.dollars += costs->hire.value_or(DollarsPerSecond()).value() * devices;
-    if (costs->owned) rates.dollars += meter * price.value();
-    rates.co2_grams += meter * carbon.value();
+    const double share = allocation.share / double{kWholeDevice};
+    for (const PricedPart& part : priced_parts(*setup.costs, topology, allocation)) {
+      if (part.costs == nullptr) continue;
+      const DeviceCosts& costs = *part.costs;
+      Watts draw = run.terms[i].draw;
+      if (draw <= Watts()) draw = costs.training().value_or(Watts());
+      const double devices = part.devices * share;
+      const DollarsPerJoule price = setup.electricity != nullptr
+                                        ? setup.electricity->mean(span.from, span.to)
+                                        : costs.electricity;
+      const GramsCo2PerJoule carbon =
+          setup.carbon != nullptr ? setup.carbon->mean(span.from, span.to) : costs.carbon;
+      rates.watts += draw.value() * devices;
+      rates.dollars += costs.hire.value_or(DollarsPerSecond()).value() * devices;
+      rates.dollars += costs.electricity_beside(draw, price).value() * devices;
+      rates.co2_grams += costs.metered(draw).value() * devices * carbon.value();
+    }
   }
   return rates;
 }

@@ -95,6 +95,7 @@ Status TopologyBuilder::check_size() const {
 
 Status TopologyBuilder::add_site(const SiteSpec& site) {
   open_domain(Level::kSite, site.name, 0);
+  site_ = &site;
   for (const HallSpec& hall : site.halls) {
     if (Status added = add_hall(hall); !added) return added;
   }
@@ -166,6 +167,7 @@ Result<std::uint32_t> TopologyBuilder::add_group(const NodeGroupSpec& spec, cons
   group.type = type_id(**type);
   group.devices = static_cast<std::uint16_t>((*type)->accelerators_per_node);
   group.host = host_of(**type);
+  group.ownership = spec.ownership.value_or(site_->ownership.value_or(NodeOwnership::kRented));
   Status status = set_power(spec, **type, group);
   if (status) status = set_scale_up(rack, pod, **type, group);
   const auto expected = static_cast<std::uint64_t>(spec.count) *

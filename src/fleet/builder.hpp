@@ -95,6 +95,7 @@ class TopologyBuilder {
   std::vector<std::uint32_t> group_sizes_;  ///< nodes so far, by group
   std::vector<bool> pod_torus_;             ///< by group: its scale-up domain is the pod
   std::unordered_set<std::string> node_names_;
+  const SiteSpec* site_ = nullptr;  ///< being built
   const HallSpec* hall_ = nullptr;  ///< being built
 };
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -46,6 +47,14 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("redundancy", s.redundancy);
 }
 
+/// Whether machines are hired, at a rent that includes their electricity, or belong to the
+/// operator, who pays for what they draw.
+enum class NodeOwnership : std::uint8_t { kRented, kOwned };
+
+inline std::array<EnumWord<NodeOwnership>, 2> enum_words(NodeOwnership) {
+  return {{{"rented", NodeOwnership::kRented}, {"owned", NodeOwnership::kOwned}}};
+}
+
 /// Equal nodes of one rack.
 struct NodeGroupSpec {
   std::string type;
@@ -53,6 +62,7 @@ struct NodeGroupSpec {
   std::optional<std::string> names;  ///< host list, "node[001-004]"
   std::optional<Watts> max_power;    ///< the operator's own figure for one node
   std::optional<Watts> typical_power;
+  std::optional<NodeOwnership> ownership;  ///< else the site's
   SourcePosition where;
 };
 
@@ -63,6 +73,7 @@ void describe(Visitor& visitor, Self& n) {
   visitor.optional("names", n.names);
   visitor.optional("max_power", n.max_power);
   visitor.optional("typical_power", n.typical_power);
+  visitor.optional("ownership", n.ownership);
 }
 
 /// Accelerators joined as a torus; a cube is the block that optical switches rearrange.
@@ -233,7 +244,8 @@ struct SiteSpec {
   std::optional<Watts> power_cap;        ///< of the facility, at the meter
   std::optional<DollarsPerJoule> electricity;
   std::optional<GramsCo2PerJoule> carbon;
-  std::optional<double> price_factor;  ///< on the catalog's rental prices
+  std::optional<double> price_factor;      ///< on the catalog's rental prices
+  std::optional<NodeOwnership> ownership;  ///< else rented
   std::vector<RedundantSupply> feeds;
   std::vector<HallSpec> halls;
   std::vector<FabricSpec> fabrics;
@@ -251,6 +263,7 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("electricity", s.electricity);
   visitor.optional("carbon", s.carbon);
   visitor.optional("price_factor", s.price_factor);
+  visitor.optional("ownership", s.ownership);
   visitor.optional("feeds", s.feeds);
   visitor.required("halls", s.halls);
   visitor.optional("fabrics", s.fabrics);

@@ -98,6 +98,19 @@ TEST(FleetSpec, WhatIsWrittenReadsBackTheSame) {
   EXPECT_DOUBLE_EQ(second->sites[0].electricity->value(), first->sites[0].electricity->value());
 }
 
+TEST(FleetSpec, OwnershipIsWrittenAndReadBack) {
+  const std::string rack = "    - racks:\n      - nodes: [{type: dgx-h100, ownership: rented}]\n";
+  const Result<FleetSpec> first = spec_of(one_hall(rack, "  ownership: owned\n"));
+  ASSERT_TRUE(first) << first.error().text();
+  const Result<FleetSpec> second = spec_of(write_fleet_spec(*first));
+  ASSERT_TRUE(second) << second.error().text();
+  EXPECT_EQ(second->sites[0].ownership, NodeOwnership::kOwned);
+  EXPECT_EQ(second->sites[0].halls[0].pods[0].racks[0].nodes[0].ownership, NodeOwnership::kRented);
+  const std::string wrong = error_of(one_hall(rack, "  ownership: leased\n"));
+  EXPECT_NE(wrong.find("leased"), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("owned"), std::string::npos) << wrong;
+}
+
 TEST(FleetSpec, WritesNumbersThatAreNotTheDefaultAndOptionalsThatAreThere) {
   const std::string yaml =
       one_hall("    - racks:\n      - nodes: [{type: dgx-h100}]\n",

@@ -70,6 +70,7 @@ struct NodeGroup {
   std::optional<Watts> max_power;              ///< of a node; the spec's or the catalog's
   std::optional<Watts> typical_power;
   bool power_assumed = false;  ///< max_power is the top of an assumed range
+  NodeOwnership ownership = NodeOwnership::kRented;
 };
 
 /// 20 bytes a node.

@@ -97,9 +97,11 @@ class EconomicsBuilder {
       result_.price = std::move(second);
       basis = other;
     }
-    if (!result_.price.value) return;
     result_.owned = basis == PriceBasis::kOwned;
-    result_.price.value->hire = result_.price.value->hire * options_.price_factor;
+    if (!result_.price.value) return;
+    if (!result_.owned) {
+      result_.price.value->hire = result_.price.value->hire * options_.price_factor;
+    }
     note(result_.price.value->assumptions);
     result_.assumptions.push_back(
         fmt::format("{} at {:.2f} $/h an accelerator, {}", machine_.accelerator->name,

@@ -26,7 +26,7 @@ struct PlannerFacts {
 struct EconomicsOptions {
   std::optional<PriceBasis> basis;  ///< none: on demand, else what else the catalog has
   PriceOptions price;
-  double price_factor = 1;
+  double price_factor = 1;  ///< on a rent
   PowerOptions power;
   SiteOptions site;
   std::optional<std::string> failures;  ///< id of a FailureProfile

@@ -14,6 +14,7 @@ struct NodePool {
   const SiteFacts* site = nullptr;
   const FabricInstance* fabric = nullptr;
   std::uint64_t nodes = 0;
+  std::uint64_t owned_nodes = 0;
   std::uint64_t unit_nodes = 0;  ///< under one leaf of the fabric
   std::uint64_t pod_nodes = 0;   ///< under one set of spines
 };
@@ -49,6 +50,7 @@ std::vector<NodePool> pools_of(const Topology& topology) {
     NodePool& pool = pools[{site.value(), group.node_type.value(), group.scale_up_devices}];
     pool.group = &group;
     ++pool.nodes;
+    if (group.ownership == NodeOwnership::kOwned) ++pool.owned_nodes;
     if (pool.site != nullptr) continue;
     for (const SiteFacts& facts : topology.sites()) {
       if (facts.domain == site) pool.site = &facts;
@@ -86,6 +88,7 @@ EconomicsOptions site_economics(const NodePool& pool, const EconomicsOptions& st
   if (!options.site.carbon) options.site.carbon = site.carbon;
   if (!options.site.electricity) options.site.electricity = site.electricity;
   options.price_factor *= site.spec.price_factor.value_or(1);
+  if (!options.basis && 2 * pool.owned_nodes > pool.nodes) options.basis = PriceBasis::kOwned;
   if (!options.storage && !site.spec.storage.empty()) {
     options.storage = site.spec.storage.front().system;
     options.storage_units = site.spec.storage.front().units;
@@ -178,6 +181,7 @@ std::vector<FleetPool> fleet_pools(const Topology& topology, const EconomicsOpti
          .accelerator = &accelerator,
          .node = &node,
          .accelerators = accelerators,
+         .owned = pool.owned_nodes * group.devices,
          .domain = std::max<std::uint32_t>(group.scale_up_devices, group.devices),
          .economics = site_economics(pool, economics)});
   }

@@ -28,15 +28,18 @@ struct FleetPool {
   const Accelerator* accelerator = nullptr;
   const NodeType* node = nullptr;
   std::uint64_t accelerators = 0;
+  std::uint64_t owned = 0;   ///< of these, the operator's own
   std::uint32_t domain = 1;  ///< accelerators of a scale-up domain, or of a node where more
   EconomicsOptions economics;
 };
-/// By site and node type; `economics` as below. They point into the topology and its catalog.
+/// By site and node type; `economics` as below, owned where most of the accelerators are. They
+/// point into the topology and its catalog.
 [[nodiscard]] std::vector<FleetPool> fleet_pools(const Topology& topology,
                                                  const EconomicsOptions& economics);
 
-/// `economics` is what the user stated; each site's own figures stand where nothing was. The
-/// topology and its catalog must outlive the machines. O(nodes).
+/// `economics` is what the user stated; each site's own figures, and whether most of the nodes are
+/// owned, stand where nothing was. The topology and its catalog must outlive the machines.
+/// O(nodes).
 [[nodiscard]] FleetMachines machines_of(const Topology& topology,
                                         const EconomicsOptions& economics);
 

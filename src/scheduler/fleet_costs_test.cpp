@@ -55,6 +55,49 @@ TEST(FleetCosts, OwnedMachinesPayForWhatTheyDraw) {
   EXPECT_NEAR(more.value() * 3600, 1.12 * 0.07, 1e-9);
 }
 
+/// Two DGX H100 of the site's ownership, then one of its own.
+Topology half_owned(const std::string& site, const std::string& last) {
+  const std::string text =
+      "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  pue: 1.5\n"
+      "  electricity: $0.20/kWh\n  price_factor: 2\n" +
+      site +
+      "  halls:\n  - pods:\n    - racks:\n      - nodes: [{type: dgx-h100, count: 2},\n"
+      "                {type: dgx-h100" +
+      last + "}]\n";
+  return *build_topology(*read_fleet_spec(*Document::parse(text, "fleet.yaml")), catalog());
+}
+
+TEST(FleetCosts, ASiteSaysWhatIsOwnedAndANodeGroupSaysOtherwise) {
+  const Topology topology = half_owned("  ownership: owned\n", ", ownership: rented");
+  const Result<FleetCosts> costs = FleetCosts::make(facts(), topology, {});
+  ASSERT_TRUE(costs) << costs.error().text();
+  const DeviceCosts& owned = *costs->at(topology, NodeId(1));
+  const DeviceCosts& rented = *costs->at(topology, NodeId(2));
+  EXPECT_TRUE(owned.owned);
+  EXPECT_FALSE(rented.owned);
+  EXPECT_FALSE(costs->uniform());
+  EXPECT_EQ(costs->find(FleetTypeId(0), topology.sites()[0].domain), &owned) << "most are owned";
+  const DollarsPerJoule price(0.2 / 3.6e6);
+  EXPECT_NEAR(owned.electricity_beside(Watts(1000), price).value() * 3600, 1.5 * 0.2, 1e-9);
+  EXPECT_EQ(rented.electricity_beside(Watts(1000), price), DollarsPerSecond(0));
+  const Topology plain = half_owned("", "");
+  const Result<FleetCosts> usual = FleetCosts::make(facts(), plain, {});
+  ASSERT_TRUE(usual);
+  EXPECT_TRUE(usual->uniform());
+  EXPECT_FALSE(usual->at(plain, NodeId(0))->owned) << "rented, unless it is said";
+  EXPECT_EQ(*usual->at(plain, NodeId(0))->hire, *rented.hire);
+}
+
+TEST(FleetCosts, TheFactorOfASiteIsOnRentsAlone) {
+  const Topology topology = half_owned("  ownership: owned\n", "");
+  EconomicsOptions owned;
+  owned.basis = PriceBasis::kOwned;
+  const Result<FleetCosts> one = FleetCosts::make(facts(), topology, {});
+  const Result<FleetCosts> two = FleetCosts::make(facts(), example("two-regions"), owned);
+  ASSERT_TRUE(one && two);
+  EXPECT_EQ(*one->at(topology, NodeId(0))->hire, *two->find(FleetTypeId(0), DomainId(1))->hire);
+}
+
 TEST(FleetCosts, FiguresNobodyPublishedAreListedNotGuessed) {
   const Topology topology = example("scarce-mixed");
   const Result<FleetCosts> costs = FleetCosts::make(facts(), topology, {});

@@ -1,21 +1,27 @@
 #include "scheduler/gang_pricing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <tuple>
 
 #include "perf/placement.hpp"
 #include "scheduler/gang_power.hpp"
+#include "scheduler/priced_parts.hpp"
 #include "scheduler/run_time.hpp"
 
 namespace orrery {
 namespace {
 
-/// Millionths of a dollar; what does not fit is the most there is.
-std::int64_t micro(double dollars) {
+/// What does not fit is the most there is.
+std::int64_t saturated_round(double value) {
   constexpr double kMost = 9e18;
-  return static_cast<std::int64_t>(std::llround(std::clamp(dollars * 1e6, -kMost, kMost)));
+  return static_cast<std::int64_t>(std::llround(std::clamp(value, -kMost, kMost)));
 }
+
+/// Millionths of a dollar.
+std::int64_t micro(double dollars) { return saturated_round(dollars * 1e6); }
 
 DomainId site_of(const Topology& topology, NodeId node) {
   return topology.ancestor(topology.place(node).rack, Level::kSite);
@@ -65,8 +71,18 @@ double assumed_run(const PriceContext& context, const RoleRequest& role, const G
 struct Use {
   double devices = 1;
   double seconds = 0;
-  Watts draw;  ///< of each
+  Watts draw;  ///< of each; none: not known
+  Duration wait = {};
 };
+
+/// Of what is paid between two instants, as the bill of a run will count it: by the series of the
+/// situation, where there is one, else by the site's constant.
+template <class Q>
+Q mean_or(const StepSeries<Q>* series, Q constant, const Situation& situation, const Use& use) {
+  if (series == nullptr) return constant;
+  const Instant from = situation.now + use.wait;
+  return series->mean(from, from + Duration::from_seconds(use.seconds));
+}
 
 /// Adds up the price of one gang.
 class Sum {
@@ -78,11 +94,13 @@ class Sum {
     const double held = use.devices * use.seconds;
     add(PriceTerm::kHire, weights_.hire * held * hire_of(costs));
     if (costs == nullptr) return;
+    const Situation& s = context_.situation;
+    const DollarsPerJoule electricity = mean_or(s.electricity, costs->electricity, s, use);
+    const GramsCo2PerJoule carbon = mean_or(s.carbon, costs->carbon, s, use);
     const double joules = held * use.draw.value() * costs->pue;
-    if (costs->owned) {
-      add(PriceTerm::kEnergy, weights_.energy * joules * electricity(*costs));
-    }
-    add(PriceTerm::kCarbon, weights_.carbon_tonne * joules * carbon(*costs) * 1e-6);
+    add(PriceTerm::kEnergy,
+        weights_.energy * held * costs->electricity_beside(use.draw, electricity).value());
+    add(PriceTerm::kCarbon, weights_.carbon_tonne * joules * carbon.value() * 1e-6);
   }
 
   /// The owner's time until the job is done.
@@ -160,20 +178,6 @@ class Sum {
     return job_.request->goal == JobGoal::kTime ? weights_.time
                                                 : weights_.time * weights_.time_cost_goal;
   }
-  /// A series of the situation, where there is one, goes before a site's constant.
-  [[nodiscard]] double electricity(const DeviceCosts& costs) const {
-    return mean_or(context_.situation.electricity, costs.electricity).value();
-  }
-  [[nodiscard]] double carbon(const DeviceCosts& costs) const {
-    return mean_or(context_.situation.carbon, costs.carbon).value();
-  }
-  template <class Q>
-  [[nodiscard]] Q mean_or(const StepSeries<Q>* series, Q constant) const {
-    const Instant now = context_.situation.now;
-    const Duration horizon = Duration::from_seconds(context_.policy.horizon.value());
-    return series != nullptr ? series->mean(now, now + horizon) : constant;
-  }
-
   [[nodiscard]] Transfer transfer(const SiteFacts& from, const std::string& to, Bytes size) const {
     constexpr double kUnlinked = 86'400;  // nothing joins the sites: a day for the disks' journey
     for (const WanSpec& wan : context_.view.topology().wan()) {
@@ -192,9 +196,28 @@ class Sum {
   Price price_;
 };
 
-const DeviceCosts* costs_at(const PriceContext& context, FleetTypeId type, NodeId node) {
+const DeviceCosts* costs_at(const PriceContext& context, NodeId node) {
   if (context.situation.costs == nullptr) return nullptr;
-  return context.situation.costs->find(type, site_of(context.view.topology(), node));
+  return context.situation.costs->at(context.view.topology(), node);
+}
+
+std::array<PricedPart, 2> parts_of(const PriceContext& context, const PlacedGang& gang) {
+  if (context.situation.costs == nullptr) {
+    return {PricedPart{nullptr, static_cast<double>(gang.allocation.devices())}};
+  }
+  return priced_parts(*context.situation.costs, context.view.topology(), gang.allocation);
+}
+
+/// Dollars a second of one of its devices, in the mean.
+double mean_hire(const std::array<PricedPart, 2>& parts) {
+  if (parts[1].devices == 0) return hire_of(parts[0].costs);
+  double hire = 0;
+  double devices = 0;
+  for (const PricedPart& part : parts) {
+    hire += part.devices * hire_of(part.costs);
+    devices += part.devices;
+  }
+  return hire / devices;
 }
 
 Watts draw_of(const PlannedWork* plan, const DeviceCosts* costs) {
@@ -244,6 +267,61 @@ double seconds_of(const PriceContext& context, const WaitingJob& job, const Plac
   return assumed_run(context, role, option, {plan, terms.ratio});
 }
 
+/// A gang on its canonical piece.
+struct IdealRun {
+  const DeviceCosts* costs = nullptr;
+  Use use;
+};
+
+IdealRun ideal_run(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
+  const RoleRequest& role = job.request->roles[ideal.role];
+  const GangOption& option = role.options[ideal.option];
+  const PlanTable* plans = context.situation.plans;
+  const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
+  const PlannedWork* plan = entry != nullptr && *entry ? &entry->value().front() : nullptr;
+  const DeviceCosts* costs = any_costs(context, option.gang.type);
+  const std::optional<Duration> left =
+      left_of(job, whole_run_time(*job.request, role, option, {plan, 1}));
+  const double seconds =
+      left ? left->count_seconds() : assumed_run(context, role, option, {plan, 1});
+  const auto devices = static_cast<double>(option.gang.devices);
+  return {costs, {devices, seconds, draw_of(plan, costs), ideal.wait}};
+}
+
+ExpectedEnergy metered_energy(const DeviceCosts* costs, const Use& use) {
+  if (costs == nullptr || use.draw <= Watts()) return {.joules = 0, .known = false};
+  const double held = use.devices * use.seconds;
+  return {.joules = saturated_round(held * costs->metered(use.draw).value()), .known = true};
+}
+
+struct GangHere {
+  const PlacedGang& gang;
+  const GangTerms& terms;
+};
+
+struct PricedRun {
+  Use use;
+  double hire = 0;  ///< dollars a second of one device
+};
+
+/// The terms of a run that do not depend on what else is free: hire, energy, carbon, time,
+/// lateness, data and failure.
+PricedRun add_running(Sum& sum, const PriceContext& context, const WaitingJob& job,
+                      const GangHere& here) {
+  const PlacedGang& gang = here.gang;
+  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
+  const double seconds = seconds_of(context, job, gang, here.terms);
+  const std::array<PricedPart, 2> parts = parts_of(context, gang);
+  const double hire = mean_hire(parts);
+  for (const PricedPart& part : parts) {
+    if (part.devices > 0) sum.add_use(part.costs, {part.devices * share, seconds, here.terms.draw});
+  }
+  sum.add_time(seconds);
+  if (!job.request->data.empty()) sum.add_data(gang, hire);
+  if (context.situation.failures_per_node_second > 0) sum.add_failure(gang, seconds, hire);
+  return {{gang.allocation.devices() * share, seconds, here.terms.draw}, hire};
+}
+
 /// What a rack's stranded devices count beside those of its nodes.
 constexpr double kRackShare = 0.25;
 
@@ -254,8 +332,7 @@ double stranded(double free, double all) { return free * (1 - free / all); }
 tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context, const WaitingJob& job,
                                           const PlacedGang& gang) {
   const GangOption& option = job.request->roles[gang.role].options[gang.option];
-  const DeviceCosts* costs =
-      costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
+  const DeviceCosts* costs = costs_at(context, gang.allocation.ranks.front().node);
   const PlanTable* plans = context.situation.plans;
   const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
   GangTerms terms;
@@ -285,39 +362,47 @@ tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context, const Wai
 }
 
 Price ideal_price(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
-  const RoleRequest& role = job.request->roles[ideal.role];
-  const GangOption& option = role.options[ideal.option];
-  const PlanTable* plans = context.situation.plans;
-  const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
-  const PlannedWork* plan = entry != nullptr && *entry ? &entry->value().front() : nullptr;
-  const DeviceCosts* costs = any_costs(context, option.gang.type);
-  const std::optional<Duration> left =
-      left_of(job, whole_run_time(*job.request, role, option, {plan, 1}));
-  const double seconds =
-      left ? left->count_seconds() : assumed_run(context, role, option, {plan, 1});
+  const IdealRun run = ideal_run(context, job, ideal);
   Sum sum(context, job);
-  sum.add_use(costs, {static_cast<double>(option.gang.devices), seconds, draw_of(plan, costs)});
-  sum.add_time(seconds + ideal.wait.count_seconds());
+  sum.add_use(run.costs, run.use);
+  sum.add_time(run.use.seconds + ideal.wait.count_seconds());
   return sum.price();
 }
 
 Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
                const GangTerms& terms) {
-  const GangOption& option = job.request->roles[gang.role].options[gang.option];
-  const DeviceCosts* costs =
-      costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
-  const double hire = hire_of(costs);
+  Sum sum(context, job);
+  const PricedRun running = add_running(sum, context, job, {gang, terms});
+  sum.add_stranded(gang, running.hire);
+  sum.add_headroom(gang, running.use, running.hire);
+  return sum.price();
+}
+
+ExpectedEnergy energy_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+                         const GangTerms& terms) {
   const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
   const double seconds = seconds_of(context, job, gang, terms);
-  const Use use{gang.allocation.devices() * share, seconds, terms.draw};
-  Sum sum(context, job);
-  sum.add_use(costs, use);
-  sum.add_time(seconds);
-  if (!job.request->data.empty()) sum.add_data(gang, hire);
-  if (context.situation.failures_per_node_second > 0) sum.add_failure(gang, seconds, hire);
-  sum.add_stranded(gang, hire);
-  sum.add_headroom(gang, use, hire);
-  return sum.price();
+  ExpectedEnergy energy;
+  for (const PricedPart& part : parts_of(context, gang)) {
+    if (part.devices == 0) continue;
+    energy += metered_energy(part.costs, {part.devices * share, seconds, terms.draw});
+  }
+  return energy;
+}
+
+ExpectedEnergy ideal_energy(const PriceContext& context, const WaitingJob& job,
+                            const IdealGang& ideal) {
+  const IdealRun run = ideal_run(context, job, ideal);
+  return metered_energy(run.costs, run.use);
+}
+
+bool better_for(JobGoal goal, const PricedWay& a, const PricedWay& b) {
+  if (goal != JobGoal::kEnergy) return a.price.total() < b.price.total();
+  const auto order = [](const PricedWay& way) {
+    return std::tuple(way.price[PriceTerm::kLateness] > 0, !way.energy.known,
+                      way.energy.known ? way.energy.joules : 0, way.price.total());
+  };
+  return order(a) < order(b);
 }
 
 // Under power limits it may run at a lower clock: longer, but on less energy.
@@ -329,18 +414,9 @@ Price least_price(const PriceContext& context, const WaitingJob& job, const Idea
 
 Price most_price(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
                  const GangTerms& terms) {
-  const FleetTypeId type = job.request->roles[gang.role].options[gang.option].gang.type;
-  const DeviceCosts* costs = costs_at(context, type, gang.allocation.ranks.front().node);
-  const double hire = hire_of(costs);
-  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
-  const double seconds = seconds_of(context, job, gang, terms);
-  const Use use{gang.allocation.devices() * share, seconds, terms.draw};
   Sum sum(context, job);
-  sum.add_use(costs, use);
-  sum.add_time(seconds);
-  if (!job.request->data.empty()) sum.add_data(gang, hire);
-  if (context.situation.failures_per_node_second > 0) sum.add_failure(gang, seconds, hire);
-  sum.add_room_taken(1, use, hire);
+  const PricedRun running = add_running(sum, context, job, {gang, terms});
+  sum.add_room_taken(1, running.use, running.hire);
   return sum.price();
 }
 
@@ -353,16 +429,19 @@ Price price_of_stranded(const PriceContext& context, FleetTypeId type, double de
 
 double bill_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
                const GangTerms& terms) {
-  const GangOption& option = job.request->roles[gang.role].options[gang.option];
-  const DeviceCosts* costs =
-      costs_at(context, option.gang.type, gang.allocation.ranks.front().node);
   const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
-  const double seconds = seconds_of(context, job, gang, terms);
-  const double held = gang.allocation.devices() * share * seconds;
-  const bool owned = costs != nullptr && costs->owned;
-  const double electricity =
-      owned ? terms.draw.value() * costs->pue * costs->electricity.value() : 0;
-  return held * (hire_of(costs) + electricity);
+  const Situation& s = context.situation;
+  const Use use{1, seconds_of(context, job, gang, terms), terms.draw};
+  double dollars = 0;
+  for (const PricedPart& part : parts_of(context, gang)) {
+    double rate = hire_of(part.costs);
+    if (part.costs != nullptr) {
+      const DollarsPerJoule price = mean_or(s.electricity, part.costs->electricity, s, use);
+      rate += part.costs->electricity_beside(use.draw, price).value();
+    }
+    dollars += part.devices * share * use.seconds * rate;
+  }
+  return dollars;
 }
 
 Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,

@@ -42,9 +42,38 @@ struct IdealGang {
 [[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
                              const PlacedGang& gang, const GangTerms& terms);
 
+/// What a run will draw until it is done, at the meters of its sites.
+struct ExpectedEnergy {
+  std::int64_t joules = 0;
+  bool known = true;  ///< false: the draw of some of the devices is not published
+
+  ExpectedEnergy& operator+=(const ExpectedEnergy& other) {
+    joules += other.joules;
+    known = known && other.known;
+    return *this;
+  }
+};
+
+/// Of a gang where it is placed, and of one that starts on its canonical piece.
+[[nodiscard]] ExpectedEnergy energy_of(const PriceContext& context, const WaitingJob& job,
+                                       const PlacedGang& gang, const GangTerms& terms);
+[[nodiscard]] ExpectedEnergy ideal_energy(const PriceContext& context, const WaitingJob& job,
+                                          const IdealGang& ideal);
+
+/// One of several ways to run a job.
+struct PricedWay {
+  const Price& price;
+  ExpectedEnergy energy;
+};
+
+/// Whether way `a` serves the goal better than `b`. Time and cost: by the total price. Energy: what
+/// meets the deadline goes first, then the fewest joules, what draws nobody knows how much last;
+/// among equals the total price.
+[[nodiscard]] bool better_for(JobGoal goal, const PricedWay& a, const PricedWay& b);
+
 /// Not more than price_of() of the option placed anywhere, but for the term kFragmentation, which
-/// is left out. Precondition: whole devices, no plan, one site, electricity and carbon without a
-/// series.
+/// is left out. Precondition: whole devices, no plan, one site, no type both owned and rented,
+/// electricity and carbon without a series.
 [[nodiscard]] Price least_price(const PriceContext& context, const WaitingJob& job,
                                 const IdealGang& ideal);
 

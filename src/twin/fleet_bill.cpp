@@ -17,18 +17,27 @@ struct TypeRates {
 TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, Instant now) {
   TypeRates rates;
   double devices = 0;
-  for (const SiteFacts& site : setup.topology->sites()) {
-    const DeviceCosts* costs = setup.costs->find(type, site.domain);
-    const double count = setup.topology->device_count(site.domain, type);
-    if (costs == nullptr || count == 0) continue;
-    const double watts = costs->idle().value_or(Watts()).value() * costs->pue;
+  const auto add = [&](const DeviceCosts* costs, double count) {
+    if (costs == nullptr || count == 0) return;
+    const Watts idle = costs->idle().value_or(Watts());
     const DollarsPerJoule price =
         setup.electricity != nullptr ? setup.electricity->mean(begin, now) : costs->electricity;
     devices += count;
     rates.hire += count * costs->hire.value_or(DollarsPerSecond()).value();
-    rates.idle_watts += count * watts;
-    if (costs->owned) rates.electricity += count * watts * price.value();
+    rates.idle_watts += count * costs->metered(idle).value();
+    rates.electricity += count * costs->electricity_beside(idle, price).value();
     rates.pue += count * costs->pue;
+  };
+  const Topology& topology = *setup.topology;
+  if (setup.costs->uniform()) {
+    for (const SiteFacts& site : topology.sites()) {
+      add(setup.costs->find(type, site.domain), topology.device_count(site.domain, type));
+    }
+  } else {
+    for (std::uint32_t i = 0; i < topology.node_count(); ++i) {
+      const NodeGroup& group = topology.group(NodeId(i));
+      if (group.type == type) add(setup.costs->at(topology, NodeId(i)), group.devices);
+    }
   }
   if (devices == 0) return {};
   return {rates.hire / devices, rates.idle_watts / devices, rates.electricity / devices,

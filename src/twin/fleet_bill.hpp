@@ -16,7 +16,8 @@ struct FleetBill {
 
 /// From `begin` to `now`, `jobs` being what all jobs were billed. Devices that nobody holds draw
 /// what the catalog says of idle ones; those that are down or in repair nothing. A type at several
-/// sites is priced by the mean of its devices. O(types x sites).
+/// sites, or both owned and rented, is priced by the mean of its devices. O(types x sites), or
+/// O(types x nodes) where a site has a type both owned and rented.
 [[nodiscard]] FleetBill fleet_bill(const State& state, const JobUsage& jobs, Instant begin,
                                    Instant now);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "control/journal.hpp"
 #include "twin/facts_test.hpp"
 #include "workload/job_spec.hpp"
 
@@ -67,6 +68,80 @@ TEST_F(PolicyRunTest, PricesAndCarbonOfTheSeriesAreInItsReport) {
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->report.samples.usd_per_mwh.empty());
   EXPECT_TRUE(none->report.samples.g_per_kwh.empty());
+}
+
+class TextSink final : public JournalSink {
+ public:
+  void write(std::string_view bytes) override { text.append(bytes); }
+
+  std::string text;
+};
+
+/// Two jobs on a rack of its own electricity, the second on both an owned and a rented node, under
+/// a price that is nothing but hire and energy.
+struct OwnedRun {
+  double priced = 0;  ///< as the placements were chosen
+  SimulationSummary summary;
+};
+
+OwnedRun owned_run(const StepSeries<DollarsPerJoule>* electricity) {
+  const auto cluster = facts_of(R"(apiVersion: orrery/v1
+kind: Fleet
+name: own
+sites:
+- name: lab
+  pue: 1.3
+  electricity: $0.20/kWh
+  ownership: owned
+  halls:
+  - pods:
+    - racks:
+      - nodes: [{type: dgx-h100, count: 2}, {type: dgx-h100, ownership: rented}]
+  fabrics: [{type: ib-ndr, topology: fat-tree}]
+)");
+  Trace trace;
+  trace.jobs.push_back({.name = "one", .run = Duration::hours(2), .accelerators = 8});
+  trace.jobs.push_back({.name = "two", .run = Duration::hours(3), .accelerators = 16});
+  const auto jobs = trace_jobs(trace, cluster->resolve_context({}), cluster->classes(), {});
+  Policy policy = *policy_named("hardware-aware");
+  policy.weights = {.hire = 1,
+                    .energy = 1,
+                    .carbon_tonne = 0,
+                    .time = 0,
+                    .time_cost_goal = 0,
+                    .fragmentation = 0,
+                    .lost_work = 0,
+                    .data = 0,
+                    .failure = 0,
+                    .lateness = 0,
+                    .headroom = 0};
+  TextSink sink;
+  PolicyRunInputs in{.cluster = *cluster, .jobs = *jobs, .label = "own", .policy = policy};
+  in.electricity = electricity;
+  in.events = &sink;
+  const Result<PolicyRun> run = run_policy(in);
+  EXPECT_TRUE(run) << (run ? "" : run.error().text());
+  OwnedRun result{0, run->summary};
+  auto events = JournalReader<TimedEvent>::open(sink.text, {"events", nullptr});
+  for (auto next = events->next(); next && *next; next = events->next()) {
+    const auto* start = std::get_if<JobStarted>(&(*next)->what);
+    if (start != nullptr) result.priced += static_cast<double>(start->microdollars) * 1e-6;
+  }
+  return result;
+}
+
+TEST_F(PolicyRunTest, APlacementOnOwnedMachinesIsPricedAsItWillBeBilled) {
+  const OwnedRun at_site = owned_run(nullptr);
+  EXPECT_EQ(at_site.summary.finished, 2U);
+  EXPECT_NEAR(at_site.priced / at_site.summary.cost_usd, 1, 1e-6);
+  const auto cheap = doubles_after_an_hour(DollarsPerJoule(10 / 3.6e9));
+  const auto dear = doubles_after_an_hour(DollarsPerJoule(5000 / 3.6e9));
+  const OwnedRun low = owned_run(&cheap);
+  const OwnedRun high = owned_run(&dear);
+  EXPECT_NEAR(low.priced / low.summary.cost_usd, 1, 1e-6);
+  EXPECT_NEAR(high.priced / high.summary.cost_usd, 1, 1e-6);
+  EXPECT_GT(high.summary.cost_usd, low.summary.cost_usd + 50);
+  EXPECT_GT(high.summary.fleet.cost_usd, low.summary.fleet.cost_usd + 50);
 }
 
 TEST_F(PolicyRunTest, SlowJobsAreNamedWithTheirKind) {

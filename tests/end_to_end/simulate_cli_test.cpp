@@ -75,6 +75,64 @@ class SimulateCli : public Cli {
   }
 };
 
+/// Jobs by the hour that may run on either type, the new one in 0.6 of the time.
+constexpr const char* kEither = R"(apiVersion: orrery/v1
+kind: Trace
+name: either
+jobs:
+- run: 4 h
+  spec: {kind: Train, name: first, goal: cost, roles: [{accelerators: 8, types: [h100, {type: a100, speed: 0.6}]}]}
+- submit: 1 h
+  run: 2 h
+  spec: {kind: Train, name: second, goal: cost, roles: [{accelerators: 16, types: [h100, {type: a100, speed: 0.6}]}]}
+)";
+
+TEST_F(SimulateCli, PricesOfElectricityActOnBillsAndStartsOfWhatIsOwned) {
+  const auto priced = [&](const std::string& dollars, const std::string& more) {
+    const std::string prices = write(
+        "prices.csv", "datetime (UTC),price (USD/MWh)\n2020-06-01 00:00:00," + dollars + "\n");
+    const CliRun run = orrery("simulate --accelerators h100:32,a100:64 -o json --trace " +
+                              write("either.yaml", kEither) + ":orrery " + more + " --out " +
+                              path("out") + (dollars.empty() ? "" : " --prices " + prices));
+    EXPECT_EQ(run.code, 0) << run.err;
+    const auto answer = nlohmann::json::parse(run.out);
+    return std::tuple(answer["policies"][0]["cost_usd"].get<double>(),
+                      slurp(path("out/jobs-hardware-aware.csv")), answer["assumptions"].dump());
+  };
+  const auto [cheap, cheap_jobs, owned] = priced("10", "--price owned");
+  const auto [dear, dear_jobs, same] = priced("5000", "--price owned");
+  EXPECT_GT(dear, 2 * cheap);
+  EXPECT_NE(dear_jobs, cheap_jobs) << "dear electricity moves starts to the other type";
+  EXPECT_NE(owned.find("--price owned"), std::string::npos) << owned;
+  const auto [unsaid, unsaid_jobs, assumed] = priced("5000", "");
+  EXPECT_EQ(unsaid, dear) << "prices of electricity are paid for what is owned";
+  EXPECT_NE(assumed.find("--price owned"), std::string::npos) << assumed;
+  const auto [rented, rented_jobs, default_price] = priced("", "");
+  EXPECT_NE(default_price.find("--price on-demand"), std::string::npos) << default_price;
+  EXPECT_NE(rented, cheap);
+}
+
+TEST_F(SimulateCli, PricesOfElectricityThatNothingPaysAreRefused) {
+  const std::string prices =
+      write("prices.csv", "datetime (UTC),price (USD/MWh)\n2020-06-01 00:00:00,50\n");
+  const CliRun rented = orrery(kSmall + "--price on-demand --prices " + prices);
+  EXPECT_EQ(rented.code, 2);
+  EXPECT_NE(rented.err.find("--price owned"), std::string::npos) << rented.err;
+  const std::string fleet = write("fleet.yaml", orrery("fleet generate --system superpod-h100 "
+                                                       "--nodes 8")
+                                                    .out);
+  const std::string of_fleet = "simulate --fleet " + fleet + " --generate philly --jobs 5 -o json ";
+  const CliRun plain = orrery(of_fleet + "--prices " + prices);
+  EXPECT_EQ(plain.code, 2);
+  EXPECT_NE(plain.err.find("ownership: owned"), std::string::npos) << plain.err;
+  const CliRun twice = orrery(of_fleet + "--price owned");
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_NE(twice.err.find("ownership"), std::string::npos) << twice.err;
+  const CliRun unknown = orrery(kSmall + "--price leased");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.err.find("expected owned or on-demand"), std::string::npos) << unknown.err;
+}
+
 constexpr const char* kAlways = "2020-06-01 00:00:00,100\n";
 constexpr const char* kMornings = "2020-06-01 00:00:00,100\n2020-06-01 12:00:00,0\n";
 
@@ -219,8 +277,9 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
       write("it's prices.csv", "datetime (UTC),price (USD/MWh)\n2020-06-01 00:00:00,50\n");
   const std::string carbon =
       write("carbon.csv", "datetime (UTC),carbon (gCO2/kWh)\n2020-06-01 00:00:00,50\n");
-  const std::string fleet =
-      write("fleet.yaml", orrery("fleet generate --system superpod-h100 --nodes 8").out);
+  std::string generated = orrery("fleet generate --system superpod-h100 --nodes 8").out;
+  generated.insert(generated.find("  halls:"), "  ownership: owned\n");
+  const std::string fleet = write("fleet.yaml", generated);
   static_cast<void>(trace("2020-06-01 00:00:00", 3600));
   const std::string tenants = write(
       "t.yaml", "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n- {name: default}\n");
@@ -232,7 +291,7 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
       "'15 min' --checkpoint-cost '20 s' --checkpoint-interval '30 min' --prices \"" + prices +
       "\" --carbon " + carbon;
   const std::string made =
-      "simulate --accelerators h100:32 --generate helios --span '1 d' --load 0.9 "
+      "simulate --accelerators h100:32 --price owned --generate helios --span '1 d' --load 0.9 "
       "--map --until 432000" +
       world;
   const std::string read = "simulate --fleet " + fleet + " --trace " + path("one.csv") +

@@ -1,0 +1,25 @@
+// scheduler/priced_parts.hpp - the devices of a gang by what they cost: those the operator owns and
+// those it rents are paid differently, though a gang may hold both.
+//
+// Prices of placements and bills of jobs are sums over these parts. Values, pure.
+#pragma once
+
+#include <array>
+
+#include "scheduler/fleet_costs.hpp"
+#include "scheduler/gang.hpp"
+
+namespace orrery {
+
+struct PricedPart {
+  const DeviceCosts* costs = nullptr;  ///< nullptr: nothing is known of them
+  double devices = 0;                  ///< whole ones, even where the gang has a share of each
+};
+
+/// The second part has no devices where all are of one ownership. O(1), or O(nodes of the gang)
+/// where a site has a type both owned and rented.
+[[nodiscard]] std::array<PricedPart, 2> priced_parts(const FleetCosts& costs,
+                                                     const Topology& topology,
+                                                     const Allocation& allocation);
+
+}  // namespace orrery
