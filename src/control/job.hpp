@@ -130,7 +130,7 @@ struct Progress {
 /// What a job has used up to Job::metered.
 struct JobUsage {
   Duration waited;      ///< held and queued, over all attempts
-  TypeTimes devices;    ///< allocated, by type
+  TypeTimes devices;    ///< allocated, by type; of shared ones its share
   DeviceTime lost = 0;  ///< of it, work done and lost
   DeviceTime idle = 0;  ///< of it, starting, leaving, saving, waiting for notice of a fault
   double joules = 0;    ///< of its devices with their share of the nodes, at the nodes

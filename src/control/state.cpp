@@ -255,6 +255,7 @@ void State::on(const JobStopping& event) {
   RunningJob& run = running_at(event.job);
   ORRERY_ASSERT(holds_devices(job.phase) && job.phase != JobPhase::kStopping, "it runs");
   meter(job);
+  const Progress progress = progress_at_stop(job, event);
   run.done = run.done_at(now_);
   run.attained = run.attained_at(now_);
   run.since = Instant::max();
@@ -262,7 +263,7 @@ void State::on(const JobStopping& event) {
   run.stopping = true;
   job.attained = run.attained;
   job.stop = event.reason;
-  job.progress = event.progress;
+  job.progress = progress;
   job.up = false;
   job.end = now_;
   if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;

@@ -153,6 +153,8 @@ class State {
   /// What of a job's time counted as useful in `ledger`, which holds up to `now`, was none, as
   /// `progress` says: lays it where it belongs there, and returns what its usage gains.
   /// Precondition: the job holds devices.
+  [[nodiscard]] Progress progress_at_stop(const Job& job, const JobStopping& event) const;
+  [[nodiscard]] static Progress progress_when_gone(const Job& job, const Progress& told);
   [[nodiscard]] JobUsage settle_in(Ledger& ledger, JobId id, const Progress& progress,
                                    Instant now) const;
   /// Of all jobs, and of a tenant's own, as far as they were metered.

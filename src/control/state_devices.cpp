@@ -181,7 +181,7 @@ void State::on(const DevicesFreed& event) {
   };
   std::erase_if(ghosts_, gone);
   if (!present || job.phase != JobPhase::kStopping) return;
-  if (event.progress) job.progress = *event.progress;
+  if (event.progress) job.progress = progress_when_gone(job, *event.progress);
   if (event.epoch < job.epoch) return;
   RunningJob& run = running_at(event.job);
   remove_power(run);

@@ -47,6 +47,37 @@ Rates rates_of(const ControlSetup& setup, const RunningJob& run, const Span& spa
   return rates;
 }
 
+/// The time of whole devices of which a job has but a share of each.
+DeviceTime share_of(DeviceTime whole, std::uint16_t share) { return whole * share / kWholeDevice; }
+
+/// Whether what stops for this reason begins another attempt, as far as is known when it stops.
+bool begins_anew(const Job& job, StopReason reason) {
+  const Submission& asked = *job.submission;
+  switch (reason) {
+    case StopReason::kPreempted:
+    case StopReason::kMoved:
+    case StopReason::kPower:
+    case StopReason::kDrained:
+      return true;
+    case StopReason::kInfra:
+    case StopReason::kNeverStarted:
+      return asked.restart != RestartPolicy::kNever;
+    case StopReason::kProgram:
+      return asked.restart != RestartPolicy::kNever &&
+             job.usage.program_faults + 1 <= asked.restart_max;
+    case StopReason::kFinished:
+    case StopReason::kTimeLimit:
+    case StopReason::kCancelled:
+      return false;
+  }
+  return false;
+}
+
+bool tells_nothing(const Progress& progress, const Job& job) {
+  return progress.done <= job.done && progress.lost == Duration() &&
+         progress.saving == Duration() && progress.undetected == Duration();
+}
+
 }  // namespace
 
 JobUsage& JobUsage::operator+=(const JobUsage& other) {
@@ -68,20 +99,23 @@ void State::add_since_metered(const Job& job, Instant now, JobUsage& used) const
   const RunningJob& run = running_[job.at];
   const Duration time = now - job.metered;
   if (time <= Duration()) return;
-  const auto add = [&](NodeId node, std::uint32_t devices) {
-    const DeviceTime held = static_cast<DeviceTime>(devices) * time.count_ns();
+  const auto add = [&](NodeId node, std::uint32_t devices, std::uint16_t share) {
+    const DeviceTime held = share_of(static_cast<DeviceTime>(devices) * time.count_ns(), share);
     used.devices.add(setup_.topology->group(node).type, held);
     return held;
   };
   for (const PlacedGang& gang : run.gangs) {
-    if (gang.allocation.ranks.empty()) continue;
-    const DeviceTime held = add(gang.allocation.ranks.front().node, gang.allocation.devices());
+    const Allocation& allocation = gang.allocation;
+    if (allocation.ranks.empty()) continue;
+    const NodeId first = allocation.ranks.front().node;
+    const DeviceTime held = add(first, allocation.devices(), allocation.share);
     if (!job.up) used.idle += held;
   }
   for (const Ghost& ghost : ghosts_) {
     if (job.leaving == 0) break;
     if (ghost.job != job.id || ghost.attempt != job.attempt) continue;
-    used.idle += add(ghost.at.node, static_cast<std::uint32_t>(std::popcount(ghost.at.devices)));
+    const auto devices = static_cast<std::uint32_t>(std::popcount(ghost.at.devices));
+    used.idle += add(ghost.at.node, devices, ghost.share);
   }
   const Rates rates = rates_of(setup_, run, {job.metered, now});
   used.joules += rates.watts * time.count_seconds();
@@ -101,13 +135,39 @@ JobUsage State::usage_of(JobId id, Instant now) const {
   return used;
 }
 
+// What an executor tells of an attempt's work goes first. Where it tells nothing, a job that writes
+// no checkpoints has lost all that the attempt did, whenever it begins anew.
+Progress State::progress_at_stop(const Job& job, const JobStopping& event) const {
+  const RunningJob& run = running_[job.at];
+  Progress progress = event.progress;
+  const bool keeps = run.checkpoint != Duration::max();
+  if (keeps || run.devices() == 0 || !tells_nothing(progress, job)) return progress;
+  if (!begins_anew(job, event.reason)) return progress;
+  const double device_seconds = run.attained_at(now_) - job.attained;
+  progress.lost = Duration::from_seconds(std::max(0.0, device_seconds) / run.devices());
+  return progress;
+}
+
+Progress State::progress_when_gone(const Job& job, const Progress& told) {
+  if (!tells_nothing(told, job)) return told;
+  Progress progress = told;
+  progress.lost = job.progress.lost;
+  return progress;
+}
+
 JobUsage State::settle_in(Ledger& ledger, JobId id, const Progress& progress, Instant now) const {
   JobUsage found;
   const RunningJob& run = running(id);
   for (const PlacedGang& gang : run.gangs) {
     const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
-    if (request.share < kWholeDevice) continue;
     const auto devices = static_cast<DeviceTime>(request.devices);
+    if (request.share < kWholeDevice) {
+      // The ledger counts a shared device once, for all that share it.
+      found.lost += share_of(devices * progress.lost.count_ns(), request.share);
+      const Duration stood = progress.saving + progress.undetected;
+      found.idle += share_of(devices * stood.count_ns(), request.share);
+      continue;
+    }
     const std::array<std::pair<DeviceUse, Duration>, 3> parts{
         {{DeviceUse::kLost, progress.lost},
          {DeviceUse::kSaving, progress.saving},

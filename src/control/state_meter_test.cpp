@@ -100,5 +100,108 @@ TEST_F(Meter, HasNoEntryForTypesAJobNeverHad) {
   EXPECT_EQ(cluster_.job(id).usage.devices.entries.size(), 1U);
 }
 
+// --- Shares
+// ---------------------------------------------------------------------------------------
+
+/// A job that has a part of one device, in thousandths.
+Submission share_of_one(const ScriptedCluster& cluster, std::uint16_t share) {
+  Submission submission = cluster.job(1);
+  submission.request.roles.front().options.front().gang.share = share;
+  return submission;
+}
+
+TEST(MeterOfShares, CountsTheShareOfTheTime) {
+  ScriptedCluster cluster({.sharing = Sharing::kSometimes});
+  const JobId quarter = cluster.run(share_of_one(cluster, 250));
+  cluster.wait(Duration::seconds(10));
+  cluster.end(quarter);
+  const JobUsage& usage = cluster.job(quarter).usage;
+  EXPECT_TRUE(usage.devices.total() == DeviceTime{2'500'000'000}) << "0.25 of 10 s";
+}
+
+TEST(MeterOfShares, FourQuartersOfADeviceMakeOneHourAnHour) {
+  ScriptedCluster cluster({.sharing = Sharing::kSometimes});
+  std::vector<JobId> quarters;
+  for (int i = 0; i < 4; ++i) quarters.push_back(cluster.start(share_of_one(cluster, 250)));
+  cluster.wait(Duration::minutes(6));
+  for (const JobId id : quarters) cluster.up(id);
+  cluster.wait(Duration::minutes(48));
+  cluster.decide({PreemptJob{quarters[0], JobId()}});
+  cluster.wait(Duration::minutes(6));
+  DeviceTime held = 0;
+  for (const JobId id : quarters) {
+    const JobUsage usage = cluster.state().usage_of(id, cluster.now());
+    held += usage.devices.total();
+    const double idle = id == quarters[0] ? 0.05 : 0.025;
+    EXPECT_DOUBLE_EQ(device_hours(usage.idle), idle) << "starting, and leaving";
+  }
+  EXPECT_EQ(device_hours(held), 1);
+  for (const JobId id : quarters) cluster.gone(id);
+}
+
+// --- Work that is lost
+// ------------------------------------------------------------------------------
+
+/// The executor of real machines tells nothing of the work that an attempt leaves.
+TEST(MeterOfLostWork, OfAJobWithoutCheckpointsIsAllThatAStoppedAttemptDid) {
+  for (const std::uint16_t share : {std::uint16_t{1000}, std::uint16_t{500}}) {
+    ScriptedCluster cluster({.sharing = Sharing::kSometimes});
+    const JobId id = cluster.start(share_of_one(cluster, share));
+    cluster.wait(Duration::minutes(1));
+    cluster.up(id);
+    cluster.wait(Duration::hours(2));
+    cluster.decide({PreemptJob{id, JobId()}});
+    cluster.wait(Duration::minutes(3));
+    cluster.gone(id);
+    EXPECT_DOUBLE_EQ(device_hours(cluster.job(id).usage.lost), 2 * share / 1000.0);
+    const DeviceTime lost =
+        cluster.state().ledger().sum(FleetTypeId(0), DeviceUse::kLost, cluster.now());
+    EXPECT_DOUBLE_EQ(device_hours(lost), share == 1000 ? 2 : 0) << "a shared device counts once";
+    cluster.tick();
+    cluster.up(id);
+    cluster.wait(Duration::hours(1));
+    cluster.end(id);
+    EXPECT_DOUBLE_EQ(device_hours(cluster.job(id).usage.lost), 2 * share / 1000.0)
+        << "what finished is not lost";
+  }
+}
+
+TEST(MeterOfLostWork, IsAllOfAProgramThatFailedAndBeganAnewButNotOfItsLastAttempt) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.restart_max = 1;
+  const JobId id = cluster.run(submission);
+  cluster.wait(Duration::hours(1));
+  cluster.end(id, ExitKind::kProgram);
+  EXPECT_DOUBLE_EQ(device_hours(cluster.job(id).usage.lost), 8);
+  cluster.wait(Duration::minutes(1));
+  cluster.up(id);
+  cluster.wait(Duration::hours(1));
+  cluster.end(id, ExitKind::kProgram);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kFailed);
+  EXPECT_DOUBLE_EQ(device_hours(cluster.job(id).usage.lost), 8);
+}
+
+TEST(MeterOfLostWork, IsWhatTheExecutorSaysWhereItSaysSomething) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.run(cluster.job(8));
+  cluster.wait(Duration::hours(1));
+  cluster.decide({PreemptJob{id, JobId()}});
+  cluster.send(RanksGone{id, 1, {}, Progress{.done = 0.75, .lost = Duration::minutes(15)}});
+  EXPECT_DOUBLE_EQ(device_hours(cluster.job(id).usage.lost), 2);
+  EXPECT_EQ(cluster.job(id).done, 0.75);
+}
+
+TEST(MeterOfLostWork, IsNotKnownOfAJobThatWritesCheckpoints) {
+  ScriptedCluster cluster;
+  Submission submission = cluster.job(8);
+  submission.request.checkpoint_interval = Duration::minutes(10);
+  const JobId id = cluster.run(submission);
+  cluster.wait(Duration::hours(1));
+  cluster.decide({PreemptJob{id, JobId()}});
+  cluster.gone(id);
+  EXPECT_EQ(device_hours(cluster.job(id).usage.lost), 0);
+}
+
 }  // namespace
 }  // namespace orrery
