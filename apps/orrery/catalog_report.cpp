@@ -180,6 +180,7 @@ Json stack_json(const Framework& framework, const Catalog::StackAnswer& answer) 
   json["framework"] = framework.id;
   json["platform"] = answer.platform != nullptr ? Json(answer.platform->id) : Json(nullptr);
   json["support"] = word_of(answer.support);
+  json["use"] = answer.use() ? Json(word_of(*answer.use())) : Json(nullptr);
   const bool known = answer.stack != nullptr;
   json["through"] = known && answer.stack->through ? Json(*answer.stack->through) : Json(nullptr);
   json["compile_step"] = known ? Json(word_of(answer.stack->compile_step)) : Json(nullptr);
@@ -196,7 +197,8 @@ void add_stack_row(TextTable& table, const std::string& first, const Json& stack
   const auto text = [&](const char* key) {
     return stack[key].is_null() ? std::string("-") : stack[key].get<std::string>();
   };
-  table.add({first, text("support"), text("through"), text("compile_step")});
+  const std::string only = stack["use"].is_null() ? "" : fmt::format(", {} only", text("use"));
+  table.add({first, text("support") + only, text("through"), text("compile_step")});
 }
 
 // What other tables say of an accelerator, behind its own row.

@@ -480,6 +480,17 @@ const ServerCapex* Catalog::server_capex(std::string_view node_or_system_id) con
   return find<ServerCapex>(node_or_system_id);
 }
 
+std::optional<FrameworkUse> Catalog::StackAnswer::use() const {
+  if (exception != nullptr && exception->use) return exception->use;
+  return stack != nullptr ? stack->use : std::nullopt;
+}
+
+Support Catalog::StackAnswer::support_for(FrameworkUse wanted) const {
+  const std::optional<FrameworkUse> only = use();
+  if (only && *only != FrameworkUse::kBoth && *only != wanted) return Support::kNo;
+  return support;
+}
+
 Catalog::StackAnswer Catalog::stack(const Framework& framework,
                                     const Accelerator& accelerator) const {
   StackAnswer answer;

@@ -113,6 +113,12 @@ class Catalog {
     const Platform* platform = nullptr;
     const SoftwareStack* stack = nullptr;       ///< the platform's row
     const StackException* exception = nullptr;  ///< overrides it
+
+    /// What a framework does there where that is not all it is good for: an inference part has
+    /// stacks that train nothing.
+    [[nodiscard]] std::optional<FrameworkUse> use() const;
+    /// `support`, or kNo for what it is not good for there.
+    [[nodiscard]] Support support_for(FrameworkUse wanted) const;
   };
   [[nodiscard]] StackAnswer stack(const Framework& framework, const Accelerator& accelerator) const;
 

@@ -84,6 +84,7 @@ struct SoftwareStack {
   Support support = Support::kNo;
   std::optional<std::string> through;  ///< the package that makes it run
   CompileStep compile_step = CompileStep::kNone;
+  std::optional<FrameworkUse> use;  ///< what it is good for there; none: all the framework is
   Provenance provenance;
   SourcePosition where;
 };
@@ -95,6 +96,7 @@ void describe(Visitor& visitor, Self& s) {
   visitor.required("support", s.support);
   visitor.optional("through", s.through);
   visitor.optional("compile_step", s.compile_step);
+  visitor.optional("use", s.use);
   describe_inline(visitor, s.provenance);
 }
 
@@ -103,6 +105,7 @@ struct StackException {
   std::string accelerator;
   std::string framework;
   Support support = Support::kNo;
+  std::optional<FrameworkUse> use;  ///< none: the platform's row says it
   Provenance provenance;
   SourcePosition where;
 };
@@ -112,6 +115,7 @@ void describe(Visitor& visitor, Self& e) {
   visitor.required("accelerator", e.accelerator);
   visitor.required("framework", e.framework);
   visitor.required("support", e.support);
+  visitor.optional("use", e.use);
   describe_inline(visitor, e.provenance);
 }
 

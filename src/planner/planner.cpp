@@ -12,6 +12,7 @@
 #include "perf/training_estimate.hpp"
 #include "planner/infeasible.hpp"
 #include "planner/run_estimate.hpp"
+#include "planner/training_stack.hpp"
 
 namespace orrery {
 namespace {
@@ -46,6 +47,10 @@ class Planner {
  private:
   Status ask(std::size_t machine) {
     MachineChoice choice = question_.machines[machine];
+    if (Status runs = check_training_stack(facts_.catalog, *choice.machine.accelerator); !runs) {
+      answer_.refused.push_back({machine, runs.error()});
+      return {};
+    }
     if (Status capped = apply_power_cap(facts_, choice.economics.power, choice.machine); !capped) {
       return capped;
     }
@@ -125,6 +130,9 @@ class Planner {
       add_once(doubt);
     }
     for (const std::string& text : here.assumptions) add_once(text);
+    for (const std::string& text : training_lacks(*here.accelerator, question_.job)) {
+      add_once(text);
+    }
     for (const std::string& text : economics.assumptions) add_once(text);
     for (const std::string& missing : {economics.power.missing, economics.price.missing}) {
       if (!missing.empty()) add_once("left out: " + missing);

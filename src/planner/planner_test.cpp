@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "perf/software_release.hpp"
 #include "planner/layout_text.hpp"
+#include "planner/training_stack.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/model_catalog.hpp"
 
@@ -239,6 +241,55 @@ TEST(Planner, DifferencesAddUpToTheDifferenceOfTheSteps) {
   for (std::size_t i = 1; i < found.size(); ++i) {
     EXPECT_GE(std::abs(found[i - 1].seconds), std::abs(found[i].seconds));
   }
+}
+
+// --- What no software trains on
+// -------------------------------------------------------------------
+
+TEST(PlannerStacks, APartWithoutATrainingStackIsRefusedByTheRowThatSaysSo) {
+  const auto inferentia = plan(facts(), question("gpt2", {machine("inf1", 16)}));
+  ASSERT_FALSE(inferentia);
+  EXPECT_EQ(inferentia.error().kind, ErrorKind::kInfeasible);
+  const std::string& why = inferentia.error().message;
+  for (const char* part : {"aws-inferentia1", "pytorch: inference only", "torch-neuron (1.13)",
+                           "jax: no", "training runs on aws-trainium"}) {
+    EXPECT_NE(why.find(part), std::string::npos) << part << " in " << why;
+  }
+  for (const char* type : {"inf2", "meta-mtia-v2", "k80"}) {
+    EXPECT_FALSE(plan(facts(), question("gpt2", {machine(type, 8)}))) << type;
+  }
+}
+
+TEST(PlannerStacks, TheOthersOfAQuestionArePlanned) {
+  const auto answer = plan(facts(), question("gpt2", {machine("inf1", 16), machine("h100", 8)}));
+  ASSERT_TRUE(answer) << answer.error().text();
+  ASSERT_EQ(answer->refused.size(), 1u);
+  EXPECT_EQ(answer->refused.front().machine, 0u);
+  for (const PlanOffer& offer : answer->plans) EXPECT_EQ(offer.machine, 1u);
+}
+
+TEST(PlannerStacks, EveryAcceleratorThatSomeFrameworkTrainsOnIsPlanned) {
+  std::size_t refused = 0;
+  for (const Accelerator& accelerator : catalog().all<Accelerator>()) {
+    refused += check_training_stack(catalog(), accelerator) ? 0 : 1;
+  }
+  EXPECT_GE(refused, 4u);
+  for (const char* type : {"h100", "mi300x", "tpu-v5p", "trn1", "gaudi3", "maia100", "v100"}) {
+    const Accelerator* found = catalog().find<Accelerator>(type);
+    ASSERT_NE(found, nullptr) << type;
+    EXPECT_TRUE(check_training_stack(catalog(), *found)) << type;
+  }
+}
+
+TEST(PlannerStacks, WhatAGenerationLacksIsAssumedAndSaid) {
+  const auto answer = plan(facts(), question("gpt2", {machine("v100", 8)}));
+  ASSERT_TRUE(answer) << answer.error().text();
+  const auto said = [&](const std::string& part) {
+    return std::any_of(answer->assumptions.begin(), answer->assumptions.end(),
+                       [&](const std::string& all) { return all.find(part) != std::string::npos; });
+  };
+  EXPECT_TRUE(said("has no bf16"));
+  EXPECT_TRUE(said("flash attention has no kernels for nvidia-v100"));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "planner/layout_text.hpp"
 #include "planner/serving_plan.hpp"
+#include "planner/training_stack.hpp"
 
 namespace orrery {
 namespace {
@@ -269,6 +270,11 @@ PlanEntry plan_work(const PlanSources& sources, const Work& work, const FleetPie
     }
     return planner.plan(best);
   }
+  const Accelerator& accelerator = sources.topology.accelerator(piece.type);
+  if (only_infers(sources.facts.catalog, accelerator)) {
+    return reject(RejectionKind::kStack,
+                  check_training_stack(sources.facts.catalog, accelerator).error().message);
+  }
   TrainingPlanner planner(sources, work);
   if (Status prepared = planner.prepare(piece); !prepared) {
     return reject(RejectionKind::kNever, prepared.error().message);
@@ -300,6 +306,7 @@ std::vector<std::uint32_t> counts_for(const PlanSources& sources, const Work& wo
     counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
     return counts;
   }
+  if (only_infers(sources.facts.catalog, sources.topology.accelerator(type))) return counts;
   for (const std::uint32_t size : training_sizes(sources.topology, type, range)) {
     TrainingPlanner planner(sources, work);
     if (planner.prepare({type, size}) && !planner.find(1).best.empty()) counts.push_back(size);

@@ -108,7 +108,13 @@ class TypeChooser {
   [[nodiscard]] bool runs_on(const Accelerator& accelerator) const {
     if (framework_ == nullptr) return true;
     const Catalog::StackAnswer stack = catalog_.stack(*framework_, accelerator);
-    return stack.platform == nullptr || stack.support != Support::kNo;
+    return stack.platform == nullptr || stack.support_for(use_of_job()) != Support::kNo;
+  }
+
+  /// A batch may be anything: what infers runs it.
+  [[nodiscard]] FrameworkUse use_of_job() const {
+    const bool trains = job_.kind == JobKind::kTrain || job_.kind == JobKind::kFineTune;
+    return trains ? FrameworkUse::kTraining : FrameworkUse::kInference;
   }
 
   [[nodiscard]] bool class_allowed(const Accelerator& accelerator) const {
@@ -119,8 +125,9 @@ class TypeChooser {
 
   [[nodiscard]] std::string stack_reason(const Accelerator& accelerator) const {
     const Catalog::StackAnswer stack = catalog_.stack(*framework_, accelerator);
-    std::string text = fmt::format("software.framework: {} does not run on {} ({})", framework_->id,
-                                   accelerator.id, stack.platform->name);
+    const bool infers = stack.support != Support::kNo;
+    std::string text = fmt::format("software.framework: {} does not {} on {} ({})", framework_->id,
+                                   infers ? "train" : "run", accelerator.id, stack.platform->name);
     if (stack.exception == nullptr && stack.stack != nullptr && stack.stack->through) {
       text += fmt::format("; the package for it would be {}", *stack.stack->through);
     }
