@@ -81,6 +81,7 @@ class MachineBuilder {
     machine_.host_bandwidth =
         a.host.bandwidth_per_direction.value_or(BytesPerSecond{0}).value() * share;
     machine_.compute_units = a.compute_units ? *a.compute_units * share : 0;
+    machine_.host_memory = host_memory_of_rank(machine_);
   }
 
   void set_tiers(const Accelerator& a) {
@@ -161,6 +162,14 @@ class MachineBuilder {
 };
 
 }  // namespace
+
+std::optional<double> host_memory_of_rank(const Machine& machine) {
+  const NodeType& node = *machine.node;
+  if (!node.host_memory) return std::nullopt;
+  const double ranks =
+      double{1} * std::max(1, node.accelerators_per_node) * machine.ranks_per_accelerator;
+  return node.host_memory->value() / ranks;
+}
 
 Result<Machine> machine_of(const Catalog& catalog, const MachineRequest& request) {
   return MachineBuilder(catalog, request).build();

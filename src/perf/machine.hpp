@@ -71,6 +71,7 @@ struct Machine {
   double memory = 0;                          ///< bytes a program may use
   double memory_bandwidth = 0;                ///< bytes/s
   double host_bandwidth = 0;                  ///< bytes/s, one direction
+  std::optional<double> host_memory;          ///< bytes, a rank's part of its node's; none: unknown
   double compute_units = 0;                   ///< of a rank (SMs, CUs); 0: unknown
   std::vector<Tier> tiers;
   std::vector<std::string> assumptions;
@@ -92,6 +93,10 @@ struct MachineRequest {
   std::optional<std::uint32_t> scale_up_domain;
   bool scale_out = false;  ///< with the network between nodes even where all fit inside one
 };
+
+/// A rank's part of the memory of its host, as the catalog has it. Precondition: node and ranks of
+/// an accelerator are set.
+[[nodiscard]] std::optional<double> host_memory_of_rank(const Machine& machine);
 
 /// Nodes of the accelerator's default type in their default fabric, changed as asked.
 /// Errors: no accelerators; no format a matrix product could use.

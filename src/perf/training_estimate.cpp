@@ -145,7 +145,7 @@ class QuestionBuilder {
 
 void close_recompute(RunQuestion& question, const TrainingModel& model) {
   if (!question.recompute_open) return;
-  const auto fits = [&] { return model.memory(question.plan).total() <= model.memory_limit(); };
+  const auto fits = [&] { return model.fits(model.memory(question.plan)); };
   question.plan.recompute_layers = 0;
   for (const Recompute mode : {Recompute::kNone, Recompute::kSelective}) {
     question.plan.recompute = mode;
@@ -170,7 +170,7 @@ void close_recompute(RunQuestion& question, const TrainingModel& model) {
 
 TrainingMemory memory_of(const RunQuestion& question, const TrainingModel& model) {
   const TrainingMemory memory = model.memory(question.plan);
-  if (!question.recompute_open || memory.total() <= model.memory_limit()) return memory;
+  if (!question.recompute_open || model.fits(memory)) return memory;
   RunQuestion roomier = question;
   roomier.job.release.reset();
   close_recompute(roomier, model);

@@ -104,10 +104,13 @@ class MemoryCounter {
     if (plan_.recompute == Recompute::kFull) memory.activations += working_set();
     if (plan_.zero >= 3) memory.gathered = gathered_layers();
     if (plan_.offload == Offload::kOptimizer || plan_.offload == Offload::kBoth) {
+      memory.host += memory.optimizer;
       memory.optimizer = 0;
     }
     if (plan_.offload == Offload::kActivations || plan_.offload == Offload::kBoth) {
-      memory.activations = std::min(memory.activations, 2 * working_set());
+      const double kept = std::min(memory.activations, 2 * working_set());
+      memory.host += memory.activations - kept;
+      memory.activations = kept;
     }
     return memory;
   }
@@ -252,7 +255,9 @@ TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
                                  : counter.layer_transient();
   const auto consider = [&worst](TrainingMemory memory, double transient) {
     memory.transient = transient;
+    const double host = std::max(memory.host, worst.host);
     if (memory.allocated() > worst.allocated()) worst = memory;
+    worst.host = host;
   };
   if (plan.pp > 1) {
     consider(counter.stage({.begin = model.layers - stages.last,

@@ -1,4 +1,5 @@
-// perf/training_memory.hpp - bytes a training plan needs on the fullest rank, formula 9.
+// perf/training_memory.hpp - bytes a training plan needs on the fullest rank, formula 9, and what a
+// rank offloads to its host.
 //
 // Activations follow Korthikanti et al. 2022 (34 s b h a layer for a dense GPT with unfused
 // drop-outs), generalised to grouped queries, gated and expert feed-forward parts and flash
@@ -21,6 +22,7 @@ struct TrainingMemory {
   double transient = 0;  ///< logits and gradients in use, beside all kept activations
   double gathered = 0;   ///< parameters of layers in use, fully sharded plans
   double runtime = 0;    ///< context, communication buffers, fragmentation
+  double host = 0;       ///< offloaded to the memory of the host, of the rank that offloads most
 
   /// What the allocator hands out.
   [[nodiscard]] double allocated() const {

@@ -283,6 +283,7 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   model.sharded_ = training_constants(machine, job, sharded_stack, calibration);
   model.memory_constants_ = memory_constants(machine, calibration);
   model.memory_limit_ = machine.memory;
+  model.host_limit_ = machine.host_memory;
   model.surroundings_ = {.host_bandwidth = machine.host_bandwidth,
                          .last_rank = expected_max_of_normals(static_cast<double>(machine.ranks))};
   model.ranks_ = machine.ranks;
@@ -304,6 +305,12 @@ Result<TrainingModel> TrainingModel::make(const TrainingJob& job, const Machine&
   const double passes = job.task == TrainingTask::kLora ? 2 : 3;
   model.model_flops_ = passes * per_sequence * job.global_batch;
   return model;
+}
+
+double TrainingModel::fullness(const TrainingMemory& memory) const {
+  const double device = memory.total() / memory_limit_;
+  if (!host_limit_ || memory.host <= 0) return device;
+  return std::max(device, memory.host / *host_limit_);
 }
 
 Status TrainingModel::check(const ParallelPlan& plan) const {

@@ -66,6 +66,11 @@ class TrainingModel {
   [[nodiscard]] const ModelWork& work() const { return work_; }
   [[nodiscard]] std::uint64_t ranks() const { return ranks_; }
   [[nodiscard]] double memory_limit() const { return memory_limit_; }
+  /// What a plan needs of the memory of a rank and of its part of the host's, the scarcer one, over
+  /// what there is: above 1 it does not fit. What a host has beside it (the program, its data, the
+  /// system) is not counted.
+  [[nodiscard]] double fullness(const TrainingMemory& memory) const;
+  [[nodiscard]] bool fits(const TrainingMemory& memory) const { return fullness(memory) <= 1; }
   /// Operations of the model in one step, without recomputation, masked scores not counted.
   [[nodiscard]] double model_flops() const { return model_flops_; }
   /// model_flops over what all ranks could do in 16 bits in `seconds`.
@@ -93,6 +98,7 @@ class TrainingModel {
   TrainingConstants sharded_;
   MemoryConstants memory_constants_;
   double memory_limit_ = 0;
+  std::optional<double> host_limit_;  ///< none: not known, not limited
   StepSurroundings surroundings_;
   double model_flops_ = 0;
   double peak_ = 0;         ///< 16-bit operations/s of all ranks

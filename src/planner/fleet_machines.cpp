@@ -131,6 +131,7 @@ Result<MachineChoice> machine_of_pool(const Topology& topology, const NodePool& 
   Result<Machine> machine = machine_of(topology.catalog(), request);
   if (!machine) return forward_error(machine);
   machine->node = &node;
+  machine->host_memory = host_memory_of_rank(*machine);
   if (pool.fabric != nullptr) {
     const std::size_t tiers = machine->tiers.size();
     const bool used = tiers < 2 || machine->tiers[tiers - 2].size < machine->ranks;

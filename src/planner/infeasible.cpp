@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/quantity_text.hpp"
 #include "planner/layout_text.hpp"
 
@@ -33,6 +35,7 @@ class Explainer {
       : facts_(facts), question_(question), choice_(question.machines[machine]) {}
 
   Error memory(const NearestFit& nearest) {
+    if (nearest.memory.total() <= choice_.machine.memory) return host_memory(nearest);
     try_open();
     try_offload();
     try_growth();
@@ -52,6 +55,24 @@ class Explainer {
   }
 
  private:
+  /// It fits on the devices, but what it offloads does not fit into the hosts.
+  Error host_memory(const NearestFit& nearest) {
+    try_open();
+    try_growth();
+    const Machine& machine = choice_.machine;
+    const double ranks = double{1} * std::max(1, machine.node->accelerators_per_node) *
+                         machine.ranks_per_accelerator;
+    const double needed = nearest.memory.host * ranks;
+    helps_.push_back(fmt::format("{} of host memory a node", gibibytes(needed)));
+    return {.kind = ErrorKind::kInfeasible,
+            .message = fmt::format(
+                "{}: out of host memory. The layout that comes nearest ({}) offloads {} a rank, {} "
+                "a node, to the memory of its host, and {} has {}. What would help: {}",
+                choice_.label, print_layout(nearest.plan), gibibytes(nearest.memory.host),
+                gibibytes(needed), machine.node->id,
+                gibibytes(machine.host_memory.value_or(0) * ranks), fmt::join(helps_, "; "))};
+  }
+
   /// The layout of the fastest plan, when there is one.
   [[nodiscard]] std::optional<ParallelPlan> fits(const Machine& machine, PlanSpace space) const {
     Result<TrainingModel> model = TrainingModel::make(question_.job, machine, facts_.calibration);

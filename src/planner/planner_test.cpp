@@ -292,5 +292,45 @@ TEST(PlannerStacks, WhatAGenerationLacksIsAssumedAndSaid) {
   EXPECT_TRUE(said("flash attention has no kernels for nvidia-v100"));
 }
 
+// --- Memory of hosts
+// --------------------------------------------------------------------------------
+
+PlanQuestion offloading(double host_gigabytes_a_node) {
+  MachineChoice choice = machine("h100", 64);
+  choice.machine.host_memory = host_gigabytes_a_node * 1e9 / 8;
+  choice.request.reset();
+  PlanQuestion q = question("llama-3.1-405b", {std::move(choice)});
+  q.space.offload = Offload::kOptimizer;
+  return q;
+}
+
+TEST(PlannerHosts, OptimizerStatesThatNoHostHoldsAreRefusedWithWhatIsNeededAndThere) {
+  const auto small = plan(facts(), offloading(64));
+  ASSERT_FALSE(small);
+  EXPECT_EQ(small.error().kind, ErrorKind::kInfeasible);
+  for (const char* part : {"out of host memory", "a node", "dgx-h100 has 59.6 GiB"}) {
+    EXPECT_NE(small.error().message.find(part), std::string::npos) << small.error().message;
+  }
+  const auto large = plan(facts(), offloading(2000));
+  ASSERT_TRUE(large) << large.error().text();
+  const TrainingMemory& memory = large->plans.front().cost.memory;
+  EXPECT_GE(memory.host * 64, 0.99 * 12 * 405e9) << "all states of the optimizer";
+  EXPECT_EQ(memory.optimizer, 0);
+}
+
+TEST(PlannerHosts, TheCatalogsNodesSayHowMuchTheirHostsHave) {
+  EXPECT_NEAR(*machine("h100", 64).machine.host_memory, 2199023255552.0 / 8, 1);
+}
+
+TEST(PlannerHosts, MoreHostMemoryNeverTakesAPlanAway) {
+  bool fitted = false;
+  for (const double gigabytes : {64, 400, 600, 800, 2000, 8000}) {
+    const bool fits = plan(facts(), offloading(gigabytes)).has_value();
+    EXPECT_TRUE(fits || !fitted) << gigabytes;
+    fitted = fitted || fits;
+  }
+  EXPECT_TRUE(fitted);
+}
+
 }  // namespace
 }  // namespace orrery

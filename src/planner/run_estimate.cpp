@@ -107,7 +107,7 @@ Result<TrainingEstimate> estimate(const TrainingRun& run, const Catalog& catalog
   result.cost.memory = memory_of(*question, *model);
   result.mfu = model->utilisation(result.cost.seconds);
   result.flops = model->model_flops() / (result.cost.seconds * static_cast<double>(run.count));
-  result.fits = result.cost.memory.total() <= model->memory_limit();
+  result.fits = model->fits(result.cost.memory);
   const Interval interval = interval_of(calibration, kind_of_question(*question),
                                         result.cost.seconds, result.warnings.size());
   result.seconds_low = interval.low;

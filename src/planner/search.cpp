@@ -183,7 +183,7 @@ class Searcher {
     std::uint32_t least = 1;
     while (least < most) {
       plan.recompute_layers = least + (most - least) / 2;
-      if (model_.memory(plan).total() <= model_.memory_limit()) {
+      if (model_.fits(model_.memory(plan))) {
         most = plan.recompute_layers;
       } else {
         least = plan.recompute_layers + 1;
@@ -194,15 +194,21 @@ class Searcher {
     return plan;
   }
 
+  /// What fits on the devices and lacks room in the hosts alone goes before what fits on neither.
+  [[nodiscard]] bool nearer(const TrainingMemory& a, const TrainingMemory& b) const {
+    const bool a_fits = a.total() <= model_.memory_limit();
+    const bool b_fits = b.total() <= model_.memory_limit();
+    return a_fits != b_fits ? a_fits : model_.fullness(a) < model_.fullness(b);
+  }
+
   void consider(const Block& block, const ParallelPlan& stated) {
     ++result_.counters.enumerated;
     const bool open = stated.recompute_layers == kFewestLayers;
     const ParallelPlan plan = open ? least_recomputed(stated) : stated;
     RankedPlan candidate{.plan = plan, .cost = {.memory = model_.memory(plan)}};
-    const double memory = candidate.cost.memory.total();
-    if (memory > model_.memory_limit()) {
+    if (!model_.fits(candidate.cost.memory)) {
       ++result_.counters.out_of_memory;
-      if (!result_.nearest || memory < result_.nearest->memory.total()) {
+      if (!result_.nearest || nearer(candidate.cost.memory, result_.nearest->memory)) {
         result_.nearest = NearestFit{.plan = plan, .memory = candidate.cost.memory};
       }
       return;

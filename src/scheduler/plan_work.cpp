@@ -107,12 +107,19 @@ class TrainingPlanner {
           fmt::format("{}: no layout obeys the rules: {}", label,
                       found.first_refusal ? found.first_refusal->message : "none is left to try"));
     }
-    return reject(
-        RejectionKind::kMemory,
-        fmt::format("{}: the least hungry layout ({}) needs {:.1f} GiB a rank, the limit "
-                    "is {:.1f} GiB",
-                    label, print_layout(found.nearest->plan),
-                    gibibytes(found.nearest->memory.total()), gibibytes(choice_.machine.memory)));
+    const TrainingMemory& memory = found.nearest->memory;
+    if (memory.total() <= choice_.machine.memory) {
+      return reject(RejectionKind::kMemory,
+                    fmt::format("{}: the layout that comes nearest ({}) offloads {:.1f} GiB a rank "
+                                "to host memory, where {:.1f} GiB are",
+                                label, print_layout(found.nearest->plan), gibibytes(memory.host),
+                                gibibytes(choice_.machine.host_memory.value_or(0))));
+    }
+    return reject(RejectionKind::kMemory,
+                  fmt::format("{}: the least hungry layout ({}) needs {:.1f} GiB a rank, the limit "
+                              "is {:.1f} GiB",
+                              label, print_layout(found.nearest->plan), gibibytes(memory.total()),
+                              gibibytes(choice_.machine.memory)));
   }
 
   [[nodiscard]] PlannedWork planned(const RankedPlan& ranked, const Economics& economics) const {
