@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/plan_text.hpp"
@@ -18,6 +19,13 @@ namespace {
 
 std::string dollars(std::int64_t micro) {
   return print(Dollars(static_cast<double>(micro) * 1e-6));
+}
+
+/// At the meters, until the job is done; none: the draw of some of its devices is not published.
+std::optional<double> kilowatt_hours(const ScheduleRequest& request, const StartJob& start) {
+  const ExpectedEnergy energy = request.energy_of_start(start);
+  if (!energy.known) return std::nullopt;
+  return static_cast<double>(energy.joules) / 3.6e6;
 }
 
 /// "64 x h100", of all gangs.
@@ -106,12 +114,15 @@ std::string price_table(const ScheduleRequest& request, const PassResult& result
   for (const auto& [word, term] : enum_words(PriceTerm{})) {
     columns.push_back({std::string(word), Align::kRight});
   }
+  columns.push_back({"draws", Align::kRight});
   TextTable table(columns);
   for (const Decision& decision : result.decisions) {
     const auto* start = std::get_if<StartJob>(&decision);
     if (start == nullptr || !start->price) continue;
     std::vector<std::string> row{request.jobs()[start->job.value()].name};
     for (const std::int64_t term : start->price->micro_dollars) row.push_back(dollars(term));
+    const std::optional<double> kwh = kilowatt_hours(request, *start);
+    row.push_back(kwh ? fmt::format("{:.4g} kWh", *kwh) : "not published");
     table.add(row);
   }
   return table.text();
@@ -131,6 +142,8 @@ Json schedule_json(const ScheduleRequest& request, const PassResult& result) {
       for (const auto& [word, term] : enum_words(PriceTerm{})) {
         row["price_usd"][std::string(word)] = static_cast<double>((*start->price)[term]) * 1e-6;
       }
+      const std::optional<double> kwh = kilowatt_hours(request, *start);
+      row["energy_kwh"] = kwh ? Json(*kwh) : Json(nullptr);
     }
     for (std::size_t g = 0; g < start->gangs.size(); ++g) {
       const PlacedGang& gang = start->gangs[g];
@@ -156,7 +169,13 @@ Json schedule_json(const ScheduleRequest& request, const PassResult& result) {
   for (const RefusedJob& job : request.refused()) {
     refused.push_back({{"job", job.name}, {"why", job.why}});
   }
+  Json assumptions = Json::array();
+  for (const std::string& text : request.costs().assumptions()) assumptions.push_back(text);
+  for (const std::string& text : request.costs().missing()) {
+    assumptions.push_back("left out: " + text);
+  }
   return {{"policy", request.policy().name},
+          {"assumptions", std::move(assumptions)},
           {"started", started},
           {"waiting", waiting},
           {"refused", refused}};

@@ -180,6 +180,17 @@ PassResult ScheduleRequest::decide() {
   }
 }
 
+ExpectedEnergy ScheduleRequest::energy_of_start(const StartJob& start) const {
+  const Situation now = situation();
+  const PriceContext context{now, policy_, fleet_->view(), nullptr};
+  const WaitingJob job{start.job, &jobs_[start.job.value()], now_, 0, 0};
+  ExpectedEnergy energy;
+  for (std::size_t g = 0; g < start.gangs.size(); ++g) {
+    energy += energy_of(context, job, start.gangs[g], start.terms[g]);
+  }
+  return energy;
+}
+
 void ScheduleRequest::carry_out(const PassResult& result) {
   for (const Decision& decision : result.decisions) {
     const auto* start = std::get_if<StartJob>(&decision);

@@ -10,6 +10,7 @@
 #include "apps/orrery/context.hpp"
 #include "fleet/fleet.hpp"
 #include "scheduler/class_table.hpp"
+#include "scheduler/gang_pricing.hpp"
 #include "scheduler/plan_sizes.hpp"
 #include "scheduler/pristine_fleet.hpp"
 #include "scheduler/scheduler.hpp"
@@ -55,6 +56,8 @@ class ScheduleRequest {
   [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
   [[nodiscard]] const std::deque<JobRequest>& jobs() const { return jobs_; }
   [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
+  /// Of a job that starts, until it is done.
+  [[nodiscard]] ExpectedEnergy energy_of_start(const StartJob& start) const;
 
  private:
   [[nodiscard]] Status load_facts(const CommandOptions& options);

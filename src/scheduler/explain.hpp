@@ -50,6 +50,7 @@ struct Change {
   std::optional<Watts> cap;           ///< its new limit
   std::optional<double> longer;       ///< run time over that of the wish, less one
   std::optional<double> dearer;       ///< dollars over the ideal price of the wish
+  std::optional<double> hungrier;     ///< joules over those of the wish, where energy is the goal
 };
 
 /// When it is likely to start.

@@ -122,6 +122,13 @@ void ChangeSearch::set_cost(Change& change) const {
     more += (*change.start.price)[term] - ideal[term];
   }
   change.dearer = static_cast<double>(more) * 1e-6;
+  if (job.goal != JobGoal::kEnergy) return;
+  const ExpectedEnergy wanted = ideal_energy(context, trial_.job(), {0, 0, Duration()});
+  const ExpectedEnergy found =
+      energy_of(context, trial_.job(), change.start.gangs[0], change.start.terms[0]);
+  if (wanted.known && found.known) {
+    change.hungrier = static_cast<double>(found.joules - wanted.joules);
+  }
 }
 
 void ChangeSearch::show(Change change) {
@@ -257,6 +264,7 @@ void ChangeSearch::try_types() {
         !planned) {
       out_.changes.back().longer.reset();
       out_.changes.back().dearer.reset();
+      out_.changes.back().hungrier.reset();
     }
   }
 }

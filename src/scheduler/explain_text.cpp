@@ -19,6 +19,9 @@ std::string cost_text(const Change& change) {
     text += fmt::format("{}{}${:.0f}", text.empty() ? "" : ", ", dollars < 0 ? "-" : "+",
                         std::abs(dollars));
   }
+  if (change.hungrier) {
+    text += fmt::format("{}{:+.1f} kWh", text.empty() ? "" : ", ", *change.hungrier / 3.6e6);
+  }
   return text.empty() ? "" : ": " + text;
 }
 

@@ -155,13 +155,14 @@ class Pass {
   [[nodiscard]] std::optional<Allocation> place_for(const RunningJob& job, const GangRequest& gang);
   /// How a job whose devices are given back could go on by another option.
   [[nodiscard]] std::optional<Found> option_of(const RunningJob& job, std::uint32_t option);
-  /// What is left of a run, and what it is worth not to have it: micro-dollars where options are
-  /// priced, else nanoseconds.
+  /// What is left of a run, and what it is worth not to have it: where options are priced
+  /// micro-dollars, or joules if energy is the goal; else nanoseconds.
   struct Rest {
     Duration length;
     std::int64_t worth = 0;
   };
   [[nodiscard]] Rest rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const;
+  [[nodiscard]] std::int64_t cost_of_move(const RunningJob& job, const Rest& stay) const;
   /// The largest of its sizes below what it has that fits beside `kept`.
   [[nodiscard]] std::optional<Found> smaller_of(const RunningJob& job,
                                                 std::span<const PlacedGang> kept) const;

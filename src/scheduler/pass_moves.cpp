@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 
 #include "scheduler/gang_power.hpp"
 #include "scheduler/pass.hpp"
@@ -17,6 +18,9 @@ constexpr std::uint32_t kMovesMax = 4;
 constexpr std::size_t kGoalsMax = 4;
 /// Steps over the canonical ones from which another place is looked for.
 constexpr double kRatioWorthALook = 1.02;
+/// Of a rest of a run whose joules nobody knows: nothing is left or taken up for it.
+constexpr std::int64_t kWorthUnknown = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kWorthLeast = std::numeric_limits<std::int64_t>::min();
 /// Micro-dollars by which the terms of a price, each rounded, may miss their bounds together.
 constexpr std::int64_t kRounding = 32;
 
@@ -163,7 +167,8 @@ bool Pass::bounded(const RunningJob& job, std::uint32_t to) const {
   const bool lasts = job.request->estimate || job.request->time_limit;
   return known && lasts && elsewhere(job, option.gang) &&
          policy_.choice == OptionChoice::kCheapest && !option.plan &&
-         gang_of(job).share == kWholeDevice && s_.fleet.topology().sites().size() == 1 &&
+         gang_of(job).share == kWholeDevice && job.request->goal != JobGoal::kEnergy &&
+         s_.fleet.topology().sites().size() == 1 && (s_.costs == nullptr || s_.costs->uniform()) &&
          s_.electricity == nullptr && s_.carbon == nullptr;
 }
 
@@ -237,7 +242,25 @@ Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerm
   }
   if (policy_.choice != OptionChoice::kCheapest) return {*terms.length, terms.length->count_ns()};
   const PriceContext context = context_of(m_.now_->view());
-  return {*terms.length, price_of(context, as_waiting(job, s_.now), gang, terms).total()};
+  const WaitingJob left = as_waiting(job, s_.now);
+  if (job.request->goal != JobGoal::kEnergy) {
+    return {*terms.length, price_of(context, left, gang, terms).total()};
+  }
+  const ExpectedEnergy energy = energy_of(context, left, gang, terms);
+  return {*terms.length, energy.known ? energy.joules : kWorthUnknown};
+}
+
+// In the unit of rest_of(): what a move costs before it gains anything.
+std::int64_t Pass::cost_of_move(const RunningJob& job, const Rest& stay) const {
+  if (policy_.choice != OptionChoice::kCheapest) return 0;
+  const double lost = lost_device_seconds(job);
+  const PriceContext context = context_of(m_.now_->view());
+  if (job.request->goal != JobGoal::kEnergy) {
+    return price_of_lost_work(context, as_waiting(job, s_.now), lost).total();
+  }
+  // The same devices draw as much while they do the lost work again as for the rest of the run.
+  const double rest = stay.length.count_seconds() * gang_of(job).devices;
+  return rest > 0 ? static_cast<std::int64_t>(static_cast<double>(stay.worth) * (lost / rest)) : 0;
 }
 
 // What may be better for a job; of whom nothing is, it is noted until when.
@@ -287,7 +310,6 @@ bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
   const GangRequest& has = role.options[old.option].gang;
   const std::vector<std::uint32_t> options = options_to_try(running, wanted);
   if (options.empty()) return false;
-  const WaitingJob left = as_waiting(job, s_.now);
   const bool priced = policy_.choice == OptionChoice::kCheapest;
   give_back(edit_now(), std::span<const PlacedGang>(job.gangs));
   leave_power(job);
@@ -296,12 +318,9 @@ bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
   const bool known = job.expected_end != Instant::max() && job.expected_end > s_.now;
   if (known) here.length = job.expected_end - s_.now;
   const Rest stay = rest_of(job, old, here);
-  const std::int64_t change =
-      priced
-          ? price_of_lost_work(context_of(m_.now_->view()), left, lost_device_seconds(job)).total()
-          : 0;
   std::optional<Found> best;
-  Rest least{{}, stay.worth - change};
+  const bool comparable = stay.worth != kWorthUnknown;
+  Rest least{{}, comparable ? stay.worth - cost_of_move(job, stay) : kWorthLeast};
   for (const std::uint32_t i : options) {
     std::optional<Found> found = option_of(job, i);
     if (!found || (!priced && !(known && found->length))) continue;

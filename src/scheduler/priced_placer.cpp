@@ -105,7 +105,7 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
   lacks_room_ = false;
   std::optional<Refusal> refused;
   for (const Allocation& offer : offers.places) {
-    Candidate candidate{{next.role, option, offer, gang.host}, {}, {}};
+    Candidate candidate{{next.role, option, offer, gang.host}, {}, {}, {}};
     const auto terms = terms_of(context, *next.job, candidate.gang);
     if (!terms) {
       refused = terms.error();
@@ -118,6 +118,9 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
     }
     candidate.terms = *terms;
     candidate.price = price_of(context, *next.job, candidate.gang, *terms);
+    if (next.job->request->goal == JobGoal::kEnergy) {
+      candidate.energy = energy_of(context, *next.job, candidate.gang, *terms);
+    }
     candidates_.push_back(std::move(candidate));
   }
   return refused;
@@ -151,9 +154,11 @@ tl::expected<Candidate, Refusal> PricedPlacer::place_gang(const PriceContext& co
     first = false;
   }
   if (candidates_.empty()) return tl::unexpected(closest);
+  const JobGoal goal = next.job->request->goal;
   const auto best = std::min_element(
-      candidates_.begin(), candidates_.end(),
-      [](const Candidate& a, const Candidate& b) { return a.price.total() < b.price.total(); });
+      candidates_.begin(), candidates_.end(), [goal](const Candidate& a, const Candidate& b) {
+        return better_for(goal, {a.price, a.energy}, {b.price, b.energy});
+      });
   if (cheaper_later(context, next, *best)) {
     return tl::unexpected(Refusal{RejectionKind::kLater, TopologyLevel::kFleet, 0});
   }
@@ -195,6 +200,7 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
   if (role.options.size() < 2 || job.kind == JobKind::kServe) return false;
   const bool moves = job.preemptible || job.checkpoint_interval != Duration::max();
   if (moves && job.goal == JobGoal::kTime) return false;
+  if (job.goal == JobGoal::kEnergy && !now.energy.known) return false;
   const Instant until =
       next.job->submitted + Duration::from_seconds(context.policy.patience.value());
   if (s.now > until) return false;
@@ -208,9 +214,11 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
     if (option.gang.type == role.options[now.gang.option].gang.type) continue;
     const std::optional<Duration> wait = wait_for(context, option.gang);
     if (!wait || *wait == Duration() || s.now + *wait > until) continue;
-    const Price later = ideal_price(context, *next.job, {next.role, i, *wait});
+    const IdealGang ideal{next.role, i, *wait};
+    const Price later = ideal_price(context, *next.job, ideal);
     // A wait that is worth it stays so: it only gets shorter. Another may become so at any time.
-    const bool worth = later.total() < present.total();
+    const bool worth = better_for(job.goal, {later, ideal_energy(context, *next.job, ideal)},
+                                  {present, now.energy});
     holds_until_ = std::min(holds_until_, worth ? s.now + *wait : s.now);
     if (!worth) continue;
     freed_[option.gang.type.value()].claimed += option.gang.devices;

@@ -1,5 +1,6 @@
-// scheduler/priced_placer.hpp - places a job where it costs least: of every type it may use, every
-// size it may have and several placements of each.
+// scheduler/priced_placer.hpp - places a job where it serves its goal best: of every type it may
+// use, every size it may have and several placements of each, at the least price, or with the
+// fewest joules where its goal is energy.
 //
 // Roles and gangs are placed one after the other, each at its own least price given those before;
 // a job may rather wait for better hardware, when that is cheaper by the time the hardware is
@@ -29,6 +30,7 @@ struct Candidate {
   PlacedGang gang;
   GangTerms terms;
   Price price;
+  ExpectedEnergy energy;
 };
 
 /// Whether a view stays as it is until forget_offers(), or is gone after one look.
