@@ -47,6 +47,13 @@ std::string places(const v1::Job& job) {
                      left > 0 ? fmt::format(", {} more", left) : "");
 }
 
+/// "5 7, 2 of other tenants".
+std::string jobs_text(const v1::Node& node) {
+  std::string text = fmt::format("{}", fmt::join(node.jobs(), " "));
+  if (node.other_jobs() == 0) return text;
+  return fmt::format("{}{}{} of other tenants", text, text.empty() ? "" : ", ", node.other_jobs());
+}
+
 /// What a person would ask next about a job in a list.
 std::string remark(const v1::Job& job) {
   if (job.phase() == "finished") return "";
@@ -256,8 +263,7 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
     if (node.lemon()) remarks.emplace_back("fails often");
     table.add({node.name(), state(node.health()),
                fmt::format("{}/{}", node.free(), node.accelerators()), accelerators_text(node),
-               fmt::format("{}", fmt::join(node.jobs(), " ")), node.place(),
-               fmt::format("{}", fmt::join(remarks, ", "))});
+               jobs_text(node), node.place(), fmt::format("{}", fmt::join(remarks, ", "))});
   }
   return table.text();
 }
@@ -269,7 +275,7 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("place", node.place());
   facts.add("accelerators", accelerators_text(node));
   facts.add("free", fmt::format("{}", node.free()));
-  facts.add("jobs", fmt::format("{}", fmt::join(node.jobs(), " ")));
+  facts.add("jobs", jobs_text(node));
   facts.add("drain", node.drain() ? "no new work starts here" : "");
   for (const v1::MaintenanceWindow& window : node.maintenance()) {
     facts.add("maintenance", fmt::format("{} to {}", instant_of(window.from()).text(),

@@ -63,10 +63,10 @@ Status show_token(const CommandOptions& options, const TokenShown& shown) {
   if (!asked.token_file.empty()) {
     RealStorage storage;
     if (StorageStatus put = storage.write_file(asked.token_file, shown.token + "\n"); !put) {
-      return environment_error(
-          fmt::format("{}; the token is lost: `orrery user rotate {}` makes "
-                      "another",
-                      put.error().message, asked.name));
+      // It may be the only token of an admin.
+      print_text(shown.token + "\n");
+      return environment_error(fmt::format("{}; the token of {} is on standard output instead",
+                                           put.error().message, asked.name));
     }
     print_message(
         fmt::format("the token of {} is in {}{}\n", asked.name, asked.token_file, shown.until));

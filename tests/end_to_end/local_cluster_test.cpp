@@ -365,6 +365,9 @@ TEST_F(LocalClusterTest, AUserHasATokenInAFileWhichIsRotatedAndKeepsToItsRights)
   EXPECT_NE(live("user list").out.find("until 20"), std::string::npos);
   ASSERT_EQ(live("user rotate ada --token-file " + file).code, 0);
   EXPECT_NE(slurp(file), token);
+  const CliRun kept = live("user add bob --role viewer --token-file " + path("none/token"));
+  EXPECT_EQ(kept.code, 1);
+  EXPECT_EQ(kept.out.size(), token.size()) << "a token that no file takes is not lost";
   EXPECT_EQ(ada("jobs").code, 0);
   (void)write("ada/token", token);
   const CliRun late = ada("jobs");
