@@ -16,6 +16,7 @@
 #include "base/real_clock.hpp"
 #include "node/run_directory.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "store/disk_reserve.hpp"
 
 namespace orrery {
 
@@ -145,6 +146,8 @@ Status LocalCluster::start_controller(const ControllerStart& options) {
         "`orrery down --keep-jobs`");
   }
   if (!ProcessHandle(controller.process).alive()) {
+    // For what is written here before the controller makes room itself.
+    (void)DiskReserve::give_up_for_start(directory_ + "/store");
     std::vector<std::string> arguments{"--dir", directory_};
     if (!options.record.empty()) arguments.insert(arguments.end(), {"--record", options.record});
     if (options.accept_lost_jobs) arguments.emplace_back("--accept-lost-jobs");

@@ -215,7 +215,10 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& cal
       if (std::string why = controller_.halted(); !why.empty()) {
         return exchange->end({CallCode::kUnavailable, std::move(why)});
       }
-      exchange->put_text("text/plain", "ok\n");
+      const bool full = controller_.disk_room() == DiskRoom::kLow;
+      exchange->put_text(
+          "text/plain",
+          full ? "ok, but the log's disk is full: submissions are refused\n" : "ok\n");
       exchange->end({});
     });
     return true;

@@ -217,6 +217,10 @@ std::string metrics_text(const Controller& controller) {
   add_nodes(controller, families);
   add_readings(controller, families);
   add_accelerators(controller, families);
+  families.one({"orrery_disk_free_bytes", "Free on the disk of the log."},
+               number(controller.disk_free_bytes()));
+  families.one({"orrery_store_full", "1 while submissions are refused for want of room."},
+               controller.disk_room() == DiskRoom::kLow ? 1 : 0);
   families.one({"orrery_halted", "1 while nothing is decided: a part of the log is lost."},
                controller.halted().empty() ? 0 : 1);
   families.one({"orrery_events_total", "Events of the log.", MetricType::Counter},

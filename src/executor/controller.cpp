@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
@@ -40,11 +41,18 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
 
 Controller::~Controller() {
   if (timer_) env_.timers.cancel(*timer_);
+  if (disk_timer_) env_.timers.cancel(*disk_timer_);
   for (const auto& [number, wait] : log_waits_) env_.timers.cancel(wait.timer);
 }
 
 Status Controller::open_store() {
   const std::string directory = options_.directory + "/store";
+  std::error_code none;
+  if (!std::filesystem::exists(directory, none)) {
+    if (Status room = DiskReserve::check_new(options_.directory); !room) return room;
+  } else if (DiskReserve::give_up_for_start(directory) == RoomMade::kYes) {
+    log_.warning(env_.clock.now_wall(), "reserve given up for the start", {{"store", directory}});
+  }
   StorageResult<std::unique_ptr<SqliteStore>> store = SqliteStore::open(directory);
   if (!store) return forward_error(store);
   store_ = *std::move(store);
@@ -157,10 +165,31 @@ Status Controller::recover(StoreTexts texts) {
       outlet, now());
   flush();
   schedule();
+  look_at_disk();
   log_.info(
       env_.clock.now_wall(), "history read",
       {{"jobs", state().jobs()}, {"events", history.read.events}, {"batches", history.newest}});
   return {};
+}
+
+/// Again every few seconds; tells when the room on the disk becomes low, and when it is enough.
+void Controller::look_at_disk() {
+  constexpr Duration kEvery = Duration::seconds(5);
+  const DiskRoom room = reserve_->look();
+  if (room != disk_room_) {
+    disk_room_ = room;
+    const Instant at = env_.clock.now_wall();
+    const std::uint64_t free = reserve_->free_bytes();
+    if (room == DiskRoom::kLow) {
+      log_.error(at, "disk full, submissions are refused",
+                 {{"store", options_.directory + "/store"},
+                  {"free_bytes", free},
+                  {"reserve", reserve_->held() ? "held" : "given up"}});
+    } else {
+      log_.info(at, "disk has room again, submissions are taken", {{"free_bytes", free}});
+    }
+  }
+  disk_timer_ = env_.timers.call_after(kEvery, [this] { look_at_disk(); });
 }
 
 /// One a start: DIR/0000000007 of the seventh.

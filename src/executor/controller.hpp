@@ -93,6 +93,9 @@ class Controller final : private HostOutlet {
                                                                  std::size_t count) const {
     return archive_reader_->archived(before, count);
   }
+  /// Room on the log's disk. Costs two system calls.
+  [[nodiscard]] DiskRoom disk_room() const { return reserve_->look(); }
+  [[nodiscard]] std::uint64_t disk_free_bytes() const { return reserve_->free_bytes(); }
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Instant started() const { return started_; }
   /// What its log was begun with.
@@ -164,6 +167,7 @@ class Controller final : private HostOutlet {
   [[nodiscard]] Status begin_record(const StoreTexts& texts, const State& state);
   void look_at_record(const Status& status);
   void begin_commits(const RecoveredHistory& history);
+  void look_at_disk();
   void flush();
   void batch_durable(std::uint64_t batch);
   void tell_watches(std::uint64_t number);
@@ -202,6 +206,8 @@ class Controller final : private HostOutlet {
   std::unique_ptr<SqliteStore> store_;
   StoreTerm term_ = StoreTerm::kNone;
   std::unique_ptr<DiskReserve> reserve_;
+  DiskRoom disk_room_ = DiskRoom::kEnough;  ///< as was logged last
+  std::optional<TimerId> disk_timer_;
   std::unique_ptr<StoreReader> archive_reader_;
   JobArchive archive_;
   std::vector<JobId> archiving_;  ///< on their way to the disk

@@ -57,6 +57,7 @@ void RankLog::drain() {
   // for.
   for (int chunks = 0; chunks < 32 && take() == More::kYes; ++chunks) {
   }
+  (void)say_dropped();
 }
 
 RankLog::More RankLog::take() {
@@ -80,9 +81,21 @@ void RankLog::keep(std::string_view bytes) {
     if (file_->size() >= place_.limits.file_bytes) rotate();
     const std::uint64_t limit = std::max(place_.limits.file_bytes, file_->size() + 1);
     const std::string_view part = bytes.substr(0, limit - file_->size());
-    if (!file_->append(part)) dropped_ += part.size();
+    if (!say_dropped() || !file_->append(part)) {
+      dropped_ += part.size();
+      dropped_unsaid_ += part.size();
+    }
     bytes.remove_prefix(part.size());
   }
+}
+
+bool RankLog::say_dropped() {
+  if (dropped_unsaid_ == 0) return true;
+  const std::string note = fmt::format(
+      "\n[orrery: {} bytes of this log are missing here: the disk was full]\n", dropped_unsaid_);
+  if (!file_->append(note)) return false;
+  dropped_unsaid_ = 0;
+  return true;
 }
 
 /// Where a name cannot be changed, or no file opened, it goes on with what it has.

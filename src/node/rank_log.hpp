@@ -2,8 +2,9 @@
 // newest part kept in memory for whoever looks on.
 //
 // Owned by the keeper, one for each process; used on its loop. It takes whatever comes, so that a
-// process never waits for a disk that is full: what cannot be written is counted, and the tail has
-// it all the same. Cost: one write for each 64 KiB read.
+// process never waits for a disk that is full: what cannot be written is counted, the tail has it
+// all the same, and a line in the log says how much is missing once there is room. Cost: one write
+// for each 64 KiB read.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +75,8 @@ class RankLog final : public ReadyHandler {
   enum class More { kYes, kNo };
   More take();
   void keep(std::string_view bytes);
+  /// Says in the file what of the log is missing there. Whether nothing is, or it was said.
+  [[nodiscard]] bool say_dropped();
   void rotate();
   void stop_watching();
 
@@ -87,6 +90,7 @@ class RankLog final : public ReadyHandler {
   std::string tail_;
   std::uint64_t end_ = 0;  ///< of the log so far
   std::uint64_t dropped_ = 0;
+  std::uint64_t dropped_unsaid_ = 0;  ///< since the newest line that says so
 };
 
 }  // namespace orrery

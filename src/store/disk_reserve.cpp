@@ -1,6 +1,7 @@
 #include "store/disk_reserve.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,8 +10,31 @@
 
 namespace orrery {
 
+namespace {
+
+std::string ballast_of(const std::string& directory) { return directory + "/ballast"; }
+
+}  // namespace
+
+RoomMade DiskReserve::give_up_for_start(const std::string& directory) {
+  RealStorage storage;
+  if (storage.free_bytes(directory).value_or(kStartBytes) >= kStartBytes) return RoomMade::kNo;
+  return ::unlink(ballast_of(directory).c_str()) == 0 ? RoomMade::kYes : RoomMade::kNo;
+}
+
+Status DiskReserve::check_new(const std::string& parent) {
+  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+  RealStorage storage;
+  const std::uint64_t free = storage.free_bytes(parent).value_or(2 * kBytes + kStartBytes);
+  if (free >= 2 * kBytes + kStartBytes) return {};
+  return environment_error(fmt::format(
+      "{}: {} MiB are free, expected at least {} MiB: {} MiB are kept back for a full disk, and "
+      "with less than that beside them no job is accepted",
+      parent, free / kMebibyte, (2 * kBytes + kStartBytes) / kMebibyte, kBytes / kMebibyte));
+}
+
 DiskReserve::DiskReserve(const std::string& directory, std::uint64_t bytes)
-    : directory_(directory), path_(directory + "/ballast"), bytes_(bytes) {
+    : directory_(directory), path_(ballast_of(directory)), bytes_(bytes) {
   struct stat there{};
   constexpr std::uint64_t kBlock = 512;  // of st_blocks, whatever the file system's are
   held_ = ::stat(path_.c_str(), &there) == 0 &&

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/error.hpp"
 #include "store/group_commit.hpp"
 
 namespace orrery {
@@ -25,6 +26,16 @@ class DiskReserve {
  public:
   static constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
 
+  /// Below it a start makes room first.
+  static constexpr std::uint64_t kStartBytes = std::uint64_t{16} << 20;
+
+  /// Before a start writes anything in `directory`: gives the room up where less than kStartBytes
+  /// are free, so that a controller that ended on a full disk can start. kYes: it was given up.
+  static RoomMade give_up_for_start(const std::string& directory);
+  /// Error: there is no room for the reserve of a new store and as much beside it, without which it
+  /// would refuse every job. `parent`: of the store's directory; it is there.
+  [[nodiscard]] static Status check_new(const std::string& parent);
+
   /// Takes the room at once if there is twice as much.
   explicit DiskReserve(const std::string& directory, std::uint64_t bytes = kBytes);
 
@@ -32,12 +43,13 @@ class DiskReserve {
   [[nodiscard]] DiskRoom look();
   /// kYes: there is more room now than before.
   RoomMade give_up();
+  /// On the file system of the store.
+  [[nodiscard]] std::uint64_t free_bytes() const;
   /// Whether the room is kept.
   [[nodiscard]] bool held() const;
 
  private:
   void take();
-  [[nodiscard]] std::uint64_t free_bytes() const;
 
   const std::string directory_;
   const std::string path_;
