@@ -13,7 +13,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint64_t kSnapshotEvery = std::uint64_t{32} << 20;  ///< bytes of log
 /// Submitted and not durable: beyond it nothing new is taken on.
 constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
 
@@ -153,6 +152,7 @@ Status Controller::recover(StoreTexts texts) {
   writer_ = std::make_unique<HistoryWriter>(HistoryWriterOptions{
       .writer = facts.writer, .setup = setup_digest(facts), .before = history.history_hash});
   if (Status begun = begin_record(texts, recovered->core->state()); !begun) return begun;
+  bytes_since_snapshot_ = history.read.bytes;
   begin_commits(history);
   HostOutlet& outlet = *this;
   host_ = std::make_unique<ControlHost>(
@@ -304,6 +304,7 @@ void Controller::batch_durable(std::uint64_t batch) {
   if (input == 0) return;
   tell_watches(input);
   host_->durable(input);
+  snapshot_if_due();
   schedule();
 }
 
@@ -320,7 +321,7 @@ void Controller::tell_watches(std::uint64_t number) {
 }
 
 void Controller::snapshot_if_due() {
-  if (bytes_since_snapshot_ < kSnapshotEvery) return;
+  if (static_cast<double>(bytes_since_snapshot_) < options_.settings.snapshot_every.value()) return;
   bytes_since_snapshot_ = 0;
   flush();
   commits_->put_snapshot(writer_->snapshot(state()));

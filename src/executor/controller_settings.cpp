@@ -35,6 +35,11 @@ Result<ControllerSettings> read_controller_settings(const Document& document) {
     if (limit >= 0 && limit <= 1e9) continue;
     return input_error(root.position(), fmt::format("{}: expected a number of 0 to 1e9", key));
   }
+  constexpr Bytes kSnapshotMin{std::uint64_t{64} << 10};
+  constexpr Bytes kSnapshotMax{std::uint64_t{64} << 30};
+  if (settings.snapshot_every < kSnapshotMin || settings.snapshot_every > kSnapshotMax) {
+    return input_error(root.position(), "snapshot_every: expected a size of 64 KiB to 64 GiB");
+  }
   return settings;
 }
 

@@ -26,6 +26,9 @@ struct ControllerSettings {
   double submit_burst = 0;      ///< that may come at once before the rate binds; 0: of ten seconds
   double jobs_max = 1'000'000;  ///< that have not ended
   Seconds retain{7 * 86'400};   ///< jobs that have ended, before they go to the archive
+  /// Bytes of log after which it is compacted: a snapshot is put, and what the one before covers is
+  /// dropped and its room given back.
+  Bytes snapshot_every{std::uint64_t{32} << 20};
 };
 
 template <class Visitor, SameStruct<ControllerSettings> Self>
@@ -39,6 +42,7 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("submit_burst", s.submit_burst);
   visitor.optional("jobs_max", s.jobs_max);
   visitor.optional("retain", s.retain);
+  visitor.optional("snapshot_every", s.snapshot_every);
 }
 
 /// Errors: file:line:column, of its form, of another kind, of a wait that is negative or above a

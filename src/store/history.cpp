@@ -127,6 +127,7 @@ HistoryResult<bool> HistoryReader::next_batch(const EventVisitor& visit) {
   }
   if (journal_->torn()) return damage(place_, "the batch ends inside a record");
   ++counts_.batches;
+  counts_.bytes += (*batch)->bytes.size();
   hash_ = journal_->history_hash();
   return true;
 }

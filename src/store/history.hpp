@@ -116,6 +116,7 @@ class HistoryReader {
     std::uint64_t batches = 0;
     std::uint64_t segments = 0;
     std::uint64_t events = 0;
+    std::uint64_t bytes = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
   /// The newest batch that was read.

@@ -439,7 +439,7 @@ StorageStatus SqliteStore::put_snapshot(StoreTerm term, const Batch& covers) {
 }
 
 StorageStatus SqliteStore::drop_covered(StoreTerm term, std::uint64_t covers) {
-  return database_->transact([&]() -> StorageStatus {
+  StorageStatus dropped = database_->transact([&]() -> StorageStatus {
     if (StorageStatus status = check_turn(term); !status) return status;
     StorageResult<std::optional<std::uint64_t>> there =
         ask("SELECT covers FROM snapshots WHERE covers = ?", covers);
@@ -454,6 +454,12 @@ StorageStatus SqliteStore::drop_covered(StoreTerm term, std::uint64_t covers) {
     }
     return {};
   });
+  if (!dropped) return dropped;
+  // A part of the room goes back to the file system each time; on a full disk it stays, and later
+  // batches use it again.
+  StorageStatus given = database_->execute("PRAGMA incremental_vacuum(2048)");
+  const bool can_wait = !given && given.error().failure == StorageFailure::kFull;
+  return can_wait ? StorageStatus() : given;
 }
 
 StorageStatus SqliteStore::put_texts(StoreTerm term, const StoreTexts& texts) {

@@ -31,6 +31,8 @@
 #include "base/rng.hpp"
 #include "executor/lab_test.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "store/history.hpp"
+#include "store/sqlite_store.hpp"
 #include "tests/end_to_end/job_history.hpp"
 
 namespace orrery {
@@ -46,6 +48,9 @@ class ControllerKillTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
     std::ofstream(directory_ + "/fleet.yaml") << kLabFleet;
+    // So that it also compacts its log between kills, and is killed while it does.
+    std::ofstream(directory_ + "/controller.yaml")
+        << "apiVersion: orrery/v1\nkind: Controller\nsnapshot_every: 64 KiB\n";
     listen();
     start();
     EXPECT_EQ(heard().substr(0, 8), "READY=1\n");
@@ -332,6 +337,11 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
 
   Client own = client();
   const std::size_t jobs = compare(told, own);
+  const auto store = SqliteStore::open_to_read(directory_ + "/store");
+  ASSERT_TRUE(store) << store.error().text();
+  EXPECT_GT((*store)->extent()->oldest, 1U) << "the log was never compacted";
+  const HistoryResult<VerifiedHistory> verified = verify_history(**store);
+  EXPECT_TRUE(verified) << verified.error().text();
   RecordProperty("kills", kills);
   RecordProperty("jobs", static_cast<int>(jobs));
   if (asked != nullptr) std::printf("%d kills, %zu jobs\n", kills, jobs);
