@@ -67,6 +67,22 @@ CheckFinding agents(const std::vector<v1::Node>& nodes) {
   return finding;
 }
 
+/// Of a file that names other nodes than the cluster was begun with.
+void compare_file(const v1::Cluster& cluster, std::vector<CheckFinding>& findings) {
+  const auto add = [&](const auto& names, std::string_view what, std::string_view advice) {
+    if (names.empty()) return;
+    findings.push_back({.check = "fleet.yaml",
+                        .verdict = kWarning,
+                        .found = std::string(what),
+                        .advice = std::string(advice),
+                        .nodes = {names.begin(), names.end()}});
+  };
+  add(cluster.unknown_nodes(), "it names nodes that the cluster was not begun with",
+      "a running cluster's fleet cannot grow: begin a new one, or take them out of the file");
+  add(cluster.missing_nodes(), "it does not name all nodes of the cluster",
+      "put them back, or drain them: a running cluster's fleet cannot shrink");
+}
+
 CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
   Nodes others;
   for (const v1::Node* node : nodes) {
@@ -104,6 +120,7 @@ std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
     by_type[node.accelerator()].push_back(&node);
   }
   std::vector<CheckFinding> findings{log_of(cluster), agents(nodes), programs(cluster, known)};
+  compare_file(cluster, findings);
   compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs another kernel"}, known,
           findings);
   for (const auto& [type, having] : by_type) {

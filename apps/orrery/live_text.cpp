@@ -167,6 +167,11 @@ std::string device_table(const v1::NodeReading& reading) {
   return table.text();
 }
 
+std::string drain_text(const v1::Node& node) {
+  if (!node.drain() && node.drain_why().empty()) return {};
+  return "no new work starts here" + (node.drain_why().empty() ? "" : ": " + node.drain_why());
+}
+
 }  // namespace
 
 std::string short_duration(Duration duration) {
@@ -227,7 +232,7 @@ std::string LiveText::job(const v1::Job& job) const {
   if (job.priority() != 0) facts.add("priority", fmt::format("{}", job.priority()));
   facts.add("state", state(job.phase()) +
                          (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
-  facts.add("waits for", job.waiting());
+  facts.add("waiting", job.waiting());
   facts.add(job.has_ended() ? "blame" : "last fault", job.blame());
   if (job.reason() != job.phase()) facts.add("last stop", job.reason());
   facts.add("accelerators", if_any(job.accelerators()));
@@ -243,11 +248,13 @@ std::string LiveText::job(const v1::Job& job) const {
   for (const std::string& note : job.notes()) facts.add("note", note);
   std::string text = facts.text();
   if (job.parts_size() == 0) return text;
-  TextTable parts({{"NODE"}, {"ACCELERATORS"}, {"ROLE"}, {"GANG", Align::kRight}, {"RANKS"}});
+  TextTable parts({{"NODE"}, {"ACCELERATORS"}, {"ROLE"}, {"GANG", Align::kRight}, {"RANKS"}, {""}});
   for (const v1::JobPart& part : job.parts()) {
+    const std::string clock =
+        part.clock() < 1 ? fmt::format("at {:.0f} % of the clock", part.clock() * 100) : "";
     parts.add({part.node(), fmt::format("{} x {}", part.accelerators(), part.accelerator()),
                part.role(), fmt::format("{}", part.gang()),
-               fmt::format("{}", fmt::join(part.ranks(), " "))});
+               fmt::format("{}", fmt::join(part.ranks(), " ")), clock});
   }
   return text + "\n" + parts.text();
 }
@@ -261,6 +268,11 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
     if (!node.connected()) remarks.emplace_back("not connected");
     if (node.spare()) remarks.emplace_back("spare");
     if (node.lemon()) remarks.emplace_back("fails often");
+    if (!node.drain_why().empty()) remarks.push_back(node.drain_why());
+    if (!node.out_why().empty()) remarks.push_back(node.out_why());
+    if (!node.refused_agent().empty()) {
+      remarks.emplace_back("another agent was refused, see `orrery node " + node.name() + "`");
+    }
     table.add({node.name(), state(node.health()),
                fmt::format("{}/{}", node.free(), node.accelerators()), accelerators_text(node),
                jobs_text(node), node.place(), fmt::format("{}", fmt::join(remarks, ", "))});
@@ -276,10 +288,17 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("accelerators", accelerators_text(node));
   facts.add("free", fmt::format("{}", node.free()));
   facts.add("jobs", jobs_text(node));
-  facts.add("drain", node.drain() ? "no new work starts here" : "");
+  facts.add("drain", drain_text(node));
+  facts.add("out of service", node.out_why());
+  facts.add("another agent", node.refused_agent());
+  for (const v1::NodeClock& clock : node.clocks()) {
+    facts.add("clock", fmt::format("{:.0f} % on {} of job {}", clock.clock() * 100,
+                                   clock.accelerators(), clock.job()));
+  }
   for (const v1::MaintenanceWindow& window : node.maintenance()) {
-    facts.add("maintenance", fmt::format("{} to {}", instant_of(window.from()).text(),
-                                         instant_of(window.to()).text()));
+    facts.add("maintenance", fmt::format("{} to {}{}{}", instant_of(window.from()).text(),
+                                         instant_of(window.to()).text(),
+                                         window.why().empty() ? "" : ": ", window.why()));
   }
   facts.add("spare", node.spare() ? "kept free for what fails" : "");
   facts.add("faults", if_any(node.faults()));

@@ -74,6 +74,15 @@ void end_all(const std::vector<ProcessIdentity>& processes, Duration patience) {
   }
 }
 
+/// For the key that is there, so that the agent is the same one.
+Result<CertificateRequest> request_of(Storage& storage, const std::string& directory) {
+  const Result<AgentTls> before = read_agent_tls(storage, directory);
+  if (!before) return request_certificate();
+  Result<std::string> renewal = request_renewal(before->identity.key);
+  if (!renewal) return request_certificate();
+  return CertificateRequest{*std::move(renewal), before->identity.key};
+}
+
 }  // namespace
 
 Result<LocalCluster> LocalCluster::open(const std::string& directory) {
@@ -131,6 +140,7 @@ std::string LocalCluster::node_directory(const std::string& name) const {
 
 Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& options) {
   if (Status started = start_controller(options); !started) return forward_error(started);
+  if (Status known = drop_unknown_nodes(); !known) return forward_error(known);
   for (const LocalNode& node : nodes_) {
     if (Status started = start_agent(node); !started) return forward_error(started);
   }
@@ -188,8 +198,8 @@ Status LocalCluster::wait_for_controller() {
   return {};
 }
 
-/// The directory holds the authority's key, so whoever starts a local cluster may speak for it. An
-/// agent gets a new certificate each time it starts.
+/// The directory holds the authority's key, so that a local cluster is certified by what starts it.
+/// An agent gets a new certificate each time it starts, and keeps its key.
 Status LocalCluster::certify_agent(const LocalNode& node) {
   const auto authority_file = [this](const char* name) {
     return storage_.read_file(directory_ + "/tls/" + name, kFileMax);
@@ -198,7 +208,7 @@ Status LocalCluster::certify_agent(const LocalNode& node) {
   if (!certificate) return forward_error(certificate);
   StorageResult<std::string> key = authority_file("ca.key");
   if (!key) return forward_error(key);
-  Result<CertificateRequest> request = request_certificate();
+  Result<CertificateRequest> request = request_of(storage_, node_directory(node.name));
   if (!request) return forward_error(request);
   const RealClock clock;
   Result<std::string> certified = certify_node(
@@ -233,6 +243,21 @@ Status LocalCluster::start_agent(const LocalNode& node) {
       storage_.write_file(directory + "/agent.pid", fmt::format("{}\n", started->pid));
   if (!put) return forward_error(put);
   return save();
+}
+
+/// The fleet of a log stays as it was begun: what fleet.yaml names beyond it has no agent.
+Status LocalCluster::drop_unknown_nodes() {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  const auto state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
+  if (!state) return tl::unexpected(state.error());
+  for (const std::string& name : state->unknown_nodes()) {
+    const auto gone =
+        std::erase_if(nodes_, [&](const LocalNode& node) { return node.name == name; });
+    if (gone > 0) unknown_.push_back(name);
+  }
+  return {};
 }
 
 Status LocalCluster::wait_for_nodes() {

@@ -58,6 +58,8 @@ class LocalCluster {
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
+  /// Named by fleet.yaml, and not of the cluster, as start() found.
+  [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
   [[nodiscard]] const std::string& address() const { return address_; }
   /// Absolute.
   [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -72,6 +74,7 @@ class LocalCluster {
   [[nodiscard]] Status wait_for_controller();
   [[nodiscard]] Status start_agent(const LocalNode& node);
   [[nodiscard]] Status certify_agent(const LocalNode& node);
+  [[nodiscard]] Status drop_unknown_nodes();
   [[nodiscard]] Status wait_for_nodes();
 
   RealStorage storage_;
@@ -79,6 +82,7 @@ class LocalCluster {
   std::string directory_;  ///< absolute
   LocalRecord record_;
   std::vector<LocalNode> nodes_;
+  std::vector<std::string> unknown_;
   std::string address_;
   std::vector<std::string> started_;
 };

@@ -39,6 +39,7 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
                        {"accelerator", node.type},
                        {"accelerators", node.accelerators},
                        {"emulated", true},
+                       {"unknown_nodes", cluster.unknown()},
                        {"started", started}});
   }
   const std::size_t all = cluster.nodes().size() + 1;
@@ -51,6 +52,12 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
   print_text(fmt::format("A local cluster of {} at {} ({}): {}.\n",
                          counted(cluster.nodes().size(), "node"), cluster.address(),
                          cluster.directory(), what));
+  if (!cluster.unknown().empty()) {
+    print_message(fmt::format(
+        "note: fleet.yaml names {}, which this cluster was not begun with and does not have: its "
+        "fleet cannot grow. A new cluster, in another directory, has all of the file's nodes\n",
+        fmt::join(cluster.unknown(), ", ")));
+  }
   print_text(fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
                          node.accelerators, node.type));
   const std::string dir =

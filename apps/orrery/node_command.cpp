@@ -1,7 +1,13 @@
 // orrery nodes, node, drain, resume
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "api/views.hpp"
 #include "apps/orrery/command.hpp"
@@ -14,11 +20,22 @@ namespace {
 
 struct NodeAsked {
   std::string name;
+  std::vector<std::string> names;  ///< of verbs that take several
   std::string why;
   std::string from;
   std::string to;
   bool at_once = false;
+  bool yes = false;
 };
+
+/// Each once, in the order given.
+std::vector<std::string> names_of(const NodeAsked& asked) {
+  std::vector<std::string> names;
+  for (const std::string& name : asked.names) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
 
 Status print_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked&) {
   Result<v1::ListNodesResponse> nodes = list_nodes(session);
@@ -27,6 +44,13 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
     print_answer(*nodes);
   } else {
     print_text(LiveText::of(options).nodes({nodes->nodes().begin(), nodes->nodes().end()}));
+  }
+  const auto cluster = session.client().call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
+  if (!cluster) return tl::unexpected(cluster.error());
+  if (cluster->unknown_nodes_size() > 0) {
+    print_message(fmt::format(
+        "note: fleet.yaml names {}, which this cluster was not begun with and does not have\n",
+        fmt::join(cluster->unknown_nodes(), ", ")));
   }
   return {};
 }
@@ -46,19 +70,46 @@ Status print_node(const CommandOptions& options, LiveSession& session, const Nod
   return {};
 }
 
-/// What a change made of the node.
-Status print_changed(const CommandOptions& options, Result<v1::NodeResponse> changed) {
-  if (!changed) return forward_error(changed);
-  const v1::Node& node = changed->node();
-  if (options.output == OutputFormat::kJson) {
-    print_answer(node);
-  } else {
-    const std::string state = LiveText::of(options).state(node.health());
-    const std::string jobs =
-        node.jobs_size() > 0 ? fmt::format(", {} jobs on it", node.jobs_size()) : "";
-    print_text(fmt::format("{} is {}{}\n", node.name(), state, jobs));
+using Changed = Result<v1::NodeResponse>;
+
+std::string changed_text(const CommandOptions& options, const v1::Node& node) {
+  const std::string jobs = node.jobs_size() == 0 ? ""
+                           : node.jobs_size() == 1
+                               ? ", 1 job on it"
+                               : fmt::format(", {} jobs on it", node.jobs_size());
+  return fmt::format("{} is {}{}\n", node.name(), LiveText::of(options).state(node.health()), jobs);
+}
+
+/// What a change made of each node; one that is refused keeps none of the others from it. A list
+/// of one answers with an object, as JSON.
+template <class Change>
+Status change_each(const CommandOptions& options, const NodeAsked& asked, const Change& change) {
+  const std::vector<std::string> names = names_of(asked);
+  std::vector<v1::Node> changed;
+  std::optional<Error> failed;
+  for (const std::string& name : names) {
+    const Changed answer = change(name);
+    if (answer) {
+      changed.push_back(answer->node());
+      if (options.output == OutputFormat::kText) print_text(changed_text(options, changed.back()));
+      continue;
+    }
+    if (names.size() == 1) return tl::unexpected(answer.error());
+    print_message(fmt::format("{}: {}\n", name, answer.error().text()));
+    if (!failed) failed = answer.error();
   }
-  return {};
+  if (options.output == OutputFormat::kJson) {
+    if (names.size() == 1) {
+      print_answer(changed.front());
+    } else {
+      v1::ListNodesResponse list;
+      for (v1::Node& node : changed) *list.add_nodes() = std::move(node);
+      print_answer(list);
+    }
+  }
+  if (!failed) return {};
+  return tl::unexpected(Error{
+      failed->kind, fmt::format("{} of {} nodes were changed", changed.size(), names.size()), {}});
 }
 
 /// An instant of an option, if it is given.
@@ -74,37 +125,86 @@ Status set_instant(std::string_view option, const std::string& text,
 
 Status drain_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
   v1::DrainNodeRequest request;
-  request.set_request_id(session.request_id());
-  request.set_name(asked.name);
   request.set_why(asked.why);
   request.set_at_once(asked.at_once);
   using Request = v1::DrainNodeRequest;
   Status set = set_instant("--from", asked.from, &Request::mutable_from, request);
   if (set) set = set_instant("--to", asked.to, &Request::mutable_to, request);
   if (!set) return set;
-  return print_changed(options, session.client().call<v1::NodeResponse>("DrainNode", request));
+  return change_each(options, asked, [&](const std::string& name) {
+    request.set_request_id(session.request_id());
+    request.set_name(name);
+    return session.client().call<v1::NodeResponse>("DrainNode", request);
+  });
 }
 
-v1::NodeRequest change_of(LiveSession& session, const NodeAsked& asked) {
+v1::NodeRequest change_of(LiveSession& session, const std::string& name) {
   v1::NodeRequest request;
   request.set_request_id(session.request_id());
-  request.set_name(asked.name);
+  request.set_name(name);
   return request;
 }
 
 Status resume_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
-  return print_changed(
-      options, session.client().call<v1::NodeResponse>("ResumeNode", change_of(session, asked)));
+  return change_each(options, asked, [&](const std::string& name) {
+    return session.client().call<v1::NodeResponse>("ResumeNode", change_of(session, name));
+  });
+}
+
+/// What a person who is asked says; without a terminal nobody can be asked.
+Status confirm_fence(const v1::Node& node) {
+  const std::string jobs = node.jobs().empty() ? "no job waits for it"
+                                               : fmt::format("these jobs start again elsewhere: {}",
+                                                             fmt::join(node.jobs(), ", "));
+  if (::isatty(STDIN_FILENO) == 0) {
+    return input_error({}, fmt::format("fence: {} must be switched off, so that nothing runs there "
+                                       "any more; {}. Expected --yes, which says that it is",
+                                       node.name(), jobs));
+  }
+  print_message(
+      fmt::format("{} must be switched off, so that nothing runs there any more; {}.\n"
+                  "Is it switched off? [y/N] ",
+                  node.name(), jobs));
+  std::string answer;
+  std::getline(std::cin, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes") return {};
+  return input_error({}, "fence: nothing was changed");
 }
 
 Status fence_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
-  return print_changed(
-      options, session.client().call<v1::NodeResponse>("FenceNode", change_of(session, asked)));
+  v1::GetNodeRequest which;
+  which.set_name(asked.name);
+  const auto before = session.client().call<v1::Node>("GetNode", which);
+  if (!before) return tl::unexpected(before.error());
+  if (!asked.yes && before->health() == "lost") {
+    if (Status sure = confirm_fence(*before); !sure) return sure;
+  }
+  const Changed fenced =
+      session.client().call<v1::NodeResponse>("FenceNode", change_of(session, asked.name));
+  if (!fenced) return tl::unexpected(fenced.error());
+  if (options.output == OutputFormat::kJson) {
+    print_answer(fenced->node());
+    return {};
+  }
+  std::string text = fmt::format(
+      "{} is fenced: nothing counts as running there any more, and it "
+      "takes work again when its agent comes back\n",
+      asked.name);
+  for (const std::uint64_t id : before->jobs()) {
+    v1::GetJobRequest request;
+    request.set_id(id);
+    const auto job = session.client().call<v1::Job>("GetJob", request);
+    if (!job) continue;
+    text += fmt::format("job {} ({}) is {}\n", id, job->name(),
+                        LiveText::of(options).state(job->phase()));
+  }
+  print_text(text);
+  return {};
 }
 
 Status burn_in_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
   const auto begun =
-      session.client().call<v1::NodeResponse>("BurnInNode", change_of(session, asked));
+      session.client().call<v1::NodeResponse>("BurnInNode", change_of(session, asked.name));
   if (!begun) return tl::unexpected(begun.error());
   if (options.output == OutputFormat::kJson) {
     print_answer(begun->node());
@@ -124,10 +224,17 @@ Status make_join_token(const CommandOptions& options, LiveSession& session,
   if (options.output == OutputFormat::kJson) {
     print_answer(*made);
   } else {
-    print_message(
-        fmt::format("on {0}, within an hour: orrery-agent --node {0} --join @FILE --ca "
-                    "CA --controller {1} --dir DIR, with this in FILE\n",
-                    asked.name, session.client().address()));
+    if (!made->connected_agent().empty()) {
+      print_message(fmt::format(
+          "note: {} has an agent, at {}: the one that joins with this token replaces it for good, "
+          "and what runs under the old one is killed\n",
+          asked.name, made->connected_agent()));
+    }
+    print_message(fmt::format(
+        "on {0}, within an hour, with a copy of {2}/tls/ca.pem, and this token in FILE:\n"
+        "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent "
+        "--join @FILE\n",
+        asked.name, session.client().address(), cluster_directory(options)));
     print_text(made->token() + "\n");
   }
   return {};
@@ -145,6 +252,14 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
     added.add_option("name", asked->name, "of the node")->type_name("NODE")->required();
     return added;
   };
+  const auto several = [&](const char* name, const char* what) -> CLI::App& {
+    CLI::App& added = *app.add_subcommand(name, what);
+    added.add_option("names", asked->names, "of the nodes: a b c, or a,b,c")
+        ->type_name("NODE")
+        ->delimiter(',')
+        ->required();
+    return added;
+  };
   run(*app.add_subcommand("nodes", "the machines of a running cluster"), print_nodes);
   CLI::App& node = *app.add_subcommand("node", "all that is known of one machine");
   node.add_option("name", asked->name, "of the node")->type_name("NODE");
@@ -154,9 +269,11 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "..)\n"
       "  orrery node burn-in node-3  (once it is drained; then: orrery node node-3)\n"
       "  orrery node fence node-3    (only when nothing can run there any more)");
-  run(named(node, "fence",
-            "declare a lost machine switched off for good, so that its jobs start elsewhere"),
-      fence_node);
+  CLI::App& fence =
+      named(node, "fence",
+            "declare a lost machine switched off, so that jobs which wait for it start elsewhere");
+  fence.add_flag("--yes", asked->yes, "do not ask: it is switched off");
+  run(fence, fence_node);
   run(named(node, "burn-in",
             "try a drained machine out: its processors and memory, or what its "
             "operator has set"),
@@ -164,18 +281,21 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   run(named(node, "token", "print a token by which the machine's agent joins, once"),
       make_join_token);
   run(node, print_node);
-  CLI::App& drain = named(app, "drain", "start no new work on a machine");
-  drain.add_option("--why", asked->why, "for whoever sees it")->type_name("TEXT");
-  drain.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
+  CLI::App& drain = several("drain", "start no new work on machines");
+  drain.add_option("--why", asked->why, "shown with the nodes, in events and in the log")
+      ->type_name("TEXT");
+  drain.add_flag("--now", asked->at_once,
+                 "and evict what runs there, to start elsewhere; also of nodes that are draining");
   drain.add_option("--from", asked->from, "empty it then (2026-12-01T06:00:00Z), with --to")
       ->type_name("TIME");
   drain.add_option("--to", asked->to, "and let it work again then")->type_name("TIME");
   drain.footer(
       "Examples:\n  orrery drain node-3 --why \"new disk\"\n  orrery resume node-3\n"
+      "  orrery drain node-3,node-4 --now\n"
       "  orrery drain node-3 --from 2026-12-01T06:00:00Z --to 2026-12-01T08:00:00Z\n"
       "      (a maintenance window: what would not be done by then starts elsewhere)");
   run(drain, drain_node);
-  run(named(app, "resume", "start work on a drained machine again"), resume_node);
+  run(several("resume", "start work on drained machines again"), resume_node);
 }
 
 }  // namespace orrery

@@ -27,6 +27,7 @@
 #include "api/audit_log.hpp"
 #include "api/authorization.hpp"
 #include "api/certificates.hpp"
+#include "api/counted_calls.hpp"
 #include "api/grpc_library.hpp"
 #include "api/http_server.hpp"
 #include "api/open_calls.hpp"
@@ -34,11 +35,14 @@
 #include "api/server.hpp"
 #include "api/token_book.hpp"
 #include "api/views.hpp"
+#include "apps/orreryd/reachable_address.hpp"
 #include "base/document.hpp"
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
 #include "base/log.hpp"
 #include "base/real_env.hpp"
+#include "fleet/builder.hpp"
+#include "fleet/spec.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/service_notice.hpp"
@@ -73,6 +77,9 @@ struct ClusterFile {
   std::string name;
   std::string ca = "tls/ca.pem";  ///< of the authority that its certificate is by, beside this
   std::string version = ORRERY_VERSION;
+  /// Where it listens: of the next start. Empty: at `address` and `http`, which then lead there.
+  std::string listen;
+  std::string http_listen;
 };
 
 template <class Visitor, SameStruct<ClusterFile> Self>
@@ -82,6 +89,8 @@ void describe(Visitor& visitor, Self& cluster) {
   visitor.required("name", cluster.name);
   visitor.optional("ca", cluster.ca);
   visitor.optional("version", cluster.version);
+  visitor.optional("listen", cluster.listen);
+  visitor.optional("http_listen", cluster.http_listen);
 }
 
 class Daemon {
@@ -103,6 +112,7 @@ class Daemon {
   template <class Command>
   void take_over(const std::string& file, const std::string& now);
   void take_over_files();
+  void compare_fleet();
   void reload();
   [[nodiscard]] ClusterFile addresses();
   [[nodiscard]] Status open_access();
@@ -226,7 +236,25 @@ void Daemon::take_over_files() {
                        state.policy_text().empty() ? begun.policy : state.policy_text());
 }
 
+/// The fleet of a log stays as it was begun, so that a file which differs is told.
+void Daemon::compare_fleet() {
+  const Result<std::string> yaml = text("fleet.yaml");
+  if (!yaml || *yaml == controller_->begun_with().fleet) return;
+  const std::string path = options_.directory + "/fleet.yaml";
+  const auto topology = [&]() -> Result<Topology> {
+    const Result<Document> document = Document::parse(*yaml, path);
+    if (!document) return tl::unexpected(document.error());
+    const Result<FleetSpec> spec = read_fleet_spec(*document);
+    if (!spec) return tl::unexpected(spec.error());
+    return build_topology(*spec, catalog_);
+  }();
+  if (topology) return controller_->compare_fleet(*topology);
+  log_.warning(env_.clock.now_wall(), "fleet.yaml was changed, and is none any more",
+               {{"why", topology.error().text()}});
+}
+
 void Daemon::reload() {
+  compare_fleet();
   const Result<ControllerSettings> settings = this->settings();
   if (settings) {
     controller_->set_limits(*settings);
@@ -246,6 +274,8 @@ ClusterFile Daemon::addresses() {
     const Result<Document> document = Document::parse(*before, "cluster.json");
     // One that cannot be read is written anew.
     if (document) static_cast<void>(read_struct(document->root(), cluster, {}));
+    if (!cluster.listen.empty()) cluster.address = cluster.listen;
+    if (!cluster.http_listen.empty()) cluster.http = cluster.http_listen;
   }
   if (!options_.listen.empty()) cluster.address = options_.listen;
   if (!options_.http.empty()) cluster.http = options_.http;
@@ -262,9 +292,11 @@ Status Daemon::keep(const std::string& name, const std::string& bytes) {
 }
 
 Status Daemon::announce() {
-  const ClusterFile file{.address = server_->address(),
-                         .http = http_->address(),
-                         .name = controller_->state().setup().topology->name()};
+  ClusterFile file{.address = reachable_address(server_->address(), options_.names),
+                   .http = reachable_address(http_->address(), options_.names),
+                   .name = controller_->state().setup().topology->name()};
+  if (file.address != server_->address()) file.listen = server_->address();
+  if (file.http != http_->address()) file.http_listen = http_->address();
   if (Status told = keep("cluster.json", to_json(file).dump() + "\n"); !told) return told;
   if (Status told = keep("orreryd.pid", fmt::format("{}\n", ::getpid())); !told) {
     log_.warning(env_.clock.now_wall(), "no orreryd.pid", {{"why", told.error().text()}});
@@ -318,6 +350,7 @@ Status Daemon::begin() {
   if (!controller) return forward_error(controller);
   controller_ = *std::move(controller);
   take_over_files();
+  compare_fleet();
   if (Status watching = watch(); !watching) return watching;
   return serve();
 }
@@ -330,7 +363,8 @@ Status Daemon::certify(const ClusterFile& addresses) {
   std::vector<std::string> names = options_.names;
   std::array<char, HOST_NAME_MAX + 1> machine{};
   if (::gethostname(machine.data(), HOST_NAME_MAX) == 0) names.emplace_back(machine.data());
-  for (const std::string& address : {addresses.address, addresses.http}) {
+  for (const std::string& listens : {addresses.address, addresses.http}) {
+    const std::string address = reachable_address(listens, options_.names);
     std::string host = address.substr(0, address.rfind(':'));
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
     names.push_back(std::move(host));
@@ -345,8 +379,8 @@ Status Daemon::serve() {
   MethodTable methods = orrery_methods(*controller_, env_);
   add_access_methods(methods, *controller_, env_, {*tokens_, *joins_, authority_});
   open_calls_.emplace(env_, *tokens_);
-  methods_ =
-      open_calls_->watched(audited(authorized(methods, *controller_), *audit_, *controller_));
+  methods_ = open_calls_->watched(counted(
+      audited(authorized(methods, *controller_), *audit_, *controller_), controller_->counts()));
   const ClusterFile addresses = this->addresses();
   if (Status certified = certify(addresses); !certified) return certified;
   Result<std::unique_ptr<Server>> server = Server::start(
@@ -393,8 +427,9 @@ int main(int count, char** arguments) {
                  "127.0.0.1:0)");
   app.add_option("--http", options.http, "HOST:PORT of REST and events (default: likewise)");
   app.add_option("--name", options.names,
-                 "host name or number that it is reached by, for its certificate (default: those "
-                 "it listens at, this machine's own and localhost)");
+                 "host name or number that others reach it by, for cluster.json and its "
+                 "certificate (default: where it listens; where that is every address, this "
+                 "machine's own)");
   app.add_option("--record", options.record,
                  "directory for every input and event of each start, for `orrery replay`");
   app.add_flag("--accept-lost-jobs", options.accept_lost_jobs,

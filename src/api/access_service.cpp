@@ -19,18 +19,24 @@ void make_join_token(const Controller& controller, JoinBook& joins,
   if (!token) return call->fail(token.error());
   v1::MakeJoinTokenResponse response;
   response.set_token(*token);
+  const AgentRecord& agent =
+      controller.agents().of(*controller.agents().node_named(request.node()));
+  if (agent.session != nullptr) response.set_connected_agent(agent.opening->address);
   call->reply(response);
 }
 
 /// The request is looked at first, so that one that is wrong uses nothing up.
-void join(const Env& env, const Access& access, const v1::JoinRequest& request,
+void join(Controller& controller, const Access& access, const v1::JoinRequest& request,
           const CallPtr& call) {
-  const Instant now = env.clock.now_wall();
+  const Instant now = controller.wall();
   const Result<std::string> node = access.joins.node_of(request.token());
   if (!node) return call->finish({CallCode::kUnauthenticated, node.error().text()});
   Result<std::string> certificate =
       certify_node(access.authority, {*node, request.certificate_request()}, now);
   if (!certificate) return call->fail(certificate.error());
+  // It replaces the agent that the node has when it connects, not before.
+  Status issued = controller.agent_keys().issue(*node, shown_key(*certificate));
+  if (!issued) return call->fail(issued.error());
   if (Status used = access.joins.use(request.token()); !used) return call->fail(used.error());
   v1::JoinResponse response;
   response.set_node(*node);
@@ -178,8 +184,8 @@ void add_access_methods(MethodTable& table, Controller& controller, const Env& e
         make_join_token(controller, joins, request, call);
       });
   table.add<v1::JoinRequest>("Join", {Role::kNobody, Effect::kChange, Scope::kCluster},
-                             [env, access](const auto& request, const CallPtr& call) {
-                               join(env, access, request, call);
+                             [&controller, access](const auto& request, const CallPtr& call) {
+                               join(controller, access, request, call);
                              });
   table.add<v1::RenewCertificateRequest>(
       "RenewCertificate", {Role::kNobody, Effect::kChange, Scope::kCluster},
@@ -189,7 +195,10 @@ void add_access_methods(MethodTable& table, Controller& controller, const Env& e
           return call->finish(
               {CallCode::kUnauthenticated, "an agent shows the certificate that it renews"});
         }
-        if (find_node(controller, node, *call)) renew_certificate(env, access, request, call);
+        if (!find_node(controller, node, *call)) return;
+        const Status newest = controller.agent_keys().may_renew(node, call->caller().key);
+        if (!newest) return call->finish({CallCode::kAlreadyExists, newest.error().text()});
+        renew_certificate(env, access, request, call);
       });
   add_user_methods(table, controller, env, access.tokens);
 }

@@ -127,6 +127,9 @@ class AgentChannel::Stream final
     Error why{ErrorKind::kEnvironment, status.error_message(), {}};
     if (status.ok()) why.message = "the controller ended the stream";
     if (final_word(status.error_code())) why.kind = ErrorKind::kInput;
+    if (status.error_code() == grpc::StatusCode::ALREADY_EXISTS) {
+      why.kind = ErrorKind::kInfeasible;
+    }
     std::shared_ptr<Stream> self;
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -26,6 +26,7 @@ enum class CallCode : std::uint8_t {
   kInvalidArgument = 3,
   kDeadlineExceeded = 4,
   kNotFound = 5,
+  kAlreadyExists = 6,
   kPermissionDenied = 7,
   kResourceExhausted = 8,
   kFailedPrecondition = 9,
@@ -58,6 +59,8 @@ struct Caller {
   std::string run_as = {};
   /// The hash of the token that was shown (api/token_book.hpp); empty: none was.
   std::string credential = {};
+  /// The hash of the public key of that certificate.
+  std::string key = {};
 };
 
 class Call {

@@ -13,6 +13,8 @@
 #include <memory>
 #include <optional>
 
+#include "api/token_book.hpp"
+
 namespace orrery {
 namespace {
 
@@ -305,6 +307,20 @@ Result<CertificateTerm> term_of(const TlsIdentity& identity) {
   const std::optional<Instant> until = instant_of(X509_get0_notAfter(certificate));
   if (!from || !until) return environment_error("a certificate does not say when it is good");
   return CertificateTerm{*from, *until};
+}
+
+ShownKey shown_key(const std::string& certificate) {
+  const Certificate read(PEM_read_bio_X509(reading(certificate).get(), nullptr, nullptr, nullptr));
+  if (!read) return {};
+  unsigned char* bytes = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(read.get()), &bytes);
+  if (size <= 0) return {};
+  ShownKey shown{
+      sha256_text({reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)}), {}};
+  OPENSSL_free(bytes);
+  const std::optional<Instant> from = instant_of(X509_get0_notBefore(read.get()));
+  if (from) shown.issued = *from + kSkew;
+  return shown;
 }
 
 Status write_agent_tls(Storage& storage, const std::string& directory, const AgentTls& tls) {

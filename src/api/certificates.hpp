@@ -14,6 +14,7 @@
 #include "base/env.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "node/agent_wire.hpp"
 
 namespace orrery {
 
@@ -67,6 +68,10 @@ struct CertificateTerm {
 };
 /// Errors: no certificate, or not of this key.
 [[nodiscard]] Result<CertificateTerm> term_of(const TlsIdentity& identity);
+
+/// The public key of a certificate, as SHA-256 in hexadecimal digits, and when it was issued. The
+/// hash is empty where that is no certificate.
+[[nodiscard]] ShownKey shown_key(const std::string& certificate);
 
 /// Where an agent of `directory` keeps what it shows: DIR/tls/agent.pem, agent.key, ca.pem.
 struct AgentTls {

@@ -59,6 +59,8 @@ bool keep_visible(const CancelAsked& event, const Visibility& sees) { return see
 /// The state does not know any more whose they are.
 bool keep_visible(const JobsArchived&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const WorkSettled& event, const Visibility& sees) { return sees.job(event.job); }
+/// The evidence is what a rank of the job wrote.
+bool keep_visible(const NodeAccused& event, const Visibility& sees) { return sees.job(event.job); }
 
 }  // namespace
 

@@ -24,6 +24,7 @@ unsigned int http_code(CallCode code) {
       return MHD_HTTP_FORBIDDEN;
     case CallCode::kNotFound:
       return MHD_HTTP_NOT_FOUND;
+    case CallCode::kAlreadyExists:
     case CallCode::kFailedPrecondition:
       return MHD_HTTP_CONFLICT;
     case CallCode::kResourceExhausted:

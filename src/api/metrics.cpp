@@ -3,9 +3,11 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -13,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/views.hpp"
 #include "base/field_writer.hpp"
 
 namespace orrery {
@@ -72,6 +75,62 @@ void add_jobs(const State& state, Families& families) {
                number(state.jobs()));
   families.one({"orrery_jobs_ended_total", "Jobs that have ended.", MetricType::Counter},
                number(state.ended_jobs()));
+}
+
+/// Those of one kind that wait or run, by tenant.
+void add_jobs_by_tenant(const State& state, Families& families) {
+  std::map<std::pair<TenantId, JobPhase>, std::size_t> counts;
+  const auto add = [&](JobId id) {
+    const Job& job = state.job(id);
+    ++counts[{job.tenant, job.phase}];
+  };
+  for (const RunningJob& run : state.running()) add(run.id);
+  for (const WaitingJob& waiting : state.waiting()) add(waiting.id);
+  for (const JobId held : state.held_jobs()) add(held);
+  MetricFamily& jobs =
+      families.family({"orrery_tenant_jobs", "Jobs that have not ended, by tenant and phase."});
+  for (const auto& [key, count] : counts) {
+    Families::add(
+        jobs, number(count),
+        {{"tenant", state.tenants().path(key.first)}, {"phase", std::string(word_of(key.second))}});
+  }
+}
+
+void add_histogram(MetricFamily& family, const TimeHistogram& times,
+                   std::vector<ClientMetric::Label> labels) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.histogram.sample_count = times.count();
+  metric.histogram.sample_sum = times.sum();
+  for (std::size_t at = 0; at <= times.bounds().size(); ++at) {
+    const bool last = at == times.bounds().size();
+    ClientMetric::Bucket& bucket = metric.histogram.bucket.emplace_back();
+    bucket.cumulative_count = times.up_to(at);
+    bucket.upper_bound = last ? std::numeric_limits<double>::infinity() : times.bounds()[at];
+  }
+  family.metric.push_back(std::move(metric));
+}
+
+/// What this controller has counted since its start.
+void add_counts(const LiveCounts& counts, Families& families) {
+  constexpr MetricType kHistogram = MetricType::Histogram;
+  add_histogram(families.family({"orrery_job_queue_wait_seconds",
+                                 "From a job's submission to its first start.", kHistogram}),
+                counts.queue_wait, {});
+  MetricFamily& passes = families.family(
+      {"orrery_scheduler_pass_seconds", "How long scheduler passes took, by kind.", kHistogram});
+  add_histogram(passes, counts.pass, {{"kind", "incremental"}});
+  add_histogram(passes, counts.full_pass, {{"kind", "full"}});
+  add_histogram(families.family({"orrery_log_commit_seconds",
+                                 "From events to the moment they are durable.", kHistogram}),
+                counts.commit, {});
+  MetricFamily& calls = families.family(
+      {"orrery_api_calls_total", "Calls that ended, by method and code.", MetricType::Counter});
+  for (const auto& [end, count] : counts.calls) {
+    Families::add(calls, number(count), {{"method", end.first}, {"code", end.second}});
+  }
+  Families::add(families.family({"orrery_build_info", "The program's version."}), 1,
+                {{"version", std::string(program_version())}});
 }
 
 /// One family of metrics of nodes, or of accelerators: what each reading says, where it says it.
@@ -174,8 +233,25 @@ void add_nodes(const Controller& controller, Families& families) {
     ++health[state.node(id).health];
     if (controller.agents().of(id).session == nullptr) continue;
     ++connected;
-    Families::add(power, number(controller.link().signals(id).power_w),
-                  {{"node", topology.node_name(id)}});
+    const std::uint32_t watts = controller.link().signals(id).power_w;
+    if (watts > 0) Families::add(power, number(watts), {{"node", topology.node_name(id)}});
+  }
+  MetricFamily& clocks = families.family(
+      {"orrery_node_clock_ratio",
+       "Lowest clock that accelerators of a node are ordered to run at, of the full one, where "
+       "that is less."});
+  std::map<NodeId, double> lowest;
+  for (const RunningJob& run : state.running()) {
+    for (std::size_t g = 0; g < run.gangs.size() && g < run.terms.size(); ++g) {
+      if (run.terms[g].clock >= 1) continue;
+      for (const NodeDevices& at : run.gangs[g].allocation.ranks) {
+        const auto [found, added] = lowest.emplace(at.node, run.terms[g].clock);
+        found->second = std::min(found->second, run.terms[g].clock);
+      }
+    }
+  }
+  for (const auto& [node, clock] : lowest) {
+    Families::add(clocks, clock, {{"node", topology.node_name(node)}});
   }
   MetricFamily& nodes = families.family({"orrery_nodes", "Nodes, by health."});
   for (const EnumWord<NodeHealth>& each : enum_words(NodeHealth())) {
@@ -214,6 +290,8 @@ std::string metrics_text(const Controller& controller) {
   const State& state = controller.state();
   Families families;
   add_jobs(state, families);
+  add_jobs_by_tenant(state, families);
+  add_counts(controller.counts(), families);
   add_nodes(controller, families);
   add_readings(controller, families);
   add_accelerators(controller, families);

@@ -1,7 +1,8 @@
 // api/metrics.hpp - the cluster in numbers, for Prometheus.
 //
-// Read from the state when somebody asks; nothing is counted on the side. Names and units follow
-// Prometheus' conventions. On the controller's loop. Cost: O(nodes).
+// Read from the state when it is asked for, and from what the controller counts since its start
+// (executor/live_counts.hpp). Names and units follow Prometheus' conventions. On the controller's
+// loop. Cost: O(nodes + jobs that have not ended).
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 
 #include "api/authorization.hpp"
 #include "api/event_filter.hpp"
+#include "api/event_selection.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
 #include "base/count_text.hpp"
@@ -55,6 +56,21 @@ Result<Page> page_of(const Request& request) {
                         token));
   }
   return page;
+}
+
+/// What a request for events names.
+template <class Request>
+EventSelectionText selection_text(const Request& request) {
+  EventSelectionText text{.job = std::nullopt,
+                          .node = request.node(),
+                          .kind = request.kind(),
+                          .tenant = request.tenant(),
+                          .since = {}};
+  if (request.has_job()) text.job = request.job();
+  if constexpr (requires { request.has_since(); }) {
+    if (request.has_since()) text.since = instant_of(request.since());
+  }
+  return text;
 }
 
 /// What names a change among those of all callers: two who count theirs from 1 mean two changes.
@@ -106,8 +122,8 @@ class Methods {
   template <class Request>
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
     if (state().setup().is_lost(JobId::at(request.id()))) {
-      call->finish({CallCode::kNotFound, fmt::format("no job {}: it was lost with a part of the log",
-                                                     request.id())});
+      call->finish({CallCode::kNotFound,
+                    fmt::format("no job {}: it was lost with a part of the log", request.id())});
       return std::nullopt;
     }
     if (request.id() >= state().jobs()) {
@@ -155,9 +171,12 @@ class Methods {
   void burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const;
   void command_node(NodeId node, InputKind what, const std::string& request_id,
                     const CallPtr& call) const;
+  /// A line in the log of what an operator commands.
+  void note(const CallPtr& call, std::string_view what, LogField of) const;
   void list_power(const v1::ListPowerDomainsRequest& request, const CallPtr& call) const;
   void set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call) const;
-  void watch_events(const CallPtr& call) const;
+  void list_events(const v1::ListEventsRequest& request, const CallPtr& call) const;
+  void watch_events(const v1::WatchEventsRequest& request, const CallPtr& call) const;
 
   Controller& controller_;
   Env env_;
@@ -168,12 +187,17 @@ class Methods {
 
 void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) const {
   if (Status room = controller_.admission(call->caller().tenant); !room) {
+    note(call, "submission refused", {"why", room.error().message});
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   const std::string file = request.file().empty() ? "job" : request.file();
   controller_.submit({request.spec(), file, call->caller().tenant}, own_request_id(request, *call),
                      [this, call](Result<std::vector<JobId>> jobs) {
-                       if (!jobs) return call->fail(jobs.error());
+                       if (!jobs) {
+                         const std::string why = jobs.error().text();
+                         note(call, "submission refused", {"why", why});
+                         return call->fail(jobs.error());
+                       }
                        v1::SubmitJobResponse response;
                        response.set_id(jobs->front().value());
                        if (state().has(jobs->front())) {
@@ -296,10 +320,13 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
   v1::Explanation view;
   view.set_id(id->value());
   if (job.phase == JobPhase::kQueued) {
-    const ExplainNames names{
-        [sees = visibility(*call)](JobId other) { return sees.job_text(other); }};
-    view.set_text(
-        explain(state().situation(controller_.now()), state().policy(), *id, names).text());
+    const Visibility sees = visibility(*call);
+    const ExplainNames names{[sees](JobId other) { return sees.job_text(other); }};
+    std::string text =
+        explain(state().situation(controller_.now()), state().policy(), *id, names).text();
+    const std::string out = out_of_service_text(state(), job.submission->request, sees);
+    if (!out.empty()) text += fmt::format("  not there   {}\n", out);
+    view.set_text(std::move(text));
   } else {
     const v1::Job shown = job_view(controller_, *id, JobDetail::kRow);
     std::string text = fmt::format("Job {} ({}) is {}", id->value(), job.name, shown.phase());
@@ -362,6 +389,10 @@ void Methods::command_node(NodeId node, InputKind what, const std::string& reque
   });
 }
 
+void Methods::note(const CallPtr& call, std::string_view what, LogField of) const {
+  controller_.note_operator(what, call->caller().name, of);
+}
+
 void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
   if (!node) return;
@@ -371,15 +402,26 @@ void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& cal
   }
   InputKind what = DrainNode{*node, request.at_once(), request.why()};
   if (request.has_from()) {
-    what = SetMaintenance{0, {*node}, instant_of(request.from()), instant_of(request.to())};
+    if (request.at_once()) {
+      return call->finish({CallCode::kInvalidArgument,
+                           "a maintenance window empties its nodes when it begins: expected from "
+                           "and to, or at_once, not both"});
+    }
+    what = SetMaintenance{
+        0, {*node}, instant_of(request.from()), instant_of(request.to()), request.why()};
   }
+  note(call, request.at_once() ? "drain --now asked for" : "drain asked for",
+       {"node", request.name()});
   command_node(*node, std::move(what), own_request_id(request, *call), call);
 }
 
 template <class Command>
 void Methods::change_node(const v1::NodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
-  if (node) command_node(*node, Command{*node}, own_request_id(request, *call), call);
+  if (!node) return;
+  constexpr bool kFence = std::is_same_v<Command, FenceNode>;
+  note(call, kFence ? "fence asked for" : "resume asked for", {"node", request.name()});
+  command_node(*node, Command{*node}, own_request_id(request, *call), call);
 }
 
 void Methods::burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const {
@@ -425,15 +467,77 @@ void Methods::set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call
                       });
 }
 
-void Methods::watch_events(const CallPtr& call) const {
+/// "AFTER:HASH:BATCH:SKIP": where the next page begins.
+std::string token_of(const EventPlace& place) {
+  return fmt::format("{}:{:x}:{}:{}", place.segment.after, place.segment.history_hash, place.batch,
+                     place.skip);
+}
+
+Result<EventPlace> event_place(const std::string& token) {
+  EventPlace place;
+  const char* at = token.data();
+  const char* const end = at + token.size();
+  const auto read = [&](std::uint64_t& number, int base) {
+    const auto [rest, failed] = std::from_chars(at, end, number, base);
+    const bool good = failed == std::errc() && (rest == end || *rest == ':');
+    at = rest == end ? rest : rest + 1;
+    return good;
+  };
+  constexpr int kHex = 16;
+  const bool good = read(place.segment.after, 10) && read(place.segment.history_hash, kHex) &&
+                    read(place.batch, 10) && read(place.skip, 10) && at == end;
+  if (good) return place;
+  return input_error({}, fmt::format("page_token \"{}\" is not one of this method", token));
+}
+
+void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& call) const {
+  if (request.page_size() > kPageMost) {
+    return call->fail(
+        {ErrorKind::kInput,
+         fmt::format("page_size is {}, expected at most {}", request.page_size(), kPageMost),
+         {}});
+  }
+  const Result<EventSelection> selection = event_selection(controller_, selection_text(request));
+  if (!selection) return call->fail(selection.error());
+  EventsAsked asked{.wanted = [selection = *selection](
+                                  const TimedEvent& event) { return selection.matches(event); },
+                    .from = std::nullopt,
+                    .count = request.page_size() > 0 ? request.page_size() : kPageUsual,
+                    .newest = request.newest()};
+  if (!request.page_token().empty()) {
+    Result<EventPlace> place = event_place(request.page_token());
+    if (!place) return call->fail(place.error());
+    asked.from = *place;
+  }
+  const EventFilter filter(visibility(*call), redaction_);
+  controller_.ask_events(std::move(asked), [this, call, filter, tenant = selection->tenant](
+                                               const Result<EventsFound>& found) {
+    if (!found) return call->fail(found.error());
+    v1::ListEventsResponse response;
+    for (const TimedEvent& event : found->events) {
+      if (!of_tenant(controller_, event, tenant)) continue;
+      const std::optional<TimedEvent> shown = filter.shown(event);
+      if (shown) *response.add_events() = event_view(controller_, *shown);
+    }
+    if (found->next) response.set_next_page_token(token_of(*found->next));
+    call->reply(response);
+  });
+}
+
+void Methods::watch_events(const v1::WatchEventsRequest& request, const CallPtr& call) const {
+  const Result<EventSelection> selection = event_selection(controller_, selection_text(request));
+  if (!selection) return call->fail(selection.error());
   auto number = std::make_shared<Controller::WatchNumber>();
   const EventFilter filter(visibility(*call), redaction_);
-  *number = controller_.watch([this, call, number, filter](const TimedEvent& event) {
-    if (!call->wanted()) return controller_.unwatch(*number);
-    const std::optional<TimedEvent> shown = filter.shown(event);
-    if (shown) call->send(event_view(*shown));
-  });
+  *number = controller_.watch(
+      [this, call, number, filter, selection = *selection](const TimedEvent& event) {
+        if (!call->wanted()) return controller_.unwatch(*number);
+        if (!selection.matches(event) || !of_tenant(controller_, event, selection.tenant)) return;
+        const std::optional<TimedEvent> shown = filter.shown(event);
+        if (shown) call->send(event_view(controller_, *shown));
+      });
   call->open();
+  if (request.mark_begin()) call->send(v1::EventRow());
 }
 
 // --- The table ----------------------------------------------------------------------------------
@@ -471,9 +575,8 @@ MethodTable Methods::table() const {
       "GetCluster", kReadsOwn, [self = *this](const v1::GetClusterRequest&, CallPtr call) {
         self.read(call, cluster_view(self.controller_, self.visibility(*call)));
       });
-  table.add<v1::WatchEventsRequest>(
-      "WatchEvents", kReadsOwn,
-      [self = *this](const v1::WatchEventsRequest&, CallPtr call) { self.watch_events(call); });
+  add("ListEvents", kReadsOwn, &Methods::list_events);
+  add("WatchEvents", kReadsOwn, &Methods::watch_events);
   return table;
 }
 

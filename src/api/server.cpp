@@ -24,6 +24,12 @@ constexpr auto kShutdownPatience = std::chrono::milliseconds(200);
 constexpr std::string_view kService = "/orrery.v1.Orrery/";
 constexpr std::string_view kAgents = "/orrery.v1.AgentService/Connect";
 
+/// The peer of a connection, as its certificate says.
+struct CertifiedPeer {
+  std::string node;  ///< empty: it has shown none
+  ShownKey key;
+};
+
 /// What all streams share. Outlives them: the server waits for them.
 struct Shared {
   Env env;
@@ -90,7 +96,7 @@ class CallReactor final : public GrpcReactor {
 /// The controller's end of an agent. Made and ended on the loop, but for its first message.
 class GrpcAgent final : public AgentSession {
  public:
-  GrpcAgent(Shared& shared, std::shared_ptr<GrpcStream> stream, std::string certified)
+  GrpcAgent(Shared& shared, std::shared_ptr<GrpcStream> stream, CertifiedPeer certified)
       : shared_(shared), stream_(std::move(stream)), certified_(std::move(certified)) {}
 
   void send(const ControllerMessage& message) override {
@@ -98,16 +104,21 @@ class GrpcAgent final : public AgentSession {
     stream_->send(to_proto(message));
   }
   void close(const Error& why) override { stream_->finish(status_of(why)); }
+  void replace(const Error& why) override {
+    stream_->finish({CallCode::kAlreadyExists, why.text()});
+  }
 
   void take(const AgentMessage& message) {
     if (const auto* opening = std::get_if<AgentOpening>(&message); opening != nullptr && !node_) {
-      if (opening->node != certified_) {
+      if (opening->node != certified_.node) {
         return stream_->finish(
             {CallCode::kPermissionDenied,
-             fmt::format("a certificate of node \"{}\" opens no stream of \"{}\"", certified_,
+             fmt::format("a certificate of node \"{}\" opens no stream of \"{}\"", certified_.node,
                          opening->node)});
       }
-      shared_.controller.open_session(*opening, *this);
+      AgentOpening whole = *opening;
+      whole.key = certified_.key;
+      shared_.controller.open_session(whole, *this);
     } else if (node_ && opening == nullptr) {
       shared_.controller.receive(*node_, message);
     } else {
@@ -119,14 +130,14 @@ class GrpcAgent final : public AgentSession {
  private:
   Shared& shared_;
   std::shared_ptr<GrpcStream> stream_;
-  std::string certified_;       ///< the node of its certificate
+  CertifiedPeer certified_;
   std::optional<NodeId> node_;  ///< once it is welcome
 };
 
 /// One message of an agent is on its way to the loop at a time, so a loop that is slow slows them.
 class AgentReactor final : public GrpcReactor {
  public:
-  AgentReactor(Shared& shared, std::string certified)
+  AgentReactor(Shared& shared, CertifiedPeer certified)
       : shared_(shared),
         agent_(std::make_shared<GrpcAgent>(shared, stream_, std::move(certified))),
         read_(std::make_shared<grpc::ByteBuffer>()) {
@@ -212,12 +223,14 @@ Status GrpcServer::listen(const std::string& address, const ServerTls& tls) {
   return {};
 }
 
-/// The node that the peer's certificate names; empty: it has shown none.
-std::string certified_node(const grpc::GenericCallbackServerContext& context) {
+CertifiedPeer certified_peer(const grpc::GenericCallbackServerContext& context) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
   if (peer == nullptr || !peer->IsPeerAuthenticated()) return {};
   const std::vector<grpc::string_ref> names = peer->FindPropertyValues("x509_common_name");
-  return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : std::string();
+  const std::vector<grpc::string_ref> shown = peer->FindPropertyValues("x509_pem_cert");
+  if (names.size() != 1 || shown.size() != 1) return {};
+  return {std::string(names[0].data(), names[0].size()),
+          shown_key(std::string(shown[0].data(), shown[0].size()))};
 }
 
 /// Who shows the token; without one, nobody.
@@ -235,9 +248,9 @@ tl::expected<Caller, CallStatus> GrpcServer::caller_of(
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string& name = context->method();
-  std::string node = certified_node(*context);
+  CertifiedPeer peer = certified_peer(*context);
   if (name == kAgents) {
-    if (!node.empty()) return new AgentReactor(shared_, std::move(node));
+    if (!peer.node.empty()) return new AgentReactor(shared_, std::move(peer));
     return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
   }
   const tl::expected<Caller, CallStatus> known = caller_of(*context);
@@ -249,7 +262,8 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     return new Refusal({CallCode::kUnimplemented, "there is no method " + name});
   }
   Caller caller = known.value_or(Caller());
-  caller.node = std::move(node);
+  caller.node = std::move(peer.node);
+  caller.key = std::move(peer.key.hash);
   return new CallReactor(shared_, *method, std::move(caller));
 }
 

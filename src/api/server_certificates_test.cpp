@@ -94,5 +94,27 @@ TEST_F(ServerTest, ACertificateIsRenewedByOneThatIsGoodAlone) {
   EXPECT_NE(admin.error().text().find("shows the certificate"), std::string::npos);
 }
 
+TEST_F(ServerTest, TheNewestCertificateOfANodeHoldsItForGood) {
+  const AgentTls before = agent_tls(serving_->authority, "node1", 10);
+  const AgentTls after = agent_tls(serving_->authority, "node1", 5);
+  EXPECT_EQ(agent_hears(before, "node1"), "welcome");
+  EXPECT_TRUE(renew(before));
+  EXPECT_EQ(agent_hears(after, "node1"), "welcome");
+  const std::string refused = agent_hears(before, "node1");
+  EXPECT_NE(refused.find("another agent joined as \"node1\""), std::string::npos) << refused;
+  const Result<std::string> renewed = renew(before);
+  ASSERT_FALSE(renewed);
+  EXPECT_NE(renewed.error().text().find("not accepted any more"), std::string::npos)
+      << renewed.error().text();
+  EXPECT_TRUE(renew(after));
+  EXPECT_EQ(agent_hears(after, "node1"), "welcome");
+  v1::GetNodeRequest which;
+  which.set_name("node1");
+  const auto node = client().call<v1::Node>("GetNode", which);
+  ASSERT_TRUE(node) << node.error().text();
+  EXPECT_NE(node->refused_agent().find("127.0.0.1 refused once"), std::string::npos)
+      << node->refused_agent();
+}
+
 }  // namespace
 }  // namespace orrery

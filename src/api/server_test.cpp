@@ -331,6 +331,7 @@ TEST_F(ServerTest, ShowsWhatANodeLastReadAndNothingOfWhatItDidNot) {
   EXPECT_TRUE(has("orrery_accelerator_busy_ratio{node=\"node1\",device=\"1\"} 0.5"));
   EXPECT_FALSE(has("orrery_accelerator_power_watts{node=\"node1\",device=\"1\"}"));
   EXPECT_FALSE(has("orrery_node_cpu_busy_ratio{node=\"node0\"}"));
+  EXPECT_FALSE(has("orrery_node_power_watts{")) << "no agent has said it";
   const std::string node = ask("GET /v1/nodes/node1");
   EXPECT_NE(node.find("\"power_w\":300.5"), std::string::npos) << node;
   EXPECT_NE(node.find("\"unwell\":\"worn\""), std::string::npos);
@@ -345,6 +346,16 @@ TEST_F(ServerTest, TellsOfItselfAndEndsStreamsWhenAJobEnds) {
             std::string::npos);
   EXPECT_NE(ask("GET /openapi.json", "").find("\"/v1/jobs/{id}:cancel\""), std::string::npos);
   const std::uint64_t id = submit();
+  EXPECT_EQ(submit("again"), id + 1);
+  const std::string metrics = ask("GET /metrics", "viewer");
+  for (const char* line :
+       {"orrery_build_info{version=\"",
+        "orrery_api_calls_total{method=\"SubmitJob\",code=\"OK\"} 2",
+        "orrery_tenant_jobs{tenant=\"default\",phase=\"queued\"} 2",
+        "orrery_job_queue_wait_seconds_bucket{le=\"+Inf\"} 0", "orrery_log_commit_seconds_count ",
+        "orrery_scheduler_pass_seconds_bucket{kind=\"full\",le=\"1\"}"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line;
+  }
   std::thread canceller([&] {
     // Once somebody watches.
     for (bool watched = false; !watched;) {

@@ -19,6 +19,7 @@
 #include "api/authorization.hpp"
 #include "api/certificate_call.hpp"
 #include "api/client.hpp"
+#include "api/counted_calls.hpp"
 #include "api/http_routes.hpp"
 #include "api/http_server.hpp"
 #include "api/open_calls.hpp"
@@ -105,7 +106,8 @@ class Serving {
     MethodTable table = orrery_methods(*controller, real->env());
     add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
     OpenCalls calls(real->env(), *tokens);
-    methods = calls.watched(audited(authorized(table, *controller), *audit, *controller));
+    methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),
+                                    controller->counts()));
     const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
     const auto server = Server::start(real->env(), *controller,
                                       {.methods = &methods, .tokens = tokens.get(), .tls = &tls})

@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <set>
 
 #include "agent/launch_plan.hpp"
 #include "api/agent_messages.hpp"
+#include "api/event_selection.hpp"
 #include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "control/codec.hpp"
 #include "control/snapshot.hpp"
 #include "scheduler/explain.hpp"
-#include "store/event_json.hpp"
 
 namespace orrery {
 namespace {
@@ -50,7 +51,8 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
 }
 
 std::string held_text(const Job& job, Instant now) {
-  if (job.waiting_for > 0) return fmt::format("waits for {} before it", counted(job.waiting_for, "job"));
+  if (job.waiting_for > 0)
+    return fmt::format("waits for {} before it", counted(job.waiting_for, "job"));
   if (job.not_before > now) {
     return fmt::format("starts again in {:.0f} s, after a fault of its program",
                        (job.not_before - now).count_seconds());
@@ -67,7 +69,30 @@ std::string queued_text(const Controller& controller, JobId id) {
   return std::string(kBeforeItsPass);
 }
 
+/// Of a job that stops, which lost nodes may still run ranks of it.
+std::string lost_nodes_text(const State& state, JobId id) {
+  const Topology& topology = *state.setup().topology;
+  std::vector<std::string> lost;
+  const auto add = [&](NodeId node) {
+    const std::string& name = topology.node_name(node);
+    const bool known = std::find(lost.begin(), lost.end(), name) != lost.end();
+    if (!known && state.node(node).health == NodeHealth::kLost) lost.push_back(name);
+  };
+  for (const PlacedGang& gang : state.running(id).gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) add(at.node);
+  }
+  for (const Ghost& ghost : state.ghosts()) {
+    if (ghost.job == id) add(ghost.at.node);
+  }
+  if (lost.empty()) return {};
+  return fmt::format(
+      "waits for {0}, where ranks of it may still run, to come back; once {1} is switched off, "
+      "`orrery node fence {2}` lets the job go on",
+      fmt::join(lost, " and "), lost.size() == 1 ? "that machine" : "each", lost.front());
+}
+
 std::string waiting_text(const Controller& controller, const Job& job) {
+  if (job.phase == JobPhase::kStopping) return lost_nodes_text(controller.state(), job.id);
   if (job.phase == JobPhase::kHeld) return held_text(job, controller.now());
   if (job.phase == JobPhase::kQueued) return queued_text(controller, job.id);
   return {};
@@ -85,6 +110,7 @@ void add_parts(const Controller& controller, const Job& job, v1::Job& view) {
       part.set_node(topology.node_name(node.node));
       part.set_accelerator(topology.accelerator(topology.group(node.node).type).id);
       part.set_accelerators(count);
+      part.set_clock(share.clock);
       part.set_gang(share.gang);
       part.set_role(job.submission->request.roles[run.gangs[share.gang].role].name);
       for (const std::uint32_t rank : share.ranks) part.add_ranks(rank);
@@ -149,6 +175,31 @@ std::uint32_t placed_accelerators(const Job& job) {
     }
   }
   return count;
+}
+
+/// What clocks the jobs on a node were given, where that is not the full one.
+void add_clocks(const State& state, NodeId id, const Visibility& sees, v1::Node& view) {
+  for (const JobId job : state.jobs_on(id)) {
+    if (!holds_devices(state.job(job).phase)) continue;
+    const RunningJob& run = state.running(job);
+    for (std::size_t g = 0; g < run.gangs.size() && g < run.terms.size(); ++g) {
+      if (run.terms[g].clock >= 1) continue;
+      for (const NodeDevices& at : run.gangs[g].allocation.ranks) {
+        if (at.node != id) continue;
+        v1::NodeClock& clock = *view.add_clocks();
+        if (sees.job(job)) clock.set_job(job.value());
+        clock.set_accelerators(static_cast<std::uint32_t>(std::popcount(at.devices)));
+        clock.set_clock(run.terms[g].clock);
+      }
+    }
+  }
+}
+
+std::string refused_text(const RefusedAgent& refused, Instant now) {
+  return fmt::format("{} refused {}, last {} ago: {}", refused.address,
+                     refused.times == 1 ? "once" : fmt::format("{} times", refused.times),
+                     Duration::seconds((now - refused.last).count_ns() / kNanoseconds).text(),
+                     refused.why);
 }
 
 }  // namespace
@@ -244,6 +295,8 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
   }
   view.set_spare(record.spare);
   view.set_drain(record.drain);
+  view.set_drain_why(record.drain_why);
+  if (sees.everything()) view.set_out_why(record.out_why);
   view.set_lemon(record.lemon);
   view.set_faults(static_cast<std::uint32_t>(record.faults.size()));
   for (const auto& [window, plan] : state.maintenance()) {
@@ -251,12 +304,15 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
     v1::MaintenanceWindow& shown = *view.add_maintenance();
     *shown.mutable_from() = timestamp_of(plan.from);
     *shown.mutable_to() = timestamp_of(plan.to);
+    shown.set_why(plan.why);
   }
+  add_clocks(state, id, sees, view);
   const Signals& signals = controller.link().signals(id);
   view.set_power_w(signals.power_w);
   view.set_temperature_c(signals.temperature_c);
   const AgentRecord& agent = controller.agents().of(id);
   view.set_connected(agent.session != nullptr);
+  if (agent.refused) view.set_refused_agent(refused_text(*agent.refused, controller.now()));
   if (agent.heard) {
     *view.mutable_reading() = to_proto(agent.heard->reading);
     // It may quote what a rank of another tenant wrote.
@@ -351,6 +407,9 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
     const std::optional<AgentOpening>& agent = controller.agents().of(id).opening;
     if (agent && agent->inventory.emulated) view.set_emulated(true);
   }
+  const auto& [unknown, missing] = controller.fleet_difference();
+  view.mutable_unknown_nodes()->Add(unknown.begin(), unknown.end());
+  view.mutable_missing_nodes()->Add(missing.begin(), missing.end());
   view.set_nodes_ready(ready);
   view.set_accelerators_free(free);
   const std::uint32_t in_use = devices_in_use(state);
@@ -401,11 +460,42 @@ v1::ListTenantsResponse tenants_view(const Controller& controller, const Visibil
   return view;
 }
 
-v1::EventRow event_view(const TimedEvent& event) {
+std::string out_of_service_text(const State& state, const JobRequest& request,
+                                const Visibility& sees) {
+  constexpr std::size_t kNamed = 8;
+  const Topology& topology = *state.setup().topology;
+  std::set<FleetTypeId> types;
+  for (const RoleRequest& role : request.roles) {
+    for (const GangOption& option : role.options) types.insert(option.gang.type);
+  }
+  std::vector<std::string> out;
+  std::size_t count = 0;
+  for (std::uint32_t n = 0; n < topology.node_count(); ++n) {
+    const NodeId id(n);
+    const NodeRecord& record = state.node(id);
+    const bool there = record.health == NodeHealth::kReady && !record.spare;
+    if (there || !types.contains(topology.group(id).type) || ++count > kNamed) continue;
+    std::string how(word_of(record.health));
+    if (record.health == NodeHealth::kReady) how = "kept as a spare";
+    if (record.health == NodeHealth::kJoining && record.boot == 0) how = "never joined";
+    // What took a node out may quote what a rank of another tenant wrote.
+    const bool quoted = !record.out_why.empty() && sees.everything();
+    const std::string& why = quoted ? record.out_why : record.drain_why;
+    out.push_back(
+        fmt::format("{} ({}{}{})", topology.node_name(id), how, why.empty() ? "" : ": ", why));
+  }
+  if (out.empty()) return {};
+  return fmt::format("{}{}", fmt::join(out, ", "),
+                     count > kNamed ? fmt::format(" and {} more", count - kNamed) : "");
+}
+
+std::string_view program_version() { return ORRERY_VERSION; }
+
+v1::EventRow event_view(const Controller& controller, const TimedEvent& event) {
   v1::EventRow row;
   *row.mutable_at() = timestamp_of(event.at);
   row.set_type(std::string(event_name(event.what.index())));
-  row.set_fields(event_json(event).dump());
+  row.set_fields(named_fields(controller, event).dump());
   return row;
 }
 

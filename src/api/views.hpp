@@ -24,7 +24,15 @@ void explain_waits(const Controller& controller, v1::ListJobsResponse& list);
 [[nodiscard]] v1::Cluster cluster_view(const Controller& controller, const Visibility& sees);
 [[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller,
                                                    const Visibility& sees);
-[[nodiscard]] v1::EventRow event_view(const TimedEvent& event);
+/// "node-1 (drained: new disk), node-4 (lost: 5 heartbeats missed)": the nodes of types that a
+/// request may run on and that take no work; empty: there are none. O(nodes).
+[[nodiscard]] std::string out_of_service_text(const State& state, const JobRequest& request,
+                                              const Visibility& sees);
+
+/// Of this program.
+[[nodiscard]] std::string_view program_version();
+
+[[nodiscard]] v1::EventRow event_view(const Controller& controller, const TimedEvent& event);
 [[nodiscard]] google::protobuf::Timestamp timestamp_of(Instant at);
 [[nodiscard]] Instant instant_of(const google::protobuf::Timestamp& at);
 

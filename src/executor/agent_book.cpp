@@ -9,6 +9,10 @@ namespace {
 
 /// Jobs whose last words are kept; of ended ones the oldest are forgotten.
 constexpr std::size_t kNotesMax = 10'000;
+/// An agent that was silent for so long may be gone: it sends a heartbeat a second.
+constexpr Duration kSilence = Duration::seconds(3);
+/// For so long an agent that finds another at its node may come again: the other may be dead.
+constexpr Duration kContest = Duration::seconds(15);
 
 }  // namespace
 
@@ -39,25 +43,61 @@ Status AgentBook::check(NodeId node, const AgentOpening& opening) const {
       fmt::format("node \"{}\" has {}, the fleet says {} x {}", opening.node, found, count, type));
 }
 
-Result<NodeId> AgentBook::open(const AgentOpening& opening, AgentSession& session) {
+/// Whether the agent that is connected is the same process, has an older key, or may be gone.
+bool AgentBook::gives_way(const AgentRecord& holder, const AgentOpening& opening,
+                          Instant now) const {
+  const AgentOpening& has = *holder.opening;
+  const bool same = has.boot == opening.boot && has.incarnation == opening.incarnation &&
+                    has.process == opening.process;
+  return same || has.key.hash != opening.key.hash || now - holder.last >= kSilence;
+}
+
+Result<NodeId> AgentBook::open(const AgentOpening& opening, AgentSession& session, Instant now) {
   const std::optional<NodeId> node = node_named(opening.node);
   if (!node) return infeasible(fmt::format("the fleet has no node \"{}\"", opening.node));
   if (Status fits = check(*node, opening); !fits) return forward_error(fits);
   AgentRecord& record = agents_[node->value()];
   if (record.session != nullptr) {
-    const bool older =
-        opening.boot == record.opening->boot && opening.incarnation < record.opening->incarnation;
-    if (older) return infeasible(fmt::format("a newer agent of \"{}\" is there", opening.node));
-    record.session->close({ErrorKind::kInfeasible, "another agent speaks for the node now", {}});
+    if (!gives_way(record, opening, now)) {
+      std::string why = fmt::format(
+          "another agent speaks for \"{}\" with the same certificate, at {} with boot {:016x}, "
+          "this one has boot {:016x}: a node has one agent",
+          opening.node, record.opening->address, record.opening->boot, opening.boot);
+      const RefusedAgent& refused = refuse(opening, {opening.address, why, now, now, 1, false});
+      if (refused.final) return input_error({}, std::move(why));
+      return environment_error(std::move(why));
+    }
+    const Error why{ErrorKind::kInfeasible, "another agent speaks for the node now", {}};
+    if (record.opening->key.hash != opening.key.hash) {
+      record.session->replace(why);
+    } else {
+      record.session->close(why);
+    }
   }
-  record = {&session, opening, {}};
+  record = {&session, opening, {}, now, std::move(record.refused)};
   return *node;
 }
 
-void AgentBook::close(const AgentSession& session) {
-  for (AgentRecord& record : agents_) {
-    if (record.session == &session) record.session = nullptr;
+const RefusedAgent& AgentBook::refuse(const AgentOpening& opening, RefusedAgent refused) {
+  std::optional<RefusedAgent>& known = agents_[node_named(opening.node)->value()].refused;
+  const bool again = known && known->address == refused.address &&
+                     refused.last - known->last < kContest && !known->final;
+  if (again) {
+    refused.first = known->first;
+    refused.times = known->times + 1;
   }
+  refused.final = refused.final || refused.last - refused.first >= kContest;
+  known = std::move(refused);
+  return *known;
+}
+
+std::optional<NodeId> AgentBook::close(const AgentSession& session) {
+  for (std::size_t n = 0; n < agents_.size(); ++n) {
+    if (agents_[n].session != &session) continue;
+    agents_[n].session = nullptr;
+    return NodeId::at(n);
+  }
+  return std::nullopt;
 }
 
 void AgentBook::note(NodeId node, const AttemptNotes& notes) {

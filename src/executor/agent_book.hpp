@@ -26,6 +26,18 @@ class AgentSession {
   virtual void send(const ControllerMessage& message) = 0;
   /// Ends the stream; nothing more comes of it.
   virtual void close(const Error& why) = 0;
+  /// The same, and tells the agent that another one has its node for good.
+  virtual void replace(const Error& why) { close(why); }
+};
+
+/// An agent that was not let in because another one speaks for its node.
+struct RefusedAgent {
+  std::string address;  ///< where it is reached, as it says
+  std::string why;
+  Instant first;
+  Instant last;
+  std::uint32_t times = 0;
+  bool final = false;  ///< it was told not to come again
 };
 
 /// What a node last read of itself.
@@ -38,6 +50,8 @@ struct AgentRecord {
   AgentSession* session = nullptr;  ///< none: not connected
   std::optional<AgentOpening> opening;
   std::optional<HeardReading> heard;  ///< of this agent
+  Instant last;                       ///< when something came of it last
+  std::optional<RefusedAgent> refused;
 };
 
 class AgentBook {
@@ -47,12 +61,19 @@ class AgentBook {
   [[nodiscard]] std::optional<NodeId> node_named(std::string_view name) const;
   [[nodiscard]] const AgentRecord& of(NodeId node) const { return agents_[node.value()]; }
 
-  /// A stream is opened. An older session of the node is closed. Errors: no such node, or it has
-  /// other accelerators than the fleet says; a newer agent of the node is connected.
-  [[nodiscard]] Result<NodeId> open(const AgentOpening& opening, AgentSession& session);
-  /// It is gone; its session is not used any more.
-  void close(const AgentSession& session);
+  /// A stream is opened, by an agent whose key holds the node. It takes the place of a session that
+  /// is of the same agent, of another key, or silent. Errors: no such node, or it has other
+  /// accelerators than the fleet says; another agent is connected: kEnvironment while that may be
+  /// dead, then kInput.
+  [[nodiscard]] Result<NodeId> open(const AgentOpening& opening, AgentSession& session,
+                                    Instant now);
+  /// Keeps that an agent was not let in. Precondition: the node is there.
+  const RefusedAgent& refuse(const AgentOpening& opening, RefusedAgent refused);
+  /// It is gone; its session is not used any more. Whose it was, unless another took its place.
+  std::optional<NodeId> close(const AgentSession& session);
 
+  /// Something came of its agent.
+  void note(NodeId node, Instant now) { agents_[node.value()].last = now; }
   void note(NodeId node, const AttemptNotes& notes);
   void note(NodeId node, HeardReading heard) { agents_[node.value()].heard = std::move(heard); }
   /// What the ranks of a job last said; nullptr: nothing.
@@ -62,6 +83,8 @@ class AgentBook {
 
  private:
   [[nodiscard]] Status check(NodeId node, const AgentOpening& opening) const;
+  [[nodiscard]] bool gives_way(const AgentRecord& holder, const AgentOpening& opening,
+                               Instant now) const;
 
   const Topology& topology_;
   std::unordered_map<std::string, NodeId> by_name_;

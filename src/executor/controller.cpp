@@ -90,6 +90,9 @@ Status Controller::read_step_key() {
 Status Controller::begin() {
   if (Status opened = open_store(); !opened) return opened;
   if (Status read = read_step_key(); !read) return read;
+  Result<AgentKeys> keys = AgentKeys::open(env_, options_.directory);
+  if (!keys) return forward_error(keys);
+  agent_keys_.emplace(*std::move(keys));
   Result<StoreTexts> texts = this->texts();
   if (!texts) return forward_error(texts);
   agents_ = std::make_unique<AgentBook>(setup_->facts().topology());
@@ -163,6 +166,8 @@ Status Controller::recover(StoreTexts texts) {
           .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())},
           .lost_jobs = options_.lost_jobs},
       outlet, now());
+  decisions_ = std::make_unique<DecisionLog>(env_, log_, state());
+  events_ = std::make_unique<EventHistory>(env_, options_.directory + "/store");
   flush();
   schedule();
   look_at_disk();
@@ -253,7 +258,12 @@ void Controller::schedule() {
 void Controller::act_when_due() {
   timer_.reset();
   const Instant until = now();
+  const Instant began = env_.clock.now_monotonic();
+  const std::uint64_t passes = core().passes().incremental;
   while (host_->next_due() <= until) host_->advance(until);
+  if (core().passes().incremental != passes) {
+    counts_.pass.observe(env_.clock.now_monotonic() - began);
+  }
   if (const std::uint64_t term = host_->link().superseded_by(); term != 0) {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
@@ -272,6 +282,8 @@ std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
   writer_->append(at, events);
   if (record_ != nullptr) record_->append(at, events);
   for (const Event& event : events) {
+    if (decisions_ != nullptr) decisions_->note(event);
+    count(event);
     if (const auto* end = std::get_if<JobEnded>(&event)) archive_.on_end(at, end->job);
   }
   ++inputs_;
@@ -280,6 +292,13 @@ std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
   }
   if (gathering_ == Gathering::kNo) flush();
   return inputs_;
+}
+
+void Controller::count(const Event& event) {
+  const auto* start = std::get_if<JobStarted>(&event);
+  if (start == nullptr || start->attempt != 1) return;
+  const Job& job = state().job(start->job);
+  counts_.queue_wait.observe(job.since - job.submitted);
 }
 
 void Controller::flush() {
@@ -291,7 +310,7 @@ void Controller::flush() {
   if (!batches_.empty() && batches_.back().batch == batch) {
     batches_.back().input = inputs_;
   } else {
-    batches_.push_back({batch, inputs_});
+    batches_.push_back({batch, inputs_, env_.clock.now_monotonic()});
   }
 }
 
@@ -299,6 +318,7 @@ void Controller::batch_durable(std::uint64_t batch) {
   std::uint64_t input = 0;
   while (!batches_.empty() && batches_.front().batch <= batch) {
     input = batches_.front().input;
+    counts_.commit.observe(env_.clock.now_monotonic() - batches_.front().submitted);
     batches_.pop_front();
   }
   if (input == 0) return;
@@ -471,7 +491,11 @@ void Controller::submit(const JobText& text, const std::string& request_id,
 
 void Controller::pass_beside(std::unique_ptr<const HeldSituation> held) {
   beside_.run([this, held = std::shared_ptr<const HeldSituation>(std::move(held))] {
-    env_.post([this, proposal = full_pass(*held, *passes_)] {
+    const Instant began = env_.clock.now_monotonic();
+    Proposal proposal = full_pass(*held, *passes_);
+    const Duration took = env_.clock.now_monotonic() - began;
+    env_.post([this, took, proposal = std::move(proposal)] {
+      counts_.full_pass.observe(took);
       handle(proposal);
       schedule();
     });

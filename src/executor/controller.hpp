@@ -23,9 +23,13 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "executor/agent_book.hpp"
+#include "executor/agent_keys.hpp"
 #include "executor/control_host.hpp"
 #include "executor/controller_settings.hpp"
+#include "executor/decision_log.hpp"
+#include "executor/event_history.hpp"
 #include "executor/job_archive.hpp"
+#include "executor/live_counts.hpp"
 #include "executor/live_record.hpp"
 #include "executor/live_setup.hpp"
 #include "executor/side_thread.hpp"
@@ -88,6 +92,25 @@ class Controller final : private HostOutlet {
   [[nodiscard]] const Core& core() const { return host_->core(); }
   [[nodiscard]] const FleetLink& link() const { return host_->link(); }
   [[nodiscard]] const AgentBook& agents() const { return *agents_; }
+  [[nodiscard]] AgentKeys& agent_keys() { return *agent_keys_; }
+  /// The time of day.
+  [[nodiscard]] Instant wall() const { return env_.clock.now_wall(); }
+  [[nodiscard]] LiveCounts& counts() { return counts_; }
+  [[nodiscard]] const LiveCounts& counts() const { return counts_; }
+  /// Nodes that the fleet's file names and the fleet of the log has not, and the other way round.
+  struct FleetDifference {
+    std::vector<std::string> unknown;
+    std::vector<std::string> missing;
+  };
+  [[nodiscard]] const FleetDifference& fleet_difference() const { return fleet_difference_; }
+  /// Compares the nodes of the fleet's file with those of the log.
+  void compare_fleet(const Topology& file);
+  /// Events of the log as they are on the disk.
+  void ask_events(EventsAsked asked, EventHistory::Answered answered) {
+    events_->ask(std::move(asked), std::move(answered));
+  }
+  /// A line in the log of what an operator commands.
+  void note_operator(std::string_view what, const std::string& by, LogField of);
   /// Of the archive, those with an id below `before`, descending. Reads the disk.
   [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
                                                                  std::size_t count) const {
@@ -151,6 +174,8 @@ class Controller final : private HostOutlet {
   [[nodiscard]] std::vector<LogPlace> log_places(const AttemptId& attempt);
 
  private:
+  void refuse_agent(const AgentOpening& opening, const Error& why, AgentSession& session);
+  void log_refused(const AgentOpening& opening, const Error& why);
   void note(const Input& input) override;
   std::uint64_t append(Instant at, std::span<const Event> events) override;
   void send(const Order& order) override;
@@ -176,6 +201,7 @@ class Controller final : private HostOutlet {
   void archive_put(const StorageStatus& put);
   void schedule();
   void act_when_due();
+  void count(const Event& event);
   void handle(InputKind what, const std::string& request_id = {},
               ControlHost::Answered answered = {});
   [[nodiscard]] std::vector<JobId> answered_before(const std::string& request_id) const;
@@ -203,6 +229,7 @@ class Controller final : private HostOutlet {
   std::unique_ptr<LiveSetup> setup_;
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;
+  std::optional<AgentKeys> agent_keys_;
   std::unique_ptr<SqliteStore> store_;
   StoreTerm term_ = StoreTerm::kNone;
   std::unique_ptr<DiskReserve> reserve_;
@@ -214,12 +241,17 @@ class Controller final : private HostOutlet {
   std::unique_ptr<HistoryWriter> writer_;
   std::unique_ptr<LiveRecord> record_;  ///< none: it is not recorded
   std::unique_ptr<ControlHost> host_;
+  std::unique_ptr<DecisionLog> decisions_;
+  std::unique_ptr<EventHistory> events_;
+  LiveCounts counts_;
+  FleetDifference fleet_difference_;
   std::optional<TimerId> timer_;
 
   /// Inputs with events are numbered from 1; a batch holds all up to one of them.
   struct BatchEnd {
     std::uint64_t batch = 0;
     std::uint64_t input = 0;
+    Instant submitted;
   };
   std::deque<BatchEnd> batches_;  ///< not durable
   std::uint64_t inputs_ = 0;

@@ -1,6 +1,9 @@
 // The controller's side of its agents: sessions, orders with their programs, logs.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "base/document.hpp"
 #include "base/field_writer.hpp"
@@ -39,15 +42,69 @@ LogPart part_from(const LogPart& kept, std::uint64_t from) {
 // --- Sessions -----------------------------------------------------------------------------------
 
 void Controller::open_session(const AgentOpening& opening, AgentSession& session) {
-  const Result<NodeId> node = agents_->open(opening, session);
-  if (!node) {
-    log_.warning(env_.clock.now_wall(), "agent refused",
-                 {{"node", opening.node}, {"why", node.error().message}});
-    return session.close(node.error());
+  if (!opening.key.hash.empty() && agents_->node_named(opening.node)) {
+    if (Status held = agent_keys_->admit(opening.node, opening.key); !held) {
+      return refuse_agent(opening, held.error(), session);
+    }
   }
-  log_.info(env_.clock.now_wall(), "agent connected",
-            {{"node", opening.node}, {"version", opening.version}});
+  const Result<NodeId> node = agents_->open(opening, session, now());
+  if (!node) {
+    log_refused(opening, node.error());
+    const bool for_good = node.error().kind == ErrorKind::kInput;
+    return for_good ? session.replace(node.error()) : session.close(node.error());
+  }
+  log_.info(wall(), "agent connected",
+            {{"node", opening.node},
+             {"address", opening.address},
+             {"version", opening.version},
+             {"boot", fmt::format("{:016x}", opening.boot)}});
   session.send(AgentWelcome{.cluster = cluster_, .node = *node});
+}
+
+void Controller::compare_fleet(const Topology& file) {
+  const Topology& own = *state().setup().topology;
+  fleet_difference_ = {};
+  std::set<std::string> named;
+  for (std::uint32_t n = 0; n < file.node_count(); ++n) {
+    const std::string& name = *named.insert(file.node_name(NodeId(n))).first;
+    if (!agents_->node_named(name)) fleet_difference_.unknown.push_back(name);
+  }
+  for (std::uint32_t n = 0; n < own.node_count(); ++n) {
+    const std::string& name = own.node_name(NodeId(n));
+    if (!named.contains(name)) fleet_difference_.missing.push_back(name);
+  }
+  const auto& [unknown, missing] = fleet_difference_;
+  if (unknown.empty() && missing.empty()) return;
+  log_.warning(wall(), "fleet.yaml names other nodes than the cluster was begun with",
+               {{"not_in_the_cluster", fmt::format("{}", fmt::join(unknown, ","))},
+                {"not_in_the_file", fmt::format("{}", fmt::join(missing, ","))}});
+}
+
+void Controller::note_operator(std::string_view what, const std::string& by, LogField of) {
+  decisions_->info(what, {{"by", by}, of});
+}
+
+/// One whose certificate is not the node's any more is told to stay away.
+void Controller::refuse_agent(const AgentOpening& opening, const Error& why,
+                              AgentSession& session) {
+  if (why.kind != ErrorKind::kInput) {
+    log_refused(opening, why);
+    return session.close(why);
+  }
+  agents_->refuse(opening, {opening.address, why.message, now(), now(), 1, true});
+  log_refused(opening, why);
+  session.replace(why);
+}
+
+/// Once for as long as an agent comes again and again, and when it is told to stay away.
+void Controller::log_refused(const AgentOpening& opening, const Error& why) {
+  const std::optional<NodeId> node = agents_->node_named(opening.node);
+  const RefusedAgent* refused = nullptr;
+  if (node && agents_->of(*node).refused) refused = &*agents_->of(*node).refused;
+  const bool again = refused != nullptr && refused->why == why.message && refused->times > 1;
+  if (again && !refused->final) return;
+  log_.warning(wall(), "agent refused",
+               {{"node", opening.node}, {"address", opening.address}, {"why", why.message}});
 }
 
 Status Controller::burn_in(NodeId node) {
@@ -63,9 +120,15 @@ Status Controller::burn_in(NodeId node) {
   return {};
 }
 
-void Controller::close_session(const AgentSession& session) { agents_->close(session); }
+void Controller::close_session(const AgentSession& session) {
+  if (const std::optional<NodeId> node = agents_->close(session)) {
+    log_.warning(wall(), "agent disconnected",
+                 {{"node", state().setup().topology->node_name(*node)}});
+  }
+}
 
 void Controller::receive(NodeId node, const AgentMessage& message) {
+  agents_->note(node, now());
   if (const auto* report = std::get_if<Report>(&message)) {
     if (report->from.node != node) return;
     const bool halted = !host_->halted_by().empty();

@@ -427,5 +427,160 @@ TEST_F(LiveFaults, ProgramsThatCannotRunSayWhyAndThoseThatShoutOrAreDeafEnd) {
   EXPECT_NE(::kill(pid, 0), 0);
 }
 
+TEST_F(LiveFaults, DrainThenDrainNowEvictsAndSaysWhy) {
+  start("--nodes 2 --accelerators 2");
+  const std::string id = beating("worker");
+  until_beats({"worker-0"});
+  const std::string node = node_of(id);
+  EXPECT_EQ(live("drain " + node + " --why 'new disk'").code, 0);
+  EXPECT_EQ(job(id)["phase"], "running");
+  EXPECT_NE(live("nodes").out.find("new disk"), std::string::npos);
+  EXPECT_EQ(Json::parse(live("-o json node " + node).out)["drain_why"], "new disk");
+  EXPECT_EQ(live("drain " + node + " --now").code, 0);
+  until_attempt(id, 2);
+  EXPECT_NE(node_of(id), node);
+  until("the drained node", [&] { return health(node) == "drained"; });
+
+  // Several at once, each reported; one that is not there keeps none of the others from it.
+  const CliRun several = live("drain node-0,node-7 node-1");
+  EXPECT_EQ(several.code, 2) << "one is not there";
+  EXPECT_NE(several.out.find("node-0 is "), std::string::npos) << several.out;
+  EXPECT_NE(several.out.find("node-1 is "), std::string::npos) << several.out;
+  EXPECT_NE(several.err.find("node-7: "), std::string::npos) << several.err;
+  EXPECT_EQ(live("resume node-0 node-1").code, 0);
+  EXPECT_EQ(health("node-0"), "ready");
+
+  const CliRun past = live("drain node-0 --from 2020-01-01T00:00:00Z --to 2020-01-02T00:00:00Z");
+  EXPECT_EQ(past.code, 1);
+  EXPECT_NE(past.err.find("is over already"), std::string::npos) << past.err;
+  let_go("worker");
+  expect_finished(id, 2);
+}
+
+/// An agent beside the one of node-0, with what a copied disk has of it.
+TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
+  start("--nodes 1 --accelerators 2");
+  const std::string id = beating("worker");
+  until_beats({"worker-0"});
+  const pid_t first = agent("node-0");
+  std::filesystem::create_directories(path("copy"));
+  std::filesystem::copy(path("c/nodes/node-0/tls"), path("copy/tls"));
+  const std::string address = Json::parse(slurp(path("c/cluster.json")))["address"];
+  const std::string second = std::filesystem::path(program()).parent_path() / "orrery-agent";
+  const std::string arguments = " --controller " + address + " --node node-0 --emulate h100:2";
+  int status = std::system((second + arguments + " --boot 77 --dir " + path("copy") + " 2>" +
+                            path("copy.log") + " </dev/null")
+                               .c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_NE(slurp(path("copy.log")).find("another agent speaks for \"node-0\""), std::string::npos)
+      << slurp(path("copy.log"));
+  EXPECT_NE(live("node node-0").out.find("another agent speaks for"), std::string::npos);
+  const std::string log = slurp(path("c/orreryd.log"));
+  std::size_t refusals = 0;
+  for (std::size_t at = 0; (at = log.find("agent refused", at)) != log.npos; ++at) ++refusals;
+  EXPECT_GE(refusals, 1u);
+  EXPECT_LE(refusals, 3u) << log;
+
+  // One that joins with a token of its own takes the node, for good.
+  const CliRun token = live("node token node-0");
+  ASSERT_EQ(token.code, 0) << token.err;
+  EXPECT_NE(token.err.find("note: node-0 has an agent"), std::string::npos) << token.err;
+  EXPECT_NE(token.err.find("orrery-agent --node node-0 --controller " + address), std::string::npos)
+      << token.err;
+  (void)write("token", token.out);
+  const pid_t third = ::fork();
+  if (third == 0) {
+    const std::string shell = "exec " + second + arguments + " --boot 78 --ca " +
+                              path("c/tls/ca.pem") + " --dir " + path("new") + " --join @" +
+                              path("token") + " 2>" + path("new.log");
+    ::execl("/bin/sh", "sh", "-c", shell.c_str(), nullptr);
+    ::_exit(127);
+  }
+  until("the end of the first agent", [&] {
+    int ended = 0;
+    return ::waitpid(first, &ended, WNOHANG) == first;
+  });
+  EXPECT_NE(slurp(path("c/nodes/node-0/agent.log")).find("another agent has this node"),
+            std::string::npos);
+  until_attempt(id, 2);
+  let_go("worker");
+  expect_finished(id, 2);
+  ASSERT_EQ(::kill(third, SIGTERM), 0);
+  until("the end of the third agent", [&] { return ::waitpid(third, nullptr, WNOHANG) == third; });
+}
+
+/// What two lines of a program can do to a fleet.
+TEST_F(LiveFaults, AJobThatAccusesItsNodesLosesItsRestartsAndTheFleetNoNode) {
+  for (const char* node : {"c/nodes/node-0", "c/nodes/node-1"}) {
+    std::filesystem::create_directories(path(node));
+    (void)write(node + std::string("/agent.yaml"),
+                "apiVersion: orrery/v1\nkind: Agent\nburn_in: {command: [\"true\"]}\n");
+  }
+  start("--nodes 2 --accelerators 2", "backoff: 100 ms\n");
+  (void)write("lie.sh", "echo begun >>" + path("begun") +
+                            "\necho '{\"wrong\": \"x\", \"rank\": 0}' >\"$ORRERY_PROGRESS\"\n"
+                            "sleep 0.3\nexit 1\n");
+  const std::string id = submitted("-n 2 --restarts 2 --name liar -- sh " + path("lie.sh"));
+  std::size_t out = 0;
+  until("the end of the job", [&] {
+    const Json nodes = Json::parse(live("-o json nodes").out)["nodes"];
+    std::size_t now = 0;
+    for (const Json& node : nodes) now += node["health"] == "ready" ? 0 : 1;
+    out = std::max(out, now);
+    return job(id).value("phase", "") == "failed";
+  });
+  EXPECT_LE(out, 1u);
+  // One that was believed, then the program's own: the first and two restarts.
+  EXPECT_EQ(job(id)["attempt"], 4);
+  until("both nodes", [&] { return health("node-0") == "ready" && health("node-1") == "ready"; });
+}
+
+TEST_F(LiveFaults, AControllerThatListensEverywhereNamesAnAddressOthersReach) {
+  start("--nodes 1 --accelerators 2");
+  ASSERT_EQ(live("down").code, 0);
+  const std::string daemon = std::filesystem::path(program()).parent_path() / "orreryd";
+  const auto announced = [&](const std::string& options) {
+    std::filesystem::remove(path("c/orreryd.pid"));
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const std::string shell =
+          "exec " + daemon + " --dir " + path("c") + " " + options + " 2>" + path("daemon.log");
+      ::execl("/bin/sh", "sh", "-c", shell.c_str(), nullptr);
+      ::_exit(127);
+    }
+    until("the controller", [&] { return pid_in("c/orreryd.pid") == pid; });
+    EXPECT_EQ(::kill(pid, SIGTERM), 0);
+    EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+    return Json::parse(slurp(path("c/cluster.json")));
+  };
+  const Json named = announced("--listen 0.0.0.0:0 --name ctl.example");
+  EXPECT_TRUE(named["address"].get<std::string>().starts_with("ctl.example:")) << named;
+  EXPECT_TRUE(named["listen"].get<std::string>().starts_with("0.0.0.0:")) << named;
+  // It listens there again, under the same port and its own name.
+  const Json again = announced("");
+  EXPECT_EQ(again["listen"], named["listen"]) << again;
+  EXPECT_FALSE(again["address"].get<std::string>().starts_with("0.0.0.0")) << again;
+}
+
+TEST_F(LiveFaults, NodesThatTheFileNamesAndTheClusterLacksAreTold) {
+  start("--nodes 2 --accelerators 2");
+  ASSERT_EQ(live("down").code, 0);
+  std::string fleet = slurp(path("c/fleet.yaml"));
+  for (const auto& [was, is] : {std::pair<std::string, std::string>("count: 2", "count: 3"),
+                                {"node-[0-1]", "node-[0-2]"}}) {
+    const std::size_t at = fleet.find(was);
+    ASSERT_NE(at, std::string::npos) << fleet;
+    fleet.replace(at, was.size(), is);
+  }
+  (void)write("c/fleet.yaml", fleet);
+  const CliRun up = live("up");
+  ASSERT_EQ(up.code, 0) << up.err;
+  EXPECT_NE(up.out.find("of 2 nodes"), std::string::npos) << up.out;
+  EXPECT_NE(up.err.find("fleet.yaml names node-2"), std::string::npos) << up.err;
+  const CliRun nodes = live("nodes");
+  EXPECT_NE(nodes.err.find("fleet.yaml names node-2"), std::string::npos) << nodes.err;
+  EXPECT_NE(slurp(path("c/orreryd.log")).find("fleet.yaml names other nodes"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace orrery

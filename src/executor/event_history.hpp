@@ -1,0 +1,60 @@
+// executor/event_history.hpp - events of the log as it lies on the disk, from the oldest that is
+// still there, read beside the loop.
+//
+// Owned by the controller, used on its loop; the reading is done by a thread of its own with a
+// reader of its own, one question at a time. Cost of a question: that of reading and decoding the
+// log up to what was asked for, at most two snapshots' worth.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "executor/side_thread.hpp"
+#include "store/history.hpp"
+
+namespace orrery {
+
+/// Where a reading goes on: behind so many events of a batch, in the segment that begins there.
+struct EventPlace {
+  HistoryStart segment;
+  std::uint64_t batch = 0;
+  std::uint64_t skip = 0;
+};
+
+struct EventsAsked {
+  /// Called on another thread: it looks at nothing but the event.
+  std::function<bool(const TimedEvent&)> wanted;
+  std::optional<EventPlace> from;  ///< none: from the oldest that is there
+  std::size_t count = 100;         ///< at most
+  bool newest = false;             ///< the last `count` ones, instead of the first
+};
+
+struct EventsFound {
+  std::vector<TimedEvent> events;  ///< in their order
+  std::optional<EventPlace> next;  ///< none: there are no more
+};
+
+class EventHistory {
+ public:
+  using Answered = std::function<void(Result<EventsFound>)>;
+
+  EventHistory(const Env& env, std::string directory)
+      : env_(env), directory_(std::move(directory)) {}
+
+  /// `answered` is called on the loop. Errors: the store; damage.
+  void ask(EventsAsked asked, Answered answered);
+
+ private:
+  Env env_;
+  std::string directory_;  ///< of the store
+  SideThread beside_;
+};
+
+/// What `ask` does, in the caller's thread.
+[[nodiscard]] Result<EventsFound> read_events(StoreReader& store, const EventsAsked& asked);
+
+}  // namespace orrery

@@ -1,0 +1,49 @@
+// executor/live_counts.hpp - what a controller counts since its start, for /metrics: how long jobs
+// waited, passes and commits took, and how calls ended.
+//
+// Owned by the controller, on its loop. Soft: a restart begins at zero, as counters may.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace orrery {
+
+/// Observations by upper bounds.
+class TimeHistogram {
+ public:
+  /// Ascending, in seconds; what is above the last counts, too.
+  explicit TimeHistogram(std::vector<double> bounds)
+      : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
+  void observe(Duration time);
+
+  [[nodiscard]] std::span<const double> bounds() const { return bounds_; }
+  /// Those up to the bound `at`, of which there is one more than bounds.
+  [[nodiscard]] std::uint64_t up_to(std::size_t at) const;
+  [[nodiscard]] std::uint64_t count() const { return up_to(bounds_.size()); }
+  [[nodiscard]] double sum() const { return sum_; }
+
+ private:
+  std::vector<double> bounds_;
+  std::vector<std::uint64_t> counts_;
+  double sum_ = 0;  ///< seconds
+};
+
+struct LiveCounts {
+  using CallEnd = std::pair<std::string, std::string>;  ///< method, code
+
+  TimeHistogram queue_wait{{1, 10, 60, 300, 1800, 3600, 14'400, 86'400, 604'800}};
+  TimeHistogram pass{{0.0001, 0.001, 0.01, 0.1, 1, 10}};
+  TimeHistogram full_pass{{0.001, 0.01, 0.1, 1, 10, 60}};
+  TimeHistogram commit{{0.0001, 0.001, 0.01, 0.1, 1, 10}};
+  std::map<CallEnd, std::uint64_t> calls;
+};
+
+}  // namespace orrery
