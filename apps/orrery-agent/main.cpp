@@ -19,6 +19,7 @@
 #include "base/document.hpp"
 #include "base/real_clock.hpp"
 #include "base/real_env.hpp"
+#include "base/terminal_text.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 #include "node/agent_process.hpp"
@@ -51,7 +52,7 @@ struct Options {
 };
 
 int complain(const Error& error) {
-  fmt::print(stderr, "orrery-agent: {}\n", error.text());
+  fmt::print(stderr, "orrery-agent: {}\n", terminal_text(error.text(), Newlines::kKept));
   return error.kind == ErrorKind::kInput ? 2 : 1;
 }
 

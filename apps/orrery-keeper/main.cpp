@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/real_env.hpp"
+#include "base/terminal_text.hpp"
 #include "node/keeper_guard.hpp"
 #include "node/keeper_process.hpp"
 
@@ -19,7 +20,7 @@ namespace orrery {
 namespace {
 
 int complain(const Error& error) {
-  fmt::print(stderr, "orrery-keeper: {}\n", error.text());
+  fmt::print(stderr, "orrery-keeper: {}\n", terminal_text(error.text(), Newlines::kKept));
   return 1;
 }
 

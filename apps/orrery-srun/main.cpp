@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "base/real_env.hpp"
+#include "base/terminal_text.hpp"
 #include "fleet/host_list.hpp"
 #include "node/process_environment.hpp"
 #include "node/step_client.hpp"
@@ -30,7 +31,7 @@ constexpr TransportLimits kLimits{.frame_bytes_max = std::size_t{4} << 20,
                                   .queue_bytes_max = std::size_t{32} << 20};
 
 int complain(std::string_view program, const Error& error) {
-  fmt::print(stderr, "{}: error: {}\n", program, error.text());
+  fmt::print(stderr, "{}: error: {}\n", program, terminal_text(error.text(), Newlines::kKept));
   return 1;
 }
 

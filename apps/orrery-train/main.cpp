@@ -17,6 +17,7 @@
 
 #include "base/checksum.hpp"
 #include "base/real_env.hpp"
+#include "base/terminal_text.hpp"
 #include "runtime/checkpoint/checkpoint_audit.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
 #include "runtime/trainer/gemm.hpp"
@@ -64,7 +65,7 @@ struct Options {
 };
 
 int complain(const Error& error) {
-  fmt::print(stderr, "orrery-train: {}\n", error.text());
+  fmt::print(stderr, "orrery-train: {}\n", terminal_text(error.text(), Newlines::kKept));
   return error.kind == ErrorKind::kInput ? 2 : 1;
 }
 

@@ -43,7 +43,7 @@ std::vector<CompletionWord> live_words(const CommandOptions& options, Completion
 }
 
 void print_word(const CompletionWord& word) {
-  print_text(word.what.empty() ? word.word + "\n" : fmt::format("{}\t{}\n", word.word, word.what));
+  print_bytes(word.what.empty() ? word.word + "\n" : fmt::format("{}\t{}\n", word.word, word.what));
 }
 
 Status print_script(const std::string& shell) {
@@ -51,7 +51,7 @@ Status print_script(const std::string& shell) {
   if (script.empty()) {
     return input_error({}, fmt::format("shell \"{}\": expected bash, zsh or fish", shell));
   }
-  print_text(std::string(script));
+  print_bytes(std::string(script));
   return {};
 }
 
@@ -65,9 +65,9 @@ void print_completion(const CLI::App& app, CommandOptions options,
     case CompletionSource::kNone:
       return;
     case CompletionSource::kFiles:
-      return print_text(":files\n");
+      return print_bytes(":files\n");
     case CompletionSource::kDirectories:
-      return print_text(":directories\n");
+      return print_bytes(":directories\n");
     case CompletionSource::kJobs:
     case CompletionSource::kLiveJobs:
     case CompletionSource::kNodes:

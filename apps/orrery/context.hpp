@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -32,11 +33,20 @@ struct CommandOptions {
 [[nodiscard]] Result<ModelCatalog> load_models(const CommandOptions& options);
 [[nodiscard]] Result<Calibration> load_calibration(const CommandOptions& options);
 
-/// To standard output. A failed write is noticed once, at the end: main() then exits with 1.
+/// To standard output, lines for people; what a terminal would obey is escaped, since names and
+/// causes come from users. A failed write is noticed once, at the end: main() then exits with 1.
 void print_text(const std::string& text);
+/// The same for text whose parts were escaped, such as a TextTable with its colours.
+void print_shown(const std::string& text);
+/// The same for bytes that are handed on as they are: logs, specs, files.
+void print_bytes(std::string_view bytes);
 
-/// To standard error; what cannot be written there is lost.
+/// To standard error, escaped as print_text does; what cannot be written there is lost.
 void print_message(const std::string& text);
+
+/// To a terminal on standard error, with the controls that draw a line of progress again.
+/// Precondition: names in it are escaped.
+void print_progress(const std::string& text);
 
 /// One JSON document on standard output.
 void print_json(const Json& json);

@@ -8,6 +8,7 @@
 #include "apps/orrery/design_text.hpp"
 #include "apps/orrery/option_text.hpp"
 #include "apps/orrery/output_file.hpp"
+#include "base/terminal_text.hpp"
 #include "planner/job_defaults.hpp"
 #include "twin/design_html.hpp"
 
@@ -27,7 +28,7 @@ struct DesignOptions {
 
 /// A line on a terminal, written over and over.
 void say(const std::string& what) {
-  if (::isatty(2) != 0) print_message("\r\x1b[K" + what);
+  if (::isatty(2) != 0) print_progress("\r\x1b[K" + terminal_text(what, Newlines::kKept));
 }
 
 void set_candidates(DesignSpec& spec, const std::string& list) {

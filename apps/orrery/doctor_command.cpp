@@ -33,7 +33,8 @@ std::string findings_text(const LiveText& text, const std::vector<CheckFinding>&
   constexpr std::size_t kWidth = 72;
   TextTable table({{""}, {""}, {""}});
   for (const CheckFinding& finding : findings) {
-    table.add({text.state(word_of(finding.verdict)), finding.check, finding.found});
+    table.add({std::string(word_of(finding.verdict)), finding.check, finding.found});
+    table.colour(0, text.colour_code(word_of(finding.verdict)));
     if (!finding.nodes.empty()) table.add({"", "", "  " + names_text(finding.nodes)});
     if (finding.advice.empty()) continue;
     for (const std::string& line : wrapped(finding.advice, kWidth)) {
@@ -50,7 +51,7 @@ Status report(const CommandOptions& options, const std::vector<CheckFinding>& fi
                 {"warnings", count_of(findings, CheckVerdict::kWarning)},
                 {"findings", to_json(findings)}});
   } else {
-    print_text(findings_text(LiveText::of(options), findings));
+    print_shown(findings_text(LiveText::of(options), findings));
   }
   if (problems == 0) return {};
   return environment_error(fmt::format("{} problem{}", problems, problems == 1 ? "" : "s"));

@@ -51,7 +51,7 @@ Status write_valid(const FleetSpec& spec, const Catalog& catalog, OutputFormat f
   if (format == OutputFormat::kJson) {
     print_json(fleet_spec_json(spec));
   } else {
-    print_text(write_fleet_spec(spec));
+    print_bytes(write_fleet_spec(spec));
   }
   return {};
 }

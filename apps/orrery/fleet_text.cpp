@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/count_text.hpp"
 #include "base/text_table.hpp"
 
 namespace orrery {
@@ -55,11 +56,6 @@ std::string accelerators(const Topology& topology, DomainId id) {
                                 topology.accelerator(type).id));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-// "1 node", "127 nodes".
-std::string counted(std::uint32_t count, std::string_view what) {
-  return fmt::format("{} {}{}", print_count(count), what, count == 1 ? "" : "s");
 }
 
 std::string load_text(const PowerDomain& power) {

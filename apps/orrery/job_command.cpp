@@ -1,4 +1,4 @@
-// orrery jobs, job, wait, cancel, explain
+// orrery jobs, job, wait, explain
 #include <fmt/format.h>
 
 #include <memory>
@@ -43,7 +43,7 @@ Status print_jobs(const CommandOptions& options, LiveSession& session, const Job
   if (options.output == OutputFormat::kJson) {
     print_answer(*jobs);
   } else {
-    print_text(LiveText::of(options).jobs({jobs->jobs().begin(), jobs->jobs().end()}));
+    print_shown(LiveText::of(options).jobs({jobs->jobs().begin(), jobs->jobs().end()}));
   }
   return {};
 }
@@ -56,24 +56,8 @@ Status print_job(const CommandOptions& options, LiveSession& session, std::uint6
   if (options.output == OutputFormat::kJson) {
     print_answer(*job);
   } else {
-    print_text(LiveText::of(options).job(*job));
+    print_shown(LiveText::of(options).job(*job));
   }
-  return {};
-}
-
-Status cancel_jobs(const CommandOptions& options, LiveSession& session,
-                   const std::vector<std::uint64_t>& ids) {
-  Json cancelled = Json::array();
-  for (const std::uint64_t id : ids) {
-    v1::CancelJobRequest request;
-    request.set_request_id(session.request_id());
-    request.set_id(id);
-    auto done = session.client().call<v1::CancelJobResponse>("CancelJob", request);
-    if (!done) return forward_error(done);
-    if (options.output == OutputFormat::kText) print_text(fmt::format("job {} cancelled\n", id));
-    cancelled.push_back(fmt::format("{}", id));
-  }
-  if (options.output == OutputFormat::kJson) print_json({{"cancelled", cancelled}});
   return {};
 }
 
@@ -140,20 +124,16 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       chosen = [&options, asked, verb] { return run_on_job(options, *asked, verb); };
     });
   };
-  const auto add_many = [&](const char* name, const char* what, JobsVerb verb) {
-    CLI::App& added = *app.add_subcommand(name, what);
-    added.footer(fmt::format("Example:\n  orrery {} 7 8", name));
-    added.add_option("id", asked->ids, "their numbers")->type_name("JOB..")->required();
-    added.callback([&options, &chosen, asked, verb] {
-      chosen = [&options, asked, verb] { return run_on_jobs(options, *asked, verb); };
-    });
-  };
   add_one("job", "all that is known of one job", print_job);
   add_one("explain", "why a job waits and what would start it, or why it runs where it does",
           explain_job);
-  add_many("wait", "until jobs have ended: exit 0 when all finished, 1 when one did not",
-           wait_for_jobs);
-  add_many("cancel", "end jobs for good", cancel_jobs);
+  CLI::App& wait = *app.add_subcommand(
+      "wait", "wait until jobs have ended: exit 0 when all finished, 1 when one did not");
+  wait.footer("Example:\n  orrery wait 7 8");
+  wait.add_option("id", asked->ids, "their numbers")->type_name("JOB..")->required();
+  wait.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return run_on_jobs(options, *asked, wait_for_jobs); };
+  });
 }
 
 }  // namespace orrery

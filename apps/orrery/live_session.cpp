@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "api/cluster_directory.hpp"
+#include "base/terminal_text.hpp"
 
 namespace orrery {
 namespace {
@@ -22,7 +23,7 @@ std::string json_text(const google::protobuf::Message& answer, Layout layout) {
   std::string text;
   // It fails only on messages that cannot be decoded, and this one was.
   (void)google::protobuf::util::MessageToJsonString(answer, &text, print);
-  return text;
+  return terminal_json(text);
 }
 
 }  // namespace
@@ -62,11 +63,11 @@ Result<std::uint64_t> job_id(const std::string& text) {
 }
 
 void print_answer(const google::protobuf::Message& answer) {
-  print_text(json_text(answer, Layout::kIndented));
+  print_bytes(json_text(answer, Layout::kIndented));
 }
 
 void print_answer_line(const google::protobuf::Message& answer) {
-  print_text(json_text(answer, Layout::kLine) + "\n");
+  print_bytes(json_text(answer, Layout::kLine) + "\n");
   (void)std::fflush(stdout);
 }
 

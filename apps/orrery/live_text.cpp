@@ -9,6 +9,7 @@
 #include "api/views.hpp"
 #include "base/quantity_text.hpp"
 #include "base/real_clock.hpp"
+#include "base/terminal_text.hpp"
 #include "base/text_table.hpp"
 
 namespace orrery {
@@ -75,6 +76,8 @@ class Facts {
   void add(const std::string& name, std::string value) {
     if (!value.empty()) table_.add({name, std::move(value)});
   }
+  /// Of the value that was added last. Precondition: it was not empty.
+  void colour(std::string_view code) { table_.colour(1, code); }
   [[nodiscard]] std::string text() const { return table_.text(); }
 
  private:
@@ -189,7 +192,7 @@ std::string outcome(const v1::Job& job) {
     text += " after " + (instant_of(job.ended()) - instant_of(job.started())).text();
   }
   if (job.phase() != "finished" && !job.blame().empty()) text += ": " + job.blame();
-  return text;
+  return terminal_text(text, Newlines::kEscaped);
 }
 
 LiveText LiveText::of(const CommandOptions& options) {
@@ -201,25 +204,41 @@ std::string LiveText::ago(const Timestamp& at) const {
   return short_duration(now - instant_of(at)) + " ago";
 }
 
-std::string LiveText::state(std::string_view word) const {
-  const std::string_view code = colour_of(word);
-  if (colour == Colour::kOff || code.empty()) return std::string(word);
-  return fmt::format("\x1b[{}m{}\x1b[0m", code, word);
+std::string_view LiveText::colour_code(std::string_view word) const {
+  return colour == Colour::kOff ? std::string_view() : colour_of(word);
+}
+
+std::string LiveText::run_time(const v1::Job& job) const {
+  if (!job.has_started()) return "";
+  return short_duration((job.has_ended() ? instant_of(job.ended()) : now) -
+                        instant_of(job.started()));
 }
 
 std::string LiveText::jobs(const std::vector<v1::Job>& jobs) const {
   if (jobs.empty()) return "no jobs\n";
-  TextTable table({{"ID", Align::kRight},
-                   {"NAME"},
-                   {"TENANT"},
-                   {"STATE"},
-                   {"SINCE"},
-                   {"ACCELERATORS", Align::kRight},
-                   {"WHERE"},
-                   {""}});
+  const bool prioritized =
+      std::ranges::any_of(jobs, [](const v1::Job& job) { return job.priority() != 0; });
+  std::vector<TextTable::Column> columns{
+      {"ID", Align::kRight}, {"NAME"}, {"TENANT"}, {"STATE"}, {"SINCE"}, {"TIME", Align::kRight}};
+  if (prioritized) columns.push_back({"PRIORITY", Align::kRight});
+  for (const auto& column : {TextTable::Column{"ACCELERATORS", Align::kRight},
+                             TextTable::Column{"WHERE"}, TextTable::Column{""}}) {
+    columns.push_back(column);
+  }
+  TextTable table(std::move(columns));
   for (const v1::Job& job : jobs) {
-    table.add({fmt::format("{}", job.id()), job.name(), job.tenant(), state(job.phase()),
-               ago(job.since()), fmt::format("{}", job.accelerators()), places(job), remark(job)});
+    std::vector<std::string> row{fmt::format("{}", job.id()),
+                                 job.name(),
+                                 job.tenant(),
+                                 job.phase(),
+                                 ago(job.since()),
+                                 run_time(job)};
+    if (prioritized) row.push_back(fmt::format("{}", job.priority()));
+    row.push_back(fmt::format("{}", job.accelerators()));
+    row.push_back(places(job));
+    row.push_back(remark(job));
+    table.add(std::move(row));
+    table.colour(3, colour_code(job.phase()));
   }
   return table.text();
 }
@@ -230,9 +249,10 @@ std::string LiveText::job(const v1::Job& job) const {
   facts.add("kind", job.kind());
   facts.add("tenant", job.tenant());
   if (job.priority() != 0) facts.add("priority", fmt::format("{}", job.priority()));
-  facts.add("state", state(job.phase()) +
-                         (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
-  facts.add("waiting", job.waiting());
+  facts.add("state",
+            job.phase() + (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
+  facts.colour(colour_code(job.phase()));
+  facts.add("waits for", job.waiting());
   facts.add(job.has_ended() ? "blame" : "last fault", job.blame());
   if (job.reason() != job.phase()) facts.add("last stop", job.reason());
   facts.add("accelerators", if_any(job.accelerators()));
@@ -273,9 +293,10 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
     if (!node.refused_agent().empty()) {
       remarks.emplace_back("another agent was refused, see `orrery node " + node.name() + "`");
     }
-    table.add({node.name(), state(node.health()),
-               fmt::format("{}/{}", node.free(), node.accelerators()), accelerators_text(node),
-               jobs_text(node), node.place(), fmt::format("{}", fmt::join(remarks, ", "))});
+    table.add({node.name(), node.health(), fmt::format("{}/{}", node.free(), node.accelerators()),
+               accelerators_text(node), jobs_text(node), node.place(),
+               fmt::format("{}", fmt::join(remarks, ", "))});
+    table.colour(1, colour_code(node.health()));
   }
   return table.text();
 }
@@ -283,7 +304,8 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
 std::string LiveText::node(const v1::Node& node) const {
   Facts facts;
   facts.add("node", node.name());
-  facts.add("state", state(node.health()) + (node.connected() ? "" : ", not connected"));
+  facts.add("state", node.health() + (node.connected() ? "" : ", not connected"));
+  facts.colour(colour_code(node.health()));
   facts.add("place", node.place());
   facts.add("accelerators", accelerators_text(node));
   facts.add("free", fmt::format("{}", node.free()));
@@ -371,9 +393,10 @@ std::string LiveText::job_bills(const std::vector<v1::Job>& jobs) const {
   TextTable table(bill_columns({{"ID", Align::kRight}, {"NAME"}, {"TENANT"}, {"STATE"}}));
   for (const v1::Job& job : jobs) {
     std::vector<std::string> row{fmt::format("{}", job.id()), job.name(), job.tenant(),
-                                 state(job.phase())};
+                                 job.phase()};
     for (std::string& cell : bill_cells(job.bill())) row.push_back(std::move(cell));
     table.add(std::move(row));
+    table.colour(3, colour_code(job.phase()));
   }
   return table.text();
 }

@@ -33,10 +33,12 @@ struct LiveText {
   [[nodiscard]] std::string tenant_bills(const v1::ListTenantsResponse& tenants) const;
   [[nodiscard]] std::string job_bills(const std::vector<v1::Job>& jobs) const;
 
+  /// From the first start to the end, or to now: "12m"; "" before.
+  [[nodiscard]] std::string run_time(const v1::Job& job) const;
   /// "2m ago"; "" where there is no time.
   [[nodiscard]] std::string ago(const google::protobuf::Timestamp& at) const;
-  /// A phase of a job, the health of a node or a verdict, in the colour that it has.
-  [[nodiscard]] std::string state(std::string_view word) const;
+  /// The colour of a phase of a job, the health of a node or a verdict, for TextTable::colour().
+  [[nodiscard]] std::string_view colour_code(std::string_view word) const;
 };
 
 /// "4s", "12m", "3h", "9d": the largest unit of which there is a whole one.

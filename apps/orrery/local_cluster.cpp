@@ -51,12 +51,29 @@ constexpr Duration kEndPatience = Duration::seconds(10);
 constexpr Duration kKeeperPatience = Duration::seconds(40);
 
 /// The last lines of a log, to show why a program ended.
-std::string end_of_log(const std::string& path) {
+/// What a program has logged since the log had so many bytes: first what it said last of itself
+/// ("orreryd: ..", which is why it ended), then the lines before.
+std::string log_since(const std::string& path, std::uint64_t size) {
   constexpr std::size_t kShown = 2'000;
-  Result<std::string> text = read_file(path, 64 << 20);
-  if (!text) return "";
-  const std::size_t from = text->size() > kShown ? text->size() - kShown : 0;
-  return "\n" + text->substr(from, text->find_last_not_of('\n') + 1 - from);
+  const Result<std::string> text = read_file(path, 64 << 20);
+  if (!text || text->size() <= size) return " it logged nothing";
+  std::string_view rest = std::string_view(*text).substr(static_cast<std::size_t>(size));
+  rest = rest.substr(0, rest.find_last_not_of('\n') + 1);
+  const std::size_t last = rest.rfind("\norrery");
+  const std::size_t why =
+      last == rest.npos ? (rest.starts_with("orrery") ? 0 : rest.npos) : last + 1;
+  if (why == rest.npos) {
+    return "\n" + std::string(rest.substr(rest.size() - std::min(rest.size(), kShown)));
+  }
+  const std::string_view before = rest.substr(0, why);
+  return " " + std::string(rest.substr(why)) + (before.empty() ? "" : "\nIts log before that:\n") +
+         std::string(before.substr(before.size() - std::min(before.size(), kShown)));
+}
+
+std::uint64_t size_of(const std::string& path) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  return failed ? 0 : size;
 }
 
 /// Asks all to end, then makes them.
@@ -158,6 +175,7 @@ Status LocalCluster::start_controller(const ControllerStart& options) {
   if (!ProcessHandle(controller.process).alive()) {
     // For what is written here before the controller makes room itself.
     (void)DiskReserve::give_up_for_start(directory_ + "/store");
+    controller_log_from_ = size_of(directory_ + "/orreryd.log");
     std::vector<std::string> arguments{"--dir", directory_};
     if (!options.record.empty()) arguments.insert(arguments.end(), {"--record", options.record});
     if (options.accept_lost_jobs) arguments.emplace_back("--accept-lost-jobs");
@@ -185,7 +203,7 @@ Status LocalCluster::wait_for_controller() {
     if (text && *text == serving) break;
     if (handle.ended_within(kLook)) {
       return environment_error("orreryd ended while it started:" +
-                               end_of_log(directory_ + "/orreryd.log"));
+                               log_since(directory_ + "/orreryd.log", controller_log_from_));
     }
     if (clock.now_monotonic() > until) {
       return environment_error(fmt::format("orreryd does not serve after {}; see {}/orreryd.log",
@@ -229,6 +247,7 @@ Status LocalCluster::start_agent(const LocalNode& node) {
   StorageStatus made = storage_.make_directories(directory);
   if (!made) return forward_error(made);
   if (Status certified = certify_agent(node); !certified) return certified;
+  agent_logs_from_[node.name] = size_of(directory + "/agent.log");
   Result<ProcessIdentity> started = start_process(
       {.program = program_directory() + "/orrery-agent",
        .arguments = {"--controller", address_, "--node", node.name, "--dir", directory, "--emulate",
@@ -276,9 +295,10 @@ Status LocalCluster::wait_for_nodes() {
     if (state->nodes_ready() >= state->nodes()) return {};
     for (std::size_t i = 0; i < agents.size(); ++i) {
       if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;
-      return environment_error(
-          fmt::format("the agent of {} ended while it started:{}", nodes_[i].name,
-                      end_of_log(node_directory(nodes_[i].name) + "/agent.log")));
+      return environment_error(fmt::format("the agent of {} ended while it started:{}",
+                                           nodes_[i].name,
+                                           log_since(node_directory(nodes_[i].name) + "/agent.log",
+                                                     agent_logs_from_[nodes_[i].name])));
     }
     if (clock.now_monotonic() > until) return {};  // drained or lost ones stay so: `nodes` says why
   }
@@ -312,6 +332,7 @@ Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
     ended.keepers = guards.size();
     ++record_.boot;
   }
+  ended.other_controller = lock_holder(directory_ + "/store/lock").pid;
   if (Status saved = save(); !saved) return forward_error(saved);
   return ended;
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ class LocalCluster {
     std::size_t controllers = 0;
     std::size_t agents = 0;
     std::size_t keepers = 0;
+    std::int64_t other_controller = 0;  ///< process of one that start() did not start; 0: none
   };
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
@@ -85,6 +87,8 @@ class LocalCluster {
   std::vector<std::string> unknown_;
   std::string address_;
   std::vector<std::string> started_;
+  std::uint64_t controller_log_from_ = 0;                 ///< size of orreryd.log before the start
+  std::map<std::string, std::uint64_t> agent_logs_from_;  ///< the same of agents, by node
 };
 
 }  // namespace orrery

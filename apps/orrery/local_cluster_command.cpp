@@ -8,6 +8,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/local_cluster.hpp"
+#include "base/count_text.hpp"
 
 namespace orrery {
 namespace {
@@ -21,10 +22,6 @@ struct LocalAsked {
 /// A new cluster is made in the current directory, never in the user's home by chance.
 std::string directory_to_make(const CommandOptions& options) {
   return options.cluster_directory.empty() ? "./.orrery" : options.cluster_directory;
-}
-
-std::string counted(std::size_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 void print_running(const CommandOptions& options, const LocalCluster& cluster,
@@ -82,6 +79,15 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
   return {};
 }
 
+/// A controller that `orrery up` did not start is left to whoever did.
+Status other_controller(const LocalCluster::Ended& ended) {
+  if (ended.other_controller == 0) return {};
+  return infeasible(
+      fmt::format("a controller that `orrery up` did not start still runs here: "
+                  "process {0}; `kill {0}` ends it",
+                  ended.other_controller));
+}
+
 Status down(const CommandOptions& options, const LocalAsked& asked) {
   const std::string directory = cluster_directory(options);
   std::error_code failed;
@@ -97,13 +103,13 @@ Status down(const CommandOptions& options, const LocalAsked& asked) {
     print_json({{"controllers", ended->controllers},
                 {"agents", ended->agents},
                 {"keepers", ended->keepers}});
-    return {};
+    return other_controller(*ended);
   }
   print_text(fmt::format("ended {}, {} and {}; {}\n", counted(ended->controllers, "controller"),
                          counted(ended->agents, "agent"), counted(ended->keepers, "keeper"),
                          asked.keep_jobs ? "what runs goes on, `orrery up` takes it over again"
                                          : "jobs that had not ended start again with `orrery up`"));
-  return {};
+  return other_controller(*ended);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 // orrery logs, events
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +13,7 @@
 #include "api/views.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_session.hpp"
+#include "base/count_text.hpp"
 #include "base/quantity_text.hpp"
 #include "base/real_clock.hpp"
 #include "base/time.hpp"
@@ -21,20 +25,122 @@ namespace {
 struct LogAsked {
   std::string id;
   bool follow = false;
-  bool tail = false;
+  std::optional<std::uint32_t> tail;
+  std::string since;
   std::uint32_t attempt = 0;
-  std::uint32_t gang = 0;
-  std::uint32_t rank = 0;
+  std::optional<std::uint32_t> gang;
+  std::optional<std::uint32_t> rank;
+  std::string node;
+  enum class Bytes : std::uint8_t { kRaw, kEscaped } bytes = Bytes::kRaw;
 };
 
-void print_chunk(const CommandOptions& options, const v1::LogChunk& chunk) {
-  if (options.output == OutputFormat::kJson) return print_answer_line(chunk);
-  if (chunk.skipped() > 0) {
-    print_message(fmt::format("orrery: {} bytes before are gone\n", chunk.skipped()));
+v1::ReadLogRequest request_of(const LogAsked& asked, std::uint64_t job) {
+  v1::ReadLogRequest request;
+  request.set_id(job);
+  request.set_attempt(asked.attempt);
+  if (asked.gang) request.set_gang(*asked.gang);
+  if (asked.rank) request.set_rank(*asked.rank);
+  if (asked.tail) request.set_tail(*asked.tail);
+  request.set_follow(asked.follow);
+  request.set_node(asked.node);
+  request.set_since(asked.since);
+  return request;
+}
+
+/// Prints what ranks wrote; of several ranks a line at a time, with the rank in front, and
+/// remembers how far each was read.
+class LogPrinter {
+ public:
+  LogPrinter(OutputFormat output, const LogAsked& asked, std::uint64_t job)
+      : output_(output), bytes_(asked.bytes), request_(request_of(asked, job)) {}
+  LogPrinter(const LogPrinter&) = delete;
+  LogPrinter& operator=(const LogPrinter&) = delete;
+  /// Ends lines that were begun.
+  ~LogPrinter() {
+    for (const auto& [rank, line] : lines_) {
+      if (!line.empty()) put(label(rank) + line + "\n");
+    }
+    (void)std::fflush(stdout);
   }
-  if (!chunk.note().empty()) print_message(fmt::format("orrery: {}\n", chunk.note()));
-  print_text(chunk.bytes());
-  (void)std::fflush(stdout);
+
+  /// What to ask for to go on behind what was printed.
+  [[nodiscard]] const v1::ReadLogRequest& request() const { return request_; }
+  void print(const v1::LogChunk& chunk);
+
+ private:
+  using Rank = std::pair<std::uint32_t, std::uint32_t>;  ///< gang, rank
+
+  static constexpr std::size_t kLineMax = std::size_t{64} << 10;
+
+  [[nodiscard]] std::string label(const Rank& rank) const {
+    return gangs_ ? fmt::format("{}.{}: ", rank.first, rank.second)
+                  : fmt::format("{}: ", rank.second);
+  }
+  void put(std::string_view bytes) const {
+    if (bytes_ == LogAsked::Bytes::kRaw) return print_bytes(bytes);
+    print_text(std::string(bytes));
+  }
+  void print_lines(const Rank& rank, std::string_view bytes);
+  void remember(const v1::LogChunk& chunk);
+
+  OutputFormat output_;
+  LogAsked::Bytes bytes_;
+  v1::ReadLogRequest request_;
+  bool gangs_ = false;                 ///< ranks of others than the first gang were seen
+  std::map<Rank, std::string> lines_;  ///< that are not complete
+  std::map<Rank, int> positions_;      ///< where a rank's position is in the request
+};
+
+void LogPrinter::print(const v1::LogChunk& chunk) {
+  if (output_ == OutputFormat::kJson) {
+    print_answer_line(chunk);
+  } else {
+    const bool several = chunk.ranks() > 1;
+    if (chunk.skipped() > 0) {
+      print_message(fmt::format("orrery: {}{} of earlier output {} no longer kept\n",
+                                several ? fmt::format("rank {}: ", chunk.rank()) : "",
+                                counted(chunk.skipped(), "byte"),
+                                chunk.skipped() == 1 ? "is" : "are"));
+    }
+    if (!chunk.note().empty()) print_message(fmt::format("orrery: {}\n", chunk.note()));
+    if (several) {
+      print_lines({chunk.gang(), chunk.rank()}, chunk.bytes());
+    } else {
+      put(chunk.bytes());
+    }
+    (void)std::fflush(stdout);
+  }
+  if (chunk.attempt() > 0) remember(chunk);
+}
+
+void LogPrinter::print_lines(const Rank& rank, std::string_view bytes) {
+  gangs_ = gangs_ || rank.first > 0;
+  std::string& line = lines_[rank];
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t end = std::min(bytes.find('\n'), bytes.size());
+    line += bytes.substr(0, end);
+    if (end == bytes.size() && line.size() < kLineMax) break;
+    text += label(rank) + line + "\n";
+    line.clear();
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+  }
+  put(text);
+}
+
+void LogPrinter::remember(const v1::LogChunk& chunk) {
+  if (request_.from_attempt() != chunk.attempt()) {
+    request_.set_from_attempt(chunk.attempt());
+    request_.clear_positions();
+    positions_.clear();
+  }
+  const auto [at, is_new] =
+      positions_.try_emplace({chunk.gang(), chunk.rank()}, request_.positions_size());
+  v1::LogPosition& position =
+      is_new ? *request_.add_positions() : *request_.mutable_positions(at->second);
+  position.set_gang(chunk.gang());
+  position.set_rank(chunk.rank());
+  position.set_from(chunk.from() + chunk.bytes().size());
 }
 
 /// A reader that has gone (`orrery logs 7 | head`) ends a stream.
@@ -45,23 +151,12 @@ Status print_log(const CommandOptions& options, const LogAsked& asked) {
   if (!id) return tl::unexpected(id.error());
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
-  v1::ReadLogRequest request;
-  request.set_id(*id);
-  request.set_attempt(asked.attempt);
-  request.set_gang(asked.gang);
-  request.set_rank(asked.rank);
-  request.set_follow(asked.follow);
-  request.set_tail(asked.tail);
+  LogPrinter printer(options.output, asked, *id);
   v1::LogChunk chunk;
   return (*session)->client().read(
-      "ReadLog", [&]() -> const v1::ReadLogRequest& { return request; }, chunk,
+      "ReadLog", [&]() -> const v1::ReadLogRequest& { return printer.request(); }, chunk,
       [&] {
-        print_chunk(options, chunk);
-        if (chunk.attempt() > 0) {  // where to go on if the stream is lost
-          request.set_from_attempt(chunk.attempt());
-          request.set_from(chunk.from() + chunk.bytes().size());
-          request.set_tail(false);
-        }
+        printer.print(chunk);
         return wanted();
       });
 }
@@ -200,14 +295,27 @@ Status print_events(const CommandOptions& options, const EventsAskedFor& asked) 
 
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<LogAsked>();
-  CLI::App& logs = *app.add_subcommand("logs", "what a rank of a job wrote");
+  CLI::App& logs = *app.add_subcommand("logs", "print what the ranks of a job wrote");
   logs.add_option("id", asked->id, "the job's number")->type_name("JOB")->required();
-  logs.add_flag("-f,--follow", asked->follow, "and what it writes, until the job has ended");
-  logs.add_flag("--tail", asked->tail, "begin with the last 64 KiB");
-  logs.add_option("--rank", asked->rank, "of the gang")->type_name("R")->capture_default_str();
-  logs.add_option("--gang", asked->gang, "of the job")->type_name("G")->capture_default_str();
-  logs.add_option("--attempt", asked->attempt, "else the last one")->type_name("A");
-  logs.footer("Examples:\n  orrery logs -f 7\n  orrery logs 7 --rank 3 --attempt 1 | less");
+  logs.add_flag("-f,--follow", asked->follow, "go on with new output until the job has ended");
+  logs.add_option("--tail", asked->tail, "begin with the last N lines of each rank")
+      ->type_name("N");
+  logs.add_option("--since", asked->since,
+                  "begin with what was written at a time or so long ago: 2026-11-24T10:00:00Z, 10m")
+      ->type_name("TIME");
+  logs.add_option("--rank", asked->rank, "one rank; without it every rank, its number in front")
+      ->type_name("R");
+  logs.add_option("--gang", asked->gang, "one gang of a job with several")->type_name("G");
+  logs.add_option("--node", asked->node, "only the ranks on this node")->type_name("NODE");
+  logs.add_option("--attempt", asked->attempt, "an earlier attempt than the newest")
+      ->type_name("A");
+  logs.add_flag_callback(
+      "--escape", [asked] { asked->bytes = LogAsked::Bytes::kEscaped; },
+      "show control characters instead of sending them to the terminal");
+  logs.footer(
+      "Bytes are printed as the ranks wrote them. What is no longer kept is counted on standard\n"
+      "error.\nExamples:\n  orrery logs -f 7\n  orrery logs 7 --tail 20 --since 1h\n"
+      "  orrery logs 7 --rank 3 --attempt 1 | less");
   logs.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return print_log(options, *asked); };
   });

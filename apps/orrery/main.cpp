@@ -9,7 +9,9 @@
 
 #include "api/grpc_library.hpp"
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/verb_hint.hpp"
 #include "base/document.hpp"
+#include "base/terminal_text.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
@@ -62,16 +64,25 @@ Result<Calibration> load_calibration(const CommandOptions& options) {
   return Calibration::load(builtin_calibration(), overlays);
 }
 
-void print_text(const std::string& text) {
+void print_bytes(std::string_view bytes) {
   // Not fmt::print, which throws when the disk is full; run() looks at ferror.
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
+  static_cast<void>(std::fwrite(bytes.data(), 1, bytes.size(), stdout));
 }
 
+void print_shown(const std::string& text) { print_bytes(text); }
+
+void print_text(const std::string& text) { print_bytes(terminal_text(text, Newlines::kKept)); }
+
 void print_message(const std::string& text) {
+  const std::string shown = terminal_text(text, Newlines::kKept);
+  static_cast<void>(std::fwrite(shown.data(), 1, shown.size(), stderr));
+}
+
+void print_progress(const std::string& text) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 
-void print_json(const Json& json) { print_text(json.dump(2) + "\n"); }
+void print_json(const Json& json) { print_bytes(terminal_json(json.dump(2)) + "\n"); }
 
 namespace {
 constexpr int kExitFailed = 1;
@@ -146,6 +157,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_local_cluster_commands(app, options, chosen);
   add_submit_commands(app, options, chosen);
   add_job_commands(app, options, chosen);
+  add_cancel_commands(app, options, chosen);
   add_log_commands(app, options, chosen);
   add_node_commands(app, options, chosen);
   add_power_commands(app, options, chosen);
@@ -167,7 +179,9 @@ int checked_output(int code) {
 }
 
 int run(int argc, char** argv) {
-  const GrpcLibrary grpc;
+  // What fails is told where it fails.
+  const bool verbose = std::getenv("GRPC_VERBOSITY") != nullptr;
+  const GrpcLibrary grpc(verbose ? GrpcLibrary::Lines::kShown : GrpcLibrary::Lines::kHidden);
   CLI::App app{
       "Orrery: plans, schedules, runs and rehearses AI work on fleets of unlike accelerators.",
       "orrery"};
@@ -189,6 +203,10 @@ int run(int argc, char** argv) {
     return checked_output(0);
   }
   take_command(arguments, options);
+  if (const std::optional<std::string> unknown = unknown_verb(app, arguments); unknown) {
+    print_message(fmt::format("orrery: {} (--help lists the verbs)\n", *unknown));
+    return kExitWrongInput;
+  }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);

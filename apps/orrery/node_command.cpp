@@ -14,6 +14,7 @@
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 #include "apps/orrery/live_verb.hpp"
+#include "base/count_text.hpp"
 
 namespace orrery {
 namespace {
@@ -43,7 +44,7 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
   if (options.output == OutputFormat::kJson) {
     print_answer(*nodes);
   } else {
-    print_text(LiveText::of(options).nodes({nodes->nodes().begin(), nodes->nodes().end()}));
+    print_shown(LiveText::of(options).nodes({nodes->nodes().begin(), nodes->nodes().end()}));
   }
   const auto cluster = session.client().call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
   if (!cluster) return tl::unexpected(cluster.error());
@@ -65,19 +66,17 @@ Status print_node(const CommandOptions& options, LiveSession& session, const Nod
   if (options.output == OutputFormat::kJson) {
     print_answer(*node);
   } else {
-    print_text(LiveText::of(options).node(*node));
+    print_shown(LiveText::of(options).node(*node));
   }
   return {};
 }
 
 using Changed = Result<v1::NodeResponse>;
 
-std::string changed_text(const CommandOptions& options, const v1::Node& node) {
-  const std::string jobs = node.jobs_size() == 0 ? ""
-                           : node.jobs_size() == 1
-                               ? ", 1 job on it"
-                               : fmt::format(", {} jobs on it", node.jobs_size());
-  return fmt::format("{} is {}{}\n", node.name(), LiveText::of(options).state(node.health()), jobs);
+std::string changed_text(const v1::Node& node) {
+  const auto count = static_cast<std::uint64_t>(node.jobs_size());
+  const std::string jobs = count > 0 ? fmt::format(", {} on it", counted(count, "job")) : "";
+  return fmt::format("{} is {}{}\n", node.name(), node.health(), jobs);
 }
 
 /// What a change made of each node; one that is refused keeps none of the others from it. A list
@@ -91,7 +90,7 @@ Status change_each(const CommandOptions& options, const NodeAsked& asked, const 
     const Changed answer = change(name);
     if (answer) {
       changed.push_back(answer->node());
-      if (options.output == OutputFormat::kText) print_text(changed_text(options, changed.back()));
+      if (options.output == OutputFormat::kText) print_text(changed_text(changed.back()));
       continue;
     }
     if (names.size() == 1) return tl::unexpected(answer.error());
@@ -195,8 +194,7 @@ Status fence_node(const CommandOptions& options, LiveSession& session, const Nod
     request.set_id(id);
     const auto job = session.client().call<v1::Job>("GetJob", request);
     if (!job) continue;
-    text += fmt::format("job {} ({}) is {}\n", id, job->name(),
-                        LiveText::of(options).state(job->phase()));
+    text += fmt::format("job {} ({}) is {}\n", id, job->name(), job->phase());
   }
   print_text(text);
   return {};

@@ -43,9 +43,9 @@ class Progress {
     const Instant now = clock_.now_monotonic();
     if ((now - begin_).count_seconds() < 1 || (now - shown_).count_seconds() < kPause) return;
     shown_ = now;
-    print_message(fmt::format("\r{} layouts, {} priced",
-                              print_count(static_cast<double>(counters.enumerated)),
-                              print_count(static_cast<double>(counters.evaluated))));
+    print_progress(fmt::format("\r{} layouts, {} priced",
+                               print_count(static_cast<double>(counters.enumerated)),
+                               print_count(static_cast<double>(counters.evaluated))));
   }
 
  private:
@@ -75,7 +75,7 @@ Status emit(OutputFormat format, const PlanRequest& request, const PlanAnswer& a
     print_json(
         {{"launcher", word_of(launcher)}, {"layout", print_layout(best.plan)}, {"text", *text}});
   } else {
-    print_text(*text);
+    print_bytes(*text);
   }
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include "apps/orrery/plan_text.hpp"
 #include "base/quantity_text.hpp"
+#include "fleet/svg_canvas.hpp"
 #include "planner/layout_text.hpp"
 
 namespace orrery {
@@ -27,32 +28,9 @@ constexpr std::string_view kStyle =
     ".bar span{display:block;min-width:0}.key{columns:3;list-style:none;padding:0}"
     ".key i{display:inline-block;width:1em;height:1em;margin-right:.5em;vertical-align:-.1em}";
 
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
-
 template <class Q>
 std::string or_unknown(const std::optional<Q>& figure) {
-  return figure ? escaped(print(*figure)) : "?";
+  return figure ? escaped_xml(print(*figure)) : "?";
 }
 
 std::string table(const PlanAnswer& answer, const PlanRequest& request) {
@@ -64,8 +42,8 @@ std::string table(const PlanAnswer& answer, const PlanRequest& request) {
     html += fmt::format(
         "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td>{}</td><td>{} to {}</td>"
         "<td>{:.1f} %</td><td>{:.1f} GiB</td><td>{}</td><td>{}</td></tr>\n",
-        ++rank, escaped(request.question.machines[offer.machine].label),
-        escaped(print_layout(offer.plan)), duration_text(offer.cost.seconds),
+        ++rank, escaped_xml(request.question.machines[offer.machine].label),
+        escaped_xml(print_layout(offer.plan)), duration_text(offer.cost.seconds),
         duration_text(offer.seconds_low), duration_text(offer.seconds_high), offer.mfu * 100,
         offer.cost.memory.total() / (1u << 30), or_unknown(offer.quote.step_cost),
         or_unknown(offer.quote.step_energy));
@@ -91,7 +69,7 @@ std::string bars(const PlanAnswer& answer) {
   for (const PlanOffer& offer : answer.plans) longest = std::max(longest, offer.cost.seconds);
   std::string html = "<h2>Where the step's time goes</h2>\n";
   for (const PlanOffer& offer : answer.plans) {
-    html += fmt::format("<div><code>{}</code>, {}</div>\n", escaped(print_layout(offer.plan)),
+    html += fmt::format("<div><code>{}</code>, {}</div>\n", escaped_xml(print_layout(offer.plan)),
                         duration_text(offer.cost.seconds));
     html += bar(offer, longest);
   }
@@ -108,10 +86,10 @@ std::string bars(const PlanAnswer& answer) {
 std::string notes(const PlanAnswer& answer, const PlanRequest& request) {
   std::string html = "<h2>Assumptions</h2>\n<ul>\n";
   for (const auto* list : {&request.assumptions, &answer.assumptions}) {
-    for (const std::string& text : *list) html += "<li>" + escaped(text) + "</li>\n";
+    for (const std::string& text : *list) html += "<li>" + escaped_xml(text) + "</li>\n";
   }
   for (const MachineRefusal& refusal : answer.refused) {
-    html += "<li>no plan: " + escaped(refusal.why.message) + "</li>\n";
+    html += "<li>no plan: " + escaped_xml(refusal.why.message) + "</li>\n";
   }
   return html + "</ul>\n";
 }
@@ -119,7 +97,7 @@ std::string notes(const PlanAnswer& answer, const PlanRequest& request) {
 }  // namespace
 
 std::string answer_html(const PlanAnswer& answer, const PlanRequest& request) {
-  const std::string job = escaped(job_text(request.question));
+  const std::string job = escaped_xml(job_text(request.question));
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Plan of {}</title>"
       "<style>{}</style></head>\n<body><h1>{}</h1>\n",
@@ -127,7 +105,7 @@ std::string answer_html(const PlanAnswer& answer, const PlanRequest& request) {
   html += table(answer, request);
   if (answer.plans.size() > 1) {
     html += fmt::format("<p>Why the second lost: {}.</p>\n",
-                        escaped(loss_text(answer.plans[0], answer.plans[1])));
+                        escaped_xml(loss_text(answer.plans[0], answer.plans[1])));
   }
   return html + bars(answer) + notes(answer, request) + "</body></html>\n";
 }

@@ -10,6 +10,7 @@
 #include "apps/orrery/simulate_request.hpp"
 #include "apps/orrery/simulate_text.hpp"
 #include "base/real_clock.hpp"
+#include "base/terminal_text.hpp"
 #include "twin/html_report.hpp"
 
 namespace orrery {
@@ -22,10 +23,10 @@ double seconds_now() { return static_cast<double>(RealClock().now_monotonic().ns
 /// One line on a terminal, written over and over.
 class ProgressLine {
  public:
-  explicit ProgressLine(std::string label, std::size_t jobs)
-      : label_(std::move(label)), jobs_(jobs), begin_(seconds_now()) {}
+  ProgressLine(const std::string& label, std::size_t jobs)
+      : label_(terminal_text(label, Newlines::kEscaped)), jobs_(jobs), begin_(seconds_now()) {}
   ~ProgressLine() {
-    if (shown_) print_message("\r\x1b[K");
+    if (shown_) print_progress("\r\x1b[K");
   }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -37,9 +38,9 @@ class ProgressLine {
     const double passed = (at - simulation.state().setup().begin).count_seconds();
     const std::size_t ended = simulation.state().ended_jobs();
     const std::size_t tenths = jobs_ == 0 ? 0 : ended * kWidth / jobs_;
-    print_message(fmt::format("\r\x1b[K{} [{:<{}}] {} of {} jobs, {}, {:.0f} x real time", label_,
-                              std::string(tenths, '#'), kWidth, ended, jobs_, at.text(),
-                              passed / std::max(now - begin_, 1e-9)));
+    print_progress(fmt::format("\r\x1b[K{} [{:<{}}] {} of {} jobs, {}, {:.0f} x real time", label_,
+                               std::string(tenths, '#'), kWidth, ended, jobs_, at.text(),
+                               passed / std::max(now - begin_, 1e-9)));
     last_ = now;
     shown_ = true;
   }

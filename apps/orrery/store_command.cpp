@@ -5,6 +5,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
 #include "apps/orrery/store_setup.hpp"
+#include "base/terminal_text.hpp"
 #include "control/snapshot.hpp"
 #include "store/event_json.hpp"
 #include "store/history.hpp"
@@ -85,7 +86,7 @@ Status export_events(const StoreRequest& asked) {
   const EventVisitor print = [](const TimedEvent& event) {
     // Evidence of a fault may be bytes of any kind.
     constexpr auto kReplace = Json::error_handler_t::replace;
-    print_text(event_json(event).dump(-1, ' ', false, kReplace) + "\n");
+    print_bytes(terminal_json(event_json(event).dump(-1, ' ', false, kReplace)) + "\n");
   };
   while (true) {
     HistoryResult<bool> more = reader->next_batch(print);

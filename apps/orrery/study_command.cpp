@@ -24,7 +24,7 @@ struct StudyCall {
 
 void show_progress(std::size_t done, std::size_t cells) {
   if (::isatty(2) == 0) return;
-  print_message(done == cells ? "\r\x1b[K" : fmt::format("\r{} of {} cells", done, cells));
+  print_progress(done == cells ? "\r\x1b[K" : fmt::format("\r{} of {} cells", done, cells));
 }
 
 Result<std::vector<CellOutcome>> answers_of(const CommandOptions& options, const StudyCall& call,

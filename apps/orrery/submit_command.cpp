@@ -68,7 +68,7 @@ Status submit(const CommandOptions& options, SubmitOptions& asked) {
   Result<SubmittedSpec> spec = spec_of(options, asked);
   if (!spec) return forward_error(spec);
   if (asked.dry_run) {
-    print_text(spec->text);
+    print_bytes(spec->text);
     return {};
   }
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
@@ -92,7 +92,7 @@ Status submit(const CommandOptions& options, SubmitOptions& asked) {
 }
 
 void add_job_options(CLI::App& verb, SubmitOptions& asked) {
-  verb.add_option("--name", asked.name, "of the job; else the program's");
+  verb.add_option("--name", asked.name, "name of the job; by default the program's");
   verb.add_option("-n,--accelerators", asked.accelerators, "its ranks, one on each")
       ->type_name("N")
       ->check(CLI::Range(1u, 1u << 20))
@@ -100,7 +100,9 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
   verb.add_option("--type", asked.types, "of the accelerators; several may do")
       ->type_name("TYPE,..")
       ->delimiter(',');
-  verb.add_option("--tenant", asked.tenant, "who pays")->type_name("PATH")->capture_default_str();
+  verb.add_option("--tenant", asked.tenant, "the tenant that the job counts for")
+      ->type_name("PATH")
+      ->capture_default_str();
   verb.add_option("--priority", asked.priority, "-1000 to 1000")
       ->type_name("N")
       ->capture_default_str();
@@ -117,7 +119,8 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
       ->capture_default_str();
   verb.add_option("--directory", asked.directory, "where it runs; else the current one")
       ->type_name("PATH");
-  verb.add_option("--restarts", asked.restarts, "after so many ends by its own fault it has failed")
+  verb.add_option("--restarts", asked.restarts,
+                  "start it again so many times after faults of its own")
       ->type_name("N");
   verb.add_option("--after", asked.after, "names of jobs that must have finished")
       ->type_name("NAME,..")

@@ -32,7 +32,7 @@ Result<std::string> absolute_directory(const std::string& asked) {
                     : std::filesystem::absolute(asked, failed).lexically_normal();
   if (failed) return wrong("directory", failed.message());
   if (std::filesystem::is_directory(path, failed)) return path.string();
-  return wrong("directory", fmt::format("{} is no directory here", path.string()));
+  return wrong("directory", fmt::format("{} is not a directory on this machine", path.string()));
 }
 
 Result<Variables> variables_of(const SubmitOptions& options) {

@@ -27,7 +27,7 @@ Status print_tenants(const CommandOptions& options) {
   if (options.output == OutputFormat::kJson) {
     print_answer(*tenants);
   } else {
-    print_text(LiveText::of(options).tenants(*tenants));
+    print_shown(LiveText::of(options).tenants(*tenants));
   }
   return {};
 }
@@ -44,7 +44,7 @@ Status print_usage(const CommandOptions& options, const UsageAsked& asked) {
     if (options.output == OutputFormat::kJson) {
       print_answer(*jobs);
     } else {
-      print_text(LiveText::of(options).job_bills({jobs->jobs().begin(), jobs->jobs().end()}));
+      print_shown(LiveText::of(options).job_bills({jobs->jobs().begin(), jobs->jobs().end()}));
     }
     return {};
   }
@@ -53,7 +53,7 @@ Status print_usage(const CommandOptions& options, const UsageAsked& asked) {
   if (options.output == OutputFormat::kJson) {
     print_answer(*tenants);
   } else {
-    print_text(LiveText::of(options).tenant_bills(*tenants));
+    print_shown(LiveText::of(options).tenant_bills(*tenants));
   }
   return {};
 }

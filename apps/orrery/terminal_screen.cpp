@@ -43,6 +43,7 @@ std::string clipped(std::string_view line, std::size_t columns) {
   std::string out;
   out.reserve(line.size());
   std::size_t shown = 0;
+  std::size_t last = 0;  // where the character of the last column is
   for (std::size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\x1b') {
       const std::size_t end = std::min(line.find('m', i), line.size() - 1);
@@ -52,9 +53,14 @@ std::string clipped(std::string_view line, std::size_t columns) {
     }
     const bool begins = (static_cast<unsigned char>(line[i]) & 0xC0) != 0x80;
     if (begins) ++shown;
+    if (begins && shown == columns) last = out.size();
     if (shown <= columns) out += line[i];
   }
-  return out;
+  if (shown <= columns || columns == 0) return out;
+  // The colours behind it stay; a mark stands for what is left out.
+  std::size_t end = last + 1;
+  while (end < out.size() && (static_cast<unsigned char>(out[end]) & 0xC0) == 0x80) ++end;
+  return out.replace(last, end - last, ">");
 }
 
 Result<TerminalScreen> TerminalScreen::open() {

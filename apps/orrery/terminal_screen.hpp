@@ -39,7 +39,8 @@ class TerminalScreen {
   bool open_ = false;
 };
 
-/// The first `columns` code points of a line; those of colours do not count and are all kept.
+/// The first `columns` code points of a line, the last one ">" where there are more. Colours do not
+/// count and are all kept.
 [[nodiscard]] std::string clipped(std::string_view line, std::size_t columns);
 
 }  // namespace orrery

@@ -11,12 +11,13 @@
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/live_text.hpp"
 #include "apps/orrery/terminal_screen.hpp"
+#include "base/terminal_text.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr Duration kRefresh = Duration::seconds(1);
-constexpr std::uint32_t kRows = 200;
+constexpr std::uint32_t kRows = 100;  ///< more than a terminal has
 
 /// What one frame shows.
 struct ClusterView {
@@ -25,13 +26,25 @@ struct ClusterView {
   v1::ListNodesResponse nodes;
 };
 
+/// Jobs that hold accelerators, then those that wait, newest first; a page of each at most.
+Result<v1::ListJobsResponse> look_at_jobs(Client& client) {
+  v1::ListJobsResponse all;
+  for (const char* phase : {"running", "starting", "stopping", "queued", "held"}) {
+    v1::ListJobsRequest request;
+    request.set_page_size(kRows);
+    request.set_phase(phase);
+    auto jobs = client.call<v1::ListJobsResponse>("ListJobs", request);
+    if (!jobs) return jobs;
+    for (v1::Job& job : *jobs->mutable_jobs()) *all.add_jobs() = std::move(job);
+  }
+  return all;
+}
+
 Result<ClusterView> look(LiveSession& session) {
   Client& client = session.client();
   auto cluster = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
   if (!cluster) return forward_error(cluster);
-  v1::ListJobsRequest jobs_asked;
-  jobs_asked.set_page_size(kRows);
-  auto jobs = client.call<v1::ListJobsResponse>("ListJobs", jobs_asked);
+  Result<v1::ListJobsResponse> jobs = look_at_jobs(client);
   if (!jobs) return forward_error(jobs);
   v1::ListNodesRequest nodes_asked;
   nodes_asked.set_page_size(kRows);
@@ -48,24 +61,26 @@ std::string bar(std::uint32_t used, std::uint32_t all) {
 }
 
 std::string head_text(const LiveText& text, const v1::Cluster& cluster) {
-  const std::uint32_t used = cluster.accelerators() - cluster.accelerators_free();
+  const std::uint32_t used = cluster.accelerators_in_use();
+  const std::string unavailable =
+      cluster.accelerators_unavailable() > 0
+          ? fmt::format(", {} unavailable", cluster.accelerators_unavailable())
+          : "";
   return fmt::format(
              "{}  {}{}  started {}  policy {}\n"
-             "nodes {}/{} ready   accelerators {} {}/{} in use   jobs {} running, {} waiting\n",
+             "nodes {}/{} ready   jobs {} running, {} waiting\n"
+             "accelerators {} {}/{} in use{}\n",
              cluster.name(), cluster.version(), cluster.emulated() ? "  emulated" : "",
              text.ago(cluster.started()), cluster.policy(), cluster.nodes_ready(), cluster.nodes(),
-             bar(used, cluster.accelerators()), used, cluster.accelerators(),
-             cluster.jobs_running(), cluster.jobs_waiting()) +
+             cluster.jobs_running(), cluster.jobs_waiting(), bar(used, cluster.accelerators()),
+             used, cluster.accelerators(), unavailable) +
          (cluster.halted().empty() ? "" : cluster.halted() + "\n");
 }
 
 std::string frame(const LiveText& text, const ClusterView& view) {
-  std::vector<v1::Job> jobs(view.jobs.jobs().begin(), view.jobs.jobs().end());
-  // What runs comes first; the rest stays in its order.
-  std::stable_partition(jobs.begin(), jobs.end(),
-                        [](const v1::Job& job) { return job.phase() == "running"; });
-  return head_text(text, view.cluster) + "\n" + text.jobs(jobs) + "\n" +
-         text.nodes({view.nodes.nodes().begin(), view.nodes.nodes().end()});
+  const std::vector<v1::Job> jobs(view.jobs.jobs().begin(), view.jobs.jobs().end());
+  return terminal_text(head_text(text, view.cluster), Newlines::kKept) + "\n" + text.jobs(jobs) +
+         "\n" + text.nodes({view.nodes.nodes().begin(), view.nodes.nodes().end()});
 }
 
 Status show_once(const CommandOptions& options) {
@@ -78,7 +93,7 @@ Status show_once(const CommandOptions& options) {
                 {"jobs", answer_json(view->jobs)["jobs"]},
                 {"nodes", answer_json(view->nodes)["nodes"]}});
   } else {
-    print_text(frame(LiveText::of(options), *view));
+    print_shown(frame(LiveText::of(options), *view));
   }
   return {};
 }
@@ -104,7 +119,7 @@ Status show(const CommandOptions& options) {
     if (view) {
       last = frame(LiveText::of(options), *view);
     } else {
-      trouble = view.error().text() + "\n\n";
+      trouble = terminal_text(view.error().text(), Newlines::kKept) + "\n\n";
     }
     screen->draw(trouble + last);
   } while (screen->wait(kRefresh));

@@ -140,7 +140,7 @@ Status list_users(const CommandOptions& options, LiveSession& session, const Use
   if (options.output == OutputFormat::kJson) {
     print_answer(*users);
   } else {
-    print_text(LiveText::of(options).users(*users));
+    print_shown(LiveText::of(options).users(*users));
   }
   return {};
 }

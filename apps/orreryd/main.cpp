@@ -41,6 +41,7 @@
 #include "base/field_writer.hpp"
 #include "base/log.hpp"
 #include "base/real_env.hpp"
+#include "base/terminal_text.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/spec.hpp"
 #include "hardware/builtin_catalog.hpp"
@@ -66,7 +67,7 @@ struct Options {
 };
 
 int complain(const Error& error) {
-  fmt::print(stderr, "orreryd: {}\n", error.text());
+  fmt::print(stderr, "orreryd: {}\n", terminal_text(error.text(), Newlines::kKept));
   return error.kind == ErrorKind::kInput ? 2 : 1;
 }
 

@@ -2,29 +2,18 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "base/assert.hpp"
+#include "base/terminal_text.hpp"
 
 namespace orrery {
 namespace {
 
-// A colour ("\x1b[32m") takes no room.
-std::size_t width_of(const std::string& text) {
+std::size_t width_of(std::string_view text) {
   std::size_t width = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b') {
-      i = std::min(text.find('m', i), text.size());
-    } else if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) {
-      ++width;
-    }
-  }
+  for (const char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
   return width;
-}
-
-std::string padded(const std::string& text, std::size_t width, Align align) {
-  const std::size_t own = width_of(text);
-  const std::string blanks(width > own ? width - own : 0, ' ');
-  return align == Align::kLeft ? text + blanks : blanks + text;
 }
 
 }  // namespace
@@ -32,29 +21,45 @@ std::string padded(const std::string& text, std::size_t width, Align align) {
 void TextTable::add(std::vector<std::string> cells) {
   ORRERY_ASSERT(cells.size() <= columns_.size(), "a row has at most as many cells as columns");
   cells.resize(columns_.size());
-  rows_.push_back(std::move(cells));
+  for (std::string& cell : cells) cell = terminal_text(cell, Newlines::kEscaped);
+  rows_.push_back({std::move(cells), std::vector<std::string>(columns_.size())});
+}
+
+void TextTable::colour(std::size_t column, std::string_view code) {
+  rows_.back().colours.at(column) = code;
+}
+
+std::string TextTable::line(const std::vector<std::size_t>& widths, const Row& row) const {
+  std::string line;
+  std::size_t blanks = 0;  // that stand before the next text
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const std::string& text = row.cells[i];
+    const std::size_t room = widths[i] - width_of(text);
+    blanks += i == 0 ? 0 : 2;
+    if (columns_[i].align == Align::kRight) blanks += room;
+    if (!text.empty()) {
+      line.append(std::exchange(blanks, 0), ' ');
+      line += row.colours[i].empty() ? text : "\x1b[" + row.colours[i] + "m" + text + "\x1b[0m";
+    }
+    if (columns_[i].align == Align::kLeft) blanks += room;
+  }
+  return line + "\n";
 }
 
 std::string TextTable::text() const {
+  Row titles{{}, std::vector<std::string>(columns_.size())};
   std::vector<std::size_t> widths;
   bool titled = false;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
+    titles.cells.push_back(columns_[i].title);
     std::size_t width = width_of(columns_[i].title);
     titled = titled || width > 0;
-    for (const auto& row : rows_) width = std::max(width, width_of(row[i]));
+    for (const Row& row : rows_) width = std::max(width, width_of(row.cells[i]));
     widths.push_back(width);
   }
   std::string out;
-  const auto print_row = [&](auto&& cell) {
-    std::string line;
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      line += (i == 0 ? "" : "  ") + padded(cell(i), widths[i], columns_[i].align);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  };
-  if (titled) print_row([&](std::size_t i) { return columns_[i].title; });
-  for (const auto& row : rows_) print_row([&](std::size_t i) { return row[i]; });
+  if (titled) out += line(widths, titles);
+  for (const Row& row : rows_) out += line(widths, row);
   return out;
 }
 

@@ -1,7 +1,11 @@
 // base/text_table.hpp - rows of text as aligned columns for a terminal.
+//
+// Cells may hold text of any origin: what a terminal would obey is escaped (terminal_text), so a
+// cell is one line and its colour is the table's own.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orrery {
@@ -20,15 +24,25 @@ class TextTable {
   /// Missing cells are empty; surplus ones are a bug.
   void add(std::vector<std::string> cells);
 
+  /// Shows a cell of the newest row in a colour: the number of an SGR sequence, "32".
+  /// Precondition: there is a row.
+  void colour(std::size_t column, std::string_view code);
+
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
   /// Two spaces between columns, no trailing blanks, a newline after each row; widths count code
-  /// points, but those of colours. The titles come first unless all are empty.
+  /// points. The titles come first unless all are empty.
   [[nodiscard]] std::string text() const;
 
  private:
+  struct Row {
+    std::vector<std::string> cells;
+    std::vector<std::string> colours;  ///< by column; empty: none
+  };
+  [[nodiscard]] std::string line(const std::vector<std::size_t>& widths, const Row& row) const;
+
   std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;
+  std::vector<Row> rows_;
 };
 
 /// `text` broken at blanks into lines of at most `width` code points.

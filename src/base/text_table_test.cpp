@@ -39,6 +39,13 @@ TEST(TextTable, MeasuresCodePointsNotBytes) {
   EXPECT_EQ(table.text(), "city    n\nZürich  1\nBerlin  2\n");
 }
 
+TEST(TextTable, ACellIsOneLineWhateverItHolds) {
+  TextTable table({{"name"}, {"why"}});
+  table.add({"a\nb", "\x1b[31mred"});
+  table.colour(0, "32");
+  EXPECT_EQ(table.text(), "name  why\n\x1b[32ma\\nb\x1b[0m  \\x1b[31mred\n");
+}
+
 TEST(TextTableDeathTest, StopsAtARowWithMoreCellsThanColumns) {
   TextTable table({{"a"}});
   EXPECT_DEATH(table.add({"1", "2"}), "as many cells as columns");

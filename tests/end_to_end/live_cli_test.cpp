@@ -102,7 +102,11 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"submit --env A --dry-run -- true", "expected NAME=VALUE"},
       {"submit --per nodes --dry-run -- true", "did you mean \"node\"?"},
       {"submit --time-limit 5 bananas --dry-run -- true", "orrery: "},
-      {"submit --directory no-such --dry-run -- true", "is no directory"},
+      {"submit --time-limit 5 --dry-run -- true", "--time-limit: \"5\" has no unit"},
+      {"power cap site 5", "--power: \"5\" has no unit"},
+      {"status", "no verb \"status\"; what it does elsewhere is `orrery top`"},
+      {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
+      {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
       {"jobs -- true", "only `orrery submit` takes a command"},
       {"job seven", "expected its number"},
@@ -158,6 +162,8 @@ TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
     v1::ListJobsResponse page;
     if (request.page_token().empty()) {
       *page.add_jobs() = job(1, "first", "running");
+      page.mutable_jobs(0)->mutable_started()->set_seconds(1'000);
+      page.mutable_jobs(0)->mutable_ended()->set_seconds(1'090);
       page.mutable_jobs(0)->add_parts()->set_node("node-0");
       page.set_next_page_token("more");
     } else {
@@ -169,9 +175,10 @@ TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
   const CliRun table = live("jobs");
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_EQ(table.out,
-            "ID  NAME    TENANT  STATE    SINCE  ACCELERATORS  WHERE\n"
-            " 1  first           running                    2  node-0\n"
-            "12  second          queued                     2          no accelerators are free\n");
+            "ID  NAME    TENANT  STATE    SINCE  TIME  ACCELERATORS  WHERE\n"
+            " 1  first           running            1m             2  node-0\n"
+            "12  second          queued                           2          no accelerators are "
+            "free\n");
   const auto json = nlohmann::json::parse(live("jobs -o json").out);
   ASSERT_EQ(json["jobs"].size(), 2u);
   EXPECT_EQ(json["jobs"][1]["id"], "12");
@@ -242,7 +249,8 @@ TEST_F(LiveCli, LogsAreTheBytesAndNothingElseOnStandardOutput) {
   const CliRun run = live("logs 7");
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.out, std::string("a\0\xff", 3));
-  EXPECT_EQ(run.err, "orrery: attempt 2 of job 7\norrery: 5 bytes before are gone\n");
+  EXPECT_EQ(run.err,
+            "orrery: attempt 2 of job 7\norrery: 5 bytes of earlier output are no longer kept\n");
 }
 
 TEST_F(LiveCli, AControllerThatIsGoneIsSaidToBe) {

@@ -116,6 +116,146 @@ TEST_F(LocalClusterTest, AJobRunsAndItsWordsAndItsEndAreKnown) {
   expect_plans();
 }
 
+/// Characters that a terminal obeys, but for the ends of lines.
+int controls_in(const std::string& text) {
+  return static_cast<int>(std::ranges::count_if(
+      text, [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7F; }));
+}
+
+TEST_F(LocalClusterTest, WhatAUserNamesIsShownToOthersWithoutItsControls) {
+  const std::string id =
+      submitted("--restarts 0 -- \"$(printf '/no/\\033]0;pwned\\a\\033[31msuch')\"");
+  EXPECT_EQ(live("wait " + id).code, 1);
+  for (const char* verb : {"jobs -a", "job 0", "explain 0", "wait 0", "top", "job 0 -o json"}) {
+    const CliRun run = live(verb);
+    EXPECT_EQ(controls_in(run.out + run.err), 0) << verb << ":\n" << run.out << run.err;
+  }
+  EXPECT_NE(live("jobs -a").out.find("cannot run /no/\\x1b]0;pwned\\x07\\x1b[31msuch"),
+            std::string::npos);
+  EXPECT_EQ(controls_in(slurp(path("c/orreryd.log")) + slurp(path("c/nodes/node-0/agent.log"))), 0);
+}
+
+TEST_F(LocalClusterTest, ALogOfManyMegabytesComesWholeToAPipeThatPauses) {
+  const std::string id = submitted("-- seq 1 4000000");
+  EXPECT_EQ(live("wait " + id).code, 0);
+  // The first reader takes nothing until the program has filled all that lies between them.
+  const std::string command = "sh -c '" + program() + " --dir " + path("c") + " logs " + id +
+                              " | { head -c 1000000; sleep 2; cat; } | sha256sum >" + path("sum") +
+                              "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(std::system(("seq 1 4000000 | sha256sum >" + path("expected")).c_str()), 0);
+  EXPECT_EQ(slurp(path("sum")), slurp(path("expected")));
+}
+
+TEST_F(LocalClusterTest, LogsOfAllRanksAreLabelledAndCutByLinesAndTime) {
+  const std::string id = submitted(
+      "-n 2 -- sh -c 'echo early; sleep 3; date -u +%Y-%m-%dT%H:%M:%SZ; sleep 1; "
+      "echo late $ORRERY_RANK'");
+  EXPECT_EQ(live("wait " + id).code, 0);
+  const std::string both = live("logs " + id).out;
+  for (const char* line : {"0: early\n", "1: early\n", "0: late 0\n", "1: late 1\n"}) {
+    EXPECT_NE(both.find(line), std::string::npos) << line << " is missing in\n" << both;
+  }
+  const std::string one = live("logs " + id + " --rank 1").out;
+  EXPECT_TRUE(one.starts_with("early\n")) << one;
+  EXPECT_EQ(live("logs " + id + " --rank 1 --tail 1").out, "late 1\n");
+  const std::string at = one.substr(6, 20);
+  const std::string since = live("logs " + id + " --rank 1 --since " + at).out;
+  EXPECT_EQ(since.find("early"), std::string::npos) << since;
+  EXPECT_NE(since.find("late 1\n"), std::string::npos) << since;
+  const CliRun none = live("logs " + id + " --rank 7");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("has no rank 7; it has ranks 0, 1"), std::string::npos) << none.err;
+  const CliRun followed =
+      live("logs -f " + submitted("-n 2 -- sh -c 'sleep 1; echo $ORRERY_RANK'"));
+  EXPECT_EQ(followed.code, 0) << followed.err;
+  EXPECT_NE(followed.out.find("0: 0\n"), std::string::npos) << followed.out;
+  EXPECT_NE(followed.out.find("1: 1\n"), std::string::npos) << followed.out;
+}
+
+TEST_F(LocalClusterTest, CancelTakesNamesAndFiltersAndReportsEachJob) {
+  const std::string array =
+      write("sweep.sbatch", "#!/bin/sh\n#SBATCH --array=0-2 -J sweep\nsleep 600\n");
+  EXPECT_EQ(live("submit " + array).code, 0);
+  const std::string ended = submitted("-- true");
+  const std::string one = submitted("--name solo -- sleep 600");
+  EXPECT_EQ(live("wait " + ended).code, 0);
+  const CliRun some = live("cancel 'sweep[1]' " + ended + " solo");
+  EXPECT_EQ(some.code, 1);
+  EXPECT_EQ(some.out, "job 1 (sweep[1]) cancelled\njob " + one + " (solo) cancelled\n");
+  EXPECT_NE(some.err.find("job " + ended + ": job " + ended + " has already ended (finished)"),
+            std::string::npos)
+      << some.err;
+  const Json dry = Json::parse(live("-o json cancel --name 'sw*' --dry-run").out);
+  EXPECT_EQ(dry["would_cancel"], Json({"0", "2"})) << dry;
+  const Json rest = Json::parse(live("-o json cancel sweep").out);
+  EXPECT_EQ(rest["cancelled"], Json({"0", "2"})) << rest;
+  EXPECT_EQ(rest["failed"], Json::array());
+  EXPECT_EQ(live("wait 0 2").code, 1);
+  for (const auto& [arguments, why] : std::vector<std::pair<std::string, std::string>>{
+           {"cancel", "nothing to cancel"},
+           {"cancel nonesuch", "no job named \"nonesuch\""},
+           {"cancel 1 --name x", "not both"},
+           {"cancel --state finished", "expected one of held"},
+           {"cancel --tenant nope", "no tenant \"nope\""},
+           {"jobs --state foo", "no state \"foo\""},
+           {"jobs --state finishd", "did you mean \"finished\"?"},
+           {"jobs --tenant nope", "no tenant \"nope\""}}) {
+    const CliRun wrong = live(arguments);
+    EXPECT_EQ(wrong.code, 2) << arguments;
+    EXPECT_NE(wrong.err.find(why), std::string::npos) << arguments << ": " << wrong.err;
+  }
+}
+
+TEST_F(LocalClusterTest, TopCountsWhatJobsHoldAndListsThemFirst) {
+  const std::string id = submitted("--name holds -- sleep 600");
+  Json job;
+  do {
+    job = Json::parse(live("-o json job " + id).out);
+  } while (job["phase"] != "running");
+  const std::string other = job["parts"][0]["node"] == "node-0" ? "node-1" : "node-0";
+  EXPECT_EQ(live("drain " + other).code, 0);
+  for (int i = 0; i < 3; ++i) (void)submitted("-n 4 --name waits -- true");
+  const std::string top = live("top").out;
+  EXPECT_NE(top.find("accelerators [#####---------------] 1/4 in use, 2 unavailable\n"),
+            std::string::npos)
+      << top;
+  EXPECT_LT(top.find("holds"), top.find("waits")) << top;
+}
+
+TEST_F(LocalClusterTest, TheQuickstartStopsWaitingForAJobThatFailed) {
+  const std::string id = submitted("--restarts 0 -- false");
+  EXPECT_EQ(live("wait " + id).code, 1);
+  const std::string script = write(
+      "follow", "set -euo pipefail\nbin=$(dirname " + program() + ") id=" + id +
+                    " steps=10\nexport ORRERY_DIR=" + path("c") +
+                    "\nsource <(sed -n '/^step_of()/p; /^follow()/,/^}/p' " + ORRERY_SOURCE_DIR +
+                    "/scripts/quickstart)\nfollow " + path("run") + " 5\n");
+  const std::string run = "timeout 60 bash " + script + " 2>" + path("why");
+  EXPECT_EQ(WEXITSTATUS(std::system(run.c_str())), 1);
+  EXPECT_NE(slurp(path("why")).find("job " + id + " failed at step 0 of 10"), std::string::npos)
+      << slurp(path("why"));
+}
+
+TEST_F(LocalClusterTest, DownSaysThatAnotherControllerRunsHere) {
+  EXPECT_EQ(live("down").code, 0);
+  const std::string daemon =
+      std::filesystem::path(program()).parent_path().string() + "/orreryd --dir " + path("c");
+  const std::string started =
+      daemon + " >" + path("by-hand.log") + " 2>&1 & echo $! >" + path("pid");
+  EXPECT_EQ(std::system(started.c_str()), 0);
+  const std::string pid = slurp(path("pid")).substr(0, slurp(path("pid")).find('\n'));
+  while (slurp(path("c/orreryd.pid")) != pid + "\n") {
+  }
+  const CliRun down = live("down");
+  EXPECT_EQ(down.code, 1);
+  EXPECT_NE(down.err.find("process " + pid), std::string::npos) << down.err;
+  EXPECT_EQ(::kill(std::stoi(pid), SIGTERM), 0);
+  while (std::filesystem::exists("/proc/" + pid)) {
+  }
+  EXPECT_EQ(live("down").code, 0);
+}
+
 TEST_F(LocalClusterTest, AScriptOfSlurmStartsStepsOnAllItsNodes) {
   const std::string script = write("train.sbatch", R"(#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=2 --gpus-per-node=2
