@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/archive_walk.hpp"
 #include "api/authorization.hpp"
 #include "api/event_filter.hpp"
 #include "api/event_selection.hpp"
@@ -79,34 +80,6 @@ std::string own_request_id(const Request& request, const Call& call) {
   if (request.request_id().empty()) return {};
   return call.caller().name + "/" + request.request_id();
 }
-
-/// Jobs of the archive by id, descending; read some at a time. For one call.
-class ArchiveWalk {
- public:
-  explicit ArchiveWalk(const Controller& controller) : controller_(controller) {}
-
-  /// None: it is not there, or cannot be read.
-  [[nodiscard]] std::optional<v1::Job> find(std::uint64_t id) {
-    if (rows_.empty() || id < rows_.back().id) {
-      StorageResult<std::vector<ArchivedJob>> rows = controller_.archived(id + 1, kRows);
-      if (!rows) return std::nullopt;
-      rows_ = *std::move(rows);
-    }
-    const auto row =
-        std::lower_bound(rows_.begin(), rows_.end(), id,
-                         [](const ArchivedJob& a, std::uint64_t b) { return a.id > b; });
-    v1::Job job;
-    if (row == rows_.end() || row->id != id || !job.ParseFromString(row->bytes))
-      return std::nullopt;
-    return job;
-  }
-
- private:
-  static constexpr std::size_t kRows = 256;
-
-  const Controller& controller_;
-  std::vector<ArchivedJob> rows_;
-};
 
 class Methods {
  public:

@@ -177,6 +177,16 @@ std::uint32_t placed_accelerators(const Job& job) {
   return count;
 }
 
+void add_windows(const State& state, NodeId id, v1::Node& view) {
+  for (const auto& [window, plan] : state.maintenance()) {
+    if (std::find(plan.nodes.begin(), plan.nodes.end(), id) == plan.nodes.end()) continue;
+    v1::MaintenanceWindow& shown = *view.add_maintenance();
+    *shown.mutable_from() = timestamp_of(plan.from);
+    *shown.mutable_to() = timestamp_of(plan.to);
+    shown.set_why(plan.why);
+  }
+}
+
 /// What clocks the jobs on a node were given, where that is not the full one.
 void add_clocks(const State& state, NodeId id, const Visibility& sees, v1::Node& view) {
   for (const JobId job : state.jobs_on(id)) {
@@ -299,13 +309,7 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
   if (sees.everything()) view.set_out_why(record.out_why);
   view.set_lemon(record.lemon);
   view.set_faults(static_cast<std::uint32_t>(record.faults.size()));
-  for (const auto& [window, plan] : state.maintenance()) {
-    if (std::find(plan.nodes.begin(), plan.nodes.end(), id) == plan.nodes.end()) continue;
-    v1::MaintenanceWindow& shown = *view.add_maintenance();
-    *shown.mutable_from() = timestamp_of(plan.from);
-    *shown.mutable_to() = timestamp_of(plan.to);
-    shown.set_why(plan.why);
-  }
+  add_windows(state, id, view);
   add_clocks(state, id, sees, view);
   const Signals& signals = controller.link().signals(id);
   view.set_power_w(signals.power_w);

@@ -81,10 +81,18 @@ kind: Trace
 name: either
 jobs:
 - run: 4 h
-  spec: {kind: Train, name: first, goal: cost, roles: [{accelerators: 8, types: [h100, {type: a100, speed: 0.6}]}]}
+  spec:
+    kind: Train
+    name: first
+    goal: cost
+    roles: [{accelerators: 8, types: [h100, {type: a100, speed: 0.6}]}]
 - submit: 1 h
   run: 2 h
-  spec: {kind: Train, name: second, goal: cost, roles: [{accelerators: 16, types: [h100, {type: a100, speed: 0.6}]}]}
+  spec:
+    kind: Train
+    name: second
+    goal: cost
+    roles: [{accelerators: 16, types: [h100, {type: a100, speed: 0.6}]}]
 )";
 
 TEST_F(SimulateCli, PricesOfElectricityActOnBillsAndStartsOfWhatIsOwned) {
