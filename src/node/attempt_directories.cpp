@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "node/left_processes.hpp"
+#include "node/tree_removal.hpp"
 
 namespace orrery {
 namespace {
@@ -57,44 +58,6 @@ std::uint64_t bytes_of(const std::string& directory) {
   }
   return bytes;
 }
-
-/// Removes directory trees, a bounded number of entries in all.
-class TreeRemoval {
- public:
-  explicit TreeRemoval(int entries_max) : left_(entries_max) {}
-
-  /// True: all that can be removed is.
-  bool remove(const std::filesystem::path& path) {
-    std::error_code failed;
-    std::vector<std::filesystem::path> entries;
-    for (std::filesystem::directory_iterator at(path, failed), end; !failed && at != end;
-         at.increment(failed)) {
-      if (static_cast<int>(entries.size()) >= left_) break;
-      entries.push_back(at->path());
-    }
-    for (const std::filesystem::path& entry : entries) {
-      const auto status = std::filesystem::symlink_status(entry, failed);
-      if (std::filesystem::is_directory(status)) {
-        if (!remove(entry)) return false;
-      } else {
-        remove_entry(entry);
-      }
-      if (left_ <= 0) return false;
-    }
-    remove_entry(path);
-    return true;
-  }
-  [[nodiscard]] int removed() const { return removed_; }
-
- private:
-  void remove_entry(const std::filesystem::path& path) {
-    std::error_code failed;
-    --left_;
-    if (std::filesystem::remove(path, failed)) ++removed_;
-  }
-  int left_;
-  int removed_ = 0;
-};
 
 }  // namespace
 
