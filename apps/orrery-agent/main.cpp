@@ -48,6 +48,7 @@ struct Options {
   std::string output = "text";
   bool discover = false;
   bool burn_in = false;
+  bool allow_agent_user = false;
   std::optional<std::uint64_t> boot;
 };
 
@@ -166,6 +167,11 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   setup.facts.files = *std::move(files);
   setup.facts.processes_max = spec->processes_max;
   setup.notes = std::move(machine->discovery.notes);
+  const bool allowed = spec->allow_agent_user.value_or(options.allow_agent_user);
+  setup.facts.agent = agent_user(allowed ? AgentUserJobs::kAllowed : AgentUserJobs::kRefused);
+  setup.facts.name = options.node;
+  setup.opening.user = setup.facts.agent.own.name;
+  setup.opening.job_users = setup.facts.agent.jobs;
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
   if (!setup.spec.burn_in) {
@@ -323,6 +329,9 @@ int main(int count, char** arguments) {
          "then shows), for the first start, or once its certificate has ended: gets one, "
          "which is kept in the directory and renewed by itself")
       ->needs(ca);
+  app.add_flag("--allow-agent-user", options.allow_agent_user,
+               "an agent that is root runs jobs without run_as, as root; allow_agent_user of "
+               "DIR/agent.yaml wins");
   app.add_option("--catalog", options.catalog,
                  "directory of facts laid over those that come with the program, such as more "
                  "names of accelerators")

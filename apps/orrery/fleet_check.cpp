@@ -108,6 +108,27 @@ CheckFinding log_of(const v1::Cluster& cluster) {
   return finding;
 }
 
+/// Jobs without a user of their own can read every key of a node whose agent is root.
+CheckFinding users(const Nodes& nodes) {
+  Nodes root;
+  for (const v1::Node* node : nodes) {
+    if (node->job_users() == "any") root.push_back(node);
+  }
+  CheckFinding finding{.check = "users"};
+  if (root.empty()) {
+    finding.found = "no node runs jobs as root";
+    return finding;
+  }
+  finding.verdict = kWarning;
+  finding.found = fmt::format("allow_agent_user on {} of {}: jobs without run_as run as root there",
+                              root.size(), nodes.size());
+  finding.advice =
+      "such a job can read the node's keys and stop other jobs: give each tenant a run_as in "
+      "tenants.yaml and take allow_agent_user away";
+  finding.nodes = names_of(root);
+  return finding;
+}
+
 }  // namespace
 
 std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
@@ -119,7 +140,8 @@ std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
     known.push_back(&node);
     by_type[node.accelerator()].push_back(&node);
   }
-  std::vector<CheckFinding> findings{log_of(cluster), agents(nodes), programs(cluster, known)};
+  std::vector<CheckFinding> findings{log_of(cluster), agents(nodes), programs(cluster, known),
+                                     users(known)};
   compare_file(cluster, findings);
   compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs another kernel"}, known,
           findings);

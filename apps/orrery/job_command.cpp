@@ -18,6 +18,7 @@ struct JobsAsked {
   std::string tenant;
   std::string phase;
   std::string name;
+  std::string user;
   bool all = false;
 };
 
@@ -38,6 +39,7 @@ Status print_jobs(const CommandOptions& options, LiveSession& session, const Job
   request.set_tenant(asked.tenant);
   request.set_phase(asked.phase);
   request.set_name(asked.name);
+  request.set_user(asked.user);
   Result<v1::ListJobsResponse> jobs = list_jobs(session, std::move(request));
   if (!jobs) return forward_error(jobs);
   if (options.output == OutputFormat::kJson) {
@@ -105,6 +107,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   jobs.add_option("--state", asked->phase,
                   "held, queued, starting, running, stopping, finished, failed or cancelled")
       ->type_name("STATE");
+  jobs.add_option("--user", asked->user, "submitted by this user alone")->type_name("NAME");
   jobs.add_option("--name", asked->name, "whose name is so: * stands for any letters, ? for one")
       ->type_name("PATTERN");
   jobs.footer(

@@ -143,6 +143,13 @@ std::string accelerators_text(const v1::Node& node) {
                      node.emulated() ? " (emulated)" : "");
 }
 
+std::string job_users_text(const v1::Node& node) {
+  if (node.job_users() == "own") return fmt::format("{} alone", node.agent_user());
+  if (node.job_users() == "mapped") return "tenants and users with run_as";
+  if (node.job_users() == "any") return "all; as root where there is no run_as";
+  return "";
+}
+
 std::string size_text(std::uint64_t bytes) { return print(Bytes(static_cast<double>(bytes))); }
 
 /// What each device reads; what its driver does not say is left open.
@@ -219,7 +226,8 @@ std::string LiveText::jobs(const std::vector<v1::Job>& jobs) const {
   const bool prioritized =
       std::ranges::any_of(jobs, [](const v1::Job& job) { return job.priority() != 0; });
   std::vector<TextTable::Column> columns{
-      {"ID", Align::kRight}, {"NAME"}, {"TENANT"}, {"STATE"}, {"SINCE"}, {"TIME", Align::kRight}};
+      {"ID", Align::kRight},  {"NAME"}, {"USER"}, {"TENANT"}, {"STATE"}, {"SINCE"},
+      {"TIME", Align::kRight}};
   if (prioritized) columns.push_back({"PRIORITY", Align::kRight});
   for (const auto& column : {TextTable::Column{"ACCELERATORS", Align::kRight},
                              TextTable::Column{"WHERE"}, TextTable::Column{""}}) {
@@ -229,6 +237,7 @@ std::string LiveText::jobs(const std::vector<v1::Job>& jobs) const {
   for (const v1::Job& job : jobs) {
     std::vector<std::string> row{fmt::format("{}", job.id()),
                                  job.name(),
+                                 job.submitter(),
                                  job.tenant(),
                                  job.phase(),
                                  ago(job.since()),
@@ -238,7 +247,7 @@ std::string LiveText::jobs(const std::vector<v1::Job>& jobs) const {
     row.push_back(places(job));
     row.push_back(remark(job));
     table.add(std::move(row));
-    table.colour(3, colour_code(job.phase()));
+    table.colour(4, colour_code(job.phase()));
   }
   return table.text();
 }
@@ -247,6 +256,8 @@ std::string LiveText::job(const v1::Job& job) const {
   Facts facts;
   facts.add("job", fmt::format("{} ({})", job.id(), job.name()));
   facts.add("kind", job.kind());
+  facts.add("submitted by", job.submitter());
+  facts.add("runs as", job.run_as());
   facts.add("tenant", job.tenant());
   if (job.priority() != 0) facts.add("priority", fmt::format("{}", job.priority()));
   facts.add("state",
@@ -336,6 +347,8 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("driver", node.driver());
   facts.add("firmware", node.firmware());
   facts.add("agent", node.version());
+  facts.add("agent's user", node.agent_user());
+  facts.add("runs jobs of", job_users_text(node));
   if (node.power_w() > 0) facts.add("power", fmt::format("{} W", node.power_w()));
   if (node.temperature_c() > 0) facts.add("temperature", fmt::format("{} C", node.temperature_c()));
   if (!node.has_reading()) return facts.text();

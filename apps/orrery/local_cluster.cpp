@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -155,7 +157,33 @@ std::string LocalCluster::node_directory(const std::string& name) const {
   return directory_ + "/nodes/" + name;
 }
 
+/// Jobs of other users go through the directory to what is theirs; every secret in it has a mode of
+/// its own.
+void LocalCluster::let_users_through() const {
+  if (::geteuid() != 0) return;
+  constexpr mode_t kSearchable = 0711;
+  (void)::chmod(directory_.c_str(), kSearchable);
+  (void)::chmod((directory_ + "/nodes").c_str(), kSearchable);
+}
+
+Result<bool> LocalCluster::runs_jobs_as_root() {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  constexpr std::uint32_t kPage = 1'000;
+  v1::ListNodesRequest request;
+  request.set_page_size(kPage);
+  const auto nodes = client.call<v1::ListNodesResponse>("ListNodes", request);
+  if (!nodes) return tl::unexpected(nodes.error());
+  return std::any_of(nodes->nodes().begin(), nodes->nodes().end(),
+                     [](const v1::Node& node) { return node.job_users() == "any"; });
+}
+
 Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& options) {
+  if (StorageStatus made = storage_.make_directories(directory_ + "/nodes"); !made) {
+    return forward_error(made);
+  }
+  let_users_through();
   if (Status started = start_controller(options); !started) return forward_error(started);
   if (Status known = drop_unknown_nodes(); !known) return forward_error(known);
   for (const LocalNode& node : nodes_) {
@@ -252,7 +280,7 @@ Status LocalCluster::start_agent(const LocalNode& node) {
       {.program = program_directory() + "/orrery-agent",
        .arguments = {"--controller", address_, "--node", node.name, "--dir", directory, "--emulate",
                      fmt::format("{}:{}", node.type, node.accelerators), "--boot",
-                     fmt::format("{}", record_.boot)},
+                     fmt::format("{}", record_.boot), "--allow-agent-user"},
        .log = directory + "/agent.log"});
   if (!started) return forward_error(started);
   agent.process = *started;

@@ -49,6 +49,9 @@ class LocalCluster {
   /// jobs are to be accepted and the controller runs; it is halted.
   [[nodiscard]] Result<std::vector<std::string>> start(const ControllerStart& options);
 
+  /// Whether one of its agents is root and runs jobs without run_as. Precondition: it was started.
+  [[nodiscard]] Result<bool> runs_jobs_as_root();
+
   /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
   enum class Keepers { kEnd, kKeep };
   struct Ended {
@@ -68,6 +71,7 @@ class LocalCluster {
 
  private:
   LocalCluster() = default;
+  void let_users_through() const;
   [[nodiscard]] Status load();
   [[nodiscard]] Status save();
   [[nodiscard]] LocalProcess& process(const std::string& name);

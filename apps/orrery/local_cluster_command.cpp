@@ -24,8 +24,15 @@ std::string directory_to_make(const CommandOptions& options) {
   return options.cluster_directory.empty() ? "./.orrery" : options.cluster_directory;
 }
 
+/// What `up` did.
+struct Started {
+  std::vector<std::string> names;
+  bool jobs_run_as_root = false;
+};
+
 void print_running(const CommandOptions& options, const LocalCluster& cluster,
-                   const std::vector<std::string>& started) {
+                   const Started& done) {
+  const std::vector<std::string>& started = done.names;
   const LocalNode& node = cluster.nodes().front();
   if (options.output == OutputFormat::kJson) {
     Json names = Json::array();
@@ -37,6 +44,7 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
                        {"accelerators", node.accelerators},
                        {"emulated", true},
                        {"unknown_nodes", cluster.unknown()},
+                       {"jobs_run_as_root", done.jobs_run_as_root},
                        {"started", started}});
   }
   const std::size_t all = cluster.nodes().size() + 1;
@@ -57,6 +65,12 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
   }
   print_text(fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
                          node.accelerators, node.type));
+  if (done.jobs_run_as_root) {
+    print_text(
+        "WARNING: jobs run as root, so any of them can read this cluster's keys and end other "
+        "jobs.\nLet no one else submit to it, or give its tenants a run_as in "
+        "DIR/tenants.yaml.\n\n");
+  }
   const std::string dir =
       options.cluster_directory.empty() ? "" : fmt::format(" --dir {}", options.cluster_directory);
   print_text(
@@ -73,9 +87,11 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
   if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);
-  const Result<std::vector<std::string>> started = cluster->start(asked.controller);
-  if (!started) return tl::unexpected(started.error());
-  print_running(options, *cluster, *started);
+  Result<std::vector<std::string>> started = cluster->start(asked.controller);
+  if (!started) return forward_error(started);
+  const Result<bool> root = cluster->runs_jobs_as_root();
+  if (!root) return tl::unexpected(root.error());
+  print_running(options, *cluster, {*std::move(started), *root});
   return {};
 }
 

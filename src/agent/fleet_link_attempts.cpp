@@ -156,6 +156,7 @@ void FleetLink::note_end(LinkedAttempt& attempt, LinkedMember& member, Instant n
     case ExitKind::kInfra:
     case ExitKind::kClaim:
     case ExitKind::kProgram:
+    case ExitKind::kRefused:
       tell_ended(attempt, member);
       want(attempt, Wanted::kEnd, now);
       return;

@@ -236,6 +236,8 @@ void write(const AgentOpening& opening, v1::AgentMessage* message) {
   out->set_incarnation(opening.incarnation);
   out->set_version(text(opening.version));
   out->set_process(opening.process);
+  out->set_user(text(opening.user));
+  out->set_job_users(static_cast<v1::AgentOpen::JobUsers>(number(opening.job_users)));
   v1::Inventory* inventory = out->mutable_inventory();
   inventory->set_accelerator(text(opening.inventory.accelerator));
   inventory->set_accelerators(opening.inventory.accelerators);

@@ -260,6 +260,13 @@ AgentMessage MessageReader::read(const v1::AgentMessage& in) {
   return AgentOpening{};
 }
 
+/// What only a newer agent could mean is passed over.
+JobUsers job_users_of(const v1::AgentOpen& in) {
+  const auto told = static_cast<std::uint32_t>(in.job_users());
+  const bool known = told <= static_cast<std::uint32_t>(JobUsers::kAny);
+  return known ? static_cast<JobUsers>(told) : JobUsers::kUntold;
+}
+
 AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
   const v1::Inventory& has = in.inventory();
   return {in.node(),
@@ -271,7 +278,9 @@ AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
            has.kernel(), has.driver(), has.machine(), has.firmware(), has.processor(),
            has.packages(), has.numa_nodes()},
           in.process(),
-          {}};
+          {},
+          in.user(),
+          job_users_of(in)};
 }
 
 Report MessageReader::report(const v1::AgentReport& in) {
@@ -323,7 +332,7 @@ AttemptReport MessageReader::attempt(const v1::AttemptReport& in) {
   out.clocks.reserve(static_cast<std::size_t>(in.clocks_size()));
   for (const double each : in.clocks()) out.clocks.push_back(clock(each));
   if (in.has_end()) {
-    out.end = AttemptEnd{choice(in.end().kind(), ExitKind::kClaim, "kind of an end"),
+    out.end = AttemptEnd{choice(in.end().kind(), ExitKind::kRefused, "kind of an end"),
                          blame(in.end().blame())};
   }
   out.progress = progress(in.progress());

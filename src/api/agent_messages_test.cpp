@@ -96,9 +96,9 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {
-  [[maybe_unused]] auto& [node, address, boot, incarnation, version, inventory, process, key] =
-      value;
-  codec(node, address, boot, incarnation, version, inventory, process);
+  [[maybe_unused]] auto& [node, address, boot, incarnation, version, inventory, process, key, user,
+                          job_users] = value;
+  codec(node, address, boot, incarnation, version, inventory, process, user, job_users);
 }
 template <class Codec, SameStruct<AgentWelcome> S>
 void code(Codec& codec, S& value) {

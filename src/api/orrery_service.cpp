@@ -164,8 +164,9 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   const std::string file = request.file().empty() ? "job" : request.file();
-  controller_.submit({request.spec(), file, call->caller().tenant}, own_request_id(request, *call),
-                     [this, call](Result<std::vector<JobId>> jobs) {
+  const Caller& caller = call->caller();
+  controller_.submit({request.spec(), file, caller.tenant, caller.name, caller.run_as},
+                     own_request_id(request, *call), [this, call](Result<std::vector<JobId>> jobs) {
                        if (!jobs) {
                          const std::string why = jobs.error().text();
                          note(call, "submission refused", {"why", why});
@@ -233,6 +234,9 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
       request.all() || std::ranges::any_of(enum_words(JobPhase{}), [&](auto& each) {
         return each.word == request.phase() && ended(each.value);
       });
+  const auto by_user = [&](const std::string& submitter) {
+    return request.user().empty() || submitter == request.user();
+  };
   const auto wanted = [&](std::string_view phase, const std::string& tenant,
                           const std::string& name) {
     return sees.tenant(tenant) && (request.phase().empty() || phase == request.phase()) &&
@@ -249,12 +253,13 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
       if (!ended_too) continue;
       if (++archived > kArchivedMax) break;
       std::optional<v1::Job> job = archive.find(id.value());
-      if (job && wanted(job->phase(), job->tenant(), job->name()))
+      if (job && by_user(job->submitter()) && wanted(job->phase(), job->tenant(), job->name()))
         *response.add_jobs() = *std::move(job);
       continue;
     }
     const Job& job = state().job(id);
     if (ended(job.phase) && !ended_too) continue;
+    if (!by_user(job.submitter)) continue;
     if (!wanted(word_of(job.phase), state().tenants().path(job.tenant), job.name)) continue;
     *response.add_jobs() = job_view(controller_, id, JobDetail::kListed);
   }

@@ -377,5 +377,24 @@ TEST_F(ServerTest, TellsOfItselfAndEndsStreamsWhenAJobEnds) {
   EXPECT_EQ(job->phase(), "cancelled");
 }
 
+TEST_F(ServerTest, AJobSaysWhoSubmittedItAndListsAreAskedByUser) {
+  const std::uint64_t id = submit();
+  v1::SubmitJobRequest asked;
+  asked.set_spec(kSubmittedJob);
+  ASSERT_TRUE(client("user").call<v1::SubmitJobResponse>("SubmitJob", asked));
+  v1::GetJobRequest one;
+  one.set_id(id);
+  EXPECT_EQ(client().call<v1::Job>("GetJob", one)->submitter(), "admin");
+  v1::ListJobsRequest list;
+  list.set_user("user");
+  const auto found = client().call<v1::ListJobsResponse>("ListJobs", list);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->jobs_size(), 1);
+  EXPECT_EQ(found->jobs(0).submitter(), "user");
+  const std::string shown = ask("GET /v1/jobs?user=admin");
+  EXPECT_NE(shown.find("\"submitter\":\"admin\""), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("\"submitter\":\"user\""), std::string::npos) << shown;
+}
+
 }  // namespace
 }  // namespace orrery

@@ -233,6 +233,8 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   view.set_id(id.value());
   view.set_name(job.name);
   view.set_tenant(state.tenants().path(job.tenant));
+  view.set_submitter(job.submitter);
+  view.set_run_as(job.run_as);
   view.set_phase(std::string(word_of(job.phase)));
   view.set_attempt(job.attempt);
   view.set_epoch(job.epoch);
@@ -327,6 +329,8 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
   if (!agent.opening) return view;
   const NodeInventory& found = agent.opening->inventory;
   view.set_address(agent.opening->address);
+  view.set_agent_user(agent.opening->user);
+  view.set_job_users(std::string(word_of(agent.opening->job_users)));
   view.set_version(agent.opening->version);
   view.set_machine(found.machine);
   view.set_emulated(found.emulated);

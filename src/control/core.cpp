@@ -85,7 +85,8 @@ void Core::on(const SubmitJob& command) {
   }
   const JobId id = JobId::at(state_.setup().next_job(state_.jobs()));
   outcome_.answer.job = id;
-  emit(JobSubmitted{id, command.submission, request_id_, command.spec});
+  emit(JobSubmitted{id, command.submission, request_id_, command.spec, command.submitter,
+                    command.run_as});
   release_if_due(id);
 }
 

@@ -97,6 +97,7 @@ void Core::on(const RanksEnded& told) {
     StopReason reason = StopReason::kFinished;
     if (seen.kind == ExitKind::kProgram) reason = StopReason::kProgram;
     if (seen.kind == ExitKind::kInfra) reason = StopReason::kInfra;
+    if (seen.kind == ExitKind::kRefused) reason = StopReason::kRefused;
     if (reason == StopReason::kInfra) places_[seen.job] = state_.running(seen.job).gangs;
     emit(JobStopping{seen.job, reason, JobId(), seen.blame, progress});
   }
@@ -132,7 +133,8 @@ void Core::finish_if_gone(JobId id) {
   // Its effects are fenced, or nobody wants it back.
   const bool let_go = job.submission->restart == RestartPolicy::kAtOnce || job.cancel ||
                       job.stop == StopReason::kCancelled;
-  const bool over = job.stop == StopReason::kFinished || job.stop == StopReason::kTimeLimit;
+  const bool over = job.stop == StopReason::kFinished || job.stop == StopReason::kTimeLimit ||
+                    job.stop == StopReason::kRefused;
   if (job.leaving > 0 && !let_go && !over) return;  // an earlier epoch may still run
   bool done = holds_nothing(run);
   if (!done) {
@@ -163,6 +165,8 @@ void Core::finish_stop(JobId id) {
   switch (job.stop) {
     case StopReason::kFinished:
       return end(id, JobPhase::kFinished, progress);
+    case StopReason::kRefused:
+      return end(id, JobPhase::kFailed, progress);
     case StopReason::kTimeLimit:
       return end(id, JobPhase::kFailed, progress, {FaultLayer::kProgram, NodeId(), "time limit"});
     case StopReason::kProgram:

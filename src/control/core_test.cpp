@@ -415,5 +415,34 @@ TEST(CoreUsage, OfThePastIsRememberedAndFades) {
   EXPECT_NEAR(recent(), 4, 1e-9);
 }
 
+TEST(Core, AJobKeepsWhoSubmittedItAndAsWhomItRunsToItsEnd) {
+  ScriptedCluster cluster;
+  cluster.send(SubmitJob{cluster.job(8), "spec", "ada", "ada-l"});
+  const JobId id(0);
+  EXPECT_EQ(cluster.job(id).submitter, "ada");
+  cluster.tick();
+  cluster.up(id);
+  cluster.end(id);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kFinished);
+  EXPECT_EQ(cluster.job(id).submitter, "ada");
+  EXPECT_EQ(cluster.job(id).run_as, "ada-l");
+}
+
+TEST(Core, AJobThatANodeRefusesFailsAtOnceAndNoNodeIsBlamed) {
+  ScriptedCluster cluster;
+  const JobId id = cluster.start(cluster.job(16));
+  const std::vector<NodeId> nodes = cluster.nodes(id);
+  ASSERT_EQ(nodes.size(), 2U);
+  const Blame why{.evidence = "node-0 refused it: no user \"ada\" on this node"};
+  cluster.send(RanksEnded{id, 1, ExitKind::kRefused, why, {}, false});
+  EXPECT_EQ(cluster.phase(id), JobPhase::kStopping) << "the other node's ranks may live";
+  cluster.gone(id, nodes);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kFailed);
+  EXPECT_EQ(cluster.job(id).attempt, 1U);
+  EXPECT_EQ(cluster.job(id).blame.evidence, why.evidence);
+  EXPECT_EQ(cluster.job(id).usage.faults + cluster.job(id).usage.program_faults, 0U);
+  for (const NodeId node : nodes) EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -25,6 +25,8 @@ struct JobSubmitted {
   Submission submission;
   std::string request_id;  ///< the client's; empty: none
   std::string spec;        ///< as its owner wrote it, for whoever launches it; empty: nobody does
+  std::string submitter;   ///< name of the token's user; empty: a log of before it was kept
+  std::string run_as;      ///< POSIX user of its ranks; empty: the agent's own
 };
 
 /// held -> queued.

@@ -12,7 +12,7 @@
 namespace orrery {
 
 [[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
-[[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kClaim; }
+[[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kRefused; }
 [[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
   return PowerLimitSet::What::kSupply;
 }
@@ -58,8 +58,8 @@ void code(Codec& codec, S& progress) {
 
 template <class Codec, SameStruct<JobSubmitted> S>
 void code(Codec& codec, S& event) {
-  auto& [job, submission, request_id, spec] = event;
-  codec(job, submission, request_id, spec);
+  auto& [job, submission, request_id, spec, submitter, run_as] = event;
+  codec(job, submission, request_id, spec, submitter, run_as);
 }
 
 template <class Codec, SameStruct<JobReleased> S>
@@ -230,8 +230,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<SubmitJob> S>
 void code(Codec& codec, S& input) {
-  auto& [submission, spec] = input;
-  codec(submission, spec);
+  auto& [submission, spec, submitter, run_as] = input;
+  codec(submission, spec, submitter, run_as);
 }
 
 template <class Codec, SameStruct<CancelJob> S>

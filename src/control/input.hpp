@@ -19,7 +19,9 @@ namespace orrery {
 
 struct SubmitJob {
   Submission submission;
-  std::string spec;  ///< kept with the job until it ends; decides nothing
+  std::string spec;       ///< kept with the job until it ends; decides nothing
+  std::string submitter;  ///< name of the token's user; decides nothing
+  std::string run_as;     ///< POSIX user of its ranks; empty: the agent's own; decides nothing
 };
 
 struct CancelJob {
@@ -93,7 +95,8 @@ enum class ExitKind : std::uint8_t {
   kDone,
   kProgram,
   kInfra,
-  kClaim,  ///< by what the program wrote, the machine failed; anything else does not say so
+  kClaim,    ///< by what the program wrote, the machine failed; anything else does not say so
+  kRefused,  ///< the node may not run such a job; neither it nor the program is at fault
 };
 
 /// The program of an attempt has ended, on all nodes or because one rank pulled it down.

@@ -49,19 +49,20 @@ inline std::array<EnumWord<JobPhase>, 8> enum_words(JobPhase) {
 
 /// Why an attempt ends.
 enum class StopReason : std::uint8_t {
-  kFinished,     ///< the program is done
-  kProgram,      ///< the program's own fault: counts against restart.max
-  kInfra,        ///< a node, link, power or storage fault
-  kPreempted,    ///< somebody else is due
-  kMoved,        ///< a rigid job goes on elsewhere
-  kPower,        ///< a limit fell
-  kDrained,      ///< its node is wanted for maintenance
-  kCancelled,    ///< by its owner or the operator
-  kTimeLimit,    ///< its own
-  kNeverStarted  ///< its ranks could not be brought up
+  kFinished,      ///< the program is done
+  kProgram,       ///< the program's own fault: counts against restart.max
+  kInfra,         ///< a node, link, power or storage fault
+  kPreempted,     ///< somebody else is due
+  kMoved,         ///< a rigid job goes on elsewhere
+  kPower,         ///< a limit fell
+  kDrained,       ///< its node is wanted for maintenance
+  kCancelled,     ///< by its owner or the operator
+  kTimeLimit,     ///< its own
+  kNeverStarted,  ///< its ranks could not be brought up
+  kRefused,       ///< a node may not run it as the user it asks for: it is not tried again
 };
 
-inline std::array<EnumWord<StopReason>, 10> enum_words(StopReason) {
+inline std::array<EnumWord<StopReason>, 11> enum_words(StopReason) {
   return {{{"finished", StopReason::kFinished},
            {"program", StopReason::kProgram},
            {"infrastructure", StopReason::kInfra},
@@ -71,7 +72,8 @@ inline std::array<EnumWord<StopReason>, 10> enum_words(StopReason) {
            {"drained", StopReason::kDrained},
            {"cancelled", StopReason::kCancelled},
            {"time-limit", StopReason::kTimeLimit},
-           {"never-started", StopReason::kNeverStarted}}};
+           {"never-started", StopReason::kNeverStarted},
+           {"refused", StopReason::kRefused}}};
 }
 
 /// Where the ranks of an attempt found the state they go on from.
@@ -174,6 +176,8 @@ struct Job {
   /// Where its newest attempt was put, by gang; of jobs with a spec, and kept when they have ended:
   /// there lies what they wrote.
   std::vector<std::vector<NodeDevices>> placed;
+  std::string submitter;  ///< name of the token's user; empty: a log of before it was kept
+  std::string run_as;     ///< POSIX user of its ranks; empty: the agent's own
 };
 
 }  // namespace orrery

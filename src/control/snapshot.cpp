@@ -29,7 +29,7 @@ constexpr std::uint32_t kFormOfAllJobs = 3;
 constexpr std::uint32_t kFormOfFaultCounts = 4;
 /// The last that had one sum of what a job was given, over all types.
 constexpr std::uint32_t kFormOfOneSum = 5;
-/// The last without reasons of drains and claims against nodes.
+/// The last without reasons of drains, claims against nodes, and the submitters of jobs.
 constexpr std::uint32_t kFormWithoutClaims = 6;
 
 /// Which form fields are of.
@@ -75,10 +75,12 @@ template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
-                          up, progress, blame, usage, submission, name, tenant, spec, placed] = job;
+                          up, progress, blame, usage, submission, name, tenant, spec, placed,
+                          submitter, run_as] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
         submission, name, tenant, spec, placed);
+  if (form_of(codec) > kFormWithoutClaims) codec(submitter, run_as);
 }
 
 /// Its job, or that it is archived.

@@ -129,6 +129,15 @@ TEST(Snapshot, OneWithOneSumOfAFleetOfOneTypeLeavesNoDoubt) {
   EXPECT_TRUE(state.total().devices.of(kAllTypes) == 0);
 }
 
+TEST(Snapshot, KnowsWhoSubmittedAJobAndAsWhomItRuns) {
+  ScriptedCluster cluster;
+  cluster.send(SubmitJob{cluster.job(8), "spec", "ada", "ada-l"});
+  State state(cluster.setup());
+  ASSERT_TRUE(restore(state, snapshot_of(cluster.state())));
+  EXPECT_EQ(state.job(JobId(0)).submitter, "ada");
+  EXPECT_EQ(state.job(JobId(0)).run_as, "ada-l");
+}
+
 TEST(Snapshot, KnowsWhatIsArchived) {
   ScriptedCluster cluster;
   const JobId runs = cluster.run(cluster.job(8));

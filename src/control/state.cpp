@@ -156,6 +156,8 @@ void State::on(const JobSubmitted& event) {
   job.name = event.submission.request.name;
   job.tenant = event.submission.request.tenant;
   job.spec = event.spec;
+  job.submitter = event.submitter;
+  job.run_as = event.run_as;
   job.submitted = now_;
   job.since = now_;
   for (const JobId before : event.submission.after) {
@@ -266,7 +268,8 @@ void State::on(const JobStopping& event) {
   job.progress = progress;
   job.up = false;
   job.end = now_;
-  if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;
+  const bool says_why = event.blame.layer != FaultLayer::kNone;
+  if (says_why || event.reason == StopReason::kRefused) job.blame = event.blame;
   set_phase(job, JobPhase::kStopping);
   move_use(run, DeviceUse::kStopping);
   job.usage.preemptions += event.reason == StopReason::kPreempted ? 1 : 0;

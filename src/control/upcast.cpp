@@ -53,6 +53,13 @@ std::string add_no_spec(std::string_view fields) {
   return std::string(fields).append(spec.bytes());
 }
 
+/// Jobs had no submitter, and ran as the agent's own user.
+std::string add_no_submitter(std::string_view fields) {
+  Encoder names;
+  names(std::string(), std::string());
+  return std::string(fields).append(names.bytes());
+}
+
 /// A drain was an operator's, whatever it was for.
 std::string add_no_window(std::string_view fields) {
   Encoder window;
@@ -83,7 +90,9 @@ std::string add_no_claim(std::string_view fields) {
 
 constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
+    Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 2}, add_no_submitter},
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
+    Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 2}, add_no_submitter},
     Upcaster{JournalContent::kEvents, {.id = kJobRunning, .version = 1}, add_no_source},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 2}, add_no_progress},

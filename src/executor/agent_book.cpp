@@ -14,6 +14,19 @@ constexpr Duration kSilence = Duration::seconds(3);
 /// For so long an agent that finds another at its node may come again: the other may be dead.
 constexpr Duration kContest = Duration::seconds(15);
 
+bool may_run(const AgentOpening& agent, const std::string& run_as) {
+  switch (agent.job_users) {
+    case JobUsers::kUntold:
+    case JobUsers::kAny:
+      return true;
+    case JobUsers::kMapped:
+      return !run_as.empty();
+    case JobUsers::kOwn:
+      return run_as.empty() || run_as == agent.user;
+  }
+  return true;
+}
+
 }  // namespace
 
 AgentBook::AgentBook(const Topology& topology)
@@ -76,6 +89,23 @@ Result<NodeId> AgentBook::open(const AgentOpening& opening, AgentSession& sessio
   }
   record = {&session, opening, {}, now, std::move(record.refused)};
   return *node;
+}
+
+Status AgentBook::check_user(const std::string& run_as) const {
+  bool connected = false;
+  for (const AgentRecord& record : agents_) {
+    if (record.session == nullptr) continue;
+    connected = true;
+    if (may_run(*record.opening, run_as)) return {};
+  }
+  if (!connected) return {};
+  if (run_as.empty()) {
+    return infeasible(
+        "no node may run it: their agents are root and the job has no user. Expected run_as of "
+        "its tenant (tenants.yaml) or of the submitter, or allow_agent_user on the nodes");
+  }
+  return infeasible(fmt::format(
+      "no node may run it as \"{}\": their agents are not root and run as other users", run_as));
 }
 
 const RefusedAgent& AgentBook::refuse(const AgentOpening& opening, RefusedAgent refused) {

@@ -74,6 +74,10 @@ class AgentBook {
 
   /// Something came of its agent.
   void note(NodeId node, Instant now) { agents_[node.value()].last = now; }
+  /// Whether some connected node may run jobs of that POSIX user (empty: of none), as far as their
+  /// agents told. Error (kInfeasible): every one of them would refuse it. O(nodes).
+  [[nodiscard]] Status check_user(const std::string& run_as) const;
+
   void note(NodeId node, const AttemptNotes& notes);
   void note(NodeId node, HeardReading heard) { agents_[node.value()].heard = std::move(heard); }
   /// What the ranks of a job last said; nullptr: nothing.

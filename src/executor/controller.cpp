@@ -461,6 +461,9 @@ void Controller::submit(const JobText& text, const std::string& request_id,
     if (record_ != nullptr) look_at_record(record_->put_texts(added));
   }
   if (!read) return answered(forward_error(read));
+  if (Status possible = agents_->check_user(read->front().run_as); !possible) {
+    return answered(forward_error(possible));
+  }
   struct Gathered {
     Answered<std::vector<JobId>> answered;
     std::vector<JobId> jobs;

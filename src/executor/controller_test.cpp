@@ -448,5 +448,68 @@ TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
   EXPECT_EQ(places[7].rank, 7U);
 }
 
+constexpr const char* kTenantsWithUsers =
+    "apiVersion: orrery/v1\nkind: Tenants\nname: t\n"
+    "tenants: [{name: default}, {name: lab, run_as: svc-lab}]\n";
+
+TEST_F(ControllerTest, AJobRunsAsItsSubmittersUserOrElseAsItsTenants) {
+  std::optional<Result<JobId>> set;
+  controller_->command(SetTenants{kTenantsWithUsers}, "",
+                       [&](Result<JobId> done) { set = std::move(done); });
+  await([&] { return set.has_value(); });
+  ASSERT_TRUE(*set) << set->error().text();
+  std::size_t told = 0;
+  const auto submit_by = [&](const std::string& user, const std::string& more) {
+    controller_->submit({job("x", more), "job.yaml", "", "ada", user}, "",
+                        [&](const Result<std::vector<JobId>>& jobs) { told += jobs ? 1 : 0; });
+  };
+  submit_by("", "");
+  submit_by("", "tenant: lab\n");
+  submit_by("ada-l", "tenant: lab\n");
+  await([&] { return told == 3; });
+  const auto expect_users = [&] {
+    EXPECT_EQ(controller_->state().job(JobId(0)).run_as, "");
+    EXPECT_EQ(controller_->state().job(JobId(1)).run_as, "svc-lab");
+    EXPECT_EQ(controller_->state().job(JobId(2)).run_as, "ada-l");
+    EXPECT_EQ(controller_->state().job(JobId(2)).submitter, "ada");
+  };
+  expect_users();
+  stop();
+  start();
+  expect_users();
+  Session sessions[2];
+  join("node0", sessions[0]);
+  join("node1", sessions[1]);
+  await([&] {
+    return sessions[0].orders<LaunchRanks>().size() + sessions[1].orders<LaunchRanks>().size() >= 2;
+  });
+  std::vector<std::string> users;
+  for (const Session& session : sessions) {
+    for (const NodeOrder& order : session.orders<LaunchRanks>()) {
+      users.push_back(order.program.user);
+    }
+  }
+  EXPECT_NE(std::ranges::find(users, "svc-lab"), users.end());
+}
+
+TEST_F(ControllerTest, AJobThatNoNodeMayRunIsRefusedWhenItIsSubmitted) {
+  AgentOpening root = opening("node0");
+  root.user = "root";
+  root.job_users = JobUsers::kMapped;
+  Session session;
+  controller_->open_session(root, session);
+  const auto answer = submit(job("x"));
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().text().find("run_as of its tenant"), std::string::npos)
+      << answer.error().text();
+  EXPECT_EQ(controller_->state().jobs(), 0U);
+  AgentOpening own = opening("node1");
+  own.user = "orrery";
+  own.job_users = JobUsers::kOwn;
+  Session other;
+  controller_->open_session(own, other);
+  EXPECT_TRUE(submit(job("x"))) << "one node may";
+}
+
 }  // namespace
 }  // namespace orrery

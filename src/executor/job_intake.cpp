@@ -169,9 +169,11 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
   Result<Submission> submission = submission_of(*spec, state, now, text.tenant);
   if (!submission) return forward_error(submission);
   const ArrayId array(spec->array ? arrays_++ : arrays_);
+  const std::string& run_as =
+      text.run_as.empty() ? state.tenants().run_as(submission->request.tenant) : text.run_as;
   std::vector<SubmitJob> jobs;
   for (Submission& job : jobs_of(*spec, *submission, array)) {
-    jobs.push_back({std::move(job), text.text});
+    jobs.push_back({std::move(job), text.text, text.submitter, run_as});
   }
   return jobs;
 }

@@ -23,6 +23,9 @@ struct JobText {
   /// The submitter's: where the text names none but the default it is the job's, and any other but
   /// one below it is refused. Empty: as the text says.
   std::string tenant;
+  std::string submitter = {};  ///< its user's name
+  /// POSIX user that the submitter's jobs run as; empty: the one of the job's tenant, if any.
+  std::string run_as = {};
 };
 
 /// Whether a tenant is `above`, by paths, or one below it; everything is below "".

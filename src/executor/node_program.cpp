@@ -54,6 +54,13 @@ void set_array_task(const Job& job, Variables& environment) {
   environment.emplace_back("SLURM_ARRAY_JOB_ID", fmt::format("{}", job.id.value() - place));
 }
 
+/// The place of a job in its array: "3" of "sweep[3]"; empty: it is in none.
+std::string array_index(const Job& job) {
+  const std::size_t bracket = job.name.find('[');
+  if (bracket == job.name.npos) return "";
+  return job.name.substr(bracket + 1, job.name.size() - bracket - 2);
+}
+
 /// Of a job's first role that trains; 0: nobody knows.
 std::uint64_t work_steps(const Job& job) {
   for (const RoleRequest& role : job.submission->request.roles) {
@@ -80,9 +87,12 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                       .restarts_max = job.submission->restart_max,
                       .work_steps = work_steps(job),
                       .gangs = {},
-                      .user = {},
+                      .user = job.run_as,
                       .needs = {}};
   if (program.framework == "slurm") set_array_task(job, program.environment);
+  if (std::string index = array_index(job); !index.empty()) {
+    program.environment.emplace_back("ORRERY_ARRAY_INDEX", std::move(index));
+  }
   const LaunchPlan plan = launch_plan(state, id);
   const auto gangs = static_cast<std::uint32_t>(state.running(id).gangs.size());
   program.gangs.reserve(gangs);

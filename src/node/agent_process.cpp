@@ -30,11 +30,26 @@ tl::unexpected<Error> system_error(std::string_view what) {
 }
 
 /// What keeps a keeper from its start is the node's, unless a disk says that it is its own.
-Blame blame_for_start(const std::string& why) {
+AttemptEnd fault_of_start(const std::string& why) {
   Blame blame = exit_cause(1, why);
   if (blame.layer == FaultLayer::kProgram) blame.layer = FaultLayer::kHost;
   blame.evidence = fmt::format("the keeper of its ranks did not start: {}", why);
-  return blame;
+  return {ExitKind::kInfra, std::move(blame)};
+}
+
+/// A job that the node may not run is nobody's fault and is not tried again; a node that cannot
+/// look its users up is broken.
+AttemptEnd refusal_of(const Error& why, const std::string& node) {
+  if (why.kind == ErrorKind::kEnvironment) {
+    return {ExitKind::kInfra, {.layer = FaultLayer::kHost, .evidence = why.message}};
+  }
+  return {ExitKind::kRefused, {.evidence = fmt::format("{} refused it: {}", node, why.message)}};
+}
+
+/// Others may go through it to what is theirs, and see nothing in it.
+void make_searchable(const std::string& place) {
+  constexpr mode_t kSearchable = 0711;
+  (void)::chmod(place.c_str(), kSearchable);
 }
 
 }  // namespace
@@ -79,6 +94,7 @@ Status AgentProcess::prepare() {
   if (auto made = real_.env().storage.make_directories(setup_.directory); !made) {
     return forward_error(made);
   }
+  if (::geteuid() == 0) make_searchable(setup_.directory);
   if (Status locked = lock_directory(); !locked) return locked;
   if (Status counted = count_incarnation(); !counted) return counted;
   setup_.opening.process = real_.env().entropy.draw();
@@ -117,6 +133,9 @@ Status AgentProcess::watch_signals() {
 
 Status AgentProcess::run() {
   for (const std::string& note : setup_.notes) log_.warning(wall(), "discovery", {{"why", note}});
+  if (setup_.facts.agent.jobs == JobUsers::kAny) {
+    log_.warning(wall(), "jobs without run_as run as root", {{"why", "allow_agent_user"}});
+  }
   open_channel();
   telemetry_ =
       std::make_unique<Telemetry>(real_.loop(), real_.loop(), std::move(setup_.telemetry),
@@ -288,10 +307,7 @@ void AgentProcess::apply(const StartKeeper& start) {
   leave_burn_in();
   note_clocks(start.id, start.launch.shares);
   const Result<KeeperLaunch> launch = keeper_launch(start, *program_, setup_.facts);
-  if (!launch) {
-    // As whom it runs is said by the job's spec.
-    return note_unstarted(start.id, {FaultLayer::kProgram, {}, launch.error().message});
-  }
+  if (!launch) return note_unstarted(start.id, refusal_of(launch.error(), setup_.opening.node));
   attempt.link =
       std::make_unique<KeeperLink>(real_, *this, start.id, directories_->files(start.id));
   note_launch(start.id, *launch);
@@ -301,7 +317,7 @@ void AgentProcess::apply(const StartKeeper& start) {
 
 void AgentProcess::start_keeper(const AttemptId& id, const KeeperLaunch& launch) {
   if (const Status started = run_keeper(id, launch); !started) {
-    note_unstarted(id, blame_for_start(started.error().message));
+    note_unstarted(id, fault_of_start(started.error().message));
   }
 }
 
@@ -311,8 +327,7 @@ Status AgentProcess::run_keeper(const AttemptId& id, const KeeperLaunch& launch)
   directories_->note_started(id);
   for (const std::string& place : {setup_.directory + "/attempts", files.directory, files.run}) {
     if (auto made = storage.make_directories(place); !made) return forward_error(made);
-    // Its processes have files of theirs in it.
-    if (launch.user) (void)::chmod(place.c_str(), 0711);
+    if (launch.user) make_searchable(place);  // Its processes have files of theirs in it.
   }
   if (Status written = write_keeper_launch(storage, files, launch); !written) return written;
   return attempts_.at(id).link->start(setup_.keeper);
@@ -380,7 +395,7 @@ void AgentProcess::tell_notes(const AttemptId& id, AttemptNotes notes) {
 void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
   const AttemptId over = id;  // of the link, which ends here
   if (!failure.empty()) {
-    note_unstarted(over, blame_for_start(failure));
+    note_unstarted(over, fault_of_start(failure));
     return act();
   }
   tell_errors(over);
@@ -412,14 +427,13 @@ void AgentProcess::note_ended(const AttemptId& id) {
   note_over(id);
 }
 
-void AgentProcess::note_unstarted(const AttemptId& id, Blame blame) {
+void AgentProcess::note_unstarted(const AttemptId& id, AttemptEnd end) {
   log_.error(wall(), "attempt did not start",
-             {{"job", id.job.value()}, {"attempt", id.attempt}, {"why", blame.evidence}});
+             {{"job", id.job.value()}, {"attempt", id.attempt}, {"why", end.blame.evidence}});
   AttemptReport& report = attempts_[id].report;
-  const bool own = blame.layer == FaultLayer::kProgram;
-  blame.node = welcome_.node;
+  if (end.kind == ExitKind::kInfra) end.blame.node = welcome_.node;
   report.stage = RankStage::kGone;
-  report.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kInfra, std::move(blame)};
+  report.end = std::move(end);
   agent_->on_keeper_report(report, now());
   note_over(id);
 }

@@ -120,7 +120,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void start_keeper(const AttemptId& id, const KeeperLaunch& launch);
   [[nodiscard]] Status run_keeper(const AttemptId& id, const KeeperLaunch& launch);
   /// An attempt whose keeper never came to life.
-  void note_unstarted(const AttemptId& id, Blame blame);
+  void note_unstarted(const AttemptId& id, AttemptEnd end);
   void tell_notes(const AttemptId& id, AttemptNotes notes);
   void note_over(const AttemptId& id);
   void note_reading(const NodeReading& reading);

@@ -66,7 +66,7 @@ void AgentProcess::end_prologue(const AttemptId& of, const std::string& failure)
     // First, so that the job goes elsewhere.
     hook_complaint_ = evidence;
     refuse_work(evidence);
-    note_unstarted(id, {.layer = FaultLayer::kHost, .evidence = evidence});
+    note_unstarted(id, {ExitKind::kInfra, {.layer = FaultLayer::kHost, .evidence = evidence}});
   }
   act();
 }

@@ -34,6 +34,7 @@ void describe(Visitor& visitor, Self& spec) {
   visitor.optional("burn_in", spec.burn_in);
   visitor.optional("devices", spec.devices);
   visitor.optional("processes_max", spec.processes_max);
+  visitor.optional("allow_agent_user", spec.allow_agent_user);
 }
 
 namespace {

@@ -39,6 +39,14 @@ TEST(AgentSpecTest, SaysWhatRunsAndHowLong) {
   EXPECT_EQ(fences->processes_max, 100u);
 }
 
+TEST(AgentSpecTest, SaysWhetherJobsMayRunAsTheAgentOrLeavesItOpen) {
+  EXPECT_EQ(read("").value().allow_agent_user, std::nullopt);
+  EXPECT_EQ(read("allow_agent_user: true\n").value().allow_agent_user, true);
+  EXPECT_EQ(read("allow_agent_user: false\n").value().allow_agent_user, false);
+  EXPECT_NE(refusal("allow_agent_user: perhaps\n").find("agent.yaml:3:19: "), std::string::npos)
+      << refusal("allow_agent_user: perhaps\n");
+}
+
 TEST(AgentSpecTest, WhatMakesNoSenseIsRefusedWithItsPlace) {
   EXPECT_TRUE(refusal("prologe: {command: [true]}\n")
                   .starts_with("agent.yaml:3:1: unknown key \"prologe\", did you mean "

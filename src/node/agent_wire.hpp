@@ -7,6 +7,7 @@
 // Logs, notes and readings are soft: nobody repeats them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +36,21 @@ struct NodeInventory {
   std::uint32_t numa_nodes = 0;
 };
 
+/// As whom a node runs jobs.
+enum class JobUsers : std::uint8_t {
+  kUntold,  ///< an agent of before this was told
+  kOwn,     ///< its agent is not root: jobs run as the agent's own user alone
+  kMapped,  ///< its agent is root: jobs that have a user, and no others
+  kAny,     ///< and those that have none as root, because the operator allows it
+};
+
+inline std::array<EnumWord<JobUsers>, 4> enum_words(JobUsers) {
+  return {{{"", JobUsers::kUntold},
+           {"own", JobUsers::kOwn},
+           {"mapped", JobUsers::kMapped},
+           {"any", JobUsers::kAny}}};
+}
+
 /// The certificate that an agent shows.
 struct ShownKey {
   std::string hash;  ///< of its public key; empty: none
@@ -53,6 +69,8 @@ struct AgentOpening {
   NodeInventory inventory;
   std::uint64_t process = 0;  ///< drawn at its start
   ShownKey key;               ///< by the server, never on the wire
+  std::string user;           ///< POSIX user of the agent
+  JobUsers job_users = JobUsers::kUntold;
 };
 
 /// The answer to it.

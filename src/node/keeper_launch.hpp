@@ -68,6 +68,8 @@ struct KeeperFiles {
   /// By which its steps know each other; for the user alone.
   [[nodiscard]] std::string step_secret() const { return directory + "/slurm/secret"; }
   [[nodiscard]] std::string work() const { return directory + "/work"; }
+  /// What the ranks here may fill; it goes with the attempt's directory.
+  [[nodiscard]] std::string scratch() const { return directory + "/scratch"; }
   [[nodiscard]] std::string log(const RankStart& start) const;
   /// Where the threads of ranks that hung were.
   [[nodiscard]] std::string stacks() const { return directory + "/stacks"; }

@@ -74,13 +74,15 @@ Status KeeperProcess::prepare() {
     launch_.directory = files_.work();
     if (Status made = status_of(storage.make_directories(files_.work())); !made) return made;
   }
+  if (Status made = status_of(storage.make_directories(files_.scratch())); !made) return made;
+  launch_.facts.environment.emplace_back("ORRERY_SCRATCH", files_.scratch());
   if (Status adopting = adopt_orphans(); !adopting) return adopting;
   join_group();
   auto stream = ProgressStream::open(real_.loop(), files_.progress(),
                                      [this](const ProgressLine& line) { on_line(line); });
   if (!stream) return forward_error(stream);
   stream_ = *std::move(stream);
-  choose_user();
+  if (Status prepared = prepare_user(); !prepared) return prepared;
   if (launch_.facts.style == LaunchStyle::kSlurm) {
     if (Status written = write_script(); !written) return written;
   }
@@ -99,20 +101,17 @@ void KeeperProcess::join_group() {
                                        group ? *std::move(group) : nullptr);
 }
 
-/// As the user whose job it is; only root can become somebody else.
-void KeeperProcess::choose_user() {
-  if (!launch_.user) return;
-  const ProcessUser& user = *launch_.user;
+/// What the ranks write to and begin in becomes their user's; only root can do so.
+Status KeeperProcess::prepare_user() {
+  if (!launch_.user) return {};
   if (::geteuid() != 0) {
-    if (user.uid != ::geteuid()) {
-      note(
-          fmt::format("runs as user {}, not as {}: the keeper is not root", ::geteuid(), user.uid));
-    }
-    launch_.user.reset();
-    return;
+    return environment_error(fmt::format("cannot run the ranks as user {}: the keeper is user {}",
+                                         launch_.user->uid, ::geteuid()));
   }
   give_to_user(files_.progress());
+  give_to_user(files_.scratch());
   if (launch_.directory == files_.work()) give_to_user(files_.work());
+  return {};
 }
 
 void KeeperProcess::give_to_user(const std::string& path) {

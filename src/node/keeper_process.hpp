@@ -48,7 +48,7 @@ class KeeperProcess final : public ListenerEvents {
   [[nodiscard]] Status prepare();
   [[nodiscard]] Status watch_signals();
   [[nodiscard]] Status watch_time();
-  void choose_user();
+  [[nodiscard]] Status prepare_user();
   void join_group();
 
   void on_signal(std::string_view signals);

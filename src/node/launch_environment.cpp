@@ -63,6 +63,15 @@ std::size_t first_node(const GangLayout& layout, LaunchUnit per) {
   return static_cast<std::size_t>(at - layout.nodes.begin());
 }
 
+/// The name of a gang's role, which the plan says; torch's own word where it says none.
+std::string role_of(const std::string& plan, std::uint32_t gang) {
+  const nlohmann::json read = nlohmann::json::parse(plan, nullptr, false);
+  const nlohmann::json::json_pointer place(fmt::format("/gangs/{}/role", gang));
+  if (!read.contains(place) || !read.at(place).is_string()) return "default";
+  const std::string name = read.at(place);
+  return name.empty() ? "default" : name;
+}
+
 /// Where one process stands in its gang.
 struct Seat {
   std::uint32_t rank = 0;
@@ -76,7 +85,7 @@ struct Seat {
 class ContractWriter {
  public:
   ContractWriter(const LaunchFacts& facts, const GangLayout& layout)
-      : facts_(facts), layout_(layout) {}
+      : facts_(facts), layout_(layout), role_(role_of(facts.plan, layout.gang)) {}
 
   /// `devices`: what the process may use, in the order of local ranks.
   [[nodiscard]] Variables write(const Seat& seat, const std::vector<std::uint32_t>& devices) {
@@ -91,6 +100,7 @@ class ContractWriter {
       set(std::string(variable_of(facts_.devices)), list_of(devices));
     }
     set("ORRERY_JOB", facts_.job);
+    set("ORRERY_JOB_ID", facts_.attempt.job.value());
     set("ORRERY_ATTEMPT", facts_.attempt.attempt);
     set("ORRERY_TENANT", facts_.tenant);
     set("ORRERY_PLAN", facts_.plan);
@@ -98,6 +108,7 @@ class ContractWriter {
     // Ranks that mpirun starts would take its one process's for theirs.
     if (facts_.style != LaunchStyle::kMpi) {
       set("ORRERY_RANK", seat.rank);
+      set("ORRERY_LOCAL_RANK", seat.local);
       set("ORRERY_WORLD_SIZE", seat.world);
     }
     set("ORRERY_GANG", layout_.gang);
@@ -148,7 +159,7 @@ class ContractWriter {
     set("GROUP_RANK", seat.node);
     set("GROUP_WORLD_SIZE", seat.nodes);
     set("ROLE_RANK", seat.rank);
-    set("ROLE_NAME", "default");
+    set("ROLE_NAME", role_);
     set("ROLE_WORLD_SIZE", seat.world);
     set("MASTER_ADDR", master_address());
     set("MASTER_PORT", layout_.master_port);
@@ -234,6 +245,7 @@ class ContractWriter {
 
   const LaunchFacts& facts_;
   const GangLayout& layout_;
+  std::string role_;
   Environment environment_;
 };
 

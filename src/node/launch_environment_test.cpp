@@ -44,12 +44,14 @@ Expected common(Expected more) {
   more.merge(Expected{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
                       {"OMP_NUM_THREADS", "4"},
                       {"ORRERY_JOB", "big"},
+                      {"ORRERY_JOB_ID", "5"},
                       {"ORRERY_ATTEMPT", "3"},
                       {"ORRERY_TENANT", "a/b"},
                       {"ORRERY_PLAN", "{}"},
                       {"ORRERY_PROGRESS", "/run/p"},
                       {"ORRERY_MEMBERSHIP", "/run/membership"},
                       {"ORRERY_RANK", "2"},
+                      {"ORRERY_LOCAL_RANK", "0"},
                       {"ORRERY_WORLD_SIZE", "4"},
                       {"ORRERY_GANG", "7"},
                       {"ORRERY_ADDRESS", "n1"},
@@ -97,6 +99,18 @@ TEST(LaunchEnvironment, TellsEachFrameworkItsOwnVariablesAndNoOthers) {
                                                      {"JAX_PROCESS_ID", "2"}}));
 }
 
+TEST(LaunchEnvironment, NamesTheRoleOfTheGangThatThePlanSays) {
+  LaunchFacts with = facts(LaunchStyle::kTorch);
+  with.plan = R"({"gangs": [{}, {}, {}, {}, {}, {}, {}, {"role": "actor"}, {"role": 3}]})";
+  EXPECT_EQ(first(with).at("ROLE_NAME"), "actor");
+  EXPECT_EQ(as_map(rank_starts(with, layout(), share()).at(1).environment).at("ORRERY_LOCAL_RANK"),
+            "1");
+  for (const char* plan : {"", "[]", "no json", R"({"gangs": 7})", R"({"gangs": [{}]})"}) {
+    with.plan = plan;
+    EXPECT_EQ(first(with).at("ROLE_NAME"), "default") << plan;
+  }
+}
+
 TEST(LaunchEnvironment, StartsMpirunOnceWhereRankZeroIsAndTellsItOfAllNodes) {
   LaunchFacts with = facts(LaunchStyle::kMpi);
   with.devices = DeviceList::kCuda;
@@ -108,6 +122,7 @@ TEST(LaunchEnvironment, StartsMpirunOnceWhereRankZeroIsAndTellsItOfAllNodes) {
                               {"ORRERY_HOSTFILE", "/run/h"},
                               {"ORRERY_RANKFILE", "/run/r"}});
   expected.erase("ORRERY_RANK");
+  expected.erase("ORRERY_LOCAL_RANK");
   expected.erase("ORRERY_WORLD_SIZE");
   EXPECT_EQ(as_map(starts[0].environment), expected);
   GangLayout other = layout();

@@ -1,10 +1,5 @@
 #include "node/launch_order.hpp"
 
-#include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -21,30 +16,23 @@ void add_python_packages(const std::string& directory, Variables& environment) {
   }
 }
 
-}  // namespace
-
-Result<ProcessUser> find_user(const std::string& name) {
-  constexpr std::size_t kQuotedMax = std::size_t{64} << 10;
-  constexpr int kGroupsMax = 65536;  // of Linux
-  std::vector<char> text(kQuotedMax);
-  passwd entry{};
-  passwd* found = nullptr;
-  (void)::getpwnam_r(name.c_str(), &entry, text.data(), text.size(), &found);
-  if (found == nullptr) return environment_error(fmt::format("no user \"{}\" on this node", name));
-  std::vector<gid_t> groups(kGroupsMax);
-  int count = kGroupsMax;
-  if (::getgrouplist(name.c_str(), entry.pw_gid, groups.data(), &count) < 0) count = 0;
-  return ProcessUser{entry.pw_uid, entry.pw_gid, {groups.begin(), groups.begin() + count}};
+/// What the job's spec says of one of them comes after it, and wins.
+void add_user_variables(const PosixUser& user, Variables& environment) {
+  const Variables own{{"HOME", user.home},
+                      {"USER", user.name},
+                      {"LOGNAME", user.name},
+                      {"SHELL", user.shell.empty() ? "/bin/sh" : user.shell}};
+  environment.insert(environment.begin(), own.begin(), own.end());
 }
+
+}  // namespace
 
 Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& program,
                                    const NodeLaunchFacts& node) {
   KeeperLaunch launch{.stamp = start.stamp, .ranks = start.launch, .gangs = program.gangs};
-  if (!program.user.empty()) {
-    Result<ProcessUser> user = find_user(program.user);
-    if (!user) return forward_error(user);
-    launch.user = *std::move(user);
-  }
+  Result<JobUser> user = job_user(program.user, node.agent);
+  if (!user) return forward_error(user);
+  if (user->changes) launch.user = user->user.ids;
   launch.directory = program.directory;
   launch.work_steps = program.work_steps;
   launch.needs = program.needs;
@@ -60,6 +48,8 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   facts.per = program.per;
   facts.command = program.command;
   facts.environment = program.environment;
+  add_user_variables(user->user, facts.environment);
+  facts.environment.emplace_back("ORRERY_NODE", node.name);
   if (facts.style == LaunchStyle::kJax && !node.python.empty()) {
     add_python_packages(node.python, facts.environment);
   }

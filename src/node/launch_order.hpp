@@ -6,6 +6,7 @@
 
 #include "agent/agent.hpp"
 #include "node/agent_wire.hpp"
+#include "node/job_user.hpp"
 #include "node/keeper_launch.hpp"
 
 namespace orrery {
@@ -20,15 +21,15 @@ struct NodeLaunchFacts {
   NodeDeviceFiles files;                  ///< of the devices
   std::uint64_t processes_max = 0;        ///< KeeperLaunch::processes_max
   std::string python;  ///< directory of the packages for jobs, orrery_jax; empty: none
+  AgentUser agent;
+  std::string name;  ///< of the node, in the fleet
 };
 
-/// Where a job of JAX has a PYTHONPATH of its own, the node's packages come after it.
-/// Errors: a user that the node does not know.
+/// HOME, USER, LOGNAME and SHELL are those of the user that the job runs as, unless its spec says
+/// otherwise. Where a job of JAX has a PYTHONPATH of its own, the node's packages come after it.
+/// Errors: those of job_user().
 [[nodiscard]] Result<KeeperLaunch> keeper_launch(const StartKeeper& start,
                                                  const NodeProgram& program,
                                                  const NodeLaunchFacts& node);
-
-/// The user of that name, with all groups. Error: there is none.
-[[nodiscard]] Result<ProcessUser> find_user(const std::string& name);
 
 }  // namespace orrery

@@ -3,11 +3,15 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <linux/keyctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -21,12 +25,40 @@
 namespace orrery {
 namespace {
 
+/// Of files that a job makes, whatever the agent was started with.
+constexpr mode_t kUmask = 022;
+
 /// What a process that could not run its program says before it ends.
 struct StartFailure {
   enum class Step : std::uint8_t { kSetUp, kGroup, kUser, kDirectory, kProgram };
   Step step = Step::kSetUp;
   int code = 0;
 };
+
+/// The first directory on the way to `path`, itself included, that the user may not enter, by
+/// owner, group and mode; empty: none.
+std::string closed_directory(const std::string& path, const ProcessUser& user) {
+  for (std::size_t end = 0; end != path.npos;) {
+    end = path.find('/', end + 1);
+    const std::string part = path.substr(0, end);
+    struct stat found{};
+    if (::stat(part.c_str(), &found) != 0) return "";
+    const bool member =
+        found.st_gid == user.gid ||
+        std::find(user.groups.begin(), user.groups.end(), found.st_gid) != user.groups.end();
+    const mode_t needed = found.st_uid == user.uid ? S_IXUSR : member ? S_IXGRP : S_IXOTH;
+    if (S_ISDIR(found.st_mode) && (found.st_mode & needed) == 0) return part;
+  }
+  return "";
+}
+
+std::string directory_words(const ProcessStart& start, const std::string& why) {
+  const std::string closed =
+      start.user ? closed_directory(start.directory, *start.user) : std::string();
+  const std::string hint =
+      closed.empty() ? "" : fmt::format(" (user {} may not enter {})", start.user->uid, closed);
+  return fmt::format("cannot run {} in {}: {}{}", start.command[0], start.directory, why, hint);
+}
 
 std::string words_of(const StartFailure& failure, const ProcessStart& start) {
   std::string why = std::generic_category().message(failure.code);
@@ -38,7 +70,7 @@ std::string words_of(const StartFailure& failure, const ProcessStart& start) {
     case StartFailure::Step::kUser:
       return fmt::format("cannot run {} as user {}: {}", start.command[0], start.user->uid, why);
     case StartFailure::Step::kDirectory:
-      return fmt::format("cannot run {} in {}: {}", start.command[0], start.directory, why);
+      return directory_words(start, why);
     case StartFailure::Step::kProgram:
       return fmt::format("cannot run {}: {}", start.command[0], why);
   }
@@ -61,6 +93,7 @@ class NewProcess {
   [[noreturn]] void run(pid_t keeper, int input) {
     using Step = StartFailure::Step;
     ::setsid();
+    ::umask(kUmask);
     check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Step::kSetUp);
     for (const int group : start_.groups) check(::write(group, "0", 1), Step::kGroup);
     set_limits();
@@ -97,8 +130,14 @@ class NewProcess {
     raise_limit(RLIMIT_MEMLOCK);
   }
 
+  /// Its pipes become its own, so that it can open /dev/stdout; of the keeper's session keyring it
+  /// keeps nothing.
   void become_user() const {
     if (!start_.user) return;
+    for (const int pipe : {start_.output, start_.errors}) {
+      if (pipe >= 0) (void)::fchown(pipe, start_.user->uid, start_.user->gid);
+    }
+    (void)::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
     const std::vector<gid_t> groups(start_.user->groups.begin(), start_.user->groups.end());
     check(::setgroups(groups.size(), groups.data()), StartFailure::Step::kUser);
     check(::setgid(start_.user->gid), StartFailure::Step::kUser);

@@ -88,6 +88,8 @@ class TenantTreeBuilder {
       tenant.parent = TenantId::at(place.parent);
       tenant.weight = draft.spec->weight;
       tenant.borrow = draft.spec->borrow;
+      const std::string& own = draft.spec->run_as;
+      tenant.run_as = own.empty() ? tree_.tenants_[place.parent].run_as : own;
       tree_.by_path_.emplace(place.path, id);
       TenantTree::Tenant& parent = tree_.tenants_[place.parent];
       if (parent.children++ == 0) parent.first_child = id;

@@ -71,6 +71,9 @@ class TenantTree {
   [[nodiscard]] std::int64_t limit(TenantId id, FleetTypeId type) const {
     return limits_[cell(id, type)];
   }
+  /// POSIX user that its jobs run as: its own, or that of the nearest tenant above it which names
+  /// one; empty: none does.
+  [[nodiscard]] const std::string& run_as(TenantId id) const { return at(id).run_as; }
   /// In which past usage loses half its weight.
   [[nodiscard]] Duration half_life() const { return half_life_; }
 
@@ -91,6 +94,7 @@ class TenantTree {
     std::uint32_t children = 0;
     double weight = 1;
     bool borrow = true;
+    std::string run_as;
   };
 
   [[nodiscard]] const Tenant& at(TenantId id) const { return tenants_[id.value()]; }

@@ -209,5 +209,16 @@ TEST(TenantTree, OfTheExampleFitsTheFleetItIsFor) {
   EXPECT_EQ(tree->limit(tenant(*tree, "serving"), kAllTypes), 48);
 }
 
+TEST(TenantTree, RunsJobsAsTheNearestUserThatIsNamed) {
+  const TenantTree tree =
+      tree_of("- {name: a, run_as: svc-a}\n- {name: a/x, run_as: svc-x}\n- name: a/y\n- name: b\n");
+  EXPECT_EQ(tree.run_as(tenant(tree, "a/x")), "svc-x");
+  EXPECT_EQ(tree.run_as(tenant(tree, "a/y")), "svc-a");
+  EXPECT_EQ(tree.run_as(tenant(tree, "b")), "");
+  EXPECT_EQ(refusal("- {name: a, run_as: root}\n"),
+            "tenants.yaml:6:3: run_as: \"root\": expected a POSIX user other than root");
+  EXPECT_NE(refusal("- {name: a, run_as: '0'}\n").find("POSIX user"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace orrery

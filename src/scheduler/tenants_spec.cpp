@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 
+#include "base/name_check.hpp"
 #include "base/nearest_name.hpp"
 #include "base/utf8.hpp"
 
@@ -107,7 +108,10 @@ Status check_values(const TenantSpec& tenant) {
   if (!tenant.borrow && !tenant.borrow_limit.empty()) {
     return input_error(tenant.where, "borrow_limit has no meaning with borrow: false");
   }
-  return {};
+  if (tenant.run_as.empty()) return {};
+  const Status named = check_posix_user(tenant.run_as, tenant.where);
+  if (named) return {};
+  return input_error(tenant.where, "run_as: " + named.error().message);
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct TenantSpec {
   DeviceCounts limit;
   bool borrow = true;         ///< whether it may hold more than is guaranteed
   DeviceCounts borrow_limit;  ///< beyond its guarantee
+  std::string run_as;         ///< POSIX user of its jobs; empty: its parent's, if any
   SourcePosition where;
 };
 
@@ -50,6 +51,7 @@ void describe(Visitor& visitor, Self& t) {
   visitor.optional("limit", t.limit);
   visitor.optional("borrow", t.borrow);
   visitor.optional("borrow_limit", t.borrow_limit);
+  visitor.optional("run_as", t.run_as);
 }
 
 struct TenantsSpec {

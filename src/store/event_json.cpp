@@ -69,7 +69,8 @@ inline constexpr std::string_view kFieldNames<Blame> = "layer node evidence";
 template <>
 inline constexpr std::string_view kFieldNames<Progress> = "done lost saving undetected";
 template <>
-inline constexpr std::string_view kFieldNames<JobSubmitted> = "job submission request_id spec";
+inline constexpr std::string_view kFieldNames<JobSubmitted> =
+    "job submission request_id spec submitter run_as";
 template <>
 inline constexpr std::string_view kFieldNames<JobReleased> = "job";
 template <>

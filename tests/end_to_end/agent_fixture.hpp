@@ -103,10 +103,16 @@ class AgentTest : public ::testing::Test {
   }
   /// Runs the program with these further arguments; returns its process.
   [[nodiscard]] pid_t spawn(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words{
-        agent_program(), "--controller", fmt::format("127.0.0.1:{}", controller_->port()),
-        "--node",        "n3",           "--dir",
-        node_directory_, "--address",    "127.0.0.1"};
+    std::vector<std::string> words{agent_program(),
+                                   "--controller",
+                                   fmt::format("127.0.0.1:{}", controller_->port()),
+                                   "--node",
+                                   "n3",
+                                   "--dir",
+                                   node_directory_,
+                                   "--address",
+                                   "127.0.0.1",
+                                   "--allow-agent-user"};
     if (libraries_.empty()) words.insert(words.end(), {"--emulate", "h100:4"});
     words.insert(words.end(), more.begin(), more.end());
     return spawn_program(std::move(words), log());

@@ -371,7 +371,10 @@ TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
        "the keeper of its ranks did not start: cannot run /no/such/keeper: No such file or "
        "directory"},
       {{"--keeper", "/bin/false"}, "", "the keeper of its ranks did not start: exit status 1"},
-      {{}, "no-such-user", "no user \"no-such-user\" on this node", ExitKind::kProgram}};
+      {{},
+       "no-such-user",
+       "n3 refused it: no user \"no-such-user\" on this node",
+       ExitKind::kRefused}};
   for (const BadStart& bad : starts) {
     start(bad.arguments);
     controller_->told.attempts.clear();
@@ -379,9 +382,41 @@ TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
     await_stage(RankStage::kGone);
     EXPECT_EQ(report()->end->kind, bad.kind);
     EXPECT_EQ(report()->end->blame.evidence, bad.evidence);
+    EXPECT_EQ(report()->end->blame.node.valid(), bad.kind == ExitKind::kInfra);
     acknowledge();
     EXPECT_EQ(finish(SIGTERM), 0);
   }
+}
+
+TEST_F(AgentTest, ThatIsRootRefusesAJobWithoutAUserUnlessItsOperatorAllowsIt) {
+  ASSERT_EQ(::geteuid(), 0U) << "this test needs root: another user runs as itself in any case";
+  write_spec("allow_agent_user: false\n");
+  start();  // The option that allows it yields to the file.
+  EXPECT_EQ(controller_->told.openings.back().user, "root");
+  EXPECT_EQ(controller_->told.openings.back().job_users, JobUsers::kMapped);
+  launch("id -u");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kRefused);
+  EXPECT_EQ(report()->end->blame.layer, FaultLayer::kNone);
+  EXPECT_FALSE(report()->end->blame.node.valid());
+  EXPECT_NE(report()->end->blame.evidence.find("Expected run_as of its tenant"), std::string::npos)
+      << report()->end->blame.evidence;
+  acknowledge();
+  EXPECT_EQ(finish(SIGTERM), 0);
+  write_spec("telemetry: 1 s\n");
+  start();
+  EXPECT_EQ(controller_->told.openings.back().job_users, JobUsers::kAny);
+  controller_->told.attempts.clear();
+  launch("id -u");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
+  // Never as root by name, whatever the controller says.
+  acknowledge();
+  controller_->told.attempts.clear();
+  launch("id -u", 1, "root");
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report()->end->kind, ExitKind::kRefused);
+  EXPECT_NE(report()->end->blame.evidence.find("user 0"), std::string::npos);
 }
 
 TEST_F(AgentTest, EndsWellWhereverItsConnectionIs) {

@@ -159,11 +159,13 @@ TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
   controller_.on("ListJobs", [&](const FakeController::Heard& call) {
     v1::ListJobsRequest request;
     EXPECT_TRUE(request.ParseFromString(call.request));
+    EXPECT_EQ(request.user(), "ada");
     v1::ListJobsResponse page;
     if (request.page_token().empty()) {
       *page.add_jobs() = job(1, "first", "running");
       page.mutable_jobs(0)->mutable_started()->set_seconds(1'000);
       page.mutable_jobs(0)->mutable_ended()->set_seconds(1'090);
+      page.mutable_jobs(0)->set_submitter("ada");
       page.mutable_jobs(0)->add_parts()->set_node("node-0");
       page.set_next_page_token("more");
     } else {
@@ -172,14 +174,14 @@ TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
     }
     return answer_with(page);
   });
-  const CliRun table = live("jobs");
+  const CliRun table = live("jobs --user ada");
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_EQ(table.out,
-            "ID  NAME    TENANT  STATE    SINCE  TIME  ACCELERATORS  WHERE\n"
-            " 1  first           running            1m             2  node-0\n"
-            "12  second          queued                           2          no accelerators are "
-            "free\n");
-  const auto json = nlohmann::json::parse(live("jobs -o json").out);
+            "ID  NAME    USER  TENANT  STATE    SINCE  TIME  ACCELERATORS  WHERE\n"
+            " 1  first   ada           running            1m             2  node-0\n"
+            "12  second                queued                           2          no accelerators "
+            "are free\n");
+  const auto json = nlohmann::json::parse(live("jobs --user ada -o json").out);
   ASSERT_EQ(json["jobs"].size(), 2u);
   EXPECT_EQ(json["jobs"][1]["id"], "12");
 }
