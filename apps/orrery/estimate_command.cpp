@@ -30,6 +30,7 @@ Json estimate_json(const TrainingRun& run, const TrainingEstimate& estimate) {
   json["step_s_low"] = estimate.seconds_low;
   json["step_s_high"] = estimate.seconds_high;
   json["mfu"] = estimate.mfu;
+  json["mfu_peak"] = "16-bit dense";
   json["tflops"] = estimate.flops / 1e12;
   json["memory_bytes"] = estimate.cost.memory.total();
   json["fits"] = estimate.fits;
@@ -119,7 +120,7 @@ class EstimatePrinter {
                     {"layout"},
                     {"step s", Align::kRight},
                     {"80 % interval"},
-                    {"MFU", Align::kRight},
+                    {"MFU (16-bit)", Align::kRight},
                     {"GB", Align::kRight},
                     {"fits"}}};
   TextTable services_{{{"run"},

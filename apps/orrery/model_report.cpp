@@ -25,7 +25,7 @@ std::string parameters_text(double count) {
   return fmt::format("{:.4g} M", count / 1e6);
 }
 
-std::string unit_of(const Model& model) {
+std::string flops_unit(const Model& model) {
   return family_of(model) == ModelFamily::kTransformer ? "token" : "sample";
 }
 
@@ -49,7 +49,7 @@ Json model_json(const Model& model) {
                               {"active", json_number(group.active)}});
   }
   json["sequence"] = json_number(sequence_of(model).value());
-  json["forward_flops_per_" + unit_of(model)] =
+  json["forward_flops_per_" + flops_unit(model)] =
       json_number(forward_flops(model, sequence_of(model)).value());
   json["kv_elements_per_token"] = json_number(kv_elements_per_token(model));
   json["assumptions"] = model.assumptions;
@@ -66,7 +66,7 @@ void print_model(const Model& model) {
   facts.add({"family", std::string(word_of(family_of(model)))});
   facts.add({"parameters",
              fmt::format("{} ({})", parameters_text(count.total), print_count(count.total))});
-  facts.add({"active", fmt::format("{} a {}", parameters_text(count.active), unit_of(model))});
+  facts.add({"active", fmt::format("{} a {}", parameters_text(count.active), flops_unit(model))});
   facts.add({"embedding", parameters_text(count.embedding)});
   if (count.vision > 0) facts.add({"image tower", parameters_text(count.vision)});
   if (count.prediction > 0) {

@@ -42,7 +42,8 @@ std::int64_t measured_training_runs(const Accelerator& accelerator) {
 }
 
 RunEvidence training_evidence(const Accelerator& accelerator) {
-  if (measured_training_runs(accelerator) > 0) return RunEvidence::kMeasured;
+  const std::int64_t runs = measured_training_runs(accelerator);
+  if (runs > 0) return runs < kRunsEnough ? RunEvidence::kFew : RunEvidence::kMeasured;
   const bool sibling = std::any_of(
       kMeasuredParts.begin(), kMeasuredParts.end(),
       [&](const MeasuredPart& each) { return each.architecture == accelerator.architecture; });
@@ -53,6 +54,9 @@ std::string evidence_text(const Accelerator& accelerator) {
   switch (training_evidence(accelerator)) {
     case RunEvidence::kMeasured:
       return {};
+    case RunEvidence::kFew:
+      return fmt::format("only {} measured training runs on {}: its interval is widened by half",
+                         measured_training_runs(accelerator), accelerator.id);
     case RunEvidence::kGeneration:
       return fmt::format(
           "no measured training run on {}: its rates are those of other {} parts, and "

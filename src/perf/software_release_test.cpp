@@ -102,9 +102,10 @@ TEST(MeasuredParts, TheTableIsThatOfThePublishedRuns) {
   }
   for (const Accelerator& each : builtin_facts().all<Accelerator>()) {
     EXPECT_EQ(measured_training_runs(each), rows[each.id]) << each.id;
-    EXPECT_EQ(training_evidence(each) == RunEvidence::kMeasured, rows[each.id] > 0) << each.id;
-    EXPECT_EQ(evidence_text(each).empty(), rows[each.id] > 0) << each.id;
+    EXPECT_EQ(training_evidence(each) == RunEvidence::kMeasured, rows[each.id] >= kRunsEnough);
+    EXPECT_EQ(evidence_text(each).empty(), rows[each.id] >= kRunsEnough) << each.id;
   }
+  EXPECT_EQ(training_evidence(**builtin_facts().require<Accelerator>("trn1")), RunEvidence::kFew);
   EXPECT_EQ(training_evidence(**builtin_facts().require<Accelerator>("gaudi3")),
             RunEvidence::kNone);
   EXPECT_EQ(training_evidence(**builtin_facts().require<Accelerator>("h200-nvl")),

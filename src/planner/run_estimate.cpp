@@ -69,6 +69,7 @@ Interval interval_on(const Calibration& calibration, const Accelerator& accelera
   switch (training_evidence(accelerator)) {
     case RunEvidence::kMeasured:
       return interval_of(calibration, kind, seconds, 0);
+    case RunEvidence::kFew:
     case RunEvidence::kGeneration:
       return interval_of(calibration, kind, seconds, 2);
     case RunEvidence::kNone:

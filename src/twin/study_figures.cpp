@@ -187,7 +187,7 @@ std::vector<Taken<Planned>> plan_speed_list() {
       {{"tokens_per_s_per_accelerator", count("throughput an accelerator", "tokens/s"),
         Better::kMore},
        [](P p) { return ratio(tokens_per_second(p), accelerators(p)); }},
-      {{"mfu", share("model FLOP/s utilisation"), Better::kMore}, [](P p) { return p.offer.mfu; }},
+      {{"mfu", share("MFU, of the 16-bit peak"), Better::kMore}, [](P p) { return p.offer.mfu; }},
       {{"network_share", share("of the step, exposed communication"), Better::kLess},
        network_share},
       {{"memory", physical("memory of the fullest rank", "B"), Better::kLess},
