@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/authorization.hpp"
+#include "api/spec_redaction.hpp"
 #include "api/token_book.hpp"
 
 namespace orrery {
@@ -84,16 +85,11 @@ nlohmann::json summary(const Message& request) {
   return shown;
 }
 
-/// Of the error in a spec where it stands; the rest may quote the spec, secrets and all.
-std::string place_alone(const std::string& message) {
-  const std::string first = message.substr(0, message.find(' '));
-  return (first.ends_with(':') ? first + " " : "") + "the spec is not accepted";
-}
-
 std::string message_shown(const AuditLog::Entry& entry) {
   const bool may_quote = entry.status.code == CallCode::kInvalidArgument &&
                          entry.request.GetDescriptor()->FindFieldByName("spec") != nullptr;
-  return may_quote ? place_alone(entry.status.message) : entry.status.message;
+  if (!may_quote) return entry.status.message;
+  return shown_refusal({ErrorKind::kInput, entry.status.message, {}});
 }
 
 /// The jobs that an answer names: fields `id`, and `array` of a submission.

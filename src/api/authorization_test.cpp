@@ -32,6 +32,7 @@ class RecordedCall final : public Call {
   void send(const google::protobuf::Message& message) override {
     text += message.ShortDebugString() + "\n";
   }
+  void when_taken(std::function<void()> ready) override { ready(); }
   void finish(const CallStatus& status) override { ended = status; }
   [[nodiscard]] bool wanted() const override { return !ended; }
   [[nodiscard]] const Caller& caller() const override { return caller_; }
@@ -233,6 +234,21 @@ TEST_F(AuthorizationTest, AJobOfAnotherTenantIsAsOneThatDoesNotExist) {
               std::string::npos)
         << after.error().text();
   }
+}
+
+TEST_F(AuthorizationTest, FiltersDoNotTellOfOtherTenants) {
+  const std::uint64_t theirs = submit_as("bteam-user", secret_spec("bteam", "bsecret")).value();
+  const auto why = [&](const std::string& path) { return ask("GET " + path, "alab-viewer"); };
+  for (const char* list : {"/v1/jobs?tenant=", "/v1/events:list?tenant="}) {
+    EXPECT_TRUE(why(std::string(list) + "alab").starts_with("HTTP/1.1 200")) << list;
+    EXPECT_TRUE(why(std::string(list) + "bteam").starts_with("HTTP/1.1 400")) << list;
+    const std::string near = why(std::string(list) + "bteamx");
+    EXPECT_TRUE(near.starts_with("HTTP/1.1 400")) << near;
+    EXPECT_EQ(near.find("\\\"bteam\\\""), std::string::npos) << near;
+  }
+  EXPECT_NE(why("/v1/events:list?job=" + std::to_string(theirs)).find(no_such_job(theirs).message),
+            std::string::npos);
+  EXPECT_NE(why("/v1/events:list?job=99").find(no_such_job(99).message), std::string::npos);
 }
 
 TEST_F(AuthorizationTest, PagesHoldTheCallersJobsAloneAndAllOfThem) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "api/authorization.hpp"
 #include "base/nearest_name.hpp"
 #include "control/codec.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -134,12 +135,13 @@ bool EventSelection::matches(const TimedEvent& event) const {
   return !node || is_of_node(event.what, *node);
 }
 
-Result<EventSelection> event_selection(const Controller& controller,
+Result<EventSelection> event_selection(const Controller& controller, const Visibility& sees,
                                        const EventSelectionText& text) {
   EventSelection filter{.tenant = text.tenant, .since = text.since};
   if (text.job) {
-    if (*text.job >= controller.state().jobs()) {
-      return input_error({}, fmt::format("job {} was never submitted", *text.job));
+    const bool submitted = *text.job < controller.state().jobs();
+    if (!submitted || !sees.job(JobId::at(*text.job))) {
+      return input_error({}, no_such_job(*text.job).message);
     }
     filter.job = JobId::at(*text.job);
   }
@@ -148,7 +150,9 @@ Result<EventSelection> event_selection(const Controller& controller,
     if (!filter.node)
       return input_error({}, fmt::format("the fleet has no node \"{}\"", text.node));
   }
-  if (!text.tenant.empty() && !controller.state().tenants().find(text.tenant)) {
+  const bool known =
+      sees.tenant(text.tenant) && controller.state().tenants().find(text.tenant).has_value();
+  if (!text.tenant.empty() && !known) {
     return input_error({}, fmt::format("there is no tenant \"{}\"", text.tenant));
   }
   if (text.kind.empty()) return filter;

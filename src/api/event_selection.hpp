@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "api/visibility.hpp"
 #include "base/field_writer.hpp"
 #include "executor/controller.hpp"
 
@@ -32,8 +33,10 @@ struct EventSelectionText {
   std::string tenant;
   Instant since;
 };
-/// Errors: kInput: there is no such node, kind or tenant; the nearest name is in the text.
+/// Errors: kInput: there is no such job, node, kind or tenant, or the caller does not see it; the
+/// nearest name is in the text.
 [[nodiscard]] Result<EventSelection> event_selection(const Controller& controller,
+                                                     const Visibility& sees,
                                                      const EventSelectionText& text);
 
 /// The job that an event is about; none: it is about none.

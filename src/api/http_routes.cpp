@@ -276,7 +276,8 @@ std::string open_api_json(const MethodTable& methods) {
   Json schemas = {{"Error", error_schema()}};
   for (const HttpRoute& route : kRoutes) {
     const auto& rpc = *service->FindMethodByName(std::string(route.method));
-    add_schema(*rpc.input_type(), schemas);
+    // What a GET asks for is in its parameters.
+    if (route.verb == "POST") add_schema(*rpc.input_type(), schemas);
     add_schema(*rpc.output_type(), schemas);
     const std::string verb = route.verb == "GET" ? "get" : "post";
     paths[std::string(route.path)][verb] = operation_of(route, rpc);

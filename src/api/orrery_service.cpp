@@ -168,7 +168,7 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
   controller_.submit({request.spec(), file, caller.tenant, caller.name, caller.run_as},
                      own_request_id(request, *call), [this, call](Result<std::vector<JobId>> jobs) {
                        if (!jobs) {
-                         const std::string why = jobs.error().text();
+                         const std::string why = shown_refusal(jobs.error());
                          note(call, "submission refused", {"why", why});
                          return call->fail(jobs.error());
                        }
@@ -199,8 +199,10 @@ void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) c
   });
 }
 
-/// Errors: a phase or a tenant that there is not, with the nearest name.
-Status check_filters(const v1::ListJobsRequest& request, const State& state) {
+/// Errors: a phase or a tenant that there is not, with the nearest name. A tenant that the caller
+/// does not see is not there for it.
+Status check_filters(const v1::ListJobsRequest& request, const State& state,
+                     const Visibility& sees) {
   if (!request.phase().empty()) {
     std::vector<std::string_view> words;
     for (const auto& entry : enum_words(JobPhase{})) words.push_back(entry.word);
@@ -213,7 +215,8 @@ Status check_filters(const v1::ListJobsRequest& request, const State& state) {
   if (request.tenant().empty()) return {};
   std::vector<std::string_view> paths;
   for (std::uint32_t at = 1; at < state.tenants().size(); ++at) {
-    paths.push_back(state.tenants().path(TenantId(at)));
+    const std::string& path = state.tenants().path(TenantId(at));
+    if (sees.tenant(path)) paths.push_back(path);
   }
   if (std::ranges::find(paths, request.tenant()) != paths.end()) return {};
   return input_error({}, fmt::format("no tenant \"{}\"{}; `orrery tenants` lists them",
@@ -224,12 +227,13 @@ Status check_filters(const v1::ListJobsRequest& request, const State& state) {
 void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const {
   const Result<Page> page = page_of(request);
   if (!page) return call->fail(page.error());
-  if (const Status known = check_filters(request, state()); !known)
+  const Visibility sees = visibility(*call);
+  if (const Status known = check_filters(request, state(), sees); !known) {
     return call->fail(known.error());
+  }
   v1::ListJobsResponse response;
   std::uint64_t next = state().jobs();
   if (!request.page_token().empty()) next = std::min(next, page->first);
-  const Visibility sees = visibility(*call);
   const bool ended_too =
       request.all() || std::ranges::any_of(enum_words(JobPhase{}), [&](auto& each) {
         return each.word == request.phase() && ended(each.value);
@@ -475,7 +479,8 @@ void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& c
          fmt::format("page_size is {}, expected at most {}", request.page_size(), kPageMost),
          {}});
   }
-  const Result<EventSelection> selection = event_selection(controller_, selection_text(request));
+  const Result<EventSelection> selection =
+      event_selection(controller_, visibility(*call), selection_text(request));
   if (!selection) return call->fail(selection.error());
   EventsAsked asked{.wanted = [selection = *selection](
                                   const TimedEvent& event) { return selection.matches(event); },
@@ -503,7 +508,8 @@ void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& c
 }
 
 void Methods::watch_events(const v1::WatchEventsRequest& request, const CallPtr& call) const {
-  const Result<EventSelection> selection = event_selection(controller_, selection_text(request));
+  const Result<EventSelection> selection =
+      event_selection(controller_, visibility(*call), selection_text(request));
   if (!selection) return call->fail(selection.error());
   auto number = std::make_shared<Controller::WatchNumber>();
   const EventFilter filter(visibility(*call), redaction_);

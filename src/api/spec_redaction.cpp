@@ -17,6 +17,13 @@ std::string without_environment(const std::string& spec) {
   return write_job_spec(*read);
 }
 
+std::string shown_refusal(const Error& error) {
+  if (error.kind != ErrorKind::kInput) return error.text();
+  const std::string text = error.text();
+  const std::string first = text.substr(0, text.find(' '));
+  return (first.ends_with(':') ? first + " " : "") + "the spec is not accepted";
+}
+
 const std::string& SpecRedaction::of(const std::string& spec) {
   if (spec != spec_) {
     spec_ = spec;
