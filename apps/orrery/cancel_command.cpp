@@ -112,7 +112,9 @@ void cancel(const CommandOptions& options, LiveSession& session, const CancelTar
     return;
   }
   outcome.failed.push_back({{"id", id}, {"why", done.error().text()}});
-  print_message(fmt::format("orrery: {}: {}\n", text_of(target), done.error().text()));
+  // The controller names the job by its number.
+  const std::string name = target.name.empty() ? "" : target.name + ": ";
+  print_message(fmt::format("orrery: {}{}\n", name, done.error().text()));
 }
 
 void print_targets(const CommandOptions& options, const std::vector<CancelTarget>& targets) {

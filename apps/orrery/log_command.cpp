@@ -96,7 +96,7 @@ void LogPrinter::print(const v1::LogChunk& chunk) {
     print_answer_line(chunk);
   } else {
     const bool several = chunk.ranks() > 1;
-    if (chunk.skipped() > 0) {
+    if (chunk.skipped() > 0 && chunk.note().empty()) {
       print_message(fmt::format("orrery: {}{} of earlier output {} no longer kept\n",
                                 several ? fmt::format("rank {}: ", chunk.rank()) : "",
                                 counted(chunk.skipped(), "byte"),

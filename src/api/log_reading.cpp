@@ -296,8 +296,14 @@ void LogReading::step() {
 
 void LogReading::on_part(const Answer& answer) {
   Cursor& cursor = cursors_[at_++];
-  if (answer.source == Source::kSilent || answer.source == Source::kAbsent) {
+  const bool away = answer.source == Source::kSilent || answer.source == Source::kAbsent;
+  const bool goes_on =
+      answer.part.found && (cursor.from == kFromTail || answer.part.part.from <= cursor.from);
+  if (away && !goes_on) {
     miss(cursor, answer.source);
+    // At last the end of the log, which the controller keeps.
+    const bool given_up = cursor.stage == Cursor::Stage::kDone;
+    if (given_up && answer.part.found) send_part(cursor, answer);
     return soon(&LogReading::step);
   }
   cursor.source = answer.source;
@@ -332,9 +338,9 @@ void LogReading::send_part(Cursor& cursor, const Answer& answer) {
   chunk.set_ranks(ranks_);
   if (cursor.from != kFromTail && part.from > cursor.from) {
     chunk.set_skipped(part.from - cursor.from);
-    if (answer.source == Source::kKept) {
-      chunk.set_note(fmt::format("{} is not connected: only the end of the log of rank {} is here",
-                                 node_name(cursor), cursor.place.rank));
+    if (answer.source == Source::kSilent || answer.source == Source::kAbsent) {
+      chunk.set_note(fmt::format("{}: what rank {} wrote before is left out", why_missing(cursor),
+                                 cursor.place.rank));
     }
   }
   call_->send(chunk);
@@ -368,8 +374,9 @@ std::string LogReading::why_missing(const Cursor& cursor) const {
 
 void LogReading::give_up(Cursor& cursor) {
   cursor.stage = Cursor::Stage::kDone;
-  failures_.push_back(fmt::format("the log of rank {} ends early, after {}: {}", cursor.place.rank,
-                                  counted(cursor.from, "byte"), why_missing(cursor)));
+  failures_.push_back(fmt::format("the log of rank {} is incomplete after {}: {}",
+                                  cursor.place.rank, counted(cursor.from, "byte"),
+                                  why_missing(cursor)));
 }
 
 void LogReading::end_of_round() {

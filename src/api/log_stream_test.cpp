@@ -57,6 +57,13 @@ class LogNode final : public AgentSession {
     }
   }
   void close(const Error&) override {}
+  /// The controller keeps the last bytes of rank 0 of the first attempt.
+  void keep_end(std::uint64_t job, std::size_t bytes) {
+    const std::size_t from = log().size() - bytes;
+    serving_.run([&](Controller& controller) {
+      controller.receive(NodeId(0), KeptLog{{JobId::at(job), 1}, 0, 0, {from, log().substr(from)}});
+    });
+  }
   /// Its stream is lost.
   void leave() {
     serving_.run([this](Controller& controller) { controller.close_session(*this); });
@@ -275,10 +282,17 @@ TEST_F(LogStreamTest, ALogWhoseNodeIsLostHalfWayEndsInAnErrorOverBothWays) {
   connection.send(request_line());
   std::string answer = connection.receive();
   ASSERT_TRUE(stream.take());
+  node_->keep_end(request_.id(), 1'000);
   node_->leave();
-  std::size_t read = 0;
-  while (const std::optional<v1::LogChunk> chunk = stream.take()) read += chunk->bytes().size();
-  EXPECT_LT(read, node_->log().size());
+  std::string read;
+  std::uint64_t skipped = 0;
+  while (const std::optional<v1::LogChunk> chunk = stream.take()) {
+    read += chunk->bytes();
+    skipped += chunk->skipped();
+  }
+  EXPECT_LT(read.size(), node_->log().size());
+  EXPECT_GT(skipped, 0u);
+  EXPECT_TRUE(read.ends_with(node_->log().substr(node_->log().size() - 1'000)));
   EXPECT_FALSE(stream.status.ok());
   EXPECT_NE(stream.status.error_message().find("node0 is not connected"), std::string::npos)
       << stream.status.error_message();

@@ -151,9 +151,9 @@ class Controller final : private HostOutlet {
   /// Who answered a question for a log.
   enum class LogSource : std::uint8_t {
     kNode,
-    kKept,    ///< the node did not; this is the end of the log, which the controller keeps
-    kSilent,  ///< the node is connected and did not answer in time; nothing is kept
-    kAbsent,  ///< the node is not connected; nothing is kept
+    kKept,    ///< the node has none any more; this is the end, which the controller keeps
+    kSilent,  ///< the node did not answer in time; the end, if it is kept
+    kAbsent,  ///< the node is not connected; the end, if it is kept
   };
   struct LogAnswer {
     AttemptLogPart part;

@@ -233,8 +233,9 @@ Controller::LogAnswer Controller::kept_log(const LogAsked& asked, LogSource othe
   const auto found = kept_logs_.find({asked.attempt, asked.what.gang, asked.what.rank});
   if (found == kept_logs_.end()) return {{}, otherwise};
   const LogPart& kept = found->second;
+  // Where the node has answered that it has none, the rest is gone; else it may come back.
   return {{0, true, kept.from + kept.bytes.size(), part_from(kept, asked.what.from)},
-          LogSource::kKept};
+          otherwise == LogSource::kNode ? LogSource::kKept : otherwise};
 }
 
 std::optional<NodeId> Controller::node_of(const LogAsked& asked) const {

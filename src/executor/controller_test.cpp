@@ -437,7 +437,7 @@ TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
   const auto keep = [&](const Controller::LogAnswer& said) { answer = said; };
   controller_->ask_log({id, {0, 0, 104}}, keep);
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->source, Controller::LogSource::kKept);
+  EXPECT_EQ(answer->source, Controller::LogSource::kAbsent);
   EXPECT_TRUE(answer->part.found);
   EXPECT_EQ(answer->part.part.from, 104U);
   EXPECT_EQ(answer->part.part.bytes, "end");

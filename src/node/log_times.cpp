@@ -82,13 +82,14 @@ std::optional<std::uint64_t> LogTimes::offset_since(Storage& storage, const std:
                                                     Instant since) {
   const std::vector<TimeMark> marks = read_marks(storage, times_path(log_path));
   if (marks.empty()) return std::nullopt;
-  std::uint64_t offset = marks.front().offset;
+  // What stands between two marks was written within the interval of the first.
+  const TimeMark* newest = nullptr;
   for (const TimeMark& mark : marks) {
-    if (mark.at > since) return offset;
-    offset = mark.offset;
+    const bool all_before = newest == nullptr || newest->at + newest->interval <= since;
+    if (mark.at > since) return all_before ? mark.offset : newest->offset;
+    newest = &mark;
   }
-  const TimeMark& last = marks.back();
-  return last.at + last.interval <= since ? ~std::uint64_t{0} : last.offset;
+  return newest->at + newest->interval <= since ? ~std::uint64_t{0} : newest->offset;
 }
 
 }  // namespace orrery

@@ -40,6 +40,7 @@ TEST_F(LogTimesTest, TellsWhereWhatWasWrittenSinceBegins) {
   times.note(30, at(11));
   EXPECT_EQ(since(-5), 0u);
   EXPECT_EQ(since(0.7), 0u);
+  EXPECT_EQ(since(9.9), 20u) << "what stands before was written within a second of its mark";
   EXPECT_EQ(since(10), 20u);
   EXPECT_EQ(since(10.5), 20u);
   EXPECT_EQ(since(11.5), 30u);
@@ -51,7 +52,8 @@ TEST_F(LogTimesTest, GoesOnWithTheMarksOfAnEarlierProcess) {
     LogTimes(storage_, path()).note(0, at(0));
   }
   LogTimes(storage_, path()).note(50, at(100));
-  EXPECT_EQ(since(50), 0u);
+  EXPECT_EQ(since(0.5), 0u);
+  EXPECT_EQ(since(50), 50u);
   EXPECT_EQ(since(100), 50u);
 }
 

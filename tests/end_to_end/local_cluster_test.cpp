@@ -183,7 +183,7 @@ TEST_F(LocalClusterTest, CancelTakesNamesAndFiltersAndReportsEachJob) {
   const CliRun some = live("cancel 'sweep[1]' " + ended + " solo");
   EXPECT_EQ(some.code, 1);
   EXPECT_EQ(some.out, "job 1 (sweep[1]) cancelled\njob " + one + " (solo) cancelled\n");
-  EXPECT_NE(some.err.find("job " + ended + ": job " + ended + " has already ended (finished)"),
+  EXPECT_NE(some.err.find("orrery: job " + ended + " has already ended (finished)\n"),
             std::string::npos)
       << some.err;
   const Json dry = Json::parse(live("-o json cancel --name 'sw*' --dry-run").out);
