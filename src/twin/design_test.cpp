@@ -94,6 +94,23 @@ TEST_F(DesignTest, StorageHoldsTheStallOfCheckpointsAndNoUnitIsTooMany) {
   EXPECT_GT(part(choice->units - 1.0), kStallShare);
 }
 
+TEST_F(DesignTest, AWorkNamesTheFormatItRunsIn) {
+  DesignSpec spec = *spec_of(text_with(
+      "  power: 200 kW\n",
+      "- {name: chat, kind: Serve, model: llama-3.1-8b, input_tokens: 512, output_tokens: 128}\n"));
+  const auto candidates = design_candidates(facts(), spec);
+  ASSERT_TRUE(candidates) << candidates.error().text();
+  double tokens = 0;
+  for (const std::string format : {"bf16", "fp8"}) {
+    spec.workload.front().work.precision = format;
+    const auto rate = rate_of(facts(), candidates->front(), spec.workload.front());
+    ASSERT_TRUE(rate) << rate.error().message;
+    EXPECT_TRUE(rate->layout.starts_with(format + ", tp=")) << rate->layout;
+    EXPECT_GT(rate->tokens, tokens);
+    tokens = rate->tokens;
+  }
+}
+
 TEST_F(DesignTest, AFleetIsValidAndInsideItsLimitsAndTheTwinAccountsForAllItsTime) {
   const DesignSpec spec = lab("120 kW");
   const Result<Design> design = design_fleet(facts(), spec, {});

@@ -217,6 +217,8 @@ TEST(Study, TheBestOfAColumnIsAmongRowsOfTheSameWork) {
 kind: Study
 name: parts
 run: plan
+base:
+  seq: 4096
 axes:
 - name: model
   values: [llama-3.1-8b, llama-3.1-70b]

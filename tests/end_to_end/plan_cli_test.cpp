@@ -82,10 +82,11 @@ TEST_F(PlanCli, AShellRunsTheEmittedCommandWithWhatItAsksFor) {
   ASSERT_EQ(emitted.code, 0) << emitted.err;
   const std::string script = write("train.sh", emitted.out);
   std::filesystem::create_directory(path("bin"));
-  write("bin/torchrun", "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + path("arguments") + "\n");
-  std::filesystem::permissions(path("bin/torchrun"), std::filesystem::perms::owner_all);
+  const std::string torchrun =
+      write("bin/torchrun", "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + path("arguments") + "\n");
+  std::filesystem::permissions(torchrun, std::filesystem::perms::owner_all);
   const std::string run = " PATH=" + path("bin") + ":$PATH sh " + script + " 2>" + path("err");
-  EXPECT_NE(std::system(("DATA_PATH=d" + run).c_str()), 0);
+  EXPECT_NE(std::system(("DATA_PATH=d MASTER_ADDR=node-0" + run).c_str()), 0);
   EXPECT_NE(slurp(path("err")).find("TOKENIZER_MODEL: name or directory"), std::string::npos);
   ASSERT_EQ(std::system(("DATA_PATH=d TOKENIZER_MODEL=t MASTER_ADDR=node-0" + run).c_str()), 0)
       << slurp(path("err"));
@@ -108,6 +109,20 @@ TEST_F(PlanCli, DeepspeedIsPlannedWithinItsLimits) {
   const CliRun both = orrery(stated);
   EXPECT_EQ(both.code, 2);
   EXPECT_NE(both.err.find("zero 3 beside tp 2 is not declared"), std::string::npos) << both.err;
+}
+
+TEST_F(PlanCli, ADesignNamesItsFormatsAndTakesAnother) {
+  const std::string asked = std::string("design ") + ORRERY_SOURCE_DIR +
+                            "/examples/designs/inference-site.yaml --candidates h100 --no-twin";
+  const CliRun usual = orrery(asked);
+  ASSERT_EQ(usual.code, 0) << usual.err;
+  EXPECT_NE(usual.out.find("bf16, tp="), std::string::npos) << usual.out;
+  const CliRun narrow = orrery(asked + " --precision fp8");
+  ASSERT_EQ(narrow.code, 0) << narrow.err;
+  EXPECT_NE(narrow.out.find("fp8, tp="), std::string::npos) << narrow.out;
+  EXPECT_EQ(narrow.out.find("bf16, tp="), std::string::npos) << narrow.out;
+  EXPECT_NE(orrery(asked + " --precision bf61").err.find("did you mean \"bf16\""),
+            std::string::npos);
 }
 
 }  // namespace
