@@ -242,7 +242,7 @@ show:
     return found;
   };
   // The best of each model, although one model costs nine times as much a token.
-  EXPECT_EQ(count("<td class=\"best\""), 2u) << page.substr(page.find("All points"));
+  EXPECT_EQ(count("class=\"right best\""), 2u) << page.substr(page.find("All points"));
   EXPECT_NE(page.find("of equal model"), page.npos);
   EXPECT_EQ(count("<rect class=\"f"), 3u) << "one bar each that is known";
 }
