@@ -353,7 +353,14 @@ Status Daemon::begin() {
   take_over_files();
   compare_fleet();
   if (Status watching = watch(); !watching) return watching;
-  return serve();
+  Status serving = serve();
+  const bool as_before = options_.listen.empty() || options_.http.empty();
+  if (!serving && as_before && text("cluster.json").value_or("").size() > 0) {
+    serving.error().message +=
+        fmt::format(" (served as {}/cluster.json:1 says; --listen and --http name other addresses)",
+                    options_.directory);
+  }
+  return serving;
 }
 
 /// A certificate for where it listens; where that is everywhere, for the machine's name.

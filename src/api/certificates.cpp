@@ -220,11 +220,34 @@ Result<TlsIdentity> make_authority(Instant now) {
   return TlsIdentity{*std::move(certificate), key_text(key.get())};
 }
 
+namespace {
+
+/// Error: a file holds no certificate or no key, or they do not belong together.
+Status check_authority(const std::string& place, const TlsIdentity& identity) {
+  const auto refuse = [&](std::string_view what) {
+    return environment_error(
+        fmt::format("{}; put tls/ca.pem and tls/ca.key back from a copy", what));
+  };
+  const Certificate certificate(
+      PEM_read_bio_X509(reading(identity.certificate).get(), nullptr, nullptr, nullptr));
+  if (!certificate) return refuse(place + "ca.pem:1: expected a certificate");
+  const Key key(PEM_read_bio_PrivateKey(reading(identity.key).get(), nullptr, nullptr, nullptr));
+  if (!key) return refuse(place + "ca.key:1: expected a private key");
+  if (X509_check_private_key(certificate.get(), key.get()) == 1) return {};
+  return refuse(fmt::format("{0}ca.pem:1: expected the certificate of {0}ca.key:1", place));
+}
+
+}  // namespace
+
 Result<TlsIdentity> open_authority(const Env& env, const std::string& directory) {
   const std::string place = directory + "/tls/";
   StorageResult<std::string> certificate = env.storage.read_file(place + "ca.pem", kFileMax);
   StorageResult<std::string> key = env.storage.read_file(place + "ca.key", kFileMax);
-  if (certificate && key) return TlsIdentity{*std::move(certificate), *std::move(key)};
+  if (certificate && key) {
+    TlsIdentity identity{*std::move(certificate), *std::move(key)};
+    if (Status good = check_authority(place, identity); !good) return forward_error(good);
+    return identity;
+  }
   for (auto* file : {&certificate, &key}) {
     if (!*file && file->error().failure != StorageFailure::kNotFound) return forward_error(*file);
   }

@@ -2,7 +2,12 @@
 
 #include <sqlite3.h>
 
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "base/assert.hpp"
 #include "store/store.hpp"
@@ -10,6 +15,7 @@
 namespace orrery {
 namespace {
 
+constexpr std::uint64_t kPageBytes = 4096;  ///< SQLite's default, which every store has
 /// How long somebody else may hold the file for a moment: a reader that mends what a crash left.
 constexpr int kBusyMilliseconds = 5'000;
 
@@ -29,6 +35,49 @@ bool is_full(sqlite3* connection) {
   if (log == nullptr || log->pMethods == nullptr) return false;
   log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &cause);
   return is_no_room(cause);
+}
+
+int keep_first_value(void* out, int columns, char** values, char** /*names*/) {
+  auto& text = *static_cast<std::string*>(out);
+  if (text.empty() && columns > 0 && values[0] != nullptr) text = values[0];
+  return 0;
+}
+
+/// The first value of what a statement returns; empty where it fails.
+std::string first_value(sqlite3* connection, const char* sql) {
+  std::string text;
+  sqlite3_exec(connection, sql, keep_first_value, &text, nullptr);
+  return text;
+}
+
+/// Bytes that a database file should have, by its head; 0 where there is none.
+std::uint64_t stated_size(const std::string& path) {
+  constexpr std::size_t kPagesAt = 28;  // of 4 bytes, the highest first
+  std::array<char, 32> head{};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(head.data(), head.size())) return 0;
+  std::uint64_t pages = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    pages = pages << 8 | static_cast<std::uint8_t>(head.at(kPagesAt + i));
+  }
+  return pages * kPageBytes;
+}
+
+/// Where a database file is damaged, as far as SQLite can tell.
+std::string place_of_damage(sqlite3* connection, const std::string& path) {
+  std::error_code failed;
+  const std::uint64_t size = std::filesystem::file_size(path, failed);
+  if (!failed && (size % kPageBytes != 0 || size < stated_size(path)))
+    return fmt::format("byte {}: it is cut off here", size);
+  const std::string said = first_value(connection, "PRAGMA quick_check(1)");
+  for (const std::string_view before : {"page ", "Page "}) {
+    const std::size_t at = said.find(before);
+    std::uint64_t page = 0;
+    if (at == std::string::npos) continue;
+    std::from_chars(said.data() + at + before.size(), said.data() + said.size(), page);
+    if (page > 0) return fmt::format("byte {}: page {}: {}", (page - 1) * kPageBytes, page, said);
+  }
+  return fmt::format("byte 0: {}", said.empty() ? "its head" : said);
 }
 
 }  // namespace
@@ -151,10 +200,13 @@ StorageStatus SqliteDatabase::copy_to(SqliteDatabase& target) {
 tl::unexpected<StorageError> SqliteDatabase::failure(std::string_view what) {
   const int code = sqlite3_errcode(connection_.get()) & 0xff;
   const bool full = is_full(connection_.get());
-  const std::string message =
+  std::string message =
       full ? fmt::format("{}: cannot {}: no room on the disk, or within a limit on file size",
                          path_, what)
            : fmt::format("{}: cannot {}: {}", path_, what, sqlite3_errmsg(connection_.get()));
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+    message += fmt::format(" ({})", place_of_damage(connection_.get(), path_));
+  }
   // What could not be written may be lost to the system's cache: see File::sync.
   if (code == SQLITE_IOERR && !full) broken_ = message;
   return store_error(full ? StorageFailure::kFull : StorageFailure::kOther, message);

@@ -151,6 +151,15 @@ StorageResult<std::unique_ptr<SqliteDatabase>> open_readable(const std::string& 
   return database;
 }
 
+/// A failure of the database's files, with what an operator does next.
+template <class T>
+tl::unexpected<StorageError> with_repair(StorageResult<T>& result, const std::string& directory) {
+  if (result.error().failure == StorageFailure::kOther) {
+    result.error().message += repair_commands(directory);
+  }
+  return forward_failure(result);
+}
+
 /// Of a backup that was begun.
 StorageStatus copy_into(SqliteDatabase& source, const std::string& path) {
   auto target = SqliteDatabase::open(path, SqliteDatabase::Access::kWrite);
@@ -187,8 +196,9 @@ StorageStatus SqliteStore::begin(const std::string& directory, const StoreFiles&
   // What is refused below stays as it is, with its write-ahead log.
   database.keep_log_when_closed(KeepLog::kYes);
   StorageResult<DatabaseReach> reach = this->reach();
-  if (!reach) return forward_failure(reach);
+  if (!reach) return with_repair(reach, directory);
   if (StorageStatus reaches = check_reach(directory, files, *reach); !reaches) return reaches;
+  if (StorageStatus whole = check_length(); !whole) return with_repair(whole, directory);
   database.keep_log_when_closed(KeepLog::kNo);
   // Before the tables that say that there is one.
   if (!files.mark) {
@@ -209,6 +219,27 @@ StorageStatus SqliteStore::begin(const std::string& directory, const StoreFiles&
   if (!mark) return forward_failure(mark);
   mark_.emplace(*std::move(mark));
   return {};
+}
+
+/// Error: the database file ends before pages that the write-ahead log does not have either.
+StorageStatus SqliteStore::check_length() {
+  StorageResult<std::uint64_t> pages = pragma(*database_, "page_count");
+  if (!pages) return forward_failure(pages);
+  StorageResult<std::uint64_t> page_bytes = pragma(*database_, "page_size");
+  if (!page_bytes) return forward_failure(page_bytes);
+  std::error_code failed;
+  const std::uint64_t size = std::filesystem::file_size(name(), failed);
+  if (failed || size >= *pages * *page_bytes) return {};
+  // Usual after a crash, when the log has the rest; only then every page is looked at.
+  StorageResult<SqliteStatement> statement = database_->prepare("PRAGMA quick_check(1)");
+  if (!statement) return forward_failure(statement);
+  StorageResult<bool> row = statement->step();
+  if (!row) return forward_failure(row);
+  if (*row && statement->bytes_at(0) == "ok") return {};
+  return store_error(StorageFailure::kOther,
+                     fmt::format("{}: byte {}: the file is cut off here, expected {} pages of {} "
+                                 "bytes",
+                                 name(), size, *pages, *page_bytes));
 }
 
 StorageResult<DatabaseReach> SqliteStore::reach() {
@@ -238,8 +269,12 @@ StorageResult<std::unique_ptr<StoreReader>> SqliteStore::open_to_read(const std:
   if (!database) return forward_failure(database);
   auto store = std::make_unique<SqliteStore>(*std::move(database), FileDescriptor());
   StorageResult<DatabaseReach> reach = store->reach();
-  if (!reach) return forward_failure(reach);
+  if (!reach) return with_repair(reach, path);
   StorageStatus good = check_reach(path, *files, *reach);
+  if (good) {
+    StorageStatus whole = store->check_length();
+    if (!whole) return with_repair(whole, path);
+  }
   if (good && reach->empty) good = check_kind(*store->database_);
   if (!good) return forward_failure(good);
   return store;

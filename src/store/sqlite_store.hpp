@@ -77,6 +77,7 @@ class SqliteStore final : public Store {
   /// Makes or checks the tables and the mark of a directory that is opened to write.
   [[nodiscard]] StorageStatus begin(const std::string& directory, const StoreFiles& files);
   [[nodiscard]] StorageResult<DatabaseReach> reach();
+  [[nodiscard]] StorageStatus check_length();
   [[nodiscard]] StorageResult<StoreTerm> term();
   [[nodiscard]] StorageStatus check_turn(StoreTerm given);
   /// A whole number that a statement finds; nothing where it is NULL or there is no row.

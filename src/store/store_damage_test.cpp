@@ -125,6 +125,18 @@ TEST_F(StoreDamage, AnOlderDatabaseIsRefused) {
   expect_refused({"batches 21 to 106 are missing"});
 }
 
+TEST_F(StoreDamage, ADatabaseThatIsCutShortIsRefusedWithItsLastByte) {
+  store_.reset();  // closed properly, all is in the database
+  for (const std::size_t cut : {std::size_t{4096}, std::size_t{5000}, std::size_t{40'000}}) {
+    fs::copy_file(backend_.directory() + "/store.db", file("store.db"),
+                  fs::copy_options::overwrite_existing);
+    fs::remove(file("store.db-wal"));
+    const std::size_t size = fs::file_size(file("store.db")) - cut;
+    fs::resize_file(file("store.db"), size);
+    expect_refused({file("store.db") + ": ", "byte " + std::to_string(size)});
+  }
+}
+
 TEST_F(StoreDamage, AnEmptyOrMissingDatabaseIsRefused) {
   fs::remove(file("store.db-wal"));
   fs::resize_file(file("store.db"), 0);
