@@ -68,6 +68,7 @@ bool begins_anew(const Job& job, StopReason reason) {
     case StopReason::kFinished:
     case StopReason::kTimeLimit:
     case StopReason::kCancelled:
+    case StopReason::kRefused:
       return false;
   }
   return false;

@@ -46,7 +46,6 @@ struct AgentSpec {
   std::optional<HookSpec> burn_in;       ///< on demand; none: the agent's own
   std::vector<DeviceSpec> devices;       ///< in order, in place of those found; empty: as found
   std::uint64_t processes_max = 32'768;  ///< of an attempt, threads included; 0: any number
-  std::optional<HookSpec> burn_in;       ///< on demand; none: the agent's own
   /// Whether an agent that is root runs jobs without run_as, as root; none: as the command line of
   /// the agent says.
   std::optional<bool> allow_agent_user;
