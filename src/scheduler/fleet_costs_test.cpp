@@ -61,7 +61,8 @@ Topology half_owned(const std::string& site, const std::string& last) {
       "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  pue: 1.5\n"
       "  electricity: $0.20/kWh\n  price_factor: 2\n" +
       site +
-      "  halls:\n  - pods:\n    - racks:\n      - nodes: [{type: dgx-h100, count: 2},\n"
+      "  halls:\n  - pods:\n    - racks:\n      - cooling: in-row-or-dense-air\n"
+      "        nodes: [{type: dgx-h100, count: 2},\n"
       "                {type: dgx-h100" +
       last + "}]\n";
   return *build_topology(*read_fleet_spec(*Document::parse(text, "fleet.yaml")), catalog());

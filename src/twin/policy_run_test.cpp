@@ -96,7 +96,8 @@ sites:
   halls:
   - pods:
     - racks:
-      - nodes: [{type: dgx-h100, count: 2}, {type: dgx-h100, ownership: rented}]
+      - cooling: in-row-or-dense-air
+        nodes: [{type: dgx-h100, count: 2}, {type: dgx-h100, ownership: rented}]
   fabrics: [{type: ib-ndr, topology: fat-tree}]
 )");
   Trace trace;
@@ -117,6 +118,7 @@ sites:
                     .headroom = 0};
   TextSink sink;
   PolicyRunInputs in{.cluster = *cluster, .jobs = *jobs, .label = "own", .policy = policy};
+  in.timing.launch = Duration();  // which no price has
   in.electricity = electricity;
   in.events = &sink;
   const Result<PolicyRun> run = run_policy(in);
