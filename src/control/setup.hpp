@@ -18,6 +18,7 @@
 #include "scheduler/plan_table.hpp"
 #include "scheduler/policy.hpp"
 #include "scheduler/power_budget.hpp"
+#include "scheduler/situation.hpp"
 #include "scheduler/step_series.hpp"
 #include "scheduler/tenant_tree.hpp"
 
