@@ -316,8 +316,8 @@ TEST(AgentMessages, SenselessReportsAreRefusedAndNamed) {
   using Attempt = v1::AttemptReport;
   EXPECT_EQ(refusal([](Attempt&) {}), "");
   EXPECT_EQ(refusal([](Attempt& report) { report.set_stage(7); }), "stage 7, expected 0 to 6");
-  EXPECT_EQ(refusal([](Attempt& report) { report.mutable_end()->set_kind(4); }),
-            "kind of an end 4, expected 0 to 3");
+  EXPECT_EQ(refusal([](Attempt& report) { report.mutable_end()->set_kind(5); }),
+            "kind of an end 5, expected 0 to 4");
   EXPECT_EQ(refusal([](Attempt& report) {
               report.mutable_progress()->set_done(std::numeric_limits<double>::quiet_NaN());
             }),

@@ -583,8 +583,26 @@ TEST_F(KeeperTest, IsTheOnlyOneOfItsDirectory) {
   keeper_ = first;
 }
 
+TEST_F(KeeperTest, NamesTheDirectoryThatTheUserOfTheJobMayNotEnter) {
+  ASSERT_EQ(::geteuid(), 0U) << "only root can run a job as another user";
+  std::filesystem::permissions(files_.directory, std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add);
+  const std::string closed = files_.directory + "/closed";
+  std::filesystem::create_directories(closed + "/open");
+  std::filesystem::permissions(closed, std::filesystem::perms::owner_all);
+  KeeperLaunch other = launch("true");
+  other.user = ProcessUser{65534, 65533, {65532}};
+  other.directory = closed + "/open";
+  start(other);
+  await_stage(RankStage::kGone);
+  EXPECT_EQ(report().end->kind, ExitKind::kProgram);
+  EXPECT_NE(report().end->blame.evidence.find("user 65534 may not enter " + closed + ")"),
+            std::string::npos)
+      << report().end->blame.evidence;
+}
+
 TEST_F(KeeperTest, RunsAsTheUserOfTheJob) {
-  if (::geteuid() != 0) GTEST_SKIP() << "NOT RUN HERE: only root can become somebody else";
+  ASSERT_EQ(::geteuid(), 0U) << "only root can run a job as another user";
   std::filesystem::permissions(files_.directory, std::filesystem::perms::others_exec,
                                std::filesystem::perm_options::add);
   KeeperLaunch other = launch("id -u; id -G; " + kSaysStep1 + "touch mine");
