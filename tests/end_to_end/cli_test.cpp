@@ -437,7 +437,7 @@ constexpr const char* kServe =
 
 TEST_F(Cli, PlansAServiceWithinItsLimits) {
   const CliRun run = orrery(std::string(kServe) +
-                            "--accelerators h100,b200:8 --rate 10 --ttft 1 --tpot '40 ms' "
+                            "--accelerators h100,b200:8 --rate 10 --ttft '1 s' --tpot '40 ms' "
                             "--top 3 -o json");
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = nlohmann::json::parse(run.out);
@@ -466,7 +466,7 @@ TEST_F(Cli, PlansAServiceWithinItsLimits) {
 }
 
 TEST_F(Cli, AServiceForPeopleNamesWhatBindsAndEveryTerm) {
-  const CliRun run = orrery(std::string(kServe) + "--accelerators h100:8 --tpot 0.04");
+  const CliRun run = orrery(std::string(kServe) + "--accelerators h100:8 --tpot '40 ms'");
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* part : {"$/M tokens", "tokens/s/W", "matmul", "collective", "what binds: --tpot",
                            "Memory of a device", "Assumptions"}) {

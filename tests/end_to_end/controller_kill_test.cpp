@@ -221,7 +221,7 @@ class Submitter {
     const TimedCall<v1::CancelJobResponse> cancelled(client_, "CancelJob", cancel);
     // A cancel that was carried out and whose answer was lost finds the job ended.
     if (!cancelled.answer() &&
-        cancelled.answer().error().text().find("has ended") == std::string::npos) {
+        cancelled.answer().error().text().find("already ended") == std::string::npos) {
       return told.wrong.push_back(cancelled.answer().error().text());
     }
     told.cancelled.insert(id);
@@ -337,7 +337,13 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
 
   Client own = client();
   const std::size_t jobs = compare(told, own);
-  const auto store = SqliteStore::open_to_read(directory_ + "/store");
+  // A controller that was killed soon after each start may not have compacted its log yet.
+  Submitter more(own, kClients);
+  auto store = SqliteStore::open_to_read(directory_ + "/store");
+  for (int round = 0; store && (*store)->extent()->oldest == 1 && round < 200; ++round) {
+    for (int job = 0; job < 50; ++job) more.step();
+    store = SqliteStore::open_to_read(directory_ + "/store");
+  }
   ASSERT_TRUE(store) << store.error().text();
   EXPECT_GT((*store)->extent()->oldest, 1U) << "the log was never compacted";
   const HistoryResult<VerifiedHistory> verified = verify_history(**store);

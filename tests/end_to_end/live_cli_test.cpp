@@ -285,8 +285,10 @@ TEST_F(LiveCli, TheDoctorNamesTheNodesThatDifferFromTheRest) {
   const CliRun alike = live("doctor --fleet");
   EXPECT_EQ(alike.code, 0) << alike.err;
   EXPECT_EQ(alike.out,
+            "ok  log      the controller decides\n"
             "ok  agents   3 of 3 connected\n"
             "ok  program  0.1.0 is the controller's and that of 3 of 3 agents\n"
+            "ok  users    no node runs jobs as root\n"
             "ok  kernel   6.1 on 3 of 3\n"
             "ok  driver   NVIDIA 550.54 on 3 of 3 with h100\n");
   v1::Node other = node("node-3", "5.10");

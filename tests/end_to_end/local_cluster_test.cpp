@@ -448,7 +448,7 @@ TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStart
   (void)write("go", "");
   const CliRun waited = live("wait " + id);
   EXPECT_EQ(waited.code, 0) << waited.err;
-  EXPECT_EQ(live("logs " + id).out, "begun\ndone\n");
+  EXPECT_EQ(live("logs --rank 0 " + id).out, "begun\ndone\n");
   EXPECT_EQ(Json::parse(live("-o json job " + id).out)["attempt"], 1);
 }
 

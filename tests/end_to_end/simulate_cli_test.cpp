@@ -80,8 +80,10 @@ constexpr const char* kEither = R"(apiVersion: orrery/v1
 kind: Trace
 name: either
 jobs:
-- run: 4 h
+- submit: 0 h
+  run: 4 h
   spec:
+    apiVersion: orrery/v1
     kind: Train
     name: first
     goal: cost
@@ -89,6 +91,7 @@ jobs:
 - submit: 1 h
   run: 2 h
   spec:
+    apiVersion: orrery/v1
     kind: Train
     name: second
     goal: cost
@@ -101,11 +104,11 @@ TEST_F(SimulateCli, PricesOfElectricityActOnBillsAndStartsOfWhatIsOwned) {
         "prices.csv", "datetime (UTC),price (USD/MWh)\n2020-06-01 00:00:00," + dollars + "\n");
     const CliRun run = orrery("simulate --accelerators h100:32,a100:64 -o json --trace " +
                               write("either.yaml", kEither) + ":orrery " + more + " --out " +
-                              path("out") + (dollars.empty() ? "" : " --prices " + prices));
+                              path("results") + (dollars.empty() ? "" : " --prices " + prices));
     EXPECT_EQ(run.code, 0) << run.err;
     const auto answer = nlohmann::json::parse(run.out);
     return std::tuple(answer["policies"][0]["cost_usd"].get<double>(),
-                      slurp(path("out/jobs-hardware-aware.csv")), answer["assumptions"].dump());
+                      slurp(path("results/jobs-hardware-aware.csv")), answer["assumptions"].dump());
   };
   const auto [cheap, cheap_jobs, owned] = priced("10", "--price owned");
   const auto [dear, dear_jobs, same] = priced("5000", "--price owned");
