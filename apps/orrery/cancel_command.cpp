@@ -20,10 +20,13 @@ struct CancelOptions {
   std::vector<std::string> jobs;
   std::string name;
   std::string tenant;
+  std::string user;
   std::string phase;
   bool dry_run = false;
 
-  [[nodiscard]] bool filtered() const { return !name.empty() || !tenant.empty() || !phase.empty(); }
+  [[nodiscard]] bool filtered() const {
+    return !name.empty() || !tenant.empty() || !user.empty() || !phase.empty();
+  }
 };
 
 /// A job to cancel.
@@ -75,6 +78,7 @@ Result<std::vector<CancelTarget>> targets_of(LiveSession& session, const CancelO
     v1::ListJobsRequest request;
     request.set_name(asked.name);
     request.set_tenant(asked.tenant);
+    request.set_user(asked.user);
     request.set_phase(asked.phase);
     return listed(session, request);
   }
@@ -154,11 +158,11 @@ Status check(const CancelOptions& asked) {
   if (asked.jobs.empty() && !asked.filtered()) {
     return input_error({},
                        "nothing to cancel: expected numbers or names of jobs, or --name, "
-                       "--tenant or --state");
+                       "--tenant, --user or --state");
   }
   if (!asked.jobs.empty() && asked.filtered()) {
-    return input_error({}, fmt::format("\"{}\" and a filter: expected jobs, or --name, --tenant "
-                                       "and --state, not both",
+    return input_error({}, fmt::format("\"{}\" and a filter: expected jobs, or --name, --tenant, "
+                                       "--user and --state, not both",
                                        asked.jobs.front()));
   }
   constexpr std::string_view kStates[] = {"held", "queued", "starting", "running", "stopping"};
@@ -181,6 +185,7 @@ void add_cancel_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
                   "jobs with a name like this: * stands for any letters, ? for one")
       ->type_name("PATTERN");
   added.add_option("--tenant", asked->tenant, "jobs of this tenant")->type_name("PATH");
+  added.add_option("--user", asked->user, "jobs that this user submitted")->type_name("NAME");
   added.add_option("--state", asked->phase, "jobs that are held, queued, starting or running")
       ->type_name("STATE");
   added.add_flag("--dry-run", asked->dry_run, "only show which jobs would be cancelled");

@@ -188,6 +188,8 @@ TEST_F(LocalClusterTest, CancelTakesNamesAndFiltersAndReportsEachJob) {
       << some.err;
   const Json dry = Json::parse(live("-o json cancel --name 'sw*' --dry-run").out);
   EXPECT_EQ(dry["would_cancel"], Json({"0", "2"})) << dry;
+  EXPECT_EQ(Json::parse(live("-o json cancel --user owner --name 'sw*' --dry-run").out), dry);
+  EXPECT_EQ(live("cancel --user ada").out, "no job matches\n");
   const Json rest = Json::parse(live("-o json cancel sweep").out);
   EXPECT_EQ(rest["cancelled"], Json({"0", "2"})) << rest;
   EXPECT_EQ(rest["failed"], Json::array());
