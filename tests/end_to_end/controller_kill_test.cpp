@@ -291,6 +291,19 @@ std::size_t compare(const std::vector<Told>& told, Client& own) {
   return seen;
 }
 
+/// The store, once its log was compacted: a controller that was killed soon after each start may
+/// not have done it yet, so more jobs are submitted.
+StorageResult<std::unique_ptr<StoreReader>> compacted_store(Client& client,
+                                                            const std::string& directory) {
+  Submitter more(client, kClients);
+  auto store = SqliteStore::open_to_read(directory);
+  for (int round = 0; store && (*store)->extent()->oldest == 1 && round < 200; ++round) {
+    for (int job = 0; job < 50; ++job) more.step();
+    store = SqliteStore::open_to_read(directory);
+  }
+  return store;
+}
+
 TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
   const char* asked = std::getenv("ORRERY_KILLS");
   const int kills = asked != nullptr ? std::atoi(asked) : 20;
@@ -337,13 +350,7 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
 
   Client own = client();
   const std::size_t jobs = compare(told, own);
-  // A controller that was killed soon after each start may not have compacted its log yet.
-  Submitter more(own, kClients);
-  auto store = SqliteStore::open_to_read(directory_ + "/store");
-  for (int round = 0; store && (*store)->extent()->oldest == 1 && round < 200; ++round) {
-    for (int job = 0; job < 50; ++job) more.step();
-    store = SqliteStore::open_to_read(directory_ + "/store");
-  }
+  const auto store = compacted_store(own, directory_ + "/store");
   ASSERT_TRUE(store) << store.error().text();
   EXPECT_GT((*store)->extent()->oldest, 1U) << "the log was never compacted";
   const HistoryResult<VerifiedHistory> verified = verify_history(**store);

@@ -467,7 +467,8 @@ TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
   std::filesystem::copy(path("c/nodes/node-0/tls"), path("copy/tls"));
   const std::string address = Json::parse(slurp(path("c/cluster.json")))["address"];
   const std::string second = std::filesystem::path(program()).parent_path() / "orrery-agent";
-  const std::string arguments = " --controller " + address + " --node node-0 --emulate h100:2 --allow-agent-user";
+  const std::string arguments =
+      " --controller " + address + " --node node-0 --emulate h100:2 --allow-agent-user";
   int status = std::system((second + arguments + " --boot 77 --dir " + path("copy") + " 2>" +
                             path("copy.log") + " </dev/null")
                                .c_str());
