@@ -67,7 +67,7 @@ CheckFinding agents(const std::vector<v1::Node>& nodes) {
   return finding;
 }
 
-/// Of a file that names other nodes than the cluster was begun with.
+/// Reports nodes that fleet.yaml and the running cluster do not have in common.
 void compare_file(const v1::Cluster& cluster, std::vector<CheckFinding>& findings) {
   const auto add = [&](const auto& names, std::string_view what, std::string_view advice) {
     if (names.empty()) return;

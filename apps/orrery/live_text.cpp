@@ -76,7 +76,7 @@ class Facts {
   void add(const std::string& name, std::string value) {
     if (!value.empty()) table_.add({name, std::move(value)});
   }
-  /// Of the value that was added last. Precondition: it was not empty.
+  /// Colours the value that was added last. Precondition: it was not empty.
   void colour(std::string_view code) { table_.colour(1, code); }
   [[nodiscard]] std::string text() const { return table_.text(); }
 

@@ -95,7 +95,7 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
   return {};
 }
 
-/// A controller that `orrery up` did not start is left to whoever did.
+/// `orrery down` does not end a controller that `orrery up` did not start, and says so.
 Status other_controller(const LocalCluster::Ended& ended) {
   if (ended.other_controller == 0) return {};
   return infeasible(

@@ -150,7 +150,7 @@ Status resume_node(const CommandOptions& options, LiveSession& session, const No
   });
 }
 
-/// What a person who is asked says; without a terminal nobody can be asked.
+/// The user has to confirm at the terminal; without a terminal --yes is needed.
 Status confirm_fence(const v1::Node& node) {
   const std::string jobs = node.jobs().empty() ? "no job waits for it"
                                                : fmt::format("these jobs start again elsewhere: {}",

@@ -56,7 +56,7 @@ class ScheduleRequest {
   [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
   [[nodiscard]] const std::deque<JobRequest>& jobs() const { return jobs_; }
   [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
-  /// Of a job that starts, until it is done.
+  /// The energy that a job draws from its start until it is done.
   [[nodiscard]] ExpectedEnergy energy_of_start(const StartJob& start) const;
 
  private:

@@ -123,7 +123,7 @@ class SimulateRequest {
   [[nodiscard]] const TraceJobs& jobs() const { return jobs_; }
   [[nodiscard]] const ControlFacts& cluster() const { return *cluster_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-  /// Of prices and power: what stands in for what was not given or published.
+  /// The values taken for prices and power that were not given or published.
   [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] Instant begin() const { return begin_; }
