@@ -168,7 +168,9 @@ void FleetLink::tell_ended(LinkedAttempt& attempt, const LinkedMember& member) {
   RanksEnded ended{attempt.id.job, attempt.id.attempt};
   ended.kind = member.seen->end->kind;
   ended.blame = member.seen->end->blame;
-  if (ended.kind != ExitKind::kProgram) ended.blame.node = member.ranks.node;
+  // An agent speaks for its own node alone, whatever node it names.
+  const bool names_node = ended.blame.node.valid() || ended.kind != ExitKind::kProgram;
+  if (names_node) ended.blame.node = member.ranks.node;
   ended.progress = attempt.progress;
   ended.gone = attempt.gone == attempt.members.size();
   const bool all = ended.gone;

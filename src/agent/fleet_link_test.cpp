@@ -286,6 +286,18 @@ TEST_F(FleetLinkTest, APartThatIsDoneIsAcknowledgedWhenTheWholeIs) {
   EXPECT_EQ(orders<Acknowledge>().size(), 1) << "said again until it is";
 }
 
+TEST_F(FleetLinkTest, AnAgentBlamesNoNodeButItsOwn) {
+  meet(0);
+  start(0, {0});
+  say(0,
+      {.token = {kId, 0},
+       .stage = RankStage::kGone,
+       .end = AttemptEnd{ExitKind::kProgram, {FaultLayer::kHost, NodeId(4'294'967'290), "lie"}}});
+  const std::vector<RanksEnded> ended = inputs<RanksEnded>();
+  ASSERT_EQ(ended.size(), 1);
+  EXPECT_EQ(ended[0].blame.node, NodeId(0));
+}
+
 TEST_F(FleetLinkTest, ALaterTermHearsWhenAnEarlierEpochHasLeft) {
   const LaunchPlan plan{.nodes = {{.node = NodeId(0), .shares = {{0, 1, {0}, 1.0}}}}};
   const std::vector<KnownAttempt> known{{kId, 2, JobPhase::kRunning, plan, {NodeId(0), NodeId(1)}}};

@@ -89,7 +89,19 @@ Status set_field(Json& object, const Descriptor& type, const std::string& name,
 
 Result<Json> json_body(const std::string& body) {
   if (body.empty()) return Json::object();
-  Json json = Json::parse(body, nullptr, false);
+  // Json::dump() calls itself for each level, so the depth of a body has to be bounded.
+  constexpr int kDepthMax = 64;
+  bool deep = false;
+  Json json = Json::parse(
+      body,
+      [&deep](int depth, Json::parse_event_t, Json&) {
+        deep = deep || depth > kDepthMax;
+        return !deep;
+      },
+      false);
+  if (deep) {
+    return input_error({}, fmt::format("the body is nested more than {} levels deep", kDepthMax));
+  }
   if (!json.is_object()) return input_error({}, "the body is no JSON object");
   return json;
 }

@@ -39,5 +39,24 @@ TEST(OpenApi, DescribesEachOperationAndItsErrors) {
   EXPECT_TRUE(document["components"]["schemas"]["Error"]["properties"].contains("message"));
 }
 
+TEST(HttpMessage, ABodyThatIsNestedTooDeeplyIsRefused) {
+  MethodTable methods;
+  methods.add<v1::SubmitJobRequest>("SubmitJob", {}, [](const auto&, const auto&) {});
+  const auto said = [&](std::size_t depth) {
+    const HttpRequest request{
+        .verb = "POST",
+        .path = "/v1/jobs",
+        .query = {},
+        .body = "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}"};
+    const HttpRoute* route = find_route(request);
+    if (route == nullptr) return std::string("no route");
+    const auto message = message_of(*route, request, *methods.find("SubmitJob"));
+    return message ? std::string() : message.error().text();
+  };
+  EXPECT_EQ(said(2'000'000), "the body is nested more than 64 levels deep");
+  EXPECT_NE(said(30), "the body is nested more than 64 levels deep");
+  EXPECT_NE(said(30), "no route");
+}
+
 }  // namespace
 }  // namespace orrery

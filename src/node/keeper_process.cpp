@@ -115,7 +115,8 @@ Status KeeperProcess::prepare_user() {
 }
 
 void KeeperProcess::give_to_user(const std::string& path) {
-  if (!launch_.user || ::chown(path.c_str(), launch_.user->uid, launch_.user->gid) == 0) return;
+  // A job may exchange what lies in its own directories for a link: the link itself is given away.
+  if (!launch_.user || ::lchown(path.c_str(), launch_.user->uid, launch_.user->gid) == 0) return;
   note(fmt::format("cannot give {} to user {}: {}", path, launch_.user->uid,
                    std::generic_category().message(errno)));
 }

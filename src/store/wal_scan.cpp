@@ -142,7 +142,8 @@ StorageResult<std::optional<WalBreak>> scan_wal(const std::string& path) {
     if (!found || !found->later_transaction) return found;
     // A writer may have begun a generation while the file was read.
     const StorageResult<std::string> again = storage.read_file(path, kWalBytesMax);
-    if (again && again->substr(0, kHeadBytes) == bytes->substr(0, kHeadBytes)) return found;
+    const bool same_head = again && again->substr(0, kHeadBytes) == bytes->substr(0, kHeadBytes);
+    if (same_head && find_wal_break(*again) == found) return found;
   }
 }
 
