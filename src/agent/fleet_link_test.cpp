@@ -57,7 +57,7 @@ class FleetLinkTest : public testing::Test {
     now_ = now_ + span;
     while (link_.next_due() <= now_) link_.advance(link_.next_due());
   }
-  void start(std::uint32_t epoch, std::vector<std::uint32_t> nodes) {
+  void start(std::uint32_t epoch, const std::vector<std::uint32_t>& nodes) {
     LaunchPlan plan;
     for (const std::uint32_t node : nodes) {
       plan.nodes.push_back({.node = NodeId(node), .shares = {{0, 1, {node}, 1.0}}});

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "orrery/v1/orrery.pb.h"
 
@@ -43,11 +44,10 @@ TEST(HttpMessage, ABodyThatIsNestedTooDeeplyIsRefused) {
   MethodTable methods;
   methods.add<v1::SubmitJobRequest>("SubmitJob", {}, [](const auto&, const auto&) {});
   const auto said = [&](std::size_t depth) {
+    std::string body = "{\"a\":";
+    body.append(depth, '[').append(depth, ']').append("}");
     const HttpRequest request{
-        .verb = "POST",
-        .path = "/v1/jobs",
-        .query = {},
-        .body = "{\"a\":" + std::string(depth, '[') + std::string(depth, ']') + "}"};
+        .verb = "POST", .path = "/v1/jobs", .query = {}, .body = std::move(body)};
     const HttpRoute* route = find_route(request);
     if (route == nullptr) return std::string("no route");
     const auto message = message_of(*route, request, *methods.find("SubmitJob"));

@@ -35,6 +35,9 @@ inline std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Path of the keeper that was built.
+std::string keeper_program();
+
 /// A process that may be anybody's, to see it end.
 class Witness {
  public:
@@ -140,7 +143,7 @@ class KeeperTest : public ::testing::Test {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     ::posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), O_CREAT | O_WRONLY, 0600);
-    std::string program = ORRERY_KEEPER;
+    std::string program = keeper_program();
     char* arguments[] = {program.data(), files_.directory.data(), nullptr};
     EXPECT_EQ(::posix_spawn(&keeper_, program.c_str(), &actions, nullptr, arguments, environ), 0);
     ::posix_spawn_file_actions_destroy(&actions);

@@ -2,6 +2,9 @@
 #include "tests/end_to_end/keeper_fixture.hpp"
 
 namespace orrery {
+
+std::string keeper_program() { return ORRERY_KEEPER; }
+
 namespace {
 
 const std::string kSaysStep1 = "echo '{\"step\":1}' >$ORRERY_PROGRESS; ";
