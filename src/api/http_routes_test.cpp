@@ -1,6 +1,7 @@
 // The OpenAPI document that is made from the routes.
 #include "api/http_routes.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +24,7 @@ TEST(OpenApi, DescribesEachOperationAndItsErrors) {
   for (const auto& [path, verbs] : document["paths"].items()) {
     for (const auto& [verb, operation] : verbs.items()) {
       ++operations;
-      const std::string name = verb + " " + path;
+      const std::string name = fmt::format("{} {}", verb, path);
       EXPECT_FALSE(operation.value("summary", "").empty()) << name << ": see method_summary.cpp";
       EXPECT_FALSE(operation["tags"].empty()) << name;
       EXPECT_TRUE(ids.insert(operation.value("operationId", "")).second) << name;
