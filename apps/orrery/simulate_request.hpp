@@ -136,7 +136,7 @@ class SimulateRequest {
 
   /// Of one policy, for run_policy.
   [[nodiscard]] PolicyRunInputs inputs(const NamedRun& run);
-  /// Errors: a series of electricity prices, and nobody who pays for electricity.
+  /// Error: a series of electricity prices where no node is owned, so that none is paid.
   [[nodiscard]] Status check_prices(const SimulateOptions& asked) const;
   /// The job of that name. Errors: none, with the nearest.
   [[nodiscard]] Result<JobId> find(const std::string& name) const;

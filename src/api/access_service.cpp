@@ -57,7 +57,7 @@ void renew_certificate(const Env& env, const Access& access,
 }
 
 constexpr std::uint64_t kSecondsPerDay = 86'400;
-/// Of the token of a user for whom no lifetime is asked.
+/// The lifetime of a token, in seconds, where the request names none.
 constexpr std::uint64_t kLifetimeUsual = 365 * kSecondsPerDay;
 constexpr std::uint64_t kLifetimeMax = 100 * 365 * kSecondsPerDay;
 

@@ -33,7 +33,7 @@ bool holds_jobs(const google::protobuf::Descriptor& type, int depth) {
   return false;
 }
 
-/// Of all jobs that the message holds.
+/// Redacts the specs of all jobs in the message.
 void redact_specs(Message& message) {
   if (is_job(*message.GetDescriptor())) {
     auto& job = static_cast<v1::Job&>(message);

@@ -46,7 +46,7 @@ bool keep_visible(SlotsReserved& event, const Visibility& sees) {
   std::erase_if(event.slots, [&](const Reservation& slot) { return !sees.job(slot.job); });
   return sees.everything() || !event.slots.empty();
 }
-/// Tells what kind of work somebody asks for.
+/// A plan shows which work other tenants ask for.
 bool keep_visible(const PlanFound&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const DecisionDropped& event, const Visibility& sees) {
   return sees.job(event.job);

@@ -106,7 +106,7 @@ class Namer {
   const Topology& topology_;
 };
 
-/// Of those that have left the state, too.
+/// The path of the job's tenant, also of an archived job.
 std::optional<std::string> tenant_of(const Controller& controller, JobId id) {
   const State& state = controller.state();
   if (state.has(id)) return state.tenants().path(state.job(id).tenant);
@@ -177,7 +177,7 @@ bool of_tenant(const Controller& controller, const TimedEvent& event, const std:
 Json named_fields(const Controller& controller, const TimedEvent& event) {
   Json fields = event_json(event);
   Namer(controller.state()).name(fields);
-  // What is so of nearly every event, and says nothing.
+  // Values that nearly every event has are left out.
   if (fields.value("source", "") == "unsaid") fields.erase("source");
   if (const auto window = fields.find("window"); window != fields.end() && *window == false) {
     fields.erase(window);
