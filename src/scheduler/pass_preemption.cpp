@@ -105,7 +105,7 @@ bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) {
   const RoleRequest& role = theirs.roles[running.gangs.front().role];
   if (has.devices <= role.devices_min) return false;
   const Instant settled = running.started + Duration::from_seconds(policy_.min_run.value());
-  if (s_.now < settled) {
+  if (s_.now < settled && rank_of(mine) == rank_of(theirs)) {
     hold_until(settled);
     return false;
   }

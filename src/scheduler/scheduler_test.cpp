@@ -349,6 +349,27 @@ TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
   EXPECT_FALSE(cluster.runs(third));
 }
 
+TEST(Scheduler, AnElasticJobGivesBackAtOnceToAHigherRankThoughItMayNotBeStopped) {
+  TestCluster cluster(
+      one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+               "dgx-h100, count: 2}]\n"));
+  JobRequest wide = cluster.job(16, Duration::hours(10));
+  wide.preemptible = false;
+  wide.roles[0].devices_min = 8;
+  wide.roles[0].options.push_back({cluster.gang(8), 0.5, std::nullopt});
+  const JobId elastic = cluster.submit(wide);
+  cluster.pass("hardware-aware");
+  ASSERT_EQ(cluster.find(elastic)->devices(), 16u);
+  JobRequest urgent = cluster.job(8);
+  urgent.preemptible = false;
+  urgent.priority = 50;
+  const JobId second = cluster.submit(urgent);
+  for (int i = 0; i < 2; ++i) cluster.pass("hardware-aware");
+  ASSERT_TRUE(cluster.find(elastic) != nullptr) << "it was not stopped";
+  EXPECT_EQ(cluster.find(elastic)->devices(), 8u);
+  EXPECT_TRUE(cluster.runs(second));
+}
+
 // What it would give up is more than its tenant has above its guarantee.
 TEST(Scheduler, AnElasticJobGivesNothingBackOfWhatIsGuaranteed) {
   for (const int guaranteed : {8, 12}) {
