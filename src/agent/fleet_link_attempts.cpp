@@ -168,6 +168,7 @@ void FleetLink::tell_ended(LinkedAttempt& attempt, const LinkedMember& member) {
   RanksEnded ended{attempt.id.job, attempt.id.attempt};
   ended.kind = member.seen->end->kind;
   ended.blame = member.seen->end->blame;
+  ended.exit = member.seen->end->exit;
   // An agent speaks for its own node alone, whatever node it names.
   const bool names_node = ended.blame.node.valid() || ended.kind != ExitKind::kProgram;
   if (names_node) ended.blame.node = member.ranks.node;

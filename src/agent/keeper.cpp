@@ -186,7 +186,8 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
     Blame blame = exit.cause;
     blame.evidence = evidence_of(exit, rank);
     const bool own = blame.layer == FaultLayer::kProgram;
-    report_.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kClaim, std::move(blame)};
+    report_.end = AttemptEnd{own ? ExitKind::kProgram : ExitKind::kClaim, std::move(blame),
+                             RankExit{rank, static_cast<std::uint32_t>(exit.status)}};
     end(launch_.grace, now);
     if (!processes_.empty()) tell();
   } else if (asked && report_.stage == RankStage::kStarting &&
@@ -194,7 +195,7 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
     start_processes();
   } else if (processes_.empty() && report_.stage < RankStage::kEnding) {
     // Also when one that was to leave went after the last that was not.
-    report_.end = AttemptEnd{};
+    report_.end = AttemptEnd{.exit = RankExit{rank_on(exit.slot, launch_.shares), 0}};
     report_.stage = RankStage::kEnding;
   }
   if (asked && report_.stage < RankStage::kEnding && all_shed()) tell();

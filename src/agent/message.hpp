@@ -138,6 +138,7 @@ enum class RankStage : std::uint8_t {
 struct AttemptEnd {
   ExitKind kind = ExitKind::kDone;
   Blame blame;
+  std::optional<RankExit> exit = std::nullopt;  ///< of the rank that ended the attempt
 };
 
 /// All that is known of an attempt on a node; a later one replaces an earlier one.

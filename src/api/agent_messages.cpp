@@ -180,6 +180,10 @@ void write(const AttemptReport& report, v1::AttemptReport* out) {
   if (report.end) {
     out->mutable_end()->set_kind(number(report.end->kind));
     write(report.end->blame, out->mutable_end()->mutable_blame());
+    if (report.end->exit) {
+      out->mutable_end()->set_exit_status(report.end->exit->status);
+      out->mutable_end()->set_exit_rank(report.end->exit->rank);
+    }
   }
   write(report.progress, out->mutable_progress());
   write(report.applied, out->mutable_applied());

@@ -334,6 +334,9 @@ AttemptReport MessageReader::attempt(const v1::AttemptReport& in) {
   if (in.has_end()) {
     out.end = AttemptEnd{choice(in.end().kind(), ExitKind::kRefused, "kind of an end"),
                          blame(in.end().blame())};
+    if (in.end().has_exit_status()) {
+      out.end->exit = RankExit{in.end().exit_rank(), in.end().exit_status()};
+    }
   }
   out.progress = progress(in.progress());
   out.applied = stamp(in.applied());

@@ -61,6 +61,8 @@ bool keep_visible(const JobsArchived&, const Visibility& sees) { return sees.eve
 bool keep_visible(const WorkSettled& event, const Visibility& sees) { return sees.job(event.job); }
 /// The evidence is what a rank of the job wrote.
 bool keep_visible(const NodeAccused& event, const Visibility& sees) { return sees.job(event.job); }
+bool keep_visible(const JobHoldSet& event, const Visibility& sees) { return sees.job(event.job); }
+bool keep_visible(const JobChanged& event, const Visibility& sees) { return sees.job(event.job); }
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "api/authorization.hpp"
 #include "api/event_filter.hpp"
 #include "api/event_selection.hpp"
+#include "api/job_changes.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
 #include "base/count_text.hpp"
@@ -74,13 +75,6 @@ EventSelectionText selection_text(const Request& request) {
   return text;
 }
 
-/// What names a change among those of all callers: two who count theirs from 1 mean two changes.
-template <class Request>
-std::string own_request_id(const Request& request, const Call& call) {
-  if (request.request_id().empty()) return {};
-  return call.caller().name + "/" + request.request_id();
-}
-
 class Methods {
  public:
   Methods(Controller& controller, const Env& env) : controller_(controller), env_(env) {}
@@ -94,22 +88,7 @@ class Methods {
   /// None: the call was told that there is no such job.
   template <class Request>
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
-    if (state().setup().is_lost(JobId::at(request.id()))) {
-      call->finish({CallCode::kNotFound,
-                    fmt::format("no job {}: it was lost with a part of the log", request.id())});
-      return std::nullopt;
-    }
-    if (request.id() >= state().jobs()) {
-      call->finish(no_such_job(request.id()));
-      return std::nullopt;
-    }
-    const JobId id = JobId::at(request.id());
-    if (state().has(id)) return id;
-    call->finish({CallCode::kFailedPrecondition,
-                  fmt::format("job {0} has ended and is in the archive; `orrery job {0}` shows "
-                              "what is known of it",
-                              request.id())});
-    return std::nullopt;
+    return find_job(controller_, request.id(), *call);
   }
   /// Answers with a job of the archive; false: it is not there.
   template <class Request>
@@ -130,7 +109,6 @@ class Methods {
   }
 
   void submit(const v1::SubmitJobRequest& request, const CallPtr& call) const;
-  void cancel(const v1::CancelJobRequest& request, const CallPtr& call) const;
   void list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const;
   void get_job(const v1::GetJobRequest& request, const CallPtr& call) const;
   void wait_job(const v1::WaitJobRequest& request, const CallPtr& call) const;
@@ -166,7 +144,8 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
   const std::string file = request.file().empty() ? "job" : request.file();
   const Caller& caller = call->caller();
   controller_.submit({request.spec(), file, caller.tenant, caller.name, caller.run_as},
-                     own_request_id(request, *call), [this, call](Result<std::vector<JobId>> jobs) {
+                     own_request_id(request.request_id(), *call),
+                     [this, call](Result<std::vector<JobId>> jobs) {
                        if (!jobs) {
                          const std::string why = shown_refusal(jobs.error());
                          note(call, "submission refused", {"why", why});
@@ -182,21 +161,6 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
                        }
                        call->reply(response);
                      });
-}
-
-void Methods::cancel(const v1::CancelJobRequest& request, const CallPtr& call) const {
-  const std::optional<JobId> job = job_of(request, call);
-  if (!job) return;
-  const Job& known = state().job(*job);
-  if (ended(known.phase)) {
-    return call->finish(
-        {CallCode::kFailedPrecondition,
-         fmt::format("job {} has already ended ({})", job->value(), word_of(known.phase))});
-  }
-  controller_.command(CancelJob{*job}, own_request_id(request, *call), [call](Result<JobId> done) {
-    if (!done) return call->fail(done.error());
-    call->reply(v1::CancelJobResponse());
-  });
 }
 
 /// Errors: a phase or a tenant that there is not, with the nearest name. A tenant that the caller
@@ -394,7 +358,7 @@ void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& cal
   }
   note(call, request.at_once() ? "drain --now asked for" : "drain asked for",
        {"node", request.name()});
-  command_node(*node, std::move(what), own_request_id(request, *call), call);
+  command_node(*node, std::move(what), own_request_id(request.request_id(), *call), call);
 }
 
 template <class Command>
@@ -403,7 +367,7 @@ void Methods::change_node(const v1::NodeRequest& request, const CallPtr& call) c
   if (!node) return;
   constexpr bool kFence = std::is_same_v<Command, FenceNode>;
   note(call, kFence ? "fence asked for" : "resume asked for", {"node", request.name()});
-  command_node(*node, Command{*node}, own_request_id(request, *call), call);
+  command_node(*node, Command{*node}, own_request_id(request.request_id(), *call), call);
 }
 
 void Methods::burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const {
@@ -442,7 +406,7 @@ void Methods::set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call
     }
     what.cap = Watts(request.cap_w());
   }
-  controller_.command(what, own_request_id(request, *call),
+  controller_.command(what, own_request_id(request.request_id(), *call),
                       [this, call, domain = *domain](Result<JobId> done) {
                         if (!done) return call->fail(done.error());
                         call->reply(power_view(controller_, domain));
@@ -537,7 +501,7 @@ MethodTable Methods::table() const {
     });
   };
   add("SubmitJob", {Role::kUser, Effect::kChange, Scope::kOwn}, &Methods::submit);
-  add("CancelJob", {Role::kUser, Effect::kChange, Scope::kJob}, &Methods::cancel);
+  add_job_changes(table, controller_);
   add("ListJobs", kReadsOwn, &Methods::list_jobs);
   add("GetJob", kReadsJob, &Methods::get_job);
   add("WaitJob", kReadsJob, &Methods::wait_job);
@@ -578,6 +542,31 @@ std::optional<NodeId> find_node(const Controller& controller, const std::string&
   call.finish(
       {CallCode::kNotFound, fmt::format("no node \"{}\"{}", name, did_you_mean(name, views))});
   return std::nullopt;
+}
+
+std::optional<JobId> find_job(const Controller& controller, std::uint64_t number, Call& call) {
+  const State& state = controller.state();
+  if (state.setup().is_lost(JobId::at(number))) {
+    call.finish({CallCode::kNotFound,
+                 fmt::format("no job {}: it was lost with a part of the log", number)});
+    return std::nullopt;
+  }
+  if (number >= state.jobs()) {
+    call.finish(no_such_job(number));
+    return std::nullopt;
+  }
+  const JobId id = JobId::at(number);
+  if (state.has(id)) return id;
+  call.finish(
+      {CallCode::kFailedPrecondition,
+       fmt::format("job {0} has ended and is in the archive; `orrery job {0}` shows what is "
+                   "known of it",
+                   number)});
+  return std::nullopt;
+}
+
+std::string own_request_id(const std::string& request_id, const Call& call) {
+  return request_id.empty() ? std::string() : call.caller().name + "/" + request_id;
 }
 
 MethodTable orrery_methods(Controller& controller, const Env& env) {

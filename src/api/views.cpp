@@ -50,9 +50,32 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
   return blame.evidence.empty() ? text : text + ": " + blame.evidence;
 }
 
-std::string held_text(const Job& job, Instant now) {
-  if (job.waiting_for > 0)
-    return fmt::format("waits for {} before it", counted(job.waiting_for, "job"));
+/// "waits for job 3 (prep) to finish and job 4 (load) to end".
+std::string dependencies_text(const State& state, const Job& job) {
+  constexpr std::size_t kNamed = 3;
+  const Submission& asked = *job.submission;
+  std::vector<std::string> named;
+  const auto add = [&](const std::vector<JobId>& jobs, std::string_view end) {
+    for (const JobId id : jobs) {
+      if (named.size() == kNamed) return;
+      if (!state.has(id) || state.dependency(asked, id) != Dependency::kOpen) continue;
+      named.push_back(fmt::format("job {} ({}) to {}", id.value(), state.job(id).name, end));
+    }
+  };
+  add(asked.after, "finish");
+  add(asked.after_any, "end");
+  add(asked.after_notok, "fail");
+  const std::size_t left = job.waiting_for - std::min<std::size_t>(job.waiting_for, named.size());
+  if (left > 0) named.push_back(fmt::format("{} more", left));
+  return fmt::format("waits for {}", fmt::join(named, " and "));
+}
+
+std::string held_text(const State& state, const Job& job, Instant now) {
+  if (job.hold != JobHold::kNone) {
+    return fmt::format("is held by {}; `orrery release {}` lets it start",
+                       job.hold == JobHold::kOwner ? "its owner" : "an operator", job.id.value());
+  }
+  if (job.waiting_for > 0) return dependencies_text(state, job);
   if (job.not_before > now) {
     return fmt::format("starts again in {:.0f} s, after a fault of its program",
                        (job.not_before - now).count_seconds());
@@ -93,7 +116,7 @@ std::string lost_nodes_text(const State& state, JobId id) {
 
 std::string waiting_text(const Controller& controller, const Job& job) {
   if (job.phase == JobPhase::kStopping) return lost_nodes_text(controller.state(), job.id);
-  if (job.phase == JobPhase::kHeld) return held_text(job, controller.now());
+  if (job.phase == JobPhase::kHeld) return held_text(controller.state(), job, controller.now());
   if (job.phase == JobPhase::kQueued) return queued_text(controller, job.id);
   return {};
 }
@@ -205,6 +228,28 @@ void add_clocks(const State& state, NodeId id, const Visibility& sees, v1::Node&
   }
 }
 
+void add_attempts(const State& state, const Job& job, v1::Job& view) {
+  const Topology& topology = *state.setup().topology;
+  for (const Attempt& attempt : job.attempts) {
+    v1::JobAttempt& shown = *view.add_attempts();
+    shown.set_number(attempt.number);
+    *shown.mutable_started() = timestamp_of(attempt.started);
+    if (attempt.running < Instant::max()) *shown.mutable_running() = timestamp_of(attempt.running);
+    for (const NodeId node : attempt.nodes) shown.add_nodes(topology.node_name(node));
+    if (attempt.stopped == Instant::max()) continue;
+    *shown.mutable_stopped() = timestamp_of(attempt.stopped);
+    shown.set_reason(std::string(word_of(attempt.reason)));
+    shown.set_blame(blame_text(attempt.blame, topology));
+    if (attempt.exit) {
+      shown.set_exit_status(attempt.exit->status);
+      shown.set_exit_rank(attempt.exit->rank);
+    }
+    const JobId other = attempt.in_favour_of;
+    const bool own = other.valid() && state.has(other) && state.job(other).tenant == job.tenant;
+    if (own) shown.set_in_favour_of(other.value());
+  }
+}
+
 std::string refused_text(const RefusedAgent& refused, Instant now) {
   return fmt::format("{} refused {}, last {} ago: {}", refused.address,
                      refused.times == 1 ? "once" : fmt::format("{} times", refused.times),
@@ -236,6 +281,7 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   view.set_submitter(job.submitter);
   view.set_run_as(job.run_as);
   view.set_phase(std::string(word_of(job.phase)));
+  if (job.hold != JobHold::kNone) view.set_hold(std::string(word_of(job.hold)));
   view.set_attempt(job.attempt);
   view.set_epoch(job.epoch);
   *view.mutable_submitted() = timestamp_of(job.submitted);
@@ -249,6 +295,8 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
     const JobRequest& request = job.submission->request;
     view.set_kind(std::string(word_of(request.kind)));
     view.set_priority(request.priority);
+    if (request.time_limit) view.set_time_limit_s(request.time_limit->count_seconds());
+    if (request.estimate) view.set_estimate_s(request.estimate->count_seconds());
     view.set_accelerators(wanted_accelerators(request));
   } else {
     view.set_accelerators(placed_accelerators(job));
@@ -262,6 +310,7 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   }
   if (detail == JobDetail::kAll) {
     view.set_spec(job.spec);
+    add_attempts(state, job, view);
     for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
   }
   return view;

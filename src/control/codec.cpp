@@ -16,12 +16,13 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "NodeChanged",    "NodeBooted",  "SpareSet",      "LinkChanged", "PowerLimitSet",
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
     "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked",
-    "JobsArchived",   "WorkSettled", "NodeAccused"};
+    "JobsArchived",   "WorkSettled", "NodeAccused",   "JobHoldSet",  "JobChanged"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
     "SubmitJob",      "CancelJob",  "DrainNode", "ResumeNode",     "FenceNode",    "SetSpare",
     "SetPowerCap",    "SetTenants", "SetPolicy", "SetMaintenance", "RanksUp",      "RanksEnded",
     "RanksGone",      "NodeJoined", "NodeHeard", "NodeFault",      "NodeRepaired", "LinkObserved",
-    "SupplyObserved", "Tick",       "Proposal",  "PlanReady",      "ArchiveJobs",  "WorkReported"};
+    "SupplyObserved", "Tick",       "Proposal",  "PlanReady",      "ArchiveJobs",  "WorkReported",
+    "HoldJob",        "RequeueJob", "ChangeJob"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {

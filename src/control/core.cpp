@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/field_writer.hpp"
 #include "control/settings.hpp"
 #include "control/snapshot.hpp"
 
@@ -64,6 +65,18 @@ void Core::emit_unfelt(Event event) {
   seen_.changes.links = state_.changes().links;
 }
 
+namespace {
+
+/// Why what waits for this job would wait for ever.
+std::string never_text(const Job& before) {
+  std::string_view how = "been cancelled";
+  if (before.phase == JobPhase::kFailed) how = "failed";
+  if (before.phase == JobPhase::kFinished) how = "finished, and the job waits for it to fail";
+  return fmt::format("job \"{}\" to wait for has {}", before.name, how);
+}
+
+}  // namespace
+
 void Core::refuse(std::string why) { outcome_.answer.status = input_error({}, std::move(why)); }
 
 // --- Commands -----------------------------------------------------------------------------------
@@ -75,12 +88,12 @@ void Core::on(const SubmitJob& command) {
       return;
     }
   }
-  for (const JobId before : command.submission.after) {
-    if (!state_.has(before)) return refuse("a job to wait for is not known");
-    const JobPhase phase = state_.job(before).phase;
-    if (phase == JobPhase::kFailed || phase == JobPhase::kCancelled) {
-      return refuse(fmt::format("job \"{}\" to wait for has {}", state_.job(before).name,
-                                phase == JobPhase::kFailed ? "failed" : "been cancelled"));
+  const Submission& asked = command.submission;
+  for (const std::vector<JobId>* list : {&asked.after, &asked.after_any, &asked.after_notok}) {
+    for (const JobId before : *list) {
+      if (!state_.has(before)) return refuse("a job to wait for is not known");
+      if (state_.dependency(asked, before) != Dependency::kNever) continue;
+      return refuse(never_text(state_.job(before)));
     }
   }
   const JobId id = JobId::at(state_.setup().next_job(state_.jobs()));
@@ -101,6 +114,53 @@ void Core::on(const CancelJob& command) {
     finish_if_gone(command.job);
   } else {
     stop(command.job, StopReason::kCancelled, {});
+  }
+}
+
+void Core::on(const HoldJob& command) {
+  if (!state_.has(command.job)) return refuse("no such job");
+  const Job& job = state_.job(command.job);
+  if (ended(job.phase)) return refuse("the job has ended");
+  if (job.hold == command.hold) return;
+  const ArrayId array = job.submission->array;
+  emit(JobHoldSet{command.job, command.hold});
+  release_if_due(command.job);
+  release_of(array);
+}
+
+void Core::on(const RequeueJob& command) {
+  if (!state_.has(command.job)) return refuse("no such job");
+  const Job& job = state_.job(command.job);
+  if (ended(job.phase)) return refuse("the job has ended");
+  if (command.attempt < job.attempt) return;  // the command came again, or too late
+  if (!holds_devices(job.phase)) {
+    return refuse(fmt::format("the job does not run: it is {}", word_of(job.phase)));
+  }
+  if (job.phase == JobPhase::kStopping && job.stop == StopReason::kRequeued) return;
+  if (job.phase == JobPhase::kStopping) return refuse("the job is stopping already");
+  if (job.submission->restart == RestartPolicy::kNever) {
+    return refuse("restart.policy of the job is never: it may not run twice");
+  }
+  if (command.hold != JobHold::kNone && job.hold != command.hold) {
+    emit(JobHoldSet{command.job, command.hold});
+  }
+  stop(command.job, StopReason::kRequeued, {});
+}
+
+void Core::on(const ChangeJob& command) {
+  if (!state_.has(command.job)) return refuse("no such job");
+  const Job& job = state_.job(command.job);
+  if (ended(job.phase)) return refuse("the job has ended");
+  const JobRequest& now = job.submission->request;
+  if (now.priority == command.priority && now.time_limit == command.time_limit &&
+      now.estimate == command.estimate) {
+    return;
+  }
+  emit(JobChanged{command.job, command.priority, command.time_limit, command.estimate,
+                  command.class_id});
+  // The timer of the former limit finds that it does not hold any more.
+  if (command.time_limit && job.phase == JobPhase::kRunning) {
+    timers_.insert({job.since + *command.time_limit, command.job});
   }
 }
 

@@ -68,6 +68,9 @@ class Core {
  private:
   void on(const SubmitJob& command);
   void on(const CancelJob& command);
+  void on(const HoldJob& command);
+  void on(const RequeueJob& command);
+  void on(const ChangeJob& command);
   void on(const DrainNode& command);
   void on(const ResumeNode& command);
   void on(const FenceNode& command);

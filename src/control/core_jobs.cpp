@@ -10,6 +10,11 @@
 namespace orrery {
 namespace {
 
+std::string_view end_text(JobPhase phase) {
+  if (phase == JobPhase::kFinished) return "finished and not failed";
+  return phase == JobPhase::kFailed ? "failed" : "been cancelled";
+}
+
 constexpr const char* kNothingLeft = "nothing of it is left there";
 
 /// A job whose parts all left: on no node anything of it is left.
@@ -33,6 +38,7 @@ std::vector<NodeId> nodes_of(const RunningJob& run) {
 void Core::release_if_due(JobId id) {
   const Job& job = state_.job(id);
   if (job.phase != JobPhase::kHeld || job.waiting_for > 0) return;
+  if (job.hold != JobHold::kNone) return;
   if (job.not_before > now_) {
     timers_.insert({job.not_before, id});
     return;
@@ -99,7 +105,7 @@ void Core::on(const RanksEnded& told) {
     if (seen.kind == ExitKind::kInfra) reason = StopReason::kInfra;
     if (seen.kind == ExitKind::kRefused) reason = StopReason::kRefused;
     if (reason == StopReason::kInfra) places_[seen.job] = state_.running(seen.job).gangs;
-    emit(JobStopping{seen.job, reason, JobId(), seen.blame, progress});
+    emit(JobStopping{seen.job, reason, JobId(), seen.blame, progress, seen.exit});
   }
   if (!seen.gone) return;
   // Of an attempt that was given up, too: it may have left ghosts.
@@ -150,7 +156,7 @@ void Core::finish_if_gone(JobId id) {
 void Core::stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of) {
   const Job& job = state_.job(id);
   if (reason == StopReason::kInfra) places_[id] = state_.running(id).gangs;
-  emit(JobStopping{id, reason, in_favour_of, blame, {job.done, {}, {}, {}}});
+  emit(JobStopping{id, reason, in_favour_of, blame, {job.done, {}, {}, {}}, std::nullopt});
   const bool hurry = reason == StopReason::kInfra || reason == StopReason::kTimeLimit;
   act(StopRanks{id, job.attempt, hurry ? Duration() : state_.setup().timing.grace, reason});
 }
@@ -189,6 +195,7 @@ void Core::finish_stop(JobId id) {
     case StopReason::kMoved:
     case StopReason::kPower:
     case StopReason::kDrained:
+    case StopReason::kRequeued:
       return requeue(id, progress, now_);
     case StopReason::kCancelled:
       return;
@@ -219,11 +226,13 @@ void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) 
   const std::vector<JobId> next(state_.after(id).begin(), state_.after(id).end());
   for (const JobId each : next) {
     if (!state_.has(each) || ended(state_.job(each).phase)) continue;
-    if (phase == JobPhase::kFinished) {
+    if (state_.dependency(*state_.job(each).submission, id) == Dependency::kMet) {
       release_if_due(each);
     } else {
       end(each, JobPhase::kCancelled, {},
-          {FaultLayer::kProgram, NodeId(), "waits for \"" + state_.job(id).name + "\""});
+          {FaultLayer::kProgram, NodeId(),
+           fmt::format("it waited for job {} ({}), which has {}", id.value(), state_.job(id).name,
+                       end_text(phase))});
     }
   }
   release_of(array);

@@ -221,7 +221,7 @@ TEST(CoreJobs, EndWithThoseTheyWaitFor) {
   EXPECT_EQ(cluster.phase(a), JobPhase::kFailed);
   EXPECT_EQ(cluster.phase(b), JobPhase::kCancelled);
   EXPECT_EQ(cluster.phase(c), JobPhase::kCancelled);
-  EXPECT_EQ(cluster.job(b).blame.evidence, "waits for \"job\"");
+  EXPECT_EQ(cluster.job(b).blame.evidence, "it waited for job 0 (job), which has failed");
   const Outcome& refused = cluster.send(SubmitJob{submission});
   ASSERT_FALSE(refused.answer.status);
   EXPECT_EQ(refused.answer.status.error().message, "job \"job\" to wait for has been cancelled");
@@ -234,6 +234,7 @@ TEST(CoreJobs, OfAnArrayRunSoManyAtATime) {
   Submission submission = cluster.job(8);
   submission.array = ArrayId(0);
   submission.parallel = 2;
+  submission.restart_max = 1;
   std::vector<JobId> ids;
   for (int i = 0; i < 4; ++i) ids.push_back(cluster.submit(submission));
   cluster.tick();

@@ -29,7 +29,7 @@ struct JobSubmitted {
   std::string run_as;      ///< POSIX user of its ranks; empty: the agent's own
 };
 
-/// held -> queued.
+/// held -> queued. (JobHoldSet tells what an owner or operator says.)
 struct JobReleased {
   JobId job;
 };
@@ -77,7 +77,8 @@ struct JobStopping {
   StopReason reason = StopReason::kFinished;
   JobId in_favour_of;
   Blame blame;
-  Progress progress;  ///< as far as is known; an end that was asked for tells later
+  Progress progress;             ///< as far as is known; an end that was asked for tells later
+  std::optional<RankExit> exit;  ///< of the rank that ended the attempt
 };
 
 /// Ranks of an attempt on these nodes are gone, their devices free; empty: on all it still has.
@@ -230,11 +231,27 @@ struct NodeAccused {
   std::string evidence;                           ///< in the program's words
 };
 
+/// A job is kept from starting, or not any more; one that is queued is held from now on, one that
+/// has devices keeps them and is held when it next waits.
+struct JobHoldSet {
+  JobId job;
+  JobHold hold = JobHold::kNone;
+};
+
+/// What its owner or an operator changes of a job that has not ended. All values are the new ones.
+struct JobChanged {
+  JobId job;
+  std::int32_t priority = 0;
+  std::optional<Duration> time_limit;
+  std::optional<Duration> estimate;
+  ClassId class_id;  ///< of the request with these values
+};
+
 using Event =
     std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
                  JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
                  SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
                  PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
-                 CancelAsked, JobsArchived, WorkSettled, NodeAccused>;
+                 CancelAsked, JobsArchived, WorkSettled, NodeAccused, JobHoldSet, JobChanged>;
 
 }  // namespace orrery

@@ -13,6 +13,7 @@ namespace orrery {
 
 [[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
 [[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kRefused; }
+[[nodiscard]] constexpr JobHold last_of(JobHold) { return JobHold::kOperator; }
 [[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
   return PowerLimitSet::What::kSupply;
 }
@@ -56,10 +57,17 @@ void code(Codec& codec, S& progress) {
   codec(done, lost, saving, undetected);
 }
 
+template <class Codec, SameStruct<RankExit> S>
+void code(Codec& codec, S& exit) {
+  auto& [rank, status] = exit;
+  codec(rank, status);
+}
+
 template <class Codec, SameStruct<JobSubmitted> S>
 void code(Codec& codec, S& event) {
   auto& [job, submission, request_id, spec, submitter, run_as] = event;
-  codec(job, submission, request_id, spec, submitter, run_as);
+  codec(job, submission, request_id, spec, submitter, run_as, submission.after_any,
+        submission.after_notok, submission.hold);
 }
 
 template <class Codec, SameStruct<JobReleased> S>
@@ -94,8 +102,8 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<JobStopping> S>
 void code(Codec& codec, S& event) {
-  auto& [job, reason, in_favour_of, blame, progress] = event;
-  codec(job, reason, in_favour_of, blame, progress);
+  auto& [job, reason, in_favour_of, blame, progress, exit] = event;
+  codec(job, reason, in_favour_of, blame, progress, exit);
 }
 
 template <class Codec, SameStruct<DevicesFreed> S>
@@ -226,18 +234,49 @@ void code(Codec& codec, S& event) {
   codec(job, attempt, node, verdict, evidence);
 }
 
+template <class Codec, SameStruct<JobHoldSet> S>
+void code(Codec& codec, S& event) {
+  auto& [job, hold] = event;
+  codec(job, hold);
+}
+
+template <class Codec, SameStruct<JobChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [job, priority, time_limit, estimate, class_id] = event;
+  codec(job, priority, time_limit, estimate, class_id);
+}
+
 // --- Inputs -------------------------------------------------------------------------------------
 
 template <class Codec, SameStruct<SubmitJob> S>
 void code(Codec& codec, S& input) {
   auto& [submission, spec, submitter, run_as] = input;
-  codec(submission, spec, submitter, run_as);
+  codec(submission, spec, submitter, run_as, submission.after_any, submission.after_notok,
+        submission.hold);
 }
 
 template <class Codec, SameStruct<CancelJob> S>
 void code(Codec& codec, S& input) {
   auto& [job] = input;
   codec(job);
+}
+
+template <class Codec, SameStruct<HoldJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job, hold] = input;
+  codec(job, hold);
+}
+
+template <class Codec, SameStruct<RequeueJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, hold] = input;
+  codec(job, attempt, hold);
+}
+
+template <class Codec, SameStruct<ChangeJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job, priority, time_limit, estimate, class_id] = input;
+  codec(job, priority, time_limit, estimate, class_id);
 }
 
 template <class Codec, SameStruct<DrainNode> S>
@@ -302,8 +341,8 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<RanksEnded> S>
 void code(Codec& codec, S& input) {
-  auto& [job, attempt, kind, blame, progress, gone] = input;
-  codec(job, attempt, kind, blame, progress, gone);
+  auto& [job, attempt, kind, blame, progress, gone, exit] = input;
+  codec(job, attempt, kind, blame, progress, gone, exit);
 }
 
 template <class Codec, SameStruct<WorkReported> S>

@@ -28,6 +28,28 @@ struct CancelJob {
   JobId job;
 };
 
+/// Holds a job, or releases it (kNone).
+struct HoldJob {
+  JobId job;
+  JobHold hold = JobHold::kOwner;
+};
+
+/// An attempt that runs is ended and the job waits again, held or not.
+struct RequeueJob {
+  JobId job;
+  std::uint32_t attempt = 0;  ///< an earlier one than the present has ended: nothing is left to do
+  JobHold hold = JobHold::kNone;
+};
+
+/// All values are the new ones. A time limit that has passed ends the job.
+struct ChangeJob {
+  JobId job;
+  std::int32_t priority = 0;
+  std::optional<Duration> time_limit;
+  std::optional<Duration> estimate;
+  ClassId class_id;  ///< of the request with these values
+};
+
 /// ready -> draining: nothing new starts there; preemptible and restartable work yields when
 /// `at_once`, else the node is drained when its work ends.
 struct DrainNode {
@@ -106,7 +128,8 @@ struct RanksEnded {
   ExitKind kind = ExitKind::kDone;
   Blame blame;
   Progress progress;
-  bool gone = false;  ///< and no process of it is left anywhere
+  bool gone = false;             ///< and no process of it is left anywhere
+  std::optional<RankExit> exit;  ///< of the rank that ended it
 };
 
 /// Keepers report that no process of an attempt is left on these nodes; empty: on none at all.
@@ -188,7 +211,7 @@ using InputKind =
     std::variant<SubmitJob, CancelJob, DrainNode, ResumeNode, FenceNode, SetSpare, SetPowerCap,
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
-                 PlanReady, ArchiveJobs, WorkReported>;
+                 PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob>;
 
 struct Input {
   Instant at;  ///< never before that of the input before it

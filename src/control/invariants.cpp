@@ -175,6 +175,10 @@ Broken StateCheck::phases_of_jobs() const {
     if (job.since > s_.now_ || job.submitted > job.since)
       return broken("its times are not in order");
     if (job.attempt == 0 && job.first_start != Instant::max()) return broken("started unseen");
+    if (job.hold != JobHold::kNone && job.phase == JobPhase::kQueued) return broken("is held, too");
+    if (!job.attempts.empty() && job.attempts.back().number != job.attempt) {
+      return broken("its newest attempt has no history");
+    }
     if (!(job.done >= 0 && job.done <= 1)) return broken(fmt::format("{} of it is done", job.done));
     if (!holds_devices(job.phase)) {
       if (job.leaving != 0) return broken("has devices that leave it");
@@ -239,8 +243,11 @@ Broken StateCheck::arrays() const {
 Broken StateCheck::dependencies() const {
   std::map<JobId, std::uint32_t> waits;
   for (const auto& [before, next] : s_.after_) {
-    if (s_.job(before).phase == JobPhase::kFinished) continue;
-    for (const JobId each : next) ++waits[each];
+    for (const JobId each : next) {
+      if (!s_.has(each) || ended(s_.job(each).phase)) continue;
+      const Dependency is = s_.dependency(*s_.job(each).submission, before);
+      waits[each] += is == Dependency::kMet ? 0 : 1;
+    }
   }
   for (const Job& job : s_.jobs_) {
     if (ended(job.phase) || job.waiting_for == waits[job.id]) continue;

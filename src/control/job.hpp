@@ -1,13 +1,14 @@
 // control/job.hpp - the life of one job as control keeps it.
 //
 // Made by the event JobSubmitted, changed by events alone (control/state.hpp). An ended job keeps
-// only what its bill and its answers need: the request is let go.
+// its spec, its bill and the history of its attempts; the request is let go.
 // Invariant: a job is in exactly one phase and ends once; attempts and epochs only grow.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace orrery {
 /// held | queued -> starting -> running -> stopping -> finished | failed | cancelled, and
 /// stopping -> queued after a preemption or a loss it may be started again after.
 enum class JobPhase : std::uint8_t {
-  kHeld,      ///< waits for jobs before it, its turn in an array, or the end of a backoff
+  kHeld,      ///< waits for a release, jobs before it, its turn in an array, or a backoff
   kQueued,    ///< waits for the scheduler
   kStarting,  ///< has devices; data, programs and ranks are on their way
   kRunning,
@@ -60,9 +61,10 @@ enum class StopReason : std::uint8_t {
   kTimeLimit,     ///< its own
   kNeverStarted,  ///< its ranks could not be brought up
   kRefused,       ///< a node may not run it as the user it asks for: it is not tried again
+  kRequeued,      ///< its owner or an operator sent it back to the queue
 };
 
-inline std::array<EnumWord<StopReason>, 11> enum_words(StopReason) {
+inline std::array<EnumWord<StopReason>, 12> enum_words(StopReason) {
   return {{{"finished", StopReason::kFinished},
            {"program", StopReason::kProgram},
            {"infrastructure", StopReason::kInfra},
@@ -73,8 +75,28 @@ inline std::array<EnumWord<StopReason>, 11> enum_words(StopReason) {
            {"cancelled", StopReason::kCancelled},
            {"time-limit", StopReason::kTimeLimit},
            {"never-started", StopReason::kNeverStarted},
-           {"refused", StopReason::kRefused}}};
+           {"refused", StopReason::kRefused},
+           {"requeued", StopReason::kRequeued}}};
 }
+
+/// Who keeps a job from starting until it is released.
+enum class JobHold : std::uint8_t {
+  kNone,
+  kOwner,     ///< released by whoever may cancel the job
+  kOperator,  ///< released by an operator alone
+};
+
+inline std::array<EnumWord<JobHold>, 3> enum_words(JobHold) {
+  return {{{"none", JobHold::kNone}, {"owner", JobHold::kOwner}, {"operator", JobHold::kOperator}}};
+}
+
+/// How the rank that ended an attempt exited.
+struct RankExit {
+  std::uint32_t rank = 0;
+  std::uint32_t status = 0;  ///< exit status; 128 + the signal that ended it
+
+  friend bool operator==(const RankExit&, const RankExit&) = default;
+};
 
 /// Where the ranks of an attempt found the state they go on from.
 enum class StateSource : std::uint8_t {
@@ -120,6 +142,22 @@ struct Blame {
   NodeId node;           ///< none: no single one
   std::string evidence;  ///< "exit status 139 of rank 3", "xid 79", "5 heartbeats missed"
 };
+
+/// One attempt of a job: when, where, and how it ended.
+struct Attempt {
+  std::uint32_t number = 0;
+  Instant started;                   ///< its devices were given to it
+  Instant running = Instant::max();  ///< every rank was up for the first time
+  Instant stopped = Instant::max();  ///< its ranks ended, or were told to
+  StopReason reason = StopReason::kFinished;
+  Blame blame;
+  std::optional<RankExit> exit;  ///< none: it was ended from outside, or nobody knows
+  JobId in_favour_of;            ///< the job it was preempted for; none: no single one
+  std::vector<NodeId> nodes;     ///< ascending, of all its epochs
+};
+
+/// The newest attempts that a job keeps; their numbers tell how many came before.
+inline constexpr std::size_t kAttemptsKept = 32;
 
 /// Part of its work as found at the newest good copy, and what was lost with the rest.
 struct Progress {
@@ -172,12 +210,14 @@ struct Job {
   std::shared_ptr<const Submission> submission;  ///< until it ends; passes beside the core keep it
   std::string name;
   TenantId tenant;
-  std::string spec;  ///< as its owner wrote it, until it ends
+  std::string spec;  ///< as its owner wrote it
   /// Where its newest attempt was put, by gang; of jobs with a spec, and kept when they have ended:
   /// there lies what they wrote.
   std::vector<std::vector<NodeDevices>> placed;
   std::string submitter;  ///< name of the token's user; empty: a log of before it was kept
   std::string run_as;     ///< POSIX user of its ranks; empty: the agent's own
+  JobHold hold = JobHold::kNone;
+  std::vector<Attempt> attempts;  ///< the newest kAttemptsKept of a job with a spec, ascending
 };
 
 }  // namespace orrery

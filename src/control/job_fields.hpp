@@ -86,10 +86,11 @@ void code(Codec& codec, S& preparation) {
   codec(program, compile);
 }
 
+/// Without what was added to it later, which stands at the end of the records that hold it.
 template <class Codec, SameStruct<Submission> S>
 void code(Codec& codec, S& submission) {
-  auto& [request, restart, choose_interval, restart_max, after, array, parallel, prepare] =
-      submission;
+  [[maybe_unused]] auto& [request, restart, choose_interval, restart_max, after, array, parallel,
+                          prepare, after_any, after_notok, hold] = submission;
   codec(request, restart, choose_interval, restart_max, after, array, parallel, prepare);
 }
 

@@ -22,7 +22,7 @@ namespace orrery {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 7;
+constexpr std::uint32_t kForm = 8;
 /// Of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last that only counted a node's faults.
@@ -31,6 +31,9 @@ constexpr std::uint32_t kFormOfFaultCounts = 4;
 constexpr std::uint32_t kFormOfOneSum = 5;
 /// The last without reasons of drains, claims against nodes, and the submitters of jobs.
 constexpr std::uint32_t kFormWithoutClaims = 6;
+
+/// The last without holds, the history of attempts, and jobs that wait for others to fail.
+constexpr std::uint32_t kFormWithoutAttempts = 7;
 
 /// Which form fields are of.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
@@ -70,17 +73,39 @@ void code(Codec& codec, S& usage) {
         program_faults, resizes);
 }
 
+template <class Codec, SameStruct<Attempt> S>
+void code(Codec& codec, S& attempt) {
+  auto& [number, started, running, stopped, reason, blame, exit, in_favour_of, nodes] = attempt;
+  codec(number, started, running, stopped, reason, blame, exit, in_favour_of, nodes);
+}
+
+/// What the encoding of a Submission leaves out (control/job_fields.hpp).
+template <class Codec>
+void code_rest(Codec& codec, const std::shared_ptr<const Submission>& submission) {
+  if (submission == nullptr) return;
+  codec(submission->after_any, submission->after_notok, submission->hold);
+}
+void code_rest(Decoder& decoder, std::shared_ptr<const Submission>& submission) {
+  if (submission == nullptr) return;
+  auto whole = std::make_shared<Submission>(*submission);
+  decoder(whole->after_any, whole->after_notok, whole->hold);
+  submission = std::move(whole);
+}
+
 /// Its place among the running is made again.
 template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
                           up, progress, blame, usage, submission, name, tenant, spec, placed,
-                          submitter, run_as] = job;
+                          submitter, run_as, hold, attempts] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
         submission, name, tenant, spec, placed);
   if (form_of(codec) > kFormWithoutClaims) codec(submitter, run_as);
+  if (form_of(codec) <= kFormWithoutAttempts) return;
+  codec(hold, attempts);
+  code_rest(codec, submission);
 }
 
 /// Its job, or that it is archived.

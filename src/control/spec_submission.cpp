@@ -22,12 +22,25 @@ Submission submission_of(const JobSpec& spec, JobRequest request) {
   submission.restart = spec.restart.policy;
   submission.restart_max = spec.restart.max;
   submission.choose_interval = !spec.checkpoint.interval;
+  submission.hold = spec.hold;
   if (spec.compile) {
     const std::string& program = spec.compile->program;
     submission.prepare.program = number_of(program.empty() ? spec.name : program);
     submission.prepare.compile = Duration::from_seconds(spec.compile->time.value());
   }
   return submission;
+}
+
+std::vector<JobId>& dependencies_of(Submission& submission, AfterCondition when) {
+  switch (when) {
+    case AfterCondition::kAny:
+      return submission.after_any;
+    case AfterCondition::kNotOk:
+      return submission.after_notok;
+    case AfterCondition::kOk:
+      break;
+  }
+  return submission.after;
 }
 
 std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each, ArrayId array) {

@@ -76,6 +76,13 @@ std::span<const JobId> State::after(JobId id) const {
   return found->second;
 }
 
+Dependency State::dependency(const Submission& submission, JobId before) const {
+  const JobPhase phase = job(before).phase;
+  if (!ended(phase)) return Dependency::kOpen;
+  return dependency_after(submission, before,
+                          phase == JobPhase::kFinished ? JobEnding::kFinished : JobEnding::kOther);
+}
+
 std::uint32_t State::active(ArrayId array) const {
   const auto found = arrays_.find(array);
   return found == arrays_.end() ? 0 : found->second.active;
@@ -160,10 +167,14 @@ void State::on(const JobSubmitted& event) {
   job.run_as = event.run_as;
   job.submitted = now_;
   job.since = now_;
-  for (const JobId before : event.submission.after) {
-    if (at(before).phase == JobPhase::kFinished) continue;
-    after_[before].push_back(event.job);
-    ++job.waiting_for;
+  job.hold = event.submission.hold ? JobHold::kOwner : JobHold::kNone;
+  const Submission& asked = event.submission;
+  for (const std::vector<JobId>* list : {&asked.after, &asked.after_any, &asked.after_notok}) {
+    for (const JobId before : *list) {
+      if (dependency(asked, before) == Dependency::kMet) continue;
+      after_[before].push_back(event.job);
+      ++job.waiting_for;
+    }
   }
   set_phase(job, JobPhase::kHeld);
   held_.insert(event.job);
@@ -228,6 +239,8 @@ void State::on(const JobStarted& event) {
   run.gangs = event.gangs;
   run.terms = event.terms;
   note_place(job, event.gangs);
+  begin_attempt(job);
+  note_nodes(job, event.gangs);
   for (const PlacedGang& gang : run.gangs) hold_devices(run, gang, DeviceUse::kStarting);
   count_usage(run, 1);
   add_power(run);
@@ -240,6 +253,9 @@ void State::on(const JobRunning& event) {
   meter(job);
   if (job.phase == JobPhase::kStarting) set_phase(job, JobPhase::kRunning);
   job.up = true;
+  if (!job.attempts.empty() && job.attempts.back().running == Instant::max()) {
+    job.attempts.back().running = now_;
+  }
   if (run.expected_end != Instant::max()) {
     run.expected_end = now_ + (run.expected_end - run.started);
   }
@@ -270,6 +286,7 @@ void State::on(const JobStopping& event) {
   job.end = now_;
   const bool says_why = event.blame.layer != FaultLayer::kNone;
   if (says_why || event.reason == StopReason::kRefused) job.blame = event.blame;
+  end_attempt(job, event);
   set_phase(job, JobPhase::kStopping);
   move_use(run, DeviceUse::kStopping);
   job.usage.preemptions += event.reason == StopReason::kPreempted ? 1 : 0;
@@ -355,15 +372,13 @@ void State::note_end(Job& job) {
   total_ += job.usage;
   by_tenant_[job.tenant.value()] += job.usage;
   if (const auto waiting = after_.find(job.id); waiting != after_.end()) {
-    if (job.phase == JobPhase::kFinished) {
-      for (const JobId next : waiting->second) {
-        if (has(next)) --at(next).waiting_for;
-      }
+    for (const JobId next : waiting->second) {
+      if (!has(next) || ended(at(next).phase)) continue;
+      if (dependency(*at(next).submission, job.id) == Dependency::kMet) --at(next).waiting_for;
     }
   }
   drop_slots(job.id);
   job.submission.reset();
-  job.spec = {};
 }
 
 void State::drop_slots(JobId job) {
@@ -382,6 +397,7 @@ void State::on(const JobResized& event) {
   const std::vector<PlacedGang> old = std::exchange(run.gangs, event.gangs);
   exchange_devices(job, old, run);
   note_place(job, event.gangs);
+  note_nodes(job, event.gangs);
   run.terms = event.terms;
   run.started = now_;
   run.since = Instant::max();
@@ -509,7 +525,7 @@ void State::on(const MaintenanceSet& event) {
   if (event.nodes.empty()) {
     maintenance_.erase(event.window);
   } else {
-    maintenance_[event.window] = {event.nodes, event.from, event.to};
+    maintenance_[event.window] = {event.nodes, event.from, event.to, event.why};
   }
   list_closures();
   ++changes_.freed;

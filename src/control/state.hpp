@@ -100,8 +100,10 @@ class State {
   [[nodiscard]] std::span<const WaitingJob> waiting() const { return waiting_; }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   [[nodiscard]] const std::set<JobId>& held_jobs() const { return held_; }
-  /// Jobs that wait for this one to finish.
+  /// Jobs that wait for the end of this one.
   [[nodiscard]] std::span<const JobId> after(JobId id) const;
+  /// How `before`, which a submission waits for, stands. Precondition: it is not archived.
+  [[nodiscard]] Dependency dependency(const Submission& submission, JobId before) const;
   /// Of an array, how many of its jobs are neither held nor ended.
   [[nodiscard]] std::uint32_t active(ArrayId array) const;
   /// The held jobs of an array, ascending.
@@ -195,6 +197,8 @@ class State {
   void on(const JobsArchived& event);
   void on(const WorkSettled& event);
   void on(const NodeAccused& event);
+  void on(const JobHoldSet& event);
+  void on(const JobChanged& event);
 
   Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_[at(id).at]; }
@@ -230,6 +234,11 @@ class State {
   [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
   static void note_place(Job& job, std::span<const PlacedGang> gangs);
+  // The history of a job's attempts (state_attempts.cpp).
+  void begin_attempt(Job& job) const;
+  static void note_nodes(Job& job, std::span<const PlacedGang> gangs);
+  void end_attempt(Job& job, const JobStopping& event) const;
+  [[nodiscard]] Instant expected_end(const RunningJob& run) const;
 
   const ControlSetup& setup_;
   Instant now_;

@@ -58,6 +58,7 @@ bool begins_anew(const Job& job, StopReason reason) {
     case StopReason::kMoved:
     case StopReason::kPower:
     case StopReason::kDrained:
+    case StopReason::kRequeued:
       return true;
     case StopReason::kInfra:
     case StopReason::kNeverStarted:

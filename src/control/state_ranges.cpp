@@ -153,9 +153,20 @@ Wrong StateRanges::wrong_of(const Job& job, JobId id) const {
   }
   if (Wrong wrong = orrery::wrong_of(job.usage, topology_.type_count())) return wrong;
   if (Wrong wrong = orrery::wrong_of(job.progress)) return wrong;
+  for (const Attempt& attempt : job.attempts) {
+    const auto there = [&](NodeId node) { return node.value() < topology_.node_count(); };
+    if (!std::all_of(attempt.nodes.begin(), attempt.nodes.end(), there)) {
+      return "run on a node that is not there";
+    }
+    const NodeId at_fault = attempt.blame.node;
+    if (at_fault.valid() && !there(at_fault)) return "a node to blame of none";
+  }
   if (job.submission == nullptr) return nullptr;
-  for (const JobId before : job.submission->after) {
-    if (before.value() >= s_.jobs_.size()) return "to wait for a job that is not there";
+  const Submission& asked = *job.submission;
+  for (const std::vector<JobId>* list : {&asked.after, &asked.after_any, &asked.after_notok}) {
+    for (const JobId before : *list) {
+      if (before.value() >= s_.jobs_.size()) return "to wait for a job that is not there";
+    }
   }
   if (!is_length(job.submission->prepare.compile)) return "a time to compile below nothing";
   if (job.submission->request.tenant != job.tenant) return "two tenants";

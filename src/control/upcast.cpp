@@ -16,6 +16,8 @@ constexpr std::uint32_t kJobRunning = 3;
 static_assert(std::is_same_v<std::variant_alternative_t<kJobRunning, Event>, JobRunning>);
 constexpr std::uint32_t kDevicesFreed = 7;
 static_assert(std::is_same_v<std::variant_alternative_t<kDevicesFreed, Event>, DevicesFreed>);
+constexpr std::uint32_t kJobStopping = 6;
+static_assert(std::is_same_v<std::variant_alternative_t<kJobStopping, Event>, JobStopping>);
 constexpr std::uint32_t kNodeChanged = 10;
 static_assert(std::is_same_v<std::variant_alternative_t<kNodeChanged, Event>, NodeChanged>);
 constexpr std::uint32_t kMaintenanceSet = 20;
@@ -29,6 +31,8 @@ constexpr std::uint32_t kNodeFault = 15;
 static_assert(std::is_same_v<std::variant_alternative_t<kNodeFault, InputKind>, NodeFault>);
 constexpr std::uint32_t kRanksUp = 10;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksUp, InputKind>, RanksUp>);
+constexpr std::uint32_t kRanksEnded = 11;
+static_assert(std::is_same_v<std::variant_alternative_t<kRanksEnded, InputKind>, RanksEnded>);
 constexpr std::uint32_t kRanksGone = 12;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksGone, InputKind>, RanksGone>);
 
@@ -58,6 +62,20 @@ std::string add_no_submitter(std::string_view fields) {
   Encoder names;
   names(std::string(), std::string());
   return std::string(fields).append(names.bytes());
+}
+
+/// Jobs waited only for those that finish, and none was submitted held.
+std::string add_no_conditions(std::string_view fields) {
+  Encoder conditions;
+  conditions(std::vector<JobId>(), std::vector<JobId>(), false);
+  return std::string(fields).append(conditions.bytes());
+}
+
+/// No exit status was kept.
+std::string add_no_exit(std::string_view fields) {
+  Encoder exit;
+  exit(std::optional<bool>());
+  return std::string(fields).append(exit.bytes());
 }
 
 /// A drain was an operator's, whatever it was for.
@@ -91,8 +109,12 @@ std::string add_no_claim(std::string_view fields) {
 constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 2}, add_no_submitter},
+    Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 3}, add_no_conditions},
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 2}, add_no_submitter},
+    Upcaster{JournalContent::kInputs, {.id = kSubmitJob, .version = 3}, add_no_conditions},
+    Upcaster{JournalContent::kInputs, {.id = kRanksEnded, .version = 1}, add_no_exit},
+    Upcaster{JournalContent::kEvents, {.id = kJobStopping, .version = 1}, add_no_exit},
     Upcaster{JournalContent::kEvents, {.id = kJobRunning, .version = 1}, add_no_source},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 1}, add_every_epoch},
     Upcaster{JournalContent::kEvents, {.id = kDevicesFreed, .version = 2}, add_no_progress},

@@ -414,6 +414,13 @@ void Controller::command(InputKind what, const std::string& request_id, Answered
   schedule();
 }
 
+void Controller::classify(ChangeJob& change) {
+  JobRequest request = state().job(change.job).submission->request;
+  request.time_limit = change.time_limit;
+  request.estimate = change.estimate;
+  change.class_id = setup_->intake().class_of(request);
+}
+
 void Controller::set_limits(const ControllerSettings& settings) {
   options_.settings = settings;
   limits_.set(settings);

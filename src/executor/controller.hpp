@@ -77,6 +77,8 @@ class Controller final : private HostOutlet {
               Answered<std::vector<JobId>> answered);
   /// Anything else an operator or a client may command.
   void command(InputKind what, const std::string& request_id, Answered<JobId> answered);
+  /// Looks up the class that a job has with the new values. Precondition: it has not ended.
+  void classify(ChangeJob& change);
   /// Whether there is room for more work, and for one more submission of somebody of `tenant` (may
   /// be empty); what is missing if not.
   [[nodiscard]] Status admission(const std::string& tenant);

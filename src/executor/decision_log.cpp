@@ -103,6 +103,24 @@ void DecisionLog::on(const JobEnded& event) {
                      {"why", event.blame.evidence}});
 }
 
+void DecisionLog::on(const JobHoldSet& event) {
+  const bool held = event.hold != JobHold::kNone;
+  info(held ? "job is held" : "job is released", {{"job", event.job.value()},
+                                                  {"name", name(event.job)},
+                                                  {"by", std::string(word_of(event.hold))}});
+}
+
+void DecisionLog::on(const JobChanged& event) {
+  const auto text = [](const std::optional<Duration>& time) {
+    return time ? time->text() : std::string("none");
+  };
+  info("job is changed", {{"job", event.job.value()},
+                          {"name", name(event.job)},
+                          {"priority", event.priority},
+                          {"time_limit", text(event.time_limit)},
+                          {"estimate", text(event.estimate)}});
+}
+
 void DecisionLog::on(const NodeChanged& event) {
   const NodeRecord& record = state_.node(event.node);
   const std::string health(word_of(event.health));

@@ -34,6 +34,8 @@ class DecisionLog {
   void on(const JobResized& event);
   void on(const JobStopping& event);
   void on(const JobEnded& event);
+  void on(const JobHoldSet& event);
+  void on(const JobChanged& event);
   void on(const NodeChanged& event);
   void on(const NodeAccused& event);
   void on(const LemonFound& event);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/document.hpp"
 #include "base/nearest_name.hpp"
@@ -13,32 +14,45 @@
 namespace orrery {
 namespace {
 
-/// "train" of "train[0]", as the first job of an array is called; empty: it is none.
-std::string_view array_of_first(std::string_view name) {
-  constexpr std::string_view kFirst = "[0]";
-  return name.ends_with(kFirst) ? name.substr(0, name.size() - kFirst.size()) : "";
+/// 3 of "sweep[3]", a job of the array "sweep"; none: it is not one of that array.
+std::optional<std::uint32_t> place_in(std::string_view array, std::string_view name) {
+  if (!name.starts_with(array)) return std::nullopt;
+  name.remove_prefix(array.size());
+  if (name.size() < 3 || name.front() != '[' || name.back() != ']') return std::nullopt;
+  std::uint32_t place = 0;
+  const char* const end = name.data() + name.size() - 1;
+  const auto [at, failed] = std::from_chars(name.data() + 1, end, place);
+  return failed == std::errc() && at == end ? std::optional(place) : std::nullopt;
 }
 
-/// A job and, where it is the first of an array, all others of it, by their names: those that have
-/// ended know no more of where they belong.
-std::vector<JobId> job_or_array(const State& state, JobId first) {
-  std::vector<JobId> jobs = {first};
-  const std::string_view array = array_of_first(state.job(first).name);
-  for (std::uint32_t place = 1; !array.empty(); ++place) {
+/// All jobs of an array, by the names that they have: those that have ended know no more of where
+/// they belong. `first` would be its first job, which may be archived as any other of them.
+std::vector<JobId> jobs_of_array(const State& state, std::string_view array, JobId first) {
+  std::vector<JobId> jobs;
+  for (std::uint32_t place = 0; first.value() + place < state.jobs(); ++place) {
     const JobId next(first.value() + place);
-    if (next.value() >= state.jobs()) break;
-    if (!state.has(next)) continue;  // archived
-    if (state.job(next).name != fmt::format("{}[{}]", array, place)) break;
+    if (!state.has(next)) continue;
+    if (place_in(array, state.job(next).name) != place) break;
     jobs.push_back(next);
   }
   return jobs;
 }
 
-/// The jobs of `tenant` and of the tenants below it that go by a name: those of others do not exist
-/// for its users. A number is a job's before it is a name, as in Slurm, and that of an array's
-/// first job stands for the whole array. A name means the newest job that has it. O(jobs).
-Result<std::vector<JobId>> jobs_named(const State& state, std::string_view name,
+/// A job and, where it is the first of an array, all others of it.
+std::vector<JobId> job_or_array(const State& state, JobId first) {
+  constexpr std::string_view kFirst = "[0]";
+  const std::string_view name = state.job(first).name;
+  if (!name.ends_with(kFirst)) return {first};
+  return jobs_of_array(state, name.substr(0, name.size() - kFirst.size()), first);
+}
+
+/// The jobs that `after` names, of `tenant` and of the tenants below it: those of others do not
+/// exist for its users. A number is a job's before it is a name, as in Slurm, and that of an
+/// array's first job stands for the whole array. A name means the newest job or array that has it.
+/// O(jobs).
+Result<std::vector<JobId>> jobs_named(const State& state, const AfterSpec& after,
                                       std::string_view tenant) {
+  const std::string_view name = after.job;
   const auto visible = [&](JobId id) {
     return state.has(id) && is_within(state.tenants().path(state.job(id).tenant), tenant);
   };
@@ -50,13 +64,17 @@ Result<std::vector<JobId>> jobs_named(const State& state, std::string_view name,
     return input_error({}, fmt::format("job {} was lost with a part of the log", number));
   }
   if (whole && number < state.jobs() && tenant.empty()) {
+    if (after.when == AfterCondition::kAny) return std::vector<JobId>();
     return input_error({}, fmt::format("job {0} has ended and is in the archive: `orrery job {0}` "
                                        "shows how, and nothing waits for it any more",
                                        number));
   }
   for (std::size_t at = state.jobs(); at-- > 0;) {
     const JobId id = JobId::at(at);
-    if (visible(id) && state.job(id).name == name) return std::vector{id};
+    if (!visible(id)) continue;
+    if (state.job(id).name == name) return std::vector{id};
+    const auto place = place_in(name, state.job(id).name);
+    if (place && *place <= at) return jobs_of_array(state, name, JobId::at(at - *place));
   }
   if (tenant.empty()) {
     return input_error({}, fmt::format("no job \"{}\" was ever submitted", name));
@@ -116,17 +134,26 @@ void JobIntake::take_up_jobs(const State& state) {
   }
 }
 
-Result<std::vector<JobId>> JobIntake::jobs_before(const JobSpec& spec, const State& state,
-                                                  std::string_view tenant) {
-  std::vector<JobId> before;
-  before.reserve(spec.after.size());
-  for (const std::string& name : spec.after) {
-    const Result<std::vector<JobId>> jobs = jobs_named(state, name, tenant);
-    if (!jobs) return input_error(spec.where, fmt::format("after: {}", jobs.error().message));
-    before.insert(before.end(), jobs->begin(), jobs->end());
+Status JobIntake::add_dependencies(const JobSpec& spec, const State& state, std::string_view tenant,
+                                   Submission& submission) {
+  std::vector<JobId> named;
+  for (const AfterSpec& after : spec.after) {
+    const Result<std::vector<JobId>> jobs = jobs_named(state, after, tenant);
+    if (!jobs) return input_error(after.where, fmt::format("after: {}", jobs.error().message));
+    std::vector<JobId>& list = dependencies_of(submission, after.when);
+    for (const JobId job : *jobs) {
+      if (std::find(named.begin(), named.end(), job) != named.end()) {
+        return input_error(after.where, fmt::format("after: \"{}\" is job {}, which is named twice",
+                                                    after.job, job.value()));
+      }
+      named.push_back(job);
+      list.push_back(job);
+    }
   }
-  return before;
+  return {};
 }
+
+ClassId JobIntake::class_of(const JobRequest& request) { return facts_.classes().of(request); }
 
 Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now,
                                             std::string_view tenant) {
@@ -140,9 +167,9 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
   if (!request) return forward_error(request);
   request->class_id = facts_.classes().of(*request);
   Submission submission = orrery::submission_of(spec, *std::move(request));
-  Result<std::vector<JobId>> before = jobs_before(spec, state, tenant);
-  if (!before) return forward_error(before);
-  submission.after = *std::move(before);
+  if (Status added = add_dependencies(spec, state, tenant, submission); !added) {
+    return forward_error(added);
+  }
   return submission;
 }
 

@@ -51,13 +51,15 @@ class JobIntake {
   /// log's texts, after those of its like, before any job that came later is.
   [[nodiscard]] std::size_t works() const;
 
+  /// The class of a request: a new one where none like it was seen.
+  [[nodiscard]] ClassId class_of(const JobRequest& request);
+
  private:
   /// `tenant` is the submitter's: its jobs wait only for jobs that it may see.
   [[nodiscard]] Result<Submission> submission_of(const JobSpec& spec, const State& state,
                                                  Instant now, std::string_view tenant);
-  [[nodiscard]] static Result<std::vector<JobId>> jobs_before(const JobSpec& spec,
-                                                              const State& state,
-                                                              std::string_view tenant);
+  [[nodiscard]] static Status add_dependencies(const JobSpec& spec, const State& state,
+                                               std::string_view tenant, Submission& submission);
 
   ControlFacts& facts_;
   std::uint32_t arrays_ = 0;

@@ -4,6 +4,7 @@
 // A field that is added goes to the end of what is sent, with a new version of the wire.
 #pragma once
 
+#include "control/decoder.hpp"
 #include "control/event_fields.hpp"
 #include "node/keeper_launch.hpp"
 #include "node/keeper_wire.hpp"
@@ -84,10 +85,20 @@ void code(Codec& codec, S& value) {
   codec(stamp, what);
 }
 
+/// Of a keeper's messages: the second has how the rank that ended an attempt exited.
+inline constexpr std::uint8_t kKeeperForm = 2;
+
+template <class Codec>
+[[nodiscard]] constexpr std::uint32_t keeper_form(const Codec& /*codec*/) {
+  return kKeeperForm;
+}
+[[nodiscard]] inline std::uint32_t keeper_form(const Decoder& decoder) { return decoder.form(); }
+
 template <class Codec, SameStruct<AttemptEnd> S>
 void code(Codec& codec, S& value) {
-  auto& [kind, blame] = value;
+  auto& [kind, blame, exit] = value;
   codec(kind, blame);
+  if (keeper_form(codec) >= 2) codec(exit);
 }
 
 template <class Codec, SameStruct<AttemptReport> S>

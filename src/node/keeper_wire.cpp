@@ -9,24 +9,26 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint8_t kWireVersion = 1;
+/// A keeper of an earlier release reads what an agent sends, so this stays.
+constexpr std::uint8_t kInputVersion = 1;
 
 template <class Message>
-std::string encoded(const Message& message) {
+std::string encoded(std::uint8_t version, const Message& message) {
   Encoder encoder;
-  encoder.choice(kWireVersion);
+  encoder.choice(version);
   encoder(message);
   return std::string(encoder.bytes());
 }
 
 template <class Message>
-Result<Message> decoded(std::string_view frame) {
-  if (frame.empty() || static_cast<std::uint8_t>(frame[0]) != kWireVersion) {
-    return environment_error(fmt::format("a message of version {}, expected {}",
-                                         frame.empty() ? 0 : static_cast<std::uint8_t>(frame[0]),
-                                         kWireVersion));
+Result<Message> decoded(std::string_view frame, std::uint8_t newest) {
+  const std::uint8_t version = frame.empty() ? 0 : static_cast<std::uint8_t>(frame[0]);
+  if (version == 0 || version > newest) {
+    return environment_error(
+        fmt::format("a message of version {}, expected 1 to {}", version, newest));
   }
   Decoder decoder(frame.substr(1));
+  decoder.read_as(version);
   Message message;
   decoder(message);
   if (const auto fault = decoder.finish()) {
@@ -37,16 +39,16 @@ Result<Message> decoded(std::string_view frame) {
 
 }  // namespace
 
-std::string encode(const KeeperInput& message) { return encoded(message); }
+std::string encode(const KeeperInput& message) { return encoded(kInputVersion, message); }
 
-std::string encode(const KeeperOutput& message) { return encoded(message); }
+std::string encode(const KeeperOutput& message) { return encoded(kKeeperForm, message); }
 
 Result<KeeperInput> decode_keeper_input(std::string_view frame) {
-  return decoded<KeeperInput>(frame);
+  return decoded<KeeperInput>(frame, kInputVersion);
 }
 
 Result<KeeperOutput> decode_keeper_output(std::string_view frame) {
-  return decoded<KeeperOutput>(frame);
+  return decoded<KeeperOutput>(frame, kKeeperForm);
 }
 
 }  // namespace orrery

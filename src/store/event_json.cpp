@@ -67,10 +67,17 @@ inline constexpr std::string_view kFieldNames<PlanFound> = "key digest";
 template <>
 inline constexpr std::string_view kFieldNames<Blame> = "layer node evidence";
 template <>
+inline constexpr std::string_view kFieldNames<RankExit> = "rank status";
+template <>
+inline constexpr std::string_view kFieldNames<JobHoldSet> = "job hold";
+template <>
+inline constexpr std::string_view kFieldNames<JobChanged> =
+    "job priority time_limit estimate class_id";
+template <>
 inline constexpr std::string_view kFieldNames<Progress> = "done lost saving undetected";
 template <>
 inline constexpr std::string_view kFieldNames<JobSubmitted> =
-    "job submission request_id spec submitter run_as";
+    "job submission request_id spec submitter run_as after_any after_notok hold";
 template <>
 inline constexpr std::string_view kFieldNames<JobReleased> = "job";
 template <>
@@ -85,7 +92,7 @@ template <>
 inline constexpr std::string_view kFieldNames<ClockSet> = "job gang terms done";
 template <>
 inline constexpr std::string_view kFieldNames<JobStopping> =
-    "job reason in_favour_of blame progress";
+    "job reason in_favour_of blame progress exit";
 template <>
 inline constexpr std::string_view kFieldNames<DevicesFreed> = "job attempt nodes epoch progress";
 template <>

@@ -253,19 +253,20 @@ Status order_jobs(const Trace& trace, TraceJobs& made) {
     PlayedJob& job = made.jobs[i];
     const TraceJob& row = trace.jobs[job.row];
     if (row.spec == nullptr) continue;
-    for (const std::string& name : row.spec->after) {
-      const auto before = submitted.find(name);
+    for (const AfterSpec& spec : row.spec->after) {
+      const auto before = submitted.find(spec.job);
       if (before == submitted.end()) {
-        return input_error(row.spec->where,
-                           fmt::format("after: no job \"{}\" is submitted before", name));
+        return input_error(spec.where,
+                           fmt::format("after: no job \"{}\" is submitted before", spec.job));
       }
-      std::vector<JobId>& after = job.submission.after;
+      std::vector<JobId>& after = dependencies_of(job.submission, spec.when);
       after.insert(after.end(), before->second.begin(), before->second.end());
     }
     std::vector<JobId>& mine = submitted[row.spec->name];
     if (job.row != last) mine.clear();
     last = job.row;
     mine.push_back(JobId(i));
+    if (row.spec->array) submitted[job.submission.request.name] = {JobId(i)};
   }
   return {};
 }

@@ -10,6 +10,7 @@
 
 #include "base/field_writer.hpp"
 #include "base/name_check.hpp"
+#include "base/nearest_name.hpp"
 #include "base/quantity_text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml_writer.hpp"
@@ -66,6 +67,17 @@ class SpecCheck {
   const SourcePosition& where_;
   Status status_;
 };
+
+/// "sweep" of "sweep[3]", the name of one job of an array; any other name as it is.
+std::string_view without_index(std::string_view name) {
+  if (!name.ends_with(']')) return name;
+  const std::size_t begin = name.rfind('[');
+  if (begin == std::string_view::npos || begin == 0) return name;
+  const std::string_view index = name.substr(begin + 1, name.size() - begin - 2);
+  const bool digits = !index.empty() && std::all_of(index.begin(), index.end(),
+                                                    [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? name.substr(0, begin) : name;
+}
 
 // A gang has a number of accelerators or a range of them.
 bool elastic(const RoleSpec& role) { return role.accelerators_min || role.accelerators_max; }
@@ -352,10 +364,17 @@ void check_lists(SpecCheck& check, const JobSpec& job) {
   }
   check.label("residency", job.residency);
   check.label("export_classes", job.export_classes);
-  check.label("after", job.after);
-  for (const std::string& name : job.after) {
-    check.name("after", name);
-    if (name == job.name) check.fail("after names the job itself, expected others");
+  for (auto after = job.after.begin(); after != job.after.end(); ++after) {
+    SpecCheck each(after->where);
+    each.name("after", without_index(after->job));
+    if (without_index(after->job) == job.name) {
+      each.fail("after names the job itself, expected others");
+    }
+    const bool twice = std::any_of(job.after.begin(), after, [&](const AfterSpec& before) {
+      return before.job == after->job;
+    });
+    if (twice) each.fail("after names \"{}\" twice, expected it once", printable(after->job, 60));
+    check.also(each.finish());
   }
   if (!job.array) return;
   SpecCheck array(job.array->where);
@@ -477,5 +496,25 @@ Status check_at(const JobSpec& spec, Instant now) {
 }
 
 std::string write_job_spec(const JobSpec& spec) { return write_yaml(spec); }
+
+Result<AfterSpec> parse_after(std::string_view text) {
+  AfterSpec after;
+  const std::size_t mark = text.find(':');
+  after.job = text.substr(mark == std::string_view::npos ? 0 : mark + 1);
+  if (mark == std::string_view::npos) return after;
+  const std::string_view condition = text.substr(0, mark);
+  std::vector<std::string_view> words;
+  for (const auto& [word, value] : enum_words(AfterCondition())) {
+    if (word != condition) {
+      words.push_back(word);
+      continue;
+    }
+    after.when = value;
+    return after;
+  }
+  return input_error({}, fmt::format("\"{}\" is not a condition{}: expected JOB, or ok:JOB, "
+                                     "any:JOB or notok:JOB",
+                                     printable(condition, 60), did_you_mean(condition, words)));
+}
 
 }  // namespace orrery

@@ -302,7 +302,7 @@ inline std::array<EnumWord<RestartPolicy>, 4> enum_words(RestartPolicy) {
 
 struct RestartSpec {
   RestartPolicy policy = RestartPolicy::kWhenSafe;
-  std::uint32_t max = 3;  ///< ends by the program's own fault
+  std::uint32_t max = 0;  ///< starts again so many times after faults of the program
   SourcePosition where;
 };
 
@@ -311,6 +311,37 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("policy", r.policy);
   visitor.optional("max", r.max);
 }
+
+/// How a job that another one waits for must have ended.
+enum class AfterCondition : std::uint8_t {
+  kOk,     ///< finished
+  kAny,    ///< in whatever way
+  kNotOk,  ///< failed or been cancelled
+};
+
+inline std::array<EnumWord<AfterCondition>, 3> enum_words(AfterCondition) {
+  return {{{"ok", AfterCondition::kOk},
+           {"any", AfterCondition::kAny},
+           {"notok", AfterCondition::kNotOk}}};
+}
+
+/// A job that must have ended before this one starts.
+struct AfterSpec {
+  std::string
+      job;  ///< number, name, name of an array (all of it) or of one of its jobs: "sweep[3]"
+  AfterCondition when = AfterCondition::kOk;
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<AfterSpec> Self>
+void describe(Visitor& visitor, Self& a) {
+  visitor.sole("job", a.job);
+  visitor.optional("when", a.when);
+}
+
+/// A dependency as one word: "prep", "any:prep", "notok:sweep[3]", "ok:12". Errors: an unknown
+/// condition, with those that there are.
+[[nodiscard]] Result<AfterSpec> parse_after(std::string_view text);
 
 /// `count` like jobs, of which at most `parallel` run at a time.
 struct ArraySpec {
@@ -360,7 +391,8 @@ struct JobSpec {
   std::vector<std::string> export_classes;  ///< of accelerators it may run on; empty: all
   CheckpointSpec checkpoint;
   RestartSpec restart;
-  std::vector<std::string> after;  ///< names of jobs that must have finished
+  std::vector<AfterSpec> after;  ///< jobs that must have ended before
+  bool hold = false;             ///< it does not start before it is released
   std::optional<ArraySpec> array;
   SourcePosition where;
 };
@@ -388,6 +420,7 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("checkpoint", j.checkpoint);
   visitor.optional("restart", j.restart);
   visitor.optional("after", j.after);
+  visitor.optional("hold", j.hold);
   visitor.optional("array", j.array);
 }
 

@@ -115,7 +115,7 @@ TEST(JobSpec, HasDefaultsForAllButNameKindAndRoles) {
   EXPECT_FALSE(spec.preemptible.has_value());
   EXPECT_EQ(spec.roles[0].name, "main");
   EXPECT_EQ(spec.roles[0].replicas, 1u);
-  EXPECT_EQ(spec.restart.max, 3u);
+  EXPECT_EQ(spec.restart.max, 0u);
   EXPECT_EQ(spec.goal, JobGoal::kTime);
 }
 
@@ -460,7 +460,7 @@ TEST(JobSpec, RefusesALaunchThatCannotStartWithItsPlace) {
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {
   EXPECT_EQ(write_job_spec(accepted(job("accelerators: 1, name: main, host: {}, topology: {}, "
                                         "types: [{type: h100, speed: 1}]",
-                                        "tenant: default\nrestart: {max: 3}\npriority: 1\n"))),
+                                        "tenant: default\nrestart: {max: 0}\npriority: 1\n"))),
             "apiVersion: orrery/v1\nkind: Batch\nname: j\npriority: 1\nroles:\n- accelerators: 1\n"
             "  types: [h100]\n");
 }

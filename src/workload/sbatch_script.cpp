@@ -92,6 +92,7 @@ class ScriptReader {
          {"gpus-per-node", &ScriptReader::take_gpus<&SbatchWishes::node_gpus>},
          {"gpus-per-task", &ScriptReader::take_gpus<&SbatchWishes::task_gpus>},
          {"gres", &ScriptReader::take_gres},
+         {"hold", &ScriptReader::take_hold},
          {"job-name", &ScriptReader::take_name},
          {"mem", &ScriptReader::take_memory<&SbatchWishes::node_memory>},
          {"mem-per-cpu", &ScriptReader::take_memory<&SbatchWishes::cpu_memory>},
@@ -163,6 +164,10 @@ class ScriptReader {
     job_.spec.preemptible = false;
     return {};
   }
+  Status take_hold(const std::string&) {
+    job_.spec.hold = true;
+    return {};
+  }
   Status take_exclusive(const std::string&) {
     exclusive_ = TopologyLevel::kNode;
     return {};
@@ -214,21 +219,35 @@ class ScriptReader {
   }
 
   /// Jobs that must have finished, by number or name; all other conditions are refused.
+  /// Takes "afterok:" from the front; none: it is no condition that is known.
+  static std::optional<AfterCondition> take_condition(std::string_view& part) {
+    constexpr std::pair<std::string_view, AfterCondition> kConditions[] = {
+        {"afterok:", AfterCondition::kOk},
+        {"afterany:", AfterCondition::kAny},
+        {"afternotok:", AfterCondition::kNotOk}};
+    for (const auto& [text, when] : kConditions) {
+      if (!part.starts_with(text)) continue;
+      part.remove_prefix(text.size());
+      return when;
+    }
+    return std::nullopt;
+  }
+
   Status take_dependency(const std::string& value) {
-    constexpr std::string_view kAfter = "afterok:";
     std::string_view rest = value;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find(','), rest.size());
       std::string_view part = rest.substr(0, end);
       rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (!part.starts_with(kAfter) || part.size() == kAfter.size()) {
-        return input_error({}, fmt::format("\"{}\": expected afterok:JOB[:JOB..], no other "
-                                           "condition is known",
-                                           printable(part, 60)));
+      const std::optional<AfterCondition> when = take_condition(part);
+      if (!when || part.empty()) {
+        return input_error({}, fmt::format("\"{}\": expected afterok:, afterany: or "
+                                           "afternotok:JOB[:JOB..], no other condition is known",
+                                           printable(value, 60)));
       }
-      for (part.remove_prefix(kAfter.size()); !part.empty();) {
+      while (!part.empty()) {
         const std::size_t next = std::min(part.find(':'), part.size());
-        job_.spec.after.emplace_back(part.substr(0, next));
+        job_.spec.after.push_back({.job = std::string(part.substr(0, next)), .when = *when});
         part.remove_prefix(std::min(next + 1, part.size()));
       }
     }

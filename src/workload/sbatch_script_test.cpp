@@ -58,7 +58,7 @@ TEST(SbatchScript, BecomesAJobWhoseCommandIsTheScriptAndItsArguments) {
           "#SBATCH --gres=gpu:h100:4 -c8\n"
           "#SBATCH --mem=64G --time 1-02:30\n"
           "\n# a comment\n"
-          "#SBATCH --dependency=afterok:12:13,afterok:prep --exclusive --chdir=run");
+          "#SBATCH --dependency=afterok:12:13,afternotok:prep --hold --exclusive --chdir=run");
   EXPECT_EQ(all.spec.name, "big-run");
   EXPECT_EQ(all.spec.tenant, "lab/vision");
   EXPECT_EQ(role(all).accelerators, 8u);
@@ -68,7 +68,12 @@ TEST(SbatchScript, BecomesAJobWhoseCommandIsTheScriptAndItsArguments) {
   EXPECT_EQ(role(all).host.memory, Bytes(16.0 * (1 << 30)));
   EXPECT_EQ(role(all).topology.exclusive, TopologyLevel::kNode);
   EXPECT_EQ(all.spec.time_limit, Seconds(26.5 * 3600));
-  EXPECT_EQ(all.spec.after, (std::vector<std::string>{"12", "13", "prep"}));
+  ASSERT_EQ(all.spec.after.size(), 3u);
+  EXPECT_EQ(all.spec.after[1].job, "13");
+  EXPECT_EQ(all.spec.after[1].when, AfterCondition::kOk);
+  EXPECT_EQ(all.spec.after[2].job, "prep");
+  EXPECT_EQ(all.spec.after[2].when, AfterCondition::kNotOk);
+  EXPECT_TRUE(all.spec.hold);
   EXPECT_EQ(all.spec.restart.max, 0u);
   EXPECT_EQ(all.spec.software.framework, "slurm");
   EXPECT_EQ(all.spec.launch->directory, "/data/ada/run");
@@ -186,8 +191,9 @@ TEST(SbatchScript, SaysWhatHasNoEffectAndRefusesWhatItDoesNotKnow) {
   EXPECT_EQ(error("#SBATCH -n 2\n#SBATCH --ntask-per-node=2"),
             "jobs/train.sh:3:9: --ntask-per-node is no option of sbatch, did you mean "
             "\"--ntasks-per-node\"?");
-  EXPECT_NE(error("#SBATCH --hold").find("--lenient goes on without it"), std::string::npos);
-  EXPECT_NE(error("#SBATCH --dependency=afterany:3").find("expected afterok"), std::string::npos);
+  EXPECT_NE(error("#SBATCH --begin=now+1hour").find("--lenient goes on without it"),
+            std::string::npos);
+  EXPECT_NE(error("#SBATCH --dependency=singleton").find("expected afterok"), std::string::npos);
   EXPECT_NE(error("#SBATCH --gres=nic:2").find("train.sh:2:9: --gres: \"nic:2\""),
             std::string::npos);
   EXPECT_NE(error("#SBATCH -n").find("--ntasks has no value"), std::string::npos);
@@ -195,7 +201,7 @@ TEST(SbatchScript, SaysWhatHasNoEffectAndRefusesWhatItDoesNotKnow) {
   EXPECT_NE(error("#SBATCH -J \"a").find(":2:12: a quote"), std::string::npos);
   EXPECT_NE(error("#SBATCH -n 2\r").find("carriage return"), std::string::npos);
   const Result<SbatchJob> lenient =
-      read("#SBATCH --frob 3 --hold --ntask=2", UnknownSbatchOption::kNote);
+      read("#SBATCH --frob 3 --begin=now --ntask=2", UnknownSbatchOption::kNote);
   ASSERT_TRUE(lenient) << lenient.error().text();
   EXPECT_EQ(lenient->notes.size(), 4u);  // and that there are no GPUs
 }
