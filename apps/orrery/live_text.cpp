@@ -11,6 +11,7 @@
 #include "base/real_clock.hpp"
 #include "base/terminal_text.hpp"
 #include "base/text_table.hpp"
+#include "workload/job_spec.hpp"
 
 namespace orrery {
 namespace {
@@ -182,6 +183,62 @@ std::string drain_text(const v1::Node& node) {
   return "no new work starts here" + (node.drain_why().empty() ? "" : ": " + node.drain_why());
 }
 
+/// What a job asks for beside its accelerators, as far as its spec can be read.
+void add_spec(Facts& facts, const v1::Job& job) {
+  if (job.time_limit_s() > 0) {
+    facts.add("time limit", Duration::from_seconds(job.time_limit_s()).text());
+  }
+  if (job.estimate_s() > 0) {
+    facts.add("estimate", Duration::from_seconds(job.estimate_s()).text());
+  }
+  const Result<Document> document = Document::parse(job.spec(), "spec");
+  if (job.spec().empty() || !document) return;
+  const Result<JobSpec> spec = read_job_spec(*document);
+  if (!spec) return;
+  if (spec->deadline) facts.add("deadline", spec->deadline->text());
+  for (const RoleSpec& role : spec->roles) {
+    if (role.share) facts.add("share", fmt::format("{:g} of an accelerator", *role.share));
+  }
+  if (!spec->launch) return;
+  facts.add("command", fmt::format("{}", fmt::join(spec->launch->command, " ")));
+  facts.add("directory", spec->launch->directory);
+}
+
+/// "exit status 139 of rank 3".
+std::string exit_text(const v1::JobAttempt& attempt) {
+  if (!attempt.has_exit_status()) return attempt.has_stopped() ? "ended from outside" : "";
+  if (attempt.exit_status() == 0) return "0";
+  return fmt::format("{}, rank {}", attempt.exit_status(), attempt.exit_rank());
+}
+
+/// A time of day to a second: "2026-11-25T15:23:52Z".
+std::string second_text(Instant at) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t ns = (at - Instant()).count_ns();
+  return (Instant() + Duration::seconds(ns / kSecond)).text();
+}
+
+/// Each attempt that is known, with where it ran and how it ended.
+std::string attempts_text(const v1::Job& job, Instant now) {
+  TextTable table({{"ATTEMPT", Align::kRight},
+                   {"STARTED"},
+                   {"RAN", Align::kRight},
+                   {"ENDED BY"},
+                   {"EXIT"},
+                   {"NODES"},
+                   {""}});
+  for (const v1::JobAttempt& attempt : job.attempts()) {
+    const Instant end = attempt.has_stopped() ? instant_of(attempt.stopped()) : now;
+    std::string remark = attempt.blame();
+    if (attempt.has_in_favour_of()) remark = fmt::format("for job {}", attempt.in_favour_of());
+    table.add({fmt::format("{}", attempt.number()), second_text(instant_of(attempt.started())),
+               attempt.has_running() ? short_duration(end - instant_of(attempt.running())) : "",
+               attempt.reason(), exit_text(attempt),
+               fmt::format("{}", fmt::join(attempt.nodes(), " ")), remark});
+  }
+  return table.text();
+}
+
 }  // namespace
 
 std::string short_duration(Duration duration) {
@@ -267,6 +324,7 @@ std::string LiveText::job(const v1::Job& job) const {
   facts.add(job.has_ended() ? "blame" : "last fault", job.blame());
   if (job.reason() != job.phase()) facts.add("last stop", job.reason());
   facts.add("accelerators", if_any(job.accelerators()));
+  add_spec(facts, job);
   facts.add("submitted", ago(job.submitted()));
   facts.add("started", ago(job.started()));
   facts.add("ended", ago(job.ended()));
@@ -278,6 +336,7 @@ std::string LiveText::job(const v1::Job& job) const {
   add_bill(facts, job.bill());
   for (const std::string& note : job.notes()) facts.add("note", note);
   std::string text = facts.text();
+  if (job.attempts_size() > 0) text += "\n" + attempts_text(job, now);
   if (job.parts_size() == 0) return text;
   TextTable parts({{"NODE"}, {"ACCELERATORS"}, {"ROLE"}, {"GANG", Align::kRight}, {"RANKS"}, {""}});
   for (const v1::JobPart& part : job.parts()) {

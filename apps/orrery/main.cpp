@@ -157,7 +157,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_local_cluster_commands(app, options, chosen);
   add_submit_commands(app, options, chosen);
   add_job_commands(app, options, chosen);
-  add_cancel_commands(app, options, chosen);
+  add_job_change_commands(app, options, chosen);
   add_log_commands(app, options, chosen);
   add_node_commands(app, options, chosen);
   add_power_commands(app, options, chosen);

@@ -120,11 +120,15 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
   verb.add_option("--directory", asked.directory, "where it runs; else the current one")
       ->type_name("PATH");
   verb.add_option("--restarts", asked.restarts,
-                  "start it again so many times after faults of its own")
+                  "start it again so many times after faults of its own; 0 unless said")
       ->type_name("N");
-  verb.add_option("--after", asked.after, "names of jobs that must have finished")
-      ->type_name("NAME,..")
+  verb.add_option(
+          "--after", asked.after,
+          "start when these jobs have finished; any:JOB when it has ended, notok:JOB when it "
+          "has failed or been cancelled")
+      ->type_name("[ok:|any:|notok:]JOB,..")
       ->delimiter(',');
+  verb.add_flag("--hold", asked.hold, "do not start it before `orrery release`");
 }
 
 }  // namespace

@@ -56,6 +56,15 @@ Status take_time_limit(const SubmitOptions& options, JobSpec& spec) {
   return {};
 }
 
+Status add_dependencies(const SubmitOptions& options, JobSpec& spec) {
+  for (const std::string& text : options.after) {
+    Result<AfterSpec> after = parse_after(text);
+    if (!after) return wrong("after", after.error().message);
+    spec.after.push_back(*std::move(after));
+  }
+  return {};
+}
+
 /// As text, which was read back: its lines are of a text that the user has not seen.
 Result<std::string> checked_text(const JobSpec& spec) {
   std::string text = write_job_spec(spec);
@@ -91,7 +100,8 @@ Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (options.tenant != SubmitOptions().tenant) spec.tenant = options.tenant;
   if (options.priority != 0) spec.priority = options.priority;
   if (options.restarts) spec.restart.max = *options.restarts;
-  spec.after.insert(spec.after.end(), options.after.begin(), options.after.end());
+  if (options.hold) spec.hold = true;
+  if (Status added = add_dependencies(options, spec); !added) return added;
   Result<Variables> variables = variables_of(options);
   if (!variables) return forward_error(variables);
   for (const auto& each : *variables) set(spec.launch->environment, each);
@@ -124,7 +134,8 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   spec.tenant = options.tenant;
   spec.priority = options.priority;
   spec.software.framework = options.framework;
-  spec.after = options.after;
+  spec.hold = options.hold;
+  if (Status added = add_dependencies(options, spec); !added) return forward_error(added);
   if (options.restarts) spec.restart.max = *options.restarts;
   if (Status limited = take_time_limit(options, spec); !limited) return forward_error(limited);
   RoleSpec role;

@@ -27,6 +27,7 @@ struct SubmitOptions {
   std::string directory;  ///< empty: the current one
   std::optional<std::uint32_t> restarts;
   std::vector<std::string> after;
+  bool hold = false;
   bool wait = false;
   bool dry_run = false;
   std::string calibration;             ///< to plan a training by; empty: as the job says

@@ -58,7 +58,8 @@ TEST_F(LiveCli, ACommandBecomesABatchJobThatRunsWhereTheUserIs) {
 TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
   const JobSpec job = made(
       "-n 4 --name a-job --type a100,h100 --tenant lab/vision --priority 7 --time-limit '90 min' "
-      "--framework pytorch --env A=1 --env B=x=y --per node --restarts 9 --after data -- run it");
+      "--framework pytorch --env A=1 --env B=x=y --per node --restarts 9 --hold "
+      "--after data,notok:'sweep[3]' -- run it");
   EXPECT_EQ(job.name, "a-job");
   EXPECT_EQ(job.roles[0].accelerators, 4u);
   ASSERT_EQ(job.roles[0].types.size(), 2u);
@@ -71,7 +72,12 @@ TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
   EXPECT_EQ(job.launch->environment, environment);
   EXPECT_EQ(job.launch->per, LaunchUnit::kNode);
   EXPECT_EQ(job.restart.max, 9u);
-  EXPECT_EQ(job.after, std::vector<std::string>{"data"});
+  EXPECT_TRUE(job.hold);
+  ASSERT_EQ(job.after.size(), 2u);
+  EXPECT_EQ(job.after[0].job, "data");
+  EXPECT_EQ(job.after[0].when, AfterCondition::kOk);
+  EXPECT_EQ(job.after[1].job, "sweep[3]");
+  EXPECT_EQ(job.after[1].when, AfterCondition::kNotOk);
 }
 
 TEST_F(LiveCli, AScriptForSbatchIsASpecAndWhatItDoesNotKnowIsAnErrorUnlessItIsLenient) {

@@ -1,0 +1,233 @@
+// orrery cancel, hold, release, requeue, change
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/job_selection.hpp"
+#include "apps/orrery/option_text.hpp"
+#include "base/count_text.hpp"
+#include "base/text_table.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+namespace {
+
+/// One change of one job; the controller has made it durable.
+using JobChange = std::function<Status(LiveSession&, std::uint64_t)>;
+
+struct ChangeOptions {
+  JobSelection selection;
+  bool dry_run = false;
+  bool hold = false;
+  std::optional<std::int32_t> priority;
+  std::string time_limit;
+  std::string estimate;
+};
+
+/// A verb: "cancel", "cancelled", what it does, and lines of examples.
+struct ChangeWords {
+  std::string_view verb;
+  std::string_view done;
+  const char* what = "";
+  const char* examples = "";
+};
+
+template <class Request, class Response = v1::Job>
+Status call_for(LiveSession& session, const char* method, Request request, std::uint64_t id) {
+  request.set_request_id(session.request_id());
+  request.set_id(id);
+  const auto done = session.client().call<Response>(method, request);
+  return done ? Status() : tl::unexpected(done.error());
+}
+
+/// An attempt that has ended meanwhile is not ended again, however often the call is repeated.
+Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& options) {
+  v1::GetJobRequest asked;
+  asked.set_id(id);
+  const auto job = session.client().call<v1::Job>("GetJob", asked);
+  if (!job) return tl::unexpected(job.error());
+  v1::RequeueJobRequest request;
+  request.set_hold(options.hold);
+  request.set_attempt(job->attempt());
+  return call_for(session, "RequeueJob", request, id);
+}
+
+/// Seconds of an option; "none" is 0.
+Result<double> length_option(std::string_view option, const std::string& text) {
+  if (text == "none") return 0.0;
+  Result<Seconds> length = quantity_option<Seconds>(option, text);
+  if (!length) return forward_error(length);
+  return length->value();
+}
+
+Result<v1::ChangeJobRequest> change_request(const ChangeOptions& asked) {
+  v1::ChangeJobRequest request;
+  if (!asked.priority && asked.time_limit.empty() && asked.estimate.empty()) {
+    return input_error({}, "nothing to change: expected --priority, --time-limit or --estimate");
+  }
+  if (asked.priority) request.set_priority(*asked.priority);
+  if (!asked.time_limit.empty()) {
+    Result<double> limit = length_option("time-limit", asked.time_limit);
+    if (!limit) return forward_error(limit);
+    request.set_time_limit_s(*limit);
+  }
+  if (!asked.estimate.empty()) {
+    Result<double> estimate = length_option("estimate", asked.estimate);
+    if (!estimate) return forward_error(estimate);
+    request.set_estimate_s(*estimate);
+  }
+  return request;
+}
+
+void print_selected(const CommandOptions& options, const std::vector<SelectedJob>& jobs,
+                    const ChangeWords& words) {
+  if (options.output == OutputFormat::kJson) {
+    Json ids = Json::array();
+    for (const SelectedJob& job : jobs) ids.push_back(fmt::format("{}", job.id));
+    return print_json({{fmt::format("would_{}", words.verb), ids}});
+  }
+  TextTable table({{"ID", Align::kRight}, {"NAME"}, {"STATE"}});
+  for (const SelectedJob& job : jobs) table.add({fmt::format("{}", job.id), job.name, job.phase});
+  print_shown(table.text());
+  print_text(fmt::format("{} would be {}\n", counted(jobs.size(), "job"), words.done));
+}
+
+/// Changes each job and reports it. Errors: one or more could not be changed.
+Status change_all(const CommandOptions& options, const ChangeOptions& asked,
+                  const ChangeWords& words, const JobChange& change) {
+  if (Status good = check(asked.selection, words.verb); !good) return good;
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  const Result<std::vector<SelectedJob>> jobs = selected_jobs(**session, asked.selection);
+  if (!jobs) return tl::unexpected(jobs.error());
+  if (asked.dry_run) {
+    print_selected(options, *jobs, words);
+    return {};
+  }
+  Json done = Json::array();
+  Json failed = Json::array();
+  for (const SelectedJob& job : *jobs) {
+    const std::string id = fmt::format("{}", job.id);
+    if (const Status changed = change(**session, job.id); !changed) {
+      failed.push_back({{"id", id}, {"why", changed.error().text()}});
+      // The controller names the job by its number.
+      const std::string name = job.name.empty() ? "" : job.name + ": ";
+      print_message(fmt::format("orrery: {}{}\n", name, changed.error().text()));
+      continue;
+    }
+    done.push_back(id);
+    if (options.output == OutputFormat::kText) {
+      print_text(fmt::format("{} {}\n", job.text(), words.done));
+    }
+  }
+  if (options.output == OutputFormat::kJson) {
+    print_json({{words.done, done}, {"failed", failed}});
+  } else if (jobs->empty()) {
+    print_text("no job matches\n");
+  }
+  if (failed.empty()) return {};
+  return infeasible(fmt::format("{} of {} could not be {}", failed.size(),
+                                counted(jobs->size(), "job"), words.done));
+}
+
+/// The change that the options ask for. Errors: an option that makes no sense.
+using ChangeMaker = std::function<Result<JobChange>(const ChangeOptions&)>;
+
+class ChangeVerbs {
+ public:
+  ChangeVerbs(CLI::App& app, CommandOptions& options, Verb& chosen)
+      : app_(app), options_(options), chosen_(chosen) {}
+
+  struct Added {
+    CLI::App& verb;
+    ChangeOptions& asked;
+  };
+  /// Adds a verb that makes one change for each selected job.
+  Added add(const ChangeWords& words, const ChangeMaker& make) {
+    auto asked = std::make_shared<ChangeOptions>();
+    CLI::App& verb = *app_.add_subcommand(std::string(words.verb), words.what);
+    add_job_selection(verb, asked->selection);
+    verb.add_flag("--dry-run", asked->dry_run, "only show which jobs it would be");
+    verb.footer(fmt::format("Each job is reported; exit 1 if one could not be {}.\nExamples:\n{}",
+                            words.done, words.examples));
+    verb.callback([&options = options_, &chosen = chosen_, asked, words, make] {
+      chosen = [&options, asked, words, make]() -> Status {
+        const Result<JobChange> change = make(*asked);
+        if (!change) return tl::unexpected(change.error());
+        return change_all(options, *asked, words, *change);
+      };
+    });
+    return {verb, *asked};
+  }
+
+ private:
+  CLI::App& app_;
+  CommandOptions& options_;
+  Verb& chosen_;
+};
+
+/// A change that no option tells more of.
+template <class Request, class Response = v1::Job>
+ChangeMaker plain(const char* method) {
+  return [method](const ChangeOptions&) -> Result<JobChange> {
+    return [method](LiveSession& session, std::uint64_t id) {
+      return call_for<Request, Response>(session, method, {}, id);
+    };
+  };
+}
+
+Result<JobChange> make_requeue(const ChangeOptions& asked) {
+  return [asked](LiveSession& session, std::uint64_t id) { return requeue(session, id, asked); };
+}
+
+Result<JobChange> make_change(const ChangeOptions& asked) {
+  Result<v1::ChangeJobRequest> request = change_request(asked);
+  if (!request) return forward_error(request);
+  return [request = *request](LiveSession& session, std::uint64_t id) {
+    return call_for(session, "ChangeJob", request, id);
+  };
+}
+
+constexpr ChangeWords kCancel{"cancel", "cancelled", "end jobs for good",
+                              "  orrery cancel 7 8\n  orrery cancel sweep 'sweep[3]'\n"
+                              "  orrery cancel --tenant lab --state queued --dry-run"};
+constexpr ChangeWords kHold{"hold", "held",
+                            "keep jobs from starting until they are released; one that runs goes "
+                            "on, and is held when it next waits",
+                            "  orrery hold 7\n  orrery hold --user ada --state queued"};
+constexpr ChangeWords kRelease{"release", "released", "let held jobs start",
+                               "  orrery release 7\n  orrery release --user ada"};
+constexpr ChangeWords kRequeue{
+    "requeue", "requeued",
+    "end the running attempt of jobs, with time for a checkpoint, and queue them again",
+    "  orrery requeue 7\n  orrery requeue 7 --hold"};
+constexpr ChangeWords kChange{
+    "change", "changed", "change the priority, time limit or estimate of jobs that have not ended",
+    "  orrery change 7 --priority 50\n  orrery change sweep --time-limit '2 h'\n"
+    "  orrery change 7 --estimate none"};
+
+}  // namespace
+
+void add_job_change_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  ChangeVerbs verbs(app, options, chosen);
+  verbs.add(kCancel, plain<v1::CancelJobRequest, v1::CancelJobResponse>("CancelJob"));
+  verbs.add(kHold, plain<v1::HoldJobRequest>("HoldJob"));
+  verbs.add(kRelease, plain<v1::ReleaseJobRequest>("ReleaseJob"));
+  const auto again = verbs.add(kRequeue, make_requeue);
+  again.verb.add_flag("--hold", again.asked.hold, "and hold them");
+  const auto change = verbs.add(kChange, make_change);
+  change.verb.add_option("--priority", change.asked.priority, "-1000 to 1000")->type_name("N");
+  change.verb
+      .add_option(
+          "--time-limit", change.asked.time_limit,
+          "of an attempt: \"90 min\", or none; only an operator raises that of a running job")
+      ->type_name("TIME");
+  change.verb
+      .add_option("--estimate", change.asked.estimate, "of the run time: \"90 min\", or none")
+      ->type_name("TIME");
+}
+
+}  // namespace orrery

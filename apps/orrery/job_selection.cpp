@@ -1,0 +1,111 @@
+#include "apps/orrery/job_selection.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "apps/orrery/live_lists.hpp"
+#include "base/nearest_name.hpp"
+
+namespace orrery {
+namespace {
+
+bool is_number(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Result<std::vector<SelectedJob>> listed(LiveSession& session, const v1::ListJobsRequest& request) {
+  const Result<v1::ListJobsResponse> jobs = list_jobs(session, request);
+  if (!jobs) return tl::unexpected(jobs.error());
+  std::vector<SelectedJob> targets;
+  for (const v1::Job& job : jobs->jobs()) targets.push_back({job.id(), job.name(), job.phase()});
+  std::ranges::sort(targets, {}, &SelectedJob::id);
+  return targets;
+}
+
+/// The jobs of that name that have not ended: one job, all of an array, or one of it ("sweep[3]").
+Result<std::vector<SelectedJob>> named(LiveSession& session, const std::string& name) {
+  v1::ListJobsRequest request;
+  request.set_name(name);
+  Result<std::vector<SelectedJob>> targets = listed(session, request);
+  if (!targets) return targets;
+  if (!name.ends_with(']')) {
+    request.set_name(name + "[*]");
+    Result<std::vector<SelectedJob>> tasks = listed(session, request);
+    if (!tasks) return tasks;
+    targets->insert(targets->end(), tasks->begin(), tasks->end());
+  }
+  if (!targets->empty()) return targets;
+  return input_error({}, fmt::format("no job named \"{}\" is waiting or running; `orrery jobs` "
+                                     "shows names and numbers",
+                                     name));
+}
+
+}  // namespace
+
+std::string SelectedJob::text() const {
+  return name.empty() ? fmt::format("job {}", id) : fmt::format("job {} ({})", id, name);
+}
+
+void add_job_selection(CLI::App& verb, JobSelection& selection) {
+  verb.add_option("job", selection.jobs,
+                  "numbers or names; the name of an array means all its jobs")
+      ->type_name("JOB..");
+  verb.add_option("--name", selection.name,
+                  "jobs with a name like this: * stands for any letters, ? for one")
+      ->type_name("PATTERN");
+  verb.add_option("--tenant", selection.tenant, "jobs of this tenant")->type_name("PATH");
+  verb.add_option("--user", selection.user, "jobs that this user submitted")->type_name("NAME");
+  verb.add_option("--state", selection.phase,
+                  "jobs that are held, queued, starting, running or stopping")
+      ->type_name("STATE");
+}
+
+Status check(const JobSelection& asked, std::string_view verb) {
+  if (asked.jobs.empty() && !asked.filtered()) {
+    return input_error({},
+                       fmt::format("nothing to {}: expected numbers or names of jobs, or --name, "
+                                   "--tenant, --user or --state",
+                                   verb));
+  }
+  if (!asked.jobs.empty() && asked.filtered()) {
+    return input_error({}, fmt::format("\"{}\" and a filter: expected jobs, or --name, --tenant, "
+                                       "--user and --state, not both",
+                                       asked.jobs.front()));
+  }
+  constexpr std::string_view kStates[] = {"held", "queued", "starting", "running", "stopping"};
+  if (asked.phase.empty() || std::ranges::find(kStates, asked.phase) != std::end(kStates)) {
+    return {};
+  }
+  return input_error({}, fmt::format("--state \"{}\"{}: expected one of {}", asked.phase,
+                                     did_you_mean(asked.phase, kStates), fmt::join(kStates, ", ")));
+}
+
+Result<std::vector<SelectedJob>> selected_jobs(LiveSession& session, const JobSelection& asked) {
+  if (asked.filtered()) {
+    v1::ListJobsRequest request;
+    request.set_name(asked.name);
+    request.set_tenant(asked.tenant);
+    request.set_user(asked.user);
+    request.set_phase(asked.phase);
+    return listed(session, request);
+  }
+  std::vector<SelectedJob> targets;
+  for (const std::string& text : asked.jobs) {
+    if (is_number(text)) {
+      const Result<std::uint64_t> id = job_id(text);
+      if (!id) return tl::unexpected(id.error());
+      targets.push_back({.id = *id, .name = {}, .phase = {}});
+      continue;
+    }
+    Result<std::vector<SelectedJob>> of_name = named(session, text);
+    if (!of_name) return of_name;
+    targets.insert(targets.end(), of_name->begin(), of_name->end());
+  }
+  return targets;
+}
+
+}  // namespace orrery

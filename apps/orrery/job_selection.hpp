@@ -1,0 +1,47 @@
+// apps/orrery/job_selection.hpp - the jobs that a verb acts on: by number, by name, by array, or
+// all that a filter matches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/live_session.hpp"
+
+namespace orrery {
+
+/// As typed.
+struct JobSelection {
+  std::vector<std::string> jobs;
+  std::string name;
+  std::string tenant;
+  std::string user;
+  std::string phase;
+
+  [[nodiscard]] bool filtered() const {
+    return !name.empty() || !tenant.empty() || !user.empty() || !phase.empty();
+  }
+};
+
+struct SelectedJob {
+  std::uint64_t id = 0;
+  std::string name;  ///< empty: it was named by its number
+  std::string phase;
+
+  /// "job 7 (train)".
+  [[nodiscard]] std::string text() const;
+};
+
+/// Adds the argument JOB.. and the options --name, --tenant, --user and --state.
+void add_job_selection(CLI::App& verb, JobSelection& selection);
+
+/// Errors: no jobs and no filter, both, or a state in which no job can be. `verb`: "cancel".
+[[nodiscard]] Status check(const JobSelection& selection, std::string_view verb);
+
+/// The jobs in the order in which they were named, or ascending. Errors: a name that no job has
+/// which has not ended.
+[[nodiscard]] Result<std::vector<SelectedJob>> selected_jobs(LiveSession& session,
+                                                             const JobSelection& selection);
+
+}  // namespace orrery
