@@ -350,7 +350,7 @@ TEST_F(ArchivedJobsTest, AreShownToTheirTenantAlone) {
   EXPECT_EQ(list->jobs(0).id(), own);
   // So are their events, also those from before they were archived.
   const std::string events = ask("GET /v1/events:list", "alab-viewer");
-  for (const char* kind : {"JobSubmitted", "CancelAsked", "JobEnded", "JobsArchived"}) {
+  for (const char* kind : {"JobSubmitted", "JobReleased", "JobEnded", "JobsArchived"}) {
     EXPECT_NE(events.find(kind), std::string::npos) << kind << ": " << events;
   }
   for (const char* secret : kTheirSecrets) EXPECT_EQ(events.find(secret), std::string::npos);
@@ -386,8 +386,12 @@ TEST_F(TenantUsersTest, AreNotLentToOperatorsAndUsersWithoutATenant) {
 
 TEST_F(AuthorizationTest, ARefusedAgentIsShownToCallersWithoutATenantAlone) {
   serving_->run([](Controller& controller) {
+    struct RefusedAgentSession final : AgentSession {
+      void send(const ControllerMessage&) override {}
+      void close(const Error&) override {}
+    };
     IdleAgent holder;
-    IdleAgent second;
+    RefusedAgentSession second;
     controller.open_session(opening("node0"), holder);
     AgentOpening copied = opening("node0");
     copied.boot = 99;

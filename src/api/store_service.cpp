@@ -6,7 +6,7 @@ namespace orrery {
 
 void add_store_methods(MethodTable& table, Controller& controller) {
   table.add<v1::CompactStoreRequest>(
-      "CompactStore", {Role::kAdmin, Effect::kChange, Scope::kUnstated},
+      "CompactStore", {Role::kAdmin, Effect::kChange, Scope::kCluster},
       [&controller](const v1::CompactStoreRequest&, std::shared_ptr<Call> call) {
         controller.compact([call = std::move(call)](const Result<CompactedLog>& log) {
           if (!log) return call->fail(log.error());
