@@ -99,7 +99,7 @@ Result<std::vector<CancelTarget>> targets_of(LiveSession& session, const CancelO
 
 std::string text_of(const CancelTarget& target) {
   return target.name.empty() ? fmt::format("job {}", target.id)
-                             : fmt::format("job {} ({})", target.id, target.name);
+                             : one_line(fmt::format("job {} ({})", target.id, target.name));
 }
 
 /// Cancels one job and reports it.
@@ -117,7 +117,7 @@ void cancel(const CommandOptions& options, LiveSession& session, const CancelTar
   }
   outcome.failed.push_back({{"id", id}, {"why", done.error().text()}});
   // The controller names the job by its number.
-  const std::string name = target.name.empty() ? "" : target.name + ": ";
+  const std::string name = target.name.empty() ? "" : one_line(target.name) + ": ";
   print_message(fmt::format("orrery: {}{}\n", name, done.error().text()));
 }
 

@@ -102,7 +102,7 @@ void LogPrinter::print(const v1::LogChunk& chunk) {
                                 counted(chunk.skipped(), "byte"),
                                 chunk.skipped() == 1 ? "is" : "are"));
     }
-    if (!chunk.note().empty()) print_message(fmt::format("orrery: {}\n", chunk.note()));
+    if (!chunk.note().empty()) print_message(fmt::format("orrery: {}\n", one_line(chunk.note())));
     if (several) {
       print_lines({chunk.gang(), chunk.rank()}, chunk.bytes());
     } else {
@@ -201,7 +201,7 @@ void print_event(const CommandOptions& options, const v1::EventRow& row) {
     const Instant at = Instant() + Duration::seconds(row.at().seconds());
     std::string time = at.text();
     time.insert(time.size() - 1, fmt::format(".{:03}", row.at().nanos() / 1'000'000));
-    print_text(fmt::format("{}  {}{}\n", time, row.type(), facts_of(row.fields())));
+    print_text(one_line(fmt::format("{}  {}{}", time, row.type(), facts_of(row.fields()))) + "\n");
   }
   (void)std::fflush(stdout);
 }
