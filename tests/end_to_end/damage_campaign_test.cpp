@@ -149,6 +149,18 @@ class DamageCampaign : public Cli {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
+  /// Every process that names the cluster's directory.
+  void kill_all() const {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename().string();
+      if (name.find_first_not_of("0123456789") != name.npos) continue;
+      if (slurp(entry.path() / "cmdline").find(path("c")) == std::string::npos) continue;
+      ::kill(std::stoi(name), SIGKILL);
+      while (!slurp(entry.path() / "cmdline").empty()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+  }
   void copy_whole() const {
     fs::remove_all(path("c"));
     fs::copy(path("whole"), path("c"),
@@ -289,8 +301,13 @@ TEST_F(DamageCampaign, FilesOfALocalClusterAreRefusedOrEveryJobIsAsItWas) {
   for (std::uint64_t i = 0; i < cases; ++i) {
     Rng rng(seed * 2'000'003 + i);
     copy_whole();
+    // A third of them under agents that run and are killed then.
+    const bool live = rng.below(3) == 0;
+    if (live) ASSERT_NO_FATAL_FAILURE(expect_done("up"));
     const DamageCase done = damage(rng, files);
-    const std::string where = fmt::format("ORRERY_SEED={} case {}: {}", seed, i, done.what);
+    if (live) kill_all();
+    const std::string where = fmt::format("ORRERY_SEED={} case {}: {}{}", seed, i, done.what,
+                                          live ? " while it ran" : "");
     const CliRun up = orrery("--dir " + path("c") + " up");
     if (up.code != 0) {
       EXPECT_NE(up.err.find(fs::path(done.file).filename().string()), std::string::npos)

@@ -128,7 +128,7 @@ class Follower {
  public:
   Follower(const std::string& directory, const std::string& file) {
     const std::string command = "exec " + program() + " --dir " + directory +
-                                " --retry '60 s' events -f >" + file + " 2>&1 </dev/null";
+                                " --retry 60 events -f >" + file + " 2>&1 </dev/null";
     std::string shell = "/bin/sh";
     std::string option = "-c";
     std::string text = command;
