@@ -17,6 +17,7 @@
 #include "api/grpc_library.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
+#include "base/line_changes.hpp"
 #include "base/real_clock.hpp"
 #include "base/real_env.hpp"
 #include "base/terminal_text.hpp"
@@ -131,6 +132,19 @@ Result<AgentSpec> spec_of(const std::string& directory) {
   return read_agent_spec(*text);
 }
 
+/// The lines of DIR/agent.yaml that are not as the agent before this one applied them.
+std::vector<std::string> changes_of_spec(const std::string& directory, Storage& storage) {
+  constexpr std::size_t kTextMax = std::size_t{8} << 20;
+  const std::string path = directory + "/agent.yaml";
+  const std::string text = storage.read_file(path, kTextMax).value_or("");
+  if (text.empty() && !std::filesystem::exists(path + ".applied")) return {};
+  std::vector<std::string> changes;
+  for (const LineChange& change : changes_since_applied(storage, path, text)) {
+    changes.push_back(change_text("agent.yaml", change));
+  }
+  return changes;
+}
+
 TelemetrySetup telemetry_of(const AgentSpec& spec, Machine& machine) {
   TelemetrySetup setup{.interval = Duration::from_seconds(spec.telemetry.value())};
   for (const FoundAccelerator& each : machine.discovery.accelerators) {
@@ -162,6 +176,7 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   describe_devices(*machine, *catalog, setup.facts);
   Result<AgentSpec> spec = spec_of(setup.directory);
   if (!spec) return forward_error(spec);
+  setup.file_changes = changes_of_spec(setup.directory, storage);
   Result<NodeDeviceFiles> files = node_device_files(*spec, inventory, machine->discovery);
   if (!files) return forward_error(files);
   setup.facts.files = *std::move(files);

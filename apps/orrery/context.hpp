@@ -36,6 +36,8 @@ struct CommandOptions {
 /// To standard output, lines for people; what a terminal would obey is escaped, since names and
 /// causes come from users. A failed write is noticed once, at the end: main() then exits with 1.
 void print_text(const std::string& text);
+/// A sentence with names or causes of users in it, as one line: what they hold begins no other.
+[[nodiscard]] std::string one_line(std::string_view text);
 /// The same for text whose parts were escaped, such as a TextTable with its colours.
 void print_shown(const std::string& text);
 /// The same for bytes that are handed on as they are: logs, specs, files.

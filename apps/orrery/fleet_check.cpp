@@ -83,6 +83,17 @@ void compare_file(const v1::Cluster& cluster, std::vector<CheckFinding>& finding
       "put them back, or drain them: a running cluster's fleet cannot shrink");
 }
 
+/// An edit that nobody made is damage.
+void report_files(const v1::Cluster& cluster, std::vector<CheckFinding>& findings) {
+  for (const std::string& change : cluster.file_changes()) {
+    findings.push_back({.check = "files", .verdict = kWarning, .found = change});
+  }
+  if (cluster.file_changes().empty()) return;
+  findings.back().advice =
+      "since the controller's start; where nobody meant it, the file is damaged: put it back. What "
+      "was meant is reported until the next start";
+}
+
 CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
   Nodes others;
   for (const v1::Node* node : nodes) {
@@ -143,6 +154,7 @@ std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
   std::vector<CheckFinding> findings{log_of(cluster), agents(nodes), programs(cluster, known),
                                      users(known)};
   compare_file(cluster, findings);
+  report_files(cluster, findings);
   compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs another kernel"}, known,
           findings);
   for (const auto& [type, having] : by_type) {

@@ -114,7 +114,7 @@ Status change_all(const CommandOptions& options, const ChangeOptions& asked,
     if (const Status changed = change(**session, job.id); !changed) {
       failed.push_back({{"id", id}, {"why", changed.error().text()}});
       // The controller names the job by its number.
-      const std::string name = job.name.empty() ? "" : job.name + ": ";
+      const std::string name = job.name.empty() ? "" : one_line(job.name) + ": ";
       print_message(fmt::format("orrery: {}{}\n", name, changed.error().text()));
       continue;
     }

@@ -18,7 +18,8 @@ Status wait_for_jobs(const CommandOptions& options, LiveSession& session,
     request.set_id(id);
     Result<v1::Job> job = session.client().wait<v1::Job>("WaitJob", request);
     if (!job) return forward_error(job);
-    const std::string text = fmt::format("job {} ({}) {}", id, job->name(), outcome(*job));
+    const std::string text =
+        one_line(fmt::format("job {} ({}) {}", id, job->name(), outcome(*job)));
     const bool finished = job->phase() == "finished";
     if (!finished) failures.push_back(text);
     if (options.output == OutputFormat::kJson) {

@@ -47,7 +47,7 @@ Result<std::vector<SelectedJob>> named(LiveSession& session, const std::string& 
 }  // namespace
 
 std::string SelectedJob::text() const {
-  return name.empty() ? fmt::format("job {}", id) : fmt::format("job {} ({})", id, name);
+  return name.empty() ? fmt::format("job {}", id) : one_line(fmt::format("job {} ({})", id, name));
 }
 
 void add_job_selection(CLI::App& verb, JobSelection& selection) {

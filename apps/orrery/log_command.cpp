@@ -102,7 +102,7 @@ void LogPrinter::print(const v1::LogChunk& chunk) {
                                 counted(chunk.skipped(), "byte"),
                                 chunk.skipped() == 1 ? "is" : "are"));
     }
-    if (!chunk.note().empty()) print_message(fmt::format("orrery: {}\n", chunk.note()));
+    if (!chunk.note().empty()) print_message(fmt::format("orrery: {}\n", one_line(chunk.note())));
     if (several) {
       print_lines({chunk.gang(), chunk.rank()}, chunk.bytes());
     } else {
@@ -201,7 +201,7 @@ void print_event(const CommandOptions& options, const v1::EventRow& row) {
     const Instant at = Instant() + Duration::seconds(row.at().seconds());
     std::string time = at.text();
     time.insert(time.size() - 1, fmt::format(".{:03}", row.at().nanos() / 1'000'000));
-    print_text(fmt::format("{}  {}{}\n", time, row.type(), facts_of(row.fields())));
+    print_text(one_line(fmt::format("{}  {}{}", time, row.type(), facts_of(row.fields()))) + "\n");
   }
   (void)std::fflush(stdout);
 }
@@ -232,61 +232,99 @@ Result<Request> request_of(const EventsAskedFor& asked) {
   return request;
 }
 
-/// Those of the log, each once; `last` are kept of what was printed, so that a stream which begins
-/// before them can leave them out.
-Status print_history(const CommandOptions& options, LiveSession& session,
-                     const EventsAskedFor& asked, std::multiset<std::string>& last) {
-  Result<v1::ListEventsRequest> request = request_of<v1::ListEventsRequest>(asked);
+/// Prints events each once, those of the log and those of a stream that begins while the log is
+/// read, also when the stream is lost and begins anew.
+class EventPrinter {
+ public:
+  EventPrinter(const CommandOptions& options, LiveSession& session, const EventsAskedFor& asked)
+      : options_(options), session_(session), asked_(asked) {}
+
+  /// Those of the log: at first those that were asked for, later those since the newest that was
+  /// printed.
+  [[nodiscard]] Status print_history();
+  /// One of the stream.
+  void print(const v1::EventRow& row) {
+    if (!take(from_history_, row)) show(row);
+  }
+
+ private:
+  using Rows = std::multiset<std::string>;
+
+  /// Whether the row was among them; it is not any more.
+  static bool take(Rows& rows, const v1::EventRow& row) {
+    const auto known = rows.find(row.SerializeAsString());
+    if (known == rows.end()) return false;
+    rows.erase(known);
+    return true;
+  }
+  void show(const v1::EventRow& row) {
+    print_event(options_, row);
+    const Instant at = instant_of(row.at());
+    if (!newest_ || at > *newest_) newest_rows_.clear();
+    if (!newest_ || at >= *newest_) {
+      newest_ = at;
+      newest_rows_.insert(row.SerializeAsString());
+    }
+  }
+
+  const CommandOptions& options_;
+  LiveSession& session_;
+  const EventsAskedFor& asked_;
+  bool again_ = false;
+  Rows from_history_;              ///< printed, which the stream may bring once more
+  std::optional<Instant> newest_;  ///< of what was printed
+  Rows newest_rows_;               ///< those of that instant
+};
+
+Status EventPrinter::print_history() {
+  Result<v1::ListEventsRequest> request = request_of<v1::ListEventsRequest>(asked_);
   if (!request) return tl::unexpected(request.error());
+  const bool again = std::exchange(again_, true);
   request->set_page_size(kEventsPage);
-  request->set_newest(asked.since.empty());
-  if (!asked.since.empty()) {
-    const Result<Instant> since = since_of(asked.since);
+  request->set_newest(!again && asked_.since.empty());
+  if (again && newest_) {
+    *request->mutable_since() = timestamp_of(*newest_);
+  } else if (!asked_.since.empty()) {
+    const Result<Instant> since = since_of(asked_.since);
     if (!since) return tl::unexpected(since.error());
     *request->mutable_since() = timestamp_of(*since);
   }
+  from_history_.clear();
+  Rows before = newest_rows_;
   while (true) {
-    const auto page = session.client().call<v1::ListEventsResponse>("ListEvents", *request);
+    const auto page = session_.client().call<v1::ListEventsResponse>("ListEvents", *request);
     if (!page) return tl::unexpected(page.error());
     for (const v1::EventRow& row : page->events()) {
-      print_event(options, row);
-      if (asked.follow) last.insert(row.SerializeAsString());
+      if (asked_.follow) from_history_.insert(row.SerializeAsString());
+      if (!take(before, row)) show(row);
     }
     if (page->next_page_token().empty()) return {};
     request->set_page_token(page->next_page_token());
   }
 }
 
-/// History is asked for once the stream has begun, so that nothing is missed in between.
+/// History is asked for each time that the stream has begun, so that nothing is missed in between.
 Status print_events(const CommandOptions& options, const EventsAskedFor& asked) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
-  std::multiset<std::string> printed;
-  if (!asked.follow) return print_history(options, **session, asked, printed);
+  Result<std::unique_ptr<LiveSession>> beside = LiveSession::open(options);
+  if (!beside) return forward_error(beside);
+  EventPrinter printer(options, **beside, asked);
+  if (!asked.follow) return printer.print_history();
   Result<v1::WatchEventsRequest> request = request_of<v1::WatchEventsRequest>(asked);
   if (!request) return tl::unexpected(request.error());
   request->set_mark_begin(true);
-  Result<std::unique_ptr<LiveSession>> beside = LiveSession::open(options);
-  if (!beside) return forward_error(beside);
-  bool begun = false;
   Status history;
   v1::EventRow row;
   const Status watched = (*session)->client().read(
       "WatchEvents", [&]() -> const v1::WatchEventsRequest& { return *request; }, row,
       [&] {
-        if (row.type().empty()) {
-          if (!std::exchange(begun, true)) {
-            history = print_history(options, **beside, asked, printed);
-          }
-          return history.has_value() && wanted();
+        if (!row.type().empty()) {
+          printer.print(row);
+          return wanted();
         }
-        const auto known = printed.find(row.SerializeAsString());
-        if (known != printed.end()) {
-          printed.erase(known);
-        } else {
-          print_event(options, row);
-        }
-        return wanted();
+        history = printer.print_history();
+        return history.has_value() && wanted();
       });
   return history ? watched : history;
 }

@@ -73,6 +73,8 @@ void print_shown(const std::string& text) { print_bytes(text); }
 
 void print_text(const std::string& text) { print_bytes(terminal_text(text, Newlines::kKept)); }
 
+std::string one_line(std::string_view text) { return terminal_text(text, Newlines::kEscaped); }
+
 void print_message(const std::string& text) {
   const std::string shown = terminal_text(text, Newlines::kKept);
   static_cast<void>(std::fwrite(shown.data(), 1, shown.size(), stderr));

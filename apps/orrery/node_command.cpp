@@ -76,7 +76,7 @@ using Changed = Result<v1::NodeResponse>;
 std::string changed_text(const v1::Node& node) {
   const auto count = static_cast<std::uint64_t>(node.jobs_size());
   const std::string jobs = count > 0 ? fmt::format(", {} on it", counted(count, "job")) : "";
-  return fmt::format("{} is {}{}\n", node.name(), node.health(), jobs);
+  return one_line(fmt::format("{} is {}{}", node.name(), node.health(), jobs)) + "\n";
 }
 
 /// What a change made of each node; one that is refused keeps none of the others from it. A list
@@ -194,7 +194,7 @@ Status fence_node(const CommandOptions& options, LiveSession& session, const Nod
     request.set_id(id);
     const auto job = session.client().call<v1::Job>("GetJob", request);
     if (!job) continue;
-    text += fmt::format("job {} ({}) is {}\n", id, job->name(), job->phase());
+    text += one_line(fmt::format("job {} ({}) is {}", id, job->name(), job->phase())) + "\n";
   }
   print_text(text);
   return {};

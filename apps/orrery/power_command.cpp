@@ -71,12 +71,18 @@ Status set_cap(const CommandOptions& options, LiveSession& session, const PowerA
     print_answer(*set);
     return {};
   }
+  const std::string name = one_line(set->name());
   const std::string limit = set->has_limit_w() ? kilowatts(set->limit_w()) : "nothing limits it";
-  print_text(fmt::format("{}: {} planned, limit {}{}\n", set->name(), kilowatts(set->planned_w()),
-                         limit,
+  print_text(fmt::format("{}: {} planned, limit {}{}\n", name, kilowatts(set->planned_w()), limit,
                          set->has_limit_w() && set->planned_w() > set->limit_w()
                              ? "; work is slowed or stopped until it holds"
                              : ""));
+  if (set->has_limit_w() && set->limit_w() < set->idle_w()) {
+    print_message(fmt::format(
+        "orrery: warning: {} can never hold {}: its nodes draw {} without any work. Nothing starts "
+        "there until the cap is raised or taken back (`orrery power cap {} none`)\n",
+        name, limit, kilowatts(set->idle_w()), name));
+  }
   return {};
 }
 

@@ -2,11 +2,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/live_session.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
 #include "apps/orrery/store_setup.hpp"
 #include "base/terminal_text.hpp"
 #include "control/snapshot.hpp"
+#include "orrery/v1/orrery.pb.h"
 #include "store/event_json.hpp"
 #include "store/history.hpp"
 #include "store/sqlite_store.hpp"
@@ -140,11 +144,51 @@ Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
   return Batch{history->newest, seal_snapshot(history->history_hash, state)};
 }
 
+void print_compacted(const CommandOptions& options, const std::string& name,
+                     const CompactedLog& log) {
+  if (options.output == OutputFormat::kJson) {
+    return print_json({{"snapshot", log.covers},
+                       {"snapshot_bytes", log.snapshot_bytes},
+                       {"dropped_batches", log.dropped}});
+  }
+  print_text(fmt::format("{}: a snapshot of {} bytes up to batch {}, {} batches dropped\n", name,
+                         log.snapshot_bytes, log.covers, log.dropped));
+}
+
+/// The controller that writes the store does it.
+Status compact_online(const CommandOptions& options, const std::string& directory) {
+  CommandOptions own = options;
+  own.cluster_directory = directory;
+  constexpr Duration kPatience = Duration::minutes(10);
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(own, kPatience);
+  if (!session) return forward_error(session);
+  Result<v1::CompactStoreResponse> done = (*session)->client().call<v1::CompactStoreResponse>(
+      "CompactStore", v1::CompactStoreRequest());
+  if (!done) return forward_error(done);
+  print_compacted(options, directory + "/store, by its controller",
+                  {done->snapshot(), done->snapshot_bytes(), done->dropped_batches()});
+  return {};
+}
+
+/// The directory of the cluster whose controller writes the store now; empty: none does.
+std::string served_by(const std::string& store) {
+  if (SqliteStore::lock(store)) return {};
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::canonical(store, failed);
+  const std::string directory = path.parent_path().string();
+  const bool ours = !failed && path.filename() == "store" &&
+                    std::filesystem::exists(directory + "/cluster.json", failed);
+  return ours ? directory : std::string();
+}
+
 Status compact(const CommandOptions& options, const StoreRequest& asked) {
   // To read first: opening to write would make a store where there is none.
   auto there = SqliteStore::open_to_read(asked.path);
   if (!there) return store_failed(there.error());
   there->reset();
+  if (const std::string cluster = served_by(asked.path); !cluster.empty()) {
+    return compact_online(options, cluster);
+  }
   auto store = SqliteStore::open(asked.path);
   if (!store) return store_failed(store.error());
   StorageResult<StoreExtent> before = (*store)->extent();
@@ -158,19 +202,9 @@ Status compact(const CommandOptions& options, const StoreRequest& asked) {
   if (!snapshot) return forward_error(snapshot);
   StorageResult<StoreTerm> term = (*store)->claim();
   if (!term) return store_failed(term.error());
-  StorageStatus done = (*store)->put_snapshot(*term, *snapshot);
-  if (done) done = (*store)->drop_covered(*term, snapshot->number);
-  if (done) done = (*store)->shrink();
+  StorageResult<CompactedLog> done = compact_to(**store, *term, *snapshot);
   if (!done) return store_failed(done.error());
-  const std::uint64_t dropped = before->newest + 1 - before->oldest;
-  if (options.output == OutputFormat::kJson) {
-    print_json({{"snapshot", snapshot->number},
-                {"snapshot_bytes", snapshot->bytes.size()},
-                {"dropped_batches", dropped}});
-  } else {
-    print_text(fmt::format("{}: a snapshot of {} bytes up to batch {}, {} batches dropped\n",
-                           (*store)->name(), snapshot->bytes.size(), snapshot->number, dropped));
-  }
+  print_compacted(options, (*store)->name(), *done);
   return {};
 }
 
@@ -194,7 +228,7 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery store verify /var/lib/orrery/store\n"
       "  orrery store export /var/lib/orrery/store | grep JobEnded\n"
       "  orrery store backup /var/lib/orrery/store /backup/orrery.db   (while the daemon runs)\n"
-      "  orrery store compact /var/lib/orrery/store                    (while it does not)\n"
+      "  orrery store compact /var/lib/orrery/store\n"
       "  orrery store restore /backup/orrery.db --dir /var/lib/orrery  (while it does not)\n"
       "  orrery store salvage /var/lib/orrery/store --out /var/lib/orrery/salvaged\n");
   add_store_verb(store, "verify", "read every record and snapshot; the place of the first damage",
@@ -211,7 +245,8 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
     chosen = [&options, asked] { return back_up(options, *asked); };
   });
   CLI::App& compact_verb = *store.add_subcommand(
-      "compact", "put a snapshot in place of the log up to now; not while a daemon writes it");
+      "compact",
+      "put a snapshot in place of the log up to now; a controller that runs does it itself");
   compact_verb.add_option("store", asked->path, "the directory of a store")
       ->type_name("DIR")
       ->required();

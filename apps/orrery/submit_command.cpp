@@ -59,9 +59,10 @@ Result<SubmittedSpec> spec_of(const CommandOptions& options, SubmitOptions& aske
 }
 
 std::string accepted(const v1::SubmitJobResponse& job) {
-  if (job.array_size() < 2) return fmt::format("job {} ({}) accepted\n", job.id(), job.name());
+  const std::string name = one_line(job.name());
+  if (job.array_size() < 2) return fmt::format("job {} ({}) accepted\n", job.id(), name);
   return fmt::format("jobs {} to {} ({}) accepted\n", job.array(0), job.array(job.array_size() - 1),
-                     job.name());
+                     name);
 }
 
 Status submit(const CommandOptions& options, SubmitOptions& asked) {

@@ -158,7 +158,8 @@ Result<ForkChange> change_asked(const WhatIfAsked& asked, LiveFork& fork) {
     Result<std::string> text = read_file(file, Document::kSizeMax);
     if (!text) return forward_error(text);
     for (std::uint32_t copy = 0; copy < asked.copies; ++copy) {
-      Result<std::vector<SubmitJob>> jobs = fork.jobs_of({*text, file, ""});
+      Result<std::vector<SubmitJob>> jobs =
+          fork.jobs_of({.text = *text, .file = file, .tenant_users = JobText::TenantUsers::kAll});
       if (!jobs) return forward_error(jobs);
       for (SubmitJob& job : *jobs) change.jobs.push_back(std::move(job));
     }

@@ -33,12 +33,14 @@
 #include "api/open_calls.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
+#include "api/store_service.hpp"
 #include "api/token_book.hpp"
 #include "api/views.hpp"
 #include "apps/orreryd/reachable_address.hpp"
 #include "base/document.hpp"
 #include "base/field_reader.hpp"
 #include "base/field_writer.hpp"
+#include "base/line_changes.hpp"
 #include "base/log.hpp"
 #include "base/real_env.hpp"
 #include "base/terminal_text.hpp"
@@ -114,6 +116,9 @@ class Daemon {
   void take_over(const std::string& file, const std::string& now);
   void take_over_files();
   void compare_fleet();
+  /// Reports by line what of a file is not as it was applied last.
+  void report_changes(const std::string& file, const std::vector<LineChange>& changes);
+  void report_settings();
   void reload();
   [[nodiscard]] ClusterFile addresses();
   [[nodiscard]] Status open_access();
@@ -220,7 +225,13 @@ void Daemon::take_over(const std::string& file, const std::string& now) {
     return log_.error(env_.clock.now_wall(), "file not read",
                       {{"file", file}, {"why", yaml.error().text()}});
   }
-  if (yaml->empty() || *yaml == now) return;
+  const bool there = ::access((options_.directory + "/" + file).c_str(), F_OK) == 0;
+  if (!there || *yaml == now) return;
+  report_changes(file, line_changes(now, *yaml));
+  if (yaml->empty()) {
+    return log_.error(env_.clock.now_wall(), "file refused",
+                      {{"file", file}, {"why", "it is empty; what was applied last holds"}});
+  }
   controller_->command(Command{*yaml}, {}, [this, file](const Result<JobId>& done) {
     const Instant at = env_.clock.now_wall();
     if (done) return log_.info(at, "file taken over", {{"file", file}});
@@ -237,10 +248,29 @@ void Daemon::take_over_files() {
                        state.policy_text().empty() ? begun.policy : state.policy_text());
 }
 
+void Daemon::report_changes(const std::string& file, const std::vector<LineChange>& changes) {
+  for (const LineChange& change : changes) {
+    const std::string text = change_text(file, change);
+    log_.warning(env_.clock.now_wall(), "file changed", {{"what", text}});
+    controller_->note_file_change(text);
+  }
+}
+
+/// The log does not keep controller.yaml, so that a copy of what was applied last lies beside it.
+void Daemon::report_settings() {
+  const Result<std::string> yaml = text("controller.yaml");
+  if (!yaml) return;
+  const std::string path = options_.directory + "/controller.yaml";
+  const bool known = ::access((path + ".applied").c_str(), F_OK) == 0;
+  if (yaml->empty() && !known) return;
+  report_changes("controller.yaml", changes_since_applied(env_.storage, path, *yaml));
+}
+
 /// The fleet of a log stays as it was begun, so that a file which differs is told.
 void Daemon::compare_fleet() {
   const Result<std::string> yaml = text("fleet.yaml");
   if (!yaml || *yaml == controller_->begun_with().fleet) return;
+  report_changes("fleet.yaml", line_changes(controller_->begun_with().fleet, *yaml));
   const std::string path = options_.directory + "/fleet.yaml";
   const auto topology = [&]() -> Result<Topology> {
     const Result<Document> document = Document::parse(*yaml, path);
@@ -259,6 +289,7 @@ void Daemon::reload() {
   const Result<ControllerSettings> settings = this->settings();
   if (settings) {
     controller_->set_limits(*settings);
+    report_settings();
     log_.info(env_.clock.now_wall(), "files read again", {});
   } else {
     log_.error(env_.clock.now_wall(), "file refused",
@@ -350,6 +381,7 @@ Status Daemon::begin() {
            }});
   if (!controller) return forward_error(controller);
   controller_ = *std::move(controller);
+  report_settings();
   take_over_files();
   compare_fleet();
   if (Status watching = watch(); !watching) return watching;
@@ -386,6 +418,7 @@ Status Daemon::certify(const ClusterFile& addresses) {
 Status Daemon::serve() {
   MethodTable methods = orrery_methods(*controller_, env_);
   add_access_methods(methods, *controller_, env_, {*tokens_, *joins_, authority_});
+  add_store_methods(methods, *controller_);
   open_calls_.emplace(env_, *tokens_);
   methods_ = open_calls_->watched(counted(
       audited(authorized(methods, *controller_), *audit_, *controller_), controller_->counts()));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "api/authorization.hpp"
 #include "api/spec_redaction.hpp"
@@ -19,12 +20,17 @@ using google::protobuf::Reflection;
 
 constexpr std::uint64_t kAuditBytesMax = std::uint64_t{64} << 20;
 constexpr std::size_t kTextMax = 256;
+constexpr std::size_t kJobsTextMax = 4096;
 constexpr std::string_view kSecret[] = {"spec", "token", "certificate_request"};
+
+std::string shortened(const std::string& text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  return text.substr(0, bytes_max) + fmt::format("... ({} bytes)", text.size());
+}
 
 nlohmann::json text_shown(const std::string& name, const std::string& text) {
   if (std::ranges::find(kSecret, name) != std::end(kSecret)) return "sha256:" + sha256_text(text);
-  if (text.size() <= kTextMax) return text;
-  return text.substr(0, kTextMax) + fmt::format("... ({} bytes)", text.size());
+  return shortened(text, kTextMax);
 }
 
 /// "3-17, 20".
@@ -162,8 +168,49 @@ StorageStatus AuditLog::append(const std::string& line) {
   return file_->append(line);
 }
 
+AuditLog::~AuditLog() {
+  if (!timer_) return;
+  env_.timers.cancel(*timer_);
+  write_sums();
+}
+
+bool AuditLog::has_line(const Caller& caller) {
+  // An admin can do worse than fill a file, and its scripts may be long.
+  if (caller.role == Role::kAdmin) return true;
+  const Instant now = env_.clock.now_monotonic();
+  Allowance& allowance = allowances_[caller.name.empty() ? caller.node : caller.name];
+  if (allowance.lines == 0 || now - allowance.since >= Duration::hours(1)) allowance = {now, 0};
+  if (allowance.lines == kLinesMax) return false;
+  ++allowance.lines;
+  return true;
+}
+
+void AuditLog::count(const Entry& entry) {
+  const std::string& caller = entry.caller.name.empty() ? entry.caller.node : entry.caller.name;
+  Sum& sum = sums_[{caller, std::string(entry.method), static_cast<int>(entry.status.code)}];
+  ++sum.calls;
+  sum.jobs.insert(entry.jobs.begin(), entry.jobs.end());
+  if (timer_) return;
+  timer_ = env_.timers.call_after(kSumEvery, [this] { write_sums(); });
+}
+
+void AuditLog::write_sums() {
+  timer_.reset();
+  for (const auto& [key, sum] : std::exchange(sums_, {})) {
+    const auto& [caller, method, code] = key;
+    nlohmann::json line = {{"time", env_.clock.now_wall().text()},
+                           {"method", method},
+                           {"caller", caller},
+                           {"code", code},
+                           {"calls", sum.calls}};
+    if (!sum.jobs.empty()) line["jobs"] = shortened(ranges_text(sum.jobs), kJobsTextMax);
+    put(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), method);
+  }
+}
+
 void AuditLog::write(const Entry& entry) {
   const Instant now = env_.clock.now_wall();
+  if (!has_line(entry.caller)) return count(entry);
   nlohmann::json line = {{"time", now.text()},
                          {"method", entry.method},
                          {"caller", entry.caller.name},
@@ -171,16 +218,19 @@ void AuditLog::write(const Entry& entry) {
                          {"tenant", entry.caller.tenant},
                          {"request", summary(entry.request)},
                          {"code", static_cast<int>(entry.status.code)}};
-  if (!entry.jobs.empty()) line["jobs"] = ranges_text(entry.jobs);
+  if (!entry.jobs.empty()) line["jobs"] = shortened(ranges_text(entry.jobs), kJobsTextMax);
   if (!entry.job_tenant.empty()) line["job_tenant"] = entry.job_tenant;
   if (!entry.caller.node.empty()) line["node"] = entry.caller.node;
   if (!entry.status.message.empty()) line["message"] = text_shown("message", message_shown(entry));
   // What is no UTF-8 must not end the process.
-  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  put(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), entry.method);
+}
+
+void AuditLog::put(const std::string& text, std::string_view method) {
   if (StorageStatus written = append(text + "\n"); !written) {
     const Error why = forward_error(written).value();
-    log_.error(now, "a change is missing in audit.log",
-               {{"method", entry.method}, {"why", why.text()}});
+    log_.error(env_.clock.now_wall(), "a change is missing in audit.log",
+               {{"method", method}, {"why", why.text()}});
     // What a failed write leaves cannot be appended to.
     file_.reset();
   }

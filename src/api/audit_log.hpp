@@ -7,13 +7,18 @@
 // line, also one that is refused; a request with an unknown token has none, since nothing is known
 // of its caller. Texts that may hold secrets (specs, tokens, requests) stand there as their
 // SHA-256, and of the error in a spec its place alone. At 64 MiB the file becomes audit.log.1,
-// which is replaced. Cost of a line: a write.
+// which is replaced. So that no caller but an admin can make both files forget the others, a caller
+// has kLinesMax lines an hour; what it asks for beyond them is counted, and each minute one line a
+// method and code tells how many calls there were and about which jobs. Cost of a line: a write.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "api/method_table.hpp"
 #include "base/env.hpp"
@@ -24,11 +29,18 @@ namespace orrery {
 
 class AuditLog {
  public:
+  static constexpr std::uint32_t kLinesMax = 1'000;  ///< of one caller in an hour
+  static constexpr Duration kSumEvery = Duration::minutes(1);
+
   /// Errors: the file.
   [[nodiscard]] static Result<std::unique_ptr<AuditLog>> open(const Env& env, const Log& log,
                                                               const std::string& directory);
   AuditLog(const Env& env, const Log& log, std::string path)
       : env_(env), log_(log), path_(std::move(path)) {}
+  /// What was counted and not told yet is written.
+  ~AuditLog();
+  AuditLog(const AuditLog&) = delete;
+  AuditLog& operator=(const AuditLog&) = delete;
 
   struct Entry {
     std::string_view method;
@@ -43,12 +55,31 @@ class AuditLog {
   void write(const Entry& entry);
 
  private:
+  /// Lines of one caller since the hour of its first one began.
+  struct Allowance {
+    Instant since;  ///< monotonic
+    std::uint32_t lines = 0;
+  };
+  struct Sum {
+    std::uint64_t calls = 0;
+    std::set<std::uint64_t> jobs;
+  };
+  using SumKey = std::tuple<std::string, std::string, int>;  ///< caller, method, code
+
+  /// Whether the caller may have a line of its own for this call.
+  [[nodiscard]] bool has_line(const Caller& caller);
+  void count(const Entry& entry);
+  void write_sums();
+  void put(const std::string& text, std::string_view method);
   [[nodiscard]] StorageStatus append(const std::string& line);
 
   Env env_;
   Log log_;
   std::string path_;
   std::unique_ptr<File> file_;
+  std::map<std::string, Allowance> allowances_;  ///< by caller
+  std::map<SumKey, Sum> sums_;
+  std::optional<TimerId> timer_;  ///< of the sums
 };
 
 /// The same methods; those that change something tell `audit` how each of their calls ended. The

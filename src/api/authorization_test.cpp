@@ -348,6 +348,64 @@ TEST_F(ArchivedJobsTest, AreShownToTheirTenantAlone) {
   ASSERT_TRUE(list) << list.error().text();
   ASSERT_EQ(list->jobs_size(), 1);
   EXPECT_EQ(list->jobs(0).id(), own);
+  // So are their events, also those from before they were archived.
+  const std::string events = ask("GET /v1/events:list", "alab-viewer");
+  for (const char* kind : {"JobSubmitted", "JobReleased", "JobEnded", "JobsArchived"}) {
+    EXPECT_NE(events.find(kind), std::string::npos) << kind << ": " << events;
+  }
+  for (const char* secret : kTheirSecrets) EXPECT_EQ(events.find(secret), std::string::npos);
+  EXPECT_EQ(events.find("\"job\":\"" + std::to_string(theirs)), std::string::npos) << events;
+  const std::string of_job = ask("GET /v1/events:list?job=" + std::to_string(own), "alab-viewer");
+  EXPECT_NE(of_job.find("JobEnded"), std::string::npos) << of_job;
+  EXPECT_TRUE(ask("GET /v1/events:list?job=" + std::to_string(theirs), "alab-viewer")
+                  .starts_with("HTTP/1.1 400"));
+}
+
+class TenantUsersTest : public AuthorizationTest {
+ protected:
+  void SetUp() override {
+    serve({.tenants = "apiVersion: orrery/v1\nkind: Tenants\nname: lab\n"
+                      "tenants: [{name: alab, run_as: svc-alab}, {name: bteam}]\n"},
+          users());
+  }
+};
+
+TEST_F(TenantUsersTest, AreNotLentToOperatorsAndUsersWithoutATenant) {
+  for (const char* token : {"operator", "user"}) {
+    const Result<std::uint64_t> refused = submit_as(token, plain_spec("x"));
+    ASSERT_FALSE(refused) << token;
+    EXPECT_NE(refused.error().text().find("--run-as USER"), std::string::npos)
+        << refused.error().text();
+  }
+  for (const char* token : {"alab-user", "admin"}) {
+    const Result<std::uint64_t> id = submit_as(token, plain_spec("x"));
+    ASSERT_TRUE(id) << id.error().text();
+    EXPECT_EQ(job_as(token, *id).value().run_as(), "svc-alab") << token;
+  }
+}
+
+TEST_F(AuthorizationTest, ARefusedAgentIsShownToCallersWithoutATenantAlone) {
+  serving_->run([](Controller& controller) {
+    struct RefusedAgentSession final : AgentSession {
+      void send(const ControllerMessage&) override {}
+      void close(const Error&) override {}
+    };
+    IdleAgent holder;
+    RefusedAgentSession second;
+    controller.open_session(opening("node0"), holder);
+    AgentOpening copied = opening("node0");
+    copied.boot = 99;
+    controller.open_session(copied, second);
+    controller.close_session(holder);
+  });
+  v1::GetNodeRequest which;
+  which.set_name("node0");
+  const auto shown = [&](const char* token) {
+    const auto node = client(token).call<v1::Node>("GetNode", which);
+    return node ? node->refused_agent() : node.error().text();
+  };
+  EXPECT_NE(shown("viewer").find("refused"), std::string::npos) << shown("viewer");
+  EXPECT_EQ(shown("alab-user"), "");
 }
 
 }  // namespace

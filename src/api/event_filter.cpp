@@ -56,8 +56,10 @@ bool keep_visible(const LemonFound&, const Visibility&) { return true; }
 bool keep_visible(const IdleCauseSet&, const Visibility&) { return true; }
 bool keep_visible(const PassDone&, const Visibility&) { return true; }
 bool keep_visible(const CancelAsked& event, const Visibility& sees) { return sees.job(event.job); }
-/// The state does not know any more whose they are.
-bool keep_visible(const JobsArchived&, const Visibility& sees) { return sees.everything(); }
+bool keep_visible(JobsArchived& event, const Visibility& sees) {
+  std::erase_if(event.jobs, [&](JobId job) { return !sees.job(job); });
+  return !event.jobs.empty();
+}
 bool keep_visible(const WorkSettled& event, const Visibility& sees) { return sees.job(event.job); }
 /// The evidence is what a rank of the job wrote.
 bool keep_visible(const NodeAccused& event, const Visibility& sees) { return sees.job(event.job); }

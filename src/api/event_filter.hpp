@@ -4,7 +4,7 @@
 // links, power and passes, which hold nothing of any tenant. What an event says of a job that the
 // caller does not see is taken out of it. No watcher is shown the values of `environment` in a
 // spec. On the controller's loop. Cost: a copy of the event; of a spec that is not that of the
-// event before, parsing it.
+// event before, parsing it; of an archived job, a read of the archive.
 #pragma once
 
 #include <memory>

@@ -106,17 +106,6 @@ class Namer {
   const Topology& topology_;
 };
 
-/// The path of the job's tenant, also of an archived job.
-std::optional<std::string> tenant_of(const Controller& controller, JobId id) {
-  const State& state = controller.state();
-  if (state.has(id)) return state.tenants().path(state.job(id).tenant);
-  const auto rows = controller.archived(id.value() + 1, 1);
-  v1::Job row;
-  if (!rows || rows->empty() || rows->front().id != id.value()) return std::nullopt;
-  if (!row.ParseFromString(rows->front().bytes)) return std::nullopt;
-  return row.tenant();
-}
-
 }  // namespace
 
 std::optional<JobId> job_of_event(const Event& event) {
@@ -170,7 +159,7 @@ bool of_tenant(const Controller& controller, const TimedEvent& event, const std:
   if (tenant.empty()) return true;
   const std::optional<JobId> job = job_of_event(event.what);
   const std::optional<std::string> its =
-      job && job->valid() ? tenant_of(controller, *job) : std::nullopt;
+      job && job->valid() ? tenant_of_job(controller, job->value()) : std::nullopt;
   return its && is_within(*its, tenant);
 }
 

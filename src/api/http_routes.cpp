@@ -47,6 +47,7 @@ constexpr std::array kRoutes{
     HttpRoute{"POST", "/v1/users/{name}:rotate", "RotateUser"},
     HttpRoute{"GET", "/v1/tenants", "ListTenants"},
     HttpRoute{"GET", "/v1/cluster", "GetCluster"},
+    HttpRoute{"POST", "/v1/store:compact", "CompactStore"},
     HttpRoute{"GET", "/v1/events:list", "ListEvents"},
     HttpRoute{"GET", "/v1/events", "WatchEvents", true},
 };

@@ -33,6 +33,7 @@ constexpr std::array kMethodSummaries{
     MethodSummary{"RemoveUser", "users", "Removes a user and ends its tokens"},
     MethodSummary{"ListTenants", "cluster", "Lists tenants with what they use and have used"},
     MethodSummary{"GetCluster", "cluster", "Shows the cluster in numbers"},
+    MethodSummary{"CompactStore", "cluster", "Puts a snapshot in the place of the log up to now"},
     MethodSummary{"ListEvents", "cluster", "Lists events of the log"},
     MethodSummary{"WatchEvents", "cluster", "Streams events as they become durable"},
 };

@@ -111,6 +111,16 @@ void add_histogram(MetricFamily& family, const TimeHistogram& times,
   family.metric.push_back(std::move(metric));
 }
 
+void add_foreign_reports(const LiveCounts& counts, const Topology& topology, Families& families) {
+  MetricFamily& reports = families.family(
+      {"orrery_agent_foreign_reports_total",
+       "Logs and notes of ranks that an agent sent and its node does not have; they are dropped.",
+       MetricType::Counter});
+  for (const auto& [node, count] : counts.foreign_reports) {
+    Families::add(reports, number(count), {{"node", topology.node_name(node)}});
+  }
+}
+
 /// What this controller has counted since its start.
 void add_counts(const LiveCounts& counts, Families& families) {
   constexpr MetricType kHistogram = MetricType::Histogram;
@@ -292,6 +302,7 @@ std::string metrics_text(const Controller& controller) {
   add_jobs(state, families);
   add_jobs_by_tenant(state, families);
   add_counts(controller.counts(), families);
+  add_foreign_reports(controller.counts(), *controller.state().setup().topology, families);
   add_nodes(controller, families);
   add_readings(controller, families);
   add_accelerators(controller, families);

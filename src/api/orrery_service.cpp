@@ -84,6 +84,11 @@ class Methods {
  private:
   [[nodiscard]] const State& state() const { return controller_.state(); }
   [[nodiscard]] Visibility visibility(const Call& call) const { return {state(), call.caller()}; }
+  /// Of events, which are also those of archived jobs.
+  [[nodiscard]] Visibility history_visibility(const Call& call) const {
+    return visibility(call).with_archive(
+        [&controller = controller_](JobId job) { return tenant_of_job(controller, job.value()); });
+  }
 
   /// None: the call was told that there is no such job.
   template <class Request>
@@ -143,7 +148,9 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
   }
   const std::string file = request.file().empty() ? "job" : request.file();
   const Caller& caller = call->caller();
-  controller_.submit({request.spec(), file, caller.tenant, caller.name, caller.run_as},
+  const auto users =
+      caller.role == Role::kAdmin ? JobText::TenantUsers::kAll : JobText::TenantUsers::kOwn;
+  controller_.submit({request.spec(), file, caller.tenant, caller.name, caller.run_as, users},
                      own_request_id(request.request_id(), *call),
                      [this, call](Result<std::vector<JobId>> jobs) {
                        if (!jobs) {
@@ -444,7 +451,7 @@ void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& c
          {}});
   }
   const Result<EventSelection> selection =
-      event_selection(controller_, visibility(*call), selection_text(request));
+      event_selection(controller_, history_visibility(*call), selection_text(request));
   if (!selection) return call->fail(selection.error());
   EventsAsked asked{.wanted = [selection = *selection](
                                   const TimedEvent& event) { return selection.matches(event); },
@@ -456,7 +463,7 @@ void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& c
     if (!place) return call->fail(place.error());
     asked.from = *place;
   }
-  const EventFilter filter(visibility(*call), redaction_);
+  const EventFilter filter(history_visibility(*call), redaction_);
   controller_.ask_events(std::move(asked), [this, call, filter, tenant = selection->tenant](
                                                const Result<EventsFound>& found) {
     if (!found) return call->fail(found.error());
@@ -473,10 +480,10 @@ void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& c
 
 void Methods::watch_events(const v1::WatchEventsRequest& request, const CallPtr& call) const {
   const Result<EventSelection> selection =
-      event_selection(controller_, visibility(*call), selection_text(request));
+      event_selection(controller_, history_visibility(*call), selection_text(request));
   if (!selection) return call->fail(selection.error());
   auto number = std::make_shared<Controller::WatchNumber>();
-  const EventFilter filter(visibility(*call), redaction_);
+  const EventFilter filter(history_visibility(*call), redaction_);
   *number = controller_.watch(
       [this, call, number, filter, selection = *selection](const TimedEvent& event) {
         if (!call->wanted()) return controller_.unwatch(*number);

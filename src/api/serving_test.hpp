@@ -25,6 +25,7 @@
 #include "api/open_calls.hpp"
 #include "api/orrery_service.hpp"
 #include "api/server.hpp"
+#include "api/store_service.hpp"
 #include "api/views.hpp"
 #include "base/real_clock.hpp"
 #include "base/real_env.hpp"
@@ -105,6 +106,7 @@ class Serving {
     const auto audit = AuditLog::open(real->env(), Log(sink), directory_).value();
     MethodTable table = orrery_methods(*controller, real->env());
     add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
+    add_store_methods(table, *controller);
     OpenCalls calls(real->env(), *tokens);
     methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),
                                     controller->counts()));

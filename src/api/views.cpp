@@ -367,7 +367,10 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
   view.set_temperature_c(signals.temperature_c);
   const AgentRecord& agent = controller.agents().of(id);
   view.set_connected(agent.session != nullptr);
-  if (agent.refused) view.set_refused_agent(refused_text(*agent.refused, controller.now()));
+  // It has the address of another machine.
+  if (agent.refused && sees.everything()) {
+    view.set_refused_agent(refused_text(*agent.refused, controller.now()));
+  }
   if (agent.heard) {
     *view.mutable_reading() = to_proto(agent.heard->reading);
     // It may quote what a rank of another tenant wrote.
@@ -406,6 +409,7 @@ v1::PowerDomain power_view(const Controller& controller, PowerDomainId id) {
   if (const auto limit = now.caps->limit(id)) view.set_limit_w(limit->value());
   if (const auto cap = now.caps->cap(id)) view.set_cap_w(cap->value());
   view.set_planned_w(now.power->planned(id).value());
+  view.set_idle_w(PowerBudget(now.power->tree()).planned(id).value());
   return view;
 }
 
@@ -467,6 +471,11 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
   const auto& [unknown, missing] = controller.fleet_difference();
   view.mutable_unknown_nodes()->Add(unknown.begin(), unknown.end());
   view.mutable_missing_nodes()->Add(missing.begin(), missing.end());
+  // The file of tenants has the quotas of all of them.
+  if (sees.everything()) {
+    const std::vector<std::string>& changes = controller.file_changes();
+    view.mutable_file_changes()->Add(changes.begin(), changes.end());
+  }
   view.set_nodes_ready(ready);
   view.set_accelerators_free(free);
   const std::uint32_t in_use = devices_in_use(state);

@@ -10,11 +10,14 @@ bool Visibility::tenant(std::string_view path) const { return is_within(path, te
 
 bool Visibility::job(JobId id) const {
   if (everything()) return true;
-  return id.valid() && state_->has(id) && tenant(state_->tenants().path(state_->job(id).tenant));
+  if (!id.valid()) return false;
+  if (state_->has(id)) return tenant(state_->tenants().path(state_->job(id).tenant));
+  const std::optional<std::string> its = archived_ ? archived_(id) : std::nullopt;
+  return its && tenant(*its);
 }
 
 std::string Visibility::job_text(JobId id) const {
-  if (!job(id)) return "a job of another tenant";
+  if (!job(id) || !state_->has(id)) return "a job of another tenant";
   return fmt::format("{} ({})", id.value(), state_->job(id).name);
 }
 

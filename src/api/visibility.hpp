@@ -6,8 +6,11 @@
 // A copy is small; the state outlives it. On the controller's loop.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "api/call.hpp"
 #include "control/state.hpp"
@@ -19,12 +22,22 @@ class Visibility {
   Visibility(const State& state, const Caller& caller)
       : state_(&state), tenant_(caller.tenant), role_(caller.role) {}
 
+  /// Tells the tenant of a job that has left the state; none: it is not known.
+  using TenantLookup = std::function<std::optional<std::string>(JobId)>;
+  /// The same, which also knows archived jobs. What the look-up refers to outlives it.
+  [[nodiscard]] Visibility with_archive(TenantLookup archived) const {
+    Visibility wider = *this;
+    wider.archived_ = std::move(archived);
+    return wider;
+  }
+
   /// Whether the caller sees every tenant.
   [[nodiscard]] bool everything() const { return tenant_.empty(); }
   /// Whether the caller sees the tenant of that path.
   [[nodiscard]] bool tenant(std::string_view path) const;
-  /// Whether the caller sees a job. False for a job that is archived or was never submitted, unless
-  /// the caller sees everything: the state does not know its tenant.
+  /// Whether the caller sees a job. Unless the caller sees everything, false for a job that was
+  /// never submitted, and for an archived one without with_archive(): the state does not know its
+  /// tenant. Cost for an archived job: a read of the archive.
   [[nodiscard]] bool job(JobId id) const;
   /// How an answer names a job of the state: "12 (train)", or "a job of another tenant".
   [[nodiscard]] std::string job_text(JobId id) const;
@@ -36,6 +49,7 @@ class Visibility {
 
  private:
   const State* state_;
+  TenantLookup archived_;  ///< none: archived jobs are not looked up
   std::string tenant_;
   Role role_;
 };

@@ -2,9 +2,9 @@
 //
 // 1. A job is believed against one node, ever; when it accuses another one, the program is at
 //    fault, and a node that it had accused before is let go unless its own checks failed.
-// 2. One node of a tenant's claims is out of service at a time, and no more once `claims_cleared`
-//    of them passed their burn-in within `claim_window`. Beyond that a first claim of a job only
-//    excuses the job.
+// 2. One node of the claims of a tenant of the top level, with all tenants below it, is out of
+//    service at a time, and no more once `claims_cleared` of them passed their burn-in within
+//    `claim_window`. Beyond that a first claim of a job only excuses the job.
 // 3. What a program wrote before it ended excuses a job once within `claim_window`.
 // A claim that the node's own checks confirmed does not count.
 #include <fmt/format.h>
@@ -15,6 +15,15 @@
 
 namespace orrery {
 namespace {
+
+/// The tenant of the top level that it belongs to, or the root itself. Tenants below it are as many
+/// as their owner makes. O(depth).
+TenantId top_level(const TenantTree& tenants, TenantId tenant) {
+  while (tenant != TenantTree::root() && tenants.parent(tenant) != TenantTree::root()) {
+    tenant = tenants.parent(tenant);
+  }
+  return tenant;
+}
 
 bool same_attempt(const Claim& claim, const NodeAccused& other) {
   return claim.job == other.job && claim.attempt == other.attempt && claim.node == other.node;
@@ -86,10 +95,10 @@ bool Core::may_suspect(JobId id, NodeId node) const {
                           health == NodeHealth::kDraining || health == NodeHealth::kDrained;
   if (!in_service) return false;
   const ControlTiming& timing = state_.setup().timing;
-  const TenantId tenant = state_.job(id).tenant;
+  const TenantId tenant = top_level(state_.tenants(), state_.job(id).tenant);
   std::uint32_t cleared = 0;
   for (const Claim& each : state_.claims()) {
-    if (each.tenant != tenant) continue;
+    if (top_level(state_.tenants(), each.tenant) != tenant) continue;
     if (each.verdict == ClaimVerdict::kSuspected) return false;
     const bool recent = now_ - each.at <= timing.claim_window;
     cleared += each.verdict == ClaimVerdict::kCleared && recent ? 1 : 0;

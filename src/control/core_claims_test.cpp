@@ -156,6 +156,22 @@ TEST_F(CoreClaimsTest, OfATenantWithManyJobsCostOneNodeAtATime) {
   EXPECT_LE(claims.size(), 20u);
 }
 
+TEST(CoreClaimsTenantsTest, OfSubTenantsCountAsOnesOfTheTenantAboveThem) {
+  ScriptedCluster cluster(
+      {.tenants = "- {name: a}\n- {name: a/x}\n- {name: a/y}\n- {name: b}\n- {name: default}\n"});
+  const auto accuse_as = [&](const std::string& tenant) {
+    Submission hostile = cluster.job(8);
+    hostile.request.tenant = *cluster.state().tenants().find(tenant);
+    const JobId id = cluster.run(hostile);
+    const NodeId node = cluster.nodes(id).front();
+    cluster.send(NodeFault{node, FaultLayer::kAccelerator, "wrong", true, false, id, 1});
+    return cluster.health(node);
+  };
+  EXPECT_NE(accuse_as("a/x"), NodeHealth::kReady);
+  EXPECT_EQ(accuse_as("a/y"), NodeHealth::kReady) << "a has one node out of service already";
+  EXPECT_NE(accuse_as("b"), NodeHealth::kReady) << "another tenant of the top level is believed";
+}
+
 TEST_F(CoreClaimsTest, OfAnotherJobOnTheNodeEndNothingOfIt) {
   const JobId quiet = cluster_.run(cluster_.job(4));
   const JobId id = cluster_.run(cluster_.job(4));

@@ -375,6 +375,27 @@ void Controller::archive_put(const StorageStatus& put) {
   schedule();
 }
 
+void Controller::compact(Answered<CompactedLog> answered) {
+  if (const std::string why = halted(); !why.empty()) return answered(environment_error(why));
+  flush();
+  const std::string snapshot = snapshot_of(state());
+  State again(setup_->control());
+  if (Status restored = restore(again, snapshot); !restored) {
+    return answered(forward_error(restored));
+  }
+  if (digest_of(again) != digest_of(state())) {
+    return answered(
+        environment_error("the snapshot is not the state it was made of; the log stays as it is"));
+  }
+  bytes_since_snapshot_ = 0;
+  commits_->compact(seal_snapshot(writer_->history_hash(), snapshot),
+                    [answered = std::move(answered)](const StorageResult<CompactedLog>& log) {
+                      if (log) return answered(*log);
+                      answered(tl::unexpected<Error>(log.error()));
+                    });
+  writer_->begin_segment();
+}
+
 Controller::WatchNumber Controller::watch(EventWatch watch) {
   watches_.emplace(++watch_numbers_, std::move(watch));
   return watch_numbers_;

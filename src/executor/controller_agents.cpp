@@ -80,6 +80,10 @@ void Controller::compare_fleet(const Topology& file) {
                 {"not_in_the_file", fmt::format("{}", fmt::join(missing, ","))}});
 }
 
+void Controller::note_file_change(std::string change) {
+  if (file_changes_.size() < kFileChangesMax) file_changes_.push_back(std::move(change));
+}
+
 void Controller::note_operator(std::string_view what, const std::string& by, LogField of) {
   decisions_->info(what, {{"by", by}, of});
 }
@@ -139,14 +143,57 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
     }
     schedule();
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
+    const auto asked = log_waits_.find(part->id);
+    if (asked == log_waits_.end()) return;  // it came too late
+    if (asked->second.node != node) return note_foreign(node, asked->second.asked.attempt);
     answer_log({*part, LogSource::kNode});
   } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
+    if (!wrote_log(node, {kept->attempt, kept->gang, kept->rank})) {
+      return note_foreign(node, kept->attempt);
+    }
     keep_log(*kept);
   } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
+    if (!had_part(node, notes->attempt)) return note_foreign(node, notes->attempt);
     agents_->note(node, *notes);
   } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
     agents_->note(node, {*reading, env_.clock.now_wall()});
   }
+}
+
+/// Whether a rank of an attempt was placed on a node, now or as it was last ordered.
+bool Controller::wrote_log(NodeId node, const LogKey& rank) const {
+  const JobId id = rank.attempt.job;
+  const bool newest = state().has(id) && state().job(id).attempt == rank.attempt.attempt;
+  if (newest && node_of_rank(state().job(id), {rank.gang, rank.rank, 0}) == node) return true;
+  const auto found = ran_on_.find(rank);
+  return found != ran_on_.end() && found->second == node;
+}
+
+/// Whether ranks of an attempt are on a node, or were before it was resized.
+bool Controller::had_part(NodeId node, const AttemptId& attempt) const {
+  const auto here = [node](const NodeDevices& at) { return at.node == node; };
+  if (state().has(attempt.job) && state().job(attempt.job).attempt == attempt.attempt) {
+    for (const std::vector<NodeDevices>& gang : state().job(attempt.job).placed) {
+      if (std::any_of(gang.begin(), gang.end(), here)) return true;
+    }
+  }
+  for (auto at = ran_on_.lower_bound({attempt, 0, 0});
+       at != ran_on_.end() && at->first.attempt == attempt; ++at) {
+    if (at->second == node) return true;
+  }
+  return false;
+}
+
+/// An agent spoke of ranks that its node does not have. Logged at the 1st, 2nd, 4th.. of a node, so
+/// that a lying agent cannot fill the log.
+void Controller::note_foreign(NodeId node, const AttemptId& attempt) {
+  const std::uint64_t times = ++counts_.foreign_reports[node];
+  if (!std::has_single_bit(times)) return;
+  log_.warning(wall(), "an agent spoke of ranks that its node does not have; it is not believed",
+               {{"node", state().setup().topology->node_name(node)},
+                {"job", attempt.job.value()},
+                {"attempt", attempt.attempt},
+                {"times", times}});
 }
 
 /// Their numbers are not given out before they are ended.
@@ -258,7 +305,7 @@ void Controller::ask_log(const LogAsked& asked, LogAnswered answered) {
   const TimerId timer = env_.timers.call_after(kLogPatience, [this, number] {
     answer_log({{.id = number, .found = false, .size = 0, .part = {}}, LogSource::kSilent});
   });
-  log_waits_.emplace(number, LogWait{asked, std::move(answered), timer});
+  log_waits_.emplace(number, LogWait{asked, *node, std::move(answered), timer});
   session->send(AttemptLogQuestion{number, asked.attempt, asked.what, asked.since});
 }
 

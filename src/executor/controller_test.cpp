@@ -1,120 +1,10 @@
-// The controller on a real loop, store and disk; agents are sessions of the test.
-#include "executor/controller.hpp"
+// What the controller keeps of its jobs, and what it tells agents.
+#include "executor/controller_test.hpp"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <filesystem>
-
-#include "base/real_env.hpp"
-#include "executor/lab_test.hpp"
+#include "control/snapshot.hpp"
 
 namespace orrery {
 namespace {
-
-/// What the controller tells one agent.
-class Session final : public AgentSession {
- public:
-  void send(const ControllerMessage& message) override { messages.push_back(message); }
-  void close(const Error& why) override { closed = why.text(); }
-
-  template <class What>
-  [[nodiscard]] std::vector<NodeOrder> orders() const {
-    std::vector<NodeOrder> found;
-    for (const ControllerMessage& message : messages) {
-      const auto* order = std::get_if<NodeOrder>(&message);
-      if (order != nullptr && std::holds_alternative<What>(order->order.what)) {
-        found.push_back(*order);
-      }
-    }
-    return found;
-  }
-
-  std::vector<ControllerMessage> messages;
-  std::string closed;
-};
-
-class ControllerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "orrery_ctl_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    start();
-  }
-  void TearDown() override {
-    stop();
-    std::filesystem::remove_all(directory_);
-  }
-
-  void start() {
-    real_ = RealEnv::create().value();
-    Result<std::unique_ptr<Controller>> made = Controller::open(
-        real_->env(), Log(sink_),
-        {.directory = directory_,
-         .setup = lab_setup(),
-         .facts = lab_facts(),
-         .archived_form = [](const Controller& controller,
-                             JobId job) { return controller.state().job(job).name; },
-         .record = record_,
-         .failed = [](const Error& error) { FAIL() << error.text(); }});
-    ASSERT_TRUE(made) << made.error().text();
-    controller_ = *std::move(made);
-  }
-  void stop() {
-    controller_.reset();
-    real_.reset();
-  }
-
-  void await(const std::function<bool()>& condition) {
-    bool late = false;
-    const TimerId timer =
-        real_->env().timers.call_after(Duration::seconds(60), [&] { late = true; });
-    real_->run_until([&] { return late || condition(); });
-    real_->env().timers.cancel(timer);
-    ASSERT_FALSE(late);
-  }
-
-  /// Of a shell command; `more` are further lines of the spec.
-  static std::string job(const std::string& name, const std::string& more = "") {
-    return "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
-           "\nroles: [{accelerators: 8}]\nlaunch: {command: [sh, -c, \"exit 0\"]}\n" + more;
-  }
-  Result<std::vector<JobId>> submit(const std::string& text, const std::string& request = "") {
-    std::optional<Result<std::vector<JobId>>> answer;
-    controller_->submit({text, "job.yaml"}, request,
-                        [&](Result<std::vector<JobId>> jobs) { answer = std::move(jobs); });
-    await([&] { return answer.has_value(); });
-    return *answer;
-  }
-
-  static AgentOpening opening(const std::string& node) {
-    return {.node = node,
-            .address = "10.0.0." + node.substr(4),
-            .boot = 7,
-            .incarnation = 1,
-            .version = "test",
-            .inventory = {.accelerator = "h100", .accelerators = 8}};
-  }
-  /// The agent of `session` says that nothing is on its node.
-  void join(const std::string& node, Session& session) {
-    controller_->open_session(opening(node), session);
-    const auto* welcome = std::get_if<AgentWelcome>(&session.messages.at(0));
-    ASSERT_NE(welcome, nullptr);
-    const NodeId id = welcome->node;
-    const AgentIdentity self{id, 7, 1};
-    controller_->receive(id, Report{self, 0, Heartbeat{1, Instant::from_ns(5), {}}});
-    await([&] { return !session.orders<Reconcile>().empty(); });
-    const OrderStamp question = session.orders<Reconcile>().back().order.stamp;
-    controller_->receive(id, Report{self, 0, Hello{question, Instant::from_ns(6), {}}});
-  }
-
-  std::string directory_;
-  std::string record_;
-  SilentLog sink_;
-  std::unique_ptr<RealEnv> real_;
-  std::unique_ptr<Controller> controller_;
-};
 
 TEST_F(ControllerTest, WhatIsAcknowledgedIsThereAfterAStartAndAskedAgainItIsTheSame) {
   const Result<std::vector<JobId>> first = submit(job("one"), "r1");
@@ -361,11 +251,10 @@ TEST_F(ControllerTest, LaunchesAGangWhereAllNodesKnowOfEachOther) {
 }
 
 TEST_F(ControllerTest, KnowsTheFurthestThatTheNewestAttemptHasSaid) {
-  Session session;
-  join("node0", session);
+  AgentBook agents(*controller_->state().setup().topology);
   const auto say = [&](std::uint32_t attempt, std::uint64_t step) {
-    controller_->receive(NodeId(0), AttemptNotes{{JobId(0), attempt}, {.step = step}, {}, {}});
-    return controller_->agents().notes_of(JobId(0))->progress.step;
+    agents.note(NodeId(0), AttemptNotes{{JobId(0), attempt}, {.step = step}, {}, {}});
+    return agents.notes_of(JobId(0))->progress.step;
   };
   EXPECT_EQ(say(1, 5), 5U);
   EXPECT_EQ(say(1, 4), 5U);
@@ -374,10 +263,10 @@ TEST_F(ControllerTest, KnowsTheFurthestThatTheNewestAttemptHasSaid) {
 }
 
 TEST_F(ControllerTest, KnowsOfAllNodesHowFastTheRanksOfTheNewestAttemptCompute) {
+  AgentBook agents(*controller_->state().setup().topology);
   const auto say = [&](std::uint32_t node, std::uint32_t attempt, std::vector<RankPace> paces) {
-    controller_->receive(NodeId(node), AttemptNotes{{JobId(0), attempt}, {}, {}, std::move(paces)});
+    agents.note(NodeId(node), AttemptNotes{{JobId(0), attempt}, {}, {}, std::move(paces)});
   };
-  const AgentBook& agents = controller_->agents();
   say(0, 1, {{0, 9.0}});
   say(0, 2, {{0, 1.0}, {1, 1.1}});
   say(1, 2, {{2, 1.0}, {3, 1.5}});
@@ -448,67 +337,30 @@ TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
   EXPECT_EQ(places[7].rank, 7U);
 }
 
-constexpr const char* kTenantsWithUsers =
-    "apiVersion: orrery/v1\nkind: Tenants\nname: t\n"
-    "tenants: [{name: default}, {name: lab, run_as: svc-lab}]\n";
-
-TEST_F(ControllerTest, AJobRunsAsItsSubmittersUserOrElseAsItsTenants) {
-  std::optional<Result<JobId>> set;
-  controller_->command(SetTenants{kTenantsWithUsers}, "",
-                       [&](Result<JobId> done) { set = std::move(done); });
-  await([&] { return set.has_value(); });
-  ASSERT_TRUE(*set) << set->error().text();
-  std::size_t told = 0;
-  const auto submit_by = [&](const std::string& user, const std::string& more) {
-    controller_->submit({job("x", more), "job.yaml", "", "ada", user}, "",
-                        [&](const Result<std::vector<JobId>>& jobs) { told += jobs ? 1 : 0; });
-  };
-  submit_by("", "");
-  submit_by("", "tenant: lab\n");
-  submit_by("ada-l", "tenant: lab\n");
-  await([&] { return told == 3; });
-  const auto expect_users = [&] {
-    EXPECT_EQ(controller_->state().job(JobId(0)).run_as, "");
-    EXPECT_EQ(controller_->state().job(JobId(1)).run_as, "svc-lab");
-    EXPECT_EQ(controller_->state().job(JobId(2)).run_as, "ada-l");
-    EXPECT_EQ(controller_->state().job(JobId(2)).submitter, "ada");
-  };
-  expect_users();
+TEST_F(ControllerTest, ACompactedLogIsTheSameHistoryAndState) {
+  ASSERT_TRUE(submit(job("one")));
+  ASSERT_TRUE(submit(job("two")));
+  const auto digest = [&] { return digest_of(controller_->state()); };
+  const std::uint64_t before = digest();
+  std::optional<Result<CompactedLog>> done;
+  controller_->compact([&](Result<CompactedLog> log) { done = std::move(log); });
+  await([&] { return done.has_value(); });
+  ASSERT_TRUE(*done) << done->error().text();
+  EXPECT_GE((*done)->dropped, 2U);
+  EXPECT_EQ((*done)->covers, (*done)->dropped);
+  EXPECT_GT((*done)->snapshot_bytes, 100U);
+  EXPECT_EQ(digest(), before);
+  ASSERT_TRUE(submit(job("three"))) << "it serves on";
+  const std::uint64_t after = digest();
   stop();
-  start();
-  expect_users();
-  Session sessions[2];
-  join("node0", sessions[0]);
-  join("node1", sessions[1]);
-  await([&] {
-    return sessions[0].orders<LaunchRanks>().size() + sessions[1].orders<LaunchRanks>().size() >= 2;
-  });
-  std::vector<std::string> users;
-  for (const Session& session : sessions) {
-    for (const NodeOrder& order : session.orders<LaunchRanks>()) {
-      users.push_back(order.program.user);
-    }
+  {
+    const auto store = SqliteStore::open_to_read(directory_ + "/store").value();
+    EXPECT_TRUE(verify_history(*store)) << "the chain of checksums runs through it";
+    EXPECT_EQ(store->extent()->oldest, (*done)->covers + 1);
   }
-  EXPECT_NE(std::ranges::find(users, "svc-lab"), users.end());
-}
-
-TEST_F(ControllerTest, AJobThatNoNodeMayRunIsRefusedWhenItIsSubmitted) {
-  AgentOpening root = opening("node0");
-  root.user = "root";
-  root.job_users = JobUsers::kMapped;
-  Session session;
-  controller_->open_session(root, session);
-  const auto answer = submit(job("x"));
-  ASSERT_FALSE(answer);
-  EXPECT_NE(answer.error().text().find("run_as of its tenant"), std::string::npos)
-      << answer.error().text();
-  EXPECT_EQ(controller_->state().jobs(), 0U);
-  AgentOpening own = opening("node1");
-  own.user = "orrery";
-  own.job_users = JobUsers::kOwn;
-  Session other;
-  controller_->open_session(own, other);
-  EXPECT_TRUE(submit(job("x"))) << "one node may";
+  start();
+  EXPECT_EQ(controller_->state().jobs(), 3U);
+  EXPECT_EQ(digest(), after);
 }
 
 }  // namespace

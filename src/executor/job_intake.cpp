@@ -114,6 +114,20 @@ Status check_live(const JobSpec& spec) {
   return {};
 }
 
+/// As whom the jobs of a text run. Error: its tenant has a user, and the submitter is none of the
+/// tenant's.
+Result<std::string> user_of(const JobText& text, const JobSpec& spec, const std::string& lent) {
+  if (!text.run_as.empty() || lent.empty()) return text.run_as;
+  if (text.tenant_users == JobText::TenantUsers::kAll || !text.tenant.empty()) return lent;
+  return input_error(
+      spec.where,
+      fmt::format(
+          "tenant: \"{0}\": its jobs run as {1}, which is for users of that tenant; \"{2}\" "
+          "has no tenant and no user of its own. Expected a user that an admin added with "
+          "`orrery user add NAME --tenant {0}` or `--run-as USER`",
+          spec.tenant, lent, text.submitter));
+}
+
 }  // namespace
 
 Status JobIntake::take_up_work(const std::string& text) {
@@ -195,12 +209,13 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
   if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
   Result<Submission> submission = submission_of(*spec, state, now, text.tenant);
   if (!submission) return forward_error(submission);
+  Result<std::string> run_as =
+      user_of(text, *spec, state.tenants().run_as(submission->request.tenant));
+  if (!run_as) return forward_error(run_as);
   const ArrayId array(spec->array ? arrays_++ : arrays_);
-  const std::string& run_as =
-      text.run_as.empty() ? state.tenants().run_as(submission->request.tenant) : text.run_as;
   std::vector<SubmitJob> jobs;
   for (Submission& job : jobs_of(*spec, *submission, array)) {
-    jobs.push_back({std::move(job), text.text, text.submitter, run_as});
+    jobs.push_back({std::move(job), text.text, text.submitter, *run_as});
   }
   return jobs;
 }

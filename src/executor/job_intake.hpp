@@ -6,6 +6,7 @@
 // new ones. One thread. Cost of a text: parsing and resolving, some 0.1 ms.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,10 +23,13 @@ struct JobText {
   std::string file;  ///< its name, for errors
   /// The submitter's: where the text names none but the default it is the job's, and any other but
   /// one below it is refused. Empty: as the text says.
-  std::string tenant;
+  std::string tenant = {};
   std::string submitter = {};  ///< its user's name
   /// POSIX user that the submitter's jobs run as; empty: the one of the job's tenant, if any.
   std::string run_as = {};
+  /// Which tenants lend a submitter without a `run_as` their own: those that `tenant` covers, or,
+  /// for an admin, each. A tenant's user is its members', and not everyone's who may name it.
+  enum class TenantUsers : std::uint8_t { kOwn, kAll } tenant_users = TenantUsers::kOwn;
 };
 
 /// Whether a tenant is `above`, by paths, or one below it; everything is below "".

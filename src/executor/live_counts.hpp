@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "fleet/topology.hpp"
 
 namespace orrery {
 
@@ -44,6 +45,8 @@ struct LiveCounts {
   TimeHistogram full_pass{{0.001, 0.01, 0.1, 1, 10, 60}};
   TimeHistogram commit{{0.0001, 0.001, 0.01, 0.1, 1, 10}};
   std::map<CallEnd, std::uint64_t> calls;
+  /// Logs and notes of ranks that an agent told and its node does not have, by node.
+  std::map<NodeId, std::uint64_t> foreign_reports;
 };
 
 }  // namespace orrery

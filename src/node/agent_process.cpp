@@ -133,6 +133,9 @@ Status AgentProcess::watch_signals() {
 
 Status AgentProcess::run() {
   for (const std::string& note : setup_.notes) log_.warning(wall(), "discovery", {{"why", note}});
+  for (const std::string& change : setup_.file_changes) {
+    log_.warning(wall(), "file changed", {{"what", change}});
+  }
   if (setup_.facts.agent.jobs == JobUsers::kAny) {
     log_.warning(wall(), "jobs without run_as run as root", {{"why", "allow_agent_user"}});
   }

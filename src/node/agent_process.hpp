@@ -40,7 +40,8 @@ struct AgentProcessSetup {
   std::string keeper;     ///< path of the program orrery-keeper
   AgentOpening opening;   ///< its incarnation is filled in
   NodeLaunchFacts facts;
-  std::vector<std::string> notes;  ///< what could not be found out of the machine
+  std::vector<std::string> notes;              ///< what could not be found out of the machine
+  std::vector<std::string> file_changes = {};  ///< lines of agent.yaml since it was applied last
   TelemetrySetup telemetry;
   AgentSpec spec;  ///< with a burn-in
 };

@@ -44,17 +44,19 @@ Instant changed_at(const std::string& path) {
          Duration::nanoseconds(status.st_mtim.tv_nsec);
 }
 
-/// Of its files and those below it. What comes after many entries is not counted.
+/// On the disk, of its files and those below it: a sparse file takes what was written of it. What
+/// comes after many entries is not counted.
 std::uint64_t bytes_of(const std::string& directory) {
   constexpr int kCountedMax = 1'000;
+  constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, whatever the file system
   std::uint64_t bytes = 0;
   std::error_code failed;
   int counted = 0;
   for (std::filesystem::recursive_directory_iterator at(directory, failed), end;
        !failed && at != end && counted < kCountedMax; at.increment(failed), ++counted) {
-    std::error_code gone;
-    const auto size = at->is_symlink(gone) || !at->is_regular_file(gone) ? 0 : at->file_size(gone);
-    if (!gone) bytes += size;
+    struct stat status{};
+    if (::lstat(at->path().c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
+    bytes += static_cast<std::uint64_t>(status.st_blocks) * kBlock;
   }
   return bytes;
 }
@@ -138,6 +140,7 @@ Result<std::vector<AttemptId>> AttemptDirectories::find_living() {
 }
 
 void AttemptDirectories::note_started(const AttemptId& id) {
+  std::erase(scratch_, id);
   std::erase_if(ended_, [&](const Ended& each) {
     if (each.id != id) return false;
     bytes_ -= each.bytes;
@@ -149,23 +152,48 @@ void AttemptDirectories::note_ended(const AttemptId& id, Instant wall) {
   const KeeperFiles over = files(id);
   // Some files a gang; what is more stays until the next agent comes.
   if (over.run != over.directory) (void)TreeRemoval(kEntriesMax).remove(over.run);
-  ended_.push_back({id, wall, bytes_of(over.directory)});
-  bytes_ += ended_.back().bytes;
+  ended_.push_back({id, wall});
+  if (::access(over.scratch().c_str(), F_OK) == 0) return scratch_.push_back(id);
+  count(ended_.back());
 }
 
-bool AttemptDirectories::oldest_goes(Instant wall) const {
-  if (ended_.empty()) return false;
-  const bool too_many = ended_.size() > kEndedMax || (ended_.size() > 1 && bytes_ > kEndedBytesMax);
-  return too_many || ended_.front().at + kEndedAge < wall;
+void AttemptDirectories::count(Ended& ended) {
+  bytes_ -= ended.bytes;
+  ended.bytes = bytes_of(files(ended.id).directory);
+  bytes_ += ended.bytes;
+}
+
+/// True: there is more to do.
+bool AttemptDirectories::empty_scratch() {
+  while (!scratch_.empty()) {
+    const AttemptId id = scratch_.front();
+    TreeRemoval removal(kEntriesMax);
+    if (!removal.remove(files(id).scratch()) && removal.removed() > 0) return true;
+    scratch_.pop_front();
+    const auto ended = std::find_if(ended_.begin(), ended_.end(),
+                                    [&](const Ended& each) { return each.id == id; });
+    if (ended != ended_.end()) count(*ended);
+  }
+  return false;
+}
+
+/// Which is to go; end(): none.
+std::deque<AttemptDirectories::Ended>::iterator AttemptDirectories::next_to_go(Instant wall) {
+  if (ended_.empty()) return ended_.end();
+  if (ended_.size() > kEndedMax || ended_.front().at + kEndedAge < wall) return ended_.begin();
+  if (ended_.size() < 2 || bytes_ <= ended_bytes_max_) return ended_.end();
+  return std::max_element(ended_.begin(), ended_.end(),
+                          [](const Ended& a, const Ended& b) { return a.bytes < b.bytes; });
 }
 
 bool AttemptDirectories::remove_some(Instant wall) {
-  while (oldest_goes(wall)) {
+  if (empty_scratch()) return true;
+  for (auto goes = next_to_go(wall); goes != ended_.end(); goes = next_to_go(wall)) {
     TreeRemoval removal(kEntriesMax);
     // What is not ours to remove is not tried for ever.
-    if (!removal.remove(files(ended_.front().id).directory) && removal.removed() > 0) return true;
-    bytes_ -= ended_.front().bytes;
-    ended_.pop_front();
+    if (!removal.remove(files(goes->id).directory) && removal.removed() > 0) return true;
+    bytes_ -= goes->bytes;
+    ended_.erase(goes);
   }
   return false;
 }

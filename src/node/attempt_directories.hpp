@@ -1,6 +1,6 @@
 // node/attempt_directories.hpp - the directories of attempts on a node: DIR/attempts/JOB-ATTEMPT,
-// each of one keeper (node/keeper_launch.hpp), kept for a while after its end for the logs, and
-// RUN/JOB-ATTEMPT (node/run_directory.hpp), which goes with its end.
+// each of one keeper (node/keeper_launch.hpp), kept for a while after its end for the logs, without
+// its scratch, and RUN/JOB-ATTEMPT (node/run_directory.hpp), which goes with its end.
 //
 // Owned by the agent's process, used on its loop. An attempt is alive while somebody holds its
 // lock. One that is not is sealed before it is called over: without its launch file no keeper can
@@ -42,8 +42,12 @@ class AttemptDirectories {
   static constexpr Duration kEndedAge = Duration::hours(24);
 
   /// `storage` is borrowed; `directory` and `run` are those above them, and may be one.
-  AttemptDirectories(Storage& storage, std::string directory, std::string run)
-      : storage_(storage), directory_(std::move(directory)), run_(std::move(run)) {}
+  AttemptDirectories(Storage& storage, std::string directory, std::string run,
+                     std::uint64_t ended_bytes_max = kEndedBytesMax)
+      : storage_(storage),
+        directory_(std::move(directory)),
+        run_(std::move(run)),
+        ended_bytes_max_(ended_bytes_max) {}
 
   /// One file is looked for: an agent before this one may have had no RUN.
   [[nodiscard]] KeeperFiles files(const AttemptId& id) const;
@@ -55,25 +59,30 @@ class AttemptDirectories {
   void note_started(const AttemptId& id);
   /// It is sealed.
   void note_ended(const AttemptId& id, Instant wall);
-  /// Removes what is older than kEndedAge, than the newest kEndedMax or than the newest
-  /// kEndedBytesMax of files, but never the newest; a few hundred files a call. True: there is more
-  /// to do.
+  /// Removes the scratch of what ended, and what is older than kEndedAge or than the newest
+  /// kEndedMax. While what is left takes more than `ended_bytes_max` of the disk, the attempt that
+  /// takes most goes, so that one which fills the disk costs no other its logs; a single one stays.
+  /// A few hundred files a call. True: there is more to do.
   [[nodiscard]] bool remove_some(Instant wall);
 
  private:
   struct Ended {
     AttemptId id;
     Instant at;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;  ///< on the disk; 0 until its scratch is empty
   };
   [[nodiscard]] Result<std::vector<AttemptId>> find_all();
-  [[nodiscard]] bool oldest_goes(Instant wall) const;
+  void count(Ended& ended);
+  [[nodiscard]] bool empty_scratch();
+  [[nodiscard]] std::deque<Ended>::iterator next_to_go(Instant wall);
 
   Storage& storage_;
   std::string directory_;
   std::string run_;
-  std::deque<Ended> ended_;  ///< oldest first
-  std::uint64_t bytes_ = 0;  ///< of their files
+  std::uint64_t ended_bytes_max_;
+  std::deque<Ended> ended_;        ///< oldest first
+  std::deque<AttemptId> scratch_;  ///< ended, whose scratch is still there
+  std::uint64_t bytes_ = 0;        ///< of their files
 };
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 // old goes.
 #include "node/attempt_directories.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -138,27 +139,53 @@ TEST_F(AttemptDirectoriesTest, TheNewestAreKeptForADay) {
   EXPECT_EQ(storage_.list(directory_).value(), std::vector<std::string>{"7-1"}) << "in use again";
 }
 
-TEST_F(AttemptDirectoriesTest, ManyBytesGoBeforeTheirTimeButNotTheNewest) {
+TEST_F(AttemptDirectoriesTest, SparseFilesAndScratchCostNoOtherAttemptItsLogs) {
   AttemptDirectories directories(storage_, directory_, directory_);
   const Instant now = RealClock().now_wall();
-  const auto end_with = [&](std::uint32_t job, std::uint64_t bytes) {
+  const auto sparse = [](const std::string& directory) {
+    std::filesystem::create_directories(directory);
+    std::ofstream(directory + "/model") << "";
+    std::filesystem::resize_file(directory + "/model", AttemptDirectories::kEndedBytesMax * 2);
+  };
+  make(directories, 1);
+  directories.note_ended({JobId(1), 1}, now);
+  const KeeperFiles hostile = make(directories, 2);
+  sparse(hostile.scratch());
+  sparse(hostile.work());
+  std::filesystem::create_directories(hostile.scratch() + "/deep/er");
+  for (int i = 0; i < 1000; ++i) std::ofstream(hostile.scratch() + fmt::format("/deep/{}", i)) << i;
+  directories.note_ended({JobId(2), 1}, now);
+  while (directories.remove_some(now)) {
+  }
+  EXPECT_EQ(count(), 2U) << "what was never written takes no room";
+  EXPECT_FALSE(std::filesystem::exists(hostile.scratch())) << "it goes with its attempt's end";
+  EXPECT_TRUE(std::filesystem::exists(hostile.work() + "/model"));
+  EXPECT_TRUE(std::filesystem::exists(log_path(hostile, {0, 2})));
+}
+
+TEST_F(AttemptDirectoriesTest, TheAttemptThatTakesMostGoesFirst) {
+  AttemptDirectories directories(storage_, directory_, directory_, 1'000'000);
+  const Instant now = RealClock().now_wall();
+  const auto end_with = [&](std::uint32_t job, std::size_t bytes) {
     const KeeperFiles files = make(directories, job);
     std::filesystem::create_directories(files.work());
-    std::ofstream(files.work() + "/model") << "";
-    std::filesystem::resize_file(files.work() + "/model", bytes);
+    std::ofstream(files.work() + "/model") << std::string(bytes, 'x');
     directories.note_ended({JobId(job), 1}, now);
     while (directories.remove_some(now)) {
     }
   };
-  constexpr std::uint64_t kHalf = AttemptDirectories::kEndedBytesMax / 2;
-  end_with(1, kHalf - 100);
-  end_with(2, kHalf - 100);
-  EXPECT_EQ(count(), 2U);
-  end_with(3, kHalf);
-  EXPECT_FALSE(std::filesystem::exists(directories.files({JobId(1), 1}).directory));
-  EXPECT_EQ(count(), 2U);
-  end_with(4, 3 * kHalf);
-  EXPECT_EQ(storage_.list(directory_).value(), std::vector<std::string>{"4-1"});
+  end_with(1, 100);
+  end_with(2, 700'000);
+  end_with(3, 900'000);
+  EXPECT_EQ(storage_.list(directory_).value(), (std::vector<std::string>{"1-1", "2-1"}));
+  end_with(4, 500'000);
+  EXPECT_EQ(storage_.list(directory_).value(), (std::vector<std::string>{"1-1", "4-1"}));
+  std::filesystem::remove_all(directory_ + "/1-1");
+  directories.note_started({JobId(1), 1});
+  directories.note_started({JobId(4), 1});
+  end_with(5, 2'000'000);
+  EXPECT_TRUE(std::filesystem::exists(directories.files({JobId(5), 1}).directory))
+      << "the only one";
 }
 
 }  // namespace

@@ -173,6 +173,33 @@ CheckFinding devices(const DeviceFacts& devices) {
   return {"accelerators", kOk, std::move(found), ""};
 }
 
+/// As whom the agents here run jobs.
+CheckFinding users(const std::vector<RootAgentFacts>& agents) {
+  std::vector<std::string> root;
+  for (const RootAgentFacts& each : agents) {
+    if (each.jobs_as_root) root.push_back(each.node);
+  }
+  if (!root.empty()) {
+    return {"users", kWarning,
+            fmt::format("allow_agent_user on {}: jobs without run_as run as root",
+                        fmt::join(root, ", ")),
+            "such a job can read the node's keys and stop other jobs: give each tenant a run_as in "
+            "tenants.yaml and take allow_agent_user away"};
+  }
+  if (agents.empty()) return {"users", kOk, "no agent runs here as root", ""};
+  return {"users", kOk, "agents run jobs as their users", ""};
+}
+
+CheckFinding hidden(const MachineFacts& facts) {
+  if (facts.processes_hidden) return {"proc", kOk, "mounted with hidepid", ""};
+  if (facts.root_agents.empty())
+    return {"proc", kOk, "no agent here runs jobs of several users", ""};
+  return {"proc", kWarning,
+          "mounted without hidepid=2: users see command lines of each other's jobs",
+          "`mount -o remount,hidepid=2 /proc`, and the same in /etc/fstab; secrets belong into the "
+          "environment of a job"};
+}
+
 }  // namespace
 
 std::vector<CheckFinding> check_machine(const MachineFacts& facts) {
@@ -192,6 +219,8 @@ std::vector<CheckFinding> check_machine(const MachineFacts& facts) {
   if (facts.devices.empty() && facts.device_trouble.empty()) {
     findings.push_back({"accelerators", kOk, "none; `orrery up` emulates some", ""});
   }
+  findings.push_back(users(facts.root_agents));
+  findings.push_back(hidden(facts));
   findings.push_back(python(facts.python));
   if (std::ranges::find(facts.python.packages, "jax") != facts.python.packages.end()) {
     findings.push_back(jax());

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "base/real_clock.hpp"
+#include "node/agents_here.hpp"
 
 namespace orrery {
 namespace {
@@ -44,6 +45,19 @@ TEST(MachineCheck, AGoodMachineHasNothingToComplainOf) {
   }
 }
 
+TEST(MachineCheck, HiddenProcessesAreThoseThatTheNewestMountOfProcHides) {
+  const std::string open = "proc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n";
+  EXPECT_FALSE(hides_processes(open));
+  EXPECT_FALSE(hides_processes("proc /jail/proc proc rw,hidepid=2 0 0\n" + open));
+  EXPECT_FALSE(hides_processes("proc /proc proc rw,hidepid=off 0 0\n"));
+  EXPECT_TRUE(hides_processes(open + "proc /proc proc rw,hidepid=invisible 0 0\n"));
+  EXPECT_TRUE(hides_processes("proc /proc proc rw,relatime,hidepid=2 0 0\n"));
+  MachineFacts facts = good_machine();
+  facts.root_agents = {{"node-0", false}};
+  facts.processes_hidden = true;
+  EXPECT_EQ(finding(facts, "proc").verdict, CheckVerdict::kOk);
+}
+
 TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
   struct Trap {
     const char* check;
@@ -58,6 +72,9 @@ TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
       {"name", kWarning, "--address", [](auto& m) { m.name_trouble = "unknown"; }},
       {"ports", kProblem, "filters", [](auto& m) { m.listen_trouble = "Permission denied"; }},
       {"files", kWarning, "ulimit -n", [](auto& m) { m.open_files_max = 1'024; }},
+      {"users", kWarning, "give each tenant a run_as",
+       [](auto& m) { m.root_agents = {{"node-0", false}, {"node-1", true}}; }},
+      {"proc", kWarning, "hidepid=2", [](auto& m) { m.root_agents = {{"node-0", false}}; }},
       {"control-groups", kWarning, "mount", [](auto& m) { m.control_groups.clear(); }},
       {"control-groups", kWarning, "Delegate", [](auto& m) { m.control_group_trouble = "no"; }},
       {"disk", kProblem, "--dir", [](auto& m) { m.disk.trouble = "Read-only file system"; }},

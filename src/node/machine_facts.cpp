@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "base/file_descriptor.hpp"
+#include "node/agents_here.hpp"
 #include "node/control_group.hpp"
 #include "node/host_inventory.hpp"
 #include "node/launch_environment.hpp"
@@ -243,7 +244,9 @@ MachineFacts look_at_machine(const Clock& clock, const std::string& directory,
                      .python = look_at_python(),
                      .openblas = look_at_openblas(),
                      .devices = devices_of(accelerators),
-                     .device_trouble = accelerators.notes};
+                     .device_trouble = accelerators.notes,
+                     .root_agents = root_agents_here(),
+                     .processes_hidden = hides_processes(content_of("/proc/self/mounts"))};
   utsname names{};
   if (::uname(&names) == 0) facts.kernel = names.release;
   look_at_control_groups(facts);

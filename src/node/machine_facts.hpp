@@ -48,6 +48,12 @@ struct PythonFacts {
   std::vector<std::string> packages;  ///< of torch, jax, numpy: those it finds
 };
 
+/// An agent that runs on the machine as root, so that it starts jobs of several POSIX users.
+struct RootAgentFacts {
+  std::string node;
+  bool jobs_as_root = false;  ///< it runs jobs without run_as, as root (allow_agent_user)
+};
+
 struct MachineFacts {
   std::string machine;  ///< host name
   std::string kernel;   ///< release
@@ -65,6 +71,8 @@ struct MachineFacts {
   OpenBlasFacts openblas;
   std::vector<DeviceFacts> devices;
   std::vector<std::string> device_trouble;  ///< what of accelerators could not be found out
+  std::vector<RootAgentFacts> root_agents = {};
+  bool processes_hidden = false;  ///< /proc is mounted with hidepid: users see their own alone
 };
 
 /// Writes and removes a small file in the directory of a cluster, there or not, or above it; makes

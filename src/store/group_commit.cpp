@@ -59,6 +59,15 @@ void GroupCommit::put_snapshot(std::string bytes) {
   wake_.notify_one();
 }
 
+void GroupCommit::compact(std::string bytes, Compacted done) {
+  {
+    const std::scoped_lock lock(mutex_);
+    waiting_bytes_ += bytes.size();
+    queue_.push_back({Kind::kCompaction, {newest_, std::move(bytes)}, {}, {}, std::move(done)});
+  }
+  wake_.notify_one();
+}
+
 std::size_t GroupCommit::waiting_bytes() const {
   const std::scoped_lock lock(mutex_);
   return waiting_bytes_;
@@ -69,7 +78,7 @@ void GroupCommit::run() {
   while (true) {
     wake_.wait(lock, [this] { return phase_ != Phase::kRuns || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Work work = std::move(queue_.front());
+    Work work = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     const StorageStatus status = write(work);
@@ -88,9 +97,15 @@ StorageStatus GroupCommit::commit(const Work& work) {
   return options_.store.append(options_.term, work.batch);
 }
 
-StorageStatus GroupCommit::write(const Work& work) {
+StorageStatus GroupCommit::write(Work& work) {
   if (work.kind == Kind::kSnapshot) {
     return put_snapshot_and_drop(options_.store, options_.term, work.batch);
+  }
+  if (work.kind == Kind::kCompaction) {
+    StorageResult<CompactedLog> log = compact_to(options_.store, options_.term, work.batch);
+    if (!log) return tl::unexpected(log.error());
+    work.log = *log;
+    return {};
   }
   if (work.kind == Kind::kArchive) return options_.store.put_archived(options_.term, work.jobs);
   StorageStatus status = commit(work);
@@ -103,7 +118,8 @@ StorageStatus GroupCommit::write(const Work& work) {
 
 bool GroupCommit::is_final(const Work& work, const StorageStatus& status) {
   if (status) return false;
-  const bool can_wait = work.kind == Kind::kSnapshot || work.kind == Kind::kArchive;
+  const bool can_wait =
+      work.kind == Kind::kSnapshot || work.kind == Kind::kArchive || work.kind == Kind::kCompaction;
   return !can_wait || status.error().failure != StorageFailure::kFull;
 }
 
@@ -114,6 +130,10 @@ void GroupCommit::tell(const Work& work, const StorageStatus& status) const {
     options_.inbox.post([call = options_.durable, number = work.batch.number] { call(number); });
   } else if (work.kind == Kind::kArchive && options_.archive_put) {
     options_.inbox.post([call = options_.archive_put, status] { call(status); });
+  } else if (work.kind == Kind::kCompaction) {
+    StorageResult<CompactedLog> log = work.log;
+    if (!status) log = tl::unexpected(status.error());
+    options_.inbox.post([call = work.compacted, log] { call(log); });
   } else if (work.kind == Kind::kSnapshot && options_.snapshot_put) {
     options_.inbox.post([call = options_.snapshot_put, status] { call(status); });
   }

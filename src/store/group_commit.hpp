@@ -65,21 +65,27 @@ class GroupCommit {
   /// Of the state after all that was submitted. The log goes on with a new segment, whatever
   /// becomes of the snapshot. Two snapshots are kept, and what the older one covers is dropped.
   void put_snapshot(std::string bytes);
+  using Compacted = std::function<void(const StorageResult<CompactedLog>&)>;
+  /// The same, and drops all that the snapshot covers, which has to be known to be good. `done` is
+  /// called on the loop, unless the log fails.
+  void compact(std::string bytes, Compacted done);
   /// Submitted and not yet committed: whoever takes commands bounds it.
   [[nodiscard]] std::size_t waiting_bytes() const;
 
  private:
-  enum class Kind : std::uint8_t { kBatch, kTexts, kArchive, kSnapshot };
+  enum class Kind : std::uint8_t { kBatch, kTexts, kArchive, kSnapshot, kCompaction };
   struct Work {
     Kind kind = Kind::kBatch;
     Batch batch;
     StoreTexts texts;
     std::vector<ArchivedJob> jobs;
+    Compacted compacted = {};
+    CompactedLog log = {};  ///< of a compaction that is done
   };
 
   void run();
   [[nodiscard]] StorageStatus commit(const Work& work);
-  [[nodiscard]] StorageStatus write(const Work& work);
+  [[nodiscard]] StorageStatus write(Work& work);
   /// Whether nothing may be written after it.
   [[nodiscard]] static bool is_final(const Work& work, const StorageStatus& status);
   /// Posts what became of it.

@@ -40,6 +40,7 @@ class MemoryStore final : public Store {
   [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch) override;
   [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override;
   [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override;
+  [[nodiscard]] StorageStatus shrink() override { return {}; }
   [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override;
   [[nodiscard]] StorageStatus put_archived(StoreTerm term,
                                            const std::vector<ArchivedJob>& jobs) override;

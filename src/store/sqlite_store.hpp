@@ -56,6 +56,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch) override;
   [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override;
   [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override;
+  [[nodiscard]] StorageStatus shrink() override;
   [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override;
   [[nodiscard]] StorageStatus put_archived(StoreTerm term,
                                            const std::vector<ArchivedJob>& jobs) override;
@@ -70,8 +71,6 @@ class SqliteStore final : public Store {
   [[nodiscard]] StorageStatus begin_at(StoreTerm term, const Batch& covers);
   /// Precondition: opened to write.
   [[nodiscard]] const HighWater& mark() const { return mark_->mark(); }
-  /// Gives the room of what was dropped back to the file system; else later batches use it again.
-  [[nodiscard]] StorageStatus shrink();
 
  private:
   /// Makes or checks the tables and the mark of a directory that is opened to write.

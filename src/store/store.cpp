@@ -1,6 +1,8 @@
 // store/store.cpp - what every backend refuses, in one place.
 #include "store/store.hpp"
 
+#include <algorithm>
+
 namespace orrery {
 
 tl::unexpected<StorageError> store_error(StorageFailure failure, std::string message) {
@@ -35,6 +37,17 @@ StorageStatus put_snapshot_and_drop(Store& store, StoreTerm term, const Batch& c
   if (!there) return forward_failure(there);
   if (there->size() < 2) return {};
   return store.drop_covered(term, (*there)[1]);
+}
+
+StorageResult<CompactedLog> compact_to(Store& store, StoreTerm term, const Batch& covers) {
+  const StorageResult<StoreExtent> before = store.extent();
+  if (!before) return tl::unexpected(before.error());
+  StorageStatus done = store.put_snapshot(term, covers);
+  if (done) done = store.drop_covered(term, covers.number);
+  if (done) done = store.shrink();
+  if (!done) return tl::unexpected(done.error());
+  const std::uint64_t after = covers.number + 1;
+  return CompactedLog{covers.number, covers.bytes.size(), after - std::min(after, before->oldest)};
 }
 
 tl::unexpected<StorageError> no_snapshot(const std::string& name, std::uint64_t covers) {

@@ -86,12 +86,25 @@ class Store : public StoreReader {
   [[nodiscard]] virtual StorageStatus put_snapshot(StoreTerm term, const Batch& covers) = 0;
   /// Drops the batches up to `covers` and all snapshots before that one, which must be there.
   [[nodiscard]] virtual StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) = 0;
+  /// Gives the room of what was dropped back to the machine; else later batches use it again.
+  [[nodiscard]] virtual StorageStatus shrink() = 0;
   /// Adds texts, or replaces those of the same name.
   [[nodiscard]] virtual StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) = 0;
   /// Adds jobs to the archive, or replaces those of the same id.
   [[nodiscard]] virtual StorageStatus put_archived(StoreTerm term,
                                                    const std::vector<ArchivedJob>& jobs) = 0;
 };
+
+struct CompactedLog {
+  std::uint64_t covers = 0;  ///< the newest batch that the snapshot stands for
+  std::uint64_t snapshot_bytes = 0;
+  std::uint64_t dropped = 0;  ///< batches
+};
+
+/// Puts a snapshot and drops all that it covers. The batches before it are not there any more, so
+/// its bytes have to be known to be good.
+[[nodiscard]] StorageResult<CompactedLog> compact_to(Store& store, StoreTerm term,
+                                                     const Batch& covers);
 
 /// Puts a snapshot and drops what the snapshot before it covers. Two are kept: should the newest be
 /// damaged, the one before and the batches after it are there.

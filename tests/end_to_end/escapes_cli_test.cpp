@@ -97,7 +97,7 @@ const Shown kShown[] = {
     {"wait 1", "WaitJob"},
     {"cancel 1", "CancelJob"},
     {"submit -- true", "SubmitJob"},
-    {"events", "WatchEvents"},
+    {"events", "ListEvents"},
     {"nodes", "ListNodes"},
     {"node n", "GetNode"},
     {"drain n", "DrainNode"},
@@ -154,7 +154,10 @@ class EscapesCli : public Cli {
     v1::EventRow row;
     row.set_type(text);
     row.set_fields(nlohmann::json({{"why", text}, {"blame", {{"evidence", text}}}}).dump());
-    controller_.on("WatchEvents", [row](const FakeController::Heard&) { return answer_with(row); });
+    v1::ListEventsResponse events;
+    *events.add_events() = row;
+    controller_.on("ListEvents",
+                   [events](const FakeController::Heard&) { return answer_with(events); });
   }
   FakeController controller_;
 };
@@ -171,13 +174,20 @@ TEST_F(EscapesCli, NoVerbSendsWhatUsersWroteToATerminalAsItIs) {
   }
 }
 
-TEST_F(EscapesCli, NoLineOfATableIsMadeByWhatUsersWrote) {
+TEST_F(EscapesCli, NoLineIsMadeByWhatUsersWrote) {
   for (const char* verb : {"jobs -a", "job 1", "nodes", "node n", "tenants", "usage",
-                           "usage --jobs", "user list", "power", "doctor --fleet"}) {
+                           "usage --jobs", "user list", "power", "doctor --fleet",
+                           // Sentences.
+                           "wait 1", "cancel 1", "submit -- true", "events", "drain n", "resume n",
+                           "node fence --yes n", "node burn-in n", "power cap n '5 kW'"}) {
+    const auto said = [&] {
+      const CliRun run = live(verb);
+      return run.out + run.err;
+    };
     answer_all("plain");
-    const std::string plain = live(verb).out;
+    const std::string plain = said();
     answer_all("one\ntwo\n3  root  running");
-    const std::string hostile = live(verb).out;
+    const std::string hostile = said();
     EXPECT_EQ(std::ranges::count(hostile, '\n'), std::ranges::count(plain, '\n')) << verb << ":\n"
                                                                                   << hostile;
   }

@@ -146,6 +146,7 @@ TEST_F(FullDiskTest, AFullDiskIsToldAndAControllerComesBackOnIt) {
   EXPECT_EQ(live("wait " + id).code, 0);
   EXPECT_TRUE(
       has_text(path("disk/c/nodes"), "bytes of this log are missing here: the disk was full"));
+  expect_in(live("logs " + id).out, "bytes of this log are missing here: the disk was full");
   await([&] { return live("submit -- true").code == 0; });
 }
 

@@ -320,6 +320,25 @@ TEST_F(LiveCli, TheDoctorNamesTheNodesThatDifferFromTheRest) {
   EXPECT_EQ(named, expected);
 }
 
+TEST_F(LiveCli, TheDoctorNamesNodesAndLinesOfFilesThatTheControllerDoesNotKnow) {
+  v1::Cluster cluster;
+  cluster.set_version("0.1.0");
+  for (const char* name : {"node-8", "node-9"}) cluster.add_unknown_nodes(name);
+  cluster.add_missing_nodes("node-0");
+  cluster.add_file_changes("tenants.yaml:4: \"weight: 1\" is now \"weight: 3\"");
+  controller_.on("GetCluster", [&](const FakeController::Heard&) { return answer_with(cluster); });
+  v1::ListNodesResponse nodes;
+  *nodes.add_nodes() = node("node-0", "6.1");
+  controller_.on("ListNodes", [&](const FakeController::Heard&) { return answer_with(nodes); });
+  const CliRun run = live("doctor --fleet");
+  EXPECT_EQ(run.code, 0) << run.err;
+  for (const char* part : {"it names nodes that the cluster was not begun with", "node-8, node-9",
+                           "it does not name all nodes of the cluster",
+                           "tenants.yaml:4: \"weight: 1\" is now \"weight: 3\""}) {
+    EXPECT_NE(run.out.find(part), std::string::npos) << part << " in " << run.out;
+  }
+}
+
 TEST_F(LiveCli, TheDoctorLooksAtThisMachineAndExitsWithOneOnAProblem) {
   const CliRun here = live("doctor -o json");
   const auto json = nlohmann::json::parse(here.out);

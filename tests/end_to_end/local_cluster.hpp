@@ -1,9 +1,7 @@
-// tests/end_to_end/local_cluster.hpp - a cluster of two nodes on this machine, for tests.
-//
-// Used as a user uses it. Up before each test and down after it; whatever still runs then fails it.
+// tests/end_to_end/local_cluster.hpp - a cluster of `orrery up`, with two nodes of two
+// accelerators, in a directory that is gone with the test.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 // A cluster on this machine as a user has it: real processes, killed where it hurts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <csignal>
@@ -303,64 +302,6 @@ tenants: [{name: default, limits: 1}]
   refused("--tenants " + wrong, "wrong.yaml:4:27: unknown key \"limits\"");
   refused("--add node-0", "\"node-0\" is there: it is ready");
   refused("--cap 'site=3 kW'", "no site cap, feed, UPS, row, rack or cooling loop \"site\"");
-}
-
-TEST_F(LocalClusterTest, ACapOfPowerIsTriedOutSetAndTakenBack) {
-  const std::string own = "--dir " + path("own") + " ";
-  std::filesystem::create_directory(path("own"));
-  (void)write("own/fleet.yaml", R"(apiVersion: orrery/v1
-kind: Fleet
-name: lab
-sites:
-- name: here
-  power_cap: 30 kW
-  halls: [{name: hall, pods: [{name: pod, racks: [{nodes: [{type: dgx-h100, count: 2}]}]}]}]
-)");
-  ASSERT_EQ(orrery(own + "up").code, 0);
-  ASSERT_EQ(orrery(own + "submit -n 8 --time-limit '2 h' -- sleep 600").code, 0);
-  while (Json::parse(orrery(own + "-o json job 0").out)["phase"] != "running") {
-  }
-  const std::string job = write("big.yaml", R"(apiVersion: orrery/v1
-kind: Batch
-name: big
-roles: [{accelerators: 8}]
-time_limit: 3 h
-launch: {command: ["true"]}
-)");
-  const auto start = [&](const std::string& cap) {
-    const CliRun run = orrery(own + "what-if --submit " + job + cap + " -o json");
-    EXPECT_EQ(run.code, 0) << run.err;
-    return Json::parse(run.out)["jobs"][1]["changed"]["start_s"];
-  };
-  EXPECT_LT(start(""), 5);
-  EXPECT_GT(start(" --cap 'here/power-cap=12 kW'"), 3'600);
-  EXPECT_EQ(orrery(own + "what-if --cap 'here/power-cap=12 kW' --cap here").code, 2);
-
-  const auto site = [&] {
-    const Json domains = Json::parse(orrery(own + "-o json power").out)["domains"];
-    return domains[0];
-  };
-  EXPECT_EQ(site()["name"], "here/power-cap");
-  EXPECT_EQ(site()["limit_w"], 30'000);
-  const double planned = site()["planned_w"];
-  EXPECT_GT(planned, 10'000);
-  ASSERT_EQ(orrery(own + "power cap here/power-cap '12 kW'").code, 0);
-  EXPECT_EQ(orrery(own + "submit " + job).code, 0);
-  // What it waits for is known after the next pass.
-  while (orrery(own + "explain 1").out.find("kW") == std::string::npos) {
-  }
-  const CliRun low = orrery(own + "power cap here/power-cap '6 kW'");
-  EXPECT_NE(low.out.find("work is slowed or stopped"), std::string::npos) << low.out << low.err;
-  while (site()["planned_w"] > 6'000) {
-  }
-  EXPECT_EQ(orrery(own + "power cap here/power-cap none").code, 0);
-  EXPECT_TRUE(site()["cap_w"].is_null());
-  EXPECT_EQ(orrery(own + "wait 1").code, 0);
-  const CliRun unknown = orrery(own + "power cap here/power-cab '6 kW'");
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.err.find("did you mean \"here/power-cap\""), std::string::npos) << unknown.err;
-  EXPECT_EQ(orrery(own + "power cap here/power-cap warm").code, 2);
-  EXPECT_EQ(orrery(own + "down").code, 0);
 }
 
 TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStartedAnew) {

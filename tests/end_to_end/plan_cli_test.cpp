@@ -125,5 +125,20 @@ TEST_F(PlanCli, ADesignNamesItsFormatsAndTakesAnother) {
             std::string::npos);
 }
 
+TEST_F(Cli, TheHostMemoryOfACatalogsOverlayBoundsWhatIsOffloaded) {
+  std::filesystem::create_directory(path("overlay"));
+  (void)write("overlay/nodes.yaml",
+              "apiVersion: orrery/v1\nkind: Catalog\nname: overlay\nnodes:\n"
+              "- {id: dgx-h100, host_dram_bytes: 64 GB}\n");
+  const std::string plan =
+      "plan --model llama-3.1-405b --accelerators h100:64 --layout offload=optimizer -o json";
+  const CliRun large = orrery(plan);
+  EXPECT_EQ(large.code, 0) << large.err;
+  const CliRun small = orrery(plan + " --catalog " + path("overlay"));
+  EXPECT_EQ(small.code, 1) << small.out;
+  EXPECT_NE(small.err.find("out of host memory"), std::string::npos) << small.err;
+  EXPECT_NE(small.err.find("dgx-h100 has 59.6 GiB"), std::string::npos) << small.err;
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,0 +1,132 @@
+// executor/controller_test.hpp - the controller on a real loop, store and disk; agents are sessions
+// of the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/real_env.hpp"
+#include "executor/controller.hpp"
+#include "executor/lab_test.hpp"
+
+namespace orrery {
+
+/// What the controller tells one agent.
+class Session final : public AgentSession {
+ public:
+  void send(const ControllerMessage& message) override { messages.push_back(message); }
+  void close(const Error& why) override { closed = why.text(); }
+
+  template <class What>
+  [[nodiscard]] std::vector<NodeOrder> orders() const {
+    std::vector<NodeOrder> found;
+    for (const ControllerMessage& message : messages) {
+      const auto* order = std::get_if<NodeOrder>(&message);
+      if (order != nullptr && std::holds_alternative<What>(order->order.what)) {
+        found.push_back(*order);
+      }
+    }
+    return found;
+  }
+
+  std::vector<ControllerMessage> messages;
+  std::string closed;
+};
+
+class ControllerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "orrery_ctl_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    start();
+  }
+  void TearDown() override {
+    stop();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void start() {
+    real_ = RealEnv::create().value();
+    Result<std::unique_ptr<Controller>> made = Controller::open(
+        real_->env(), Log(sink_),
+        {.directory = directory_,
+         .setup = lab_setup(),
+         .facts = lab_facts(),
+         .archived_form = [](const Controller& controller,
+                             JobId job) { return controller.state().job(job).name; },
+         .record = record_,
+         .failed = [](const Error& error) { FAIL() << error.text(); }});
+    ASSERT_TRUE(made) << made.error().text();
+    controller_ = *std::move(made);
+  }
+  void stop() {
+    controller_.reset();
+    real_.reset();
+  }
+
+  void await(const std::function<bool()>& condition) {
+    bool late = false;
+    const TimerId timer =
+        real_->env().timers.call_after(Duration::seconds(60), [&] { late = true; });
+    real_->run_until([&] { return late || condition(); });
+    real_->env().timers.cancel(timer);
+    ASSERT_FALSE(late);
+  }
+
+  void set_tenants(const std::string& yaml) {
+    std::optional<Result<JobId>> set;
+    controller_->command(SetTenants{yaml}, "", [&](Result<JobId> done) { set = std::move(done); });
+    await([&] { return set.has_value(); });
+    ASSERT_TRUE(*set) << set->error().text();
+  }
+
+  /// Of a shell command; `more` are further lines of the spec.
+  static std::string job(const std::string& name, const std::string& more = "") {
+    return "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
+           "\nroles: [{accelerators: 8}]\nlaunch: {command: [sh, -c, \"exit 0\"]}\n" + more;
+  }
+  Result<std::vector<JobId>> submit(const std::string& text, const std::string& request = "") {
+    std::optional<Result<std::vector<JobId>>> answer;
+    controller_->submit({text, "job.yaml"}, request,
+                        [&](Result<std::vector<JobId>> jobs) { answer = std::move(jobs); });
+    await([&] { return answer.has_value(); });
+    return *answer;
+  }
+
+  static AgentOpening opening(const std::string& node) {
+    return {.node = node,
+            .address = "10.0.0." + node.substr(4),
+            .boot = 7,
+            .incarnation = 1,
+            .version = "test",
+            .inventory = {.accelerator = "h100", .accelerators = 8}};
+  }
+  /// The agent of `session` says that nothing is on its node.
+  void join(const std::string& node, Session& session) {
+    controller_->open_session(opening(node), session);
+    const auto* welcome = std::get_if<AgentWelcome>(&session.messages.at(0));
+    ASSERT_NE(welcome, nullptr);
+    const NodeId id = welcome->node;
+    const AgentIdentity self{id, 7, 1};
+    controller_->receive(id, Report{self, 0, Heartbeat{1, Instant::from_ns(5), {}}});
+    await([&] { return !session.orders<Reconcile>().empty(); });
+    const OrderStamp question = session.orders<Reconcile>().back().order.stamp;
+    controller_->receive(id, Report{self, 0, Hello{question, Instant::from_ns(6), {}}});
+  }
+
+  std::string directory_;
+  std::string record_;
+  SilentLog sink_;
+  std::unique_ptr<RealEnv> real_;
+  std::unique_ptr<Controller> controller_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,22 @@
+// node/agents_here.hpp - agents that run on this machine as root, and whether its users see each
+// other's processes, as /proc tells.
+//
+// Read by look_at_machine() for `orrery doctor`; functions hold nothing. Cost: a look at every
+// process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/machine_facts.hpp"
+
+namespace orrery {
+
+/// By name of their nodes. Those whose command line or agent.yaml cannot be read are left out.
+[[nodiscard]] std::vector<RootAgentFacts> root_agents_here();
+
+/// Whether the options of the newest mount of /proc in `mounts` (the text of /proc/self/mounts)
+/// hide the processes of other users.
+[[nodiscard]] bool hides_processes(const std::string& mounts);
+
+}  // namespace orrery
