@@ -11,6 +11,7 @@
 #include "api/authorization.hpp"
 #include "api/event_filter.hpp"
 #include "api/event_selection.hpp"
+#include "api/exec_service.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
 #include "base/count_text.hpp"
@@ -581,7 +582,9 @@ std::optional<NodeId> find_node(const Controller& controller, const std::string&
 }
 
 MethodTable orrery_methods(Controller& controller, const Env& env) {
-  return Methods(controller, env).table();
+  MethodTable table = Methods(controller, env).table();
+  add_exec_method(table, controller);
+  return table;
 }
 
 }  // namespace orrery
