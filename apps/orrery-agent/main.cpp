@@ -187,6 +187,7 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   setup.facts.name = options.node;
   setup.opening.user = setup.facts.agent.own.name;
   setup.opening.job_users = setup.facts.agent.jobs;
+  setup.opening.runs_commands = true;
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
   if (!setup.spec.burn_in) {

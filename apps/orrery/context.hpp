@@ -24,8 +24,10 @@ struct CommandOptions {
   Colour colour = Colour::kOff;                     ///< of text on standard output
   std::string cluster_directory;                    ///< --dir or ORRERY_DIR; empty: the default
   std::string home;                                 ///< of the user; empty: unknown
+  std::string terminal_type = "dumb";               ///< TERM
   double retry_s = 10;                              ///< how long a verb tries to reach a controller
   std::optional<std::vector<std::string>> command;  ///< what stands behind "--"
+  int exit_status = 0;  ///< of a verb that has done its work: that of the command it has run
 };
 
 /// The catalog compiled in, overlaid with --catalog.

@@ -161,6 +161,18 @@ Status print_log(const CommandOptions& options, const LogAsked& asked) {
       });
 }
 
+/// Reads on where the job stands now; what the ranks would read is none of it.
+Status attach(const CommandOptions& options, LogAsked& asked) {
+  constexpr std::uint32_t kAttachTail = 10;
+  asked.follow = true;
+  asked.tail = kAttachTail;
+  print_message(
+      fmt::format("orrery: ^C detaches; ranks read no input: `orrery exec {}` runs a "
+                  "command beside one\n",
+                  asked.id));
+  return print_log(options, asked);
+}
+
 constexpr std::uint32_t kEventsPage = 100;
 
 struct EventsAskedFor {
@@ -329,6 +341,22 @@ Status print_events(const CommandOptions& options, const EventsAskedFor& asked) 
   return history ? watched : history;
 }
 
+void add_attach_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<LogAsked>();
+  CLI::App& verb = *app.add_subcommand(
+      "attach", "watch what the ranks of a job write from now on; the job does not notice");
+  verb.add_option("id", asked->id, "the job's number")->type_name("JOB")->required();
+  verb.add_option("--rank", asked->rank, "one rank; without it every rank, its number in front")
+      ->type_name("R");
+  verb.add_option("--gang", asked->gang, "one gang of a job with several")->type_name("G");
+  verb.footer(
+      "Begins with the last 10 lines of each rank, as `orrery logs -f --tail 10` does, and ends\n"
+      "with the job or at ^C, which ends nothing else.");
+  verb.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return attach(options, *asked); };
+  });
+}
+
 }  // namespace
 
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
@@ -357,6 +385,7 @@ void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   logs.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return print_log(options, *asked); };
   });
+  add_attach_command(app, options, chosen);
   auto which = std::make_shared<EventsAskedFor>();
   CLI::App& events = *app.add_subcommand("events", "what has changed in the cluster, and when");
   events.add_flag("-f,--follow", which->follow, "and what changes from now on, until interrupted");

@@ -130,6 +130,7 @@ void add_cluster_options(CLI::App& app, CommandOptions& options) {
 /// What the environment says of the user and the terminal.
 void read_environment(CommandOptions& options) {
   if (const char* home = std::getenv("HOME"); home != nullptr) options.home = home;
+  if (const char* kind = std::getenv("TERM"); kind != nullptr) options.terminal_type = kind;
   const char* plain = std::getenv("NO_COLOR");
   const bool wanted = plain == nullptr || *plain == '\0';
   if (wanted && ::isatty(STDOUT_FILENO) == 1) options.colour = Colour::kOn;
@@ -141,6 +142,10 @@ void take_command(std::vector<std::string>& arguments, CommandOptions& options) 
   if (mark == arguments.end()) return;
   options.command.emplace(mark + 1, arguments.end());
   arguments.erase(mark, arguments.end());
+}
+
+bool takes_command(const CLI::App& app) {
+  return app.got_subcommand("submit") || app.got_subcommand("exec") || app.got_subcommand("shell");
 }
 
 void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
@@ -158,6 +163,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_what_if_commands(app, options, chosen);
   add_local_cluster_commands(app, options, chosen);
   add_submit_commands(app, options, chosen);
+  add_exec_commands(app, options, chosen);
   add_job_commands(app, options, chosen);
   add_job_change_commands(app, options, chosen);
   add_log_commands(app, options, chosen);
@@ -219,11 +225,12 @@ int run(int argc, char** argv) {
     print_message(fmt::format("orrery: {} (--help shows what there is)\n", error.what()));
     return kExitWrongInput;
   }
-  if (options.command && !app.got_subcommand("submit")) {
-    print_message("orrery: only `orrery submit` takes a command behind --\n");
+  if (options.command && !takes_command(app)) {
+    print_message("orrery: only `orrery submit`, `exec` and `shell` take a command behind --\n");
     return kExitWrongInput;
   }
-  return checked_output(exit_code(chosen()));
+  const int code = exit_code(chosen());
+  return checked_output(code == 0 ? options.exit_status : code);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/job_end.hpp"
 #include "apps/orrery/planned_job.hpp"
+#include "apps/orrery/submit_options.hpp"
 #include "apps/orrery/submit_request.hpp"
 #include "base/document.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -93,6 +94,32 @@ Status submit(const CommandOptions& options, SubmitOptions& asked) {
 }
 
 void add_job_options(CLI::App& verb, SubmitOptions& asked) {
+  add_allocation_options(verb, asked);
+  verb.add_option("--framework", asked.framework,
+                  "tells ranks who they are as torch, deepspeed, tensorflow, jax or mpi does")
+      ->type_name("NAME");
+  verb.add_option("--per", asked.per, "one process for each accelerator, or for each node")
+      ->type_name("accelerator|node")
+      ->capture_default_str();
+  verb.add_option("--restarts", asked.restarts,
+                  "start it again so many times after faults of its own; 0 unless said")
+      ->type_name("N");
+  verb.add_option("--after", asked.after,
+                  "start when these jobs have finished; any:JOB when it has ended, notok:JOB when "
+                  "it has failed or been cancelled")
+      ->type_name("[ok:|any:|notok:]JOB,..")
+      ->delimiter(',');
+  verb.add_flag("--hold", asked.hold, "do not start it before `orrery release`");
+  verb.add_option("--output-file", asked.output,
+                  "a file that gets a copy of what ranks write; as sbatch's --output: out/%j.%t")
+      ->type_name("FILE");
+  verb.add_option("--error-file", asked.error, "the same of standard error alone")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_allocation_options(CLI::App& verb, SubmitOptions& asked) {
   verb.add_option("--name", asked.name, "name of the job; by default the program's");
   verb.add_option("-n,--accelerators", asked.accelerators, "its ranks, one on each")
       ->type_name("N")
@@ -101,6 +128,11 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
   verb.add_option("--type", asked.types, "of the accelerators; several may do")
       ->type_name("TYPE,..")
       ->delimiter(',');
+  verb.add_option("--cpus", asked.cpus, "cores for each accelerator")
+      ->type_name("N")
+      ->check(CLI::Range(0.001, 1e6));
+  verb.add_option("--memory", asked.memory, "host memory for each accelerator: \"64 GiB\"")
+      ->type_name("SIZE");
   verb.add_option("--tenant", asked.tenant, "the tenant that the job counts for")
       ->type_name("PATH")
       ->capture_default_str();
@@ -109,30 +141,12 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
       ->capture_default_str();
   verb.add_option("--time-limit", asked.time_limit, "after which it is ended: \"90 min\"")
       ->type_name("TIME");
-  verb.add_option("--framework", asked.framework,
-                  "tells ranks who they are as torch, deepspeed, tensorflow, jax or mpi does")
-      ->type_name("NAME");
   verb.add_option("--env", asked.environment, "a variable of its environment; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  verb.add_option("--per", asked.per, "one process for each accelerator, or for each node")
-      ->type_name("accelerator|node")
-      ->capture_default_str();
   verb.add_option("--directory", asked.directory, "where it runs; else the current one")
       ->type_name("PATH");
-  verb.add_option("--restarts", asked.restarts,
-                  "start it again so many times after faults of its own; 0 unless said")
-      ->type_name("N");
-  verb.add_option(
-          "--after", asked.after,
-          "start when these jobs have finished; any:JOB when it has ended, notok:JOB when it "
-          "has failed or been cancelled")
-      ->type_name("[ok:|any:|notok:]JOB,..")
-      ->delimiter(',');
-  verb.add_flag("--hold", asked.hold, "do not start it before `orrery release`");
 }
-
-}  // namespace
 
 void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<SubmitOptions>();

@@ -91,6 +91,8 @@ Status check_size_is_not_said(const SubmitOptions& options) {
   if (options.types != none.types) return is_no("type");
   if (options.framework != none.framework) return is_no("framework");
   if (options.per != none.per) return is_no("per");
+  if (options.cpus) return is_no("cpus");
+  if (!options.memory.empty()) return is_no("memory");
   return {};
 }
 
@@ -105,6 +107,8 @@ Status overrule(const SubmitOptions& options, JobSpec& spec) {
   Result<Variables> variables = variables_of(options);
   if (!variables) return forward_error(variables);
   for (const auto& each : *variables) set(spec.launch->environment, each);
+  if (!options.output.empty()) spec.launch->output = options.output;
+  if (!options.error.empty()) spec.launch->error = options.error;
   return take_time_limit(options, spec);
 }
 
@@ -121,6 +125,8 @@ Result<LaunchSpec> launch_of(const SubmitOptions& options,
   Result<std::string> directory = absolute_directory(options.directory);
   if (!directory) return forward_error(directory);
   launch.directory = *std::move(directory);
+  launch.output = options.output;
+  launch.error = options.error;
   return launch;
 }
 
@@ -141,6 +147,12 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   RoleSpec role;
   role.accelerators = options.accelerators;
   for (const std::string& type : options.types) role.types.push_back({.type = type});
+  role.host.cpu = options.cpus.value_or(0);
+  if (!options.memory.empty()) {
+    const Result<Bytes> memory = quantity_option<Bytes>("memory", options.memory);
+    if (!memory) return tl::unexpected(memory.error());
+    role.host.memory = *memory;
+  }
   spec.roles.push_back(std::move(role));
   Result<LaunchSpec> launch = launch_of(options, command);
   if (!launch) return forward_error(launch);

@@ -24,7 +24,11 @@ struct SubmitOptions {
   std::string framework;
   std::vector<std::string> environment;  ///< NAME=VALUE
   std::string per = "accelerator";
-  std::string directory;  ///< empty: the current one
+  std::string directory;       ///< empty: the current one
+  std::optional<double> cpus;  ///< cores for each accelerator
+  std::string memory;          ///< likewise; empty: it does not say
+  std::string output;          ///< files for what it writes, as of LaunchSpec
+  std::string error;
   std::optional<std::uint32_t> restarts;
   std::vector<std::string> after;
   bool hold = false;

@@ -12,14 +12,15 @@ namespace {
 
 /// Words of Slurm, Kubernetes and others for what is done here by another verb.
 constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
-    {"status", "top"},      {"info", "top"},      {"squeue", "jobs"},   {"queue", "jobs"},
-    {"ps", "jobs"},         {"list", "jobs"},     {"get", "jobs"},      {"sinfo", "nodes"},
-    {"scancel", "cancel"},  {"kill", "cancel"},   {"delete", "cancel"}, {"stop", "cancel"},
-    {"sacct", "usage"},     {"bill", "usage"},    {"sbatch", "submit"}, {"run", "submit"},
-    {"srun", "submit"},     {"apply", "submit"},  {"describe", "job"},  {"scontrol", "job"},
-    {"log", "logs"},        {"tail", "logs"},     {"why", "explain"},   {"cordon", "drain"},
-    {"uncordon", "resume"}, {"start", "up"},      {"shutdown", "down"}, {"check", "doctor"},
-    {"update", "change"},   {"renice", "change"}, {"suspend", "hold"},  {"retry", "requeue"}};
+    {"status", "top"},      {"info", "top"},       {"squeue", "jobs"},   {"queue", "jobs"},
+    {"ps", "jobs"},         {"list", "jobs"},      {"get", "jobs"},      {"sinfo", "nodes"},
+    {"scancel", "cancel"},  {"kill", "cancel"},    {"delete", "cancel"}, {"stop", "cancel"},
+    {"sacct", "usage"},     {"bill", "usage"},     {"sbatch", "submit"}, {"run", "submit"},
+    {"srun", "submit"},     {"apply", "submit"},   {"describe", "job"},  {"scontrol", "job"},
+    {"log", "logs"},        {"tail", "logs"},      {"why", "explain"},   {"cordon", "drain"},
+    {"uncordon", "resume"}, {"start", "up"},       {"shutdown", "down"}, {"check", "doctor"},
+    {"update", "change"},   {"renice", "change"},  {"suspend", "hold"},  {"retry", "requeue"},
+    {"salloc", "shell"},    {"sattach", "attach"}, {"ssh", "exec"}};
 
 /// Whether the option takes a value, which is the next word then.
 bool takes_value(const CLI::App& app, const std::string& word) {

@@ -49,7 +49,9 @@ Softness softness_of(const v1::AgentMessage& message) {
   if (message.has_report()) {
     return message.report().has_heartbeat() ? Softness::kBeat : Softness::kFirm;
   }
-  return message.has_open() ? Softness::kFirm : Softness::kSoft;
+  // Of a command's output nothing may be left out; its amount is bounded where it begins.
+  const bool whole = message.has_open() || message.has_exec_output() || message.has_exec_end();
+  return whole ? Softness::kFirm : Softness::kSoft;
 }
 
 }  // namespace
@@ -165,6 +167,10 @@ class AgentChannel::Stream final
       events_->on_order(*order);
     } else if (const auto* question = std::get_if<AttemptLogQuestion>(&message)) {
       events_->on_log_question(*question);
+    } else if (const auto* asked = std::get_if<AttemptExecOpen>(&message)) {
+      events_->on_command(*asked);
+    } else if (const auto* input = std::get_if<ExecInput>(&message)) {
+      events_->on_command_input(*input);
     } else {
       events_->on_burn_in();
     }

@@ -16,6 +16,8 @@ class Unheard final : public ChannelEvents {
   void on_order(const NodeOrder&) override {}
   void on_log_question(const AttemptLogQuestion&) override {}
   void on_burn_in() override {}
+  void on_command(const AttemptExecOpen&) override {}
+  void on_command_input(const ExecInput&) override {}
   void on_lost(const Error& why) override { lost.push_back(why.kind); }
 
   std::vector<ErrorKind> lost;

@@ -125,6 +125,8 @@ void write(const NodeProgram& program, v1::Program* out) {
     each->set_cpu_thousandths(needs.cpu);
     each->set_memory_mib(needs.memory);
   }
+  out->set_output(text(program.copies.output));
+  out->set_error(text(program.copies.errors));
 }
 
 void write(const AgentWelcome& welcome, v1::ControllerMessage* message) {
@@ -154,6 +156,32 @@ void write(const AttemptLogQuestion& question, v1::ControllerMessage* message) {
   out->set_rank(question.log.rank);
   out->set_from(question.log.from);
   if (question.since) out->set_since_ns(question.since->ns());
+}
+
+void write(const TerminalSize& size, v1::ExecTerminal* out) {
+  out->set_columns(size.columns);
+  out->set_rows(size.rows);
+}
+
+void write(const AttemptExecOpen& asked, v1::ControllerMessage* message) {
+  v1::ExecOpen* out = message->mutable_exec_open();
+  out->set_id(asked.open.id);
+  write(asked.attempt, out->mutable_attempt());
+  out->set_gang(asked.open.gang);
+  out->set_rank(asked.open.rank);
+  for (const std::string& word : asked.open.command) out->add_command(text(word));
+  if (asked.open.terminal) write(*asked.open.terminal, out->mutable_terminal());
+  out->set_terminal_type(text(asked.open.terminal_type));
+}
+
+void write(const ExecInput& input, v1::ControllerMessage* message) {
+  v1::ExecInput* out = message->mutable_exec_input();
+  out->set_id(input.id);
+  out->set_bytes(input.bytes);
+  out->set_end(input.end);
+  if (input.terminal) write(*input.terminal, out->mutable_terminal());
+  out->set_taken(input.taken);
+  out->set_close(input.close);
 }
 
 // --- Reports ------------------------------------------------------------------------------------
@@ -242,6 +270,7 @@ void write(const AgentOpening& opening, v1::AgentMessage* message) {
   out->set_process(opening.process);
   out->set_user(text(opening.user));
   out->set_job_users(static_cast<v1::AgentOpen::JobUsers>(number(opening.job_users)));
+  out->set_runs_commands(opening.runs_commands);
   v1::Inventory* inventory = out->mutable_inventory();
   inventory->set_accelerator(text(opening.inventory.accelerator));
   inventory->set_accelerators(opening.inventory.accelerators);
@@ -284,6 +313,21 @@ void write(const KeptLog& kept, v1::AgentMessage* message) {
   out->set_gang(kept.gang);
   out->set_rank(kept.rank);
   write(kept.part, out->mutable_part());
+}
+
+void write(const ExecOutput& output, v1::AgentMessage* message) {
+  v1::ExecOutput* out = message->mutable_exec_output();
+  out->set_id(output.id);
+  out->set_output(output.output);
+  out->set_errors(output.errors);
+  out->set_taken(output.taken);
+}
+
+void write(const ExecEnd& end, v1::AgentMessage* message) {
+  v1::ExecEnd* out = message->mutable_exec_end();
+  out->set_id(end.id);
+  out->set_status(end.status);
+  out->set_error(text(end.error));
 }
 
 void write(const AttemptNotes& said, v1::AgentMessage* message) {

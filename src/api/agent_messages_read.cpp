@@ -71,6 +71,10 @@ class MessageReader {
   void check(const LaunchRanks& launch, const NodeProgram& program);
   void check_whole(const GangLayout& layout);
 
+  AttemptExecOpen exec_open(const v1::ExecOpen& in);
+  ExecInput exec_input(const v1::ExecInput& in);
+  TerminalSize terminal(const v1::ExecTerminal& in);
+
   Report report(const v1::AgentReport& in);
   ReportKind report_kind(const v1::AgentReport& in);
   AttemptReport attempt(const v1::AttemptReport& in);
@@ -110,6 +114,8 @@ ControllerMessage MessageReader::read(const v1::ControllerMessage& in) {
     return question;
   }
   if (in.has_burn_in()) return BurnIn{};
+  if (in.has_exec_open()) return exec_open(in.exec_open());
+  if (in.has_exec_input()) return exec_input(in.exec_input());
   NodeOrder ordered;
   if (!in.has_order()) {
     complain("a message that says nothing");
@@ -187,6 +193,7 @@ NodeProgram MessageReader::program(const v1::Program& in) {
   for (const v1::RankNeeds& each : in.needs()) {
     out.needs.push_back({each.gang(), each.cpu_thousandths(), each.memory_mib()});
   }
+  out.copies = {in.output(), in.error()};
   return out;
 }
 
@@ -228,6 +235,29 @@ void MessageReader::check(const LaunchRanks& launch, const NodeProgram& program)
   }
 }
 
+TerminalSize MessageReader::terminal(const v1::ExecTerminal& in) {
+  constexpr std::uint16_t kMost = std::numeric_limits<std::uint16_t>::max();
+  return {natural(in.columns(), kMost, "columns of a terminal"),
+          natural(in.rows(), kMost, "rows of a terminal")};
+}
+
+AttemptExecOpen MessageReader::exec_open(const v1::ExecOpen& in) {
+  AttemptExecOpen out{attempt_id(in.attempt()),
+                      {.id = in.id(), .gang = in.gang(), .rank = in.rank()}};
+  out.open.command = {in.command().begin(), in.command().end()};
+  if (in.has_terminal()) out.open.terminal = terminal(in.terminal());
+  out.open.terminal_type = in.terminal_type();
+  return out;
+}
+
+ExecInput MessageReader::exec_input(const v1::ExecInput& in) {
+  ExecInput out{.id = in.id(), .bytes = in.bytes(), .end = in.end()};
+  if (in.has_terminal()) out.terminal = terminal(in.terminal());
+  out.taken = in.taken();
+  out.close = in.close();
+  return out;
+}
+
 // --- From an agent ------------------------------------------------------------------------------
 
 AgentMessage MessageReader::read(const v1::AgentMessage& in) {
@@ -253,6 +283,12 @@ AgentMessage MessageReader::read(const v1::AgentMessage& in) {
       return notes(in.notes());
     case v1::AgentMessage::kReading:
       return reading(in.reading());
+    case v1::AgentMessage::kExecOutput: {
+      const v1::ExecOutput& output = in.exec_output();
+      return ExecOutput{output.id(), output.output(), output.errors(), output.taken()};
+    }
+    case v1::AgentMessage::kExecEnd:
+      return ExecEnd{in.exec_end().id(), in.exec_end().status(), in.exec_end().error()};
     case v1::AgentMessage::WHAT_NOT_SET:
       break;
   }
@@ -280,7 +316,8 @@ AgentOpening MessageReader::opening(const v1::AgentOpen& in) {
           in.process(),
           {},
           in.user(),
-          job_users_of(in)};
+          job_users_of(in),
+          in.runs_commands()};
 }
 
 Report MessageReader::report(const v1::AgentReport& in) {

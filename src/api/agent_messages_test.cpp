@@ -97,8 +97,9 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {
   [[maybe_unused]] auto& [node, address, boot, incarnation, version, inventory, process, key, user,
-                          job_users] = value;
-  codec(node, address, boot, incarnation, version, inventory, process, user, job_users);
+                          job_users, runs_commands] = value;
+  codec(node, address, boot, incarnation, version, inventory, process, user, job_users,
+        runs_commands);
 }
 template <class Codec, SameStruct<AgentWelcome> S>
 void code(Codec& codec, S& value) {
@@ -108,9 +109,9 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<NodeProgram> S>
 void code(Codec& codec, S& value) {
   auto& [job, tenant, plan, framework, per, command, environment, directory, restarts_max,
-         work_steps, gangs, user, needs] = value;
+         work_steps, gangs, user, needs, copies] = value;
   codec(job, tenant, plan, framework, per, command, environment, directory, restarts_max,
-        work_steps, gangs, user, needs);
+        work_steps, gangs, user, needs, copies);
 }
 template <class Codec, SameStruct<NodeOrder> S>
 void code(Codec& codec, S& value) {
@@ -124,6 +125,11 @@ void code(Codec& codec, S& value) {
 }
 template <class Codec, SameStruct<BurnIn> S>
 void code(Codec&, S&) {}
+template <class Codec, SameStruct<AttemptExecOpen> S>
+void code(Codec& codec, S& value) {
+  auto& [attempt, open] = value;
+  codec(attempt, open);
+}
 template <class Codec, SameStruct<AttemptLogPart> S>
 void code(Codec& codec, S& value) {
   auto& [id, found, size, part, since_from] = value;

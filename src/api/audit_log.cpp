@@ -21,7 +21,7 @@ using google::protobuf::Reflection;
 constexpr std::uint64_t kAuditBytesMax = std::uint64_t{64} << 20;
 constexpr std::size_t kTextMax = 256;
 constexpr std::size_t kJobsTextMax = 4096;
-constexpr std::string_view kSecret[] = {"spec", "token", "certificate_request"};
+constexpr std::string_view kSecret[] = {"spec", "token", "certificate_request", "input"};
 
 std::string shortened(const std::string& text, std::size_t bytes_max) {
   if (text.size() <= bytes_max) return text;
@@ -81,7 +81,10 @@ nlohmann::json summary(const Message& request) {
   reflection.ListFields(request, &fields);
   for (const FieldDescriptor* field : fields) {
     nlohmann::json& value = shown[field->name()];
-    if (field->is_repeated()) {
+    if (field->name() == "command" && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      // Arguments may be secrets.
+      value = text_shown(field->name(), reflection.GetRepeatedString(request, field, 0));
+    } else if (field->is_repeated()) {
       value = fmt::format("{} of them", reflection.FieldSize(request, field));
     } else {
       value = value_shown(request, *field);
@@ -124,21 +127,30 @@ class AuditedCall final : public ForwardedCall {
     if (asked_.scope == Scope::kJob) add_jobs(*asked_.request, jobs_);
   }
 
+  /// Of what goes on for long a line says that it has begun.
+  void open() override {
+    write({CallCode::kOk, "begun"});
+    inner().open();
+  }
   void send(const Message& message) override {
     add_jobs(message, jobs_);
     inner().send(message);
   }
   void finish(const CallStatus& status) override {
+    write(status);
+    inner().finish(status);
+  }
+
+ private:
+  void write(const CallStatus& status) {
     std::string tenant;
     if (!jobs_.empty()) {
       tenant = tenant_of_job(asked_.controller, *jobs_.begin()).value_or("");
     }
     asked_.audit.write(
         {asked_.method, caller(), *asked_.request, status, jobs_, std::move(tenant)});
-    inner().finish(status);
   }
 
- private:
   Asked asked_;
   std::set<std::uint64_t> jobs_;
 };

@@ -33,6 +33,8 @@ class RecordedCall final : public Call {
     text += message.ShortDebugString() + "\n";
   }
   void when_taken(std::function<void()> ready) override { ready(); }
+  void receive(Received) override {}
+  void when_gone(std::function<void()>) override {}
   void finish(const CallStatus& status) override { ended = status; }
   [[nodiscard]] bool wanted() const override { return !ended; }
   [[nodiscard]] const Caller& caller() const override { return caller_; }

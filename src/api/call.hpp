@@ -72,6 +72,13 @@ class Call {
   /// Calls `ready` once, on the loop: when the client has taken what was sent, or wants no more.
   /// Whatever has more to send than fits into memory waits for it before it sends again.
   virtual void when_taken(std::function<void()> ready) = 0;
+  using Received = std::function<void(const google::protobuf::Message*)>;
+  /// Reads the client's next message and calls `received` with it once, on the loop and not inside
+  /// this call; with nullptr where the client sends no more. One read at a time: a client that is
+  /// not read from waits. A carrier with one message a call has no more.
+  virtual void receive(Received received) = 0;
+  /// Calls `gone` once, on the loop, when the client has given the call up before it was finished.
+  virtual void when_gone(std::function<void()> gone) = 0;
   /// The last thing; what was sent goes first.
   virtual void finish(const CallStatus& status) = 0;
   /// Whether anybody still wants what is sent.
@@ -93,6 +100,8 @@ class ForwardedCall : public Call {
   void open() override { inner_->open(); }
   void send(const google::protobuf::Message& message) override { inner_->send(message); }
   void when_taken(std::function<void()> ready) override { inner_->when_taken(std::move(ready)); }
+  void receive(Received received) override { inner_->receive(std::move(received)); }
+  void when_gone(std::function<void()> gone) override { inner_->when_gone(std::move(gone)); }
   void finish(const CallStatus& status) override { inner_->finish(status); }
   [[nodiscard]] bool wanted() const override { return inner_->wanted(); }
   [[nodiscard]] const Caller& caller() const override { return inner_->caller(); }

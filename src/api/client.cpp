@@ -19,6 +19,7 @@ namespace {
 constexpr int kMessageBytesMax = 64 << 20;
 constexpr int kReconnectMsMin = 50;
 constexpr int kReconnectMsMax = 500;
+constexpr int kKeepaliveMs = 20'000;
 constexpr Duration kPause = Duration::milliseconds(50);
 /// What one attempt to connect may take; gRPC's own 20 s are longer than most will wait.
 constexpr std::int64_t kConnectMsMin = 1'000;
@@ -38,6 +39,10 @@ std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options) {
   const std::int64_t retry_ms = options.retry.count_ns() / 1'000'000;
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(std::clamp(retry_ms, kConnectMsMin, kConnectMsMax)));
+  // A connection that fell silent is noticed while a call waits on it.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A proxy for the web is none for a controller.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
@@ -111,6 +116,11 @@ class Client::Wire {
     bool progress = false;  ///< anything came
   };
   StreamEnd read(const Stream& stream);
+  std::unique_ptr<ClientStream> open(std::string_view method) {
+    return std::make_unique<ClientStream>(
+        ClientStream::Setup{channel_, path_of(method), options_.token,
+                            [this](const grpc::Status& status) { return error_of(status); }});
+  }
 
   /// False: it is still out of reach at `until`.
   bool reach_again(Instant until) {
@@ -258,6 +268,10 @@ Status Client::read(std::string_view method, const std::function<const Message&(
     if (end.progress) patience.met();
     if (!patience.again(end.status)) return tl::unexpected(wire_->error_of(end.status));
   }
+}
+
+std::unique_ptr<ClientStream> Client::open_stream(std::string_view method) {
+  return wire_->open(method);
 }
 
 std::string make_request_id(Entropy& entropy) {

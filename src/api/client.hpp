@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/client_stream.hpp"
 #include "base/env.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
@@ -57,6 +58,9 @@ class Client {
   /// false. After a loss the stream is begun anew with what `request` returns then.
   [[nodiscard]] Status read(std::string_view method, const std::function<const Message&()>& request,
                             Message& into, const std::function<bool()>& visit);
+
+  /// Begins a call in which both sides send messages. It is not begun anew after a loss.
+  [[nodiscard]] std::unique_ptr<ClientStream> open_stream(std::string_view method);
 
   [[nodiscard]] const std::string& address() const { return options_.address; }
 

@@ -49,12 +49,14 @@ void GrpcStream::go_on(const Due& due) {
 void GrpcStream::send(const google::protobuf::Message& message) {
   grpc::ByteBuffer bytes = serialize(message);
   Due what;
+  std::function<void()> gone;
   {
     const std::scoped_lock lock(mutex_);
     if (reactor_ == nullptr || status_) return;
     if (!queue_.empty() && waiting_bytes_ + bytes.Length() > kWaitingBytesMax) {
       status_ = too_slow(kWaitingBytesMax);
       wanted_ = false;
+      gone = std::exchange(gone_, nullptr);
     } else {
       waiting_bytes_ += bytes.Length();
       queue_.push_back(std::move(bytes));
@@ -62,6 +64,7 @@ void GrpcStream::send(const google::protobuf::Message& message) {
     what = due();
   }
   go_on(what);
+  if (gone) gone();
 }
 
 void GrpcStream::finish(const CallStatus& status) {
@@ -71,9 +74,46 @@ void GrpcStream::finish(const CallStatus& status) {
     if (reactor_ == nullptr || status_) return;
     status_ = status;
     wanted_ = false;
+    gone_ = nullptr;
     what = due();
   }
   go_on(what);
+}
+
+void GrpcStream::receive(Heard heard) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (reactor_ != nullptr && !finished_) {
+      heard_ = std::move(heard);
+      return reactor_->StartRead(&received_);
+    }
+  }
+  heard(nullptr);
+}
+
+GrpcStream::Heard GrpcStream::take_heard() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(heard_, nullptr);
+}
+
+void GrpcStream::on_read() {
+  if (const Heard heard = take_heard()) heard(&received_);
+}
+
+void GrpcStream::on_read_over() {
+  if (const Heard heard = take_heard()) heard(nullptr);
+}
+
+void GrpcStream::when_gone(std::function<void()> gone) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (wanted_) {
+      gone_ = std::move(gone);
+      return;
+    }
+    if (status_ && status_->code != CallCode::kCancelled) return;
+  }
+  gone();
 }
 
 void GrpcStream::when_taken(std::function<void()> ready) {
@@ -113,26 +153,32 @@ void GrpcStream::on_broken() {
 
 void GrpcStream::on_cancel() {
   Due what;
+  std::function<void()> gone;
   {
     const std::scoped_lock lock(mutex_);
     wanted_ = false;
     queue_.clear();
     waiting_bytes_ = 0;
     if (!status_) status_ = {CallCode::kCancelled, ""};
+    gone = std::exchange(gone_, nullptr);
     what = due();
   }
   go_on(what);
+  if (gone) gone();
 }
 
 void GrpcStream::on_done() {
   Due what;
+  std::function<void()> gone;
   {
     const std::scoped_lock lock(mutex_);
     reactor_ = nullptr;
     wanted_ = false;
+    gone = std::exchange(gone_, nullptr);
     what = due();
   }
   go_on(what);
+  if (gone) gone();
 }
 
 }  // namespace orrery

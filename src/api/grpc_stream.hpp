@@ -37,7 +37,18 @@ class GrpcStream {
   /// Reads the next message, unless the stream has ended. Precondition: no read is on its way.
   void read(grpc::ByteBuffer& into);
 
+  using Heard = std::function<void(const grpc::ByteBuffer*)>;
+  /// Reads the next message into a buffer of the stream's own and calls `heard` with it once, in
+  /// any thread; with nullptr where the peer sends no more. Precondition: no read is on its way.
+  void receive(Heard heard);
+  /// Calls `gone` once, in any thread, when the peer has given the stream up before finish().
+  void when_gone(std::function<void()> gone);
+
   // --- For the reactor
+  /// A message that receive() waits for has come.
+  void on_read();
+  /// None comes any more.
+  void on_read_over();
   void on_written();
   /// A write failed: the peer takes no more.
   void on_broken();
@@ -56,6 +67,7 @@ class GrpcStream {
     Next next = Next::kNothing;
     std::function<void()> ready;
   };
+  [[nodiscard]] Heard take_heard();
   [[nodiscard]] Due due();
   [[nodiscard]] Next next();
   void go_on(const Due& due);
@@ -67,6 +79,9 @@ class GrpcStream {
   grpc::ByteBuffer writing_;
   bool busy_ = false;  ///< a write is on its way
   std::function<void()> ready_;
+  std::function<void()> gone_;
+  Heard heard_;
+  grpc::ByteBuffer received_;
   std::optional<CallStatus> status_;
   bool finished_ = false;
   std::atomic<bool> wanted_ = true;

@@ -302,15 +302,20 @@ std::string open_api_json(const MethodTable& methods) {
   const Json bearer = {{"type", "http"}, {"scheme", "bearer"}};
   const Json license = {{"name", "Apache-2.0"},
                         {"url", "https://www.apache.org/licenses/LICENSE-2.0"}};
-  const Json document = {{"openapi", "3.0.3"},
-                         {"info", {{"title", "Orrery"}, {"version", "v1"}, {"license", license}}},
-                         {"servers", Json::array({{{"url", "/"}}})},
-                         {"security", Json::array({{{"token", Json::array()}}})},
-                         {"paths", paths},
-                         {"components",
-                          {{"schemas", schemas},
-                           {"responses", error_answers()},
-                           {"securitySchemes", {{"token", bearer}}}}}};
+  const Json document = {
+      {"openapi", "3.0.3"},
+      {"info",
+       {{"title", "Orrery"},
+        {"version", "v1"},
+        {"description", "Exec, which sends in both directions, is over gRPC alone."},
+        {"license", license}}},
+      {"servers", Json::array({{{"url", "/"}}})},
+      {"security", Json::array({{{"token", Json::array()}}})},
+      {"paths", paths},
+      {"components",
+       {{"schemas", schemas},
+        {"responses", error_answers()},
+        {"securitySchemes", {{"token", bearer}}}}}};
   return document.dump(2);
 }
 

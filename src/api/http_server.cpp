@@ -38,6 +38,10 @@ class HttpCall final : public Call {
   void when_taken(std::function<void()> ready) override {
     exchange_->when_taken([env = env_, ready = std::move(ready)] { env.post(ready); });
   }
+  void receive(Received received) override {
+    env_.post([received = std::move(received)] { received(nullptr); });
+  }
+  void when_gone(std::function<void()>) override {}
   void finish(const CallStatus& status) override { exchange_->end(status); }
   [[nodiscard]] bool wanted() const override { return exchange_->wanted(); }
   [[nodiscard]] const Caller& caller() const override { return caller_; }

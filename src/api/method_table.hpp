@@ -25,11 +25,15 @@ enum class Scope : std::uint8_t {
   kOwn,       ///< many tenants; the method shows what the caller's Visibility lets through
 };
 
+/// Whether a method that changes something goes on for as long as its client does.
+enum class Lasting : std::uint8_t { kNo, kYes };
+
 /// The least role that may call a method, whether it leaves anything behind, and its scope.
 struct MethodRule {
   Role role = Role::kViewer;
   Effect effect = Effect::kRead;
   Scope scope = Scope::kUnstated;
+  Lasting lasting = Lasting::kNo;
 };
 
 struct Method {

@@ -1,6 +1,7 @@
 #include "api/open_calls.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -23,9 +24,20 @@ class OpenCalls::OpenCall final : public ForwardedCall {
     inner().finish(status);
   }
   [[nodiscard]] bool wanted() const override { return !over_ && inner().wanted(); }
+  void when_gone(std::function<void()> gone) override {
+    gone_ = gone;
+    inner().when_gone(std::move(gone));
+  }
+  /// Ends it without its method, which is told that nobody waits any more.
+  void end(const CallStatus& status) {
+    if (over_) return;
+    finish(status);
+    if (const auto gone = std::exchange(gone_, nullptr)) gone();
+  }
 
  private:
   bool over_ = false;
+  std::function<void()> gone_;
 };
 
 OpenCalls::OpenCalls(const Env& env, TokenBook& tokens)
@@ -43,7 +55,7 @@ MethodTable OpenCalls::watched(const MethodTable& methods) {
   MethodTable table;
   for (const auto& [name, method] : methods.all()) {
     Method wrapped = method;
-    if (method.rule.effect == Effect::kRead) {
+    if (method.rule.effect == Effect::kRead || method.rule.lasting == Lasting::kYes) {
       wrapped.handle = [this, handle = method.handle](const google::protobuf::Message& request,
                                                       const std::shared_ptr<Call>& call) {
         // It may have been taken away since the server looked.
@@ -73,7 +85,7 @@ void OpenCalls::look() {
     const std::shared_ptr<OpenCall> call = each.lock();
     if (call == nullptr || !call->wanted()) continue;
     if (const auto holder = tokens_.holder(call->caller().credential); !holder) {
-      call->finish(holder.error());
+      call->end(holder.error());
     }
   }
   look_at_expiry();

@@ -1,7 +1,8 @@
 // api/open_calls.hpp - ends the calls of users whose token has expired or was taken away.
 //
 // One a server process, beside its token book, which outlives it as the calls do. Laid over the
-// methods that read: those that change something are over at once. On the controller's loop.
+// methods that read or last: others that change something are over at once. On the controller's
+// loop.
 // Invariant: when a user is removed or a token expires, every call that it began ends with
 // UNAUTHENTICATED, also one to which nothing is sent meanwhile.
 // Cost of a call: an entry of a list; of a change of users or an expiry: O(open calls).

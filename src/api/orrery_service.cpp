@@ -11,6 +11,7 @@
 #include "api/authorization.hpp"
 #include "api/event_filter.hpp"
 #include "api/event_selection.hpp"
+#include "api/exec_service.hpp"
 #include "api/job_changes.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
@@ -577,7 +578,9 @@ std::string own_request_id(const std::string& request_id, const Call& call) {
 }
 
 MethodTable orrery_methods(Controller& controller, const Env& env) {
-  return Methods(controller, env).table();
+  MethodTable table = Methods(controller, env).table();
+  add_exec_method(table, controller);
+  return table;
 }
 
 }  // namespace orrery

@@ -39,14 +39,35 @@ struct Shared {
   std::atomic<std::int64_t> waiting = 0;
 };
 
+CallStatus not_of_this_method() {
+  return {CallCode::kInvalidArgument, "the message is not of this method"};
+}
+
 class GrpcCall final : public Call {
  public:
-  GrpcCall(const Env& env, std::shared_ptr<GrpcStream> stream, Caller caller)
-      : env_(env), stream_(std::move(stream)), caller_(std::move(caller)) {}
+  GrpcCall(const Env& env, const Method& method, std::shared_ptr<GrpcStream> stream, Caller caller)
+      : env_(env), method_(method), stream_(std::move(stream)), caller_(std::move(caller)) {}
 
   void send(const google::protobuf::Message& message) override { stream_->send(message); }
   void when_taken(std::function<void()> ready) override {
     stream_->when_taken([env = env_, ready = std::move(ready)] { env.post(ready); });
+  }
+  void receive(Received received) override {
+    stream_->receive([env = env_, &method = method_, stream = stream_,
+                      received = std::move(received)](const grpc::ByteBuffer* bytes) {
+      std::shared_ptr<google::protobuf::Message> message;
+      if (bytes != nullptr) {
+        message = method.request();
+        if (!parse(*bytes, *message)) {
+          stream->finish(not_of_this_method());
+          message = nullptr;
+        }
+      }
+      env.post([received, message] { received(message.get()); });
+    });
+  }
+  void when_gone(std::function<void()> gone) override {
+    stream_->when_gone([env = env_, gone = std::move(gone)] { env.post(gone); });
   }
   void finish(const CallStatus& status) override { stream_->finish(status); }
   [[nodiscard]] bool wanted() const override { return stream_->wanted(); }
@@ -54,6 +75,7 @@ class GrpcCall final : public Call {
 
  private:
   Env env_;
+  const Method& method_;
   std::shared_ptr<GrpcStream> stream_;
   Caller caller_;
 };
@@ -63,7 +85,7 @@ class Refusal final : public GrpcReactor {
   explicit Refusal(const CallStatus& status) { stream_->finish(status); }
 };
 
-/// A call of a client: one message, then the answer.
+/// A call of a client: one message, then the answer, or more messages as the method asks for them.
 class CallReactor final : public GrpcReactor {
  public:
   CallReactor(Shared& shared, const Method& method, Caller caller)
@@ -72,15 +94,14 @@ class CallReactor final : public GrpcReactor {
   }
 
   void OnReadDone(bool read) override {
+    if (std::exchange(begun_, true)) return read ? stream_->on_read() : stream_->on_read_over();
     std::shared_ptr<google::protobuf::Message> request = method_.request();
-    if (!read || !parse(bytes_, *request)) {
-      return stream_->finish({CallCode::kInvalidArgument, "the message is not of this method"});
-    }
+    if (!read || !parse(bytes_, *request)) return stream_->finish(not_of_this_method());
     if (shared_.waiting.fetch_add(1) >= kWaitingCallsMax) {
       shared_.waiting.fetch_sub(1);
       return stream_->finish({CallCode::kResourceExhausted, "the controller is overloaded"});
     }
-    auto call = std::make_shared<GrpcCall>(shared_.env, stream_, caller_);
+    auto call = std::make_shared<GrpcCall>(shared_.env, method_, stream_, caller_);
     shared_.env.post([&shared = shared_, &method = method_, request, call] {
       shared.waiting.fetch_sub(1);
       if (call->wanted()) method.handle(*request, call);
@@ -91,6 +112,7 @@ class CallReactor final : public GrpcReactor {
   Shared& shared_;
   const Method& method_;
   Caller caller_;
+  bool begun_ = false;  ///< the first message has come
 };
 
 /// The controller's end of an agent. Made and ended on the loop, but for its first message.

@@ -96,6 +96,7 @@ Status Controller::begin() {
   Result<StoreTexts> texts = this->texts();
   if (!texts) return forward_error(texts);
   agents_ = std::make_unique<AgentBook>(setup_->facts().topology());
+  commands_.emplace(*agents_, env_.entropy);
   passes_.emplace(*setup_->control().tree);
   cluster_ = checksum(setup_digest(setup_->texts()), 0);
   limits_.set(options_.settings);

@@ -24,6 +24,7 @@
 #include "base/log.hpp"
 #include "executor/agent_book.hpp"
 #include "executor/agent_keys.hpp"
+#include "executor/command_book.hpp"
 #include "executor/control_host.hpp"
 #include "executor/controller_settings.hpp"
 #include "executor/decision_log.hpp"
@@ -181,9 +182,12 @@ class Controller final : private HostOutlet {
     NodeId node;
   };
   /// Where an attempt may have a log, by gang and rank: at each device, or, of a job with one rank
-  /// a node, at the first device of each node. Of an earlier attempt than the newest, what this
+  /// a node, once a node. Of an earlier attempt than the newest, what this
   /// process of the controller has seen.
   [[nodiscard]] std::vector<LogPlace> log_places(const AttemptId& attempt);
+  /// Where the processes of a job's newest attempt are, by gang and rank, as above.
+  [[nodiscard]] std::vector<LogPlace> rank_places(JobId job);
+  [[nodiscard]] CommandBook& commands() { return *commands_; }
 
  private:
   void refuse_agent(const AgentOpening& opening, const Error& why, AgentSession& session);
@@ -230,7 +234,7 @@ class Controller final : private HostOutlet {
   void note_foreign(NodeId node, const AttemptId& attempt);
   /// `otherwise` tells why the node does not answer.
   [[nodiscard]] LogAnswer kept_log(const LogAsked& asked, LogSource otherwise) const;
-  [[nodiscard]] std::optional<NodeId> node_of(const LogAsked& asked) const;
+  [[nodiscard]] std::optional<NodeId> node_of(const LogAsked& asked);
   void answer_log(const LogAnswer& answer);
   [[nodiscard]] const JobSpec* spec_of(JobId job);
 
@@ -245,6 +249,7 @@ class Controller final : private HostOutlet {
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;
   std::optional<AgentKeys> agent_keys_;
+  std::optional<CommandBook> commands_;
   std::unique_ptr<SqliteStore> store_;
   StoreTerm term_ = StoreTerm::kNone;
   std::unique_ptr<DiskReserve> reserve_;

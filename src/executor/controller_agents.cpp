@@ -9,6 +9,7 @@
 #include "base/field_writer.hpp"
 #include "executor/controller.hpp"
 #include "executor/node_program.hpp"
+#include "node/keeper_launch.hpp"
 #include "node/step_secret.hpp"
 
 namespace orrery {
@@ -18,15 +19,11 @@ constexpr std::size_t kRanOnMax = 100'000;  ///< ranks whose node is remembered
 constexpr std::size_t kKeptLogBytesMax = std::size_t{64} << 20;
 constexpr Duration kLogPatience = Duration::seconds(5);
 
-/// Ranks are numbered along the devices of a gang.
-std::optional<NodeId> node_of_rank(const Job& job, const LogQuestion& of) {
-  if (of.gang >= job.placed.size()) return std::nullopt;
-  std::uint32_t first = 0;
-  for (const NodeDevices& at : job.placed[of.gang]) {
-    first += static_cast<std::uint32_t>(std::popcount(at.devices));
-    if (of.rank < first) return at.node;
-  }
-  return std::nullopt;
+/// Ranks of a share: one for each device, or that of the node where it has one process.
+std::vector<std::uint32_t> ranks_of(const RankShare& share, const NodeProgram& program) {
+  const bool one_a_node = program.per == LaunchUnit::kNode || program.framework == "slurm";
+  if (!one_a_node) return share.ranks;
+  return {layout_of(share.gang, program.gangs).here};
 }
 
 /// From byte `from` on; of what is gone, from the first that is there.
@@ -53,6 +50,7 @@ void Controller::open_session(const AgentOpening& opening, AgentSession& session
     const bool for_good = node.error().kind == ErrorKind::kInput;
     return for_good ? session.replace(node.error()) : session.close(node.error());
   }
+  commands_->lose(*node, opening.node);  // Those of its stream before this one.
   log_.info(wall(), "agent connected",
             {{"node", opening.node},
              {"address", opening.address},
@@ -126,8 +124,9 @@ Status Controller::burn_in(NodeId node) {
 
 void Controller::close_session(const AgentSession& session) {
   if (const std::optional<NodeId> node = agents_->close(session)) {
-    log_.warning(wall(), "agent disconnected",
-                 {{"node", state().setup().topology->node_name(*node)}});
+    const std::string& name = state().setup().topology->node_name(*node);
+    log_.warning(wall(), "agent disconnected", {{"node", name}});
+    commands_->lose(*node, name);
   }
 }
 
@@ -157,6 +156,10 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
     agents_->note(node, *notes);
   } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
     agents_->note(node, {*reading, env_.clock.now_wall()});
+  } else if (const auto* output = std::get_if<ExecOutput>(&message)) {
+    commands_->hear(node, *output);
+  } else if (const auto* end = std::get_if<ExecEnd>(&message)) {
+    commands_->hear(node, *end);
   }
 }
 
@@ -254,7 +257,7 @@ void Controller::send(const Order& order) {
     program->environment.emplace_back(kStepSecretVariable, step_secret(step_key_, id));
   }
   for (const RankShare& share : launch->shares) {
-    for (const std::uint32_t rank : share.ranks) {
+    for (const std::uint32_t rank : ranks_of(share, *program)) {
       ran_on_.insert_or_assign(LogKey{id, share.gang, rank}, order.to.node);
     }
   }
@@ -287,11 +290,14 @@ Controller::LogAnswer Controller::kept_log(const LogAsked& asked, LogSource othe
           otherwise == LogSource::kNode ? LogSource::kKept : otherwise};
 }
 
-std::optional<NodeId> Controller::node_of(const LogAsked& asked) const {
+std::optional<NodeId> Controller::node_of(const LogAsked& asked) {
   // The newest attempt's is in the state, also after a start of the controller.
   const JobId id = asked.attempt.job;
   if (state().has(id) && state().job(id).attempt == asked.attempt.attempt) {
-    return node_of_rank(state().job(id), asked.what);
+    for (const LogPlace& place : rank_places(id)) {
+      if (place.gang == asked.what.gang && place.rank == asked.what.rank) return place.node;
+    }
+    return std::nullopt;
   }
   const auto found = ran_on_.find({asked.attempt, asked.what.gang, asked.what.rank});
   return found == ran_on_.end() ? std::nullopt : std::optional(found->second);
@@ -329,21 +335,29 @@ std::vector<Controller::LogPlace> Controller::log_places(const AttemptId& attemp
     }
     return places;
   }
+  places = rank_places(attempt.job);
+  // The other ranks of a script hold nodes for its steps, and write nothing.
   const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(attempt.job);
-  const bool one_a_node = spec != nullptr && spec->launch->per == LaunchUnit::kNode;
+  const bool script = spec != nullptr && spec->software.framework == "slurm";
+  if (script && places.size() > 1) places.resize(1);
+  return places;
+}
+
+std::vector<Controller::LogPlace> Controller::rank_places(JobId id) {
+  std::vector<LogPlace> places;
+  const Job& job = state().job(id);
+  const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(id);
+  const bool one_a_node = spec != nullptr && (spec->launch->per == LaunchUnit::kNode ||
+                                              spec->software.framework == "slurm");
   for (std::uint32_t gang = 0; gang < job.placed.size(); ++gang) {
     std::uint32_t rank = 0;
     for (const NodeDevices& at : job.placed[gang]) {
       const auto devices = static_cast<std::uint32_t>(std::popcount(at.devices));
-      for (std::uint32_t i = 0; i < (one_a_node ? 1 : devices); ++i) {
-        places.push_back({gang, rank + i, at.node});
-      }
-      rank += devices;
+      const std::uint32_t here = one_a_node ? 1 : devices;
+      for (std::uint32_t i = 0; i < here; ++i) places.push_back({gang, rank + i, at.node});
+      rank += here;
     }
   }
-  // The other ranks of a script hold nodes for its steps, and write nothing.
-  const bool script = spec != nullptr && spec->software.framework == "slurm";
-  if (script && places.size() > 1) places.resize(1);
   return places;
 }
 

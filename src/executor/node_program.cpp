@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "agent/launch_plan.hpp"
 #include "executor/plan_text.hpp"
+#include "workload/output_pattern.hpp"
 #include "workload/sbatch_values.hpp"
 
 namespace orrery {
@@ -61,6 +63,28 @@ std::string array_index(const Job& job) {
   return job.name.substr(bracket + 1, job.name.size() - bracket - 2);
 }
 
+/// A script's number in its array where `spec` has the numbers of the whole array, else the place.
+std::string array_number(const Job& job, const LaunchSpec& launch) {
+  Variables variables = launch.environment;
+  set_array_task(job, variables);
+  const auto task =
+      std::ranges::find(variables, "SLURM_ARRAY_TASK_ID", &Variables::value_type::first);
+  return task == variables.end() ? array_index(job) : task->second;
+}
+
+/// The names of the files for its output, with what is the same on all nodes.
+OutputNames copies_of(const Job& job, const LaunchSpec& launch) {
+  if (launch.output.empty() && launch.error.empty()) return {};
+  const std::string index = array_index(job);
+  std::uint64_t place = 0;
+  std::from_chars(index.data(), index.data() + index.size(), place);
+  const std::array values{PatternValue{'j', fmt::format("{}", job.id.value())},
+                          PatternValue{'x', job.name.substr(0, job.name.find('['))},
+                          PatternValue{'A', fmt::format("{}", job.id.value() - place)},
+                          PatternValue{'a', index.empty() ? "0" : array_number(job, launch)}};
+  return {with_pattern_values(launch.output, values), with_pattern_values(launch.error, values)};
+}
+
 /// Of a job's first role that trains; 0: nobody knows.
 std::uint64_t work_steps(const Job& job) {
   for (const RoleRequest& role : job.submission->request.roles) {
@@ -88,7 +112,8 @@ std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
                       .work_steps = work_steps(job),
                       .gangs = {},
                       .user = job.run_as,
-                      .needs = {}};
+                      .needs = {},
+                      .copies = copies_of(job, *spec.launch)};
   if (program.framework == "slurm") set_array_task(job, program.environment);
   if (std::string index = array_index(job); !index.empty()) {
     program.environment.emplace_back("ORRERY_ARRAY_INDEX", std::move(index));

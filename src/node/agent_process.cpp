@@ -205,6 +205,7 @@ void AgentProcess::end_if_clear() {
 }
 
 void AgentProcess::on_lost(const Error& why) {
+  close_commands();
   if (why.kind == ErrorKind::kInfeasible) return leave_node(why);
   const bool refused = why.kind == ErrorKind::kInput && !agent_;
   if (refused) return fail(tl::unexpected<Error>(why));
@@ -443,6 +444,7 @@ void AgentProcess::note_unstarted(const AttemptId& id, AttemptEnd end) {
 
 void AgentProcess::note_over(const AttemptId& id) {
   log_.info(wall(), "attempt over", {{"job", id.job.value()}, {"attempt", id.attempt}});
+  end_commands(id, "the attempt has ended");
   attempts_.erase(id);
   clocks_.forget(id);
   set_clocks();

@@ -67,12 +67,16 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void on_order(const NodeOrder& order) override;
   void on_log_question(const AttemptLogQuestion& question) override;
   void on_burn_in() override;
+  void on_command(const AttemptExecOpen& asked) override;
+  void on_command_input(const ExecInput& input) override;
   void on_lost(const Error& why) override;
 
   void on_status(const AttemptId& id, const KeeperStatus& status) override;
   void on_paces(const AttemptId& id, const RankPaces& paces) override;
   void on_wrong(const AttemptId& id, const WrongResults& wrong) override;
   void on_tail(const AttemptId& id, const LogTail& tail) override;
+  void on_command_output(const ExecOutput& output) override;
+  void on_command_end(const ExecEnd& end) override;
   void on_break(const AttemptId& id) override;
   void on_over(const AttemptId& id, const std::string& failure) override;
 
@@ -170,6 +174,12 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void answer(const AttemptId& id, const AskedLog& asked, AttemptLogPart part);
   void keep_logs(const AttemptId& id, Attempt& attempt);
   void release_if_kept(Attempt& attempt);
+
+  // Commands beside ranks (agent_process_commands.cpp).
+  /// Nobody waits for them any more, since the controller is out of reach.
+  void close_commands();
+  /// Tells the controller that the commands of an attempt have ended.
+  void end_commands(const AttemptId& id, const std::string& why);
   void remove_old();
   [[nodiscard]] Instant now() const { return clock_.now_boot(); }
   [[nodiscard]] Instant wall() const { return clock_.now_wall(); }
@@ -197,9 +207,10 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   std::optional<Agent> agent_;     ///< from the first welcome on
   AgentWelcome welcome_;           ///< the first
   Attempts attempts_;
-  const NodeProgram* program_ = nullptr;  ///< of the order that is being obeyed
-  bool welcomed_ = false;                 ///< on the stream that is open
-  Duration backoff_;                      ///< before the next stream
+  std::map<std::uint64_t, AttemptId> commands_;  ///< that run, by their numbers
+  const NodeProgram* program_ = nullptr;         ///< of the order that is being obeyed
+  bool welcomed_ = false;                        ///< on the stream that is open
+  Duration backoff_;                             ///< before the next stream
   std::optional<TimerId> timer_;
   bool removing_ = false;
   bool done_ = false;

@@ -51,6 +51,7 @@ void AgentProcess::on_tail(const AttemptId& id, const LogTail& tail) {
 void AgentProcess::on_break(const AttemptId& id) {
   Attempt& attempt = attempts_.at(id);
   for (const AskedLog& asked : std::exchange(attempt.asked, {})) answer_from_files(id, asked);
+  end_commands(id, "the keeper of its ranks was lost");
   release_if_kept(attempt);
 }
 

@@ -71,6 +71,7 @@ struct AgentOpening {
   ShownKey key;               ///< by the server, never on the wire
   std::string user;           ///< POSIX user of the agent
   JobUsers job_users = JobUsers::kUntold;
+  bool runs_commands = false;  ///< it understands AttemptExecOpen
 };
 
 /// The answer to it.
@@ -99,6 +100,7 @@ struct NodeProgram {
   std::vector<GangLayout> gangs;  ///< of every share
   std::string user;               ///< its name; empty: whoever the agent is
   std::vector<RankNeeds> needs;   ///< of the gangs that need something
+  OutputNames copies;             ///< the node replaces %t, %N and %u
 };
 
 struct NodeOrder {
@@ -176,8 +178,17 @@ struct AttemptNotes {
   friend bool operator==(const AttemptNotes&, const AttemptNotes&) = default;
 };
 
-using AgentMessage =
-    std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes, NodeReading>;
-using ControllerMessage = std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion, BurnIn>;
+// --- Commands beside ranks: they end with the stream --------------------------------------------
+
+/// Runs a command beside a rank of an attempt; the answers are ExecOutput and, at last, ExecEnd.
+struct AttemptExecOpen {
+  AttemptId attempt;
+  ExecOpen open;
+};
+
+using AgentMessage = std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes,
+                                  NodeReading, ExecOutput, ExecEnd>;
+using ControllerMessage =
+    std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion, BurnIn, AttemptExecOpen, ExecInput>;
 
 }  // namespace orrery

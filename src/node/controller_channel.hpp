@@ -17,6 +17,8 @@ class ChannelEvents {
   virtual void on_order(const NodeOrder& order) = 0;
   virtual void on_log_question(const AttemptLogQuestion& question) = 0;
   virtual void on_burn_in() = 0;
+  virtual void on_command(const AttemptExecOpen& asked) = 0;
+  virtual void on_command_input(const ExecInput& input) = 0;
   /// The stream is over, and nothing of it comes any more. ErrorKind::kInput: the controller does
   /// not want this agent, and would say so again; kInfeasible: another agent has its node for good.
   virtual void on_lost(const Error& why) = 0;

@@ -157,12 +157,18 @@ void code(Codec& codec, S& value) {
   codec(own, others);
 }
 
+template <class Codec, SameStruct<OutputNames> S>
+void code(Codec& codec, S& value) {
+  auto& [output, errors] = value;
+  codec(output, errors);
+}
+
 template <class Codec, SameStruct<KeeperLaunch> S>
 void code(Codec& codec, S& value) {
   auto& [stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu, devices,
-         processes_max] = value;
+         processes_max, copies] = value;
   codec(stamp, ranks, facts, gangs, directory, user, logs, work_steps, needs, device_cpu, devices,
-        processes_max);
+        processes_max, copies);
 }
 
 template <class Codec, SameStruct<AgentOrder> S>
@@ -217,6 +223,42 @@ template <class Codec, SameStruct<LogTail> S>
 void code(Codec& codec, S& value) {
   auto& [question, found, part] = value;
   codec(question, found, part);
+}
+
+template <class Codec, SameStruct<TerminalSize> S>
+void code(Codec& codec, S& value) {
+  auto& [columns, rows] = value;
+  codec(columns, rows);
+}
+
+template <class Codec, SameStruct<ExecOpen> S>
+void code(Codec& codec, S& value) {
+  auto& [id, gang, rank, command, terminal, terminal_type] = value;
+  codec(id, gang, rank, command, terminal, terminal_type);
+}
+
+template <class Codec, SameStruct<ExecInput> S>
+void code(Codec& codec, S& value) {
+  auto& [id, bytes, end, terminal, taken, close] = value;
+  codec(id, bytes, end, terminal, taken, close);
+}
+
+template <class Codec, SameStruct<KeeperAbilities> S>
+void code(Codec& codec, S& value) {
+  auto& [commands] = value;
+  codec(commands);
+}
+
+template <class Codec, SameStruct<ExecOutput> S>
+void code(Codec& codec, S& value) {
+  auto& [id, output, errors, taken] = value;
+  codec(id, output, errors, taken);
+}
+
+template <class Codec, SameStruct<ExecEnd> S>
+void code(Codec& codec, S& value) {
+  auto& [id, status, error] = value;
+  codec(id, status, error);
 }
 
 }  // namespace orrery

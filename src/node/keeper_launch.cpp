@@ -17,7 +17,10 @@ namespace orrery {
 namespace {
 
 // The file: magic with the version, the fields, a checksum of all before it.
-constexpr std::string_view kMagic = "orrery-launch-4\n";
+constexpr std::string_view kMagic = "orrery-launch-5\n";
+/// Without the last field, of which this is the empty value.
+constexpr std::string_view kMagicBefore = "orrery-launch-4\n";
+constexpr std::string_view kNoCopies("\0\0", 2);
 constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;
 
 std::vector<GangLayout>::const_iterator find_layout(std::uint32_t gang,
@@ -127,13 +130,16 @@ Result<KeeperLaunch> read_keeper_launch(Storage& storage, const KeeperFiles& fil
     return environment_error(fmt::format("{}: {}", files.launch(), what));
   };
   const std::string_view all(*bytes);
-  if (!all.starts_with(kMagic)) return wrong("no launch file of this version");
+  const bool before = all.starts_with(kMagicBefore);
+  if (!before && !all.starts_with(kMagic)) return wrong("no launch file of this version");
   const std::size_t size = all.size() - sizeof(std::uint64_t);
   if (all.size() < kMagic.size() + sizeof(std::uint64_t) ||
       load_little_endian<std::uint64_t>(all.data() + size) != checksum(all.substr(0, size), 0)) {
     return wrong("torn or changed: its checksum is another");
   }
-  Decoder decoder(all.substr(kMagic.size(), size - kMagic.size()));
+  std::string fields(all.substr(kMagic.size(), size - kMagic.size()));
+  if (before) fields += kNoCopies;
+  Decoder decoder(fields);
   KeeperLaunch launch;
   decoder(launch);
   if (const auto fault = decoder.finish()) {

@@ -43,7 +43,8 @@ struct KeeperLaunch {
   std::uint32_t device_cpu = 0;
   NodeDeviceFiles devices;
   std::uint64_t processes_max =
-      0;  ///< of the attempt on this node, threads included; 0: any number
+      0;               ///< of the attempt on this node, threads included; 0: any number
+  OutputNames copies;  ///< the keeper replaces %t, %N and %u
 };
 
 /// DIR/NAME and RUN/NAME.

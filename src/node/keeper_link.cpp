@@ -164,6 +164,12 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
     events_.on_paces(id_, *paces);
   } else if (const auto* wrong = std::get_if<WrongResults>(&*said)) {
     events_.on_wrong(id_, *wrong);
+  } else if (const auto* abilities = std::get_if<KeeperAbilities>(&*said)) {
+    runs_commands_ = abilities->commands;
+  } else if (const auto* output = std::get_if<ExecOutput>(&*said)) {
+    events_.on_command_output(*output);
+  } else if (const auto* end = std::get_if<ExecEnd>(&*said)) {
+    events_.on_command_end(*end);
   } else {
     events_.on_tail(id_, std::get<LogTail>(*said));
   }
@@ -171,6 +177,7 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
 
 void KeeperLink::on_close(ConnectionId, const Closed&) {
   connection_ = ConnectionId::kNone;
+  runs_commands_ = false;
   events_.on_break(id_);
   wait(patience_, &KeeperLink::look);
 }

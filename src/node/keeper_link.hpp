@@ -27,6 +27,8 @@ class KeeperEvents {
   virtual void on_paces(const AttemptId& id, const RankPaces& paces) = 0;
   virtual void on_wrong(const AttemptId& id, const WrongResults& wrong) = 0;
   virtual void on_tail(const AttemptId& id, const LogTail& tail) = 0;
+  virtual void on_command_output(const ExecOutput& output) = 0;
+  virtual void on_command_end(const ExecEnd& end) = 0;
   /// The connection was lost: what was asked is not answered.
   virtual void on_break(const AttemptId& id) = 0;
   /// Nobody is left; the last call. `failure`: why it never came to life; empty: it had.
@@ -49,6 +51,8 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
 
   /// In order; waits until the keeper can be spoken to.
   void tell(KeeperInput message);
+  /// Whether it has said that it runs commands beside its ranks, on the connection there is.
+  [[nodiscard]] bool runs_commands() const { return runs_commands_; }
 
   void on_frame(ConnectionId connection, std::string_view frame) override;
   void on_close(ConnectionId connection, const Closed& closed) override;
@@ -77,6 +81,7 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
   WatchId process_watch_ = WatchId::kNone;
   std::string said_;
   bool came_to_life_ = false;
+  bool runs_commands_ = false;
   ConnectionId connection_ = ConnectionId::kNone;
   std::vector<std::string> waiting_;  ///< to be said once it can be spoken to
   std::optional<TimerId> timer_;

@@ -64,6 +64,7 @@ KeeperProcess::KeeperProcess(RealEnv& real, KeeperFiles files, KeeperLaunch laun
       files_(std::move(files)),
       launch_(std::move(launch)),
       keeper_(launch_.stamp, launch_.ranks, clock_.now_boot()),
+      commands_(real_.loop(), [this](const KeeperOutput& output) { tell(output); }),
       saved_at_(clock_.now_boot()) {}
 
 Status KeeperProcess::prepare() {
@@ -99,6 +100,7 @@ void KeeperProcess::join_group() {
   if (!group) note(group.error().message);
   ranks_ = std::make_unique<RankTable>(real_.loop(), storage, files_,
                                        group ? *std::move(group) : nullptr);
+  ranks_->on_other_end([this](pid_t pid, int status) { commands_.note_end(pid, status); });
 }
 
 /// What the ranks write to and begin in becomes their user's; only root can do so.
@@ -122,6 +124,8 @@ void KeeperProcess::give_to_user(const std::string& path) {
 }
 
 Status KeeperProcess::watch_signals() {
+  // What ranks and commands beside them do not read is no end of the keeper.
+  (void)std::signal(SIGPIPE, SIG_IGN);
   sigset_t wanted;
   sigemptyset(&wanted);
   sigaddset(&wanted, SIGCHLD);
@@ -205,7 +209,14 @@ void KeeperProcess::on_line(const ProgressLine& line) {
 void KeeperProcess::on_accept(const Accepted&) {}
 
 void KeeperProcess::on_close(ConnectionId connection, const Closed&) {
-  if (connection == agent_) agent_ = ConnectionId::kNone;
+  if (connection == agent_) lose_agent();
+}
+
+/// Commands beside the ranks belong to clients of the agent. Later, since one of them may be what
+/// the agent did not take.
+void KeeperProcess::lose_agent() {
+  agent_ = ConnectionId::kNone;
+  real_.loop().post([this] { commands_.hang_up_all(); });
 }
 
 void KeeperProcess::on_frame(ConnectionId connection, std::string_view frame) {
@@ -213,19 +224,27 @@ void KeeperProcess::on_frame(ConnectionId connection, std::string_view frame) {
   if (!message) {
     note(fmt::format("a message was not understood: {}", message.error().message));
     real_.env().transport.close(connection);
-    if (connection == agent_) agent_ = ConnectionId::kNone;
+    if (connection == agent_) lose_agent();
     return;
   }
   if (auto* order = std::get_if<AgentOrder>(&*message)) {
     follow(connection, std::move(*order));
+  } else if (const auto* question = std::get_if<LogQuestion>(&*message)) {
+    answer(connection, *question);
+  } else if (const auto* open = std::get_if<ExecOpen>(&*message)) {
+    answer(connection, *open);
   } else {
-    answer(connection, std::get<LogQuestion>(*message));
+    answer(connection, std::get<ExecInput>(*message));
   }
 }
 
 void KeeperProcess::follow(ConnectionId connection, AgentOrder order) {
-  if (connection != agent_ && agent_ != ConnectionId::kNone) real_.env().transport.close(agent_);
+  if (connection != agent_ && agent_ != ConnectionId::kNone) {
+    real_.env().transport.close(agent_);
+    commands_.hang_up_all();
+  }
   if (std::exchange(agent_, connection) != connection) {
+    tell(KeeperAbilities{.commands = true});
     said_paces_.clear();
     send_wrong();
   }
@@ -251,6 +270,21 @@ void KeeperProcess::answer(ConnectionId connection, const LogQuestion& question)
     tail.part = log->read(question.from);
   }
   (void)real_.env().transport.send(connection, encode(KeeperOutput(std::move(tail))));
+}
+
+void KeeperProcess::answer(ConnectionId connection, const ExecOpen& open) {
+  if (connection == agent_) commands_.open(open, *ranks_, launch_);
+}
+
+void KeeperProcess::answer(ConnectionId connection, const ExecInput& input) {
+  if (connection == agent_) commands_.take(input);
+}
+
+void KeeperProcess::tell(const KeeperOutput& output) {
+  if (agent_ == ConnectionId::kNone) return;
+  if (real_.env().transport.send(agent_, encode(output)) == SendOutcome::kQueued) return;
+  real_.env().transport.close(agent_);
+  lose_agent();
 }
 
 // --- What is done -------------------------------------------------------------------------------
@@ -469,7 +503,8 @@ void KeeperProcess::send_status() {
   const KeeperStatus status{keeper_.report(), progress_, notes_};
   if (real_.env().transport.send(agent_, encode(KeeperOutput(status))) != SendOutcome::kQueued) {
     // An agent that does not read: once it connects again it is told the whole.
-    real_.env().transport.close(std::exchange(agent_, ConnectionId::kNone));
+    real_.env().transport.close(agent_);
+    lose_agent();
   }
 }
 

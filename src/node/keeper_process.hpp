@@ -16,6 +16,7 @@
 #include "agent/keeper.hpp"
 #include "base/real_env.hpp"
 #include "node/descriptor_watch.hpp"
+#include "node/exec_table.hpp"
 #include "node/keeper_launch.hpp"
 #include "node/keeper_wire.hpp"
 #include "node/progress_stream.hpp"
@@ -55,6 +56,11 @@ class KeeperProcess final : public ListenerEvents {
   void on_line(const ProgressLine& line);
   void follow(ConnectionId connection, AgentOrder order);
   void answer(ConnectionId connection, const LogQuestion& question);
+  void answer(ConnectionId connection, const ExecOpen& open);
+  void answer(ConnectionId connection, const ExecInput& input);
+  /// What a command says; without an agent nobody waits for it.
+  void tell(const KeeperOutput& output);
+  void lose_agent();
 
   /// Does all that the keeper wants, then waits for its next instant.
   void act();
@@ -92,6 +98,7 @@ class KeeperProcess final : public ListenerEvents {
   KeeperLaunch launch_;
   Keeper keeper_;
   std::unique_ptr<RankTable> ranks_;
+  ExecTable commands_;
   std::vector<RankShare> shares_;  ///< of the newest start, at the clocks of the newest order
   std::unique_ptr<ProgressStream> stream_;
   std::unique_ptr<DescriptorWatch> signals_;

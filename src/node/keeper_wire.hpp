@@ -3,9 +3,13 @@
 // A message is a frame of base/env.hpp's Transport: one byte, the version of the wire, then the
 // fields in the binary form of control/encoder.hpp. Both ends are of this project and on one
 // machine, but not of one release: an agent that is replaced meets keepers of the release before.
-// So the keeper speaks its own version, and the agent all versions that are still running.
+// So the keeper speaks its own version, and the agent all versions that are still running. Messages
+// that were added within a version go to a keeper once it has said that it understands them
+// (KeeperAbilities); an older agent passes over those it does not know.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -32,7 +36,39 @@ struct LogQuestion {
   std::uint64_t from = 0;
 };
 
-using KeeperInput = std::variant<AgentOrder, LogQuestion>;
+struct TerminalSize {
+  std::uint16_t columns = 80;
+  std::uint16_t rows = 24;
+
+  friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
+};
+
+/// Runs a command beside a rank: as its user, with its environment, directory and limits. It ends
+/// with the attempt, and with the connection of the agent.
+struct ExecOpen {
+  std::uint64_t id = 0;
+  std::uint32_t gang = 0;
+  std::uint32_t rank = 0;
+  std::vector<std::string> command;      ///< empty: the shell that SHELL of the rank names
+  std::optional<TerminalSize> terminal;  ///< none: it has pipes
+  std::string terminal_type;             ///< its TERM
+};
+
+/// More for a command that was opened.
+struct ExecInput {
+  std::uint64_t id = 0;
+  std::string bytes;
+  bool end = false;                      ///< nothing comes after these bytes
+  std::optional<TerminalSize> terminal;  ///< the terminal has another size now
+  std::uint64_t taken = 0;  ///< bytes of its output that its client took since the last message
+  bool close = false;       ///< nobody waits for it any more: it ends
+};
+
+/// Of a command's output, and likewise of its input, so many bytes may be on their way that the
+/// other end has not told as taken.
+inline constexpr std::uint64_t kExecBytesMax = std::uint64_t{128} << 10;
+
+using KeeperInput = std::variant<AgentOrder, LogQuestion, ExecOpen, ExecInput>;
 
 // --- Keeper to agent ----------------------------------------------------------------------------
 
@@ -78,8 +114,32 @@ struct LogTail {
   LogPart part;
 };
 
+/// What a keeper understands beyond the first release; it is said before the first status.
+struct KeeperAbilities {
+  bool commands = false;  ///< ExecOpen and ExecInput
+};
+
+struct ExecOutput {
+  std::uint64_t id = 0;
+  std::string output;
+  std::string errors;
+  std::uint64_t taken = 0;  ///< bytes of its input that it took since the last message
+
+  friend bool operator==(const ExecOutput&, const ExecOutput&) = default;
+};
+
+/// The last message of a command.
+struct ExecEnd {
+  std::uint64_t id = 0;
+  std::uint32_t status = 0;  ///< exit status; 128 + the signal that ended it
+  std::string error;         ///< why there is no status; empty: there is one
+
+  friend bool operator==(const ExecEnd&, const ExecEnd&) = default;
+};
+
 /// Of a keeper of an earlier release only the first ones come.
-using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces, WrongResults>;
+using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces, WrongResults, KeeperAbilities,
+                                  ExecOutput, ExecEnd>;
 
 // --- Bytes --------------------------------------------------------------------------------------
 

@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/checksum.hpp"
 #include "base/real_storage.hpp"
+#include "control/encoder.hpp"
 #include "node/keeper_launch.hpp"
 
 namespace orrery {
@@ -30,6 +32,7 @@ KeeperLaunch sample() {
   launch.devices = {.own = {{{.major = 195, .minor = 1}}, {}},
                     .others = {{DeviceNumber::Kind::kBlock, 8, 0}}};
   launch.processes_max = 100;
+  launch.copies = {"out.%t", "err"};
   return launch;
 }
 
@@ -52,6 +55,24 @@ TEST(KeeperWire, MessagesComeBackAsTheyWere) {
   EXPECT_EQ(encode(*ordered), order);
   const auto& launch = std::get<LaunchRanks>(std::get<AgentOrder>(*ordered).order.what);
   EXPECT_EQ(launch.shares, sample().ranks.shares);
+}
+
+TEST(KeeperWire, MessagesOfCommandsComeBackAsTheyWere) {
+  const ExecOpen open{1ull << 63, 1, 2, {"a", "b c"}, TerminalSize{90, 30}, "xterm"};
+  const auto opened = decode_keeper_input(encode(KeeperInput(open)));
+  ASSERT_TRUE(opened) << opened.error().text();
+  EXPECT_EQ(encode(*opened), encode(KeeperInput(open)));
+  EXPECT_EQ(std::get<ExecOpen>(*opened).terminal, open.terminal);
+  const ExecInput input{4, std::string("\0x", 2), true, TerminalSize{1, 2}, 77, true};
+  const auto more = decode_keeper_input(encode(KeeperInput(input)));
+  ASSERT_TRUE(more) << more.error().text();
+  EXPECT_EQ(std::get<ExecInput>(*more).bytes, input.bytes);
+  EXPECT_EQ(std::get<ExecInput>(*more).taken, 77u);
+  const KeeperOutput output = ExecOutput{4, "out", "err", 3};
+  EXPECT_EQ(std::get<ExecOutput>(*decode_keeper_output(encode(output))),
+            std::get<ExecOutput>(output));
+  const KeeperOutput end = ExecEnd{4, 137, "why"};
+  EXPECT_EQ(std::get<ExecEnd>(*decode_keeper_output(encode(end))), std::get<ExecEnd>(end));
 }
 
 TEST(KeeperWire, NoPartOfAMessageAndNoOtherVersionIsOne) {
@@ -92,9 +113,30 @@ TEST_F(LaunchFile, ComesBackWhole) {
   EXPECT_EQ(launch->devices.own, sample().devices.own);
   EXPECT_EQ(launch->devices.others, sample().devices.others);
   EXPECT_EQ(launch->processes_max, 100u);
+  EXPECT_EQ(launch->copies.output, "out.%t");
+  EXPECT_EQ(launch->copies.errors, "err");
   EXPECT_EQ(launch->ranks.lease, sample().ranks.lease);
   EXPECT_EQ(launch->gangs[0].nodes[0].ranks, sample().gangs[0].nodes[0].ranks);
   EXPECT_EQ(launch->user->groups, sample().user->groups);
+}
+
+TEST_F(LaunchFile, OfTheVersionBeforeHasNoCopies) {
+  KeeperLaunch launch = sample();
+  launch.copies = {};
+  ASSERT_TRUE(write_keeper_launch(storage_, files_, launch));
+  std::string whole = storage_.read_file(files_.launch(), 1 << 20).value();
+  const std::string magic = "orrery-launch-5\n";
+  ASSERT_TRUE(whole.starts_with(magic));
+  whole.replace(0, magic.size(), "orrery-launch-4\n");
+  whole.resize(whole.size() - sizeof(std::uint64_t) - 2);
+  Encoder sum;
+  sum.fixed(checksum(whole, 0));
+  whole += sum.bytes();
+  ASSERT_TRUE(storage_.write_file(files_.launch(), whole));
+  const Result<KeeperLaunch> back = read_keeper_launch(storage_, files_);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->processes_max, 100u);
+  EXPECT_EQ(back->copies.output, "");
 }
 
 TEST_F(LaunchFile, SaysWhatIsWrongWithIt) {

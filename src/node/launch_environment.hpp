@@ -62,6 +62,13 @@ struct RankNeeds {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
+/// Names of the files that get a copy of what ranks write, with patterns
+/// (workload/output_pattern.hpp); empty: none.
+struct OutputNames {
+  std::string output;
+  std::string errors;  ///< of standard error; empty: it goes where standard output goes
+};
+
 /// What is the same for every process of an attempt on one node.
 struct LaunchFacts {
   std::string job;     ///< its name

@@ -39,6 +39,7 @@ Result<KeeperLaunch> keeper_launch(const StartKeeper& start, const NodeProgram& 
   launch.device_cpu = node.device_cpu;
   launch.devices = node.files;
   launch.processes_max = node.processes_max;
+  launch.copies = program.copies;
   LaunchFacts& facts = launch.facts;
   facts.job = program.job;
   facts.tenant = program.tenant;

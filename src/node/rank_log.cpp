@@ -23,53 +23,125 @@ std::uint64_t RankLog::begin_of(Storage& storage, const std::string& path) {
   return begin;
 }
 
+class RankLog::Source final : public ReadyHandler {
+ public:
+  Source(RankLog& log, FileDescriptor reading, FileDescriptor writing)
+      : log_(log), reading_(std::move(reading)), writing_(std::move(writing)) {}
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  ~Source() override { stop_watching(); }
+
+  [[nodiscard]] Status start_watching() {
+    const Result<WatchId> watch = log_.place_.loop.watch(reading_.get(), EPOLLIN, *this);
+    if (!watch) return tl::unexpected(watch.error());
+    watch_ = *watch;
+    return {};
+  }
+  [[nodiscard]] int writing_end() const { return writing_.get(); }
+  void close_writing_end() { writing_.reset(); }
+  void copy_to(FileDescriptor copy) {
+    copy_ = std::make_unique<OutputCopy>(log_.place_.loop, std::move(copy), [this] {
+      if (watch_ == WatchId::kNone && !over_) (void)start_watching();
+    });
+  }
+  void end_copy() {
+    if (copy_ != nullptr) copy_->end();
+  }
+
+  void on_ready(std::uint32_t) override {
+    (void)take();
+    // The process waits until the copy has what came before.
+    if (copy_ != nullptr && copy_->behind()) stop_watching();
+  }
+
+  More take() {
+    std::array<char, kTailBytes> chunk;
+    const ssize_t got = ::read(reading_.get(), chunk.data(), chunk.size());
+    if (got > 0) {
+      const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
+      log_.keep(bytes);
+      if (copy_ != nullptr) copy_->add(bytes);
+      return More::kYes;
+    }
+    if (got < 0 && errno == EINTR) return More::kYes;
+    if (got == 0) {  // Nobody is left who could write.
+      over_ = true;
+      stop_watching();
+    }
+    return More::kNo;
+  }
+
+ private:
+  void stop_watching() {
+    if (watch_ != WatchId::kNone) log_.place_.loop.unwatch(std::exchange(watch_, WatchId::kNone));
+  }
+
+  RankLog& log_;
+  FileDescriptor reading_;
+  FileDescriptor writing_;
+  WatchId watch_ = WatchId::kNone;
+  std::unique_ptr<OutputCopy> copy_;  ///< none: it is not copied
+  bool over_ = false;
+};
+
+RankLog::RankLog(const Place& place) : place_(place) {}
+
+RankLog::~RankLog() = default;
+
 Result<std::unique_ptr<RankLog>> RankLog::open(const Place& place) {
   auto log = std::make_unique<RankLog>(place);
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return environment_error(
-        fmt::format("cannot make a pipe: {}", std::generic_category().message(errno)));
-  }
-  log->reading_ = FileDescriptor(ends[0]);
-  log->writing_ = FileDescriptor(ends[1]);
-  (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // The other end blocks, as programs expect.
   auto file = place.storage.open(place.path, OpenMode::kAppend);
   if (!file) return forward_error(file);
   log->file_ = *std::move(file);
   log->end_ = begin_of(place.storage, place.path) + log->file_->size();
   log->times_.emplace(place.storage, place.path);
-  const Result<WatchId> watch = place.loop.watch(ends[0], EPOLLIN, *log);
-  if (!watch) return tl::unexpected(watch.error());
-  log->watch_ = *watch;
+  if (Status opened = log->open_source(Stream::kOutput); !opened) return forward_error(opened);
   return log;
 }
 
-RankLog::~RankLog() { stop_watching(); }
-
-void RankLog::stop_watching() {
-  if (watch_ != WatchId::kNone) place_.loop.unwatch(std::exchange(watch_, WatchId::kNone));
+Status RankLog::open_source(Stream stream) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return environment_error(
+        fmt::format("cannot make a pipe: {}", std::generic_category().message(errno)));
+  }
+  (void)::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // The other end blocks, as programs expect.
+  std::unique_ptr<Source>& made = source(stream);
+  made = std::make_unique<Source>(*this, FileDescriptor(ends[0]), FileDescriptor(ends[1]));
+  return made->start_watching();
 }
 
-void RankLog::on_ready(std::uint32_t) { (void)take(); }
+Status RankLog::split_errors() { return open_source(Stream::kErrors); }
+
+int RankLog::writing_end(Stream stream) const {
+  const std::unique_ptr<Source>& from = stream == Stream::kOutput ? output_ : errors_;
+  return from == nullptr ? -1 : from->writing_end();
+}
+
+void RankLog::close_writing_ends() {
+  output_->close_writing_end();
+  if (errors_ != nullptr) errors_->close_writing_end();
+}
+
+void RankLog::copy_to(Stream stream, FileDescriptor copy) {
+  source(stream)->copy_to(std::move(copy));
+}
+
+void RankLog::end_copies() {
+  output_->end_copy();
+  if (errors_ != nullptr) errors_->end_copy();
+}
 
 void RankLog::drain() {
   // More than a pipe holds: a daemon that has the pipe, too, and never falls silent is not waited
   // for.
-  for (int chunks = 0; chunks < 32 && take() == More::kYes; ++chunks) {
+  constexpr int kChunksMax = 32;
+  for (const std::unique_ptr<Source>* each : {&output_, &errors_}) {
+    if (*each == nullptr) continue;
+    for (int chunks = 0; chunks < kChunksMax && (*each)->take() == More::kYes; ++chunks) {
+    }
   }
   (void)say_dropped();
-}
-
-RankLog::More RankLog::take() {
-  std::array<char, kTailBytes> chunk;
-  const ssize_t got = ::read(reading_.get(), chunk.data(), chunk.size());
-  if (got > 0) {
-    keep({chunk.data(), static_cast<std::size_t>(got)});
-    return More::kYes;
-  }
-  if (got < 0 && errno == EINTR) return More::kYes;
-  if (got == 0) stop_watching();  // Nobody is left who could write.
-  return More::kNo;
 }
 
 void RankLog::keep(std::string_view bytes) {

@@ -3,7 +3,8 @@
 //
 // Owned by the keeper, one for each process; used on its loop. It takes whatever comes, so that a
 // process never waits for a disk that is full: what cannot be written is counted, the tail has it
-// all the same, and a line in the log says how much is missing once there is room. Cost: one write
+// all the same, and a line in the log says how much is missing once there is room. Only a copy into
+// a file of the job's own is waited for: a process does wait for whoever takes it. Cost: one write
 // for each 64 KiB read.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "base/real_clock.hpp"
 #include "base/real_loop.hpp"
 #include "node/log_times.hpp"
+#include "node/output_copy.hpp"
 
 namespace orrery {
 
@@ -33,7 +35,7 @@ struct LogPart {
   std::string bytes;
 };
 
-class RankLog final : public ReadyHandler {
+class RankLog final {
  public:
   static constexpr std::size_t kTailBytes = std::size_t{64} << 10;
 
@@ -49,17 +51,27 @@ class RankLog final : public ReadyHandler {
   /// Bytes of the log before those of its newest file.
   [[nodiscard]] static std::uint64_t begin_of(Storage& storage, const std::string& path);
 
+  /// What a process writes to: standard error has a pipe of its own where it is copied apart.
+  enum class Stream : std::uint8_t { kOutput, kErrors };
+
   /// Opens the pipe; writing_end() goes to the process. A log that is there already goes on.
   /// Errors: the pipe or the file.
   [[nodiscard]] static Result<std::unique_ptr<RankLog>> open(const Place& place);
-  explicit RankLog(const Place& place) : place_(place) {}
+  explicit RankLog(const Place& place);
   RankLog(const RankLog&) = delete;
   RankLog& operator=(const RankLog&) = delete;
-  ~RankLog() override;
+  ~RankLog();
 
-  [[nodiscard]] int writing_end() const { return writing_.get(); }
-  /// Once the process has it.
-  void close_writing_end() { writing_.reset(); }
+  /// Opens a pipe for standard error. Errors: the pipe.
+  [[nodiscard]] Status split_errors();
+  /// -1: there is no such pipe.
+  [[nodiscard]] int writing_end(Stream stream = Stream::kOutput) const;
+  /// Once the process has them.
+  void close_writing_ends();
+  /// What comes of a stream is written to `copy`, too.
+  void copy_to(Stream stream, FileDescriptor copy);
+  /// Nothing more comes: copies are closed once they have taken what waits for them.
+  void end_copies();
 
   /// Reads what is there; to be called when the process has ended.
   void drain();
@@ -69,24 +81,26 @@ class RankLog final : public ReadyHandler {
   /// Bytes that did not get into the file.
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
-  void on_ready(std::uint32_t events) override;
-
  private:
   enum class More { kYes, kNo };
-  More take();
+  /// One pipe, and where what comes out of it is copied.
+  class Source;
+  /// Precondition: the stream has no pipe.
+  [[nodiscard]] Status open_source(Stream stream);
+  [[nodiscard]] std::unique_ptr<Source>& source(Stream stream) {
+    return stream == Stream::kOutput ? output_ : errors_;
+  }
   void keep(std::string_view bytes);
   /// Says in the file what of the log is missing there. Whether nothing is, or it was said.
   [[nodiscard]] bool say_dropped();
   void rotate();
-  void stop_watching();
 
   Place place_;
   RealClock clock_;
-  FileDescriptor reading_;
-  FileDescriptor writing_;
   std::unique_ptr<File> file_;
   std::optional<LogTimes> times_;
-  WatchId watch_ = WatchId::kNone;
+  std::unique_ptr<Source> output_;
+  std::unique_ptr<Source> errors_;  ///< none: it goes where the output goes
   std::string tail_;
   std::uint64_t end_ = 0;  ///< of the log so far
   std::uint64_t dropped_ = 0;

@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <linux/keyctl.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,7 +31,7 @@ constexpr mode_t kUmask = 022;
 
 /// What a process that could not run its program says before it ends.
 struct StartFailure {
-  enum class Step : std::uint8_t { kSetUp, kGroup, kUser, kDirectory, kProgram };
+  enum class Step : std::uint8_t { kSetUp, kGroup, kUser, kDirectory, kProgram, kFile };
   Step step = Step::kSetUp;
   int code = 0;
 };
@@ -72,9 +73,47 @@ std::string words_of(const StartFailure& failure, const ProcessStart& start) {
     case StartFailure::Step::kDirectory:
       return directory_words(start, why);
     case StartFailure::Step::kProgram:
-      return fmt::format("cannot run {}: {}", start.command[0], why);
+    case StartFailure::Step::kFile:
+      break;
   }
-  return why;
+  return fmt::format("cannot run {}: {}", start.command[0], why);
+}
+
+std::string words_of(const StartFailure& failure, const ProcessStart& start, const CopyFile& file) {
+  const bool absolute = file.path.starts_with('/');
+  const std::string path = absolute ? file.path : start.directory + "/" + file.path;
+  const std::string user = start.user ? fmt::format(" as user {}", start.user->uid) : "";
+  return fmt::format("cannot write the output to {}{}: {}", path, user,
+                     std::generic_category().message(failure.code));
+}
+
+/// Writes all of it. False: not all, and errno says why.
+bool write_whole(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// Copies standard input to standard output until it ends.
+void copy_input() {
+  constexpr std::size_t kChunk = std::size_t{32} << 10;
+  std::array<char, kChunk> chunk;
+  std::size_t missing = 0;
+  while (true) {
+    const ssize_t got = ::read(0, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;
+    const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
+    const bool told =
+        missing == 0 ||
+        write_whole(1, fmt::format("\n[orrery: {} bytes could not be written here]\n", missing));
+    if (told) missing = 0;
+    if (!told || !write_whole(1, bytes)) missing += bytes.size();
+  }
 }
 
 void raise_limit(int resource) {
@@ -91,6 +130,29 @@ class NewProcess {
   NewProcess(const ProcessStart& start, int report) : start_(start), report_(report) {}
 
   [[noreturn]] void run(pid_t keeper, int input) {
+    set_up(keeper, input);
+    execute();
+    fail(StartFailure::Step::kProgram);
+  }
+
+  [[noreturn]] void copy(pid_t keeper, int input, const CopyFile& file) {
+    set_up(keeper, input);
+    const bool anew = file.begin == CopyFile::Begin::kAnew;
+    // A pipe of the user's that nobody reads is an error, and not waited for.
+    const int flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | (anew ? O_TRUNC : O_APPEND);
+    constexpr mode_t kMode = 0666;
+    const int opened = ::open(file.path.c_str(), flags, kMode);
+    check(opened, StartFailure::Step::kFile);
+    (void)::fcntl(opened, F_SETFL, anew ? 0 : O_APPEND);
+    check(::dup2(opened, 1), StartFailure::Step::kFile);
+    // With it goes the way to report, which says that the file is open.
+    (void)::close_range(3, ~0u, 0);
+    copy_input();
+    ::_exit(0);
+  }
+
+ private:
+  void set_up(pid_t keeper, int input) const {
     using Step = StartFailure::Step;
     ::setsid();
     ::umask(kUmask);
@@ -101,18 +163,19 @@ class NewProcess {
     // Changing the user forgets it, so it comes after; who died before it was set is seen below.
     check(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), Step::kSetUp);
     if (::getppid() != keeper) ::_exit(1);
+    if (start_.terminal == ProcessStart::Terminal::kOwn) {
+      check(::ioctl(input, TIOCSCTTY, 0), Step::kSetUp);
+    }
     check(::dup2(input, 0), Step::kSetUp);
-    check(::dup2(start_.output, 1), Step::kSetUp);
-    check(::dup2(start_.errors < 0 ? start_.output : start_.errors, 2), Step::kSetUp);
+    const int output = start_.output < 0 ? input : start_.output;
+    check(::dup2(output, 1), Step::kSetUp);
+    check(::dup2(start_.errors < 0 ? output : start_.errors, 2), Step::kSetUp);
     reset_signals();
     // Whatever the agent or a library left open is none of the program's.
     (void)::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     check(::chdir(start_.directory.c_str()), Step::kDirectory);
-    execute();
-    fail(Step::kProgram);
   }
 
- private:
   [[noreturn]] void fail(StartFailure::Step step) const {
     const StartFailure failure{step, errno};
     (void)!::write(report_, &failure, sizeof failure);
@@ -134,7 +197,7 @@ class NewProcess {
   /// keeps nothing.
   void become_user() const {
     if (!start_.user) return;
-    for (const int pipe : {start_.output, start_.errors}) {
+    for (const int pipe : {start_.input, start_.output, start_.errors}) {
       if (pipe >= 0) (void)::fchown(pipe, start_.user->uid, start_.user->gid);
     }
     (void)::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
@@ -175,24 +238,25 @@ class NewProcess {
   int report_;
 };
 
-}  // namespace
-
-Result<pid_t> start_process(const ProcessStart& start) {
-  ORRERY_ASSERT(!start.command.empty(), "a job spec names a program");
+/// Forks, has the child `run` with its report and its input, and waits until that is closed.
+/// Returns the process; a failure of the child is in `failure`.
+template <class Run>
+pid_t fork_and_wait(const ProcessStart& start, StartFailure& failure, const Run& run) {
   const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   std::array<int, 2> ends{};
   if (!nothing.valid() || ::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return environment_error(words_of({StartFailure::Step::kSetUp, errno}, start));
+    failure = {StartFailure::Step::kSetUp, errno};
+    return -1;
   }
   const FileDescriptor reading(ends[0]);
   FileDescriptor writing(ends[1]);
-  const pid_t keeper = ::getpid();
-  const int input = start.input < 0 ? nothing.get() : start.input;
   const pid_t pid = ::fork();
-  if (pid == 0) NewProcess(start, writing.get()).run(keeper, input);
-  if (pid < 0) return environment_error(words_of({StartFailure::Step::kSetUp, errno}, start));
+  if (pid == 0) run(writing.get(), start.input < 0 ? nothing.get() : start.input);
+  if (pid < 0) {
+    failure = {StartFailure::Step::kSetUp, errno};
+    return -1;
+  }
   writing.reset();
-  StartFailure failure;
   ssize_t got = 0;
   do {
     got = ::read(reading.get(), &failure, sizeof failure);
@@ -200,7 +264,29 @@ Result<pid_t> start_process(const ProcessStart& start) {
   if (got == 0) return pid;  // Closed by the program's begin.
   (void)::kill(pid, SIGKILL);
   (void)::waitpid(pid, nullptr, 0);
-  return environment_error(words_of(failure, start));
+  return -1;
+}
+
+}  // namespace
+
+Result<pid_t> start_process(const ProcessStart& start) {
+  ORRERY_ASSERT(!start.command.empty(), "a job spec names a program");
+  const pid_t keeper = ::getpid();
+  StartFailure failure;
+  const pid_t pid = fork_and_wait(
+      start, failure, [&](int report, int input) { NewProcess(start, report).run(keeper, input); });
+  if (pid < 0) return environment_error(words_of(failure, start));
+  return pid;
+}
+
+Result<pid_t> start_copy(const ProcessStart& start, const CopyFile& file) {
+  const pid_t keeper = ::getpid();
+  StartFailure failure;
+  const pid_t pid = fork_and_wait(start, failure, [&](int report, int input) {
+    NewProcess(start, report).copy(keeper, input, file);
+  });
+  if (pid < 0) return environment_error(words_of(failure, start, file));
+  return pid;
 }
 
 Status adopt_orphans() {

@@ -25,20 +25,34 @@ struct ProcessUser {
   std::vector<std::uint32_t> groups;
 };
 
+/// A file that a process of its own copies its input into, in place of running a program.
+struct CopyFile {
+  std::string path;  ///< relative to the directory
+  enum class Begin : std::uint8_t { kAnew, kAppend } begin = Begin::kAnew;
+};
+
 struct ProcessStart {
   std::vector<std::string> command;  ///< at least the program; searched in the environment's PATH
   const Variables& environment;
   std::string directory;
   std::optional<ProcessUser> user;  ///< none: whoever the keeper is
-  int output = -1;                  ///< becomes standard output and standard error
-  int input = -1;                   ///< becomes standard input; -1: there is nothing to read
-  int errors = -1;                  ///< becomes standard error; -1: `output` does
-  std::vector<int> groups;          ///< cgroup.procs of each it joins, open for writing
+  /// Becomes standard output and standard error; -1: there is a copy, which writes to its file.
+  int output = -1;
+  int input = -1;           ///< becomes standard input; -1: there is nothing to read
+  int errors = -1;          ///< becomes standard error; -1: `output` does
+  std::vector<int> groups;  ///< cgroup.procs of each it joins, open for writing
+  /// Whether `input` is a terminal that becomes its controlling one.
+  enum class Terminal : std::uint8_t { kNone, kOwn } terminal = Terminal::kNone;
 };
 
 /// Starts it and waits until it runs its program. Errors: what failed, with the program's name.
 /// The limits on open files and locked memory are raised as far as allowed; no core is written.
 [[nodiscard]] Result<pid_t> start_process(const ProcessStart& start);
+
+/// Starts a process that copies its input into a file until the input ends, and waits until the
+/// file is open. It is opened as the user. What cannot be written is left out; a line in the file
+/// says how much. The command is not used. Errors: what failed, with the file's name.
+[[nodiscard]] Result<pid_t> start_copy(const ProcessStart& start, const CopyFile& file);
 
 /// From now on, descendants whose parent has ended become children of this process.
 [[nodiscard]] Status adopt_orphans();

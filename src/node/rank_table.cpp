@@ -1,20 +1,30 @@
 #include "node/rank_table.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
-#include <set>
+#include <system_error>
 
 #include "node/exit_cause.hpp"
 #include "node/process_stacks.hpp"
 #include "node/rank_process.hpp"
+#include "workload/output_pattern.hpp"
 
 namespace orrery {
 
 RankTable::RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
                      std::unique_ptr<ControlGroup> group)
     : loop_(loop), storage_(storage), files_(files), group_(std::move(group)) {}
+
+RankTable::~RankTable() {
+  if (copies_due_) loop_.cancel(*copies_due_);
+}
 
 Status RankTable::limit(const GroupLimits& limits) {
   if (std::exchange(limits_, limits) == limits && limited_) return {};
@@ -45,21 +55,94 @@ bool RankTable::runs(const RankStart& start) const {
 }
 
 Status RankTable::start(const RankStart& start, const KeeperLaunch& launch) {
+  using Stream = RankLog::Stream;
   auto log = RankLog::open({loop_, storage_, files_.log(start), launch.logs});
   if (!log) return forward_error(log);
+  // The processes that hold the other nodes of a script write nothing.
+  const bool copied = launch.facts.style != LaunchStyle::kSlurm || start.rank == 0;
+  if (copied && !launch.copies.errors.empty()) {
+    if (Status split = (*log)->split_errors(); !split) return split;
+    if (Status copying = copy(start, launch, {log->get(), Stream::kErrors}); !copying) {
+      return copying;
+    }
+  }
+  if (copied && !launch.copies.output.empty()) {
+    if (Status copying = copy(start, launch, {log->get(), Stream::kOutput}); !copying) {
+      return copying;
+    }
+  }
   const ProcessStart process{.command = launch.facts.command,
                              .environment = start.environment,
                              .directory = launch.directory,
                              .user = launch.user,
                              .output = (*log)->writing_end(),
-                             .groups = group_ ? group_->members() : std::vector<int>()};
+                             .errors = (*log)->writing_end(Stream::kErrors),
+                             .groups = groups()};
   const Result<pid_t> pid = start_process(process);
   if (!pid) return tl::unexpected(pid.error());
-  (*log)->close_writing_end();
+  (*log)->close_writing_ends();
   std::unique_ptr<RankLog>& kept = logs_[{start.slots.at(0).gang, start.rank}];
   kept = *std::move(log);
   running_.emplace(*pid, Running{start, kept.get()});
   return {};
+}
+
+/// A file that ranks may share is never begun anew, nor is one of an earlier attempt.
+Status RankTable::copy(const RankStart& start, const KeeperLaunch& launch,
+                       std::pair<RankLog*, RankLog::Stream> from) {
+  const bool errors = from.second == RankLog::Stream::kErrors;
+  const std::string& pattern = errors ? launch.copies.errors : launch.copies.output;
+  const auto variable = [&](std::string_view name) {
+    const auto found = std::ranges::find(start.environment, name, &Variables::value_type::first);
+    return found == start.environment.end() ? std::string() : found->second;
+  };
+  const std::array values{PatternValue{'t', fmt::format("{}", start.rank)},
+                          PatternValue{'N', variable("ORRERY_NODE")},
+                          PatternValue{'u', variable("USER")}};
+  const GangLayout& layout = layout_of(start.slots.at(0).gang, launch.gangs);
+  const bool alone = names_each_rank(pattern) || launch.facts.style == LaunchStyle::kSlurm ||
+                     (launch.gangs.size() == 1 && layout.nodes.size() == 1 &&
+                      layout.nodes[0].ranks.size() == start.slots.size());
+  const CopyFile file{output_file_name(pattern, values), alone && launch.facts.attempt.attempt == 1
+                                                             ? CopyFile::Begin::kAnew
+                                                             : CopyFile::Begin::kAppend};
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return environment_error(
+        fmt::format("cannot make a pipe: {}", std::generic_category().message(errno)));
+  }
+  const FileDescriptor reading(ends[0]);
+  FileDescriptor writing(ends[1]);
+  (void)::fcntl(writing.get(), F_SETFL, O_NONBLOCK);
+  const Result<pid_t> copier = start_copy({.command = {},
+                                           .environment = start.environment,
+                                           .directory = launch.directory,
+                                           .user = launch.user,
+                                           .input = reading.get(),
+                                           .groups = groups()},
+                                          file);
+  if (!copier) return tl::unexpected(copier.error());
+  copiers_.insert(*copier);
+  from.first->copy_to(from.second, std::move(writing));
+  return {};
+}
+
+/// They end when they have what was written. One that does not, since its file hangs, is ended.
+bool RankTable::waits_for_copies() {
+  constexpr Duration kPatience = Duration::seconds(10);
+  if (copiers_.empty()) {
+    if (copies_due_) loop_.cancel(*copies_due_);
+    copies_due_.reset();
+    return false;
+  }
+  for (const auto& [rank, log] : logs_) log->end_copies();
+  if (!copies_due_) {
+    copies_due_ = loop_.call_after(kPatience, [this] {
+      copies_due_.reset();
+      for (const pid_t copier : copiers_) (void)::kill(copier, SIGKILL);
+    });
+  }
+  return true;
 }
 
 void RankTable::signal(ProcessSignal signal, const std::vector<RankSlot>& slots) {
@@ -87,7 +170,10 @@ Status RankTable::save_stacks() const {
 
 void RankTable::note_end(pid_t pid, int status) {
   const auto found = running_.find(pid);
-  if (found == running_.end()) return;
+  if (found == running_.end()) {
+    if (copiers_.erase(pid) == 0) other_ended_(pid, status);
+    return;
+  }
   // Still unreaped, so its number names no other group.
   (void)::kill(-pid, SIGKILL);
   found->second.log->drain();
@@ -103,7 +189,7 @@ std::vector<ProcessExit> RankTable::reap() {
     siginfo_t child{};
     if (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0) break;  // no child is left
     if (child.si_pid == 0) {
-      if (!running_.empty()) break;
+      if (!running_.empty() || waits_for_copies()) break;
       if (group_) group_->kill();
       kill_children();
       return {};
@@ -124,6 +210,32 @@ std::vector<RankSlot> RankTable::slots_of(std::uint32_t rank) const {
     if (running.start.rank == rank) return running.start.slots;
   }
   return {};
+}
+
+const RankStart* RankTable::running(std::uint32_t gang, std::uint32_t rank) const {
+  for (const auto& [pid, running] : running_) {
+    const RankStart& start = running.start;
+    if (start.rank == rank && start.slots.at(0).gang == gang) return &start;
+  }
+  return nullptr;
+}
+
+std::string RankTable::running_text() const {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ranks;
+  ranks.reserve(running_.size());
+  for (const auto& [pid, running] : running_) {
+    ranks.emplace_back(running.start.slots.at(0).gang, running.start.rank);
+  }
+  std::ranges::sort(ranks);
+  std::string text;
+  for (const auto& [gang, rank] : ranks) {
+    text += fmt::format("{}rank {} of gang {}", text.empty() ? "" : ", ", rank, gang);
+  }
+  return text;
+}
+
+std::vector<int> RankTable::groups() const {
+  return group_ ? group_->members() : std::vector<int>();
 }
 
 }  // namespace orrery

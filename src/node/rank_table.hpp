@@ -7,8 +7,11 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +27,9 @@ class RankTable {
   /// All borrowed but `group`, which may be none.
   RankTable(RealLoop& loop, Storage& storage, const KeeperFiles& files,
             std::unique_ptr<ControlGroup> group);
+  RankTable(const RankTable&) = delete;
+  RankTable& operator=(const RankTable&) = delete;
+  ~RankTable();
 
   /// Sets what they may use together. Errors: what could not be set, and why.
   [[nodiscard]] Status limit(const GroupLimits& limits);
@@ -47,12 +53,27 @@ class RankTable {
   /// Slots of the process of a rank that runs; none: empty.
   [[nodiscard]] std::vector<RankSlot> slots_of(std::uint32_t rank) const;
 
+  /// How the process of a rank was started; null: it does not run. Valid until the next reap().
+  [[nodiscard]] const RankStart* running(std::uint32_t gang, std::uint32_t rank) const;
+  /// "rank 0 of gang 0, rank 1 of gang 0", of those that run.
+  [[nodiscard]] std::string running_text() const;
+  /// cgroup.procs of each group that a process beside the ranks joins.
+  [[nodiscard]] std::vector<int> groups() const;
+  /// Called by reap() with the end of each child that is no rank, while it is not yet reaped.
+  using OtherEnded = std::function<void(pid_t, int status)>;
+  void on_other_end(OtherEnded ended) { other_ended_ = std::move(ended); }
+
  private:
   struct Running {
     RankStart start;
     RankLog* log = nullptr;
   };
   void note_end(pid_t pid, int status);
+  /// Has the file of a stream written by a process of its own. Errors: its file.
+  [[nodiscard]] Status copy(const RankStart& start, const KeeperLaunch& launch,
+                            std::pair<RankLog*, RankLog::Stream> from);
+  /// Whether copies of what the ranks wrote are still being written.
+  [[nodiscard]] bool waits_for_copies();
 
   RealLoop& loop_;
   Storage& storage_;
@@ -63,6 +84,9 @@ class RankTable {
   std::map<pid_t, Running> running_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<RankLog>> logs_;
   std::vector<ProcessExit> ended_;  ///< not yet handed out
+  std::set<pid_t> copiers_;         ///< that have not ended
+  std::optional<TimerId> copies_due_;
+  OtherEnded other_ended_ = [](pid_t, int) {};
 };
 
 }  // namespace orrery

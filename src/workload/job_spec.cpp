@@ -14,6 +14,7 @@
 #include "base/quantity_text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml_writer.hpp"
+#include "workload/output_pattern.hpp"
 
 namespace orrery {
 namespace {
@@ -426,6 +427,14 @@ Status check_launch(const LaunchSpec& launch, const SoftwareSpec& software) {
   text("directory", launch.directory);
   if (!launch.directory.empty() && launch.directory[0] != '/') {
     check.fail("directory is \"{}\", expected an absolute path", printable(launch.directory, 60));
+  }
+  for (const auto& [key, pattern] :
+       {std::pair("output", &launch.output), std::pair("error", &launch.error)}) {
+    if (pattern->empty()) continue;
+    text(key, *pattern);
+    if (const std::string wrong = output_pattern_complaint(*pattern); !wrong.empty()) {
+      check.fail("{} is \"{}\": {}", key, printable(*pattern, 60), wrong);
+    }
   }
   return check.finish();
 }

@@ -258,6 +258,11 @@ struct LaunchSpec {
   std::vector<std::pair<std::string, std::string>> environment;  ///< in the order written
   std::string directory;  ///< absolute; empty: one that the node makes for the attempt
   LaunchUnit per = LaunchUnit::kAccelerator;
+  /// Files that get a copy of what ranks write to standard output and error, as
+  /// workload/output_pattern.hpp reads them, relative to `directory`; empty: none. Without `error`
+  /// both go to `output`.
+  std::string output;
+  std::string error;
   SourcePosition where;
 };
 
@@ -267,6 +272,8 @@ void describe(Visitor& visitor, Self& l) {
   visitor.optional("environment", l.environment);
   visitor.optional("directory", l.directory);
   visitor.optional("per", l.per);
+  visitor.optional("output", l.output);
+  visitor.optional("error", l.error);
 }
 
 struct CheckpointSpec {

@@ -28,7 +28,6 @@ struct KnownOption {
   std::string_view why = {};
 };
 
-constexpr std::string_view kLogs = "read what it writes with `orrery logs`";
 constexpr std::string_view kPlaced = "placed by what is asked for";
 constexpr std::string_view kOwnKind = "cores are not bound to tasks";
 constexpr std::string_view kNobody = "there is nothing of the kind";
@@ -42,6 +41,7 @@ constexpr auto kKnown = std::to_array<KnownOption>({
     {"cpus-per-gpu"},
     {"cpus-per-task", 'c'},
     {"dependency", 'd'},
+    {"error", 'e'},
     {"exclusive", 0, Takes::kPerhaps},
     {"export"},
     {"gpus", 'G'},
@@ -58,6 +58,7 @@ constexpr auto kKnown = std::to_array<KnownOption>({
     {"ntasks", 'n'},
     {"ntasks-per-gpu"},
     {"ntasks-per-node"},
+    {"output", 'o'},
     {"partition", 'p'},
     {"qos", 'q'},
     {"requeue", 0, Takes::kNothing},
@@ -73,7 +74,6 @@ constexpr auto kKnown = std::to_array<KnownOption>({
     {"cpu-freq", 0, Takes::kValue, Fate::kNoted, kNobody},
     {"delay-boot", 0, Takes::kValue, Fate::kNoted, kNobody},
     {"distribution", 'm', Takes::kValue, Fate::kNoted, "tasks fill node after node"},
-    {"error", 'e', Takes::kValue, Fate::kNoted, kLogs},
     {"extra-node-info", 'B', Takes::kValue, Fate::kNoted, kOwnKind},
     {"get-user-env", 0, Takes::kPerhaps, Fate::kNoted, "see --export"},
     {"gpu-bind", 0, Takes::kValue, Fate::kNoted, "srun --gpus-per-task gives each its own"},
@@ -93,8 +93,7 @@ constexpr auto kKnown = std::to_array<KnownOption>({
     {"no-kill", 'k', Takes::kPerhaps, Fate::kNoted, "a job ends when a node is lost"},
     {"ntasks-per-core", 0, Takes::kValue, Fate::kNoted, kOwnKind},
     {"ntasks-per-socket", 0, Takes::kValue, Fate::kNoted, kOwnKind},
-    {"open-mode", 0, Takes::kValue, Fate::kNoted, kLogs},
-    {"output", 'o', Takes::kValue, Fate::kNoted, kLogs},
+    {"open-mode", 0, Takes::kValue, Fate::kNoted, "the first attempt begins a file anew"},
     {"overcommit", 'O', Takes::kNothing, Fate::kNoted, kOwnKind},
     {"oversubscribe", 's', Takes::kNothing, Fate::kNoted, kPlaced},
     {"parsable", 0, Takes::kNothing, Fate::kNoted, "see -o json"},

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/utf8.hpp"
+#include "workload/output_pattern.hpp"
 #include "workload/sbatch_size.hpp"
 #include "workload/sbatch_values.hpp"
 
@@ -86,6 +87,7 @@ class ScriptReader {
          {"cpus-per-gpu", &ScriptReader::take_count<&SbatchWishes::gpu_cpus>},
          {"cpus-per-task", &ScriptReader::take_count<&SbatchWishes::task_cpus>},
          {"dependency", &ScriptReader::take_dependency},
+         {"error", &ScriptReader::take_file<&LaunchSpec::error>},
          {"exclusive", &ScriptReader::take_exclusive},
          {"export", &ScriptReader::take_export},
          {"gpus", &ScriptReader::take_gpus<&SbatchWishes::gpus>},
@@ -102,6 +104,7 @@ class ScriptReader {
          {"ntasks", &ScriptReader::take_count<&SbatchWishes::tasks>},
          {"ntasks-per-gpu", &ScriptReader::take_count<&SbatchWishes::gpu_tasks>},
          {"ntasks-per-node", &ScriptReader::take_count<&SbatchWishes::node_tasks>},
+         {"output", &ScriptReader::take_file<&LaunchSpec::output>},
          {"partition", &ScriptReader::take_partition},
          {"qos", &ScriptReader::take_qos},
          {"requeue", &ScriptReader::take_requeue},
@@ -134,6 +137,16 @@ class ScriptReader {
     Result<Bytes> memory = sbatch_memory(value);
     if (!memory) return forward_error(memory);
     wishes_.*kWish = *memory;
+    return {};
+  }
+
+  /// A name for what the script writes.
+  template <auto kFile>
+  Status take_file(const std::string& value) {
+    if (const std::string wrong = output_pattern_complaint(value); !wrong.empty()) {
+      return input_error({}, fmt::format("\"{}\": {}", printable(value, 60), wrong));
+    }
+    files_.*kFile = value;
     return {};
   }
 
@@ -320,7 +333,7 @@ class ScriptReader {
     set_memory("SLURM_MEM_PER_CPU", wishes_.cpu_memory);
     set_memory("SLURM_MEM_PER_GPU", wishes_.gpu_memory);
     known_["SLURM_SUBMIT_DIR"] = submission_.directory;
-    LaunchSpec launch;
+    LaunchSpec launch = files_;
     launch.command.reserve(1 + submission_.arguments.size());
     launch.command.emplace_back(text);
     launch.command.insert(launch.command.end(), submission_.arguments.begin(),
@@ -339,6 +352,7 @@ class ScriptReader {
   std::optional<SourcePosition> line_;  ///< of the first option
   std::optional<TopologyLevel> exclusive_;
   std::string directory_;
+  LaunchSpec files_;                     ///< with the names of --output and --error alone
   std::optional<Environment> exported_;  ///< none: there was no --export
   Environment known_;                    ///< SLURM_* that do not depend on the place
 };

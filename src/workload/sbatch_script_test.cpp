@@ -181,9 +181,21 @@ TEST(SbatchScript, HandsOverOnlyWhatExportNames) {
   EXPECT_EQ(has("NONE", "PATH"), "");
 }
 
+TEST(SbatchScript, NamesOfFilesForItsOutputAreKeptAndChecked) {
+  const SbatchJob both = job("#SBATCH -o out/%x-%A_%4a.log -e err.%j");
+  EXPECT_EQ(both.spec.launch->output, "out/%x-%A_%4a.log");
+  EXPECT_EQ(both.spec.launch->error, "err.%j");
+  EXPECT_FALSE(noted(both, "--output") || noted(both, "--error"));
+  EXPECT_EQ(job("#SBATCH -n 1").spec.launch->output, "");
+  EXPECT_EQ(
+      error("#SBATCH --output=out.%q"),
+      "jobs/train.sh:2:9: --output: \"out.%q\": \"%q\" is no pattern, expected %j, %x, %A, %a, "
+      "%t, %N, %u or %%");
+}
+
 TEST(SbatchScript, SaysWhatHasNoEffectAndRefusesWhatItDoesNotKnow) {
-  const SbatchJob quiet = job("#SBATCH -o out.%j --mail-type=END -p gpu\necho\n#SBATCH -n 4");
-  EXPECT_TRUE(noted(quiet, "train.sh:2: --output has no effect"));
+  const SbatchJob quiet = job("#SBATCH -i in --mail-type=END -p gpu\necho\n#SBATCH -n 4");
+  EXPECT_TRUE(noted(quiet, "train.sh:2: --input has no effect"));
   EXPECT_TRUE(noted(quiet, "train.sh:2: --mail-type has no effect: no mail"));
   EXPECT_TRUE(noted(quiet, "--partition gpu has no effect"));
   EXPECT_TRUE(noted(quiet, "train.sh:4: #SBATCH after the first command"));

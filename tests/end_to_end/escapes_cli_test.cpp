@@ -98,6 +98,8 @@ const Shown kShown[] = {
     {"cancel 1", "CancelJob"},
     {"submit -- true", "SubmitJob"},
     {"events", "ListEvents"},
+    {"exec 1 -- true", "GetJob"},
+    {"shell -n 1", "SubmitJob"},
     {"nodes", "ListNodes"},
     {"node n", "GetNode"},
     {"drain n", "DrainNode"},
@@ -220,10 +222,10 @@ TEST_F(EscapesCli, AnErrorThatQuotesWhatUsersWroteIsEscapedToo) {
 
 TEST_F(EscapesCli, EveryVerbThatTalksToAControllerIsAmongThem) {
   // These print facts of the catalog, files of the user, or what they made themselves.
-  const std::set<std::string> own{"calibrate-node", "catalog",  "compare", "completion", "design",
-                                  "down",           "estimate", "fleet",   "logs",       "plan",
-                                  "predict",        "replay",   "report",  "schedule",   "serve",
-                                  "simulate",       "store",    "study",   "up",         "what-if"};
+  const std::set<std::string> own{
+      "attach",   "calibrate-node", "catalog",  "compare", "completion", "design", "down",
+      "estimate", "fleet",          "logs",     "plan",    "predict",    "replay", "report",
+      "schedule", "serve",          "simulate", "store",   "study",      "up",     "what-if"};
   std::set<std::string> shown;
   for (const Shown& each : kShown) {
     const std::string arguments = each.arguments;

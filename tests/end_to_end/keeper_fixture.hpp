@@ -78,6 +78,14 @@ class TestAgent final : public ConnectionEvents {
       ++statuses;
     } else if (auto* ranks = std::get_if<RankPaces>(&*said)) {
       paces = ranks->paces;
+    } else if (const auto* output = std::get_if<ExecOutput>(&*said)) {
+      exec_output += output->output;
+      exec_errors += output->errors;
+      exec_taken += output->taken;
+    } else if (auto* end = std::get_if<ExecEnd>(&*said)) {
+      exec_end = *end;
+    } else if (const auto* able = std::get_if<KeeperAbilities>(&*said)) {
+      abilities = *able;
     } else {
       tail = std::get<LogTail>(*said);
     }
@@ -87,6 +95,11 @@ class TestAgent final : public ConnectionEvents {
   std::optional<KeeperStatus> status;
   std::optional<LogTail> tail;
   std::vector<RankPace> paces;
+  KeeperAbilities abilities;
+  std::string exec_output;
+  std::string exec_errors;
+  std::uint64_t exec_taken = 0;
+  std::optional<ExecEnd> exec_end;
   int statuses = 0;
   bool closed = false;
 

@@ -59,7 +59,8 @@ TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
   const JobSpec job = made(
       "-n 4 --name a-job --type a100,h100 --tenant lab/vision --priority 7 --time-limit '90 min' "
       "--framework pytorch --env A=1 --env B=x=y --per node --restarts 9 --hold "
-      "--after data,notok:'sweep[3]' -- run it");
+      "--after data,notok:'sweep[3]' --cpus 1.5 --memory '3 GiB' --output-file o/%j "
+      "--error-file e/%t -- run it");
   EXPECT_EQ(job.name, "a-job");
   EXPECT_EQ(job.roles[0].accelerators, 4u);
   ASSERT_EQ(job.roles[0].types.size(), 2u);
@@ -71,6 +72,10 @@ TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
   const std::vector<std::pair<std::string, std::string>> environment{{"A", "1"}, {"B", "x=y"}};
   EXPECT_EQ(job.launch->environment, environment);
   EXPECT_EQ(job.launch->per, LaunchUnit::kNode);
+  EXPECT_EQ(job.roles[0].host.cpu, 1.5);
+  EXPECT_EQ(job.roles[0].host.memory, Bytes(3.0 * (1 << 30)));
+  EXPECT_EQ(job.launch->output, "o/%j");
+  EXPECT_EQ(job.launch->error, "e/%t");
   EXPECT_EQ(job.restart.max, 9u);
   EXPECT_TRUE(job.hold);
   ASSERT_EQ(job.after.size(), 2u);
@@ -113,7 +118,9 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
-      {"jobs -- true", "only `orrery submit` takes a command"},
+      {"jobs -- true", "only `orrery submit`, `exec` and `shell` take a command"},
+      {"exec x -- true", "job \"x\": expected its number"},
+      {"exec 1 --", "nothing behind --"},
       {"job seven", "expected its number"},
       {"down --dir nowhere", "no cluster at nowhere"},
       {"jobs --dir nowhere", "no cluster at nowhere"},

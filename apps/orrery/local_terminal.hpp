@@ -1,0 +1,58 @@
+// apps/orrery/local_terminal.hpp - the terminal that a user sits at while a command runs elsewhere,
+// and the signals that reach this program meanwhile.
+//
+// Made by a verb, one a process. Signals are noted and wake whoever polls descriptor(); the end of
+// the object, however it comes, gives terminal and signals back as they were.
+#pragma once
+
+#include <termios.h>
+
+#include <array>
+#include <csignal>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+
+/// Notes SIGINT, SIGTERM, SIGHUP and SIGQUIT, which would end the program, and SIGWINCH.
+class NotedSignals {
+ public:
+  NotedSignals();
+  NotedSignals(const NotedSignals&) = delete;
+  NotedSignals& operator=(const NotedSignals&) = delete;
+  ~NotedSignals();
+
+  /// Readable when a signal has come since next() was called.
+  [[nodiscard]] int descriptor() const { return reading_.get(); }
+  /// The signal that wants the program to end; 0: none has come.
+  [[nodiscard]] int ending() const;
+  /// Whether the terminal has got another size since this was called last.
+  [[nodiscard]] bool resized();
+
+ private:
+  static constexpr std::array kNoted{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+
+  FileDescriptor reading_;
+  std::array<struct sigaction, kNoted.size()> before_{};
+};
+
+/// Sends each key to whoever reads standard input, and echoes none.
+class RawTerminal {
+ public:
+  /// Errors (kInput): standard input or output is no terminal.
+  [[nodiscard]] static Result<RawTerminal> open();
+  RawTerminal(RawTerminal&& other) noexcept;
+  RawTerminal& operator=(RawTerminal&&) = delete;
+  ~RawTerminal();
+
+  [[nodiscard]] static v1::TerminalSize size();
+
+ private:
+  RawTerminal() = default;
+  std::optional<termios> before_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,13 @@
+// apps/orrery/submit_options.hpp - the options of verbs that submit a job made on the command line.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "apps/orrery/submit_request.hpp"
+
+namespace orrery {
+
+/// What the job is called, whose it is and what it holds. `asked` outlives the verb.
+void add_allocation_options(CLI::App& verb, SubmitOptions& asked);
+
+}  // namespace orrery

@@ -1,0 +1,81 @@
+// node/exec_process.hpp - a command that runs beside the ranks of an attempt for a client: its
+// process, its pipes or its terminal, and what is on its way between it and the client.
+//
+// Owned by the keeper's ExecTable, used on its loop; never blocks it. Output is read while fewer
+// than kExecBytesMax bytes are not told as taken, and input is kept until the command takes it.
+// Whoever has not got the command's end yet has its output first. Precondition: SIGPIPE is ignored.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/real_loop.hpp"
+#include "node/keeper_launch.hpp"
+#include "node/keeper_wire.hpp"
+
+namespace orrery {
+
+class ExecProcess {
+ public:
+  /// Where it runs and to whom it tells what.
+  struct Setup {
+    RealLoop& loop;
+    const RankStart& rank;  ///< only while it is started, as the next two
+    const KeeperLaunch& launch;
+    std::vector<int> groups;  ///< cgroup.procs of each it joins, open for writing
+    std::function<void(const ExecOutput&)> output;
+    /// The last call, never inside start().
+    std::function<void(const ExecEnd&)> ended;
+  };
+
+  /// Errors: a pipe or terminal, or what the program failed at.
+  [[nodiscard]] static Result<std::unique_ptr<ExecProcess>> start(const ExecOpen& open,
+                                                                  const Setup& setup);
+  ExecProcess(const ExecOpen& open, const Setup& setup);
+  ExecProcess(const ExecProcess&) = delete;
+  ExecProcess& operator=(const ExecProcess&) = delete;
+  ~ExecProcess();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  void take(const ExecInput& input);
+  /// Its process has ended and is not yet reaped. `ended` follows, perhaps inside.
+  void note_end(int status);
+  /// Nobody waits for it: it is told so (SIGHUP), and killed after 10 s.
+  void hang_up();
+
+ private:
+  class InputPipe;
+  class OutputPipe;
+
+  [[nodiscard]] Status open_pipes();
+  [[nodiscard]] Status open_terminal(TerminalSize size);
+  [[nodiscard]] Status run(const ExecOpen& open, const Setup& setup);
+  void note_input_taken(std::uint64_t bytes);
+  void note_output(ExecOutput output);
+  void pace();
+  void end_if_read();
+  void end();
+  void kill_session(int signal) const;
+
+  RealLoop& loop_;
+  std::uint64_t id_;
+  std::function<void(const ExecOutput&)> told_;
+  std::function<void(const ExecEnd&)> ended_;
+  pid_t pid_ = 0;
+  std::unique_ptr<InputPipe> input_;
+  std::array<std::unique_ptr<OutputPipe>, 2> outputs_;  ///< of a terminal the first alone
+  FileDescriptor terminal_;            ///< the other side of the command's; none: it has pipes
+  std::array<FileDescriptor, 3> own_;  ///< of the command, until it is started
+  std::uint64_t on_the_way_ = 0;       ///< bytes of its output that are not told as taken
+  std::optional<int> status_;          ///< once it has ended
+  std::optional<TimerId> timer_;       ///< to kill it, or to end it without the rest of its output
+  bool hung_up_ = false;
+};
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// node/exec_table.hpp - the commands that run beside the ranks of an attempt on one node, by their
+// numbers.
+//
+// Owned by the keeper, used on its loop. They are processes of the attempt like its ranks: in its
+// control group, ended with it. The agent bounds how many there are.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "node/exec_process.hpp"
+#include "node/rank_table.hpp"
+
+namespace orrery {
+
+class ExecTable {
+ public:
+  using Tell = std::function<void(const KeeperOutput&)>;
+
+  /// `tell` gets what goes to the agent; it may not call this object.
+  ExecTable(RealLoop& loop, Tell tell) : loop_(loop), tell_(std::move(tell)) {}
+
+  /// Starts a command beside a rank, or tells why not.
+  void open(const ExecOpen& open, const RankTable& ranks, const KeeperLaunch& launch);
+  void take(const ExecInput& input);
+  /// A child that is no rank has ended and is not yet reaped.
+  void note_end(pid_t pid, int status);
+  /// The agent has gone, and with it whoever waits for them.
+  void hang_up_all();
+
+ private:
+  void refuse(const ExecOpen& open, std::string why);
+
+  RealLoop& loop_;
+  Tell tell_;
+  std::map<std::uint64_t, std::unique_ptr<ExecProcess>> commands_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,46 @@
+// node/output_copy.hpp - hands what a process writes on to a process that copies it into a file, at
+// the pace of the file.
+//
+// Owned by the log of a rank, used on its loop; never blocks it. Whoever adds stops while it is
+// behind, so that what waits here is no more than was read at once. A reader that has gone takes
+// everything and keeps nothing. Precondition: SIGPIPE is ignored.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/file_descriptor.hpp"
+#include "base/real_loop.hpp"
+
+namespace orrery {
+
+class OutputCopy final : public ReadyHandler {
+ public:
+  /// `pipe` does not block. `caught_up` is called when it was behind and is not any more.
+  OutputCopy(RealLoop& loop, FileDescriptor pipe, std::function<void()> caught_up);
+  OutputCopy(const OutputCopy&) = delete;
+  OutputCopy& operator=(const OutputCopy&) = delete;
+  ~OutputCopy() override;
+
+  void add(std::string_view bytes);
+  /// Whether the pipe has yet to take bytes that were added.
+  [[nodiscard]] bool behind() const { return !waiting_.empty(); }
+  /// Closes the pipe once it has taken everything.
+  void end();
+
+  void on_ready(std::uint32_t events) override;
+
+ private:
+  void flush();
+  void close();
+
+  RealLoop& loop_;
+  FileDescriptor pipe_;
+  std::function<void()> caught_up_;
+  std::string waiting_;
+  WatchId watch_ = WatchId::kNone;
+  bool ends_ = false;
+};
+
+}  // namespace orrery
