@@ -51,7 +51,7 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
   if (cluster->unknown_nodes_size() > 0) {
     print_message(fmt::format(
         "note: fleet.yaml names {}, which this cluster was not begun with and does not have\n",
-        fmt::join(cluster->unknown_nodes(), ", ")));
+        one_line(fmt::format("{}", fmt::join(cluster->unknown_nodes(), ", ")))));
   }
   return {};
 }
@@ -226,7 +226,7 @@ Status make_join_token(const CommandOptions& options, LiveSession& session,
       print_message(fmt::format(
           "note: {} has an agent, at {}: the one that joins with this token replaces it for good, "
           "and what runs under the old one is killed\n",
-          asked.name, made->connected_agent()));
+          asked.name, one_line(made->connected_agent())));
     }
     print_message(fmt::format(
         "on {0}, within an hour, with a copy of {2}/tls/ca.pem, and this token in FILE:\n"

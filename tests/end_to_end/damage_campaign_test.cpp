@@ -172,6 +172,9 @@ class DamageCampaign : public Cli {
     fs::remove(path("c/orreryd.pid"));
     fs::remove(path("c/store/ballast"));
   }
+  /// The agent of node-0 reports the changed line, or refuses the file with its place. `up` does
+  /// not wait for it.
+  [[nodiscard]] bool agent_tells(const DamageCase& done) const;
   [[nodiscard]] DamageCase damage(Rng& rng, const std::vector<std::string>& files) const;
   /// "refused", "equal", "reported"; anything else is what is wrong.
   [[nodiscard]] std::string outcome(const DamageCase& done) const;
@@ -190,6 +193,17 @@ bool is_edited_by_hand(const std::string& file) {
 bool reports(const std::string& log, const DamageCase& done) {
   const std::string name = fs::path(done.file).filename().string();
   return log.find(fmt::format("{}:{}: ", name, done.line)) != std::string::npos;
+}
+
+bool DamageCampaign::agent_tells(const DamageCase& done) const {
+  for (int i = 0; i < 1'000; ++i) {
+    const std::string log = slurp(path("c/nodes/node-0/agent.log"));
+    if (reports(log, done)) return true;
+    if (std::regex_search(log, std::regex(R"(orrery-agent: \S*agent\.yaml:\d+:\d+: )")))
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
 }
 
 DamageCase DamageCampaign::damage(Rng& rng, const std::vector<std::string>& files) const {
@@ -321,8 +335,8 @@ TEST_F(DamageCampaign, FilesOfALocalClusterAreRefusedOrEveryJobIsAsItWas) {
         ++finished;
       }
       EXPECT_EQ(finished, 4U) << where << ": " << jobs.out << jobs.err;
-      const std::string log = slurp(path("c/nodes/node-0/agent.log"));
-      EXPECT_TRUE(!is_edited_by_hand(done.file) || reports(log, done)) << where << ": " << log;
+      EXPECT_TRUE(!is_edited_by_hand(done.file) || agent_tells(done))
+          << where << ": " << slurp(path("c/nodes/node-0/agent.log"));
     }
     EXPECT_EQ(orrery("--dir " + path("c") + " down").code, 0) << where;
     ++counts[up.code == 0 ? "equal" : "refused"];
