@@ -359,6 +359,15 @@ TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
   EXPECT_TRUE(holds(shown, "40 100")) << shown;
   user.type("\x03");
   EXPECT_EQ(user.end(), 128 + SIGINT);
+  EXPECT_TRUE(user.echoes()) << "the terminal is as it was";
+  AtTerminal killed(program() + " --dir " + path("c") + " exec " + id +
+                    " -t -- sh -c \"echo begun; "
+                    "sleep 7008\"");
+  (void)killed.await("begun");
+  EXPECT_FALSE(killed.echoes());
+  (void)::kill(killed.pid(), SIGTERM);
+  EXPECT_EQ(killed.end(), 128 + SIGTERM);
+  EXPECT_TRUE(killed.echoes());
   const CliRun none = live("exec " + id + " -t -- true");
   EXPECT_EQ(none.code, 2);
   EXPECT_TRUE(holds(none.err, "no terminal")) << none.err;
