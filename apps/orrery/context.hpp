@@ -27,7 +27,7 @@ struct CommandOptions {
   std::string terminal_type = "dumb";               ///< TERM
   double retry_s = 10;                              ///< how long a verb tries to reach a controller
   std::optional<std::vector<std::string>> command;  ///< what stands behind "--"
-  int exit_status = 0;  ///< of a verb that has done its work: that of the command it has run
+  int exit_status = 0;  ///< exit status of the command that a successful verb has run
 };
 
 /// The catalog compiled in, overlaid with --catalog.

@@ -54,8 +54,8 @@ struct ShellAsked {
   bool keep = false;
 };
 
-/// What holds the devices: on the node of the shell it ends when the shell has ended, or has not
-/// begun within five minutes; on the other nodes it waits for the end of the job.
+/// The program of the job that holds the devices. On the node of the shell it ends when the shell
+/// has ended or has not begun within five minutes; on other nodes it waits for the end of the job.
 constexpr const char* kHoldsForShell = R"sh(trap 'exit 0' TERM
 if [ "$ORRERY_RANK" != 0 ]; then while :; do sleep 3600 & wait $!; done; fi
 shell=$ORRERY_SCRATCH/shell
@@ -70,7 +70,7 @@ while kill -0 "$(cat "$shell")" 2>/dev/null; do sleep 2 & wait $!; done
 /// With --keep: until the job is cancelled or its time is over.
 constexpr const char* kHoldsForGood =
     "trap 'exit 0' TERM\nwhile :; do sleep 3600 & wait $!; done\n";
-/// Leaves the number of the shell's process for the script above, and becomes the shell.
+/// Writes its process number for the script above and replaces itself with the shell.
 constexpr const char* kBeginsShell =
     R"sh(echo $$ >"$ORRERY_SCRATCH/shell"; [ $# -gt 0 ] || set -- "${SHELL:-/bin/sh}"
 exec "$@")sh";

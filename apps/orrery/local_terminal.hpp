@@ -1,8 +1,8 @@
 // apps/orrery/local_terminal.hpp - the terminal that a user sits at while a command runs elsewhere,
 // and the signals that reach this program meanwhile.
 //
-// Made by a verb, one a process. Signals are noted and wake whoever polls descriptor(); the end of
-// the object, however it comes, gives terminal and signals back as they were.
+// Made by a verb, one a process. Signals are noted and make descriptor() readable; destructors
+// restore the terminal and the handling of signals.
 #pragma once
 
 #include <termios.h>
@@ -39,7 +39,7 @@ class NotedSignals {
   std::array<struct sigaction, kNoted.size()> before_{};
 };
 
-/// Sends each key to whoever reads standard input, and echoes none.
+/// Puts the terminal into raw mode: each key is read as it is typed, and none is echoed.
 class RawTerminal {
  public:
   /// Errors (kInput): standard input or output is no terminal.

@@ -161,7 +161,7 @@ Status print_log(const CommandOptions& options, const LogAsked& asked) {
       });
 }
 
-/// Reads on where the job stands now; what the ranks would read is none of it.
+/// Follows the newest output. Ranks have no input that could be attached to.
 Status attach(const CommandOptions& options, LogAsked& asked) {
   constexpr std::uint32_t kAttachTail = 10;
   asked.follow = true;

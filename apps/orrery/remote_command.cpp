@@ -55,7 +55,7 @@ class RemoteRun {
     return environment_error("the controller ended the call without a status");
   }
 
-  /// A signal that ends the program ends it also where nobody reads what is put.
+  /// Returns early when a signal is to end the program: the reader may have stopped reading.
   void put(int fd, std::string_view bytes) {
     while (!bytes.empty() && signals_.ending() == 0) {
       const ssize_t written = ::write(fd, bytes.data(), bytes.size());

@@ -49,7 +49,7 @@ Softness softness_of(const v1::AgentMessage& message) {
   if (message.has_report()) {
     return message.report().has_heartbeat() ? Softness::kBeat : Softness::kFirm;
   }
-  // Of a command's output nothing may be left out; its amount is bounded where it begins.
+  // No part of a command's output may be dropped; the keeper bounds how much is on its way.
   const bool whole = message.has_open() || message.has_exec_output() || message.has_exec_end();
   return whole ? Softness::kFirm : Softness::kSoft;
 }

@@ -127,7 +127,7 @@ class AuditedCall final : public ForwardedCall {
     if (asked_.scope == Scope::kJob) add_jobs(*asked_.request, jobs_);
   }
 
-  /// Of what goes on for long a line says that it has begun.
+  /// A call that lasts has a line for its begin, too.
   void open() override {
     write({CallCode::kOk, "begun"});
     inner().open();

@@ -51,7 +51,7 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
     });
   }
 
-  /// More of the client; nullptr: it sends no more.
+  /// Handles the client's next message; nullptr: there are no more.
   void hear(const v1::ExecRequest* more) {
     receiving_ = false;
     if (over_) return;
@@ -101,7 +101,7 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
     call_->reply(response);
   }
 
-  /// Nobody waits for the command any more.
+  /// The client has gone: the command ends.
   void close() {
     if (std::exchange(over_, true)) return;
     controller_.commands().close(id_);

@@ -28,7 +28,7 @@ class OpenCalls::OpenCall final : public ForwardedCall {
     gone_ = gone;
     inner().when_gone(std::move(gone));
   }
-  /// Ends it without its method, which is told that nobody waits any more.
+  /// Ends the call from outside its method and tells the method that the client has gone.
   void end(const CallStatus& status) {
     if (over_) return;
     finish(status);

@@ -3,7 +3,7 @@
 //
 // Owned by the controller, on its loop. Nothing of it is durable: a command ends with the stream of
 // its node's agent, and with the controller.
-// Invariant: whoever opened a command hears exactly one end of it, unless it closed it before.
+// Invariant: each command that is opened has exactly one end reported, unless it is closed first.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class CommandBook {
   [[nodiscard]] Result<std::uint64_t> open(NodeId node, AttemptExecOpen command, Hears hears);
   /// More for a command; nothing where it has ended.
   void tell(const ExecInput& input);
-  /// Nobody waits for it any more.
+  /// Ends a command whose client has gone.
   void close(std::uint64_t id);
 
   /// From the agent of a node.

@@ -67,7 +67,7 @@ TEST_F(CommandBookTest, ACommandIsHeardFromItsNodeAloneUntilItsEnd) {
   EXPECT_EQ(ends_[0].status, 3u);
 }
 
-TEST_F(CommandBookTest, WhoeverWaitsIsToldThatTheAgentWasLost) {
+TEST_F(CommandBookTest, TheLossOfTheAgentEndsItsCommands) {
   connect();
   (void)book_.open(node_, command(), hears()).value();
   book_.lose(NodeId(1), "node1");
@@ -77,7 +77,7 @@ TEST_F(CommandBookTest, WhoeverWaitsIsToldThatTheAgentWasLost) {
   EXPECT_EQ(ends_[0].error, "the agent of node0 was lost, and the command with it");
 }
 
-TEST_F(CommandBookTest, OneThatIsClosedIsToldToItsNodeAndHeardNoMore) {
+TEST_F(CommandBookTest, ACommandThatIsClosedIsToldToItsNodeAndHeardNoMore) {
   connect();
   const std::uint64_t id = book_.open(node_, command(), hears()).value();
   book_.close(id);

@@ -19,6 +19,24 @@ constexpr std::size_t kRanOnMax = 100'000;  ///< ranks whose node is remembered
 constexpr std::size_t kKeptLogBytesMax = std::size_t{64} << 20;
 constexpr Duration kLogPatience = Duration::seconds(5);
 
+/// Whether a job has one process a node, whatever its devices there.
+bool has_one_a_node(const JobSpec* spec) {
+  return spec != nullptr &&
+         (spec->launch->per == LaunchUnit::kNode || spec->software.framework == "slurm");
+}
+
+/// Ranks are numbered along the processes of a gang.
+std::optional<NodeId> node_of_rank(const Job& job, const LogQuestion& of, const JobSpec* spec) {
+  if (of.gang >= job.placed.size()) return std::nullopt;
+  const bool one_a_node = has_one_a_node(spec);
+  std::uint32_t first = 0;
+  for (const NodeDevices& at : job.placed[of.gang]) {
+    first += one_a_node ? 1 : static_cast<std::uint32_t>(std::popcount(at.devices));
+    if (of.rank < first) return at.node;
+  }
+  return std::nullopt;
+}
+
 /// Ranks of a share: one for each device, or that of the node where it has one process.
 std::vector<std::uint32_t> ranks_of(const RankShare& share, const NodeProgram& program) {
   const bool one_a_node = program.per == LaunchUnit::kNode || program.framework == "slurm";
@@ -294,10 +312,10 @@ std::optional<NodeId> Controller::node_of(const LogAsked& asked) {
   // The newest attempt's is in the state, also after a start of the controller.
   const JobId id = asked.attempt.job;
   if (state().has(id) && state().job(id).attempt == asked.attempt.attempt) {
-    for (const LogPlace& place : rank_places(id)) {
-      if (place.gang == asked.what.gang && place.rank == asked.what.rank) return place.node;
-    }
-    return std::nullopt;
+    const Job& job = state().job(id);
+    // Rank 0 is on the first node in either case, and reading a spec costs.
+    const bool needs_spec = asked.what.rank > 0 && !job.spec.empty();
+    return node_of_rank(job, asked.what, needs_spec ? spec_of(id) : nullptr);
   }
   const auto found = ran_on_.find({asked.attempt, asked.what.gang, asked.what.rank});
   return found == ran_on_.end() ? std::nullopt : std::optional(found->second);
@@ -347,8 +365,7 @@ std::vector<Controller::LogPlace> Controller::rank_places(JobId id) {
   std::vector<LogPlace> places;
   const Job& job = state().job(id);
   const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(id);
-  const bool one_a_node = spec != nullptr && (spec->launch->per == LaunchUnit::kNode ||
-                                              spec->software.framework == "slurm");
+  const bool one_a_node = has_one_a_node(spec);
   for (std::uint32_t gang = 0; gang < job.placed.size(); ++gang) {
     std::uint32_t rank = 0;
     for (const NodeDevices& at : job.placed[gang]) {

@@ -63,7 +63,7 @@ std::string array_index(const Job& job) {
   return job.name.substr(bracket + 1, job.name.size() - bracket - 2);
 }
 
-/// A script's number in its array where `spec` has the numbers of the whole array, else the place.
+/// The number of the job in its array: the one that a script's list gives it, else its place.
 std::string array_number(const Job& job, const LaunchSpec& launch) {
   Variables variables = launch.environment;
   set_array_task(job, variables);

@@ -176,7 +176,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void release_if_kept(Attempt& attempt);
 
   // Commands beside ranks (agent_process_commands.cpp).
-  /// Nobody waits for them any more, since the controller is out of reach.
+  /// Ends all commands, since the controller is out of reach.
   void close_commands();
   /// Tells the controller that the commands of an attempt have ended.
   void end_commands(const AttemptId& id, const std::string& why);

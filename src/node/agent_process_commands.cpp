@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-/// Their windows together fit into what may wait on a connection to a keeper or to the controller.
+/// The windows of so many fit into what may wait on a connection to a keeper or the controller.
 constexpr std::size_t kCommandsMax = 32;
 
 }  // namespace

@@ -170,7 +170,7 @@ class ExecProcess::OutputPipe final : public ReadyHandler {
     }
     if (got < 0 && errno == EINTR) return State::kOpen;
     if (got < 0 && errno == EAGAIN) return State::kEmpty;
-    // EIO of a terminal: nobody has its other side any more.
+    // EIO of a terminal: no process has its other side open.
     set_watch(Watched::kNo);
     over_ = true;
     return State::kOver;

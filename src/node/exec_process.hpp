@@ -3,7 +3,7 @@
 //
 // Owned by the keeper's ExecTable, used on its loop; never blocks it. Output is read while fewer
 // than kExecBytesMax bytes are not told as taken, and input is kept until the command takes it.
-// Whoever has not got the command's end yet has its output first. Precondition: SIGPIPE is ignored.
+// The end of a command is reported after its output. Precondition: SIGPIPE is ignored.
 #pragma once
 
 #include <sys/types.h>
@@ -46,7 +46,7 @@ class ExecProcess {
   void take(const ExecInput& input);
   /// Its process has ended and is not yet reaped. `ended` follows, perhaps inside.
   void note_end(int status);
-  /// Nobody waits for it: it is told so (SIGHUP), and killed after 10 s.
+  /// Ends a command whose client has gone: SIGHUP, and SIGKILL after 10 s.
   void hang_up();
 
  private:
@@ -69,9 +69,9 @@ class ExecProcess {
   std::function<void(const ExecEnd&)> ended_;
   pid_t pid_ = 0;
   std::unique_ptr<InputPipe> input_;
-  std::array<std::unique_ptr<OutputPipe>, 2> outputs_;  ///< of a terminal the first alone
-  FileDescriptor terminal_;            ///< the other side of the command's; none: it has pipes
-  std::array<FileDescriptor, 3> own_;  ///< of the command, until it is started
+  std::array<std::unique_ptr<OutputPipe>, 2> outputs_;  ///< a terminal has the first alone
+  FileDescriptor terminal_;            ///< its controlling side; none: the command has pipes
+  std::array<FileDescriptor, 3> own_;  ///< the command's ends, until it is started
   std::uint64_t on_the_way_ = 0;       ///< bytes of its output that are not told as taken
   std::optional<int> status_;          ///< once it has ended
   std::optional<TimerId> timer_;       ///< to kill it, or to end it without the rest of its output

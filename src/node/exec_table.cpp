@@ -22,7 +22,7 @@ void ExecTable::open(const ExecOpen& open, const RankTable& ranks, const KeeperL
   const auto output = [this](const ExecOutput& said) { tell_(said); };
   const auto ended = [this](const ExecEnd& end) {
     tell_(end);
-    // It is inside a call of the command's own.
+    // Deferred, because the call comes from the command's own methods.
     loop_.post([this, id = end.id] { commands_.erase(id); });
   };
   Result<std::unique_ptr<ExecProcess>> process =

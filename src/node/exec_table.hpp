@@ -28,7 +28,7 @@ class ExecTable {
   void take(const ExecInput& input);
   /// A child that is no rank has ended and is not yet reaped.
   void note_end(pid_t pid, int status);
-  /// The agent has gone, and with it whoever waits for them.
+  /// Ends all commands, because the connection to the agent is gone.
   void hang_up_all();
 
  private:

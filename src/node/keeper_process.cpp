@@ -124,7 +124,7 @@ void KeeperProcess::give_to_user(const std::string& path) {
 }
 
 Status KeeperProcess::watch_signals() {
-  // What ranks and commands beside them do not read is no end of the keeper.
+  // A process that does not read its input must not end the keeper.
   (void)std::signal(SIGPIPE, SIG_IGN);
   sigset_t wanted;
   sigemptyset(&wanted);
@@ -212,8 +212,8 @@ void KeeperProcess::on_close(ConnectionId connection, const Closed&) {
   if (connection == agent_) lose_agent();
 }
 
-/// Commands beside the ranks belong to clients of the agent. Later, since one of them may be what
-/// the agent did not take.
+/// Commands beside the ranks belong to clients of the agent and end with it. Their end is deferred,
+/// because this may be called while one of them tells its output.
 void KeeperProcess::lose_agent() {
   agent_ = ConnectionId::kNone;
   real_.loop().post([this] { commands_.hang_up_all(); });

@@ -58,7 +58,7 @@ class KeeperProcess final : public ListenerEvents {
   void answer(ConnectionId connection, const LogQuestion& question);
   void answer(ConnectionId connection, const ExecOpen& open);
   void answer(ConnectionId connection, const ExecInput& input);
-  /// What a command says; without an agent nobody waits for it.
+  /// Sends what a command says to the agent; without one it is dropped.
   void tell(const KeeperOutput& output);
   void lose_agent();
 

@@ -61,11 +61,11 @@ struct ExecInput {
   bool end = false;                      ///< nothing comes after these bytes
   std::optional<TerminalSize> terminal;  ///< the terminal has another size now
   std::uint64_t taken = 0;  ///< bytes of its output that its client took since the last message
-  bool close = false;       ///< nobody waits for it any more: it ends
+  bool close = false;       ///< its client has gone: it ends
 };
 
-/// Of a command's output, and likewise of its input, so many bytes may be on their way that the
-/// other end has not told as taken.
+/// The window of a command for each direction: so many bytes may be on their way that the other
+/// end has not reported as taken.
 inline constexpr std::uint64_t kExecBytesMax = std::uint64_t{128} << 10;
 
 using KeeperInput = std::variant<AgentOrder, LogQuestion, ExecOpen, ExecInput>;

@@ -1,9 +1,9 @@
 // node/output_copy.hpp - hands what a process writes on to a process that copies it into a file, at
 // the pace of the file.
 //
-// Owned by the log of a rank, used on its loop; never blocks it. Whoever adds stops while it is
-// behind, so that what waits here is no more than was read at once. A reader that has gone takes
-// everything and keeps nothing. Precondition: SIGPIPE is ignored.
+// Owned by the log of a rank, used on its loop; never blocks it. The log reads no more while a copy
+// is behind, so that no more waits here than was read at once. Without a reader everything is
+// dropped. Precondition: SIGPIPE is ignored.
 #pragma once
 
 #include <functional>

@@ -64,7 +64,7 @@ class RankLog::Source final : public ReadyHandler {
       return More::kYes;
     }
     if (got < 0 && errno == EINTR) return More::kYes;
-    if (got == 0) {  // Nobody is left who could write.
+    if (got == 0) {  // No process has the other end open.
       over_ = true;
       stop_watching();
     }

@@ -3,9 +3,8 @@
 //
 // Owned by the keeper, one for each process; used on its loop. It takes whatever comes, so that a
 // process never waits for a disk that is full: what cannot be written is counted, the tail has it
-// all the same, and a line in the log says how much is missing once there is room. Only a copy into
-// a file of the job's own is waited for: a process does wait for whoever takes it. Cost: one write
-// for each 64 KiB read.
+// all the same, and a line in the log says how much is missing once there is room. Only a copy
+// into a file of the job's own holds its process up. Cost: one write for each 64 KiB read.
 #pragma once
 
 #include <cstdint>

@@ -138,14 +138,14 @@ class NewProcess {
   [[noreturn]] void copy(pid_t keeper, int input, const CopyFile& file) {
     set_up(keeper, input);
     const bool anew = file.begin == CopyFile::Begin::kAnew;
-    // A pipe of the user's that nobody reads is an error, and not waited for.
+    // A named pipe without a reader is an error instead of a wait.
     const int flags = O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | (anew ? O_TRUNC : O_APPEND);
     constexpr mode_t kMode = 0666;
     const int opened = ::open(file.path.c_str(), flags, kMode);
     check(opened, StartFailure::Step::kFile);
     (void)::fcntl(opened, F_SETFL, anew ? 0 : O_APPEND);
     check(::dup2(opened, 1), StartFailure::Step::kFile);
-    // With it goes the way to report, which says that the file is open.
+    // This closes the report, too, which tells the keeper that the file is open.
     (void)::close_range(3, ~0u, 0);
     copy_input();
     ::_exit(0);

@@ -69,7 +69,7 @@ class RankTable {
     RankLog* log = nullptr;
   };
   void note_end(pid_t pid, int status);
-  /// Has the file of a stream written by a process of its own. Errors: its file.
+  /// Starts the process that writes the file of a stream. Errors: its file.
   [[nodiscard]] Status copy(const RankStart& start, const KeeperLaunch& launch,
                             std::pair<RankLog*, RankLog::Stream> from);
   /// Whether copies of what the ranks wrote are still being written.

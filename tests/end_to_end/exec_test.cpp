@@ -1,11 +1,13 @@
 // Commands beside ranks, shells on devices held for them, and output that goes to files, on a
 // cluster whose agents are root, as users of two tenants.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
 #include <sys/stat.h>
 #include <termios.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -28,6 +30,16 @@ namespace fs = std::filesystem;
 
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+/// The words of a process with blanks between them; empty: it has ended meanwhile.
+std::string command_line(const fs::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string line(4096, '\0');
+  const ssize_t got = ::read(file.get(), line.data(), line.size());
+  line.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  return line;
 }
 
 /// A program at a terminal of its own.
@@ -181,8 +193,7 @@ class ExecTest : public Cli {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
       if (name.find_first_not_of("0123456789") != name.npos) continue;
-      std::string line = slurp(entry.path() / "cmdline");
-      std::replace(line.begin(), line.end(), '\0', ' ');
+      const std::string line = command_line(entry.path() / "cmdline");
       if (holds(line, word) && !holds(line, "/orrery ")) found.push_back(std::stoi(name));
     }
     return found;
@@ -317,8 +328,9 @@ TEST_F(ExecTest, ACommandEndsWithItsJobWithItsClientAndWithTheAgent) {
     AtTerminal told(client + "sleep 7003");
     has_begun("sleep 7003");
     for (const pid_t process : processes_with(path("c/nodes/node-"))) {
-      const std::string program = fs::read_symlink(fmt::format("/proc/{}/exe", process)).filename();
-      if (program == "orrery-agent") (void)::kill(process, SIGTERM);
+      std::error_code ended;
+      const fs::path program = fs::read_symlink(fmt::format("/proc/{}/exe", process), ended);
+      if (program.filename() == "orrery-agent") (void)::kill(process, SIGTERM);
     }
     EXPECT_EQ(told.end(), 1);
     EXPECT_TRUE(holds(told.shown(), "was lost, and the command with it")) << told.shown();
@@ -347,6 +359,15 @@ TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
   EXPECT_TRUE(holds(shown, "40 100")) << shown;
   user.type("\x03");
   EXPECT_EQ(user.end(), 128 + SIGINT);
+  EXPECT_TRUE(user.echoes()) << "the terminal is as it was";
+  AtTerminal killed(program() + " --dir " + path("c") + " exec " + id +
+                    " -t -- sh -c \"echo begun; "
+                    "sleep 7008\"");
+  (void)killed.await("begun");
+  EXPECT_FALSE(killed.echoes());
+  (void)::kill(killed.pid(), SIGTERM);
+  EXPECT_EQ(killed.end(), 128 + SIGTERM);
+  EXPECT_TRUE(killed.echoes());
   const CliRun none = live("exec " + id + " -t -- true");
   EXPECT_EQ(none.code, 2);
   EXPECT_TRUE(holds(none.err, "no terminal")) << none.err;
