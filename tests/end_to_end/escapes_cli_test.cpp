@@ -96,6 +96,10 @@ const Shown kShown[] = {
     {"explain 1", "ExplainJob"},
     {"wait 1", "WaitJob"},
     {"cancel 1", "CancelJob"},
+    {"hold --name '*'", "HoldJob"},
+    {"release 1", "ReleaseJob"},
+    {"requeue 1", "RequeueJob"},
+    {"change 1 --priority 1", "ChangeJob"},
     {"submit -- true", "SubmitJob"},
     {"events", "ListEvents"},
     {"exec 1 -- true", "GetJob"},
@@ -142,6 +146,9 @@ class EscapesCli : public Cli {
     answer<v1::Job>("WaitJob", text);
     answer<v1::Explanation>("ExplainJob", text);
     answer<v1::CancelJobResponse>("CancelJob", text);
+    for (const char* method : {"HoldJob", "ReleaseJob", "RequeueJob", "ChangeJob"}) {
+      answer<v1::Job>(method, text);
+    }
     answer<v1::SubmitJobResponse>("SubmitJob", text);
     answer<v1::ListNodesResponse>("ListNodes", text);
     answer<v1::Node>("GetNode", text);
@@ -177,11 +184,12 @@ TEST_F(EscapesCli, NoVerbSendsWhatUsersWroteToATerminalAsItIs) {
 }
 
 TEST_F(EscapesCli, NoLineIsMadeByWhatUsersWrote) {
-  for (const char* verb : {"jobs -a", "job 1", "nodes", "node n", "tenants", "usage",
-                           "usage --jobs", "user list", "power", "doctor --fleet",
-                           // Sentences.
-                           "wait 1", "cancel 1", "submit -- true", "events", "drain n", "resume n",
-                           "node fence --yes n", "node burn-in n", "power cap n '5 kW'"}) {
+  for (const char* verb :
+       {"jobs -a", "job 1", "nodes", "node n", "tenants", "usage", "usage --jobs", "user list",
+        "power", "doctor --fleet",
+        // Sentences.
+        "wait 1", "cancel 1", "hold --name '*'", "submit -- true", "events", "drain n", "resume n",
+        "node fence --yes n", "node burn-in n", "power cap n '5 kW'"}) {
     const auto said = [&] {
       const CliRun run = live(verb);
       return run.out + run.err;
