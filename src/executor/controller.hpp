@@ -229,7 +229,7 @@ class Controller final : private HostOutlet {
     friend auto operator<=>(const LogKey&, const LogKey&) = default;
   };
   void keep_log(KeptLog log);
-  [[nodiscard]] bool wrote_log(NodeId node, const LogKey& rank) const;
+  [[nodiscard]] bool wrote_log(NodeId node, const LogKey& rank);
   [[nodiscard]] bool had_part(NodeId node, const AttemptId& attempt) const;
   void note_foreign(NodeId node, const AttemptId& attempt);
   /// `otherwise` tells why the node does not answer.

@@ -182,11 +182,9 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
 }
 
 /// Whether a rank of an attempt was placed on a node, now or as it was last ordered.
-bool Controller::wrote_log(NodeId node, const LogKey& rank) const {
-  const JobId id = rank.attempt.job;
-  const bool newest = state().has(id) && state().job(id).attempt == rank.attempt.attempt;
-  if (newest && node_of_rank(state().job(id), {rank.gang, rank.rank, 0}) == node) return true;
-  const auto found = ran_on_.find(rank);
+bool Controller::wrote_log(NodeId node, const LogKey& rank) {
+  if (node_of({.attempt = rank.attempt, .what = {rank.gang, rank.rank, 0}}) == node) return true;
+  const auto found = ran_on_.find(rank);  // of an earlier epoch
   return found != ran_on_.end() && found->second == node;
 }
 
