@@ -1,5 +1,6 @@
 #include "api/client_stream.hpp"
 
+#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <sys/eventfd.h>

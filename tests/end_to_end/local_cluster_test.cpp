@@ -189,7 +189,7 @@ TEST_F(LocalClusterTest, DownSaysThatAnotherControllerRunsHere) {
 TEST_F(LocalClusterTest, AScriptOfSlurmStartsStepsOnAllItsNodes) {
   const std::string script = write("train.sbatch", R"(#!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=2 --gpus-per-node=2
-#SBATCH --array=5,7%1 --output=x.out
+#SBATCH --array=5,7%1 --mail-type=END
 echo "job $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_JOB_ID: $1 $SLURM_NTASKS $SLURM_TASKS_PER_NODE"
 [ "$SLURM_ARRAY_TASK_ID" = 7 ] && exit 9
 echo hosts $(scontrol show hostnames "$SLURM_JOB_NODELIST" | wc -l)
@@ -208,7 +208,7 @@ exit 4
 )");
   const CliRun run = live("submit --wait " + script + " first");
   EXPECT_EQ(run.code, 1) << run.err;
-  EXPECT_NE(run.err.find("train.sbatch:3: --output has no effect"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("train.sbatch:3: --mail-type has no effect"), std::string::npos) << run.err;
   const Json jobs = Json::parse(live("-o json jobs --all").out)["jobs"];
   ASSERT_EQ(jobs.size(), 2u);
   const std::string id = jobs[1]["id"];
