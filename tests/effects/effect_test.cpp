@@ -1,5 +1,5 @@
-// What keys and options change: each line of effects.txt is played twice, with and without its text,
-// and the output must differ. README.md tells how a line is written.
+// What keys and options change: each line of effects.txt is played twice, with and without its
+// text, and the output must differ. README.md tells how a line is written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -42,8 +42,8 @@ struct Effect {
   std::string without;  ///< what fills it the other time
 };
 
-/// Fills the slot. A line that holds nothing but a slot is repeated for each line that fills it, at
-/// the same depth, and is left out where nothing does; other slots are emptied.
+/// Fills the slots of a stage. "$@NAME" inside a line is replaced. A line "$@NAME|DEFAULT" stands
+/// for as many lines as its value has, at the same depth; without a value, for DEFAULT or nothing.
 std::string filled(const std::string& text, const std::string& slot, const std::string& value) {
   std::istringstream in(text);
   std::string out;
@@ -53,14 +53,18 @@ std::string filled(const std::string& text, const std::string& slot, const std::
       out += line + "\n";
       continue;
     }
-    const std::size_t end = std::min(line.find_first_of(" ]}", mark), line.size());
+    const std::size_t end = std::min(line.find_first_of(" ]}|", mark), line.size());
     const std::string before = line.substr(0, mark);
     const bool mine = line.substr(mark + 2, end - mark - 2) == slot;
-    const bool alone = before.find_first_not_of(' ') == std::string::npos && end == line.size();
-    if (!alone) {
+    const bool whole = end == line.size() || line[end] == '|';
+    if (!whole || before.find_first_not_of(' ') != std::string::npos) {
       out += before + (mine ? value : "") + line.substr(end) + "\n";
-    } else if (mine) {
-      for (const std::string& each : split(value, " ; ")) out += before + each + "\n";
+      continue;
+    }
+    const std::string given = mine ? value : "";
+    const std::string rest = end < line.size() ? line.substr(end + 1) : "";
+    for (const std::string& each : split(given.empty() ? rest : given, " ; ")) {
+      out += before + each + "\n";
     }
   }
   return out;
@@ -89,8 +93,8 @@ class EffectTest : public testing::Test {
     const fs::path directory = fs::temp_directory_path() / fmt::format("effect-{}", getpid());
     fs::remove_all(directory);
     fs::create_directory(directory);
-    const std::string stage = contents(
-        fmt::format("{}/tests/effects/{}.stage", ORRERY_SOURCE_DIR, effect_.stage));
+    const std::string stage =
+        contents(fmt::format("{}/tests/effects/{}.stage", ORRERY_SOURCE_DIR, effect_.stage));
     const std::vector<std::string> parts = split(filled(stage, effect_.slot, value), "--- ");
     EXPECT_FALSE(parts.empty()) << effect_.stage << ".stage is empty or missing";
     for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -129,10 +133,9 @@ void register_effects() {
     std::vector<std::string> parts = split(line, "  ");
     parts.resize(5);
     const Effect effect{parts[0], parts[1], parts[2], parts[3], parts[4]};
-    testing::RegisterTest("Effect", test_name(effect.name).c_str(), nullptr, nullptr, __FILE__,
-                          __LINE__, [effect]() -> testing::Test* {
-                            return std::make_unique<EffectTest>(effect).release();
-                          });
+    testing::RegisterTest(
+        "Effect", test_name(effect.name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [effect]() -> testing::Test* { return std::make_unique<EffectTest>(effect).release(); });
   }
 }
 
