@@ -15,6 +15,7 @@
 #include "api/certificate_renewal.hpp"
 #include "api/client.hpp"
 #include "api/grpc_library.hpp"
+#include "apps/option_hooks.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/document.hpp"
 #include "base/line_changes.hpp"
@@ -360,8 +361,10 @@ int main(int count, char** arguments) {
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(discover);
   app.set_version_flag("--version", std::string("orrery-agent ") + ORRERY_VERSION);
+  orrery::hook_options(app);
   try {
     app.parse(count, arguments);
+    orrery::drop_ignored_option(app);
     for (const CLI::Option* option : {controller, node, directory}) {
       if (!options.discover && !options.burn_in && option->empty())
         throw CLI::RequiredError(option->get_name());

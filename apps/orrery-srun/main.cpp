@@ -17,8 +17,10 @@
 
 #include "base/real_env.hpp"
 #include "base/terminal_text.hpp"
+#include "base/test_hooks.hpp"
 #include "fleet/host_list.hpp"
 #include "node/process_environment.hpp"
+#include "node/srun_options.hpp"
 #include "node/step_client.hpp"
 #include "node/step_layout.hpp"
 #include "node/step_server.hpp"
@@ -159,6 +161,12 @@ int hold_node(const std::vector<std::string>& script) {
 
 int main(int count, char** arguments) {
   using namespace orrery;
+#ifdef ORRERY_TEST_HOOKS
+  if (test_hooks::lists_keys()) {
+    for (const std::string& each : audited_srun_options()) fmt::print("option {}\n", each);
+    return 0;
+  }
+#endif
   const std::vector<std::string> words(arguments + 1, arguments + count);
   const std::string name = std::filesystem::path(arguments[0]).filename();
   if (name == "srun") return run_step(words);

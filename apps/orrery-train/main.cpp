@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "apps/option_hooks.hpp"
 #include "base/checksum.hpp"
 #include "base/real_env.hpp"
 #include "base/terminal_text.hpp"
@@ -397,7 +398,9 @@ int main(int argc, char** argv) {
   app.add_option("--temperature", options.text.temperature, "0: always the likeliest")->needs(text);
   spec->excludes(check);
   app.add_flag("--abilities", options.abilities, "print what plans it can follow (kind: Runtime)");
+  orrery::hook_options(app);
   CLI11_PARSE(app, argc, argv);
+  orrery::drop_ignored_option(app);
   if (options.spec.empty() && options.verify.empty() && !options.abilities) {
     fmt::print(stderr, "orrery-train: expected a SPEC or --verify DIRECTORY; see --help\n");
     return 2;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "api/grpc_library.hpp"
+#include "apps/option_hooks.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/verb_hint.hpp"
 #include "base/document.hpp"
@@ -201,6 +202,7 @@ int run(int argc, char** argv) {
   add_cluster_options(app, options);
   Verb chosen;
   add_verbs(app, options, chosen);
+  hook_options(app);
   read_environment(options);
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments.front() == "__complete") {
@@ -218,6 +220,7 @@ int run(int argc, char** argv) {
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     app.parse(arguments);
+    drop_ignored_option(app);
   } catch (const CLI::Success& help) {
     app.exit(help);
     return checked_output(0);

@@ -36,6 +36,7 @@
 #include "api/store_service.hpp"
 #include "api/token_book.hpp"
 #include "api/views.hpp"
+#include "apps/option_hooks.hpp"
 #include "apps/orreryd/reachable_address.hpp"
 #include "base/document.hpp"
 #include "base/field_reader.hpp"
@@ -477,8 +478,10 @@ int main(int count, char** arguments) {
                "end ranks of jobs that the log never had (a part of it was lost), where otherwise "
                "nothing is decided until an operator chooses; for one start");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
+  orrery::hook_options(app);
   try {
     app.parse(count, arguments);
+    orrery::drop_ignored_option(app);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

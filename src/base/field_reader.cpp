@@ -144,7 +144,7 @@ const DocumentNode* FieldReader::find_even_null(std::string_view key) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].key.text() != key) continue;
     used_[i] = true;
-    return &entries_[i].value;
+    return ignores(key) ? nullptr : &entries_[i].value;
   }
   return nullptr;
 }
@@ -154,8 +154,20 @@ const DocumentNode* FieldReader::find(std::string_view key) {
   return value != nullptr && value->kind() == NodeKind::kNull ? nullptr : value;
 }
 
+bool FieldReader::ignores([[maybe_unused]] std::string_view key) const {
+#ifdef ORRERY_TEST_HOOKS
+  return test_hooks::ignores_key(type_, key);
+#else
+  return false;
+#endif
+}
+
 void FieldReader::missing(std::string_view key) {
   if (options_.mode == Options::Mode::kPatch) return;
+  // What is given all the same is ignored by the key audit; the struct keeps its default.
+  for (const DocumentNode::Entry& entry : entries_) {
+    if (entry.key.text() == key && entry.value.kind() != NodeKind::kNull) return;
+  }
   fail(input_error(node_.position(), fmt::format("the key \"{}\" is missing", key)));
 }
 

@@ -30,6 +30,7 @@
 
 #include "base/document.hpp"
 #include "base/quantity_text.hpp"
+#include "base/test_hooks.hpp"
 #include "base/time.hpp"
 
 namespace orrery {
@@ -99,7 +100,7 @@ class FieldReader {
   void sole(std::string_view key, T& out) {
     sole_ = true;
     if (node_.kind() == NodeKind::kScalar) {
-      store(node_, out);
+      if (!ignores(key)) store(node_, out);
     } else {
       required(key, out);
     }
@@ -134,6 +135,13 @@ class FieldReader {
 
   [[nodiscard]] bool ok() const { return status_.has_value(); }
 
+#ifdef ORRERY_TEST_HOOKS
+  /// The struct whose keys these are, for the key audit.
+  void belongs_to(std::string_view type) { type_ = type; }
+  /// The keys that were asked for.
+  [[nodiscard]] std::vector<std::string_view> known() const { return known_; }
+#endif
+
   /// The first failure, or an error for a key nobody asked for.
   [[nodiscard]] Status finish();
 
@@ -144,6 +152,7 @@ class FieldReader {
   const DocumentNode* find(std::string_view key);
   const DocumentNode* find_even_null(std::string_view key);
   void missing(std::string_view key);
+  [[nodiscard]] bool ignores(std::string_view key) const;
 
   DocumentNode node_;
   Options options_;
@@ -152,6 +161,9 @@ class FieldReader {
   std::vector<std::string_view> known_;
   bool sole_ = false;  ///< a scalar will do
   Status status_;
+#ifdef ORRERY_TEST_HOOKS
+  std::string_view type_;
+#endif
 };
 
 namespace detail {
@@ -201,9 +213,56 @@ struct IntegerSlot {
 template <class T>
 [[nodiscard]] Status read_value(const DocumentNode& node, T& out, FieldReader::Options options);
 
+#ifdef ORRERY_TEST_HOOKS
+namespace detail {
+
+template <class T>
+std::string_view type_name() {
+  return test_hooks::type_in(__PRETTY_FUNCTION__);
+}
+
+template <class T>
+std::vector<std::string_view> keys_of() {
+  const Result<Document> empty = Document::parse("{}", "");
+  FieldReader reader(empty->root(), {});
+  T value{};
+  describe(reader, value);
+  return reader.known();
+}
+
+/// Initialised before main() for each T that read_struct() is compiled for.
+template <class T>
+inline const bool kListed = test_hooks::add_struct({type_name<T>(), &keys_of<T>});
+
+}  // namespace detail
+#endif
+
+/// Gives `reader` the name of the struct it reads, where the key audit asks for it.
+template <Describable T>
+void name_struct([[maybe_unused]] FieldReader& reader) {
+#ifdef ORRERY_TEST_HOOKS
+  if (detail::kListed<T>) reader.belongs_to(detail::type_name<T>());
+#endif
+}
+
+/// The value of a key that describe() of T leaves to its caller (FieldReader::elsewhere), if any.
+template <Describable T>
+[[nodiscard]] std::optional<DocumentNode> read_elsewhere(const DocumentNode& mapping,
+                                                         std::string_view key) {
+  for (const DocumentNode::Entry& entry : mapping.entries()) {
+    if (entry.key.text() != key) continue;
+#ifdef ORRERY_TEST_HOOKS
+    if (test_hooks::ignores_key(detail::type_name<T>(), key)) return std::nullopt;
+#endif
+    return entry.value;
+  }
+  return std::nullopt;
+}
+
 template <Describable T>
 [[nodiscard]] Status read_struct(const DocumentNode& node, T& out, FieldReader::Options options) {
   FieldReader reader(node, options);
+  name_struct<T>(reader);
   if constexpr (requires { out.where; }) out.where = node.position();
   describe(reader, out);
   return reader.finish();

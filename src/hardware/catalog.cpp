@@ -346,21 +346,19 @@ template <class Row>
 Status CatalogLoader::copy_like(const CatalogTable<Row>& table, const DocumentNode& node,
                                 Row& row) const {
   if constexpr (requires { row.like; }) {
-    for (const auto& entry : node.entries()) {
-      if (entry.key.text() != "like" || entry.value.kind() == NodeKind::kNull) continue;
-      const Row* model = find_named(table.rows, entry.value.text());
-      if (model == nullptr) {
-        CatalogTable<Row> named{table.section, table.rows, {}};
-        if (Status indexed = index_names(named); !indexed) return indexed;
-        return Catalog::unknown_name(named.names, table.section, entry.value.text(),
-                                     entry.value.position());
-      }
-      row = *model;
-      row.like = row.id;
-      row.id.clear();
-      row.aliases.clear();
-      if constexpr (requires { row.default_node; }) row.default_node.clear();
+    const std::optional<DocumentNode> like = read_elsewhere<Row>(node, "like");
+    if (!like || like->kind() == NodeKind::kNull) return {};
+    const Row* model = find_named(table.rows, like->text());
+    if (model == nullptr) {
+      CatalogTable<Row> named{table.section, table.rows, {}};
+      if (Status indexed = index_names(named); !indexed) return indexed;
+      return Catalog::unknown_name(named.names, table.section, like->text(), like->position());
     }
+    row = *model;
+    row.like = row.id;
+    row.id.clear();
+    row.aliases.clear();
+    if constexpr (requires { row.default_node; }) row.default_node.clear();
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/nearest_name.hpp"
+#include "base/test_hooks.hpp"
 #include "node/process_environment.hpp"
 
 namespace orrery {
@@ -136,6 +137,11 @@ class OptionsReader {
  public:
   Status take(const SrunOption& known, const std::string& value) {
     const std::string_view name = known.name;
+#ifdef ORRERY_TEST_HOOKS
+    const std::string option = fmt::format("srun --{}", name);
+    test_hooks::trace_option(option);
+    if (test_hooks::ignores_option(option)) return {};
+#endif
     switch (known.fate) {
       case Fate::kPassed:
         return {};
@@ -243,6 +249,16 @@ void take_environment(const Variables& environment, SrunOptions& options) {
 }
 
 }  // namespace
+
+#ifdef ORRERY_TEST_HOOKS
+std::vector<std::string> audited_srun_options() {
+  std::vector<std::string> names;
+  for (const SrunOption& each : kOptions) {
+    if (each.fate != Fate::kPassed) names.push_back(fmt::format("srun --{}", each.name));
+  }
+  return names;
+}
+#endif
 
 Result<SrunOptions> read_srun_options(const std::vector<std::string>& arguments,
                                       const Variables& environment) {

@@ -44,6 +44,11 @@ struct SrunOptions {
 [[nodiscard]] Result<SrunOptions> read_srun_options(const std::vector<std::string>& arguments,
                                                     const Variables& environment);
 
+#ifdef ORRERY_TEST_HOOKS
+/// The options that change something or are refused, for the key audit.
+[[nodiscard]] std::vector<std::string> audited_srun_options();
+#endif
+
 /// What of srun's environment the tasks get, by --export: "ALL", "NONE", or "[ALL,]A,B=c". Never
 /// what is told by Orrery: each node knows its own, and it is nobody's who reads the network.
 [[nodiscard]] Variables exported(const Variables& environment, const std::string& exports);

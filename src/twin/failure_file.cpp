@@ -116,11 +116,10 @@ SourcePosition place_of(const DocumentNode& root, const Error& error) {
 
 // The model a file changes, or an error at its name.
 Result<const FailureSpec*> base_of(const DocumentNode& root, const Catalog& catalog) {
-  for (const auto& [key, value] : root.entries()) {
-    if (key.text() != "like") continue;
-    Result<std::string> name = read_string(value);
+  if (const std::optional<DocumentNode> like = read_elsewhere<FailureSpec>(root, "like")) {
+    Result<std::string> name = read_string(*like);
     if (!name) return forward_error(name);
-    return catalog.require<FailureSpec>(*name, value.position());
+    return catalog.require<FailureSpec>(*name, like->position());
   }
   return catalog.require<FailureSpec>("llama3", root.position());
 }
@@ -183,6 +182,7 @@ Result<FailureSpec> read_failure_spec(const Document& document, const Catalog& c
   std::string api_version;
   std::string kind;
   FieldReader reader(root, {Units::kInText, FieldReader::Options::Mode::kPatch});
+  name_struct<FailureSpec>(reader);
   reader.required("apiVersion", api_version);
   reader.required("kind", kind);
   reader.elsewhere("like");

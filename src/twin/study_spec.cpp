@@ -88,8 +88,9 @@ void describe(Visitor& visitor, Self& s) {
   visitor.required("show", s.show);
 }
 
+template <class Struct>
 Result<DocumentNode> needed(const DocumentNode& node, std::string_view key, NodeKind kind) {
-  const std::optional<DocumentNode> entry = entry_of(node, key);
+  const std::optional<DocumentNode> entry = read_elsewhere<Struct>(node, key);
   if (!entry) return input_error(node.position(), fmt::format("missing key \"{}\"", key));
   if (entry->kind() == kind) return *entry;
   const Status wrong = unexpected_node(*entry, kind == NodeKind::kMapping ? "a mapping" : "a list");
@@ -141,9 +142,9 @@ class AxisReader {
     if (Status named = check_name(entry.name, entry.where); !named) return forward_error(named);
     axis_.name = entry.name;
     axis_.axis.title = entry.label.empty() ? entry.name : entry.label;
-    const std::optional<DocumentNode> option = entry_of(node, "option");
+    const std::optional<DocumentNode> option = read_elsewhere<AxisEntry>(node, "option");
     option_ = option ? option : entry_of(node, "name");
-    Result<DocumentNode> values = needed(node, "values", NodeKind::kSequence);
+    Result<DocumentNode> values = needed<AxisEntry>(node, "values", NodeKind::kSequence);
     if (!values) return forward_error(values);
     if (values->size() == 0) return input_error(values->position(), "an axis needs a value");
     axis_.values.reserve(values->size());
@@ -161,8 +162,8 @@ class AxisReader {
     std::optional<DocumentNode> set;
     if (node.kind() == NodeKind::kMapping) {
       if (Status status = read_struct(node, entry, {}); !status) return status;
-      value = entry_of(node, "value");
-      set = entry_of(node, "set");
+      value = read_elsewhere<ValueEntry>(node, "value");
+      set = read_elsewhere<ValueEntry>(node, "set");
     }
     if (value.has_value() == set.has_value()) {
       return input_error(node.position(),
@@ -328,9 +329,9 @@ Result<StudySpec> read_spec(const DocumentNode& root) {
   StudySpec& spec = head.spec;
   if (spec.title.empty()) spec.title = spec.name;
   spec.figures = study_figures(spec.run);
-  const Result<DocumentNode> base = needed(root, "base", NodeKind::kMapping);
+  const Result<DocumentNode> base = needed<StudyHead>(root, "base", NodeKind::kMapping);
   if (!base) return tl::unexpected(base.error());
-  const Result<DocumentNode> axes = needed(root, "axes", NodeKind::kSequence);
+  const Result<DocumentNode> axes = needed<StudyHead>(root, "axes", NodeKind::kSequence);
   if (!axes) return tl::unexpected(axes.error());
   if (Status status = read_axes(*axes, spec); !status) return forward_error(status);
   spec.show.reserve(head.show.size());

@@ -36,16 +36,11 @@ void describe(FieldReader& reader, ModelFile& file) {
   reader.elsewhere("config");
 }
 
-std::optional<DocumentNode> find_entry(const DocumentNode& mapping, std::string_view key) {
-  for (const DocumentNode::Entry& entry : mapping.entries()) {
-    if (entry.key.text() == key) return entry.value;
-  }
-  return std::nullopt;
-}
-
 SourcePosition place_of_entry(const DocumentNode& mapping, std::string_view key) {
-  const std::optional<DocumentNode> value = find_entry(mapping, key);
-  return value ? value->position() : mapping.position();
+  for (const DocumentNode::Entry& entry : mapping.entries()) {
+    if (entry.key.text() == key) return entry.value.position();
+  }
+  return mapping.position();
 }
 
 Status check_header(const DocumentNode& root, const ModelFile& file) {
@@ -73,7 +68,7 @@ std::string_view word_of(ModelFamily family) {
 }
 
 Result<Model> read_config_entry(const DocumentNode& root, const ModelFile& file) {
-  const std::optional<DocumentNode> config = find_entry(root, "config");
+  const std::optional<DocumentNode> config = read_elsewhere<ModelFile>(root, "config");
   if (!config) return input_error(root.position(), "the key \"config\" is missing");
   Result<Model> model = read_model_config(*config);
   if (!model || family_of(*model) == file.family) return model;
@@ -98,7 +93,7 @@ Status ModelCatalog::add(std::string_view text, const std::string& file) {
   model->name = read.name;
   model->where = root.position();
   names_.push_back({lower_case(read.name), models_.size(), place_of_entry(root, "name")});
-  if (const std::optional<DocumentNode> aliases = find_entry(root, "aliases")) {
+  if (const std::optional<DocumentNode> aliases = read_elsewhere<ModelFile>(root, "aliases")) {
     if (Status status = read_value(*aliases, model->aliases, {}); !status) return status;
     for (const DocumentNode& alias : aliases->items()) {
       names_.push_back({lower_case(alias.text()), models_.size(), alias.position()});

@@ -93,13 +93,6 @@ void describe(Visitor& visitor, Self& h) {
   visitor.elsewhere("jobs");
 }
 
-std::optional<DocumentNode> entry_of(const DocumentNode& mapping, std::string_view key) {
-  for (const auto& [name, value] : mapping.entries()) {
-    if (name.text() == key && value.kind() != NodeKind::kNull) return value;
-  }
-  return std::nullopt;
-}
-
 Duration duration_of(Seconds time) { return Duration::from_seconds(time.value()); }
 std::optional<Duration> duration_of(std::optional<Seconds> time) {
   return time ? std::optional(duration_of(*time)) : std::nullopt;
@@ -247,7 +240,7 @@ class TraceFileReader {
   Result<Trace> read() {
     if (Status status = read_head(); !status) return forward_error(status);
     if (Status status = check_where(); !status) return forward_error(status);
-    const std::optional<DocumentNode> jobs = entry_of(document_.root(), "jobs");
+    const std::optional<DocumentNode> jobs = read_elsewhere<TraceHead>(document_.root(), "jobs");
     if (!jobs || jobs->kind() != NodeKind::kSequence) {
       return input_error((jobs ? *jobs : document_.root()).position(),
                          "jobs is missing, expected a list of jobs");
@@ -301,8 +294,8 @@ class TraceFileReader {
     const Instant epoch = head_.epoch.value_or(Instant());
     job.submit = entry.at ? *entry.at : epoch + duration_of(*entry.submit);
     job.line = entry.where.line;
-    const std::optional<DocumentNode> spec_node = entry_of(node, "spec");
-    if (!spec_node) return job;
+    const std::optional<DocumentNode> spec_node = read_elsewhere<TraceEntry>(node, "spec");
+    if (!spec_node || spec_node->kind() == NodeKind::kNull) return job;
     if (const std::string_view twice = said_twice(entry); !twice.empty()) {
       return input_error(entry.where,
                          fmt::format("{} beside spec, expected it in the spec alone", twice));

@@ -155,7 +155,8 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   }
   const Json json = Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return input_error({file}, "expected JSON, found something else");
-  read.manifest.extra = json.contains("extra") ? json["extra"].dump() : "{}";
+  const bool extra = read_elsewhere<Body>(document->root(), "extra").has_value();
+  read.manifest.extra = extra ? json["extra"].dump() : "{}";
   Status good = check_names(read.manifest);
   if (good) {
     if (auto tensors = placed_tensors(read.manifest); !tensors) good = forward_error(tensors);

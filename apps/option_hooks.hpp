@@ -1,0 +1,72 @@
+// apps/option_hooks.hpp - what the key audit does to a program's command line
+// (base/test_hooks.hpp).
+//
+// A program calls hook_options() when its options stand and drop_ignored_option() when they are
+// parsed. Both are empty in builds without ORRERY_TEST_HOOKS.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/test_hooks.hpp"
+
+namespace orrery {
+
+#ifdef ORRERY_TEST_HOOKS
+
+namespace detail {
+
+/// Reaches the function that acts on a parsed option.
+struct ActingOption : CLI::Option {
+  static auto callback() { return &ActingOption::callback_; }
+};
+
+/// Calls `each(name, option)`, such as "orrery plan --top", for the options of a verb and of its
+/// verbs. Arguments without a name, --help and --version are left out.
+template <class Each>
+void for_each_option(CLI::App& verb, const std::string& path, const Each& each) {
+  for (CLI::Option* option : verb.get_options()) {
+    if (!option->nonpositional()) continue;
+    const std::string& name =
+        option->get_lnames().empty() ? option->get_single_name() : option->get_lnames().front();
+    if (name == "help" || name == "version") continue;
+    each(path + (name.size() > 1 ? " --" : " -") + name, *option);
+  }
+  for (CLI::App* inner : verb.get_subcommands([](const CLI::App*) { return true; })) {
+    for_each_option(*inner, path + " " + inner->get_name(), each);
+  }
+}
+
+}  // namespace detail
+
+/// Takes its effect from the option that ORRERY_IGNORE_OPTION names; it is parsed and checked all
+/// the same. With ORRERY_LIST_KEYS, prints the program's keys and options and ends it.
+inline void hook_options(CLI::App& app) {
+  for (const std::string& key : test_hooks::listed_keys()) std::printf("key %s\n", key.c_str());
+  detail::for_each_option(app, app.get_name(), [](const std::string& name, CLI::Option& option) {
+    if (test_hooks::lists_keys()) std::printf("option %s\n", name.c_str());
+    if (!test_hooks::ignores_option(name)) return;
+    option.*detail::ActingOption::callback() = [](const CLI::results_t&) { return true; };
+  });
+  if (test_hooks::lists_keys()) std::exit(0);
+}
+
+/// The ignored option counts as not given.
+inline void drop_ignored_option(CLI::App& app) {
+  detail::for_each_option(app, app.get_name(), [](const std::string& name, CLI::Option& option) {
+    if (option.empty()) return;
+    test_hooks::trace_option(name);
+    if (test_hooks::ignores_option(name)) option.clear();
+  });
+}
+
+#else
+
+inline void hook_options(CLI::App& /*app*/) {}
+inline void drop_ignored_option(CLI::App& /*app*/) {}
+
+#endif
+
+}  // namespace orrery

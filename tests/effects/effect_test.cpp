@@ -1,0 +1,149 @@
+// What keys and options change: each line of effects.txt is played twice, with and without its
+// text, and the output must differ. README.md tells how a line is written.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> split(const std::string& text, const std::string& separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    const std::size_t first = text.find_first_not_of(' ', begin);
+    if (end > begin && first < end) parts.push_back(text.substr(first, end - first));
+    begin = end + separator.size();
+  }
+  return parts;
+}
+
+/// One line of effects.txt.
+struct Effect {
+  std::string name;     ///< of the key or option
+  std::string stage;    ///< file of commands and files with slots, STAGE.stage
+  std::string slot;     ///< "job" fills "$@job"
+  std::string with;     ///< what fills it; " ; " stands for a new line
+  std::string without;  ///< what fills it the other time
+};
+
+/// Fills the slots of a stage. "$@NAME" inside a line is replaced. A line "$@NAME|DEFAULT" stands
+/// for as many lines as its value has, at the same depth; without a value, for DEFAULT or nothing.
+std::string filled(const std::string& text, const std::string& slot, const std::string& value) {
+  std::istringstream in(text);
+  std::string out;
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t mark = line.find("$@");
+    if (mark == std::string::npos) {
+      out += line + "\n";
+      continue;
+    }
+    const std::size_t end = std::min(line.find_first_of(" ]}|", mark), line.size());
+    const std::string before = line.substr(0, mark);
+    const bool mine = line.substr(mark + 2, end - mark - 2) == slot;
+    const bool whole = end == line.size() || line[end] == '|';
+    if (!whole || before.find_first_not_of(' ') != std::string::npos) {
+      out += before + (mine ? value : "") + line.substr(end) + "\n";
+      continue;
+    }
+    const std::string given = mine ? value : "";
+    const std::string rest = end < line.size() ? line.substr(end + 1) : "";
+    for (const std::string& each : split(given.empty() ? rest : given, " ; ")) {
+      out += before + each + "\n";
+    }
+  }
+  return out;
+}
+
+struct Outcome {
+  int code = 0;
+  std::string output;
+};
+
+class EffectTest : public testing::Test {
+ public:
+  explicit EffectTest(Effect effect) : effect_(std::move(effect)) {}
+
+  void TestBody() override {
+    const Outcome with = play(effect_.with);
+    const Outcome without = play(effect_.without);
+    EXPECT_NE(with.code, 2) << effect_.with << " is refused as input:\n" << with.output;
+    const bool same = with.code == without.code && with.output == without.output;
+    EXPECT_FALSE(same) << effect_.name << " changes nothing:\n" << with.output.substr(0, 2000);
+  }
+
+ private:
+  /// Runs the stage's command, its first line, in a directory with the stage's files.
+  [[nodiscard]] Outcome play(const std::string& value) const {
+    const fs::path directory = fs::temp_directory_path() / fmt::format("effect-{}", getpid());
+    fs::remove_all(directory);
+    fs::create_directory(directory);
+    const std::string stage =
+        contents(fmt::format("{}/tests/effects/{}.stage", ORRERY_SOURCE_DIR, effect_.stage));
+    const std::vector<std::string> parts = split(filled(stage, effect_.slot, value), "--- ");
+    EXPECT_FALSE(parts.empty()) << effect_.stage << ".stage is empty or missing";
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      const std::size_t end = parts[i].find('\n');
+      const fs::path file = directory / parts[i].substr(0, end);
+      fs::create_directories(file.parent_path());
+      std::ofstream(file, std::ios::binary) << parts[i].substr(end + 1);
+    }
+    const std::string command = parts.empty() ? "false" : parts[0].substr(0, parts[0].find('\n'));
+    const std::string line = fmt::format(
+        "cd {0} && PATH={1}:$PATH && source={2} && {{ {3} ; }} >{0}/.out 2>&1 </dev/null",
+        directory.string(), fs::path(ORRERY_PROGRAM).parent_path().string(), ORRERY_SOURCE_DIR,
+        command);
+    const int status = std::system(line.c_str());
+    const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                          contents(directory / ".out")};
+    fs::remove_all(directory);
+    return outcome;
+  }
+
+  Effect effect_;
+};
+
+/// "orrery plan --top" as a name that gtest takes.
+std::string test_name(std::string name) {
+  for (char& letter : name) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  }
+  return name;
+}
+
+void register_effects() {
+  std::istringstream lines(contents(ORRERY_SOURCE_DIR "/tests/effects/effects.txt"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::vector<std::string> parts = split(line, "  ");
+    parts.resize(5);
+    const Effect effect{parts[0], parts[1], parts[2], parts[3], parts[4]};
+    testing::RegisterTest(
+        "Effect", test_name(effect.name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
+        [effect]() -> testing::Test* { return std::make_unique<EffectTest>(effect).release(); });
+  }
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  orrery::register_effects();
+  return RUN_ALL_TESTS();
+}
