@@ -208,7 +208,8 @@ exit 4
 )");
   const CliRun run = live("submit --wait " + script + " first");
   EXPECT_EQ(run.code, 1) << run.err;
-  EXPECT_NE(run.err.find("train.sbatch:3: --mail-type has no effect"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("train.sbatch:3: --mail-type has no effect"), std::string::npos)
+      << run.err;
   const Json jobs = Json::parse(live("-o json jobs --all").out)["jobs"];
   ASSERT_EQ(jobs.size(), 2u);
   const std::string id = jobs[1]["id"];
