@@ -384,7 +384,8 @@ int main(int argc, char** argv) {
       "  orrery-train training.yaml --train-tokenizer 4096 --out text.model\n"
       "                                                   a SentencePiece model of its text\n"
       "  orrery-train --verify checkpoints                is every byte as it was written?\n"
-      "  orrery-train --abilities >runtime.yaml           for orrery plan --runtime\n");
+      "  orrery-train --abilities >runtime.yaml           for orrery plan --runtime\n",
+      "orrery-train");
   app.set_version_flag("--version", ORRERY_VERSION);
   auto* spec = app.add_option("SPEC", options.spec, "what to train (kind: Training)");
   auto* check = app.add_option("--verify", options.verify, "check a directory of checkpoints");

@@ -1,5 +1,5 @@
 // What keys and options change: each line of effects.txt is played twice, with and without its
-// text, and the output must differ. README.md tells how a line is written.
+// text, and the output must differ. effects.txt tells how a line is written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
