@@ -62,6 +62,7 @@ std::string remark(const v1::Job& job) {
   if (!job.waiting().empty()) return job.waiting();
   if (job.has_ended()) return job.blame();
   std::vector<std::string> remarks;
+  if (!job.hold().empty()) remarks.emplace_back("held when it next waits");
   if (job.attempt() > 1) remarks.push_back(fmt::format("attempt {}", job.attempt()));
   if (job.progress().done() > 0) {
     remarks.push_back(fmt::format("{:.0f} % done", job.progress().done() * 100));
@@ -321,6 +322,9 @@ std::string LiveText::job(const v1::Job& job) const {
             job.phase() + (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
   facts.colour(colour_code(job.phase()));
   facts.add("waits for", job.waiting());
+  if (!job.hold().empty() && job.phase() != "held") {
+    facts.add("held by", fmt::format("{}, from when it next waits", job.hold()));
+  }
   facts.add(job.has_ended() ? "blame" : "last fault", job.blame());
   if (job.reason() != job.phase()) facts.add("last stop", job.reason());
   facts.add("accelerators", if_any(job.accelerators()));

@@ -52,6 +52,8 @@ Result<SubmittedSpec> spec_of(const CommandOptions& options, SubmitOptions& aske
     return input_error({}, fmt::format("{}: expected nothing behind {}, which is no script",
                                        asked.arguments[0], asked.file));
   }
+  text = overruled_job_spec(asked, *std::move(text));
+  if (!text) return forward_error(text);
   if (asked.calibration.empty()) return SubmittedSpec{*std::move(text), asked.file};
   Result<PlannedJob> planned = plan_job(options, {*text, asked.file}, asked.calibration);
   if (!planned) return forward_error(planned);
@@ -108,7 +110,8 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
                   "start when these jobs have finished; any:JOB when it has ended, notok:JOB when "
                   "it has failed or been cancelled")
       ->type_name("[ok:|any:|notok:]JOB,..")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   verb.add_flag("--hold", asked.hold, "do not start it before `orrery release`");
   verb.add_option("--output-file", asked.output,
                   "a file that gets a copy of what ranks write; as sbatch's --output: out/%j.%t")
@@ -127,7 +130,8 @@ void add_allocation_options(CLI::App& verb, SubmitOptions& asked) {
       ->capture_default_str();
   verb.add_option("--type", asked.types, "of the accelerators; several may do")
       ->type_name("TYPE,..")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   verb.add_option("--cpus", asked.cpus, "cores for each accelerator")
       ->type_name("N")
       ->check(CLI::Range(0.001, 1e6));

@@ -81,11 +81,11 @@ void set(Variables& variables, const std::pair<std::string, std::string>& variab
   variables.push_back(variable);
 }
 
-/// A script says itself how large it is.
+/// A script or a spec says itself how large it is.
 Status check_size_is_not_said(const SubmitOptions& options) {
   const SubmitOptions none;
   const auto is_no = [](std::string_view option) {
-    return wrong(option, "not with a script, expected #SBATCH lines that say it");
+    return wrong(option, "not beside a file: the spec or its #SBATCH lines say it");
   };
   if (options.accelerators != none.accelerators) return is_no("accelerators");
   if (options.types != none.types) return is_no("type");
@@ -96,7 +96,24 @@ Status check_size_is_not_said(const SubmitOptions& options) {
   return {};
 }
 
-/// What was said beside the script.
+Status overrule_launch(const SubmitOptions& options, JobSpec& spec) {
+  Result<Variables> variables = variables_of(options);
+  if (!variables) return forward_error(variables);
+  const bool said = !variables->empty() || !options.output.empty() || !options.error.empty() ||
+                    !options.directory.empty();
+  if (!said) return {};
+  if (!spec.launch) return input_error({options.file, 0, 0}, "the spec has no launch to change");
+  for (const auto& each : *variables) set(spec.launch->environment, each);
+  if (!options.output.empty()) spec.launch->output = options.output;
+  if (!options.error.empty()) spec.launch->error = options.error;
+  if (options.directory.empty()) return {};
+  Result<std::string> directory = absolute_directory(options.directory);
+  if (!directory) return forward_error(directory);
+  spec.launch->directory = *std::move(directory);
+  return {};
+}
+
+/// What was said beside the file.
 Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (!options.name.empty()) spec.name = options.name;
   if (options.tenant != SubmitOptions().tenant) spec.tenant = options.tenant;
@@ -104,11 +121,7 @@ Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (options.restarts) spec.restart.max = *options.restarts;
   if (options.hold) spec.hold = true;
   if (Status added = add_dependencies(options, spec); !added) return added;
-  Result<Variables> variables = variables_of(options);
-  if (!variables) return forward_error(variables);
-  for (const auto& each : *variables) set(spec.launch->environment, each);
-  if (!options.output.empty()) spec.launch->output = options.output;
-  if (!options.error.empty()) spec.launch->error = options.error;
+  if (Status launched = overrule_launch(options, spec); !launched) return launched;
   return take_time_limit(options, spec);
 }
 
@@ -158,6 +171,18 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   if (!launch) return forward_error(launch);
   spec.launch = *std::move(launch);
   return checked_text(spec);
+}
+
+Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string text) {
+  const Result<Document> document = Document::parse(text, options.file);
+  if (!document) return tl::unexpected(document.error());
+  Result<JobSpec> spec = read_job_spec(*document);
+  if (!spec) return forward_error(spec);
+  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
+  const std::string before = write_job_spec(*spec);
+  if (Status said = overrule(options, *spec); !said) return forward_error(said);
+  if (write_job_spec(*spec) == before) return text;
+  return checked_text(*spec);
 }
 
 bool is_script(const std::string& file, std::string_view text) {

@@ -44,6 +44,11 @@ struct SubmitOptions {
 [[nodiscard]] Result<std::string> command_job_spec(const SubmitOptions& options,
                                                    const std::vector<std::string>& command);
 
+/// The text of a spec's file, as it is where no option says anything else, or with what the options
+/// say. Errors: those of the file, with its lines, and of the options.
+[[nodiscard]] Result<std::string> overruled_job_spec(const SubmitOptions& options,
+                                                     std::string text);
+
 /// Whether a file is a script for sbatch rather than a spec: by its text, or by its name where that
 /// ends in .sbatch or .sh.
 [[nodiscard]] bool is_script(const std::string& file, std::string_view text);

@@ -369,7 +369,7 @@ Status Daemon::begin() {
        .settings = *std::move(settings),
        .archived_form =
            [](const Controller& of, JobId job) {
-             return job_view(of, job, JobDetail::kRow).SerializeAsString();
+             return job_view(of, job, JobDetail::kAll).SerializeAsString();
            },
        .record = options_.record,
        .catalog = overlay_,

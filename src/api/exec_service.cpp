@@ -120,11 +120,15 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
 /// kOk: the caller may run commands beside the ranks of the job, and they run.
 CallStatus judge_exec(const Job& job, const v1::ExecRequest& request, const Caller& caller) {
   const bool own = !job.submitter.empty() && job.submitter == caller.name;
-  if (!own && caller.role < Role::kOperator) {
+  // An operator is no tenant's POSIX user, unless it is that user anyway.
+  const bool same_user = job.run_as.empty() || job.run_as == caller.run_as;
+  const bool may =
+      own || caller.role == Role::kAdmin || (caller.role == Role::kOperator && same_user);
+  if (!may) {
     return {
         CallCode::kPermissionDenied,
-        fmt::format("job {} is of \"{}\": expected its submitter or an operator, since a command "
-                    "acts as the POSIX user of the job",
+        fmt::format("job {} is of \"{}\": expected its submitter, an admin, or an operator with "
+                    "the same run_as, since a command acts as the POSIX user of the job",
                     request.id(), job.submitter)};
   }
   if (job.phase != JobPhase::kRunning) {

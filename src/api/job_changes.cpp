@@ -30,7 +30,8 @@ Result<std::optional<Duration>> changed_length(std::string_view field, std::opti
                                                const std::optional<Duration>& now) {
   constexpr double kLongest = 100.0 * 365 * 86'400;
   if (!asked) return now;
-  if (!(*asked >= 0 && *asked <= kLongest)) {
+  constexpr double kShortest = 1e-3;
+  if (*asked != 0 && !(*asked >= kShortest && *asked <= kLongest)) {
     return input_error({}, fmt::format("{}: {} is not a number of seconds, expected 0 (none) to {}",
                                        field, *asked, kLongest));
   }
@@ -61,6 +62,10 @@ Result<ChangeJob> changed_job(const v1::ChangeJobRequest& request, const Job& jo
   if (!estimate) return forward_error(estimate);
   change.time_limit = *limit;
   change.estimate = *estimate;
+  if (change.time_limit && change.estimate && *change.estimate > *change.time_limit) {
+    return input_error({}, fmt::format("estimate: {} is longer than the time limit, {}",
+                                       change.estimate->text(), change.time_limit->text()));
+  }
   return change;
 }
 
@@ -119,7 +124,8 @@ void JobChanges::release(const v1::ReleaseJobRequest& request, const CallPtr& ca
   if (state().job(*job).hold == JobHold::kOperator && call->caller().role < Role::kOperator) {
     return call->finish(
         {CallCode::kPermissionDenied,
-         fmt::format("job {} is held by an operator, who alone releases it", job->value())});
+         fmt::format("job {} is held by an operator: only an operator can release it",
+                     job->value())});
   }
   command_job(*job, HoldJob{*job, JobHold::kNone}, own_request_id(request.request_id(), *call),
               call);
@@ -147,6 +153,9 @@ void JobChanges::change(const v1::ChangeJobRequest& request, const CallPtr& call
     return call->finish({CallCode::kPermissionDenied,
                          fmt::format("job {} runs: only an operator raises its time limit, {}",
                                      job->value(), limit->text())});
+  }
+  if (Status room = controller_.admission(call->caller().tenant); !room) {
+    return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
   controller_.classify(*change);
   command_job(*job, *change, own_request_id(request.request_id(), *call), call);

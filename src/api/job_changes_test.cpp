@@ -73,7 +73,7 @@ TEST_F(JobChangesTest, ChangesAreShownAndWhatIsNoValueIsRefused) {
 }
 
 TEST_F(JobChangesTest, WhatHasEndedOrDoesNotRunIsRefusedWithItsState) {
-  const std::uint64_t id = submit();
+  const std::uint64_t id = submit("priority: 7\ntime_limit: 1 h\n");
   const auto waits = call("user", "RequeueJob", v1::RequeueJobRequest(), id);
   ASSERT_FALSE(waits);
   EXPECT_NE(waits.error().text().find("does not run"), std::string::npos);
@@ -86,6 +86,9 @@ TEST_F(JobChangesTest, WhatHasEndedOrDoesNotRunIsRefusedWithItsState) {
     EXPECT_NE(answer.error().text().find("already ended (cancelled)"), std::string::npos) << method;
   }
   EXPECT_NE(job(id).spec().find("command"), std::string::npos) << "kept after the end";
+  EXPECT_EQ(job(id).kind(), "Batch");
+  EXPECT_EQ(job(id).priority(), 7);
+  EXPECT_EQ(job(id).time_limit_s(), 3600);
 }
 
 TEST_F(JobChangesTest, AJobSaysForWhichJobsItWaits) {

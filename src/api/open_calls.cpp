@@ -22,6 +22,8 @@ class OpenCalls::OpenCall final : public ForwardedCall {
     if (over_) return;
     over_ = true;
     inner().finish(status);
+    // It holds what the method keeps of the call, which holds the call.
+    if (!ending_) gone_ = nullptr;
   }
   [[nodiscard]] bool wanted() const override { return !over_ && inner().wanted(); }
   void when_gone(std::function<void()> gone) override {
@@ -31,12 +33,14 @@ class OpenCalls::OpenCall final : public ForwardedCall {
   /// Ends the call from outside its method and tells the method that the client has gone.
   void end(const CallStatus& status) {
     if (over_) return;
+    ending_ = true;
     finish(status);
     if (const auto gone = std::exchange(gone_, nullptr)) gone();
   }
 
  private:
   bool over_ = false;
+  bool ending_ = false;  ///< from outside its method
   std::function<void()> gone_;
 };
 

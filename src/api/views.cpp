@@ -291,13 +291,16 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   if (job.attempt > 0 && !holds_devices(job.phase)) {
     view.set_reason(std::string(word_of(job.stop)));
   }
+  const std::optional<JobTerms> terms =
+      job.submission != nullptr ? terms_of(job.submission->request) : job.terms;
+  if (terms) {
+    view.set_kind(std::string(word_of(terms->kind)));
+    view.set_priority(terms->priority);
+    if (terms->time_limit) view.set_time_limit_s(terms->time_limit->count_seconds());
+    if (terms->estimate) view.set_estimate_s(terms->estimate->count_seconds());
+  }
   if (job.submission != nullptr) {
-    const JobRequest& request = job.submission->request;
-    view.set_kind(std::string(word_of(request.kind)));
-    view.set_priority(request.priority);
-    if (request.time_limit) view.set_time_limit_s(request.time_limit->count_seconds());
-    if (request.estimate) view.set_estimate_s(request.estimate->count_seconds());
-    view.set_accelerators(wanted_accelerators(request));
+    view.set_accelerators(wanted_accelerators(job.submission->request));
   } else {
     view.set_accelerators(placed_accelerators(job));
   }

@@ -121,7 +121,9 @@ void Core::on(const HoldJob& command) {
   if (!state_.has(command.job)) return refuse("no such job");
   const Job& job = state_.job(command.job);
   if (ended(job.phase)) return refuse("the job has ended");
-  if (job.hold == command.hold) return;
+  // A hold of its owner does not replace an operator's.
+  const bool weaker = job.hold == JobHold::kOperator && command.hold == JobHold::kOwner;
+  if (job.hold == command.hold || weaker) return;
   const ArrayId array = job.submission->array;
   emit(JobHoldSet{command.job, command.hold});
   release_if_due(command.job);
@@ -132,19 +134,22 @@ void Core::on(const RequeueJob& command) {
   if (!state_.has(command.job)) return refuse("no such job");
   const Job& job = state_.job(command.job);
   if (ended(job.phase)) return refuse("the job has ended");
-  if (command.attempt < job.attempt) return;  // the command came again, or too late
-  if (!holds_devices(job.phase)) {
+  // The command came again, or too late.
+  const bool done = command.attempt < job.attempt ||
+                    (job.phase == JobPhase::kStopping && job.stop == StopReason::kRequeued);
+  if (!done && !holds_devices(job.phase)) {
     return refuse(fmt::format("the job does not run: it is {}", word_of(job.phase)));
   }
-  if (job.phase == JobPhase::kStopping && job.stop == StopReason::kRequeued) return;
-  if (job.phase == JobPhase::kStopping) return refuse("the job is stopping already");
-  if (job.submission->restart == RestartPolicy::kNever) {
+  if (!done && job.phase == JobPhase::kStopping) return refuse("the job is stopping already");
+  if (!done && job.submission->restart == RestartPolicy::kNever) {
     return refuse("restart.policy of the job is never: it may not run twice");
   }
-  if (command.hold != JobHold::kNone && job.hold != command.hold) {
+  if (command.hold > job.hold) {
+    const ArrayId array = job.submission->array;
     emit(JobHoldSet{command.job, command.hold});
+    release_of(array);
   }
-  stop(command.job, StopReason::kRequeued, {});
+  if (!done) stop(command.job, StopReason::kRequeued, {});
 }
 
 void Core::on(const ChangeJob& command) {

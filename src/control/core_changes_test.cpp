@@ -107,6 +107,22 @@ TEST_F(CoreChanges, ARequeueThatHoldsKeepsTheJobFromStarting) {
   EXPECT_EQ(cluster_.phase(id), JobPhase::kHeld);
 }
 
+TEST_F(CoreChanges, ARequeueThatHoldsHoldsAlsoWhatStopsAlready) {
+  const JobId id = run(cluster_.job(8));
+  cluster_.send(RequeueJob{id, 1});
+  cluster_.send(RequeueJob{id, 1, JobHold::kOwner});
+  cluster_.gone(id);
+  cluster_.wait(minutes(10));
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kHeld);
+}
+
+TEST_F(CoreChanges, AnOwnersHoldDoesNotWeakenAnOperators) {
+  const JobId id = submit(cluster_.job(8));
+  cluster_.send(HoldJob{id, JobHold::kOperator});
+  cluster_.send(HoldJob{id, JobHold::kOwner});
+  EXPECT_EQ(cluster_.job(id).hold, JobHold::kOperator);
+}
+
 TEST_F(CoreChanges, ARequeueIsRefusedWhereNothingRunsOrMayRunAgain) {
   const JobId waits = submit(cluster_.job(32));
   Submission once = cluster_.job(32);
@@ -240,6 +256,20 @@ TEST_F(CoreChanges, WhatCanNeverBeMetIsRefusedAtOnce) {
   met.after = {done};
   met.after_any = {failed};
   EXPECT_TRUE(holds_devices(cluster_.phase(submit(met))));
+}
+
+TEST_F(CoreChanges, AChainOfAnyLengthEndsWithItsFirst) {
+  Submission next = cluster_.job(32);
+  const JobId first = cluster_.submit(next);
+  constexpr std::uint32_t kLong = 3000;  // each event is checked in whole here
+  JobId last = first;
+  for (std::uint32_t i = 1; i < kLong; ++i) {
+    next.after = {last};
+    last = cluster_.submit(next);
+  }
+  cluster_.send(CancelJob{first});
+  EXPECT_EQ(cluster_.phase(last), JobPhase::kCancelled);
+  EXPECT_EQ(cluster_.state().ended_jobs(), kLong);
 }
 
 // --- Attempts -----------------------------------------------------------------------------------

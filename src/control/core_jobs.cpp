@@ -218,24 +218,42 @@ void Core::requeue(JobId id, const Progress& progress, Instant not_before) {
   if (not_before > now_) release_of(array);
 }
 
-// Those that waited for it go on, or end with it.
+// Those that waited for it go on, or end with it: a chain of any length, so without recursion.
 void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) {
-  const ArrayId array = state_.job(id).submission->array;
-  places_.erase(id);
-  emit(JobEnded{id, phase, progress, std::move(blame)});
-  const std::vector<JobId> next(state_.after(id).begin(), state_.after(id).end());
-  for (const JobId each : next) {
-    if (!state_.has(each) || ended(state_.job(each).phase)) continue;
-    if (state_.dependency(*state_.job(each).submission, id) == Dependency::kMet) {
-      release_if_due(each);
-    } else {
-      end(each, JobPhase::kCancelled, {},
-          {FaultLayer::kProgram, NodeId(),
-           fmt::format("it waited for job {} ({}), which has {}", id.value(), state_.job(id).name,
-                       end_text(phase))});
+  struct Ended {
+    JobId job;
+    ArrayId array;
+    std::vector<JobId> next;
+    std::size_t looked_at = 0;
+  };
+  std::vector<Ended> open;
+  const auto end_one = [&](JobId job, JobPhase as, const Progress& with, Blame why) {
+    const ArrayId array = state_.job(job).submission->array;
+    places_.erase(job);
+    emit(JobEnded{job, as, with, std::move(why)});
+    open.push_back({job, array, {state_.after(job).begin(), state_.after(job).end()}});
+  };
+  end_one(id, phase, progress, std::move(blame));
+  while (!open.empty()) {
+    Ended& last = open.back();
+    if (last.looked_at == last.next.size()) {
+      const ArrayId array = last.array;
+      open.pop_back();
+      release_of(array);
+      continue;
     }
+    const JobId each = last.next[last.looked_at++];
+    if (!state_.has(each) || ended(state_.job(each).phase)) continue;
+    if (state_.dependency(*state_.job(each).submission, last.job) == Dependency::kMet) {
+      release_if_due(each);
+      continue;
+    }
+    const Job& before = state_.job(last.job);
+    end_one(each, JobPhase::kCancelled, {},
+            {FaultLayer::kProgram, NodeId(),
+             fmt::format("it waited for job {} ({}), which has {}", before.id.value(), before.name,
+                         end_text(before.phase))});
   }
-  release_of(array);
 }
 
 Duration Core::checkpoint_interval(const Job& job, const StartJob& start) const {

@@ -156,6 +156,18 @@ struct Attempt {
   std::vector<NodeId> nodes;     ///< ascending, of all its epochs
 };
 
+/// What a job asked for last, beside its devices.
+struct JobTerms {
+  JobKind kind = JobKind::kBatch;
+  std::int32_t priority = 0;
+  std::optional<Duration> time_limit;
+  std::optional<Duration> estimate;
+};
+
+[[nodiscard]] inline JobTerms terms_of(const JobRequest& request) {
+  return {request.kind, request.priority, request.time_limit, request.estimate};
+}
+
 /// The newest attempts that a job keeps; their numbers tell how many came before.
 inline constexpr std::size_t kAttemptsKept = 32;
 
@@ -218,6 +230,7 @@ struct Job {
   std::string run_as;     ///< POSIX user of its ranks; empty: the agent's own
   JobHold hold = JobHold::kNone;
   std::vector<Attempt> attempts;  ///< the newest kAttemptsKept of a job with a spec, ascending
+  std::optional<JobTerms> terms;  ///< of its request, which is let go when it ends
 };
 
 }  // namespace orrery

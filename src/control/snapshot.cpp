@@ -79,6 +79,12 @@ void code(Codec& codec, S& attempt) {
   codec(number, started, running, stopped, reason, blame, exit, in_favour_of, nodes);
 }
 
+template <class Codec, SameStruct<JobTerms> S>
+void code(Codec& codec, S& terms) {
+  auto& [kind, priority, time_limit, estimate] = terms;
+  codec(kind, priority, time_limit, estimate);
+}
+
 /// What the encoding of a Submission leaves out (control/job_fields.hpp).
 template <class Codec>
 void code_rest(Codec& codec, const std::shared_ptr<const Submission>& submission) {
@@ -98,13 +104,13 @@ void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
                           up, progress, blame, usage, submission, name, tenant, spec, placed,
-                          submitter, run_as, hold, attempts] = job;
+                          submitter, run_as, hold, attempts, terms] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
         submission, name, tenant, spec, placed);
   if (form_of(codec) > kFormWithoutClaims) codec(submitter, run_as);
   if (form_of(codec) <= kFormWithoutAttempts) return;
-  codec(hold, attempts);
+  codec(hold, attempts, terms);
   code_rest(codec, submission);
 }
 

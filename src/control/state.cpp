@@ -76,13 +76,6 @@ std::span<const JobId> State::after(JobId id) const {
   return found->second;
 }
 
-Dependency State::dependency(const Submission& submission, JobId before) const {
-  const JobPhase phase = job(before).phase;
-  if (!ended(phase)) return Dependency::kOpen;
-  return dependency_after(submission, before,
-                          phase == JobPhase::kFinished ? JobEnding::kFinished : JobEnding::kOther);
-}
-
 std::uint32_t State::active(ArrayId array) const {
   const auto found = arrays_.find(array);
   return found == arrays_.end() ? 0 : found->second.active;
@@ -378,6 +371,7 @@ void State::note_end(Job& job) {
     }
   }
   drop_slots(job.id);
+  job.terms = terms_of(job.submission->request);
   job.submission.reset();
 }
 

@@ -1,4 +1,4 @@
-// The history of a job's attempts, and what its owner or an operator changes of it.
+// The history of a job's attempts, its dependencies, and what is changed of it.
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -32,6 +32,13 @@ void State::end_attempt(Job& job, const JobStopping& event) const {
   attempt.blame = event.blame;
   attempt.exit = event.exit;
   attempt.in_favour_of = event.in_favour_of;
+}
+
+Dependency State::dependency(const Submission& submission, JobId before) const {
+  const JobPhase phase = job(before).phase;
+  if (!ended(phase)) return Dependency::kOpen;
+  return dependency_after(submission, before,
+                          phase == JobPhase::kFinished ? JobEnding::kFinished : JobEnding::kOther);
 }
 
 void State::on(const JobHoldSet& event) {

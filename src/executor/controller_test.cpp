@@ -125,6 +125,7 @@ TEST_F(ControllerTest, WhatEndedLongAgoIsInTheArchiveAlone) {
   EXPECT_TRUE(controller_->state().has(waits));
   EXPECT_NE(submit(job("late", "after: ['0']\n")).error().text().find("in the archive"),
             std::string::npos);
+  EXPECT_TRUE(submit(job("cleanup", "after: [{job: '0', when: any}]\n")));
   const StorageResult<std::vector<ArchivedJob>> kept = controller_->archived(100, 10);
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept,
@@ -158,6 +159,14 @@ TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {
   EXPECT_EQ(waits_for(submit(job("1", "after: ['0']\n")).value().at(0)), *jobs);
   EXPECT_EQ(waits_for(submit(job("last", "after: ['1']\n")).value().at(0)),
             std::vector{jobs->at(1)});
+  EXPECT_EQ(waits_for(submit(job("all", "after: [many]\n")).value().at(0)), *jobs);
+  EXPECT_EQ(waits_for(submit(job("third", "after: ['many[2]']\n")).value().at(0)),
+            std::vector{jobs->at(2)});
+  EXPECT_NE(submit(job("x", "after: [{job: many, when: notok}]\n"))
+                .error()
+                .text()
+                .find("\"many\" is an array"),
+            std::string::npos);
   EXPECT_EQ(submit(job("many", "array: {count: 3, parallel: 1}\n"), "r").value(), *jobs);
 }
 

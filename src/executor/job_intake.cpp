@@ -26,24 +26,50 @@ std::optional<std::uint32_t> place_in(std::string_view array, std::string_view n
 }
 
 /// All jobs of an array, by the names that they have: those that have ended know no more of where
-/// they belong. `first` would be its first job, which may be archived as any other of them.
-std::vector<JobId> jobs_of_array(const State& state, std::string_view array, JobId first) {
+/// they belong. `first` would be its first job, which may be archived as any other of them. Errors:
+/// a condition that rests on how an archived job ended.
+Result<std::vector<JobId>> jobs_of_array(const State& state, std::string_view array, JobId first,
+                                         AfterCondition when) {
   std::vector<JobId> jobs;
+  std::optional<JobId> archived;
   for (std::uint32_t place = 0; first.value() + place < state.jobs(); ++place) {
     const JobId next(first.value() + place);
-    if (!state.has(next)) continue;
+    if (!state.has(next)) {
+      if (!archived) archived = next;
+      continue;
+    }
     if (place_in(array, state.job(next).name) != place) break;
     jobs.push_back(next);
   }
-  return jobs;
+  if (when == AfterCondition::kNotOk && jobs.size() > 1) {
+    return input_error(
+        {}, fmt::format("\"{0}\" is an array: expected one of its jobs, \"{0}[0]\"", array));
+  }
+  const bool matters = archived && !jobs.empty() && *archived < jobs.back();
+  if (!matters || when == AfterCondition::kAny) return jobs;
+  return input_error({},
+                     fmt::format("job {0} of the array \"{1}\" has ended and is in the archive: "
+                                 "`orrery job {0}` shows how; name the jobs that have not ended",
+                                 archived->value(), array));
+}
+
+/// The array whose first job an archived one was, as the next of its jobs tells; empty: of none.
+std::string array_begun_by(const State& state, JobId archived) {
+  for (std::uint32_t at = archived.value() + 1; at < state.jobs(); ++at) {
+    if (!state.has(JobId(at))) continue;
+    const std::string& name = state.job(JobId(at)).name;
+    const std::string array = name.substr(0, name.find('['));
+    return place_in(array, name) == at - archived.value() ? array : std::string();
+  }
+  return {};
 }
 
 /// A job and, where it is the first of an array, all others of it.
-std::vector<JobId> job_or_array(const State& state, JobId first) {
+Result<std::vector<JobId>> job_or_array(const State& state, JobId first, AfterCondition when) {
   constexpr std::string_view kFirst = "[0]";
   const std::string_view name = state.job(first).name;
-  if (!name.ends_with(kFirst)) return {first};
-  return jobs_of_array(state, name.substr(0, name.size() - kFirst.size()), first);
+  if (!name.ends_with(kFirst)) return std::vector{first};
+  return jobs_of_array(state, name.substr(0, name.size() - kFirst.size()), first, when);
 }
 
 /// The jobs that `after` names, of `tenant` and of the tenants below it: those of others do not
@@ -59,11 +85,13 @@ Result<std::vector<JobId>> jobs_named(const State& state, const AfterSpec& after
   std::uint32_t number = 0;
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
   const bool whole = failed == std::errc() && end == name.data() + name.size();
-  if (whole && visible(JobId(number))) return job_or_array(state, JobId(number));
+  if (whole && visible(JobId(number))) return job_or_array(state, JobId(number), after.when);
   if (whole && state.setup().is_lost(JobId(number))) {
     return input_error({}, fmt::format("job {} was lost with a part of the log", number));
   }
   if (whole && number < state.jobs() && tenant.empty()) {
+    const std::string array = array_begun_by(state, JobId(number));
+    if (!array.empty()) return jobs_of_array(state, array, JobId(number), after.when);
     if (after.when == AfterCondition::kAny) return std::vector<JobId>();
     return input_error({}, fmt::format("job {0} has ended and is in the archive: `orrery job {0}` "
                                        "shows how, and nothing waits for it any more",
@@ -74,7 +102,8 @@ Result<std::vector<JobId>> jobs_named(const State& state, const AfterSpec& after
     if (!visible(id)) continue;
     if (state.job(id).name == name) return std::vector{id};
     const auto place = place_in(name, state.job(id).name);
-    if (place && *place <= at) return jobs_of_array(state, name, JobId::at(at - *place));
+    if (place && *place <= at)
+      return jobs_of_array(state, name, JobId::at(at - *place), after.when);
   }
   if (tenant.empty()) {
     return input_error({}, fmt::format("no job \"{}\" was ever submitted", name));
@@ -88,6 +117,24 @@ Result<JobSpec> spec_of(const JobText& text) {
   const Result<Document> document = Document::parse(text.text, text.file);
   if (!document) return tl::unexpected(document.error());
   return read_job_spec(*document);
+}
+
+/// Each job keeps its text, from its submission to the archive.
+Status check_size(const JobText& text, const JobSpec& spec) {
+  constexpr std::size_t kTextMax = std::size_t{1} << 20;
+  constexpr std::size_t kTogetherMax = std::size_t{64} << 20;
+  const std::size_t bytes = text.text.size();
+  const std::size_t count = spec.array ? spec.array->count : 1;
+  if (bytes > kTextMax) {
+    return input_error(spec.where, fmt::format("the spec has {} bytes, expected at most {}: put "
+                                               "large data into files",
+                                               bytes, kTextMax));
+  }
+  if (bytes * count <= kTogetherMax) return {};
+  return input_error(spec.array->where,
+                     fmt::format("array: {} jobs keep {} bytes of spec each, expected at most {} "
+                                 "together",
+                                 count, bytes, kTogetherMax));
 }
 
 /// Keys that the twin acts on and agents do not: in a live cluster they would silently have no
@@ -198,6 +245,7 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
                                                Instant now) {
   Result<JobSpec> spec = spec_of(text);
   if (!spec) return forward_error(spec);
+  if (Status small = check_size(text, *spec); !small) return forward_error(small);
   if (Status live = check_live(*spec); !live) return forward_error(live);
   if (!text.tenant.empty() && spec->tenant == JobSpec().tenant) spec->tenant = text.tenant;
   if (!is_within(spec->tenant, text.tenant)) {

@@ -24,8 +24,8 @@ template <class Message>
 Result<Message> decoded(std::string_view frame, std::uint8_t newest) {
   const std::uint8_t version = frame.empty() ? 0 : static_cast<std::uint8_t>(frame[0]);
   if (version == 0 || version > newest) {
-    return environment_error(
-        fmt::format("a message of version {}, expected 1 to {}", version, newest));
+    return environment_error(fmt::format("a message of version {}, expected {}", version,
+                                         newest == 1 ? "1" : fmt::format("1 to {}", newest)));
   }
   Decoder decoder(frame.substr(1));
   decoder.read_as(version);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -160,6 +161,26 @@ TEST_F(LaunchFile, SaysWhatIsWrongWithIt) {
   odd.gangs.clear();
   ASSERT_TRUE(write_keeper_launch(storage_, files_, odd));
   EXPECT_EQ(refusal(), files_.launch() + ": no layout of gang 1");
+}
+
+/// A keeper outlives the release that it was started by.
+TEST(KeeperWire, AStatusWithoutAnExitIsReadFromAKeeperOfTheReleaseBefore) {
+  KeeperStatus status;
+  status.report.end = AttemptEnd{ExitKind::kProgram, {.evidence = "exit status 3"}};
+  std::string bytes = encode(KeeperOutput(status));
+  KeeperStatus exits = status;
+  exits.report.end->exit = RankExit{0, 0};
+  const std::string with_exit = encode(KeeperOutput(exits));
+  const auto [mark, other] = std::mismatch(bytes.begin(), bytes.end(), with_exit.begin());
+  ASSERT_NE(mark, bytes.end());
+  bytes.erase(mark);  // whether there is an exit
+  bytes[0] = 1;
+  const Result<KeeperOutput> read = decode_keeper_output(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  const AttemptReport& report = std::get<KeeperStatus>(*read).report;
+  ASSERT_TRUE(report.end);
+  EXPECT_EQ(report.end->blame.evidence, "exit status 3");
+  EXPECT_FALSE(report.end->exit);
 }
 
 }  // namespace

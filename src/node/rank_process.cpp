@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <linux/keyctl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -238,6 +239,18 @@ class NewProcess {
   int report_;
 };
 
+/// Whether a child has something to tell before the keeper, which serves nothing meanwhile, has
+/// waited too long: its user's other processes may have stopped it, or its file system hangs.
+bool is_readable(int pipe) {
+  constexpr int kPatienceMs = 5000;
+  pollfd waits{.fd = pipe, .events = POLLIN, .revents = 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&waits, 1, kPatienceMs);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
 /// Forks, has the child `run` with its report and its input, and waits until that is closed.
 /// Returns the process; a failure of the child is in `failure`.
 template <class Run>
@@ -257,11 +270,15 @@ pid_t fork_and_wait(const ProcessStart& start, StartFailure& failure, const Run&
     return -1;
   }
   writing.reset();
-  ssize_t got = 0;
-  do {
-    got = ::read(reading.get(), &failure, sizeof failure);
-  } while (got < 0 && errno == EINTR);
-  if (got == 0) return pid;  // Closed by the program's begin.
+  ssize_t got = -1;
+  if (is_readable(reading.get())) {
+    do {
+      got = ::read(reading.get(), &failure, sizeof failure);
+    } while (got < 0 && errno == EINTR);
+    if (got == 0) return pid;  // Closed by the program's begin.
+  } else {
+    failure = {StartFailure::Step::kSetUp, ETIMEDOUT};
+  }
   (void)::kill(pid, SIGKILL);
   (void)::waitpid(pid, nullptr, 0);
   return -1;

@@ -189,7 +189,8 @@ std::vector<ProcessExit> RankTable::reap() {
     siginfo_t child{};
     if (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0) break;  // no child is left
     if (child.si_pid == 0) {
-      if (!running_.empty() || waits_for_copies()) break;
+      if (!running_.empty()) break;
+      if (waits_for_copies()) return {};  // the attempt is not gone while they write
       if (group_) group_->kill();
       kill_children();
       return {};

@@ -155,12 +155,16 @@ class ExecTest : public Cli {
   }
   /// As the user of that name, who is made here.
   [[nodiscard]] std::string directory_of(const std::string& name, const std::string& tenant) const {
+    return directory_for(name, "--role user --tenant " + tenant);
+  }
+  [[nodiscard]] std::string directory_for(const std::string& name,
+                                          const std::string& rights) const {
     const std::string place = path("of-" + name);
     fs::create_directories(place + "/tls");
     fs::copy_file(path("c/cluster.json"), place + "/cluster.json");
     fs::copy_file(path("c/tls/ca.pem"), place + "/tls/ca.pem");
-    const CliRun added = live("user add " + name + " --role user --tenant " + tenant +
-                              " --token-file " + place + "/token");
+    const CliRun added =
+        live("user add " + name + " " + rights + " --token-file " + place + "/token");
     EXPECT_EQ(added.code, 0) << added.err;
     return place;
   }
@@ -255,7 +259,7 @@ TEST_F(ExecTest, StreamsAreWholeInBothDirectionsAndASlowReaderHoldsTheCommandUp)
   EXPECT_EQ(slurp(work_ + "/over"), "over\n");
 }
 
-TEST_F(ExecTest, OnlyTheSubmitterAndOperatorsMayAndOthersAreToldAsLittleAsEver) {
+TEST_F(ExecTest, OnlyTheSubmitterAndAdminsMayAndOthersAreToldAsLittleAsEver) {
   const std::string ada = directory_of("ada", "a");
   const std::string ben = directory_of("ben", "a");
   const std::string eve = directory_of("eve", "b");
@@ -268,7 +272,12 @@ TEST_F(ExecTest, OnlyTheSubmitterAndOperatorsMayAndOthersAreToldAsLittleAsEver) 
   EXPECT_EQ(live("exec " + id + " -- id -un").out, a_->name() + "\n");
   const CliRun same = orrery("--dir " + ben + " exec " + id + " -- true");
   EXPECT_EQ(same.code, 1);
-  EXPECT_TRUE(holds(same.err, "is of \"ada\": expected its submitter or an operator")) << same.err;
+  EXPECT_TRUE(holds(same.err, "is of \"ada\": expected its submitter, an admin")) << same.err;
+  // An operator is no tenant's POSIX user, but for one whose own it is.
+  const std::string stranger = directory_for("stranger", "--role operator");
+  EXPECT_EQ(orrery("--dir " + stranger + " exec " + id + " -- true").code, 1);
+  const std::string same_user = directory_for("same", "--role operator --run-as " + a_->name());
+  EXPECT_EQ(orrery("--dir " + same_user + " exec " + id + " -- true").code, 0);
   const CliRun other = orrery("--dir " + eve + " exec " + id + " -- true");
   EXPECT_EQ(other.code, 2);
   EXPECT_TRUE(holds(other.err, "no job " + id)) << other.err;

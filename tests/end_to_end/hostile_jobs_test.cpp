@@ -163,9 +163,16 @@ class HostileJobsTest : public Cli {
     }
     for (const fs::path& place : places) {
       files.push_back(place);
-      for (const auto& entry : fs::recursive_directory_iterator(place)) {
-        files.push_back(entry.path());
-      }
+      std::vector<std::string> inside;
+      std::error_code gone;
+      do {  // what an attempt leaves behind may be removed meanwhile
+        inside.clear();
+        fs::recursive_directory_iterator at(place, gone);
+        for (; !gone && at != fs::recursive_directory_iterator(); at.increment(gone)) {
+          inside.push_back(at->path());
+        }
+      } while (gone);
+      files.insert(files.end(), inside.begin(), inside.end());
     }
     return files;
   }

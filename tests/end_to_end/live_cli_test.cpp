@@ -85,6 +85,32 @@ TEST_F(LiveCli, EveryOptionOfSubmitReachesTheSpec) {
   EXPECT_EQ(job.after[1].when, AfterCondition::kNotOk);
 }
 
+TEST_F(LiveCli, OptionsBesideASpecsFileWinOverIt) {
+  const std::string file = write("one.yaml", R"(apiVersion: orrery/v1
+kind: Train
+name: one
+roles: [{accelerators: 4}]
+restart: {max: 2}
+launch: {command: [run], environment: {A: "1"}}
+)");
+  EXPECT_EQ(made(file).priority, 0);
+  const JobSpec job = made(
+      "--hold --priority 9 --time-limit '1 min' --name other --env A=2 --after "
+      "any:prep " +
+      file);
+  EXPECT_EQ(job.name, "other");
+  EXPECT_EQ(job.kind, JobKind::kTrain);
+  EXPECT_EQ(job.roles[0].accelerators, 4u);
+  EXPECT_TRUE(job.hold);
+  EXPECT_EQ(job.priority, 9);
+  EXPECT_EQ(job.time_limit, Seconds(60));
+  EXPECT_EQ(job.restart.max, 2u);
+  ASSERT_EQ(job.after.size(), 1u) << "the file is not a job to wait for";
+  EXPECT_EQ(job.after[0].when, AfterCondition::kAny);
+  EXPECT_EQ(job.launch->environment.at(0).second, "2");
+  EXPECT_EQ(orrery("submit --dry-run -n 8 " + file).code, 2) << "the file says it";
+}
+
 TEST_F(LiveCli, AScriptForSbatchIsASpecAndWhatItDoesNotKnowIsAnErrorUnlessItIsLenient) {
   const std::string script = write("a.sh", "#!/bin/sh\n#SBATCH -G 4 --frob\nsrun a\n");
   const CliRun strict = orrery("submit --dry-run " + script);
