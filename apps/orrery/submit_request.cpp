@@ -113,6 +113,16 @@ Status overrule_launch(const SubmitOptions& options, JobSpec& spec) {
   return {};
 }
 
+/// Whether an option says what a spec or a script may say, too.
+bool overrules(const SubmitOptions& options) {
+  const SubmitOptions none;
+  const bool words = !options.name.empty() || options.tenant != none.tenant ||
+                     !options.time_limit.empty() || !options.directory.empty() ||
+                     !options.output.empty() || !options.error.empty();
+  return words || options.priority != 0 || options.restarts || options.hold ||
+         !options.after.empty() || !options.environment.empty();
+}
+
 /// What was said beside the file.
 Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (!options.name.empty()) spec.name = options.name;
@@ -174,14 +184,13 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
 }
 
 Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string text) {
+  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
+  if (!overrules(options)) return text;  // whoever takes it says what is wrong with it
   const Result<Document> document = Document::parse(text, options.file);
   if (!document) return tl::unexpected(document.error());
   Result<JobSpec> spec = read_job_spec(*document);
   if (!spec) return forward_error(spec);
-  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
-  const std::string before = write_job_spec(*spec);
   if (Status said = overrule(options, *spec); !said) return forward_error(said);
-  if (write_job_spec(*spec) == before) return text;
   return checked_text(*spec);
 }
 

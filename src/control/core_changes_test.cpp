@@ -259,17 +259,16 @@ TEST_F(CoreChanges, WhatCanNeverBeMetIsRefusedAtOnce) {
 }
 
 TEST_F(CoreChanges, AChainOfAnyLengthEndsWithItsFirst) {
+  Core core(cluster_.setup());
   Submission next = cluster_.job(32);
-  const JobId first = cluster_.submit(next);
-  constexpr std::uint32_t kLong = 3000;  // each event is checked in whole here
-  JobId last = first;
-  for (std::uint32_t i = 1; i < kLong; ++i) {
-    next.after = {last};
-    last = cluster_.submit(next);
+  constexpr std::uint32_t kLong = 20'000;
+  for (std::uint32_t i = 0; i < kLong; ++i) {
+    if (i > 0) next.after = {JobId(i - 1)};
+    ASSERT_TRUE(core.handle({cluster_.now(), SubmitJob{next, "spec"}, ""}).answer.status);
   }
-  cluster_.send(CancelJob{first});
-  EXPECT_EQ(cluster_.phase(last), JobPhase::kCancelled);
-  EXPECT_EQ(cluster_.state().ended_jobs(), kLong);
+  core.handle({cluster_.now(), CancelJob{JobId(0)}, ""});
+  EXPECT_EQ(core.state().job(JobId(kLong - 1)).phase, JobPhase::kCancelled);
+  EXPECT_EQ(core.state().ended_jobs(), kLong);
 }
 
 // --- Attempts -----------------------------------------------------------------------------------
