@@ -173,7 +173,8 @@ void add_exec_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
   verb.footer(
       "The command runs on the rank's node as the job's POSIX user, with the rank's\n"
       "environment, directory, devices and limits, and ends with the job. Its exit status is\n"
-      "that of this verb. Only the job's submitter and operators may run one.\n"
+      "that of this verb. Only the job's submitter, admins, and operators whose run_as is\n"
+      "the job's may run one.\n"
       "Examples:\n"
       "  orrery exec 7                             (a shell)\n"
       "  orrery exec 7 --rank 3 -- nvidia-smi\n"
