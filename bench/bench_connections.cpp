@@ -80,6 +80,8 @@ class SwarmAgent final : public ChannelEvents {
   }
   void on_log_question(const AttemptLogQuestion&) override {}
   void on_burn_in() override {}
+  void on_command(const AttemptExecOpen&) override {}
+  void on_command_input(const ExecInput&) override {}
   void on_lost(const Error& why) override { give_up(node_ + ": " + why.text()); }
 
  private:
