@@ -81,7 +81,9 @@ done
     return orrery("--dir " + path("c") + " " + arguments);
   }
   [[nodiscard]] std::string submitted(const std::string& arguments) const {
-    const CliRun run = live("-o json submit --framework torch " + arguments);
+    const bool command = arguments.find("-- ") != std::string::npos;  // else a spec's file
+    const CliRun run =
+        live(std::string("-o json submit ") + (command ? "--framework torch " : "") + arguments);
     EXPECT_EQ(run.code, 0) << run.err;
     return run.code == 0 ? Json::parse(run.out)["id"].get<std::string>() : "";
   }
