@@ -322,16 +322,28 @@ TEST(Scheduler, AVictimThatIsElasticGoesOnWithLess) {
 
 // Beyond its least an elastic job has devices only as long as nobody waits for them, and it is
 // never stopped for it.
-TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
-  TestCluster cluster(
-      one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
-               "dgx-h100, count: 2}]\n"));
+std::string two_nodes() {
+  return one_hall(
+      "    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: dgx-h100, count: "
+      "2}]\n");
+}
+
+enum class Preemptible : std::uint8_t { kNo, kYes };
+
+/// A job that may have 8 to 16 devices, and has them all.
+JobId start_elastic(TestCluster& cluster, Preemptible preemptible) {
   JobRequest wide = cluster.job(16, Duration::hours(10));
-  wide.preemptible = true;
+  wide.preemptible = preemptible == Preemptible::kYes;
   wide.roles[0].devices_min = 8;
   wide.roles[0].options.push_back({cluster.gang(8), 0.5, std::nullopt});
   const JobId elastic = cluster.submit(wide);
   cluster.pass("hardware-aware");
+  return elastic;
+}
+
+TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
+  TestCluster cluster(two_nodes());
+  const JobId elastic = start_elastic(cluster, Preemptible::kYes);
   ASSERT_EQ(cluster.find(elastic)->devices(), 16u);
   JobRequest equal = cluster.job(8);
   equal.preemptible = true;
@@ -350,15 +362,8 @@ TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
 }
 
 TEST(Scheduler, AnElasticJobGivesBackAtOnceToAHigherRankThoughItMayNotBeStopped) {
-  TestCluster cluster(
-      one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
-               "dgx-h100, count: 2}]\n"));
-  JobRequest wide = cluster.job(16, Duration::hours(10));
-  wide.preemptible = false;
-  wide.roles[0].devices_min = 8;
-  wide.roles[0].options.push_back({cluster.gang(8), 0.5, std::nullopt});
-  const JobId elastic = cluster.submit(wide);
-  cluster.pass("hardware-aware");
+  TestCluster cluster(two_nodes());
+  const JobId elastic = start_elastic(cluster, Preemptible::kNo);
   ASSERT_EQ(cluster.find(elastic)->devices(), 16u);
   JobRequest urgent = cluster.job(8);
   urgent.preemptible = false;
