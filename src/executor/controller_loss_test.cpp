@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/real_env.hpp"
-#include "executor/controller.hpp"
-#include "executor/lab_test.hpp"
+#include "executor/controller_test.hpp"
 
 namespace orrery {
 namespace {
@@ -38,7 +36,7 @@ class LossSession final : public AgentSession {
   std::vector<OrderKind> orders;
 };
 
-class ControllerLossTest : public ::testing::Test {
+class ControllerLossTest : public ControllerFixture {
  protected:
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "orrery_loss_XXXXXX").string();
@@ -63,18 +61,6 @@ class ControllerLossTest : public ::testing::Test {
     if (!made) return made.error().text();
     controller_ = *std::move(made);
     return {};
-  }
-  void stop() {
-    controller_.reset();
-    real_.reset();
-  }
-  void await(const std::function<bool()>& condition) {
-    bool late = false;
-    const TimerId timer =
-        real_->env().timers.call_after(Duration::seconds(60), [&] { late = true; });
-    real_->run_until([&] { return late || condition(); });
-    real_->env().timers.cancel(timer);
-    ASSERT_FALSE(late);
   }
   Result<std::vector<JobId>> submit(const std::string& name) {
     std::optional<Result<std::vector<JobId>>> answer;
@@ -117,9 +103,6 @@ class ControllerLossTest : public ::testing::Test {
 
   std::string scratch_;
   std::string directory_;
-  SilentLog sink_;
-  std::unique_ptr<RealEnv> real_;
-  std::unique_ptr<Controller> controller_;
 };
 
 TEST_F(ControllerLossTest, AFileThatIsRefusedAtTheFirstStartCanBeMended) {

@@ -40,7 +40,29 @@ class Session final : public AgentSession {
   std::string closed;
 };
 
-class ControllerTest : public ::testing::Test {
+/// A controller that a test starts and stops, and the loop that it runs on.
+class ControllerFixture : public ::testing::Test {
+ protected:
+  void stop() {
+    controller_.reset();
+    real_.reset();
+  }
+
+  void await(const std::function<bool()>& condition) {
+    bool late = false;
+    const TimerId timer =
+        real_->env().timers.call_after(Duration::seconds(60), [&] { late = true; });
+    real_->run_until([&] { return late || condition(); });
+    real_->env().timers.cancel(timer);
+    ASSERT_FALSE(late);
+  }
+
+  SilentLog sink_;
+  std::unique_ptr<RealEnv> real_;
+  std::unique_ptr<Controller> controller_;
+};
+
+class ControllerTest : public ControllerFixture {
  protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_ctl_XXXXXX").string();
@@ -67,20 +89,6 @@ class ControllerTest : public ::testing::Test {
     ASSERT_TRUE(made) << made.error().text();
     controller_ = *std::move(made);
   }
-  void stop() {
-    controller_.reset();
-    real_.reset();
-  }
-
-  void await(const std::function<bool()>& condition) {
-    bool late = false;
-    const TimerId timer =
-        real_->env().timers.call_after(Duration::seconds(60), [&] { late = true; });
-    real_->run_until([&] { return late || condition(); });
-    real_->env().timers.cancel(timer);
-    ASSERT_FALSE(late);
-  }
-
   void set_tenants(const std::string& yaml) {
     std::optional<Result<JobId>> set;
     controller_->command(SetTenants{yaml}, "", [&](Result<JobId> done) { set = std::move(done); });
@@ -88,7 +96,7 @@ class ControllerTest : public ::testing::Test {
     ASSERT_TRUE(*set) << set->error().text();
   }
 
-  /// Of a shell command; `more` are further lines of the spec.
+  /// The spec of a job that runs a shell; `more` are further lines of it.
   static std::string job(const std::string& name, const std::string& more = "") {
     return "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
            "\nroles: [{accelerators: 8}]\nlaunch: {command: [sh, -c, \"exit 0\"]}\n" + more;
@@ -124,9 +132,6 @@ class ControllerTest : public ::testing::Test {
 
   std::string directory_;
   std::string record_;
-  SilentLog sink_;
-  std::unique_ptr<RealEnv> real_;
-  std::unique_ptr<Controller> controller_;
 };
 
 }  // namespace orrery
