@@ -27,7 +27,13 @@ struct ExecAsked {
 
 bool at_terminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
 
+Status check_output(const CommandOptions& options) {
+  if (options.output == OutputFormat::kText) return {};
+  return input_error({}, "-o json: the output is that of the command, expected no -o");
+}
+
 Status exec_in_rank(CommandOptions& options, const ExecAsked& asked) {
+  if (Status shown = check_output(options); !shown) return shown;
   const Result<std::uint64_t> id = job_id(asked.id);
   if (!id) return tl::unexpected(id.error());
   RemoteCommand remote{.job = *id, .gang = asked.gang, .rank = asked.rank};
@@ -88,7 +94,7 @@ Result<std::uint64_t> submit_holder(LiveSession& session, ShellAsked& asked) {
   request.set_file("command line");
   const auto job = session.client().call<v1::SubmitJobResponse>("SubmitJob", request);
   if (!job) return tl::unexpected(job.error());
-  print_message(fmt::format("orrery: job {} ({}) holds {}\n", job->id(), job->name(),
+  print_message(fmt::format("orrery: job {} ({}) asks for {}\n", job->id(), job->name(),
                             counted(asked.job.accelerators, "accelerator")));
   return job->id();
 }
@@ -129,6 +135,7 @@ Result<bool> await_running(LiveSession& session, std::uint64_t id, const NotedSi
 }
 
 Status shell(CommandOptions& options, ShellAsked& asked) {
+  if (Status shown = check_output(options); !shown) return shown;
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   NotedSignals signals;

@@ -55,6 +55,19 @@ Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& opti
   return call_for(session, "RequeueJob", request, id);
 }
 
+/// A job that waits for something else than a release is not released by the call.
+Status release(LiveSession& session, std::uint64_t id) {
+  v1::GetJobRequest asked;
+  asked.set_id(id);
+  const auto job = session.client().call<v1::Job>("GetJob", asked);
+  if (!job) return tl::unexpected(job.error());
+  if (job->hold().empty() && !job->has_ended()) {
+    return infeasible(fmt::format("job {} is not held: it {}", id,
+                                  job->waiting().empty() ? "is " + job->phase() : job->waiting()));
+  }
+  return call_for(session, "ReleaseJob", v1::ReleaseJobRequest(), id);
+}
+
 /// Seconds of an option; "none" is 0.
 Result<double> length_option(std::string_view option, const std::string& text) {
   if (text == "none") return 0.0;
@@ -179,6 +192,8 @@ ChangeMaker plain(const char* method) {
   };
 }
 
+Result<JobChange> make_release(const ChangeOptions&) { return release; }
+
 Result<JobChange> make_requeue(const ChangeOptions& asked) {
   return [asked](LiveSession& session, std::uint64_t id) { return requeue(session, id, asked); };
 }
@@ -215,7 +230,7 @@ void add_job_change_commands(CLI::App& app, CommandOptions& options, Verb& chose
   ChangeVerbs verbs(app, options, chosen);
   verbs.add(kCancel, plain<v1::CancelJobRequest, v1::CancelJobResponse>("CancelJob"));
   verbs.add(kHold, plain<v1::HoldJobRequest>("HoldJob"));
-  verbs.add(kRelease, plain<v1::ReleaseJobRequest>("ReleaseJob"));
+  verbs.add(kRelease, make_release);
   const auto again = verbs.add(kRequeue, make_requeue);
   again.verb.add_flag("--hold", again.asked.hold, "and hold them");
   const auto change = verbs.add(kChange, make_change);

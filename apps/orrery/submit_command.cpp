@@ -123,7 +123,8 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
 }  // namespace
 
 void add_allocation_options(CLI::App& verb, SubmitOptions& asked) {
-  verb.add_option("--name", asked.name, "name of the job; by default the program's");
+  verb.add_option("--name", asked.name,
+                  "name of the job; else that of the verb or of the program that it starts");
   verb.add_option("-n,--accelerators", asked.accelerators, "its ranks, one on each")
       ->type_name("N")
       ->check(CLI::Range(1u, 1u << 20))

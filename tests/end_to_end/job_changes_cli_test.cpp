@@ -43,6 +43,10 @@ TEST_F(JobChangesCli, JobsAreHeldReleasedRequeuedAndChanged) {
   EXPECT_EQ(live("requeue runs --hold").out, "job " + runs + " (runs) requeued\n");
   await_phase(runs, "held");
   EXPECT_EQ(phase(held), "held");
+  const CliRun waits = live("release " + next);
+  EXPECT_EQ(waits.code, 1);
+  EXPECT_NE(waits.err.find("is not held: it waits for job " + held), std::string::npos)
+      << waits.err;
   EXPECT_EQ(live("release --state held --name 'h*'").out, "job " + held + " (held) released\n");
   EXPECT_EQ(live("wait " + held + " " + next).code, 0);
   const CliRun changed = live("change runs --priority 9 --time-limit '1 s'");
