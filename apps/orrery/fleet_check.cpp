@@ -83,14 +83,15 @@ void compare_file(const v1::Cluster& cluster, std::vector<CheckFinding>& finding
       "put them back, or drain them: a running cluster's fleet cannot shrink");
 }
 
-/// An edit that nobody made is damage.
+/// A changed line that no operator wrote is damage.
 void report_files(const v1::Cluster& cluster, std::vector<CheckFinding>& findings) {
   for (const std::string& change : cluster.file_changes()) {
     findings.push_back({.check = "files", .verdict = kWarning, .found = change});
   }
   if (cluster.file_changes().empty()) return;
   findings.back().advice =
-      "since the controller's start; where nobody meant it, the file is damaged: put it back. What "
+      "since the controller's start; if no operator changed it, the file is damaged: put it back. "
+      "What "
       "was meant is reported until the next start";
 }
 

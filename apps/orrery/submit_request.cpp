@@ -185,7 +185,7 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
 
 Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string text) {
   if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
-  if (!overrules(options)) return text;  // whoever takes it says what is wrong with it
+  if (!overrules(options)) return text;  // the controller checks it, and names its lines
   const Result<Document> document = Document::parse(text, options.file);
   if (!document) return tl::unexpected(document.error());
   Result<JobSpec> spec = read_job_spec(*document);

@@ -85,7 +85,7 @@ class Methods {
  private:
   [[nodiscard]] const State& state() const { return controller_.state(); }
   [[nodiscard]] Visibility visibility(const Call& call) const { return {state(), call.caller()}; }
-  /// Of events, which are also those of archived jobs.
+  /// What the caller may see of events, those of archived jobs included.
   [[nodiscard]] Visibility history_visibility(const Call& call) const {
     return visibility(call).with_archive(
         [&controller = controller_](JobId job) { return tenant_of_job(controller, job.value()); });

@@ -65,18 +65,6 @@ void Core::emit_unfelt(Event event) {
   seen_.changes.links = state_.changes().links;
 }
 
-namespace {
-
-/// Why what waits for this job would wait for ever.
-std::string never_text(const Job& before) {
-  std::string_view how = "been cancelled";
-  if (before.phase == JobPhase::kFailed) how = "failed";
-  if (before.phase == JobPhase::kFinished) how = "finished, and the job waits for it to fail";
-  return fmt::format("job \"{}\" to wait for has {}", before.name, how);
-}
-
-}  // namespace
-
 void Core::refuse(std::string why) { outcome_.answer.status = input_error({}, std::move(why)); }
 
 // --- Commands -----------------------------------------------------------------------------------
@@ -93,7 +81,9 @@ void Core::on(const SubmitJob& command) {
     for (const JobId before : *list) {
       if (!state_.has(before)) return refuse("a job to wait for is not known");
       if (state_.dependency(asked, before) != Dependency::kNever) continue;
-      return refuse(never_text(state_.job(before)));
+      const Job& over = state_.job(before);
+      return refuse(
+          fmt::format("job \"{}\" to wait for has {}", over.name, unmet_text(over.phase)));
     }
   }
   const JobId id = JobId::at(state_.setup().next_job(state_.jobs()));

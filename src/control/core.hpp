@@ -210,6 +210,9 @@ class Core {
   PassCounts passes_;
 };
 
+/// How a job ended that another one waits for in vain, after "which has ".
+[[nodiscard]] std::string_view unmet_text(JobPhase phase);
+
 /// A full pass beside the core, on the state as it is: what the host answers RunFullPass with.
 [[nodiscard]] Proposal full_pass(const State& state, Scheduler& scheduler, Instant now);
 /// The same on a state as it was; in any thread, with a scheduler that no other uses.

@@ -10,11 +10,6 @@
 namespace orrery {
 namespace {
 
-std::string_view end_text(JobPhase phase) {
-  if (phase == JobPhase::kFinished) return "finished and not failed";
-  return phase == JobPhase::kFailed ? "failed" : "been cancelled";
-}
-
 constexpr const char* kNothingLeft = "nothing of it is left there";
 
 /// A job whose parts all left: on no node anything of it is left.
@@ -34,6 +29,11 @@ std::vector<NodeId> nodes_of(const RunningJob& run) {
 }
 
 }  // namespace
+
+std::string_view unmet_text(JobPhase phase) {
+  if (phase == JobPhase::kFinished) return "finished, and not failed";
+  return phase == JobPhase::kFailed ? "failed" : "been cancelled";
+}
 
 void Core::release_if_due(JobId id) {
   const Job& job = state_.job(id);
@@ -252,7 +252,7 @@ void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) 
     end_one(each, JobPhase::kCancelled, {},
             {FaultLayer::kProgram, NodeId(),
              fmt::format("it waited for job {} ({}), which has {}", before.id.value(), before.name,
-                         end_text(before.phase))});
+                         unmet_text(before.phase))});
   }
 }
 

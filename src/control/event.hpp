@@ -29,7 +29,7 @@ struct JobSubmitted {
   std::string run_as;      ///< POSIX user of its ranks; empty: the agent's own
 };
 
-/// held -> queued. (JobHoldSet tells what an owner or operator says.)
+/// held -> queued. An owner or operator releases a job by JobHoldSet, which this follows.
 struct JobReleased {
   JobId job;
 };

@@ -82,8 +82,8 @@ inline std::array<EnumWord<StopReason>, 12> enum_words(StopReason) {
 /// Who keeps a job from starting until it is released.
 enum class JobHold : std::uint8_t {
   kNone,
-  kOwner,     ///< released by whoever may cancel the job
-  kOperator,  ///< released by an operator alone
+  kOwner,     ///< each user who may cancel the job may release it
+  kOperator,  ///< only an operator may release it
 };
 
 inline std::array<EnumWord<JobHold>, 3> enum_words(JobHold) {
@@ -151,7 +151,7 @@ struct Attempt {
   Instant stopped = Instant::max();  ///< its ranks ended, or were told to
   StopReason reason = StopReason::kFinished;
   Blame blame;
-  std::optional<RankExit> exit;  ///< none: it was ended from outside, or nobody knows
+  std::optional<RankExit> exit;  ///< none: it was ended from outside, or it is unknown
   JobId in_favour_of;            ///< the job it was preempted for; none: no single one
   std::vector<NodeId> nodes;     ///< ascending, of all its epochs
 };

@@ -85,7 +85,7 @@ void code(Codec& codec, S& value) {
   codec(stamp, what);
 }
 
-/// Of a keeper's messages: the second has how the rank that ended an attempt exited.
+/// The form of a keeper's messages. Form 2 added the exit status of the rank that ended an attempt.
 inline constexpr std::uint8_t kKeeperForm = 2;
 
 template <class Codec>
