@@ -1,6 +1,7 @@
 #include "node/left_processes.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -19,15 +22,51 @@
 namespace orrery {
 namespace {
 
-/// Whether it has this variable; one that has ended has none.
-bool has_variable(pid_t process, const std::string& variable) {
-  std::ifstream file(fmt::format("/proc/{}/environ", process), std::ios::binary);
+enum class Look { kHas, kHasNot, kEmpty };
+
+Look look_once(const std::string& environment_file, const std::string& variable) {
+  std::ifstream file(environment_file, std::ios::binary);
+  if (!file) return Look::kHasNot;
   const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  if (environment.empty()) return Look::kEmpty;
   std::string_view rest = environment;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\0'), rest.size() - 1);
-    if (rest.substr(0, end) == variable) return true;
+    if (rest.substr(0, end) == variable) return Look::kHas;
     rest.remove_prefix(end + 1);
+  }
+  return Look::kHasNot;
+}
+
+/// Whether the kernel is about to give the process its environment: between exec's change of memory
+/// and the new stack the file reads empty. A zombie and a kernel thread have no memory at all; one
+/// that began with no variable has an end of the environment (fields 23 and 51 of proc(5)).
+bool is_in_exec(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process), std::ios::binary);
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream fields(line.substr(name_end + 1));
+  constexpr int kMemorySize = 23, kEnvironmentEnd = 51;
+  std::string field;
+  bool has_memory = false;
+  for (int number = 3; fields >> field; ++number) {
+    if (number == kMemorySize) has_memory = field != "0";
+    if (number == kEnvironmentEnd) return has_memory && field == "0";
+  }
+  return false;
+}
+
+/// Whether it has this variable; one that has ended has none. A process in exec is looked at again.
+bool has_variable(pid_t process, const std::string& variable) {
+  constexpr int kLooksMax = 1000;
+  const std::string environment_file = fmt::format("/proc/{}/environ", process);
+  for (int look = 0; look < kLooksMax; ++look) {
+    const Look seen = look_once(environment_file, variable);
+    if (seen != Look::kEmpty) return seen == Look::kHas;
+    // It may have left exec between the two looks of the first round.
+    if (!is_in_exec(process) && look > 0) return false;
+    (void)::sched_yield();
   }
   return false;
 }
