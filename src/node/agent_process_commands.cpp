@@ -1,6 +1,7 @@
 // Commands beside ranks: the agent hands on what controller and keepers say to each other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "node/agent_process.hpp"
@@ -23,11 +24,17 @@ void AgentProcess::on_command(const AttemptExecOpen& asked) {
     return refuse(fmt::format("attempt {} of job {} does not run on {}", asked.attempt.attempt,
                               asked.attempt.job.value(), node));
   }
-  if (commands_.size() >= kCommandsMax) {
+  // Of k attempts that take what they get, each gets one in k + 1, and another finds as many free.
+  const std::size_t free = kCommandsMax - commands_.size();
+  const auto of_attempt =
+      static_cast<std::size_t>(std::ranges::count_if(commands_, [&](const auto& each) {
+        return each.second == asked.attempt;
+      }));
+  if (of_attempt >= free) {
     return refuse(
-        fmt::format("{} commands run beside ranks on {}, expected fewer than {}: try "
+        fmt::format("{} commands run beside ranks of job {} on {}, where {} may run and {} do: try "
                     "again when one of them has ended",
-                    commands_.size(), node, kCommandsMax));
+                    of_attempt, asked.attempt.job.value(), node, kCommandsMax, commands_.size()));
   }
   if (!found->second.link->runs_commands()) {
     return refuse(

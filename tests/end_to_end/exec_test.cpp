@@ -310,7 +310,7 @@ TEST_F(ExecTest, JobsThatDoNotRunAreRefusedWithTheirState) {
   EXPECT_EQ(live("exec " + id + " --").code, 2);
 }
 
-TEST_F(ExecTest, ACommandEndsWithItsJobWithItsClientAndWithTheAgent) {
+TEST_F(ExecTest, ACommandEndsWithItsJobItsClientTheAgentAndTheController) {
   const std::string id = running("true");
   const std::string client = program() + " --dir " + path("c") + " exec " + id + " -- ";
   const auto has_begun = [](const std::string& word) {
@@ -347,11 +347,37 @@ TEST_F(ExecTest, ACommandEndsWithItsJobWithItsClientAndWithTheAgent) {
   }
   EXPECT_EQ(live("up").code, 0);
   await([&] { return live("exec " + id + " -- true").code == 0; });
+  {
+    AtTerminal cut(client + "sleep 7006");
+    has_begun("sleep 7006");
+    EXPECT_EQ(::kill(std::stoi(slurp(path("c/orreryd.pid"))), SIGKILL), 0);
+    EXPECT_EQ(cut.end(), 1);
+    is_gone("sleep 7006");
+  }
+  EXPECT_EQ(live("up").code, 0);
+  await([&] { return live("exec " + id + " -- true").code == 0; });
   AtTerminal ended(client + "sh -c \"echo begun; sleep 7004\"");
   (void)ended.await("begun");
   EXPECT_EQ(live("cancel " + id).code, 0);
   EXPECT_NE(ended.end(), 0);
   is_gone("sleep 7004");
+}
+
+TEST_F(ExecTest, OneJobLeavesRoomForTheCommandsOfOthers) {
+  const std::string greedy = running("true", "--accelerators 1");
+  const std::string other = running("true", "--accelerators 1");
+  const std::string place = Json::parse(live("-o json job " + greedy).out)["nodes"].dump();
+  ASSERT_EQ(Json::parse(live("-o json job " + other).out)["nodes"].dump(), place)
+      << "both are meant to be on one node";
+  constexpr std::size_t kTaken = 16;
+  AtTerminal clients(fmt::format(
+      "sh -c 'for each in $(seq {}); do {} --dir {} exec {} -- sleep 7005 & done; wait'", kTaken,
+      program(), path("c"), greedy));
+  await([] { return processes_with("sleep 7005").size() == kTaken; });
+  const CliRun more = live("exec " + greedy + " -- true");
+  EXPECT_EQ(more.code, 1);
+  EXPECT_TRUE(holds(more.err, "16 commands run beside ranks of job " + greedy)) << more.err;
+  EXPECT_EQ(live("exec " + other + " -- true").code, 0);
 }
 
 TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
