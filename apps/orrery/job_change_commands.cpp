@@ -43,11 +43,15 @@ Status call_for(LiveSession& session, const char* method, Request request, std::
   return done ? Status() : tl::unexpected(done.error());
 }
 
-/// An attempt that has ended meanwhile is not ended again, however often the call is repeated.
-Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& options) {
+Result<v1::Job> get_job(LiveSession& session, std::uint64_t id) {
   v1::GetJobRequest asked;
   asked.set_id(id);
-  const auto job = session.client().call<v1::Job>("GetJob", asked);
+  return session.client().call<v1::Job>("GetJob", asked);
+}
+
+/// An attempt that has ended meanwhile is not ended again, however often the call is repeated.
+Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& options) {
+  const Result<v1::Job> job = get_job(session, id);
   if (!job) return tl::unexpected(job.error());
   v1::RequeueJobRequest request;
   request.set_hold(options.hold);
@@ -57,9 +61,7 @@ Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& opti
 
 /// A job that waits for something else than a release is not released by the call.
 Status release(LiveSession& session, std::uint64_t id) {
-  v1::GetJobRequest asked;
-  asked.set_id(id);
-  const auto job = session.client().call<v1::Job>("GetJob", asked);
+  const Result<v1::Job> job = get_job(session, id);
   if (!job) return tl::unexpected(job.error());
   if (job->hold().empty() && !job->has_ended()) {
     return infeasible(fmt::format("job {} is not held: it {}", id,
@@ -95,17 +97,73 @@ Result<v1::ChangeJobRequest> change_request(const ChangeOptions& asked) {
   return request;
 }
 
-void print_selected(const CommandOptions& options, const std::vector<SelectedJob>& jobs,
-                    const ChangeWords& words) {
-  if (options.output == OutputFormat::kJson) {
-    Json ids = Json::array();
-    for (const SelectedJob& job : jobs) ids.push_back(fmt::format("{}", job.id));
-    return print_json({{fmt::format("would_{}", words.verb), ids}});
+/// What became of the jobs that a verb was asked to act on; with --dry-run, what would.
+class ChangeReport {
+ public:
+  ChangeReport(const CommandOptions& options, const ChangeOptions& asked, const ChangeWords& words)
+      : shows_text_(options.output == OutputFormat::kText),
+        dry_run_(asked.dry_run),
+        words_(words) {}
+
+  void add_done(const SelectedJob& job) {
+    done_.push_back(fmt::format("{}", job.id));
+    if (dry_run_) {
+      table_.add({fmt::format("{}", job.id), job.name, job.phase});
+    } else if (shows_text_) {
+      print_text(fmt::format("{} {}\n", job.text(), words_.done));
+    }
   }
-  TextTable table({{"ID", Align::kRight}, {"NAME"}, {"STATE"}});
-  for (const SelectedJob& job : jobs) table.add({fmt::format("{}", job.id), job.name, job.phase});
-  print_shown(table.text());
-  print_text(fmt::format("{} would be {}\n", counted(jobs.size(), "job"), words.done));
+
+  void add_failed(const SelectedJob& job, const Error& error) {
+    failed_.push_back({{"id", fmt::format("{}", job.id)}, {"why", error.text()}});
+    // The controller names the job by its number.
+    const std::string name = job.name.empty() ? "" : one_line(job.name) + ": ";
+    print_message(fmt::format("orrery: {}{}\n", name, error.text()));
+  }
+
+  void add_unknown(const UnknownJob& job) {
+    failed_.push_back({{"name", job.name}, {"why", job.error.text()}});
+    print_message(fmt::format("orrery: {}\n", one_line(job.error.text())));
+  }
+
+  /// Prints the rest. Errors: one or more could not be changed.
+  [[nodiscard]] Status finish() const {
+    const std::size_t all = done_.size() + failed_.size();
+    if (!shows_text_) {
+      const std::string key =
+          dry_run_ ? fmt::format("would_{}", words_.verb) : std::string(words_.done);
+      print_json({{key, done_}, {"failed", failed_}});
+    } else if (dry_run_) {
+      print_shown(table_.text());
+      print_text(fmt::format("{} would be {}\n", counted(done_.size(), "job"), words_.done));
+    } else if (all == 0) {
+      print_text("no job matches\n");
+    }
+    if (failed_.empty()) return {};
+    return infeasible(fmt::format("{} of {} could not be {}", failed_.size(),
+                                  counted(all, "job"), words_.done));
+  }
+
+ private:
+  const bool shows_text_;
+  const bool dry_run_;
+  const ChangeWords& words_;
+  TextTable table_{{{"ID", Align::kRight}, {"NAME"}, {"STATE"}}};
+  Json done_ = Json::array();
+  Json failed_ = Json::array();
+};
+
+/// Fills in what is not known of a job that was named by its number.
+Status look_up(LiveSession& session, SelectedJob& job) {
+  if (!job.phase.empty()) return {};
+  const Result<v1::Job> found = get_job(session, job.id);
+  if (!found) return tl::unexpected(found.error());
+  if (found->has_ended()) {
+    return infeasible(fmt::format("job {} has already ended ({})", job.id, found->phase()));
+  }
+  job.name = found->name();
+  job.phase = found->phase();
+  return {};
 }
 
 /// Changes each job and reports it. Errors: one or more could not be changed.
@@ -114,36 +172,23 @@ Status change_all(const CommandOptions& options, const ChangeOptions& asked,
   if (Status good = check(asked.selection, words.verb); !good) return good;
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
-  const Result<std::vector<SelectedJob>> jobs = selected_jobs(**session, asked.selection);
-  if (!jobs) return tl::unexpected(jobs.error());
-  if (asked.dry_run) {
-    print_selected(options, *jobs, words);
-    return {};
+  Result<SelectedJobs> selected = selected_jobs(**session, asked.selection);
+  if (!selected) return forward_error(selected);
+  if (selected->jobs.empty() && selected->unknown.size() == 1) {
+    return tl::unexpected(selected->unknown.front().error);
   }
-  Json done = Json::array();
-  Json failed = Json::array();
-  for (const SelectedJob& job : *jobs) {
-    const std::string id = fmt::format("{}", job.id);
-    if (const Status changed = change(**session, job.id); !changed) {
-      failed.push_back({{"id", id}, {"why", changed.error().text()}});
-      // The controller names the job by its number.
-      const std::string name = job.name.empty() ? "" : one_line(job.name) + ": ";
-      print_message(fmt::format("orrery: {}{}\n", name, changed.error().text()));
-      continue;
-    }
-    done.push_back(id);
-    if (options.output == OutputFormat::kText) {
-      print_text(fmt::format("{} {}\n", job.text(), words.done));
+  ChangeReport report(options, asked, words);
+  for (const UnknownJob& job : selected->unknown) report.add_unknown(job);
+  for (SelectedJob& job : selected->jobs) {
+    const Status changed =
+        asked.dry_run ? look_up(**session, job) : change(**session, job.id);
+    if (changed) {
+      report.add_done(job);
+    } else {
+      report.add_failed(job, changed.error());
     }
   }
-  if (options.output == OutputFormat::kJson) {
-    print_json({{words.done, done}, {"failed", failed}});
-  } else if (jobs->empty()) {
-    print_text("no job matches\n");
-  }
-  if (failed.empty()) return {};
-  return infeasible(fmt::format("{} of {} could not be {}", failed.size(),
-                                counted(jobs->size(), "job"), words.done));
+  return report.finish();
 }
 
 /// The change that the options ask for. Errors: an option that makes no sense.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_set>
 
 #include "apps/orrery/live_lists.hpp"
 #include "base/nearest_name.hpp"
@@ -38,10 +39,15 @@ Result<std::vector<SelectedJob>> named(LiveSession& session, const std::string& 
     if (!tasks) return tasks;
     targets->insert(targets->end(), tasks->begin(), tasks->end());
   }
-  if (!targets->empty()) return targets;
-  return input_error({}, fmt::format("no job named \"{}\" is waiting or running; `orrery jobs` "
-                                     "shows names and numbers",
-                                     name));
+  return targets;
+}
+
+Error no_such_name(const std::string& name) {
+  return {ErrorKind::kInput,
+          fmt::format("no job named \"{}\" is waiting or running; `orrery jobs` shows names and "
+                      "numbers",
+                      name),
+          {}};
 }
 
 }  // namespace
@@ -84,28 +90,35 @@ Status check(const JobSelection& asked, std::string_view verb) {
                                      did_you_mean(asked.phase, kStates), fmt::join(kStates, ", ")));
 }
 
-Result<std::vector<SelectedJob>> selected_jobs(LiveSession& session, const JobSelection& asked) {
+Result<SelectedJobs> selected_jobs(LiveSession& session, const JobSelection& asked) {
+  SelectedJobs selected;
   if (asked.filtered()) {
     v1::ListJobsRequest request;
     request.set_name(asked.name);
     request.set_tenant(asked.tenant);
     request.set_user(asked.user);
     request.set_phase(asked.phase);
-    return listed(session, request);
+    Result<std::vector<SelectedJob>> jobs = listed(session, request);
+    if (!jobs) return forward_error(jobs);
+    selected.jobs = *std::move(jobs);
+    return selected;
   }
-  std::vector<SelectedJob> targets;
   for (const std::string& text : asked.jobs) {
     if (is_number(text)) {
       const Result<std::uint64_t> id = job_id(text);
       if (!id) return tl::unexpected(id.error());
-      targets.push_back({.id = *id, .name = {}, .phase = {}});
+      selected.jobs.push_back({.id = *id, .name = {}, .phase = {}});
       continue;
     }
-    Result<std::vector<SelectedJob>> of_name = named(session, text);
-    if (!of_name) return of_name;
-    targets.insert(targets.end(), of_name->begin(), of_name->end());
+    const Result<std::vector<SelectedJob>> of_name = named(session, text);
+    if (!of_name) return tl::unexpected(of_name.error());
+    if (of_name->empty()) selected.unknown.push_back({text, no_such_name(text)});
+    selected.jobs.insert(selected.jobs.end(), of_name->begin(), of_name->end());
   }
-  return targets;
+  std::unordered_set<std::uint64_t> seen;
+  std::erase_if(selected.jobs,
+                [&](const SelectedJob& job) { return !seen.insert(job.id).second; });
+  return selected;
 }
 
 }  // namespace orrery

@@ -39,9 +39,18 @@ void add_job_selection(CLI::App& verb, JobSelection& selection);
 /// Errors: no jobs and no filter, both, or a state in which no job can be. `verb`: "cancel".
 [[nodiscard]] Status check(const JobSelection& selection, std::string_view verb);
 
-/// The jobs in the order in which they were named, or ascending. Errors: a name that no job has
-/// which has not ended.
-[[nodiscard]] Result<std::vector<SelectedJob>> selected_jobs(LiveSession& session,
-                                                             const JobSelection& selection);
+struct UnknownJob {
+  std::string name;
+  Error error;
+};
+
+struct SelectedJobs {
+  std::vector<SelectedJob> jobs;    ///< in the order in which they were named, or ascending; once
+  std::vector<UnknownJob> unknown;  ///< names that no job has which has not ended
+};
+
+/// Numbers are not looked up.
+[[nodiscard]] Result<SelectedJobs> selected_jobs(LiveSession& session,
+                                                 const JobSelection& selection);
 
 }  // namespace orrery

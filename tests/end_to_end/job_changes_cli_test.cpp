@@ -64,5 +64,23 @@ TEST_F(JobChangesCli, JobsAreHeldReleasedRequeuedAndChanged) {
   EXPECT_EQ(live("change " + runs).code, 2) << "nothing to change";
 }
 
+TEST_F(JobChangesCli, EachJobThatIsNamedIsReportedOnce) {
+  const std::string first = submitted("--hold --name first -- true");
+  EXPECT_EQ(live("hold " + first + " first").out, "job " + first + " held\n") << "it is one job";
+  const CliRun shown = live("cancel --dry-run 999 " + first);
+  EXPECT_EQ(shown.code, 1);
+  EXPECT_NE(shown.out.find("first"), std::string::npos) << "a number is looked up\n" << shown.out;
+  EXPECT_NE(shown.out.find("1 job would be cancelled"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.err.find("999"), std::string::npos) << shown.err;
+  const CliRun some = live("-o json cancel nonesuch " + first);
+  EXPECT_EQ(some.code, 1);
+  const Json said = Json::parse(some.out);
+  EXPECT_EQ(said["cancelled"], Json::array({first})) << "the other one's name does not spare it";
+  EXPECT_EQ(said["failed"][0]["name"], "nonesuch");
+  const CliRun late = live("cancel --dry-run " + first);
+  EXPECT_EQ(late.code, 1);
+  EXPECT_NE(late.err.find("has already ended (cancelled)"), std::string::npos) << late.err;
+}
+
 }  // namespace
 }  // namespace orrery
