@@ -46,7 +46,8 @@ struct Domain {
   std::uint32_t first_type = 0;  ///< its slice of types_of
 };
 
-/// What a host has for jobs beside its accelerators. 0: not published, so it binds nothing.
+/// What a host has for jobs beside its accelerators. 0: not published, so it binds nothing; of CXL
+/// memory: none.
 struct HostResources {
   std::uint32_t cpu = 0;     ///< thousandths of a core
   std::uint32_t memory = 0;  ///< MiB

@@ -85,17 +85,18 @@ std::uint32_t Allocation::devices() const {
 
 std::uint32_t host_ranks(const HostResources& host, const NodeState& state, const HostNeeds& need) {
   if (!need.any()) return std::numeric_limits<std::uint32_t>::max();
-  const std::array<std::array<std::uint32_t, 3>, 4> axes{
-      {{need.cpu, host.cpu, state.used_cpu},
-       {need.memory, host.memory, state.used_memory},
-       {need.cxl, host.cxl, state.used_cxl},
-       {need.disk, host.disk, state.used_disk}}};
-  std::uint32_t ranks = std::numeric_limits<std::uint32_t>::max();
-  for (const auto& [each, all, used] : axes) {
-    if (each == 0 || all == 0) continue;
-    ranks = std::min(ranks, all > used ? (all - used) / each : 0);
-  }
-  return ranks;
+  constexpr std::uint32_t kAny = std::numeric_limits<std::uint32_t>::max();
+  const auto fit = [](std::uint32_t each, std::uint32_t all, std::uint32_t used) {
+    if (each == 0) return kAny;
+    return all > used ? (all - used) / each : 0;
+  };
+  const auto fit_if_published = [&](std::uint32_t each, std::uint32_t all, std::uint32_t used) {
+    return all == 0 ? kAny : fit(each, all, used);
+  };
+  return std::min({fit_if_published(need.cpu, host.cpu, state.used_cpu),
+                   fit_if_published(need.memory, host.memory, state.used_memory),
+                   fit(need.cxl, host.cxl, state.used_cxl),
+                   fit_if_published(need.disk, host.disk, state.used_disk)});
 }
 
 Placer::Placer(const PlaceTree& tree)

@@ -40,12 +40,11 @@ TEST(Resolve, AGangFillsNodesUnlessToldOtherwise) {
 TEST(Resolve, HostNeedsAndSharesAreRoundedUp) {
   ResolveLab lab;
   const GangRequest gang = lab.gang(
-      batch("roles: [{accelerators: 1, share: 0.2501, host: {cpu: 1.0005, memory: 1500 kB, cxl: 1 "
-            "kB, disk: 1.5 GiB}}]\n"));
+      batch("roles: [{accelerators: 1, share: 0.2501, host: {cpu: 1.0005, memory: 1500 kB, disk: "
+            "1.5 GiB}}]\n"));
   EXPECT_EQ(gang.share, 251);
   EXPECT_EQ(gang.host.cpu, 1001u);
   EXPECT_EQ(gang.host.memory, 2u);
-  EXPECT_EQ(gang.host.cxl, 1u);
   EXPECT_EQ(gang.host.disk, 2u);
   EXPECT_EQ(lab.gang(batch("roles: [{accelerators: 1, share: 0.29}]\n")).share, 290);
 }

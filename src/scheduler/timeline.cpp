@@ -11,11 +11,15 @@ namespace {
 bool host_fits(const HostResources& host, const NodeState& state, const HostNeeds& each,
                std::uint32_t ranks) {
   const auto fits = [&](std::uint32_t need, std::uint32_t all, std::uint32_t used) {
-    return need == 0 || all == 0 || std::uint64_t{need} * ranks + used <= all;
+    return need == 0 || std::uint64_t{need} * ranks + used <= all;
   };
-  return fits(each.cpu, host.cpu, state.used_cpu) &&
-         fits(each.memory, host.memory, state.used_memory) &&
-         fits(each.cxl, host.cxl, state.used_cxl) && fits(each.disk, host.disk, state.used_disk);
+  const auto fits_if_published = [&](std::uint32_t need, std::uint32_t all, std::uint32_t used) {
+    return all == 0 || fits(need, all, used);
+  };
+  return fits_if_published(each.cpu, host.cpu, state.used_cpu) &&
+         fits_if_published(each.memory, host.memory, state.used_memory) &&
+         fits(each.cxl, host.cxl, state.used_cxl) &&
+         fits_if_published(each.disk, host.disk, state.used_disk);
 }
 
 bool device_fits(const FleetView& view, const NodeDevices& at, std::uint16_t share) {

@@ -113,7 +113,7 @@ class Reasons {
     struct Axis {
       std::string_view key;
       std::uint32_t each;
-      std::uint32_t most;  ///< 0: not published
+      std::uint32_t most;  ///< 0: not published; of CXL memory: none
       double one;          ///< of a core or a GiB, of the unit it is counted in
       std::string_view unit;
     };
@@ -125,7 +125,8 @@ class Reasons {
                                     {"disk", need.disk, most.disk, 1, "GiB"}}};
     for (const Axis& axis : axes) {
       const std::uint64_t asked = std::uint64_t{axis.each} * gang_.node_devices;
-      if (axis.most == 0 || asked <= axis.most) continue;
+      const bool is_bound = axis.most != 0 || axis.key == "cxl";
+      if (!is_bound || asked <= axis.most) continue;
       return fmt::format("host.{}: {} of {} on a node need {:.6g} {}, the largest node has {:.6g}",
                          axis.key, gang_.node_devices, type_, static_cast<double>(asked) * axis.one,
                          axis.unit, axis.most * axis.one);

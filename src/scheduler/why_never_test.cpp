@@ -114,6 +114,9 @@ TEST(WhyNever, TheHostIsTooSmall) {
   EXPECT_EQ(lab.never(batch("roles: [{accelerators: 1, host: {cpu: 500}}]\n")),
             "never: role \"main\": host.cpu: 1 of nvidia-h100-sxm5-80g on a node need 500 cores, "
             "the largest node has 112");
+  EXPECT_EQ(lab.never(batch("roles: [{accelerators: 1, host: {cxl: 64 GiB}}]\n")),
+            "never: role \"main\": host.cxl: 1 of nvidia-h100-sxm5-80g on a node need 64 GiB, the "
+            "largest node has 0");
 }
 
 TEST(WhyNever, NoTorusHasTheSlice) {
