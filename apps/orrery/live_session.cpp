@@ -46,9 +46,8 @@ Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& opt
   client.token = cluster->token;
   client.retry = Duration::from_seconds(options.retry_s);
   client.patience = patience;
-  client.on_retry = [address = cluster->address] {
-    print_message(
-        fmt::format("orrery: the controller at {} is out of reach, trying again ...\n", address));
+  client.on_retry = [controller = one_line(cluster->text())] {
+    print_message(fmt::format("orrery: {} is out of reach, trying again ...\n", controller));
   };
   return std::make_unique<LiveSession>(std::move(client));
 }

@@ -27,6 +27,7 @@
 #include "api/audit_log.hpp"
 #include "api/authorization.hpp"
 #include "api/certificates.hpp"
+#include "api/cluster_directory.hpp"
 #include "api/counted_calls.hpp"
 #include "api/grpc_library.hpp"
 #include "api/http_server.hpp"
@@ -72,29 +73,6 @@ struct Options {
 int complain(const Error& error) {
   fmt::print(stderr, "orreryd: {}\n", terminal_text(error.text(), Newlines::kKept));
   return error.kind == ErrorKind::kInput ? 2 : 1;
-}
-
-/// Where clients find the controller.
-struct ClusterFile {
-  std::string address;  ///< of gRPC
-  std::string http;     ///< of REST and events
-  std::string name;
-  std::string ca = "tls/ca.pem";  ///< of the authority that its certificate is by, beside this
-  std::string version = ORRERY_VERSION;
-  /// Where it listens: of the next start. Empty: at `address` and `http`, which then lead there.
-  std::string listen;
-  std::string http_listen;
-};
-
-template <class Visitor, SameStruct<ClusterFile> Self>
-void describe(Visitor& visitor, Self& cluster) {
-  visitor.required("address", cluster.address);
-  visitor.optional("http", cluster.http);
-  visitor.required("name", cluster.name);
-  visitor.optional("ca", cluster.ca);
-  visitor.optional("version", cluster.version);
-  visitor.optional("listen", cluster.listen);
-  visitor.optional("http_listen", cluster.http_listen);
 }
 
 class Daemon {
@@ -301,15 +279,15 @@ void Daemon::reload() {
 
 /// Where they are not named, those it had before, so that agents find it again.
 ClusterFile Daemon::addresses() {
-  ClusterFile cluster{.address = "127.0.0.1:0", .http = "127.0.0.1:0", .name = {}};
-  const Result<std::string> before = text("cluster.json");
-  if (before && !before->empty()) {
-    const Result<Document> document = Document::parse(*before, "cluster.json");
+  ClusterFile cluster;
+  if (const Result<std::string> before = text("cluster.json"); before && !before->empty()) {
     // One that cannot be read is written anew.
-    if (document) static_cast<void>(read_struct(document->root(), cluster, {}));
+    cluster = read_cluster_file(*before, "cluster.json").value_or(ClusterFile());
     if (!cluster.listen.empty()) cluster.address = cluster.listen;
     if (!cluster.http_listen.empty()) cluster.http = cluster.http_listen;
   }
+  if (cluster.address.empty()) cluster.address = "127.0.0.1:0";
+  if (cluster.http.empty()) cluster.http = "127.0.0.1:0";
   if (!options_.listen.empty()) cluster.address = options_.listen;
   if (!options_.http.empty()) cluster.http = options_.http;
   return cluster;
@@ -327,7 +305,9 @@ Status Daemon::keep(const std::string& name, const std::string& bytes) {
 Status Daemon::announce() {
   ClusterFile file{.address = reachable_address(server_->address(), options_.names),
                    .http = reachable_address(http_->address(), options_.names),
-                   .name = controller_->state().setup().topology->name()};
+                   .name = controller_->state().setup().topology->name(),
+                   .ca = "tls/ca.pem",
+                   .version = ORRERY_VERSION};
   if (file.address != server_->address()) file.listen = server_->address();
   if (file.http != http_->address()) file.http_listen = http_->address();
   if (Status told = keep("cluster.json", to_json(file).dump() + "\n"); !told) return told;

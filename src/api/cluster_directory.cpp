@@ -3,20 +3,32 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
+
+#include "base/document.hpp"
+#include "base/field_reader.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 64 << 10;
 
-/// A text of the object; "" where there is none.
-std::string text_of(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}  // namespace
+
+Result<ClusterFile> read_cluster_file(std::string_view text, const std::string& path) {
+  ClusterFile cluster;
+  const Result<Document> document = Document::parse(std::string(text), path);
+  if (document) static_cast<void>(read_struct(document->root(), cluster, {}));
+  if (!cluster.address.empty()) return cluster;
+  return environment_error(
+      fmt::format("{}: expected an object with \"address\", the controller's", path));
 }
 
-}  // namespace
+std::string ClusterAddress::text() const {
+  std::string said = "the controller";
+  if (!name.empty()) said += " of " + name;
+  if (!version.empty()) said += fmt::format(" (release {})", version);
+  return said + " at " + address;
+}
 
 std::string cluster_directory(const ClusterSearch& search) {
   if (!search.asked.empty()) return search.asked;
@@ -36,19 +48,15 @@ Result<ClusterAddress> read_cluster_address(Storage& storage, const std::string&
                                        "another with --dir or ORRERY_DIR",
                                        directory));
   }
-  const nlohmann::json object = nlohmann::json::parse(*text, nullptr, false);
-  ClusterAddress found;
-  if (object.is_object()) {
-    found.name = text_of(object, "name");
-    found.address = text_of(object, "address");
-    found.token = text_of(object, "token");
-  }
-  if (found.address.empty()) {
-    return environment_error(
-        fmt::format("{}: expected an object with \"address\", the controller's", path));
-  }
-  if (const std::string file = text_of(object, "ca"); !file.empty()) {
-    const auto place = std::filesystem::path(directory) / file;
+  Result<ClusterFile> file = read_cluster_file(*text, path);
+  if (!file) return forward_error(file);
+  ClusterAddress found{.name = file->name,
+                       .version = file->version,
+                       .address = file->address,
+                       .authority = {},
+                       .token = file->token};
+  if (!file->ca.empty()) {
+    const auto place = std::filesystem::path(directory) / file->ca;
     StorageResult<std::string> authority = storage.read_file(place.string(), kFileBytesMax);
     if (!authority) return forward_error(authority);
     found.authority = *std::move(authority);

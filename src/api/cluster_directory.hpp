@@ -5,18 +5,53 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/env.hpp"
 #include "base/error.hpp"
+#include "base/field_reader.hpp"
 
 namespace orrery {
 
+/// cluster.json: where clients find the controller, and the controller its addresses again.
+struct ClusterFile {
+  std::string address;  ///< host:port of gRPC
+  std::string http;     ///< of REST and events
+  std::string name;     ///< of the cluster
+  std::string ca;       ///< file of the authority that its certificate is by, beside this one
+  std::string version;  ///< release of the controller
+  std::string token;    ///< of a client, in place of the file `token`; no controller writes it
+  /// Where it listens: of the next start. Empty: at `address` and `http`, which then lead there.
+  std::string listen;
+  std::string http_listen;
+};
+
+template <class Visitor, SameStruct<ClusterFile> Self>
+void describe(Visitor& visitor, Self& cluster) {
+  visitor.required("address", cluster.address);
+  visitor.optional("http", cluster.http);
+  visitor.optional("name", cluster.name);
+  visitor.optional("ca", cluster.ca);
+  visitor.optional("version", cluster.version);
+  visitor.optional("token", cluster.token);
+  visitor.optional("listen", cluster.listen);
+  visitor.optional("http_listen", cluster.http_listen);
+}
+
+/// Keys that a later release has added are passed over. Errors (kEnvironment): `path` is not an
+/// object with an address.
+[[nodiscard]] Result<ClusterFile> read_cluster_file(std::string_view text, const std::string& path);
+
 /// cluster.json, and the texts of the file `token` beside it and of the one it names as "ca".
 struct ClusterAddress {
-  std::string name;
+  std::string name;       ///< empty: not said
+  std::string version;    ///< release of the controller; empty: not said
   std::string address;    ///< host:port of the controller
   std::string authority;  ///< certificate of the cluster's, PEM; empty: none
   std::string token;      ///< empty: none
+
+  /// "the controller of lab (release 1.2.0) at host:port".
+  [[nodiscard]] std::string text() const;
 };
 
 struct ClusterSearch {

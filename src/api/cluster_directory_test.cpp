@@ -57,12 +57,27 @@ TEST_F(ClusterDirectory, SaysWhereItsControllerIsAndWithWhichToken) {
   EXPECT_EQ(cluster->token, "abc");
 }
 
+TEST_F(ClusterDirectory, SaysWhichControllerItIsAndByWhomItsCertificateIs) {
+  write("ca.pem", "PEM");
+  write("cluster.json",
+        R"({"address": "h:7", "name": "lab", "version": "1.2", "ca": "ca.pem", "token": "t"})");
+  const Result<ClusterAddress> cluster = read();
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->text(), "the controller of lab (release 1.2) at h:7");
+  EXPECT_EQ(cluster->authority, "PEM");
+  EXPECT_EQ(cluster->token, "t");
+  write("cluster.json", R"({"address": "h:7", "key of a later release": 1})");
+  const Result<ClusterAddress> later = read();
+  ASSERT_TRUE(later) << later.error().text();
+  EXPECT_EQ(later->text(), "the controller at h:7");
+}
+
 TEST_F(ClusterDirectory, WithoutAClusterIsTheUsersErrorAndADamagedFileIsNot) {
   const Result<ClusterAddress> none = read();
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().kind, ErrorKind::kInput);
   EXPECT_NE(none.error().text().find("no cluster at " + root_), std::string::npos);
-  for (const char* text : {"", "{", "[]", R"({"address": 7})"}) {
+  for (const char* text : {"", "{", "[]", R"({"address": [7]})"}) {
     write("cluster.json", text);
     const Result<ClusterAddress> damaged = read();
     ASSERT_FALSE(damaged);

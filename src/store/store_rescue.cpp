@@ -247,6 +247,7 @@ Status Salvage::copy_archive() {
 }  // namespace
 
 Result<SalvagedStore> salvage_store(const std::string& from, const std::string& to) {
+  if (to.empty()) return input_error({}, "no directory to salvage into: expected one to make");
   if (exists(to)) {
     return environment_error(fmt::format("{}: is there already; salvage replaces nothing", to));
   }
