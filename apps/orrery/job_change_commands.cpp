@@ -64,8 +64,8 @@ Status release(LiveSession& session, std::uint64_t id) {
   const Result<v1::Job> job = get_job(session, id);
   if (!job) return tl::unexpected(job.error());
   if (job->hold().empty() && !job->has_ended()) {
-    return infeasible(fmt::format("job {} is not held: it {}", id,
-                                  job->waiting().empty() ? "is " + job->phase() : job->waiting()));
+    const std::string waits = job->waiting().empty() ? "" : ": " + job->waiting();
+    return infeasible(fmt::format("job {} is not held; it is {}{}", id, job->phase(), waits));
   }
   return call_for(session, "ReleaseJob", v1::ReleaseJobRequest(), id);
 }
