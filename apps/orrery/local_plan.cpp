@@ -25,9 +25,10 @@ std::string doubt_of(const CalibratedMachine& machine) {
     return "";
   }
   return fmt::format(
-      "the calibration is of another machine, {} with {} cores ({}); this is {} "
-      "with {} ({})",
-      machine.processor, machine.cores, machine.products, host.processor, host.cores, products);
+      "the calibration is of another machine, {} with {} cores ({}), measured {}; this is {} with "
+      "{} ({})",
+      machine.processor, machine.cores, machine.products, machine.measured.text().substr(0, 10),
+      host.processor, host.cores, products);
 }
 
 /// The step of so many ranks that follow `spec`.

@@ -131,6 +131,9 @@ bool show_model(const ModelCatalog& models, const std::string& name, OutputForma
     json["published"] = to_json(entry->published);
     json["source"] = entry->provenance.source;
     json["confidence"] = word_of(entry->provenance.confidence);
+    json["note"] = entry->provenance.note;
+    json["recalled_fields"] = entry->provenance.recalled_fields;
+    json["checked_against"] = entry->provenance.checked_against;
     print_json(json);
     return true;
   }

@@ -66,6 +66,7 @@ Status Calibration::add(const Document& document, Layer layer) {
                                    "and {}",
                                    file.api_version, file.kind));
   }
+  if (file.name.empty()) return input_error(document.root().position(), "the name is empty");
   for (const CalibrationConstant& constant : file.constants) {
     if (Status checked = check_constant(constant); !checked) return checked;
     if (layer == Layer::kOverlay) {
@@ -81,7 +82,10 @@ Status Calibration::add(const Document& document, Layer layer) {
     constants_.push_back(constant);
   }
   headers_.push_back(std::move(file.calibration));
-  residuals_.insert(residuals_.end(), file.residuals.begin(), file.residuals.end());
+  for (ResidualKind& residual : file.residuals) {
+    std::erase_if(residuals_, [&](const ResidualKind& each) { return each.kind == residual.kind; });
+    residuals_.push_back(std::move(residual));
+  }
   return {};
 }
 

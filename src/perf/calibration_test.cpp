@@ -62,6 +62,40 @@ TEST(Calibration, the_built_in_one_says_what_each_constant_means_and_where_its_p
   }
 }
 
+TEST(Calibration, the_built_in_one_says_what_it_was_fitted_on_and_how_well) {
+  const Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
+  ASSERT_TRUE(calibration) << calibration.error().text();
+  for (const CalibrationHeader& header : calibration->headers()) {
+    EXPECT_GE(header.version, 1);
+    EXPECT_FALSE(header.command.empty());
+    EXPECT_FALSE(header.fitted_on.empty());
+  }
+  int moved = 0;
+  for (const CalibrationConstant& constant : calibration->constants()) {
+    if (constant.rows == 0) continue;
+    ++moved;
+    EXPECT_GT(constant.spread, 0) << constant.id << ": rows moved it, so it was fitted";
+  }
+  EXPECT_GT(moved, 0);
+  ASSERT_FALSE(calibration->residuals().empty());
+  for (const ResidualKind& known : calibration->residuals()) {
+    EXPECT_GT(known.rows, 0) << known.kind;
+    EXPECT_GT(known.mape, 0) << known.kind;
+  }
+}
+
+TEST(Calibration, an_overlay_replaces_the_residuals_of_a_kind) {
+  const std::string base = file_with(kHalf) + "residuals: [{kind: k, rows: 9, mape: 0.1, low: "
+                                              "0.9, high: 1.1}]\n";
+  const std::string mine = file_with(kHalf) + "residuals: [{kind: k, rows: 2, mape: 0.2, low: "
+                                              "0.5, high: 2}]\n";
+  const EmbeddedFile sources[] = {{"base.yaml", base}};
+  const EmbeddedFile overlays[] = {{"mine/calibration.yaml", mine}};
+  const Result<Calibration> calibration = Calibration::load(sources, overlays);
+  ASSERT_TRUE(calibration) << calibration.error().text();
+  EXPECT_EQ(calibration->residual_of({"k"}).high, 2);
+}
+
 TEST(Calibration, an_unknown_kind_of_prediction_gets_the_widest_interval) {
   const Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
   ASSERT_TRUE(calibration);

@@ -114,7 +114,8 @@ std::string trouble_of(const BusyRanks& busy) {
   if (busy.ranks > 1 && (!busy.shared_memory || !busy.sockets)) {
     return "shared_memory and sockets are missing";
   }
-  if (!exchanges || busy.optimizer <= Seconds{0} || busy.copy <= BytesPerSecond{0}) {
+  const bool rates = busy.copy > BytesPerSecond{0} && busy.durable_write > BytesPerSecond{0};
+  if (!exchanges || busy.optimizer <= Seconds{0} || !rates) {
     return "all figures are above 0";
   }
   return "";
@@ -146,12 +147,12 @@ Result<NodeCalibration> read_node_calibration(const Document& document) {
   NodeCalibration calibration;
   const DocumentNode root = document.root();
   // Another file is told by its kind, not by the first key it lacks.
-  for (const DocumentNode::Entry& entry : root.entries()) {
-    if (entry.key.text() != "kind" || entry.value.text() == calibration.kind) continue;
-    return input_error(entry.value.position(),
+  if (const auto kind = read_elsewhere<NodeCalibration>(root, "kind");
+      kind && kind->text() != calibration.kind) {
+    return input_error(kind->position(),
                        fmt::format("expected kind NodeCalibration, as `orrery calibrate-node` "
                                    "writes it, found {}",
-                                   printable(entry.value.text(), 60)));
+                                   printable(kind->text(), 60)));
   }
   if (Status read = read_struct(root, calibration, {}); !read) return forward_error(read);
   if (calibration.api_version != "orrery/v1") {

@@ -9,8 +9,11 @@ namespace {
 
 NodeCalibration calibration_of(std::vector<std::uint32_t> counts) {
   NodeCalibration node{
-      .machine = {
-          .processor = "Some CPU", .cores = 2, .products = "oneDNN", .precision = "float32"}};
+      .machine = {.processor = "Some CPU",
+                  .cores = 2,
+                  .products = "oneDNN",
+                  .precision = "float32",
+                  .measured = Instant::from_ns(1'700'000'000'000'000'000)}};
   for (const std::uint32_t ranks : counts) {
     BusyRanks busy{
         .ranks = ranks,
@@ -20,7 +23,8 @@ NodeCalibration calibration_of(std::vector<std::uint32_t> counts) {
         .optimizer = Seconds(1e-3),
         .copy = BytesPerSecond(1e10),
         .durable_write = BytesPerSecond(5e8)};
-    busy.models.push_back({.shape = {.gated = true}, .sequences = 4, .gradient = Seconds(0.03)});
+    busy.models.push_back(
+        {.shape = {.gated = true, .tied = false}, .sequences = 4, .gradient = Seconds(0.03)});
     if (ranks > 1) {
       busy.shared_memory = {Seconds(3e-6), BytesPerSecond(1e10)};
       busy.sockets = {Seconds(3e-5), BytesPerSecond(2e9)};
@@ -71,6 +75,8 @@ TEST(NodeCalibration, RefusesWhatNoStepCouldBePricedWith) {
   EXPECT_NE(with("- ranks: 1", "- ranks: 0").find("ranks ascend"), std::string::npos);
   EXPECT_NE(with("rows: 512", "rows: 0").find("1 ranks: products"), std::string::npos);
   EXPECT_NE(with("head_width: 32", "head_width: 0").find("1 ranks: attention"), std::string::npos);
+  EXPECT_NE(with("durable_write: 500", "durable_write: 0").find("figures are above 0"),
+            std::string::npos);
   EXPECT_NE(with("optimizer: ", "optimiser: ").find("\"optimizer\""), std::string::npos);
   NodeCalibration alone = calibration_of({2});
   alone.busy[0].sockets.reset();
