@@ -253,5 +253,31 @@ TEST_F(LocalClusterTest, TheStoreIsCompactedByItsControllerOrWithoutOneAndLosesN
   EXPECT_EQ(Json::parse(live("-o json jobs --all").out)["jobs"].size(), 4U);
 }
 
+class AuthorityTest : public LocalClusterTest {};
+
+TEST_F(AuthorityTest, IsExchangedWhileJobsRun) {
+  const std::string id = submitted("-- sleep 600");
+  const auto await_code = [&](const std::string& arguments, int code) {
+    for (int i = 0; i < 600 && live(arguments).code != code; ++i) ::usleep(100'000);
+    const CliRun last = live(arguments);
+    EXPECT_EQ(last.code, code) << last.err;
+  };
+  await_code("exec " + id + " -- true", 0);
+  const std::string before = slurp(path("c/tls/ca.pem"));
+  kill_dead("c/orreryd.pid");
+  std::filesystem::remove_all(path("c/tls"));
+  EXPECT_EQ(live("up").code, 0);
+  EXPECT_NE(slurp(path("c/tls/ca.pem")), before);
+  for (const std::string node : {"node-0", "node-1"}) {
+    kill_dead("c/nodes/" + node + "/agent.pid");
+    std::filesystem::remove_all(path("c/nodes/" + node + "/tls"));
+  }
+  EXPECT_EQ(live("up").code, 0);
+  await_code("exec " + id + " -- true", 0);
+  const Json job = Json::parse(live("-o json job " + id).out);
+  EXPECT_EQ(job["phase"], "running");
+  EXPECT_EQ(job["attempt"], 1);
+}
+
 }  // namespace
 }  // namespace orrery
