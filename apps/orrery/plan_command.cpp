@@ -147,9 +147,6 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
   verb.add_option("--storage", plan.storage, "that checkpoints go to, a catalog id");
   verb.add_option("--input-rate", plan.input_rate,
                   "at which training data is read, such as \"40 GB/s\"; none: it is always there");
-  verb.add_option("--top", plan.top, "plans to list")->check(CLI::Range(1, 10'000));
-  verb.add_flag_callback(
-      "--exhaustive", [&plan] { plan.effort = Effort::kExhaustive; }, "look at every layout");
 }
 
 void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
@@ -157,6 +154,11 @@ void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App* verb = app.add_subcommand(
       "plan", "how to train (or --serve) a model on accelerators, and what it costs");
   add_plan_options(*verb, call->options);
+  PlanOptions& plan = call->options;
+  verb->add_option("--top", plan.top, "plans to list")->check(CLI::Range(1, 10'000));
+  verb->add_flag_callback(
+      "--exhaustive", [&plan] { plan.effort = Effort::kExhaustive; },
+      "look at every layout; shown by the counts alone");
   verb->add_flag_callback(
       "--sensitivity", [call] { call->sensitivity = Sensitive::kYes; },
       "what one percent of each figure of the hardware is worth");

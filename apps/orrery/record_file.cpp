@@ -7,9 +7,12 @@
 #include "apps/orrery/output_file.hpp"
 #include "apps/orrery/simulate_text.hpp"
 #include "base/document.hpp"
+#include "base/xxh3.hpp"
 
 namespace orrery {
 namespace {
+
+constexpr std::size_t kSetupBytesMax = std::size_t{1} << 30;
 
 std::string absolute(const std::string& path) {
   if (path.empty()) return path;
@@ -66,6 +69,9 @@ Result<RunRecord> RunRecord::create(const CommandOptions& options, const Simulat
   if (written) written = copy_catalog(options.catalog_directory, at + "/catalog");
   if (!written) return forward_error(written);
   RunRecord record;
+  Result<std::string> setup = recorded_setup(at);
+  if (!setup) return forward_error(setup);
+  record.setup = *std::move(setup);
   Result<std::unique_ptr<FileSink>> events = FileSink::create(at + "/events.log");
   if (!events) return forward_error(events);
   Result<std::unique_ptr<FileSink>> inputs = FileSink::create(at + "/inputs.log");
@@ -78,6 +84,12 @@ Result<RunRecord> RunRecord::create(const CommandOptions& options, const Simulat
 Status RunRecord::finish() {
   if (Status status = events->close(); !status) return status;
   return inputs->close();
+}
+
+Result<std::string> recorded_setup(const std::string& directory) {
+  const Result<std::string> text = read_file(directory + "/setup.json", kSetupBytesMax);
+  if (!text) return tl::unexpected(text.error());
+  return fmt::format("setup {:016x}", xxh3(*text));
 }
 
 Result<SimulateOptions> recorded_options(const std::string& directory) {

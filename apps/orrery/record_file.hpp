@@ -17,6 +17,7 @@ namespace orrery {
 struct RunRecord {
   std::unique_ptr<FileSink> events;
   std::unique_ptr<FileSink> inputs;
+  std::string setup;  ///< digest of setup.json
 
   /// DIR/POLICY is made, or written anew. Errors: of the file system.
   [[nodiscard]] static Result<RunRecord> create(const CommandOptions& options,
@@ -28,6 +29,10 @@ struct RunRecord {
 
 /// What setup.json of a record says. Errors: no such file, not one of ours.
 [[nodiscard]] Result<SimulateOptions> recorded_options(const std::string& directory);
+
+/// Digest of setup.json, as the heads of the record's journals have it ("setup 0123456789abcdef").
+/// Errors: no such file.
+[[nodiscard]] Result<std::string> recorded_setup(const std::string& directory);
 
 /// The same options, with the catalog of the record where they name none.
 [[nodiscard]] CommandOptions with_recorded_catalog(CommandOptions options,

@@ -54,7 +54,25 @@ Result<bool> compare(std::span<const Event> decided, Instant at,
 struct RecordAt {
   const std::string& directory;
   RecordEnd end = RecordEnd::kWhole;
+  std::string setup = {};  ///< digest of its setup; empty: not compared
 };
+
+/// Errors: the record's setup is not the one that its inputs were recorded with. Records of before
+/// such digests pass.
+Status check_setup(const RecordAt& record, const std::string& recorded) {
+  const bool compared = !record.setup.empty() && recorded.starts_with("setup ");
+  if (!compared || recorded == record.setup) return {};
+  return infeasible(fmt::format("{}/setup.json was changed after inputs.log was recorded with it",
+                                record.directory));
+}
+
+/// Errors: it comes before the one handled last, or the begin.
+Status check_time(Instant at, Instant last) {
+  if (at >= last) return {};
+  return infeasible(fmt::format("inputs.log: an input at {} comes after {}: inputs.log and the "
+                                "setup are not of one record",
+                                at.text(), last.text()));
+}
 
 /// A record's journals against a core that has handled nothing.
 Status play(const CommandOptions& options, const RecordAt& record, Core& core) {
@@ -66,15 +84,19 @@ Status play(const CommandOptions& options, const RecordAt& record, Core& core) {
   const PlanSource& plans = core.state().setup().plans;
   auto input_log = JournalReader<Input>::open(*inputs, {"inputs.log", &plans});
   if (!input_log) return forward_error(input_log);
+  if (Status same = check_setup(record, input_log->head().setup); !same) return same;
   auto event_log = JournalReader<TimedEvent>::open(*events, {"events.log", &plans});
   if (!event_log) return forward_error(event_log);
   Journal journal({.before = event_log->head().before});
   std::uint64_t count = 0;
+  Instant last = core.state().now();
   while (true) {
     Result<std::optional<Input>> input = input_log->next();
     if (!input) return forward_error(input);
     if (!*input) break;
     ++count;
+    if (Status ordered = check_time((*input)->at, last); !ordered) return ordered;
+    last = (*input)->at;
     const Outcome& outcome = core.handle(**input);
     const Result<bool> same = compare(outcome.events, (*input)->at, *event_log);
     if (!same) return tl::unexpected(same.error());
@@ -103,8 +125,10 @@ Status replay_simulation(const CommandOptions& options, const std::string& direc
   if (!request) return forward_error(request);
   const PolicyRunInputs in = (*request)->inputs((*request)->policies().front());
   const ControlSetup setup = control_setup(in);
+  const Result<std::string> digest = recorded_setup(directory);
+  if (!digest) return tl::unexpected(digest.error());
   Core core(setup);
-  return play(options, {directory}, core);
+  return play(options, {directory, RecordEnd::kWhole, *digest}, core);
 }
 
 Status replay_controller(const CommandOptions& options, const std::string& directory) {

@@ -93,6 +93,7 @@ Status run_simulate(const CommandOptions& options, const SimulateOptions& asked)
       record = *std::move(opened);
       in.events = record->events.get();
       in.inputs = record->inputs.get();
+      in.setup = record->setup;
     }
     ProgressLine line(named.label, r.jobs().jobs.size());
     in.progress = [&](Instant at, const Simulation& simulation) { line.show(at, simulation); };

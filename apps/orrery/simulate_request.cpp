@@ -8,6 +8,7 @@
 #include "apps/orrery/option_text.hpp"
 #include "base/document.hpp"
 #include "base/gzip.hpp"
+#include "base/utf8.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "fleet/spec.hpp"
 #include "twin/arrivals.hpp"
@@ -143,6 +144,9 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     Result<TenantsSpec> tenants = read_tenants_spec(*document);
     if (!tenants) return forward_error(tenants);
     tenants_ = *std::move(tenants);
+    const std::string& what = tenants_->description;
+    notes_.push_back(fmt::format("tenants of {}{}", printable(tenants_->name, 60),
+                                 what.empty() ? "" : ": " + printable(what, 200)));
   }
   Result<std::unique_ptr<ControlFacts>> cluster =
       ControlFacts::make({catalog, calibration_, models_}, *spec, tenants_ ? &*tenants_ : nullptr);

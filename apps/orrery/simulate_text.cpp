@@ -8,6 +8,7 @@
 #include "base/csv_text.hpp"
 #include "base/field_writer.hpp"
 #include "base/text_table.hpp"
+#include "base/utf8.hpp"
 
 namespace orrery {
 namespace {
@@ -47,6 +48,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"passes", s.passes.incremental + s.passes.full},
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
+  if (!run.story.empty()) json["story"] = run.story;
   TypeTimes held;
   for (const JobOutcome& job : run.outcomes) held += job.usage.devices;
   const Topology& topology = request.cluster().topology();
@@ -160,10 +162,13 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
                fmt::format("${:.0f}", s.cost_usd), std::to_string(s.preemptions),
                std::to_string(s.faults), fmt::format("{:.2f} s", run.report.summary.wall_s)});
   }
-  std::string text = fmt::format("{} jobs on {} accelerators of {}\n\n", request.jobs().jobs.size(),
-                                 request.cluster().topology().device_count(),
-                                 request.cluster().topology().name()) +
-                     table.text();
+  const std::string& trace = request.trace().name;
+  std::string text =
+      fmt::format("{} jobs{} on {} accelerators of {}\n\n", request.jobs().jobs.size(),
+                  trace.empty() ? "" : " of " + printable(trace, 60),
+                  request.cluster().topology().device_count(),
+                  request.cluster().topology().name()) +
+      table.text();
   for (const PolicyRun& run : runs) {
     if (!run.story.empty()) {
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);

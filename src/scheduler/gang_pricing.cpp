@@ -185,7 +185,7 @@ class Sum {
                          (wan.to == from.spec.name && wan.from == to);
       if (!joins) continue;
       const double egress = wan.egress ? size.value() * wan.egress->value() : 0;
-      return {(size / wan.bandwidth).value(), egress};
+      return {(wan.latency + size / wan.bandwidth).value(), egress};
     }
     return {kUnlinked, 0};
   }

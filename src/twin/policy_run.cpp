@@ -207,10 +207,10 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   const ControlSetup setup = control_setup(in);
   Result<World::Facts> world = world_of(in, setup);
   if (!world) return forward_error(world);
-  Journal journal({.writer = "orrery", .setup = in.label, .sink = in.events});
+  Journal journal({.writer = "orrery", .setup = in.setup, .sink = in.events});
   std::optional<InputJournal> inputs;
   if (in.inputs != nullptr) {
-    inputs.emplace(JournalOptions{.writer = "orrery", .setup = in.label, .sink = in.inputs});
+    inputs.emplace(JournalOptions{.writer = "orrery", .setup = in.setup, .sink = in.inputs});
   }
   Sampler sampler(in.cluster.topology());
   WaitStory story(in.explain);

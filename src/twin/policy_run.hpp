@@ -20,6 +20,7 @@ struct PolicyRunInputs {
   ControlFacts& cluster;
   const TraceJobs& jobs;
   std::string label;  ///< of the policy, as it was asked for
+  std::string setup;  ///< digest of what was asked, for the heads of the journals; empty: unsaid
   Policy policy;
   ReplayRules rules;
   Information information = Information::kOracle;

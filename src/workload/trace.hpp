@@ -82,6 +82,7 @@ struct SkippedRow {
 struct Trace {
   std::vector<TraceJob> jobs;
   std::vector<SkippedRow> skipped;
+  std::string name;  ///< that its file states; empty: none
 
   /// The earliest and the latest submit; zero without jobs. O(jobs).
   [[nodiscard]] Instant first_submit() const;

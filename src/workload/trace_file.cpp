@@ -266,9 +266,12 @@ class TraceFileReader {
       return input_error(head_.where, fmt::format("apiVersion is {}, expected orrery/v1",
                                                   printable(head_.api_version, 60)));
     }
-    if (head_.kind == "Trace") return {};
-    return input_error(head_.where,
-                       fmt::format("kind is {}, expected Trace", printable(head_.kind, 60)));
+    if (head_.kind != "Trace") {
+      return input_error(head_.where,
+                         fmt::format("kind is {}, expected Trace", printable(head_.kind, 60)));
+    }
+    trace_.name = head_.name;
+    return {};
   }
 
   [[nodiscard]] Status check_where() const {
