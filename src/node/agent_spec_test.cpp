@@ -21,14 +21,14 @@ TEST(AgentSpecTest, SaysWhatRunsAndHowLong) {
   const Result<AgentSpec> spec = read(
       "telemetry: 5 s\n"
       "prologue: {command: [/etc/orrery/prepare, --all], timeout: 2 min}\n"
-      "health: {command: [dcgmi, health], interval: 5 min, failures: 2}\n");
+      "health: {command: [dcgmi, health], interval: 5 min, timeout: 20 s, failures: 2}\n");
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->telemetry, Seconds(5));
   EXPECT_EQ(spec->prologue->command, (std::vector<std::string>{"/etc/orrery/prepare", "--all"}));
   EXPECT_EQ(spec->prologue->timeout, Seconds(120));
   EXPECT_FALSE(spec->epilogue);
   EXPECT_EQ(spec->health->interval, Seconds(300));
-  EXPECT_EQ(spec->health->timeout, Seconds(30));
+  EXPECT_EQ(spec->health->timeout, Seconds(20));
   EXPECT_EQ(spec->health->failures, 2u);
   EXPECT_EQ(spec->processes_max, 32'768u);
   const Result<AgentSpec> fences =
