@@ -1,9 +1,10 @@
-// What keys and options change: each line of effects.txt is played twice, with and without its
-// text, and the output must differ. effects.txt tells how a line is written.
+// What keys and options change: each line of tests/effects/*.txt is played twice, with and without
+// its text, and the output must differ. effects.txt tells how a line is written.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -33,7 +34,7 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
   return parts;
 }
 
-/// One line of effects.txt.
+/// One line of a file of effects.
 struct Effect {
   std::string name;     ///< of the key or option
   std::string stage;    ///< file of commands and files with slots, STAGE.stage
@@ -75,6 +76,60 @@ struct Outcome {
   std::string output;
 };
 
+/// Runs a command in a directory, with the programs of the build in its PATH; $source is this
+/// source tree, $shared what the stage's plays share.
+Outcome run_in(const fs::path& directory, const std::string& shared, const std::string& command) {
+  const std::string line = fmt::format(
+      "cd {0} && PATH={1}:$PATH && source={2} && shared={3} && {{ {4} ; }} >{0}/.out 2>&1 "
+      "</dev/null",
+      directory.string(), fs::path(ORRERY_PROGRAM).parent_path().string(), ORRERY_SOURCE_DIR,
+      shared, command);
+  const int status = std::system(line.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(directory / ".out")};
+}
+
+/// What all plays of a stage share, such as a cluster: STAGE.setup is run before the first play and
+/// STAGE.teardown after the last, in a directory of their own.
+class SharedStages {
+ public:
+  SharedStages() = default;
+  SharedStages(const SharedStages&) = delete;
+  SharedStages& operator=(const SharedStages&) = delete;
+  ~SharedStages() {
+    for (const auto& [stage, directory] : directories_) {
+      (void)run_in(directory, directory.string(), ". " + script(stage, "teardown").string());
+      fs::remove_all(directory);
+    }
+  }
+
+  /// The directory; "/nonexistent" for a stage that shares nothing.
+  fs::path directory_of(const std::string& stage) {
+    if (!fs::exists(script(stage, "setup"))) return "/nonexistent";
+    const auto [at, is_new] = directories_.try_emplace(
+        stage, fs::temp_directory_path() / fmt::format("effects-{}-{}", stage, getpid()));
+    if (is_new) {
+      fs::remove_all(at->second);
+      fs::create_directory(at->second);
+      const Outcome set_up =
+          run_in(at->second, at->second.string(), ". " + script(stage, "setup").string());
+      EXPECT_EQ(set_up.code, 0) << stage << ".setup: " << set_up.output;
+    }
+    return at->second;
+  }
+
+ private:
+  [[nodiscard]] static fs::path script(const std::string& stage, std::string_view suffix) {
+    return fmt::format("{}/tests/effects/{}.{}", ORRERY_SOURCE_DIR, stage, suffix);
+  }
+
+  std::map<std::string, fs::path> directories_;
+};
+
+SharedStages& shared_stages() {
+  static SharedStages stages;
+  return stages;
+}
+
 class EffectTest : public testing::Test {
  public:
   explicit EffectTest(Effect effect) : effect_(std::move(effect)) {}
@@ -104,13 +159,8 @@ class EffectTest : public testing::Test {
       std::ofstream(file, std::ios::binary) << parts[i].substr(end + 1);
     }
     const std::string command = parts.empty() ? "false" : parts[0].substr(0, parts[0].find('\n'));
-    const std::string line = fmt::format(
-        "cd {0} && PATH={1}:$PATH && source={2} && {{ {3} ; }} >{0}/.out 2>&1 </dev/null",
-        directory.string(), fs::path(ORRERY_PROGRAM).parent_path().string(), ORRERY_SOURCE_DIR,
-        command);
-    const int status = std::system(line.c_str());
-    const Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-                          contents(directory / ".out")};
+    const Outcome outcome =
+        run_in(directory, shared_stages().directory_of(effect_.stage).string(), command);
     fs::remove_all(directory);
     return outcome;
   }
@@ -126,8 +176,8 @@ std::string test_name(std::string name) {
   return name;
 }
 
-void register_effects() {
-  std::istringstream lines(contents(ORRERY_SOURCE_DIR "/tests/effects/effects.txt"));
+void register_effects(const fs::path& file) {
+  std::istringstream lines(contents(file));
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line.front() == '#') continue;
     std::vector<std::string> parts = split(line, "  ");
@@ -144,6 +194,11 @@ void register_effects() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  orrery::register_effects();
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& each : fs::directory_iterator(ORRERY_SOURCE_DIR "/tests/effects"))
+    if (each.path().extension() == ".txt") files.push_back(each.path());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) orrery::register_effects(file);
   return RUN_ALL_TESTS();
 }
