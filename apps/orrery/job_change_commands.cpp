@@ -64,8 +64,9 @@ Status release(LiveSession& session, std::uint64_t id) {
   const Result<v1::Job> job = get_job(session, id);
   if (!job) return tl::unexpected(job.error());
   if (job->hold().empty() && !job->has_ended()) {
-    const std::string waits = job->waiting().empty() ? "" : ": " + job->waiting();
-    return infeasible(fmt::format("job {} is not held; it is {}{}", id, job->phase(), waits));
+    return infeasible(
+        fmt::format("nobody holds job {}: {}", id,
+                    job->waiting().empty() ? "it is " + job->phase() : job->waiting()));
   }
   return call_for(session, "ReleaseJob", v1::ReleaseJobRequest(), id);
 }
@@ -140,8 +141,8 @@ class ChangeReport {
       print_text("no job matches\n");
     }
     if (failed_.empty()) return {};
-    return infeasible(fmt::format("{} of {} could not be {}", failed_.size(),
-                                  counted(all, "job"), words_.done));
+    return infeasible(
+        fmt::format("{} of {} could not be {}", failed_.size(), counted(all, "job"), words_.done));
   }
 
  private:
@@ -180,8 +181,7 @@ Status change_all(const CommandOptions& options, const ChangeOptions& asked,
   ChangeReport report(options, asked, words);
   for (const UnknownJob& job : selected->unknown) report.add_unknown(job);
   for (SelectedJob& job : selected->jobs) {
-    const Status changed =
-        asked.dry_run ? look_up(**session, job) : change(**session, job.id);
+    const Status changed = asked.dry_run ? look_up(**session, job) : change(**session, job.id);
     if (changed) {
       report.add_done(job);
     } else {

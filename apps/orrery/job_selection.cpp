@@ -116,8 +116,7 @@ Result<SelectedJobs> selected_jobs(LiveSession& session, const JobSelection& ask
     selected.jobs.insert(selected.jobs.end(), of_name->begin(), of_name->end());
   }
   std::unordered_set<std::uint64_t> seen;
-  std::erase_if(selected.jobs,
-                [&](const SelectedJob& job) { return !seen.insert(job.id).second; });
+  std::erase_if(selected.jobs, [&](const SelectedJob& job) { return !seen.insert(job.id).second; });
   return selected;
 }
 

@@ -69,9 +69,10 @@ Status check_setup(const RecordAt& record, const std::string& recorded) {
 /// Errors: it comes before the one handled last, or the begin.
 Status check_time(Instant at, Instant last) {
   if (at >= last) return {};
-  return infeasible(fmt::format("inputs.log: an input at {} comes after {}: inputs.log and the "
-                                "setup are not of one record",
-                                at.text(), last.text()));
+  return infeasible(
+      fmt::format("inputs.log: an input at {} comes after {}: inputs.log and the "
+                  "setup are not of one record",
+                  at.text(), last.text()));
 }
 
 /// A record's journals against a core that has handled nothing.

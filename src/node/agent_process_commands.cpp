@@ -26,10 +26,8 @@ void AgentProcess::on_command(const AttemptExecOpen& asked) {
   }
   // Of k attempts that take what they get, each gets one in k + 1, and another finds as many free.
   const std::size_t free = kCommandsMax - commands_.size();
-  const auto of_attempt =
-      static_cast<std::size_t>(std::ranges::count_if(commands_, [&](const auto& each) {
-        return each.second == asked.attempt;
-      }));
+  const auto of_attempt = static_cast<std::size_t>(std::ranges::count_if(
+      commands_, [&](const auto& each) { return each.second == asked.attempt; }));
   if (of_attempt >= free) {
     return refuse(
         fmt::format("{} commands run beside ranks of job {} on {}, where {} may run and {} do: try "

@@ -85,10 +85,12 @@ TEST(Calibration, the_built_in_one_says_what_it_was_fitted_on_and_how_well) {
 }
 
 TEST(Calibration, an_overlay_replaces_the_residuals_of_a_kind) {
-  const std::string base = file_with(kHalf) + "residuals: [{kind: k, rows: 9, mape: 0.1, low: "
-                                              "0.9, high: 1.1}]\n";
-  const std::string mine = file_with(kHalf) + "residuals: [{kind: k, rows: 2, mape: 0.2, low: "
-                                              "0.5, high: 2}]\n";
+  const std::string base = file_with(kHalf) +
+                           "residuals: [{kind: k, rows: 9, mape: 0.1, low: "
+                           "0.9, high: 1.1}]\n";
+  const std::string mine = file_with(kHalf) +
+                           "residuals: [{kind: k, rows: 2, mape: 0.2, low: "
+                           "0.5, high: 2}]\n";
   const EmbeddedFile sources[] = {{"base.yaml", base}};
   const EmbeddedFile overlays[] = {{"mine/calibration.yaml", mine}};
   const Result<Calibration> calibration = Calibration::load(sources, overlays);

@@ -7,13 +7,12 @@
 namespace orrery {
 namespace {
 
-NodeCalibration calibration_of(std::vector<std::uint32_t> counts) {
-  NodeCalibration node{
-      .machine = {.processor = "Some CPU",
-                  .cores = 2,
-                  .products = "oneDNN",
-                  .precision = "float32",
-                  .measured = Instant::from_ns(1'700'000'000'000'000'000)}};
+NodeCalibration calibration_of(const std::vector<std::uint32_t>& counts) {
+  NodeCalibration node{.machine = {.processor = "Some CPU",
+                                   .cores = 2,
+                                   .products = "oneDNN",
+                                   .precision = "float32",
+                                   .measured = Instant::from_ns(1'700'000'000'000'000'000)}};
   for (const std::uint32_t ranks : counts) {
     BusyRanks busy{
         .ranks = ranks,

@@ -77,13 +77,15 @@ struct Outcome {
 };
 
 /// Runs a command in a directory, with the programs of the build in its PATH; $source is this
-/// source tree, $shared what the stage's plays share.
+/// source tree, $shared what the stage's plays share. One that hangs is ended.
 Outcome run_in(const fs::path& directory, const std::string& shared, const std::string& command) {
+  constexpr int kSecondsMax = 120;
+  std::ofstream(directory / ".command", std::ios::binary) << command << '\n';
   const std::string line = fmt::format(
-      "cd {0} && PATH={1}:$PATH && source={2} && shared={3} && {{ {4} ; }} >{0}/.out 2>&1 "
-      "</dev/null",
+      "cd {0} && export PATH={1}:$PATH source={2} shared={3} && timeout -k 5 {4} sh .command "
+      ">.out 2>&1 </dev/null",
       directory.string(), fs::path(ORRERY_PROGRAM).parent_path().string(), ORRERY_SOURCE_DIR,
-      shared, command);
+      shared, kSecondsMax);
   const int status = std::system(line.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(directory / ".out")};
 }
@@ -125,14 +127,9 @@ class SharedStages {
   std::map<std::string, fs::path> directories_;
 };
 
-SharedStages& shared_stages() {
-  static SharedStages stages;
-  return stages;
-}
-
 class EffectTest : public testing::Test {
  public:
-  explicit EffectTest(Effect effect) : effect_(std::move(effect)) {}
+  EffectTest(Effect effect, SharedStages& shared) : effect_(std::move(effect)), shared_(shared) {}
 
   void TestBody() override {
     const Outcome with = play(effect_.with);
@@ -160,12 +157,13 @@ class EffectTest : public testing::Test {
     }
     const std::string command = parts.empty() ? "false" : parts[0].substr(0, parts[0].find('\n'));
     const Outcome outcome =
-        run_in(directory, shared_stages().directory_of(effect_.stage).string(), command);
+        run_in(directory, shared_.directory_of(effect_.stage).string(), command);
     fs::remove_all(directory);
     return outcome;
   }
 
   Effect effect_;
+  SharedStages& shared_;
 };
 
 /// "orrery plan --top" as a name that gtest takes.
@@ -176,16 +174,17 @@ std::string test_name(std::string name) {
   return name;
 }
 
-void register_effects(const fs::path& file) {
+void register_effects(const fs::path& file, SharedStages& shared) {
   std::istringstream lines(contents(file));
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line.front() == '#') continue;
     std::vector<std::string> parts = split(line, "  ");
     parts.resize(5);
     const Effect effect{parts[0], parts[1], parts[2], parts[3], parts[4]};
-    testing::RegisterTest(
-        "Effect", test_name(effect.name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
-        [effect]() -> testing::Test* { return std::make_unique<EffectTest>(effect).release(); });
+    testing::RegisterTest("Effect", test_name(effect.name).c_str(), nullptr, nullptr, __FILE__,
+                          __LINE__, [effect, &shared]() -> testing::Test* {
+                            return std::make_unique<EffectTest>(effect, shared).release();
+                          });
   }
 }
 
@@ -199,6 +198,7 @@ int main(int argc, char** argv) {
   for (const fs::directory_entry& each : fs::directory_iterator(ORRERY_SOURCE_DIR "/tests/effects"))
     if (each.path().extension() == ".txt") files.push_back(each.path());
   std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) orrery::register_effects(file);
+  orrery::SharedStages shared;
+  for (const fs::path& file : files) orrery::register_effects(file, shared);
   return RUN_ALL_TESTS();
 }

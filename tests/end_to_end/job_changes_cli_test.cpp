@@ -45,7 +45,8 @@ TEST_F(JobChangesCli, JobsAreHeldReleasedRequeuedAndChanged) {
   EXPECT_EQ(phase(held), "held");
   const CliRun waits = live("release " + next);
   EXPECT_EQ(waits.code, 1);
-  EXPECT_NE(waits.err.find("is not held; it is queued: waits for job " + held), std::string::npos)
+  EXPECT_NE(waits.err.find("nobody holds job " + next + ": waits for job " + held),
+            std::string::npos)
       << waits.err;
   EXPECT_EQ(live("release --state held --name 'h*'").out, "job " + held + " (held) released\n");
   EXPECT_EQ(live("wait " + held + " " + next).code, 0);
