@@ -35,7 +35,7 @@ std::vector<std::string> split(const std::string& text, const std::string& separ
 }
 
 /// One line of a file of effects.
-struct Effect {
+struct EffectLine {
   std::string name;     ///< of the key or option
   std::string stage;    ///< file of commands and files with slots, STAGE.stage
   std::string slot;     ///< "job" fills "$@job"
@@ -127,28 +127,24 @@ class SharedStages {
   std::map<std::string, fs::path> directories_;
 };
 
-class EffectTest : public testing::Test {
- public:
-  EffectTest(Effect effect, SharedStages& shared) : effect_(std::move(effect)), shared_(shared) {}
+SharedStages& shared_stages() {
+  static SharedStages stages;
+  return stages;
+}
 
-  void TestBody() override {
-    const Outcome with = play(effect_.with);
-    const Outcome without = play(effect_.without);
-    EXPECT_NE(with.code, 2) << effect_.with << " is refused as input:\n" << with.output;
-    const bool same = with.code == without.code && with.output == without.output;
-    EXPECT_FALSE(same) << effect_.name << " changes nothing:\n" << with.output.substr(0, 2000);
-  }
-
- private:
+/// A line, played.
+class Effect : public testing::TestWithParam<EffectLine> {
+ protected:
   /// Runs the stage's command, its first line, in a directory with the stage's files.
   [[nodiscard]] Outcome play(const std::string& value) const {
+    const EffectLine& effect = GetParam();
     const fs::path directory = fs::temp_directory_path() / fmt::format("effect-{}", getpid());
     fs::remove_all(directory);
     fs::create_directory(directory);
     const std::string stage =
-        contents(fmt::format("{}/tests/effects/{}.stage", ORRERY_SOURCE_DIR, effect_.stage));
-    const std::vector<std::string> parts = split(filled(stage, effect_.slot, value), "--- ");
-    EXPECT_FALSE(parts.empty()) << effect_.stage << ".stage is empty or missing";
+        contents(fmt::format("{}/tests/effects/{}.stage", ORRERY_SOURCE_DIR, effect.stage));
+    const std::vector<std::string> parts = split(filled(stage, effect.slot, value), "--- ");
+    EXPECT_FALSE(parts.empty()) << effect.stage << ".stage is empty or missing";
     for (std::size_t i = 1; i < parts.size(); ++i) {
       const std::size_t end = parts[i].find('\n');
       const fs::path file = directory / parts[i].substr(0, end);
@@ -157,13 +153,10 @@ class EffectTest : public testing::Test {
     }
     const std::string command = parts.empty() ? "false" : parts[0].substr(0, parts[0].find('\n'));
     const Outcome outcome =
-        run_in(directory, shared_.directory_of(effect_.stage).string(), command);
+        run_in(directory, shared_stages().directory_of(effect.stage).string(), command);
     fs::remove_all(directory);
     return outcome;
   }
-
-  Effect effect_;
-  SharedStages& shared_;
 };
 
 /// "orrery plan --top" as a name that gtest takes.
@@ -174,31 +167,34 @@ std::string test_name(std::string name) {
   return name;
 }
 
-void register_effects(const fs::path& file, SharedStages& shared) {
-  std::istringstream lines(contents(file));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() == '#') continue;
-    std::vector<std::string> parts = split(line, "  ");
-    parts.resize(5);
-    const Effect effect{parts[0], parts[1], parts[2], parts[3], parts[4]};
-    testing::RegisterTest("Effect", test_name(effect.name).c_str(), nullptr, nullptr, __FILE__,
-                          __LINE__, [effect, &shared]() -> testing::Test* {
-                            return std::make_unique<EffectTest>(effect, shared).release();
-                          });
-  }
-}
-
-}  // namespace
-}  // namespace orrery
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  namespace fs = std::filesystem;
+std::vector<EffectLine> read_effects() {
   std::vector<fs::path> files;
   for (const fs::directory_entry& each : fs::directory_iterator(ORRERY_SOURCE_DIR "/tests/effects"))
     if (each.path().extension() == ".txt") files.push_back(each.path());
   std::sort(files.begin(), files.end());
-  orrery::SharedStages shared;
-  for (const fs::path& file : files) orrery::register_effects(file, shared);
-  return RUN_ALL_TESTS();
+  std::vector<EffectLine> effects;
+  for (const fs::path& file : files) {
+    std::istringstream lines(contents(file));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.empty() || line.front() == '#') continue;
+      std::vector<std::string> parts = split(line, "  ");
+      parts.resize(5);
+      effects.push_back({parts[0], parts[1], parts[2], parts[3], parts[4]});
+    }
+  }
+  return effects;
 }
+
+TEST_P(Effect, Of) {
+  const Outcome with = play(GetParam().with);
+  const Outcome without = play(GetParam().without);
+  EXPECT_NE(with.code, 2) << GetParam().with << " is refused as input:\n" << with.output;
+  const bool same = with.code == without.code && with.output == without.output;
+  EXPECT_FALSE(same) << GetParam().name << " changes nothing:\n" << with.output.substr(0, 2000);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Effect, testing::ValuesIn(read_effects()),
+                         [](const auto& line) { return test_name(line.param.name); });
+
+}  // namespace
+}  // namespace orrery
