@@ -59,15 +59,17 @@ Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& opti
   return call_for(session, "RequeueJob", request, id);
 }
 
-/// A job that waits for something else than a release is not released by the call.
+/// Errors: the job waits for something else than a release, or runs.
+Status check_held(const v1::Job& job) {
+  if (!job.hold().empty() || job.has_ended()) return {};
+  return infeasible(fmt::format("nobody holds job {}: {}", job.id(),
+                                job.waiting().empty() ? "it is " + job.phase() : job.waiting()));
+}
+
 Status release(LiveSession& session, std::uint64_t id) {
   const Result<v1::Job> job = get_job(session, id);
   if (!job) return tl::unexpected(job.error());
-  if (job->hold().empty() && !job->has_ended()) {
-    return infeasible(
-        fmt::format("nobody holds job {}: {}", id,
-                    job->waiting().empty() ? "it is " + job->phase() : job->waiting()));
-  }
+  if (Status held = check_held(*job); !held) return held;
   return call_for(session, "ReleaseJob", v1::ReleaseJobRequest(), id);
 }
 
@@ -154,9 +156,9 @@ class ChangeReport {
   Json failed_ = Json::array();
 };
 
-/// Fills in what is not known of a job that was named by its number.
-Status look_up(LiveSession& session, SelectedJob& job) {
-  if (!job.phase.empty()) return {};
+/// Fills in what is not known of a job that was named by its number. Errors: the verb would refuse
+/// it.
+Status look_up(LiveSession& session, const ChangeWords& words, SelectedJob& job) {
   const Result<v1::Job> found = get_job(session, job.id);
   if (!found) return tl::unexpected(found.error());
   if (found->has_ended()) {
@@ -164,7 +166,7 @@ Status look_up(LiveSession& session, SelectedJob& job) {
   }
   job.name = found->name();
   job.phase = found->phase();
-  return {};
+  return words.verb == "release" ? check_held(*found) : Status();
 }
 
 /// Changes each job and reports it. Errors: one or more could not be changed.
@@ -181,7 +183,8 @@ Status change_all(const CommandOptions& options, const ChangeOptions& asked,
   ChangeReport report(options, asked, words);
   for (const UnknownJob& job : selected->unknown) report.add_unknown(job);
   for (SelectedJob& job : selected->jobs) {
-    const Status changed = asked.dry_run ? look_up(**session, job) : change(**session, job.id);
+    const Status changed =
+        asked.dry_run ? look_up(**session, words, job) : change(**session, job.id);
     if (changed) {
       report.add_done(job);
     } else {

@@ -24,15 +24,15 @@ void AgentProcess::on_command(const AttemptExecOpen& asked) {
     return refuse(fmt::format("attempt {} of job {} does not run on {}", asked.attempt.attempt,
                               asked.attempt.job.value(), node));
   }
-  // Of k attempts that take what they get, each gets one in k + 1, and another finds as many free.
+  // The first that takes all it gets has a half, the next a half of the rest.
   const std::size_t free = kCommandsMax - commands_.size();
   const auto of_attempt = static_cast<std::size_t>(std::ranges::count_if(
       commands_, [&](const auto& each) { return each.second == asked.attempt; }));
   if (of_attempt >= free) {
-    return refuse(
-        fmt::format("{} commands run beside ranks of job {} on {}, where {} may run and {} do: try "
-                    "again when one of them has ended",
-                    of_attempt, asked.attempt.job.value(), node, kCommandsMax, commands_.size()));
+    return refuse(fmt::format(
+        "{} commands run beside ranks of job {} on {}, and {} of {} are left for others: "
+        "a job has no more than are left; try again when one has ended",
+        of_attempt, asked.attempt.job.value(), node, free, kCommandsMax));
   }
   if (!found->second.link->runs_commands()) {
     return refuse(

@@ -82,8 +82,12 @@ Status Calibration::add(const Document& document, Layer layer) {
     constants_.push_back(constant);
   }
   headers_.push_back(std::move(file.calibration));
+  residuals_.reserve(residuals_.size() + file.residuals.size());
   for (ResidualKind& residual : file.residuals) {
-    std::erase_if(residuals_, [&](const ResidualKind& each) { return each.kind == residual.kind; });
+    if (layer == Layer::kOverlay) {
+      std::erase_if(residuals_,
+                    [&](const ResidualKind& each) { return each.kind == residual.kind; });
+    }
     residuals_.push_back(std::move(residual));
   }
   return {};

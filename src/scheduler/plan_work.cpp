@@ -7,7 +7,6 @@
 #include <optional>
 #include <tuple>
 
-#include "perf/software_release.hpp"
 #include "planner/layout_text.hpp"
 #include "planner/serving_plan.hpp"
 #include "planner/training_stack.hpp"
@@ -30,9 +29,7 @@ TrainingJob job_of(const Work& work) {
           .sequence = training.sequence,
           .global_batch = training.global_batch,
           .precision = training.precision,
-          .task = training.task,
-          .release = newest_release().years,
-          .release_scope = ReleaseScope::kMegatron};
+          .task = training.task};
 }
 
 /// Plans of equal degrees meet the network alike.

@@ -20,11 +20,10 @@ struct PlanSources {
   EconomicsOptions economics = {};  ///< what the operator stated; sites fill in the rest
 };
 
-/// The `best` ways to do the work on a piece of the fleet, by the newest known software release as
-/// `orrery plan` prices it: training plans of unlike degrees (tp, cp, pp, ep), ascending in time;
-/// services ascending in dollars a token (joules where there is no price). Rejection: kMemory, it
-/// does not fit; kStack, the serving engine does not run there; kNever, any other rule, an
-/// unreachable latency or rate, more than the fleet has.
+/// The `best` ways to do the work on a piece of the fleet: training plans of unlike degrees (tp,
+/// cp, pp, ep), ascending in time; services ascending in dollars a token (joules where there is no
+/// price). Rejection: kMemory, it does not fit; kStack, the serving engine does not run there;
+/// kNever, any other rule, an unreachable latency or rate, more than the fleet has.
 [[nodiscard]] PlanEntry plan_work(const PlanSources& sources, const Work& work,
                                   const FleetPiece& piece, std::size_t best);
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -13,7 +12,6 @@
 #include "fleet/fleet.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
-#include "perf/software_release.hpp"
 #include "workload/builtin_models.hpp"
 
 namespace orrery {
@@ -95,29 +93,6 @@ TEST(PlanWork, TrainingPlansAreTheSearchsInUnlikeDegreesFastestFirst) {
     last = planned.step_seconds;
     EXPECT_EQ(planned.training()->model, made) << "plans of an entry share their model";
   }
-}
-
-TEST(PlanWork, TrainingIsPricedByTheNewestReleaseAsPlanPricesIt) {
-  const Topology topology = example("gb200-nvl72-8racks");
-  const FleetTypeId type = *topology.find_type("gb200");
-  const Work work = training("llama-3.1-8b");
-  const PlanEntry plans = plan_work({facts(), topology}, work, {type, 64}, 1);
-  const Result<MachineChoice> piece = machine_with(topology, {type, 64}, {});
-  ASSERT_TRUE(plans && piece);
-  const auto fastest = [&](std::optional<double> release) {
-    const TrainingWork& asked = *work.training();
-    const Result<TrainingModel> model =
-        TrainingModel::make({.model = work.model,
-                             .sequence = asked.sequence,
-                             .global_batch = asked.global_batch,
-                             .precision = asked.precision,
-                             .release = release,
-                             .release_scope = ReleaseScope::kMegatron},
-                            piece->machine, facts().calibration);
-    return search(*model, space_of(piece->machine), {.best = 1}).best.front().cost.seconds;
-  };
-  EXPECT_EQ(plans->front().step_seconds, fastest(newest_release().years));
-  EXPECT_LT(plans->front().step_seconds, 0.9 * fastest(std::nullopt));
 }
 
 TEST(PlanWork, SaysWhetherMemoryOrTheFleetIsTooSmall) {

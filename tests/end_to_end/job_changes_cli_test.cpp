@@ -48,6 +48,7 @@ TEST_F(JobChangesCli, JobsAreHeldReleasedRequeuedAndChanged) {
   EXPECT_NE(waits.err.find("nobody holds job " + next + ": waits for job " + held),
             std::string::npos)
       << waits.err;
+  EXPECT_EQ(live("release --dry-run " + next).code, 1) << "nor would it be";
   EXPECT_EQ(live("release --state held --name 'h*'").out, "job " + held + " (held) released\n");
   EXPECT_EQ(live("wait " + held + " " + next).code, 0);
   const CliRun changed = live("change runs --priority 9 --time-limit '1 s'");
