@@ -82,14 +82,13 @@ Status Calibration::add(const Document& document, Layer layer) {
     constants_.push_back(constant);
   }
   headers_.push_back(std::move(file.calibration));
-  residuals_.reserve(residuals_.size() + file.residuals.size());
-  for (ResidualKind& residual : file.residuals) {
-    if (layer == Layer::kOverlay) {
-      std::erase_if(residuals_,
-                    [&](const ResidualKind& each) { return each.kind == residual.kind; });
-    }
-    residuals_.push_back(std::move(residual));
+  if (layer == Layer::kOverlay) {
+    std::erase_if(residuals_, [&](const ResidualKind& known) {
+      return std::ranges::find(file.residuals, known.kind, &ResidualKind::kind) !=
+             file.residuals.end();
+    });
   }
+  residuals_.insert(residuals_.end(), file.residuals.begin(), file.residuals.end());
   return {};
 }
 
@@ -99,6 +98,7 @@ Status Calibration::patch(const CalibrationConstant& constant) {
     return {};
   }
   std::vector<std::string_view> known;
+  known.reserve(names_.size());
   for (const auto& [name, at] : names_) known.push_back(name);
   return input_error(constant.where, fmt::format("unknown constant \"{}\"{}", constant.id,
                                                  did_you_mean(constant.id, known)));

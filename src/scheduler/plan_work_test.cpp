@@ -68,6 +68,7 @@ Work training(std::string_view name, double batch = 256) {
 
 std::vector<NodeDevices> first_nodes(std::uint32_t count, std::uint64_t mask) {
   std::vector<NodeDevices> gang;
+  gang.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) gang.push_back({NodeId(i), mask});
   return gang;
 }
