@@ -6,10 +6,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,7 +24,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
-#include "base/real_clock.hpp"
+#include "base/port_block_test.hpp"
 #include "base/rng.hpp"
 
 namespace orrery {
@@ -126,39 +124,6 @@ class Rank {
   int status_ = -1;
   FileDescriptor output_;
   std::string text_;
-};
-
-/// 16 ports in a row that no other test has for as long as this lives: whoever wants a block binds
-/// its last port first. They are below those that Orrery gives its gangs, and below those that the
-/// kernel gives to whoever asks for any.
-class PortBlock {
- public:
-  static constexpr int kPorts = 16;
-
-  PortBlock() {
-    Rng draw(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
-    do {
-      first_ = 10'000 + static_cast<int>(draw.below(625)) * kPorts;
-      claim_ = bound(first_ + kPorts - 1);
-    } while (!claim_.valid() || !bound(first_).valid());
-  }
-  [[nodiscard]] int first() const { return first_; }
-
- private:
-  /// Invalid: somebody has it.
-  [[nodiscard]] static FileDescriptor bound(int port) {
-    FileDescriptor any(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_port = htons(static_cast<std::uint16_t>(port));
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const auto* address = reinterpret_cast<const sockaddr*>(&at);
-    if (!any.valid() || ::bind(any.get(), address, sizeof at) != 0) return {};
-    return any;
-  }
-
-  int first_ = 0;
-  FileDescriptor claim_;
 };
 
 /// A training of its own directory and ports.

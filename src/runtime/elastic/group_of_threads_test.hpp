@@ -10,13 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/port_block_test.hpp"
 #include "base/real_clock.hpp"
-#include "base/rng.hpp"
 #include "runtime/elastic/member_group.hpp"
 
 namespace orrery {
 
-/// Settings of a rank; all of one test meet at a port that was free a moment ago.
+/// Settings of a rank; all of one test meet at ports that no other test uses.
 class TestGang {
  public:
   enum class Memory { kOwn, kShared };
@@ -27,8 +27,8 @@ class TestGang {
     settings_.addresses = {"127.0.0.1"};
     settings_.workspace_bytes = 1 << 20;
     settings_.patience = Duration::seconds(20);
-    settings_.ports = 16;
-    settings_.port = free_ports();
+    settings_.ports = PortBlock::kPorts;
+    settings_.port = static_cast<std::uint16_t>(ports_.first());
   }
 
   [[nodiscard]] GroupSettings of(std::uint32_t rank) const {
@@ -64,16 +64,7 @@ class TestGang {
   }
 
  private:
-  /// The first of 16 in a row, below those that the kernel gives to whoever asks for any, and other
-  /// than those of other processes and tests.
-  [[nodiscard]] static std::uint16_t free_ports() {
-    Rng draw(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
-    for (;;) {
-      const auto port = static_cast<std::uint16_t>(20'000 + draw.below(700) * 16);
-      if (PeerMesh::listen({.address = "127.0.0.1", .first = port, .count = 1})) return port;
-    }
-  }
-
+  PortBlock ports_;
   GroupSettings settings_;
   std::vector<std::uint32_t> machines_;
   RealClock clock_;
