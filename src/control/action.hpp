@@ -25,7 +25,7 @@ struct StartRanks {
   Duration delay;
   bool compile = false;
   /// It goes on where the attempt before it was, and what stands in for the nodes that one lost:
-  /// spares (or none are lost), or at least one that nobody kept ready. None: the queue placed it.
+  /// spares (or none are lost), or at least one that nobody kept ready. None: it was in the queue.
   std::optional<RestartKind> in_place = std::nullopt;
 };
 

@@ -49,6 +49,7 @@ void Core::resume() {
       emptying_.insert(NodeId(n));
     }
   }
+  recall_places();
   ++queued_;
 }
 

@@ -135,8 +135,12 @@ class Core {
   [[nodiscard]] bool replace_part(JobId id, NodeId node);
   [[nodiscard]] std::optional<ResizeJob> resized(JobId id, PlacedGang gang) const;
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
-  [[nodiscard]] bool restart_in_place(JobId id, std::span<const PlacedGang> gangs);
-  [[nodiscard]] bool start_on(StartJob start, RestartKind in_place);
+  /// How a restart in place comes about: what the nodes' memory held is gone after a wait.
+  enum class Restart { kAtOnce, kAfterWait };
+  [[nodiscard]] bool restart_in_place(JobId id, Restart restart);
+  void restart_waiting();
+  void recall_places();
+  [[nodiscard]] bool start_on(StartJob start, std::optional<RestartKind> in_place);
   /// Who else is in a gang, and when it is expected to be done.
   struct Beside {
     std::span<const NodeId> used;
@@ -196,8 +200,9 @@ class Core {
   std::set<Timer> timers_;
   std::set<PlanKey> plans_asked_;
   std::set<NodeId> emptying_;  ///< draining or quarantined, with work still on them
-  std::map<JobId, std::vector<PlacedGang>> places_;  ///< of infrastructure stops, to start again at
-  PassResult last_;                                  ///< of the last pass
+  /// Of jobs that stop or wait after an infrastructure fault: where they were, to restart there.
+  std::map<JobId, std::vector<PlacedGang>> places_;
+  PassResult last_;  ///< of the last pass
   Seen seen_;
   Changes seen_full_;               ///< by the last full pass
   std::uint64_t queued_ = 0;        ///< jobs that entered the queue

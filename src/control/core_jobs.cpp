@@ -186,9 +186,8 @@ void Core::finish_stop(JobId id) {
       if (submission.restart == RestartPolicy::kNever) {
         return end(id, JobPhase::kFailed, progress);
       }
-      const auto node = places_.extract(id);
       requeue(id, progress, now_);
-      if (!node.empty()) (void)restart_in_place(id, node.mapped());
+      (void)restart_in_place(id, Restart::kAtOnce);
       return;
     }
     case StopReason::kPreempted:
@@ -283,6 +282,7 @@ void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
     }
   }
   const std::uint32_t attempt = job.attempt + 1;
+  places_.erase(start.job);
   emit(JobStarted{start.job, attempt, start.gangs, start.terms, start.expected,
                   checkpoint_interval(job, start), start.delay, compile,
                   start.price ? start.price->total() : 0});

@@ -83,6 +83,26 @@ Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices
   return part;
 }
 
+/// Where the one gang of a job last was, as its record has it; nothing of other jobs.
+std::optional<PlacedGang> last_place(const Job& job, const Topology& topology) {
+  const std::vector<RoleRequest>& roles = job.submission->request.roles;
+  if (job.placed.size() != 1 || roles.size() != 1 || job.placed.front().empty()) return {};
+  const std::vector<NodeDevices>& ranks = job.placed.front();
+  const FleetTypeId type = topology.group(ranks.front().node).type;
+  std::uint32_t devices = 0;
+  for (const NodeDevices& at : ranks) {
+    devices += static_cast<std::uint32_t>(std::popcount(at.devices));
+  }
+  const std::vector<GangOption>& options = roles.front().options;
+  for (std::uint32_t i = 0; i < options.size(); ++i) {
+    const GangRequest& gang = options[i].gang;
+    const bool whole = !gang.exclusive && gang.share == kWholeDevice;
+    if (gang.type != type || gang.devices != devices || !whole) continue;
+    return PlacedGang{0, i, {.ranks = ranks}, gang.host};
+  }
+  return {};
+}
+
 }  // namespace
 
 // --- Commands -----------------------------------------------------------------------------------
@@ -365,10 +385,36 @@ bool Core::shrink_away(JobId id, NodeId node) {
   return false;
 }
 
+// Jobs that found no node in the place of a lost one, by priority: they may have the spares, and
+// what was repaired before a pass gives it to others.
+void Core::restart_waiting() {
+  std::vector<JobId> jobs;
+  for (const auto& [id, place] : places_) {
+    if (state_.job(id).phase == JobPhase::kQueued) jobs.push_back(id);
+  }
+  const auto priority = [this](JobId id) { return state_.job(id).submission->request.priority; };
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [&](JobId a, JobId b) { return priority(a) > priority(b); });
+  for (const JobId id : jobs) (void)restart_in_place(id, Restart::kAfterWait);
+}
+
+// Of the state that a core goes on from; `places_` is not part of it.
+void Core::recall_places() {
+  for (const Job& job : state_.all_jobs()) {
+    if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) continue;
+    if (holds_devices(job.phase) && job.phase != JobPhase::kStopping) continue;
+    std::optional<PlacedGang> place = last_place(job, *state_.setup().topology);
+    if (place) places_[job.id] = {*std::move(place)};
+  }
+}
+
 // A job that lost a node to a fault goes on where it was, others in the place of nodes that are
-// not there any more; when none are found it waits its turn like everybody.
-bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
-  if (state_.job(id).phase != JobPhase::kQueued) return false;
+// not there any more. When none are found it waits, to be tried again whenever nodes come free,
+// unless a pass starts it elsewhere.
+bool Core::restart_in_place(JobId id, Restart restart) {
+  const auto place = places_.find(id);
+  if (place == places_.end() || state_.job(id).phase != JobPhase::kQueued) return false;
+  const std::vector<PlacedGang>& gangs = place->second;
   StartJob start{.job = id};
   std::vector<NodeId> used;
   std::vector<std::pair<NodeId, NodeId>> replaced;
@@ -403,19 +449,21 @@ bool Core::restart_in_place(JobId id, std::span<const PlacedGang> gangs) {
     spares.emplace_back(lost, other);
     emit(SpareSet{other, false});  // no job fits on a spare
   }
-  const bool ready = spares.size() == replaced.size();
-  if (!start_on(std::move(start), ready ? RestartKind::kWarmSpares : RestartKind::kCold)) {
+  std::optional<RestartKind> kind;
+  if (restart == Restart::kAtOnce) {
+    const bool ready = spares.size() == replaced.size();
+    kind = ready ? RestartKind::kWarmSpares : RestartKind::kCold;
+  }
+  if (!start_on(std::move(start), kind)) {
     for (const auto& [lost, other] : spares) emit(SpareSet{other, true});
     return false;
   }
-  for (const auto& [lost, other] : spares) {
-    if (state_.node(lost).health != NodeHealth::kReady) emit(SpareSet{lost, true});
-  }
+  for (const auto& [lost, other] : spares) emit(SpareSet{lost, true});
   return true;
 }
 
 // False: there are no terms for these gangs, or they do not fit, or a node closes before the end.
-bool Core::start_on(StartJob start, RestartKind in_place) {
+bool Core::start_on(StartJob start, std::optional<RestartKind> in_place) {
   const JobId id = start.job;
   const Job& job = state_.job(id);
   const WaitingJob waiting{id, &job.submission->request, job.submitted, job.done, job.attained};

@@ -150,6 +150,7 @@ void Core::fire_timers() {
 void Core::run_pass() {
   const Policy& policy = state_.policy();
   const bool whole = every_pass_full();
+  if (state_.changes().freed != seen_.changes.freed) restart_waiting();
   seen_ = {state_.changes(), queued_};
   if (!first_pass_) last_pass_ = now_;
   first_pass_ = false;

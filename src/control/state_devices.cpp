@@ -256,12 +256,14 @@ void State::note_reasons(const NodeChanged& event, NodeRecord& record) {
 
 void State::edit_node(NodeId id, const NodeRecord& record) {
   const DeviceUse was = free_use(id);
-  const bool could = nodes_[id.value()].health == NodeHealth::kReady && !nodes_[id.value()].spare;
+  const bool was_ready = nodes_[id.value()].health == NodeHealth::kReady;
+  const bool was_spare = nodes_[id.value()].spare;
   nodes_[id.value()] = record;
   move_use(id, fleet_.view().node(id).free_mask, {was, free_use(id)});
-  const NodeHealth shown = shown_health(record);
-  fleet_.set_health(id, shown);
-  if (!could && shown == NodeHealth::kReady) ++changes_.freed;
+  fleet_.set_health(id, shown_health(record));
+  if (record.health != NodeHealth::kReady) return;
+  // Of a spare, too: jobs that wait to restart may have it.
+  if (!was_ready || (was_spare && !record.spare)) ++changes_.freed;
 }
 
 void State::on(const NodeChanged& event) {
