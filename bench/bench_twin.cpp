@@ -21,6 +21,7 @@
 #include "twin/policy_run.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/trace_generator.hpp"
+#include "workload/trace_mapping.hpp"
 #include "workload/trace_reader.hpp"
 
 namespace orrery {
@@ -78,6 +79,11 @@ struct Terms {
 
 Timed play(ControlFacts& cluster, const Trace& trace, TraceJobOptions options, const Terms& terms) {
   options.rules = or_stop(replay_rules(terms.rules));
+  const Topology& fleet = cluster.topology();
+  options.speed = [&fleet](std::string_view model, FleetTypeId type) {
+    return type_speed(model_class(model), fleet.accelerator(type),
+                      fleet.accelerator(FleetTypeId(0)));
+  };
   const TraceJobs jobs =
       or_stop(trace_jobs(trace, cluster.resolve_context({}), cluster.classes(), options));
   PolicyRunInputs in{.cluster = cluster,

@@ -388,6 +388,33 @@ Status SimulateRequest::check_prices(const SimulateOptions& asked) const {
                                         "of a rack lets them be owned"));
 }
 
+// Rates of --throughputs hold for the types of their names; what it has no rate of goes by --map.
+void SimulateRequest::set_speeds(const SimulateOptions& asked, TraceJobOptions& options) {
+  const Topology& fleet = cluster_->topology();
+  const std::string first = asked.accelerators.substr(0, asked.accelerators.find(':'));
+  options.reference = fleet.find_type(first).value_or(FleetTypeId(0));
+  if (asked.map == SimulateOptions::Flag::kYes) {
+    const Accelerator& recorded = fleet.accelerator(options.reference);
+    options.speed = [&fleet, &recorded](std::string_view model, FleetTypeId type) {
+      return type_speed(model_class(model), fleet.accelerator(type), recorded);
+    };
+    if (fleet.type_count() > 1) {
+      notes_.push_back(
+          fmt::format("run times are taken as those on {}; how fast other types are on "
+                      "a job's model is an assumption of the mapping{}",
+                      recorded.id, throughputs_ ? ", but where --throughputs has its rates" : ""));
+    }
+  }
+  if (!throughputs_) return;
+  std::vector<std::string> names(fleet.type_count());
+  for (std::string& name : throughputs_->accelerators()) {
+    if (const auto type = fleet.find_type(name)) names[type->value()] = std::move(name);
+  }
+  options.throughput = [this, names](FleetTypeId type, const TraceJob& job) {
+    return throughputs_->steps_per_second(names[type.value()], {job.model, job.accelerators});
+  };
+}
+
 Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   TraceJobOptions options;
   options.rules = rules_;
@@ -412,28 +439,7 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
   Result<RestartPolicy> policy = word_option<RestartPolicy>("restart-policy", asked.restart_policy);
   if (!policy) return forward_error(policy);
   options.restart_policy = *policy;
-  options.type = cluster_->topology().accelerator(FleetTypeId(0)).id;
-  if (!asked.accelerators.empty())
-    options.type = asked.accelerators.substr(0, asked.accelerators.find(':'));
-  if (asked.map == SimulateOptions::Flag::kYes) {
-    const Topology& fleet = cluster_->topology();
-    const std::optional<FleetTypeId> reference = fleet.find_type(options.type);
-    const Accelerator& recorded = fleet.accelerator(reference.value_or(FleetTypeId(0)));
-    options.speed = [&fleet, &recorded](std::string_view model, FleetTypeId type) {
-      return type_speed(model_class(model), fleet.accelerator(type), recorded);
-    };
-    if (fleet.type_count() > 1) {
-      notes_.push_back(
-          fmt::format("run times are taken as those on {}; how fast other types are on "
-                      "a job's model is an assumption of the mapping",
-                      recorded.id));
-    }
-  }
-  if (throughputs_) {
-    options.throughput = [this](std::string_view type, const TraceJob& job) {
-      return throughputs_->steps_per_second(type, {job.model, job.accelerators});
-    };
-  }
+  set_speeds(asked, options);
   Result<TraceJobs> jobs =
       trace_jobs(trace_, cluster_->resolve_context(begin_), cluster_->classes(), options);
   if (!jobs) return forward_error(jobs);
@@ -447,6 +453,12 @@ void SimulateRequest::note_jobs() {
     notes_.push_back(fmt::format("{} jobs can never run on this fleet; the first: {} ({})",
                                  jobs_.oversized.size(), jobs_.oversized.front().name,
                                  jobs_.oversized.front().why));
+  }
+  if (jobs_.fewer_types > 0) {
+    notes_.push_back(
+        fmt::format("{} jobs do not run on every type of this fleet, for there is no rate of "
+                    "theirs; the first: {}",
+                    jobs_.fewer_types, jobs_.first_of_fewer));
   }
   if (jobs_.cpu_jobs > 0) {
     notes_.push_back(fmt::format("{} jobs of CPUs alone are not played", jobs_.cpu_jobs));

@@ -157,6 +157,7 @@ class SimulateRequest {
   [[nodiscard]] Result<StepSeries<Value>> played(const CsvSeries<Value>& series,
                                                  std::string_view option);
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
+  void set_speeds(const SimulateOptions& asked, TraceJobOptions& options);
   void note_jobs();
 
   SpecFiles files_;

@@ -51,12 +51,11 @@ class ReferenceReplayTest : public testing::Test {
     EXPECT_TRUE(trace) << (trace ? "" : trace.error().text());
     TraceJobOptions options;
     options.rules = rules;
-    options.type = "v100";
     const Result<GavelThroughputs> rates =
         GavelThroughputs::load(kData + "/traces/gavel/simulation_throughputs.json.gz");
     EXPECT_TRUE(rates);
-    options.throughput = [&](std::string_view type, const TraceJob& job) {
-      return rates->steps_per_second(type, {job.model, job.accelerators});
+    options.throughput = [&](FleetTypeId, const TraceJob& job) {
+      return rates->steps_per_second("v100", {job.model, job.accelerators});
     };
     const Result<TraceJobs> jobs =
         trace_jobs(*trace, (*cluster)->resolve_context({}), (*cluster)->classes(), options);

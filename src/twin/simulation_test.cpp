@@ -95,6 +95,7 @@ TEST_F(SimulationTest, RunTimesAreThoseOnTheRecordedTypeAndNumber) {
   trace_.jobs[1].accelerators_min = 2;
   trace_.jobs[1].accelerators_max = 8;
   TraceJobOptions options;
+  options.reference = *fleet.find_type("a100");
   options.speed = [&](std::string_view, FleetTypeId type) {
     return type == *fleet.find_type("h100") ? 2.0 : 1.0;
   };

@@ -1,6 +1,7 @@
 #include "twin/trace_jobs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -13,9 +14,13 @@
 namespace orrery {
 namespace {
 
+/// Whether a job's trace tells its length, as a time or as steps.
+bool lasts(const TraceJob& job) { return job.run > Duration() || job.steps > 0; }
+
 /// Everything about a trace's job that decides what it may be placed on, and how fast it is there.
 std::string shape_of(const TraceJob& job) {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", job.accelerators, job.accelerators_min,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", lasts(job), job.run == Duration(),
+                     job.step_time == Duration(), job.accelerators, job.accelerators_min,
                      job.accelerators_max, job.share, job.types, job.cpu_millicores, job.memory_mib,
                      job.kind ? static_cast<int>(*job.kind) : -1, job.tenant, job.model);
 }
@@ -35,6 +40,18 @@ std::optional<double> planned_steps(const JobRequest& request) {
   return most;
 }
 
+/// The names in "v100|p100".
+std::vector<std::string> named_types(const TraceJob& job) {
+  std::vector<std::string> names;
+  std::string_view left = job.types;
+  while (!left.empty()) {
+    const std::size_t bar = std::min(left.find('|'), left.size());
+    names.emplace_back(left.substr(0, bar));
+    left.remove_prefix(std::min(bar + 1, left.size()));
+  }
+  return names;
+}
+
 class Maker {
  public:
   Maker(const ResolveContext& context, ClassTable& classes, const TraceJobOptions& options)
@@ -43,11 +60,31 @@ class Maker {
   [[nodiscard]] Status add(const TraceJob& job, std::uint32_t row, TraceJobs& made);
 
  private:
-  [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job);
+  /// How fast a job is on the types of the fleet.
+  struct Speeds {
+    std::vector<std::pair<FleetTypeId, double>> types;  ///< where it runs; 1: as its run time says
+    double steps_per_second = 0;                        ///< where that is 1; of jobs of steps alone
+    std::string without;  ///< types on which it does not run, for want of a rate
+  };
+
+  [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job, const Speeds& speeds) const;
   [[nodiscard]] Submission submission_of(const TraceJob& job, const JobRequest& request) const;
-  [[nodiscard]] JobSpec spec_of(const TraceJob& job) const;
-  [[nodiscard]] std::vector<TypeSpeed> types_of(const TraceJob& job) const;
-  [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job) const;
+  [[nodiscard]] JobSpec spec_of(const TraceJob& job, const Speeds& speeds) const;
+  /// Of a request, and the speeds it was made with.
+  struct Known {
+    Result<JobRequest> request;
+    Speeds speeds;
+  };
+  [[nodiscard]] Known known_of(const TraceJob& job);
+  /// Whether its run time follows from its steps and a throughput.
+  [[nodiscard]] bool steps_alone(const TraceJob& job) const;
+  [[nodiscard]] std::vector<FleetTypeId> may_have(const TraceJob& job) const;
+  [[nodiscard]] Result<Speeds> speeds_of(const TraceJob& job) const;
+  [[nodiscard]] std::optional<Speeds> measured(const TraceJob& job,
+                                               std::span<const FleetTypeId> types) const;
+  [[nodiscard]] std::string names_of(std::span<const FleetTypeId> types) const;
+  [[nodiscard]] std::vector<TypeSpeed> types_of(const TraceJob& job, const Speeds& speeds) const;
+  [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job, const Speeds& speeds) const;
   /// By the best plans on the fleet's own pieces; none: nobody can plan it.
   [[nodiscard]] std::optional<Duration> planned_length(const JobRequest& request) const;
   [[nodiscard]] std::optional<Duration> told(const TraceJob& job, Duration truth) const;
@@ -55,41 +92,109 @@ class Maker {
   const ResolveContext& context_;
   ClassTable& classes_;
   const TraceJobOptions& options_;
-  std::map<std::string, Result<JobRequest>> known_;
+  std::map<std::string, Known> known_;
 };
 
-// The fastest first where the trace names none, which is the order in which they are asked; CPUs,
-// whose speed on a model says nothing of a job that was recorded on accelerators, are not asked.
-std::vector<TypeSpeed> Maker::types_of(const TraceJob& job) const {
+bool Maker::steps_alone(const TraceJob& job) const {
+  const bool timed = options_.rules.work_from_steps && job.step_time > Duration();
+  return job.steps > 0 && job.run == Duration() && !timed;
+}
+
+// CPUs, whose speed on a model says nothing of a job that was recorded on accelerators, are not
+// asked.
+std::vector<FleetTypeId> Maker::may_have(const TraceJob& job) const {
+  const Topology& topology = context_.fleet.topology();
+  std::vector<FleetTypeId> types;
+  for (const std::string& name : named_types(job)) {
+    const std::optional<FleetTypeId> type = topology.find_type(name);
+    if (type && std::find(types.begin(), types.end(), *type) == types.end()) types.push_back(*type);
+  }
+  for (std::uint32_t i = 0; i < topology.type_count() && job.types.empty(); ++i) {
+    const bool cpu = topology.accelerator(FleetTypeId(i)).kind == AcceleratorKind::kCpu;
+    if (!cpu) types.emplace_back(i);
+  }
+  return types;
+}
+
+std::string Maker::names_of(std::span<const FleetTypeId> types) const {
+  std::vector<std::string_view> names;
+  for (const FleetTypeId type : types) {
+    names.push_back(context_.fleet.topology().accelerator(type).id);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Over the rate on the reference; of steps alone, where that has none, over the first that has one.
+std::optional<Maker::Speeds> Maker::measured(const TraceJob& job,
+                                             std::span<const FleetTypeId> types) const {
+  if (!options_.throughput) return std::nullopt;
+  Speeds speeds;
+  std::vector<FleetTypeId> without;
+  for (const FleetTypeId type : types) {
+    const double rate = options_.throughput(type, job).value_or(0);
+    if (rate > 0) speeds.types.emplace_back(type, rate);
+    if (rate <= 0) without.push_back(type);
+  }
+  double base = options_.throughput(options_.reference, job).value_or(0);
+  if (base <= 0 && steps_alone(job) && !speeds.types.empty()) base = speeds.types.front().second;
+  if (base <= 0 || speeds.types.empty()) return std::nullopt;
+  for (auto& [type, speed] : speeds.types) speed /= base;
+  speeds.steps_per_second = base;
+  speeds.without = names_of(without);
+  return speeds;
+}
+
+Result<Maker::Speeds> Maker::speeds_of(const TraceJob& job) const {
+  const std::vector<FleetTypeId> types = may_have(job);
+  if (std::optional<Speeds> found = measured(job, types)) return *std::move(found);
+  if (steps_alone(job)) {
+    return input_error(
+        {"", job.line, 0},
+        fmt::format("job \"{}\" tells {} steps of \"{}\" and no run time: give "
+                    "--throughputs with a rate for {} of {}",
+                    job.name, job.steps, job.model, job.accelerators, names_of(types)));
+  }
+  Speeds speeds;
+  if (!options_.speed && lasts(job) && types.size() > 1) {
+    return input_error({"", job.line, 0},
+                       fmt::format("job \"{}\" may run on {}, and nothing says how fast it is on "
+                                   "each: give --throughputs with its rates, --map to assume them, "
+                                   "or one type of accelerator",
+                                   job.name, names_of(types)));
+  }
+  std::vector<FleetTypeId> without;
+  for (const FleetTypeId type : types) {
+    double speed = options_.speed ? options_.speed(job.model, type) : 1;
+    if (speed <= 0 && type == options_.reference) speed = 1;
+    if (speed > 0) speeds.types.emplace_back(type, speed);
+    if (speed <= 0) without.push_back(type);
+  }
+  speeds.without = names_of(without);
+  if (!without.empty() && speeds.types.empty()) {
+    return infeasible("never: nothing says how fast it is on " + speeds.without);
+  }
+  return speeds;
+}
+
+// The fastest first where the trace names none, which is the order in which they are asked. A name
+// that the fleet lacks is for the resolver to refuse.
+std::vector<TypeSpeed> Maker::types_of(const TraceJob& job, const Speeds& speeds) const {
   const Topology& topology = context_.fleet.topology();
   std::vector<TypeSpeed> types;
-  std::string_view named = job.types;
-  while (!named.empty()) {
-    const std::size_t bar = std::min(named.find('|'), named.size());
-    types.push_back({std::string(named.substr(0, bar)), 1, {}});
-    named.remove_prefix(std::min(bar + 1, named.size()));
+  types.reserve(speeds.types.size());
+  for (const auto& [type, speed] : speeds.types) {
+    types.push_back({topology.accelerator(type).id, speed, {}});
   }
-  if (!options_.speed || job.model.empty()) return types;
-  if (!types.empty()) {
-    for (TypeSpeed& each : types) {
-      const std::optional<FleetTypeId> type = topology.find_type(each.type);
-      const double speed = type ? options_.speed(job.model, *type) : 0;
-      if (speed > 0) each.speed = speed;
-    }
-    return types;
+  for (const std::string& name : named_types(job)) {
+    if (!topology.find_type(name)) types.push_back({name, 1, {}});
   }
-  for (std::uint32_t i = 0; i < topology.type_count(); ++i) {
-    const Accelerator& accelerator = topology.accelerator(FleetTypeId(i));
-    if (accelerator.kind == AcceleratorKind::kCpu) continue;
-    const double speed = options_.speed(job.model, FleetTypeId(i));
-    if (speed > 0) types.push_back({accelerator.id, speed, {}});
-  }
+  if (!job.types.empty()) return types;
   std::stable_sort(types.begin(), types.end(),
                    [](const TypeSpeed& a, const TypeSpeed& b) { return a.speed > b.speed; });
   return types;
 }
 
-JobSpec Maker::spec_of(const TraceJob& job) const {
+JobSpec Maker::spec_of(const TraceJob& job, const Speeds& speeds) const {
   JobSpec spec;
   spec.kind = job.kind.value_or(JobKind::kTrain);
   spec.name = job.name;
@@ -104,7 +209,7 @@ JobSpec Maker::spec_of(const TraceJob& job) const {
     role.accelerators_max = job.accelerators_max;
   }
   if (job.share < kWholeDevice) role.share = job.share / double{kWholeDevice};
-  role.types = types_of(job);
+  role.types = types_of(job, speeds);
   const double ranks = std::max<double>(job.accelerators, 1);
   role.host.cpu = job.cpu_millicores / 1000.0 / ranks;
   role.host.memory = Bytes(static_cast<double>(job.memory_mib) * 1024 * 1024 / ranks);
@@ -115,13 +220,26 @@ JobSpec Maker::spec_of(const TraceJob& job) const {
   return spec;
 }
 
-Result<JobRequest> Maker::request_of(const TraceJob& job) {
-  JobSpec spec = job.spec != nullptr ? *job.spec : spec_of(job);
+Result<JobRequest> Maker::request_of(const TraceJob& job, const Speeds& speeds) const {
+  JobSpec spec = job.spec != nullptr ? *job.spec : spec_of(job, speeds);
   if (!context_.tenants.find(spec.tenant)) spec.tenant = "default";
   return resolve_job(spec, context_);
 }
 
-Result<TrueJob> Maker::truth_of(const TraceJob& job) const {
+// A spec says itself how fast its types are.
+Maker::Known Maker::known_of(const TraceJob& job) {
+  Speeds speeds;
+  if (job.spec == nullptr) {
+    Result<Speeds> found = speeds_of(job);
+    if (!found) return {forward_error(found), {}};
+    speeds = *std::move(found);
+  }
+  Result<JobRequest> request = request_of(job, speeds);
+  if (request) request->class_id = classes_.of(*request);
+  return {std::move(request), std::move(speeds)};
+}
+
+Result<TrueJob> Maker::truth_of(const TraceJob& job, const Speeds& speeds) const {
   TrueJob truth;
   truth.work = job.run;
   if (options_.rules.work_from_steps && job.steps > 0) {
@@ -138,18 +256,9 @@ Result<TrueJob> Maker::truth_of(const TraceJob& job) const {
     truth.fails = job.status == TraceStatus::kFailed && options_.rules.costs;
     return truth;
   }
-  const std::string type = options_.type;
-  const std::optional<double> speed =
-      options_.throughput ? options_.throughput(type, job) : std::nullopt;
-  if (!speed) {
-    return input_error({"", job.line, 0},
-                       fmt::format("job \"{}\" tells {} steps of \"{}\" and no run time: give "
-                                   "--throughputs with a rate for {} of {}",
-                                   job.name, job.steps, job.model, job.accelerators, type));
-  }
   truth.steps = job.steps;
-  truth.steps_per_second = *speed;
-  truth.work = Duration::from_seconds(static_cast<double>(job.steps) / *speed);
+  truth.steps_per_second = speeds.steps_per_second;
+  truth.work = Duration::from_seconds(static_cast<double>(job.steps) / truth.steps_per_second);
   return truth;
 }
 
@@ -187,35 +296,34 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
     return {};
   }
   const std::string shape = job.spec != nullptr ? fmt::format("spec {}", row) : shape_of(job);
-  auto known = known_.find(shape);
-  if (known == known_.end()) {
-    Result<JobRequest> request = request_of(job);
-    if (request) request->class_id = classes_.of(*request);
-    known = known_.emplace(shape, std::move(request)).first;
-  }
-  if (!known->second) {
-    if (known->second.error().kind != ErrorKind::kInfeasible) {
-      return tl::unexpected(known->second.error());
-    }
-    made.oversized.push_back({job.name, job.line, known->second.error().message});
+  auto found = known_.find(shape);
+  if (found == known_.end()) found = known_.emplace(shape, known_of(job)).first;
+  const auto& [known, speeds] = found->second;
+  if (!known) {
+    if (known.error().kind != ErrorKind::kInfeasible) return tl::unexpected(known.error());
+    made.oversized.push_back({job.name, job.line, known.error().message});
     return {};
   }
-  const std::optional<double> steps = planned_steps(*known->second);
-  Result<TrueJob> truth =
-      steps ? Result<TrueJob>(TrueJob{.work = Duration::from_seconds(*steps)}) : truth_of(job);
+  if (!speeds.without.empty() && ++made.fewer_types == 1) {
+    made.first_of_fewer = fmt::format("{} (not on {})", job.name, speeds.without);
+  }
+  const std::optional<double> steps = planned_steps(*known);
+  Result<TrueJob> truth = steps ? Result<TrueJob>(TrueJob{.work = Duration::from_seconds(*steps)})
+                                : truth_of(job, speeds);
   if (!truth) return forward_error(truth);
   PlayedJob played;
   played.row = row;
   played.truth = *truth;
   played.truth.peer_copy = job.spec != nullptr && job.spec->checkpoint.peer_copy;
   played.submit = options_.rules.all_at_start ? Instant() : job.submit;
-  played.submission = submission_of(job, *known->second);
+  played.submission = submission_of(job, *known);
   JobRequest& request = played.submission.request;
   request.name = job.name;
   request.priority = job.priority;
   if (job.deadline) request.deadline = job.deadline;
   if (!steps && truth->work > Duration()) {
     played.truth.work = Duration::from_seconds(truth->work.count_seconds() * of_most(job));
+    played.truth.steps_per_second /= of_most(job);
   }
   const std::optional<Duration> length = steps ? planned_length(request) : played.truth.work;
   if (!request.estimate && length) request.estimate = told(job, *length);

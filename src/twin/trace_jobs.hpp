@@ -34,15 +34,15 @@ struct TraceJobOptions {
   Information information = Information::kOracle;
   double estimate_sigma = 0.5;  ///< of the logarithm of estimate over truth
   std::uint64_t seed = 1;
-  /// Steps a second of a type of job on so many accelerators of a type; for traces that tell steps
-  /// alone. Empty: nobody knows.
-  std::function<std::optional<double>(std::string_view type, const TraceJob& job)> throughput;
-  /// How fast a type of the fleet is on a model over the type that run times are of. Empty: every
-  /// type is as fast.
+  /// Steps a second of a job on its accelerators of a type, as measured. None: the job does not run
+  /// on that type if it was measured on another one. Empty: nobody knows.
+  std::function<std::optional<double>(FleetTypeId type, const TraceJob& job)> throughput;
+  /// How fast a type of the fleet is assumed to be on a model over `reference`, for jobs that were
+  /// not measured; 0: they do not run there. Empty: nobody knows.
   std::function<double(std::string_view model, FleetTypeId type)> speed;
   /// Plans of the fleet, for the run time of work that is described; empty: nobody is told of it.
   PlanSource plans;
-  std::string type;  ///< of the accelerators that `throughput` is asked about
+  FleetTypeId reference = FleetTypeId(0);  ///< the type that recorded run times are of
   RestartPolicy restart_policy = RestartPolicy::kAtOnce;
   Duration restart;  ///< of a trace's job from a checkpoint, where costs are the world's
   Duration checkpoint_cost;
@@ -67,11 +67,14 @@ struct PlayedJob {
 struct TraceJobs {
   std::vector<PlayedJob> jobs;  ///< by time of submission, then row
   std::vector<OversizedJob> oversized;
-  std::uint64_t cpu_jobs = 0;  ///< without accelerators: not played
+  std::uint64_t cpu_jobs = 0;     ///< without accelerators: not played
+  std::uint64_t fewer_types = 0;  ///< jobs that do not run on some types, for want of a rate there
+  std::string first_of_fewer;     ///< the first of them, and the types
 };
 
 /// Errors of the user's: a spec inside the trace that does not resolve, steps without throughputs,
-/// an accelerator the fleet does not have.
+/// a job that may run on unlike types and whose speed on each nobody knows, an accelerator the
+/// fleet does not have.
 [[nodiscard]] Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context,
                                            ClassTable& classes, const TraceJobOptions& options);
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "control/control_facts.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "perf/repository_facts_test.hpp"
@@ -100,6 +102,139 @@ TEST_F(TraceJobsTest, RefusesToWaitForWhatIsNotSubmittedBefore) {
   ASSERT_FALSE(jobs);
   EXPECT_NE(jobs.error().text().find("trace.yaml:5"), std::string::npos) << jobs.error().text();
   EXPECT_NE(jobs.error().text().find("no job \"prepare\""), std::string::npos);
+}
+
+/// Bare rows of a trace on a fleet of two types.
+class UnlikeTypesTest : public testing::Test {
+ protected:
+  UnlikeTypesTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
+    const auto fleet =
+        fleet_of_accelerators(builtin_facts(), {{{"h100", 8}, {"a100", 8}}, std::nullopt});
+    cluster_ =
+        *ControlFacts::make({builtin_facts(), builtin_constants(), models_}, fleet->spec, nullptr);
+    h100_ = *cluster_->topology().find_type("h100");
+    a100_ = *cluster_->topology().find_type("a100");
+    options_.rules = *replay_rules("orrery");
+  }
+
+  /// Jobs of eight; without steps it runs for an hour.
+  void add(const std::string& model, std::uint64_t steps) {
+    TraceJob& job = trace_.jobs.emplace_back();
+    job.name = std::to_string(trace_.jobs.size());
+    job.model = model;
+    job.accelerators = 8;
+    job.steps = steps;
+    if (steps == 0) job.run = Duration::hours(1);
+  }
+
+  /// Steps a second of "lm"; 0: not measured there.
+  void measure(double h100, double a100) {
+    options_.throughput = [=, this](FleetTypeId type,
+                                    const TraceJob& job) -> std::optional<double> {
+      if (job.model != "lm") return std::nullopt;
+      return type == h100_ ? h100 : a100;
+    };
+  }
+
+  Result<TraceJobs> made() {
+    return trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options_);
+  }
+
+  /// Of all jobs, shortest first.
+  std::vector<double> run_times() {
+    const Result<TraceJobs> jobs = made();
+    EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());
+    PolicyRunInputs in{.cluster = *cluster_,
+                       .jobs = *jobs,
+                       .label = "fifo",
+                       .policy = *policy_under(options_.rules, "fifo"),
+                       .rules = options_.rules};
+    in.timing.launch = Duration();
+    const Result<PolicyRun> run = run_policy(in);
+    EXPECT_TRUE(run) << (run ? "" : run.error().text());
+    std::vector<double> times;
+    for (const JobOutcome& job : run->outcomes) {
+      times.push_back((job.end - job.start).count_seconds());
+    }
+    std::sort(times.begin(), times.end());
+    return times;
+  }
+
+  double speed_on(const PlayedJob& job, FleetTypeId type) {
+    for (const GangOption& option : job.submission.request.roles.front().options) {
+      if (option.gang.type == type) return option.speed;
+    }
+    return 0;
+  }
+
+  ModelCatalog models_;
+  std::unique_ptr<ControlFacts> cluster_;
+  FleetTypeId h100_;
+  FleetTypeId a100_;
+  Trace trace_;
+  TraceJobOptions options_;
+};
+
+TEST_F(UnlikeTypesTest, OfAMeasuredJobTakeAsLongAsTheirOwnRatesSay) {
+  add("lm", 36'000);
+  add("lm", 36'000);
+  measure(10, 4);
+  for (const FleetTypeId reference : {h100_, a100_}) {
+    options_.reference = reference;
+    const std::vector<double> times = run_times();
+    ASSERT_EQ(times.size(), 2u);
+    EXPECT_NEAR(times[0], 3'600, 1);
+    EXPECT_NEAR(times[1], 9'000, 1);
+  }
+}
+
+TEST_F(UnlikeTypesTest, KeepTheirOwnRatesInRounds) {
+  add("lm", 36'000);
+  add("lm", 36'000);
+  measure(10, 4);
+  options_.rules = *replay_rules("gavel");
+  const std::vector<double> times = run_times();
+  EXPECT_NEAR(times[0], 3'600, 36);
+  EXPECT_NEAR(times[1], 9'000, 90);
+}
+
+TEST_F(UnlikeTypesTest, ThatWereNotMeasuredAreNoneOfTheJobs) {
+  add("lm", 36'000);
+  measure(0, 4);
+  const Result<TraceJobs> jobs = made();
+  ASSERT_TRUE(jobs) << jobs.error().text();
+  EXPECT_EQ(speed_on(jobs->jobs[0], h100_), 0);
+  EXPECT_EQ(jobs->jobs[0].truth.work, Duration::seconds(9'000));
+  EXPECT_EQ(jobs->fewer_types, 1u);
+  EXPECT_EQ(jobs->first_of_fewer, "1 (not on " + cluster_->topology().accelerator(h100_).id + ")");
+}
+
+TEST_F(UnlikeTypesTest, AreAsFastAsMeasuredWhereTheMappingSaysSomethingElse) {
+  add("lm", 0);
+  add("other", 0);
+  measure(10, 4);
+  options_.reference = a100_;
+  options_.speed = [this](std::string_view, FleetTypeId type) { return type == h100_ ? 7.0 : 1.0; };
+  const Result<TraceJobs> jobs = made();
+  ASSERT_TRUE(jobs) << jobs.error().text();
+  EXPECT_DOUBLE_EQ(speed_on(jobs->jobs[0], h100_), 2.5);
+  EXPECT_DOUBLE_EQ(speed_on(jobs->jobs[0], a100_), 1);
+  EXPECT_DOUBLE_EQ(speed_on(jobs->jobs[1], h100_), 7);
+}
+
+TEST_F(UnlikeTypesTest, AreRefusedWhereNothingSaysHowFastAJobIsOnEach) {
+  add("other", 0);
+  measure(10, 4);
+  const Result<TraceJobs> jobs = made();
+  ASSERT_FALSE(jobs);
+  EXPECT_EQ(jobs.error().kind, ErrorKind::kInput);
+  for (const char* way : {"--throughputs", "--map", "one type"}) {
+    EXPECT_NE(jobs.error().text().find(way), std::string::npos) << jobs.error().text();
+  }
+  trace_.jobs[0].types = "a100";
+  const Result<TraceJobs> named = made();
+  ASSERT_TRUE(named) << named.error().text();
+  EXPECT_EQ(speed_on(named->jobs[0], a100_), 1);
 }
 
 }  // namespace

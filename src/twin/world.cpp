@@ -409,7 +409,9 @@ void World::begin_round(const State& state, Instant now) {
     Run& run = runs_[placed.id.value()];
     if (!run.up) continue;
     in_round_ = true;
-    const double speed = run.job.steps_per_second;
+    const PlacedGang& gang = placed.gangs.front();
+    const double speed =
+        run.job.steps_per_second * placed.request->roles[gang.role].options[gang.option].speed;
     const auto whole = static_cast<std::uint64_t>(facts_.rules.round->count_seconds() * speed);
     const std::uint64_t steps = std::min(std::max<std::uint64_t>(whole, 1), run.steps_left);
     const Duration time = Duration::from_seconds(static_cast<double>(steps) / speed);

@@ -28,11 +28,11 @@ namespace orrery {
 
 /// What a job truly is.
 struct TrueJob {
-  Duration work;            ///< run time where an option's speed is 1
-  bool fails = false;       ///< its program ends with an error when its work is done
-  std::uint64_t steps = 0;  ///< of a round-based replay
-  double steps_per_second = 0;
-  bool peer_copy = false;  ///< its nodes keep copies of its state for each other
+  Duration work;                ///< run time where an option's speed is 1
+  bool fails = false;           ///< its program ends with an error when its work is done
+  std::uint64_t steps = 0;      ///< of a round-based replay
+  double steps_per_second = 0;  ///< likewise
+  bool peer_copy = false;       ///< its nodes keep copies of its state for each other
 };
 
 /// Times of the world that no job or node decides.

@@ -91,6 +91,12 @@ std::optional<double> GavelThroughputs::steps_per_second(std::string_view accele
   return found->second;
 }
 
+std::vector<std::string> GavelThroughputs::accelerators() const {
+  std::vector<std::string> names;
+  for (const auto& [accelerator, types] : by_accelerator_) names.push_back(accelerator);
+  return names;
+}
+
 std::optional<Duration> GavelThroughputs::run_time(std::string_view accelerator,
                                                    const TraceJob& job) const {
   const std::optional<double> rate =

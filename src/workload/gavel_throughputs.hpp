@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/time.hpp"
@@ -38,6 +39,9 @@ class GavelThroughputs {
   /// several servers. O(log types).
   [[nodiscard]] std::optional<double> steps_per_second(std::string_view accelerator,
                                                        const Work& work) const;
+
+  /// Whose throughputs there are, ascending.
+  [[nodiscard]] std::vector<std::string> accelerators() const;
 
   /// Of all steps of a job of a gavel trace, alone on its accelerators. None as above, and where
   /// the type cannot run there (throughput 0).

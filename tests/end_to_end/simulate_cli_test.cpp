@@ -186,6 +186,34 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsNotedForItsFiguresSayNothing) {
   EXPECT_EQ(timed.out.find("neither run times nor steps"), std::string::npos) << timed.out;
 }
 
+/// Steps a second on two of three types.
+constexpr const char* kRates = R"json({
+  "v100": {"('LM (batch size 5)', 8)": {"null": 10}},
+  "k80": {"('LM (batch size 5)', 8)": {"null": 4}}
+})json";
+
+TEST_F(SimulateCli, MeasuredRatesHoldForTheirTypesInWhateverOrderTheFleetNamesThem) {
+  const std::string job =
+      "LM (batch size 5)\tpython3 main.py\t/data\t-s\t0\t36000\t8\t1\t-1.000000\t0\n";
+  const std::string rest = " --policy fifo -o json --trace " + write("two.trace", job + job) +
+                           ":gavel --throughputs " + write("rates.json", kRates);
+  for (const char* fleet : {"v100:8,k80:8,p100:8", "k80:8,p100:8,v100:8"}) {
+    const CliRun run = orrery("simulate --accelerators " + std::string(fleet) + rest);
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto answer = nlohmann::json::parse(run.out);
+    EXPECT_NEAR(answer["policies"][0]["avg_jct_s"].get<double>(), (3'600 + 9'000) / 2, 30) << fleet;
+    EXPECT_NE(answer["notes"].dump().find("2 jobs do not run on every type"), std::string::npos);
+  }
+}
+
+TEST_F(SimulateCli, UnlikeTypesWithoutRatesAreRefused) {
+  const std::string asked = "simulate --accelerators h100:8,k80:8 --generate philly --jobs 5 ";
+  const CliRun run = orrery(asked);
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("nothing says how fast it is on each"), std::string::npos) << run.err;
+  EXPECT_EQ(orrery(asked + "--map").code, 0);
+}
+
 TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJob) {
   const std::string h100 = "nvidia-h100-sxm5-80g";
   const std::string a100 = "nvidia-a100-sxm4-80g";
