@@ -236,7 +236,7 @@ Explanation Explainer::run(const ExplainNames& names) {
   const bool ever = !out.refusal || out.refusal->kind == RejectionKind::kBusy ||
                     out.refusal->kind == RejectionKind::kLater;
   if (ever) out.when = when(std::span(order).first(out.ahead));
-  if (out.refusal) find_changes(trial_, names, out);
+  find_changes(trial_, names, out);
   return out;
 }
 

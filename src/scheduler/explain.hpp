@@ -2,9 +2,9 @@
 // now.
 //
 // Computed when somebody asks, from the situation that a pass would see; a pass itself keeps only a
-// Refusal. Every change shown was applied to a copy of the situation and decided by a fresh
-// Scheduler for this one job: it starts. The slots of other jobs are left out of these hypotheses,
-// so a change says what frees a place, not that nobody else may take it first.
+// Refusal. Every change shown was applied to the situation and the scheduler's next pass made of
+// it, with the whole queue, its slots and preemption: the job starts there, nobody ahead takes its
+// place.
 //
 // Pure in its inputs; one thread. Cost: tens of milliseconds with 12,500 nodes, 10,000 running
 // and 50,000 waiting jobs; the searches are bounded by numbers of trials, not by time.
@@ -70,6 +70,7 @@ struct Explanation {
   std::uint32_t ahead = 0;      ///< waiting jobs before it in the policy's order
   std::optional<LikelyStart> when;
   std::vector<Change> changes;  ///< by kind
+  std::uint32_t tried = 0;      ///< changes that make room and were put to the whole queue
 
   /// Several lines, the last with its line end.
   [[nodiscard]] std::string text() const;

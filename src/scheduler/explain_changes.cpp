@@ -1,4 +1,6 @@
-// The smallest changes that start a job now, each one decided before it is shown.
+// The smallest changes that start a job now. Each one is decided for the job alone, which is quick,
+// and where that helps in the pass that the scheduler would make of it: it is shown only if the job
+// starts there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,13 +10,17 @@
 #include "scheduler/explain_trial.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/gang_pricing.hpp"
+#include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
 
 namespace orrery {
 namespace {
 
-/// Running jobs tried one by one.
+/// Running jobs tried one by one, and how many of them are shown.
 constexpr std::size_t kOthersMost = 24;
+constexpr std::size_t kOthersShown = 4;
+/// Passes over which the largest size that starts is sought.
+constexpr std::uint32_t kSizePasses = 4;
 
 std::string_view word_of(TopologyLevel level) {
   for (const auto& word : enum_words(level)) {
@@ -46,19 +52,24 @@ class ChangeSearch {
     for (GangOption& option : request.roles[role_].options) edit(option.gang);
     return request;
   }
-  /// Decides the request, and shows it when the job starts.
+  /// Shows the change when the job starts with its request, else with its own, in a pass of a
+  /// situation that is changed.
+  bool try_change(Change change, const Situation& changed);
+  /// Decides the request.
   bool try_request(ChangeKind kind, JobRequest request, std::string what);
   void show(Change change);
   void set_cost(Change& change) const;
 
+  void try_without_plan();
   void try_choices();
   void try_levels();
   void try_rules();
   void try_sizes();
   void try_types();
   void try_others();
-  void try_other(const RunningJob& job);
-  [[nodiscard]] bool try_move(const RunningJob& job, FleetOverlay& without, const StartJob& start);
+  void try_other(JobId id);
+  /// `ended`: the situation without the job, where the one to explain would start so.
+  [[nodiscard]] bool try_move(const RunningJob& job, const Situation& ended, const StartJob& start);
   void try_quota();
   void try_caps();
   [[nodiscard]] JobRequest of_size(std::uint32_t devices) const;
@@ -68,11 +79,19 @@ class ChangeSearch {
   Explanation& out_;
   const Situation s_;
   const std::size_t role_;
+  std::vector<RunningJob> running_;  ///< of s_, in which one may be changed
 };
 
 void ChangeSearch::run() {
+  if (!out_.refusal) {
+    try_sizes();
+    try_types();
+    out_.tried = trial_.passes();
+    return;
+  }
   switch (out_.refusal->kind) {
     case RejectionKind::kLater:
+      try_without_plan();
       try_choices();
       break;
     case RejectionKind::kQuota:
@@ -104,6 +123,7 @@ void ChangeSearch::run() {
   }
   std::stable_sort(out_.changes.begin(), out_.changes.end(),
                    [](const Change& a, const Change& b) { return a.kind < b.kind; });
+  out_.tried = trial_.passes();
 }
 
 // Against what the wish would take on its canonical piece.
@@ -136,31 +156,54 @@ void ChangeSearch::show(Change change) {
   out_.changes.push_back(std::move(change));
 }
 
-bool ChangeSearch::try_request(ChangeKind kind, JobRequest request, std::string what) {
-  auto start = trial_.decide(request);
+bool ChangeSearch::try_change(Change change, const Situation& changed) {
+  auto start = trial_.starts(changed, change.request ? *change.request : *trial_.job().request);
   if (!start) return false;
-  Change change{.kind = kind, .what = std::move(what), .start = *std::move(start)};
-  change.request = std::move(request);
+  change.start = *std::move(start);
   show(std::move(change));
   return true;
 }
 
-// The two ways in which a job waits by choice.
+bool ChangeSearch::try_request(ChangeKind kind, JobRequest request, std::string what) {
+  if (!trial_.decide(request)) return false;
+  Change change{.kind = kind, .what = std::move(what), .request = std::move(request)};
+  return try_change(std::move(change), trial_.whole());
+}
+
+// As it starts once it has waited for them long enough.
+void ChangeSearch::try_without_plan() {
+  bool missing = false;
+  JobRequest request = trial_.request();
+  for (RoleRequest& role : request.roles) {
+    for (GangOption& option : role.options) {
+      if (!option.plan || (s_.plans != nullptr && s_.plans->find(*option.plan) != nullptr))
+        continue;
+      option.plan.reset();
+      missing = true;
+    }
+  }
+  if (missing) try_request(ChangeKind::kPlan, std::move(request), "without waiting for its plan");
+}
+
+// On what it would take if it had no patience, and on nothing else.
 void ChangeSearch::try_choices() {
   Policy policy = trial_.policy();
-  policy.plan_wait = Seconds(0);
-  if (auto start = trial_.decide(s_, policy)) {
-    show({.kind = ChangeKind::kPlan,
-          .what = "without waiting for its plan",
-          .start = *std::move(start)});
-    return;
-  }
   policy.patience = Seconds(-1);
-  if (auto start = trial_.decide(s_, policy)) {
-    show({.kind = ChangeKind::kPatience,
-          .what = "on what is free, without waiting for better",
-          .start = *std::move(start)});
+  const auto start = trial_.decide(s_, policy);
+  if (!start) return;
+  JobRequest request = trial_.request();
+  for (std::size_t i = 0; i < request.roles.size(); ++i) {
+    std::vector<GangOption> taken;
+    for (const PlacedGang& gang : start->gangs) {
+      const GangOption& option = trial_.request().roles[i].options[gang.option];
+      if (gang.role == i && std::find(taken.begin(), taken.end(), option) == taken.end()) {
+        taken.push_back(option);
+      }
+    }
+    request.roles[i].options = std::move(taken);
   }
+  try_request(ChangeKind::kPatience, std::move(request),
+              "on what is free, without waiting for better");
 }
 
 // The narrowest level that is wide enough.
@@ -213,7 +256,8 @@ JobRequest ChangeSearch::of_size(std::uint32_t devices) const {
   return request;
 }
 
-// The largest smaller size, found by halving: what fits still fits when it asks for less.
+// The largest smaller size that fits, found by halving: what fits still fits when it asks for less.
+// Where it does not start beside the others of the queue, half as many do sooner.
 void ChangeSearch::try_sizes() {
   const GangRequest& gang = role().options.front().gang;
   if (gang.slice[0] != 0 || gang.share < kWholeDevice) return;
@@ -227,10 +271,13 @@ void ChangeSearch::try_sizes() {
     const std::uint32_t middle = fits + (fails - fits) / 2;
     (trial_.decide(of_size(middle * step)) ? fits : fails) = middle;
   }
-  if (fits == 0) return;
-  const std::uint32_t devices = fits * step;
-  try_request(ChangeKind::kSize, of_size(devices),
-              fmt::format("with {} accelerators instead of {}", devices, gang.devices));
+  for (std::uint32_t tried = 0; fits > 0 && tried < kSizePasses; ++tried, fits /= 2) {
+    const std::uint32_t devices = fits * step;
+    Change change{.kind = ChangeKind::kSize,
+                  .what = fmt::format("with {} accelerators instead of {}", devices, gang.devices),
+                  .request = of_size(devices)};
+    if (try_change(std::move(change), trial_.whole())) return;
+  }
 }
 
 // On a type that no option names. Without a plan nothing is known of its speed.
@@ -269,11 +316,12 @@ void ChangeSearch::try_types() {
   }
 }
 
-// The jobs that alone free enough, the smallest first.
+// The jobs that alone free enough, the smallest first. One that is stopping ends anyway.
 void ChangeSearch::try_others() {
   std::vector<const RunningJob*> others;
   for (const RunningJob& job : s_.running) {
     const bool alone = out_.blocking.size() == 1 && out_.blocking.front() == job.id;
+    if (job.stopping) continue;
     if (alone || job.devices() >= out_.refusal->missing) others.push_back(&job);
   }
   const auto rank = [&](const RunningJob* job) {
@@ -284,40 +332,59 @@ void ChangeSearch::try_others() {
   std::partial_sort(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(tried),
                     others.end(),
                     [&](const RunningJob* a, const RunningJob* b) { return rank(a) < rank(b); });
+  if (tried > 0) running_.assign(s_.running.begin(), s_.running.end());
   const std::size_t before = out_.changes.size();
-  for (std::size_t i = 0; i < tried && out_.changes.size() < before + 4; ++i) {
-    try_other(*others[i]);
+  for (std::size_t i = 0; i < tried && out_.changes.size() < before + kOthersShown; ++i) {
+    if (!trial_.passes_left()) return;
+    try_other(others[i]->id);
   }
 }
 
-void ChangeSearch::try_other(const RunningJob& job) {
+// It gives back its power and its tenant's share, too.
+void ChangeSearch::try_other(JobId id) {
+  const auto job = std::find_if(running_.begin(), running_.end(),
+                                [&](const RunningJob& each) { return each.id == id; });
   FleetOverlay without(s_.fleet);
-  give_back(without, std::span<const PlacedGang>(job.gangs));
+  give_back(without, std::span<const PlacedGang>(job->gangs));
   if (!trial_.place(without.view())) return;
   Situation ended = s_;
   ended.fleet = without.view();
-  // It gives back its power, too.
   std::optional<PowerBudget> power;
   if (s_.power != nullptr) {
     power = *s_.power;
-    for (std::size_t i = 0; i < job.gangs.size(); ++i) {
-      power->remove(draws_of_gang(power->tree(), job.gangs[i], job.terms[i].draw));
+    for (std::size_t i = 0; i < job->gangs.size(); ++i) {
+      power->remove(draws_of_gang(power->tree(), job->gangs[i], job->terms[i].draw));
     }
     ended.power = &*power;
   }
-  auto start = trial_.decide(ended);
-  if (!start) return;
-  if (try_move(job, without, *start)) return;
-  Change change{.kind = ChangeKind::kJobEnds,
-                .what = fmt::format("if {} ends", names_.job(job.id)),
-                .start = *std::move(start)};
-  change.other = job.id;
-  show(std::move(change));
+  std::optional<TenantUsage> usage;
+  if (s_.usage != nullptr) {
+    usage = *s_.usage;
+    for (const PlacedGang& placed : job->gangs) {
+      const GangRequest& gang = job->request->roles[placed.role].options[placed.option].gang;
+      usage->apply({job->request->tenant, gang.type, rank_of(*job->request),
+                    -static_cast<std::int64_t>(gang.devices)});
+    }
+    ended.usage = &*usage;
+  }
+  const auto alone = trial_.decide(ended);
+  if (!alone) return;
+  if (try_move(*job, ended, *alone)) return;
+  std::rotate(job, job + 1, running_.end());
+  Situation whole = trial_.whole();
+  whole.fleet = ended.fleet;
+  whole.power = ended.power;
+  whole.usage = ended.usage;
+  whole.running = std::span(running_).first(running_.size() - 1);
+  Change change{.kind = ChangeKind::kJobEnds, .what = fmt::format("if {} ends", names_.job(id))};
+  change.other = id;
+  (void)try_change(std::move(change), whole);
+  std::rotate(job, running_.end() - 1, running_.end());
 }
 
 // To another place, on which it would be as it is now: the same options.
-bool ChangeSearch::try_move(const RunningJob& job, FleetOverlay& without, const StartJob& start) {
-  FleetOverlay with(without.view());
+bool ChangeSearch::try_move(const RunningJob& job, const Situation& ended, const StartJob& start) {
+  FleetOverlay with(ended.fleet);
   take(with, std::span<const PlacedGang>(start.gangs));
   Placer placer(trial_.tree());
   std::vector<PlacedGang> moved;
@@ -328,52 +395,62 @@ bool ChangeSearch::try_move(const RunningJob& job, FleetOverlay& without, const 
     moved.push_back({gang.role, gang.option, *std::move(place), gang.host});
     take(with, moved.back().allocation, moved.back().host);
   }
-  FleetOverlay after(without.view());
+  FleetOverlay after(ended.fleet);
   take(after, std::span<const PlacedGang>(moved));
-  Situation changed = s_;
-  changed.fleet = after.view();
-  auto decided = trial_.decide(changed);
-  if (!decided) return false;
-  const NodeId node = moved.front().allocation.ranks.front().node;
+  Situation whole = trial_.whole();
+  whole.fleet = after.view();
+  std::optional<PowerBudget> power;
+  if (ended.power != nullptr) {
+    power = *ended.power;
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      power->add(draws_of_gang(power->tree(), moved[i], job.terms[i].draw));
+    }
+    whole.power = &*power;
+  }
+  const auto at = std::find_if(running_.begin(), running_.end(),
+                               [&](const RunningJob& each) { return each.id == job.id; });
+  at->gangs.swap(moved);
+  whole.running = running_;
+  const NodeId node = at->gangs.front().allocation.ranks.front().node;
   const Topology& topology = s_.fleet.topology();
   Change change{.kind = ChangeKind::kJobMoves,
                 .what = fmt::format("if {} moves to {}", names_.job(job.id),
-                                    topology.path(topology.place(node).rack)),
-                .start = *std::move(decided)};
+                                    topology.path(topology.place(node).rack))};
   change.other = job.id;
-  change.moved = std::move(moved);
-  show(std::move(change));
-  return true;
+  change.moved = at->gangs;
+  const bool helps = try_change(std::move(change), whole);
+  at->gangs.swap(moved);
+  return helps;
 }
 
-// As many more as its smallest option lacks of what the tenant may take.
+// As many more as an option lacks of what the tenant may take; the option that lacks fewest first.
 void ChangeSearch::try_quota() {
   const JobRequest& job = trial_.request();
   if (s_.usage == nullptr || job.roles.size() > 1) return;
-  Policy policy = trial_.policy();
-  policy.quotas = Quotas::kIgnored;
-  std::optional<Change> least;
+  std::vector<Change> ways;
   for (const GangOption& option : role().options) {
     const Room room = s_.usage->room(job.tenant, option.gang.type);
     const std::int64_t more = std::int64_t{option.gang.devices} * role().gangs - room.devices;
-    if (more <= 0 || (least && more >= least->devices)) continue;
-    JobRequest request = job;
-    request.roles[role_].options = {option};
-    WaitingJob waiting = trial_.job();
-    waiting.request = &request;
-    Situation alone = s_;
-    alone.waiting = std::span(&waiting, 1);
-    auto start = trial_.decide(alone, policy);
-    if (!start) continue;
-    least =
-        Change{.kind = ChangeKind::kQuota,
+    if (more <= 0) continue;
+    Change way{.kind = ChangeKind::kQuota,
                .what = fmt::format("if {} could take {} more {}", s_.usage->tree().path(job.tenant),
-                                   more, type_name(option.gang.type)),
-               .start = *std::move(start)};
-    least->request = std::move(request);
-    least->devices = more;
+                                   more, type_name(option.gang.type))};
+    way.request = job;
+    way.request->roles[role_].options = {option};
+    way.devices = more;
+    ways.push_back(std::move(way));
   }
-  if (least) show(*std::move(least));
+  std::stable_sort(ways.begin(), ways.end(),
+                   [](const Change& a, const Change& b) { return a.devices < b.devices; });
+  for (Change& way : ways) {
+    const FleetTypeId type = way.request->roles[role_].options.front().gang.type;
+    const TenantTree tree = s_.usage->tree().with_room(job.tenant, type, way.devices);
+    const TenantUsage usage = s_.usage->under(tree);
+    Situation whole = trial_.whole();
+    whole.tenants = &tree;
+    whole.usage = &usage;
+    if (try_change(std::move(way), whole)) return;
+  }
 }
 
 // Raises the limit of one domain; where several lack power no single cap is the answer.
@@ -395,20 +472,18 @@ void ChangeSearch::try_caps() {
   const double load = s_.power->tree().load_of(lacks->domain, needed).value();
   const Watts cap(std::ceil(load / kStep) * kStep);
   const std::optional<Watts> limit = s_.caps->limit(lacks->domain);
+  if (!limit) return;
   PowerCaps caps = *s_.caps;
   caps.set_cap(lacks->domain, cap);
-  Situation raised = s_;
+  Situation raised = trial_.whole();
   raised.caps = &caps;
-  auto start = trial_.decide(raised);
-  if (!limit || !start) return;
   Change change{.kind = ChangeKind::kPowerCap,
                 .what = fmt::format("with the cap of {} {:.1f} kW higher",
                                     s_.fleet.topology().power_name(lacks->domain),
-                                    (cap.value() - limit->value()) / 1000),
-                .start = *std::move(start)};
+                                    (cap.value() - limit->value()) / 1000)};
   change.domain = lacks->domain;
   change.cap = cap;
-  show(std::move(change));
+  (void)try_change(std::move(change), raised);
 }
 
 }  // namespace

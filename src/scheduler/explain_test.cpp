@@ -57,13 +57,16 @@ bool starts_without(const TestCluster& cluster, const std::vector<JobId>& gone,
   return starts(cluster, fleet.view(), job);
 }
 
-/// Random jobs, some of which ended, so that free devices are scattered.
+/// Random jobs, some of which ended, so that free devices are scattered. Nobody waits.
 void fill(TestCluster& cluster, Rng& rng) {
   for (int i = 0; i < 24; ++i) {
     cluster.submit(cluster.job(static_cast<std::uint32_t>(1 + rng.below(16)),
                                Duration::minutes(static_cast<std::int64_t>(5 + rng.below(200)))));
   }
   cluster.pass("fifo:blocking=false");
+  while (!cluster.situation().waiting.empty()) {
+    cluster.withdraw(cluster.situation().waiting.front().id);
+  }
   for (int i = 0; i < 4; ++i) {
     cluster.finish(cluster.running()[rng.below(cluster.running().size())].id);
   }

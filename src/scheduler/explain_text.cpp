@@ -48,6 +48,10 @@ std::string Explanation::text() const {
   for (const Change& change : changes) {
     text += fmt::format("  starts now  {}{}\n", change.what, cost_text(change));
   }
+  if (changes.empty() && tried > 0) {
+    text += fmt::format(
+        "  starts now  by none of the {} changes tried: others of the queue come first\n", tried);
+  }
   return text;
 }
 

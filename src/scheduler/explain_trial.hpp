@@ -1,6 +1,9 @@
-// scheduler/explain_trial.hpp - decides one waiting job alone, under a hypothesis.
+// scheduler/explain_trial.hpp - decides one waiting job under a hypothesis: alone, and in the pass
+// that the scheduler would make.
 //
-// Made by explain() for one answer. Invariant: no trial changes the answer of another.
+// Alone, nobody else waits and nobody has a slot: a quick answer to whether the fleet could hold
+// it. In a pass, the whole queue, its slots and preemption are as they are, so what starts would
+// start. Made by explain() for one answer. Invariant: no trial changes the answer of another.
 #pragma once
 
 #include "scheduler/explain.hpp"
@@ -10,10 +13,15 @@ namespace orrery {
 
 class ExplainTrial {
  public:
+  /// Passes of the whole queue, at most.
+  static constexpr std::uint32_t kPassesMost = 16;
+
   ExplainTrial(const Situation& situation, const Policy& policy, const WaitingJob& job);
 
-  /// What a trial decides on: the job alone, nobody's slots.
+  /// The job alone, nobody's slots.
   [[nodiscard]] Situation situation() const;
+  /// Everything that a pass sees.
+  [[nodiscard]] const Situation& whole() const { return s_; }
   /// The policy without preemption.
   [[nodiscard]] const Policy& policy() const { return policy_; }
   [[nodiscard]] const WaitingJob& job() const { return job_; }
@@ -30,17 +38,30 @@ class ExplainTrial {
   /// With another request in the place of the job's.
   [[nodiscard]] tl::expected<StartJob, Refusal> decide(const JobRequest& request);
 
+  /// How the job starts in the next pass of a situation that is whole() but for the hypothesis, and
+  /// asks for `request`. None: it does not, or no passes are left. Where slots stay from one full
+  /// pass to the next, it must start in either kind of pass.
+  [[nodiscard]] std::optional<StartJob> starts(const Situation& changed, const JobRequest& request);
+  [[nodiscard]] bool passes_left() const { return passes_ < kPassesMost; }
+  [[nodiscard]] std::uint32_t passes() const { return passes_; }
+
  private:
+  [[nodiscard]] std::optional<StartJob> start_in_pass(const Situation& changed, PassKind kind);
+
   const Situation& s_;
+  const Policy& as_is_;
   Policy policy_;
   JobRequest request_;  ///< of no class: nothing is remembered of it
   WaitingJob job_;
   PlaceTree tree_;
   Scheduler scheduler_;
   JobPlacer placer_;
+  std::uint32_t passes_ = 0;
+  std::vector<WaitingJob> queue_;      ///< with the request that is tried
+  std::vector<Reservation> reserved_;  ///< of others
 };
 
-/// Fills `changes` of the explanation, ascending by kind.
+/// Fills `changes` of the explanation, ascending by kind, and `tried`.
 void find_changes(ExplainTrial& trial, const ExplainNames& names, Explanation& out);
 
 }  // namespace orrery

@@ -11,6 +11,18 @@
 
 namespace orrery {
 
+TenantTree TenantTree::with_room(TenantId tenant, FleetTypeId type, std::int64_t devices) const {
+  TenantTree tree = *this;
+  for (TenantId id = tenant; id.valid(); id = parent(id)) {
+    tree.tenants_[id.value()].borrow = true;
+    for (const FleetTypeId column : {type, kAllTypes}) {
+      std::int64_t& limit = tree.limits_[cell(id, column)];
+      if (limit != kUnlimited) limit += devices;
+    }
+  }
+  return tree;
+}
+
 TenantId TenantTree::common_ancestor(TenantId a, TenantId b) const {
   while (a != b) (a > b ? a : b) = parent(std::max(a, b));
   return a;

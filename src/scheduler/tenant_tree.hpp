@@ -77,6 +77,10 @@ class TenantTree {
   /// In which past usage loses half its weight.
   [[nodiscard]] Duration half_life() const { return half_life_; }
 
+  /// The tree in which a tenant may take so many more of a type: every limit on its path is so much
+  /// higher, and all of the path may borrow.
+  [[nodiscard]] TenantTree with_room(TenantId tenant, FleetTypeId type, std::int64_t devices) const;
+
   /// The tenant of that path, "" excepted.
   [[nodiscard]] std::optional<TenantId> find(std::string_view path) const;
   /// The tenant a job names; jobs belong to tenants without children. Errors at `where` name the

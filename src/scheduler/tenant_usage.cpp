@@ -54,6 +54,14 @@ void TenantUsage::advance(Duration time) {
   }
 }
 
+TenantUsage TenantUsage::under(const TenantTree& tree) const {
+  ORRERY_ASSERT(tree.size() == tree_->size() && tree.columns() == tree_->columns(),
+                "the trees are of the same tenants");
+  TenantUsage usage = *this;
+  usage.tree_ = &tree;
+  return usage;
+}
+
 std::int64_t TenantUsage::used_at_least(TenantId tenant, FleetTypeId type,
                                         std::int32_t priority) const {
   std::int64_t devices = 0;

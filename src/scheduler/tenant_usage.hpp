@@ -92,6 +92,9 @@ class TenantUsage {
     recent_[cell(tenant, type)] = devices;
   }
 
+  /// The same usage under another tree of the same tenants, which must outlive it.
+  [[nodiscard]] TenantUsage under(const TenantTree& tree) const;
+
   /// How many more devices of a type its path lets a tenant take, guaranteed or borrowed. O(depth).
   [[nodiscard]] Room room(TenantId tenant, FleetTypeId type) const;
   /// How many more devices of a type the tenant's own guarantee covers: none or fewer (it borrows)
