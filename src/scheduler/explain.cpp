@@ -5,22 +5,14 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "base/math.hpp"
 #include "scheduler/explain_trial.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
-#include "scheduler/timeline.hpp"
 
 namespace orrery {
 namespace {
-
-/// Jobs ahead in the queue that get their slots before the one asked for, and what that may cost.
-constexpr std::uint32_t kAheadMost = 64;
-constexpr std::uint32_t kAttemptsMost = 256;
-/// Of the standard normal distribution: nine of ten lie below.
-constexpr double kNormalP90 = 1.2816;
 
 std::string level_name(TopologyLevel level) {
   for (const auto& word : enum_words(level)) {
@@ -46,8 +38,8 @@ class Explainer {
   [[nodiscard]] std::string why(const Refusal& refusal) const;
   void find_blocking(Explanation& out, const ExplainNames& names);
   void find_bounds(Explanation& out);
-  [[nodiscard]] std::optional<LikelyStart> when(std::span<const std::uint32_t> ahead);
-  [[nodiscard]] LikelyStart likely(Duration median) const;
+  void say_when(Explanation& out);
+  [[nodiscard]] FleetTypeId type_of(const StartJob& start) const;
 
   const Situation& s_;
   const Policy& policy_;
@@ -174,51 +166,38 @@ void Explainer::say_why(Explanation& out, const ExplainNames& names) {
   }
 }
 
-// Every duration of the timeline stretched alike stretches the start with them, so one timeline
-// answers for every quantile: errors of estimates are taken to go together, which is cautious.
-LikelyStart Explainer::likely(Duration median) const {
-  const double stretch = math::exp(kNormalP90 * policy_.estimate_sigma);
-  return {median, Duration::from_seconds(median.count_seconds() * stretch)};
+// Where it waits by choice, what it would take now is not what it starts on while it is patient.
+void Explainer::say_when(Explanation& out) {
+  ForecastAsk ask{.job = out.job, .after = out.blocking, .declined = {}, .declined_until = {}};
+  const bool by_choice = out.refusal && out.refusal->kind == RejectionKind::kLater;
+  if (by_choice) {
+    Policy policy = trial_.policy();
+    policy.plan_wait = Seconds(0);
+    const Duration waited = s_.now - trial_.job().submitted;
+    if (trial_.decide(trial_.situation(), policy)) {
+      const Duration left = Duration::from_seconds(policy_.plan_wait.value()) - waited;
+      out.why = "a plan for it is being made";
+      out.when = LikelyStart{std::max(Duration(), left), std::max(Duration(), left)};
+      return;
+    }
+    policy.patience = Seconds(-1);
+    if (const auto start = trial_.decide(trial_.situation(), policy)) {
+      ask.declined = type_of(*start);
+      ask.declined_until =
+          trial_.job().submitted + Duration::from_seconds(policy_.patience.value());
+    }
+  }
+  out.when = forecast_start(s_, policy_, trial_.tree(), ask);
+  if (!ask.declined || !out.when || !out.when->on) return;
+  const Topology& topology = s_.fleet.topology();
+  out.why = fmt::format("by choice, for {} that is free at about {}; {} is free now",
+                        topology.accelerator(*out.when->on).id, (s_.now + out.when->median).text(),
+                        topology.accelerator(*ask.declined).id);
 }
 
-std::optional<LikelyStart> Explainer::when(std::span<const std::uint32_t> ahead) {
-  for (const Reservation& slot : s_.reserved) {
-    if (slot.job == trial_.job().id && slot.start != Instant::max()) {
-      return likely(std::max(Duration(), slot.start - s_.now));
-    }
-  }
-  std::vector<Ending> endings;
-  for (const RunningJob& job : s_.running) {
-    for (const PlacedGang& gang : job.gangs) {
-      endings.push_back({&gang.allocation, gang.host, job.expected_end});
-    }
-  }
-  Timeline timeline;
-  timeline.open(s_.fleet, s_.now, endings);
-  for (const Closure& closure : s_.closures) timeline.close(closure);
-  JobPlacer placer(trial_.tree());
-  std::uint32_t attempts = 0;
-  const auto slot_of = [&](const WaitingJob& job, ClassId id) {
-    const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
-    const Duration length = time_left(job, s_.plans, unknown);
-    const PlaceTry room = place_try(placer, *job.request, {.fit = policy_.node_fit});
-    const auto fits = [&](const FleetView& view) {
-      ++attempts;
-      return room.fits(view);
-    };
-    const auto place = [&](const FleetView& view) { return room.place(view); };
-    const auto may_fit = [&](const PlaceTry::Free& free) { return room.may_fit(free); };
-    std::optional<Slot> slot = timeline.earliest({place, fits, may_fit}, {length, id});
-    if (slot) timeline.reserve(*slot, length);
-    return slot;
-  };
-  for (const std::uint32_t at : ahead.first(std::min<std::size_t>(ahead.size(), kAheadMost))) {
-    if (attempts >= kAttemptsMost) break;
-    (void)slot_of(s_.waiting[at], s_.waiting[at].request->class_id);
-  }
-  const std::optional<Slot> slot = slot_of(trial_.job(), ClassId());
-  if (!slot) return std::nullopt;
-  return likely(slot->start - s_.now);
+FleetTypeId Explainer::type_of(const StartJob& start) const {
+  const PlacedGang& gang = start.gangs.front();
+  return trial_.request().roles[gang.role].options[gang.option].gang.type;
 }
 
 Explanation Explainer::run(const ExplainNames& names) {
@@ -235,7 +214,7 @@ Explanation Explainer::run(const ExplainNames& names) {
   say_why(out, names);
   const bool ever = !out.refusal || out.refusal->kind == RejectionKind::kBusy ||
                     out.refusal->kind == RejectionKind::kLater;
-  if (ever) out.when = when(std::span(order).first(out.ahead));
+  if (ever) say_when(out);
   find_changes(trial_, names, out);
   return out;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "scheduler/scheduler.hpp"
+#include "scheduler/start_forecast.hpp"
 
 namespace orrery {
 
@@ -51,12 +52,6 @@ struct Change {
   std::optional<double> longer;       ///< run time over that of the wish, less one
   std::optional<double> dearer;       ///< dollars over the ideal price of the wish
   std::optional<double> hungrier;     ///< joules over those of the wish, where energy is the goal
-};
-
-/// When it is likely to start.
-struct LikelyStart {
-  Duration median;  ///< from now
-  Duration late;    ///< nine of ten starts are earlier
 };
 
 struct Explanation {

@@ -25,6 +25,15 @@ std::string cost_text(const Change& change) {
   return text.empty() ? "" : ": " + text;
 }
 
+std::string likely_text(const std::optional<LikelyStart>& when) {
+  if (!when) return "  likely      not known: no expected end makes room\n";
+  if (when->median == Duration()) return "  likely      at the next decision\n";
+  const std::string median =
+      fmt::format("  likely      in {} (half of the cases)", when->median.text());
+  if (when->late == Duration::max()) return median + "; nine of ten are not foreseen\n";
+  return fmt::format("{}, in {} (nine of ten)\n", median, when->late.text());
+}
+
 }  // namespace
 
 std::string Explanation::text() const {
@@ -42,9 +51,7 @@ std::string Explanation::text() const {
     text += fmt::format("  blocked by  {}\n", list);
   }
   if (ahead > 0) text += fmt::format("  ahead       {} in the queue\n", ahead);
-  text += when ? fmt::format("  likely      in {} (half of the cases), in {} (nine of ten)\n",
-                             when->median.text(), when->late.text())
-               : "  likely      not known: no expected end makes room\n";
+  text += likely_text(when);
   for (const Change& change : changes) {
     text += fmt::format("  starts now  {}{}\n", change.what, cost_text(change));
   }

@@ -30,6 +30,21 @@ struct PlanHere {
 /// option; `unknown` where nothing is known.
 [[nodiscard]] Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unknown);
 
+/// A run of uncertain length: log-normal, of median `expected`, `sigma` that of its logarithm.
+struct UncertainRun {
+  double expected = 0;  ///< seconds
+  double lasted = 0;    ///< seconds it is known to have lasted: 0, not begun
+  double sigma = 0;
+};
+
+/// Seconds within which it ends from now on with probability `part`, in (0, 1). With Q(z) the upper
+/// tail of the standard normal distribution and a = ln(lasted / expected) / sigma, what has lasted
+/// so long lasts longer than t with Q(ln(t / expected) / sigma) / Q(a), so the quantile is
+///   expected x exp(sigma x Q^-1((1 - part) x Q(a))) - lasted
+/// (truncation from below of the log-normal distribution: N. L. Johnson, S. Kotz and
+/// N. Balakrishnan, "Continuous Univariate Distributions", vol. 1, 2nd ed., Wiley 1994, ch. 14).
+[[nodiscard]] double time_left(const UncertainRun& run, double part);
+
 /// Devices of all gangs by their first options.
 [[nodiscard]] std::uint32_t devices_wanted(const JobRequest& job);
 

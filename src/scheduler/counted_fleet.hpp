@@ -1,0 +1,68 @@
+// scheduler/counted_fleet.hpp - a fleet as numbers of free devices by node: quick to fill, to empty
+// and to copy, for futures that are played many times.
+//
+// Left out of what a real placement looks at: which devices of a node, host resources, segments,
+// rails, exclusive places and the shape of slices. A gang stays inside its required level; a shared
+// device is so many thousandths of its node. A value; one thread. Invariant: a node is in the list
+// of its type and of its number of whole free devices.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "fleet/view.hpp"
+#include "scheduler/gang.hpp"
+#include "scheduler/place_tree.hpp"
+#include "scheduler/placed_gang.hpp"
+
+namespace orrery {
+
+/// Of one node, taken or given back.
+struct CountedPiece {
+  NodeId node;
+  std::int32_t thousandths = 0;
+  std::int32_t devices = 0;  ///< that count for the tenant: none where it only keeps others away
+};
+
+class CountedFleet {
+ public:
+  /// The tree must outlive it. O(nodes).
+  CountedFleet(const FleetView& view, const PlaceTree& tree);
+
+  /// Devices that are free as a whole.
+  [[nodiscard]] std::int64_t free(FleetTypeId type) const { return free_[type.value()]; }
+  [[nodiscard]] FleetTypeId type_of(NodeId node) const {
+    return tree_->topology().group(node).type;
+  }
+
+  /// Takes a gang's devices and appends what it took; nothing, and no, where they do not fit.
+  /// O(devices of a node) for a gang of one node, O(nodes with room) inside a level.
+  [[nodiscard]] bool take(const GangRequest& gang, std::vector<CountedPiece>& pieces);
+  /// Of a node that is not ready nothing comes free.
+  void give_back(const CountedPiece& piece);
+
+  /// What a running gang gives back.
+  static void append(const PlacedGang& gang, std::vector<CountedPiece>& pieces);
+
+ private:
+  struct Node {
+    std::int32_t free = 0;  ///< thousandths of a device
+    std::uint32_t at = 0;   ///< in its list
+    bool ready = false;
+  };
+
+  [[nodiscard]] std::vector<NodeId>& list_of(NodeId node, std::int32_t free);
+  void change(NodeId node, std::int32_t by);
+  /// The node that fits tightest, inside a place.
+  [[nodiscard]] NodeId tightest(const GangRequest& gang, std::int32_t wanted, PlaceId inside);
+  /// Where a gang of several nodes goes: the tightest place of its level. Invalid: nowhere.
+  [[nodiscard]] PlaceId place_for(const GangRequest& gang, TopologyLevel level);
+  [[nodiscard]] bool is_inside(NodeId node, PlaceId place) const;
+
+  const PlaceTree* tree_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<std::vector<NodeId>>> lists_;  ///< by type, then whole free devices
+  std::vector<std::int64_t> free_;                       ///< by type
+};
+
+}  // namespace orrery

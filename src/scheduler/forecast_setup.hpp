@@ -1,0 +1,106 @@
+// scheduler/forecast_setup.hpp - what all futures of a forecast begin with: who waits, who runs,
+// who is likely to come, and the fleet in numbers.
+//
+// Made once a forecast from a situation that must outlive it; immutable. Times are seconds from the
+// situation's `now`.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "scheduler/counted_fleet.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
+#include "scheduler/start_forecast.hpp"
+
+namespace orrery {
+
+inline constexpr double kNeverEnds = std::numeric_limits<double>::infinity();
+
+struct ForecastOption {
+  const GangRequest* gang = nullptr;
+  double seconds = kNeverEnds;  ///< of run time that is left, expected
+};
+
+struct ForecastRole {
+  std::uint32_t gangs = 1;
+  std::vector<ForecastOption> options;  ///< in the order in which they are tried
+};
+
+/// A job that waits, or comes later.
+struct ForecastJob {
+  WaitingJob job;
+  OrderKey key;
+  bool serves = false;
+  double limit = kNeverEnds;  ///< of its run
+  std::uint32_t room = 0;     ///< of jobs of the same number one fits where another does
+  std::uint32_t stratum = 0;  ///< of its run time in the first future
+  std::uint32_t stride = 1;   ///< from one future to the next
+  std::vector<ForecastRole> roles;
+};
+
+struct ForecastRun {
+  UncertainRun length;
+  double limit = kNeverEnds;     ///< until its time limit
+  double believed = kNeverEnds;  ///< until the scheduler expects its end
+  std::uint32_t first_piece = 0;
+  std::uint32_t pieces = 0;
+  TenantId tenant;
+  std::int32_t rank = 0;
+  bool awaited = false;
+  std::uint32_t stratum = 0;
+  std::uint32_t stride = 1;
+};
+
+class ForecastSetup {
+ public:
+  /// Jobs of the queue that are looked at.
+  static constexpr std::size_t kJobsMost = 8192;
+
+  ForecastSetup(const Situation& situation, const Policy& policy, const PlaceTree& tree,
+                const ForecastAsk& ask);
+
+  [[nodiscard]] const Situation& situation() const { return s_; }
+  [[nodiscard]] const Policy& policy() const { return policy_; }
+  [[nodiscard]] const ForecastAsk& ask() const { return ask_; }
+  [[nodiscard]] const CountedFleet& fleet() const { return fleet_; }
+  [[nodiscard]] const std::vector<ForecastJob>& queue() const { return queue_; }
+  [[nodiscard]] const std::vector<ForecastJob>& newcomers() const { return newcomers_; }
+  /// Newcomers a second.
+  [[nodiscard]] double rate() const { return rate_; }
+  [[nodiscard]] const std::vector<ForecastRun>& runs() const { return runs_; }
+  [[nodiscard]] const std::vector<CountedPiece>& pieces() const { return pieces_; }
+  [[nodiscard]] std::uint32_t rooms() const { return rooms_; }
+  /// A prime, so that strides permute the strata.
+  [[nodiscard]] std::uint32_t futures() const { return futures_; }
+  /// Whether the queue has the job that is asked for.
+  [[nodiscard]] bool sees_job() const { return sees_job_; }
+
+ private:
+  void add_queue();
+  void add_runs();
+  void add_newcomers();
+  void open_shared();
+  void choose_awaited();
+  [[nodiscard]] ForecastJob of(const WaitingJob& job);
+  [[nodiscard]] std::vector<ForecastOption> options_of(const WaitingJob& job, std::uint32_t role);
+  [[nodiscard]] double expected_of(const JobRequest& job) const;
+
+  const Situation& s_;
+  const Policy& policy_;
+  const ForecastAsk& ask_;
+  CountedFleet fleet_;
+  Rng rng_;
+  std::vector<ForecastJob> queue_;
+  std::vector<ForecastJob> newcomers_;
+  std::vector<ForecastRun> runs_;
+  std::vector<CountedPiece> pieces_;
+  std::vector<std::uint32_t> room_of_class_;
+  double rate_ = 0;
+  std::uint32_t rooms_ = 0;
+  std::uint32_t futures_ = 0;
+  bool sees_job_ = false;
+};
+
+}  // namespace orrery
