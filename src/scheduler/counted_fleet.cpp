@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 
 namespace orrery {
 namespace {
@@ -18,16 +17,25 @@ CountedFleet::CountedFleet(const FleetView& view, const PlaceTree& tree) : tree_
     lists_[t].resize(topology.node_devices_max(FleetTypeId(t)) + 1);
   }
   free_.assign(topology.type_count(), 0);
+  free_in_.assign(lists_.size() * tree.places().size(), 0);
+  auto places = std::make_shared<LevelPlaces>(static_cast<std::size_t>(TopologyLevel::kFleet) + 1);
+  for (const Place& place : tree.places()) {
+    for (std::size_t level = 0; level < places->size(); ++level) {
+      if (place.is(static_cast<TopologyLevel>(level)))
+        (*places)[level].push_back(tree.id_of(place));
+    }
+  }
+  places_ = std::move(places);
   nodes_.resize(topology.node_count());
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
     const NodeId id(i);
     const std::uint32_t available = view.node(id).available();
+    nodes_[i].type = topology.group(id).type;
     nodes_[i].ready = view.node(id).health == NodeHealth::kReady;
-    nodes_[i].free = static_cast<std::int32_t>(available) * kWhole;
-    std::vector<NodeId>& list = list_of(id, nodes_[i].free);
+    std::vector<NodeId>& list = list_of(id, 0);
     nodes_[i].at = static_cast<std::uint32_t>(list.size());
     list.push_back(id);
-    free_[type_of(id).value()] += available;
+    change(id, static_cast<std::int32_t>(available) * kWhole);
   }
 }
 
@@ -38,9 +46,14 @@ std::vector<NodeId>& CountedFleet::list_of(NodeId node, std::int32_t free) {
 
 void CountedFleet::change(NodeId id, std::int32_t by) {
   Node& node = nodes_[id.value()];
+  const std::int32_t more = (node.free + by) / kWhole - node.free / kWhole;
   std::vector<NodeId>& before = list_of(id, node.free);
-  free_[type_of(id).value()] += (node.free + by) / kWhole - node.free / kWhole;
   node.free += by;
+  if (more == 0) return;
+  free_[node.type.value()] += more;
+  for (PlaceId at = tree_->around(id); at.valid(); at = (*tree_)[at].parent) {
+    free_in(node.type, at) += more;
+  }
   std::vector<NodeId>& after = list_of(id, node.free);
   if (&before == &after) return;
   nodes_[before.back().value()].at = node.at;
@@ -50,73 +63,80 @@ void CountedFleet::change(NodeId id, std::int32_t by) {
   after.push_back(id);
 }
 
-bool CountedFleet::is_inside(NodeId node, PlaceId place) const {
-  return (*tree_)[place].nodes.contains(node);
-}
-
 NodeId CountedFleet::tightest(const GangRequest& gang, std::int32_t wanted, PlaceId inside) {
+  NodeId best;
+  if (inside != PlaceTree::root()) {
+    const NodeRun& run = (*tree_)[inside].nodes;
+    for (std::uint32_t i = 0; i < run.count; ++i) {
+      const NodeId id(run.first.value() + i);
+      const Node& node = nodes_[id.value()];
+      if (node.type != gang.type || node.free < wanted) continue;
+      if (!best.valid() || node.free < nodes_[best.value()].free) best = id;
+    }
+    return best;
+  }
   const auto& lists = lists_[gang.type.value()];
   for (auto k = static_cast<std::size_t>((wanted + kWhole - 1) / kWhole); k < lists.size(); ++k) {
-    if (inside == PlaceTree::root()) {
-      if (!lists[k].empty()) return lists[k].back();
-      continue;
-    }
-    for (const NodeId node : lists[k]) {
-      if (is_inside(node, inside)) return node;
-    }
+    if (!lists[k].empty()) return lists[k].back();
   }
-  return {};
+  return best;
 }
 
 PlaceId CountedFleet::place_for(const GangRequest& gang, TopologyLevel level) {
   if (level == TopologyLevel::kFleet) return PlaceTree::root();
-  const std::uint32_t units = gang.devices / gang.node_devices;
-  std::map<PlaceId, std::uint32_t> found;
-  const auto& lists = lists_[gang.type.value()];
-  for (std::size_t k = gang.node_devices; k < lists.size(); ++k) {
-    for (const NodeId node : lists[k]) {
-      found[tree_->around(node, level)] += static_cast<std::uint32_t>(k) / gang.node_devices;
-    }
-  }
+  const auto wanted = static_cast<std::int32_t>(gang.devices);
   PlaceId best;
-  for (const auto& [place, has] : found) {
-    if (has >= units && (!best.valid() || has < found[best])) best = place;
+  for (const PlaceId place : (*places_)[static_cast<std::size_t>(level)]) {
+    const std::int32_t has = free_in(gang.type, place);
+    if (has >= wanted && (!best.valid() || has < free_in(gang.type, best))) best = place;
   }
   return best;
+}
+
+void CountedFleet::add(const CountedPiece& piece, std::vector<CountedPiece>& pieces) {
+  change(piece.node, -piece.thousandths);
+  pieces.push_back(piece);
+}
+
+std::int32_t CountedFleet::take_units(const GangRequest& gang, PlaceId inside,
+                                      std::vector<CountedPiece>& pieces) {
+  const auto each = static_cast<std::int32_t>(gang.node_devices);
+  auto left = static_cast<std::int32_t>(gang.devices);
+  const auto take_from = [&](NodeId id) {
+    const std::int32_t most = nodes_[id.value()].free / kWhole / each;
+    const std::int32_t devices = std::min(most, left / each) * each;
+    left -= devices;
+    if (devices > 0) add({id, devices * kWhole, devices}, pieces);
+  };
+  if (inside != PlaceTree::root()) {
+    const NodeRun& run = (*tree_)[inside].nodes;
+    for (std::uint32_t i = 0; i < run.count && left >= each; ++i) {
+      const NodeId id(run.first.value() + i);
+      if (nodes_[id.value()].type == gang.type) take_from(id);
+    }
+    return left;
+  }
+  const auto& lists = lists_[gang.type.value()];
+  for (std::size_t k = lists.size() - 1; k >= gang.node_devices && left >= each;) {
+    lists[k].empty() ? static_cast<void>(--k) : take_from(lists[k].back());
+  }
+  return left;
 }
 
 bool CountedFleet::take(const GangRequest& gang, std::vector<CountedPiece>& pieces) {
   if (gang.share == kWholeDevice && free(gang.type) < gang.devices) return false;
   const std::size_t before = pieces.size();
-  const auto add = [&](NodeId node, std::int32_t thousandths, std::int32_t devices) {
-    change(node, -thousandths);
-    pieces.push_back({node, thousandths, devices});
-  };
   const TopologyLevel level = tree_->level_here(gang.required);
   const bool one = gang.devices <= gang.node_devices || level == TopologyLevel::kNode;
   const PlaceId inside = one ? PlaceTree::root() : place_for(gang, level);
   if (!inside.valid()) return false;
-  const auto devices = static_cast<std::int32_t>(gang.devices);
-  const auto each = static_cast<std::int32_t>(gang.node_devices);
-  std::int32_t left = devices;
-  auto& lists = lists_[gang.type.value()];
-  for (auto k = static_cast<std::int32_t>(lists.size()) - 1; !one && k >= each && left >= each;) {
-    const auto& list = lists[static_cast<std::size_t>(k)];
-    const auto node =
-        std::find_if(list.rbegin(), list.rend(), [&](NodeId id) { return is_inside(id, inside); });
-    if (node == list.rend()) {
-      --k;
-      continue;
-    }
-    const std::int32_t ranks = std::min(k / each, left / each) * each;
-    left -= ranks;
-    add(*node, ranks * kWhole, ranks);
-  }
-  if (one || (left > 0 && left < each)) {
+  auto left = static_cast<std::int32_t>(gang.devices);
+  if (!one) left = take_units(gang, inside, pieces);
+  if (one || (left > 0 && left < static_cast<std::int32_t>(gang.node_devices))) {
     const std::int32_t wanted = one && gang.share < kWholeDevice ? gang.share : left * kWhole;
     const NodeId node = tightest(gang, wanted, inside);
     if (node.valid()) {
-      add(node, wanted, left);
+      add({node, wanted, left}, pieces);
       left = 0;
     }
   }

@@ -7,7 +7,7 @@
 // of its type and of its number of whole free devices.
 #pragma once
 
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "fleet/view.hpp"
@@ -31,12 +31,10 @@ class CountedFleet {
 
   /// Devices that are free as a whole.
   [[nodiscard]] std::int64_t free(FleetTypeId type) const { return free_[type.value()]; }
-  [[nodiscard]] FleetTypeId type_of(NodeId node) const {
-    return tree_->topology().group(node).type;
-  }
+  [[nodiscard]] FleetTypeId type_of(NodeId node) const { return nodes_[node.value()].type; }
 
   /// Takes a gang's devices and appends what it took; nothing, and no, where they do not fit.
-  /// O(devices of a node) for a gang of one node, O(nodes with room) inside a level.
+  /// O(devices of a node) for a gang of one node; inside a level O(places of it + nodes of one).
   [[nodiscard]] bool take(const GangRequest& gang, std::vector<CountedPiece>& pieces);
   /// Of a node that is not ready nothing comes free.
   void give_back(const CountedPiece& piece);
@@ -48,21 +46,33 @@ class CountedFleet {
   struct Node {
     std::int32_t free = 0;  ///< thousandths of a device
     std::uint32_t at = 0;   ///< in its list
+    FleetTypeId type;
     bool ready = false;
   };
+  using LevelPlaces = std::vector<std::vector<PlaceId>>;  ///< by level
+
+  [[nodiscard]] std::int32_t& free_in(FleetTypeId type, PlaceId place) {
+    return free_in_[type.value() * tree_->places().size() + place.value()];
+  }
 
   [[nodiscard]] std::vector<NodeId>& list_of(NodeId node, std::int32_t free);
   void change(NodeId node, std::int32_t by);
   /// The node that fits tightest, inside a place.
   [[nodiscard]] NodeId tightest(const GangRequest& gang, std::int32_t wanted, PlaceId inside);
-  /// Where a gang of several nodes goes: the tightest place of its level. Invalid: nowhere.
+  /// Where a gang of several nodes may fit: the tightest place of its level by free devices.
+  /// Invalid: nowhere.
   [[nodiscard]] PlaceId place_for(const GangRequest& gang, TopologyLevel level);
-  [[nodiscard]] bool is_inside(NodeId node, PlaceId place) const;
+  /// Takes whole units of a gang from nodes inside a place; how many devices are still wanted.
+  std::int32_t take_units(const GangRequest& gang, PlaceId inside,
+                          std::vector<CountedPiece>& pieces);
+  void add(const CountedPiece& piece, std::vector<CountedPiece>& pieces);
 
   const PlaceTree* tree_;
   std::vector<Node> nodes_;
   std::vector<std::vector<std::vector<NodeId>>> lists_;  ///< by type, then whole free devices
   std::vector<std::int64_t> free_;                       ///< by type
+  std::vector<std::int32_t> free_in_;                    ///< by type, then place
+  std::shared_ptr<const LevelPlaces> places_;            ///< the same in all copies
 };
 
 }  // namespace orrery

@@ -127,7 +127,7 @@ PlayedFuture::PlayedFuture(const ForecastSetup& setup, std::uint32_t index)
 // Over all futures each stratum comes once: strides and the number of futures have no divisor.
 double PlayedFuture::part(std::uint32_t stratum, std::uint32_t stride) const {
   const std::uint32_t n = setup_.futures();
-  return ((stratum + std::uint64_t{stride} * index_) % n + 0.5) / n;
+  return ((stratum + stride * index_) % n + 0.5) / n;
 }
 
 void PlayedFuture::enter_runs() {
