@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kOthersMost = 24;
 constexpr std::size_t kOthersShown = 4;
 /// Passes over which the largest size that starts is sought.
-constexpr std::uint32_t kSizePasses = 4;
+constexpr std::uint32_t kSizePasses = 3;
 
 std::string_view word_of(TopologyLevel level) {
   for (const auto& word : enum_words(level)) {
@@ -86,7 +86,7 @@ void ChangeSearch::run() {
   if (!out_.refusal) {
     try_sizes();
     try_types();
-    out_.tried = trial_.passes();
+    out_.tried = trial_.tried();
     return;
   }
   switch (out_.refusal->kind) {
@@ -123,7 +123,7 @@ void ChangeSearch::run() {
   }
   std::stable_sort(out_.changes.begin(), out_.changes.end(),
                    [](const Change& a, const Change& b) { return a.kind < b.kind; });
-  out_.tried = trial_.passes();
+  out_.tried = trial_.tried();
 }
 
 // Against what the wish would take on its canonical piece.

@@ -2,7 +2,17 @@
 
 #include <algorithm>
 
+#include "scheduler/queue_order.hpp"
+
 namespace orrery {
+namespace {
+
+/// Passes, and jobs in all of them together: large situations cost more a pass, and get fewer.
+constexpr std::size_t kPassesMost = 16;
+constexpr std::size_t kPassesLeast = 2;
+constexpr std::size_t kJobsInPasses = 4000;
+
+}  // namespace
 
 ExplainTrial::ExplainTrial(const Situation& situation, const Policy& policy, const WaitingJob& job)
     : s_(situation),
@@ -13,6 +23,9 @@ ExplainTrial::ExplainTrial(const Situation& situation, const Policy& policy, con
       tree_(situation.fleet.topology()),
       scheduler_(tree_),
       placer_(tree_) {
+  const std::size_t jobs = std::max<std::size_t>(1, s_.waiting.size() + s_.running.size());
+  passes_most_ =
+      static_cast<std::uint32_t>(std::clamp(kJobsInPasses / jobs, kPassesLeast, kPassesMost));
   policy_.preemption = PreemptionRule::kNone;
   request_.class_id = ClassId();
   job_.request = &request_;
@@ -50,11 +63,8 @@ tl::expected<StartJob, Refusal> ExplainTrial::decide(const JobRequest& request) 
 
 std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const JobRequest& request) {
   if (!passes_left()) return std::nullopt;
-  ++passes_;
-  queue_.assign(changed.waiting.begin(), changed.waiting.end());
-  const auto own = std::find_if(queue_.begin(), queue_.end(),
-                                [&](const WaitingJob& job) { return job.id == job_.id; });
-  own->request = &request;
+  ++tried_;
+  fill_queue(changed, request);
   // Its own slot is for what it asks now.
   reserved_.clear();
   for (const Reservation& slot : changed.reserved) {
@@ -68,7 +78,36 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
   return start_in_pass(whole, PassKind::kFull);
 }
 
+// Those behind it are asked after it and have no say: of all where there is one order, of its own
+// tenant where tenants take turns. Who has a slot stays.
+void ExplainTrial::fill_queue(const Situation& changed, const JobRequest& request) {
+  WaitingJob own = job_;
+  own.request = &request;
+  const OrderKey key = key_of(own, as_is_, changed.plans);
+  const bool fair = as_is_.order == QueueOrder::kFair;
+  const auto behind = [&](const WaitingJob& job) {
+    if (fair && (job.request->tenant != request.tenant ||
+                 (job.request->kind == JobKind::kServe) != (request.kind == JobKind::kServe))) {
+      return false;
+    }
+    return key < key_of(job, as_is_, changed.plans);
+  };
+  const auto has_slot = [&](const WaitingJob& job) {
+    return std::any_of(changed.reserved.begin(), changed.reserved.end(),
+                       [&](const Reservation& slot) { return slot.job == job.id; });
+  };
+  queue_.clear();
+  for (const WaitingJob& job : changed.waiting) {
+    if (job.id == own.id) {
+      queue_.push_back(own);
+    } else if (!behind(job) || has_slot(job)) {
+      queue_.push_back(job);
+    }
+  }
+}
+
 std::optional<StartJob> ExplainTrial::start_in_pass(const Situation& changed, PassKind kind) {
+  ++passes_;
   scheduler_.forget();
   PassResult result = scheduler_.decide(changed, as_is_, kind);
   scheduler_.forget();

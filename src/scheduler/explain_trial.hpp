@@ -13,9 +13,6 @@ namespace orrery {
 
 class ExplainTrial {
  public:
-  /// Passes of the whole queue, at most.
-  static constexpr std::uint32_t kPassesMost = 16;
-
   ExplainTrial(const Situation& situation, const Policy& policy, const WaitingJob& job);
 
   /// The job alone, nobody's slots.
@@ -42,10 +39,12 @@ class ExplainTrial {
   /// asks for `request`. None: it does not, or no passes are left. Where slots stay from one full
   /// pass to the next, it must start in either kind of pass.
   [[nodiscard]] std::optional<StartJob> starts(const Situation& changed, const JobRequest& request);
-  [[nodiscard]] bool passes_left() const { return passes_ < kPassesMost; }
-  [[nodiscard]] std::uint32_t passes() const { return passes_; }
+  [[nodiscard]] bool passes_left() const { return passes_ < passes_most_; }
+  /// Changes that were put to a pass.
+  [[nodiscard]] std::uint32_t tried() const { return tried_; }
 
  private:
+  void fill_queue(const Situation& changed, const JobRequest& request);
   [[nodiscard]] std::optional<StartJob> start_in_pass(const Situation& changed, PassKind kind);
 
   const Situation& s_;
@@ -56,8 +55,10 @@ class ExplainTrial {
   PlaceTree tree_;
   Scheduler scheduler_;
   JobPlacer placer_;
+  std::uint32_t passes_most_ = 0;
   std::uint32_t passes_ = 0;
-  std::vector<WaitingJob> queue_;      ///< with the request that is tried
+  std::uint32_t tried_ = 0;
+  std::vector<WaitingJob> queue_;      ///< with the request that is tried, and who may precede it
   std::vector<Reservation> reserved_;  ///< of others
 };
 

@@ -9,10 +9,8 @@
 namespace orrery {
 namespace {
 
-/// Of those who came last and are still here: how many speak for those to come, at most and at
-/// least.
+/// Of those who came last and are still here: how many speak for those to come, at most.
 constexpr std::size_t kLatestMost = 64;
-constexpr std::size_t kLatestLeast = 8;
 
 std::uint32_t futures_for(std::size_t jobs) {
   if (jobs <= 256) return 59;
@@ -171,16 +169,12 @@ void ForecastSetup::add_newcomers() {
   std::vector<WaitingJob> latest(s_.waiting.begin(), s_.waiting.end());
   for (const RunningJob& job : s_.running) latest.push_back({job.id, job.request, job.submitted});
   const std::size_t count = std::min(latest.size(), kLatestMost);
-  if (count < kLatestLeast) return;
   const auto later = [](const WaitingJob& a, const WaitingJob& b) {
     return a.submitted != b.submitted ? a.submitted > b.submitted : a.id > b.id;
   };
-  std::nth_element(latest.begin(), latest.begin() + static_cast<std::ptrdiff_t>(count) - 1,
-                   latest.end(), later);
+  std::partial_sort(latest.begin(), latest.begin() + static_cast<std::ptrdiff_t>(count),
+                    latest.end(), later);
   latest.resize(count);
-  const double window = (s_.now - latest.back().submitted).count_seconds();
-  if (window <= 0) return;
-  rate_ = static_cast<double>(count) / window;
   for (WaitingJob& job : latest) {
     job.done = job.attained = 0;
     newcomers_.push_back(of(job));

@@ -66,9 +66,8 @@ class ForecastSetup {
   [[nodiscard]] const ForecastAsk& ask() const { return ask_; }
   [[nodiscard]] const CountedFleet& fleet() const { return fleet_; }
   [[nodiscard]] const std::vector<ForecastJob>& queue() const { return queue_; }
+  /// Those who came last and are still here, the latest first.
   [[nodiscard]] const std::vector<ForecastJob>& newcomers() const { return newcomers_; }
-  /// Newcomers a second.
-  [[nodiscard]] double rate() const { return rate_; }
   [[nodiscard]] const std::vector<ForecastRun>& runs() const { return runs_; }
   [[nodiscard]] const std::vector<CountedPiece>& pieces() const { return pieces_; }
   [[nodiscard]] std::uint32_t rooms() const { return rooms_; }
@@ -97,7 +96,6 @@ class ForecastSetup {
   std::vector<ForecastRun> runs_;
   std::vector<CountedPiece> pieces_;
   std::vector<std::uint32_t> room_of_class_;
-  double rate_ = 0;
   std::uint32_t rooms_ = 0;
   std::uint32_t futures_ = 0;
   bool sees_job_ = false;

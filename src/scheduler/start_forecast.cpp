@@ -13,10 +13,12 @@ namespace orrery {
 namespace {
 
 /// Jobs considered in all futures together; beyond it time goes on in longer steps.
-constexpr std::uint64_t kWorkMost = 1'500'000;
+constexpr std::uint64_t kWorkMost = 200'000;
 constexpr double kStep = 0.02;  ///< of the time since now: what ends within it ends together
 constexpr double kLongStep = 0.1;
 constexpr double kHorizon = 400.0 * 86'400;
+/// Newcomers that may wait beside twice those who wait now.
+constexpr std::size_t kRoomForNew = 256;
 /// Slots that are counted of a type.
 constexpr std::size_t kSlotsMost = 8;
 
@@ -54,6 +56,7 @@ class PlayedFuture {
   enum class Turn { kNext, kStop };
 
   [[nodiscard]] double part(std::uint32_t stratum, std::uint32_t stride) const;
+  void choose_newcomers();
   void enter_runs();
   void add_run(Run run);
   void let_end();
@@ -94,6 +97,7 @@ class PlayedFuture {
   std::uint32_t came_ = 0;
   double now_ = 0;
   double next_new_ = kNeverEnds;
+  double rate_ = 0;  ///< newcomers a second
   bool refused_for_room_ = false;
   bool started_ = false;
   FleetTypeId on_;
@@ -121,7 +125,19 @@ PlayedFuture::PlayedFuture(const ForecastSetup& setup, std::uint32_t index)
     queue_.push_back({job.key, &job, time_left(run, part(job.stratum, job.stride))});
   }
   enter_runs();
-  if (setup.rate() > 0) next_new_ = Exponential{setup.rate()}.sample(rng_);
+  choose_newcomers();
+}
+
+// At the rate of those who came last and are still here.
+void PlayedFuture::choose_newcomers() {
+  constexpr std::size_t kLeast = 8;
+  const std::vector<ForecastJob>& latest = setup_.newcomers();
+  if (latest.size() < kLeast) return;
+  const Instant first = latest.back().job.submitted;
+  const double window = (setup_.situation().now - first).count_seconds();
+  if (window <= 0) return;
+  rate_ = static_cast<double>(latest.size()) / window;
+  next_new_ = Exponential{rate_}.sample(rng_);
 }
 
 // Over all futures each stratum comes once: strides and the number of futures have no divisor.
@@ -183,13 +199,14 @@ void PlayedFuture::let_end() {
 
 void PlayedFuture::let_come() {
   constexpr std::uint32_t kNewIds = 0x80000000;  // behind all known
+  const std::size_t most = setup_.queue().size() * 2 + kRoomForNew;
   const bool fair = policy_.order == QueueOrder::kFair;
   const auto before = [fair](const Entry& a, const Entry& b) {
     if (fair && a.job->serves != b.job->serves) return a.job->serves;
     return a.key < b.key;
   };
-  for (; next_new_ <= now_; next_new_ += Exponential{setup_.rate()}.sample(rng_)) {
-    if (queue_.size() >= ForecastSetup::kJobsMost) continue;
+  for (; next_new_ <= now_; next_new_ += Exponential{rate_}.sample(rng_)) {
+    if (queue_.size() >= most) continue;
     const ForecastJob& job = setup_.newcomers()[rng_.below(setup_.newcomers().size())];
     Entry entry{job.key, &job, Lognormal{0, policy_.estimate_sigma}.sample(rng_)};
     entry.key.submitted = setup_.situation().now + Duration::from_seconds(next_new_);
@@ -203,7 +220,7 @@ double PlayedFuture::play() {
   while (!started_) {
     const double ends = ends_.empty() ? kNeverEnds : ends_.front().first;
     const double next = std::min(ends, next_new_);
-    if (next > kHorizon) return kNeverEnds;
+    if (next > kHorizon || considered_ > work * 4) return kNeverEnds;
     const double before = now_;
     now_ = std::max(next, now_ * (1 + (considered_ < work ? kStep : kLongStep)));
     if (usage_) usage_->advance(Duration::from_seconds(now_ - before));
