@@ -71,6 +71,8 @@ constexpr TraceTable kTable = {.columns = kColumns, .read = read};
 
 namespace muri {
 
+// The column `priority` is not read: 1 marks the jobs that AntMan may slow for others, and no other
+// scheduler of the simulator looks at it.
 enum Column : std::size_t {
   kName,
   kGpus,
@@ -82,10 +84,9 @@ enum Column : std::size_t {
   kBatch,
   kStage0,
   kStage1,
-  kStage2,
-  kPriority
+  kStage2
 };
-constexpr std::array<TraceColumn, 12> kColumns = {{
+constexpr std::array<TraceColumn, 11> kColumns = {{
     {{"job_id"}, Need::kRequired},
     {{"num_gpu"}, Need::kRequired},
     {{"submit_time"}, Need::kRequired},
@@ -97,7 +98,6 @@ constexpr std::array<TraceColumn, 12> kColumns = {{
     {{"resource_time_0"}},
     {{"resource_time_1"}},
     {{"resource_time_2"}},
-    {{"priority"}},
 }};
 
 void read(TraceRow& row, TraceJob& job) {
@@ -111,9 +111,6 @@ void read(TraceRow& row, TraceJob& job) {
   job.batch_size = count(row, kBatch);
   for (std::size_t stage = 0; stage < job.stage_times.size(); ++stage) {
     if (row.has(kStage0 + stage)) job.stage_times[stage] = row.duration(kStage0 + stage);
-  }
-  if (row.has(kPriority)) {
-    job.priority = static_cast<std::int32_t>(row.integer(kPriority, -1'000'000, 1'000'000));
   }
 }
 

@@ -168,7 +168,7 @@ TEST(TraceReader, MuriIsInMillisecondsAndTiresiasInSeconds) {
   EXPECT_EQ(muri.jobs[0].steps, 1000u);
   EXPECT_EQ(muri.jobs[0].step_time, Duration::milliseconds(214));
   EXPECT_EQ(muri.jobs[0].stage_times[1].count_ns(), 75'500'000);
-  EXPECT_EQ(muri.jobs[0].priority, 1);
+  EXPECT_EQ(muri.jobs[0].priority, 0);
 
   const Trace tiresias = read(
       "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"
