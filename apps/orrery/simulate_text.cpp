@@ -1,9 +1,11 @@
 #include "apps/orrery/simulate_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "base/csv_text.hpp"
 #include "base/field_writer.hpp"
@@ -13,8 +15,40 @@
 namespace orrery {
 namespace {
 
+TypeTimes held_by(const PolicyRun& run) {
+  TypeTimes held;
+  for (const JobOutcome& job : run.outcomes) held += job.usage.devices;
+  return held;
+}
+
+/// Whether a price is published for the type at each site that has it.
+bool has_price(const SimulateRequest& request, FleetTypeId type) {
+  const ControlFacts& cluster = request.cluster();
+  const Topology& topology = cluster.topology();
+  return std::all_of(topology.sites().begin(), topology.sites().end(), [&](const SiteFacts& site) {
+    if (topology.device_count(site.domain, type) == 0) return true;
+    const DeviceCosts* costs = cluster.costs().find(type, site.domain);
+    return costs != nullptr && costs->hire.has_value();
+  });
+}
+
+/// Those that jobs ran on and that nobody has published a price for.
+std::vector<std::string> unpriced_types(const SimulateRequest& request, const PolicyRun& run) {
+  const Topology& topology = request.cluster().topology();
+  const TypeTimes held = held_by(run);
+  std::vector<std::string> types;
+  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+    const FleetTypeId type(t);
+    if (device_hours(held.of(type)) > 0 && !has_price(request, type)) {
+      types.push_back(topology.accelerator(type).id);
+    }
+  }
+  return types;
+}
+
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   const SimulationSummary& s = run.summary;
+  const std::vector<std::string> unpriced = unpriced_types(request, run);
   Json json = {{"policy", run.report.name},
                {"information", word_of(run.report.information)},
                {"jobs", request.trace().jobs.size()},
@@ -33,7 +67,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"utilization", s.utilization},
                {"goodput", s.goodput},
                {"energy_kwh", s.energy_kwh},
-               {"cost_usd", s.cost_usd},
+               {"cost_usd", unpriced.empty() ? Json(s.cost_usd) : Json()},
                {"co2_kg", s.co2_kg},
                {"fleet_energy_kwh", s.fleet.energy_kwh},
                {"fleet_cost_usd", s.fleet.cost_usd},
@@ -48,9 +82,9 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"passes", s.passes.incremental + s.passes.full},
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
+  if (!unpriced.empty()) json["unpriced"] = unpriced;
   if (!run.story.empty()) json["story"] = run.story;
-  TypeTimes held;
-  for (const JobOutcome& job : run.outcomes) held += job.usage.devices;
+  const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();
   Json& by_type = json["accelerator_hours_by_type"];
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
@@ -159,8 +193,9 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
                time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_wait_s),
                time_text(s.makespan_s), fmt::format("{:.1f} %", s.utilization * 100),
                fmt::format("{:.1f} %", s.goodput * 100), fmt::format("{:.1f}", s.energy_kwh / 1000),
-               fmt::format("${:.0f}", s.cost_usd), std::to_string(s.preemptions),
-               std::to_string(s.faults), fmt::format("{:.2f} s", run.report.summary.wall_s)});
+               unpriced_types(request, run).empty() ? fmt::format("${:.0f}", s.cost_usd) : "-",
+               std::to_string(s.preemptions), std::to_string(s.faults),
+               fmt::format("{:.2f} s", run.report.summary.wall_s)});
   }
   const std::string& trace = request.trace().name;
   std::string text =
@@ -178,6 +213,14 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
     if (run.summary.corrupt == 0) continue;
     text += fmt::format("\n{}: {} jobs finished with wrong results that nobody noticed\n",
                         run.report.name, run.summary.corrupt);
+  }
+  std::set<std::string> unpriced;
+  for (const PolicyRun& run : runs) {
+    for (std::string& type : unpriced_types(request, run)) unpriced.insert(std::move(type));
+  }
+  if (!unpriced.empty()) {
+    text += fmt::format("\nnote: no price is published for {}, so that no cost is told\n",
+                        fmt::join(unpriced, ", "));
   }
   if (!request.notes().empty()) text += "\n";
   for (const std::string& note : request.notes()) text += fmt::format("note: {}\n", note);

@@ -1,8 +1,11 @@
 #include "twin/replay_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "base/nearest_name.hpp"
 
@@ -29,9 +32,27 @@ Result<ReplayRules> replay_rules(std::string_view name) {
   return input_error({}, fmt::format("unknown rules \"{}\"{}", name, did_you_mean(name, kNames)));
 }
 
-Result<Policy> policy_under(const ReplayRules& rules, std::string_view text) {
+namespace {
+
+/// What was compared with the numbers of the simulator; none: every policy is played.
+std::vector<std::string_view> played_under(std::string_view rules) {
+  if (rules == "helios") return {"fifo", "sjf"};
+  if (rules == "muri") return {"fifo", "srtf", "srsf"};
+  if (rules == "gavel") return {"fifo"};
+  return {};
+}
+
+}  // namespace
+
+Result<Policy> policy_under(const ReplayRules& rules, std::string_view text,
+                            std::uint32_t unstated_version) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string name(text.substr(0, colon));
+  const std::vector<std::string_view> played = played_under(rules.name);
+  if (!played.empty() && std::find(played.begin(), played.end(), name) == played.end()) {
+    return input_error({}, fmt::format("the rules of {} know {}; \"{}\" is played without --rules",
+                                       rules.name, fmt::join(played, ", "), name));
+  }
   std::string defaults;
   if (rules.name == "helios") {
     defaults = "blocked=stops,node_fit=best";
@@ -42,11 +63,11 @@ Result<Policy> policy_under(const ReplayRules& rules, std::string_view text) {
     // A recomputation of who runs comes 1,920 s after the last one, or when nothing runs.
     defaults = "blocked=stops,node_fit=first,pass_interval=1920 s";
   }
-  if (defaults.empty()) return policy_named(text);
+  if (defaults.empty()) return policy_named(text, unstated_version);
   Result<Policy> known = policy_named(name);
   if (!known) return known;
   const std::string given = colon < text.size() ? "," + std::string(text.substr(colon + 1)) : "";
-  return policy_named(fmt::format("{}:{}{}", name, defaults, given));
+  return policy_named(fmt::format("{}:{}{}", name, defaults, given), unstated_version);
 }
 
 }  // namespace orrery

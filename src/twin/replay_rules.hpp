@@ -38,6 +38,8 @@ struct ReplayRules {
 [[nodiscard]] Result<ReplayRules> replay_rules(std::string_view name);
 
 /// The policy that the other simulator means by this name; options that were given stay as given.
-[[nodiscard]] Result<Policy> policy_under(const ReplayRules& rules, std::string_view text);
+/// Errors: a policy that the rules of another simulator do not know.
+[[nodiscard]] Result<Policy> policy_under(const ReplayRules& rules, std::string_view text,
+                                          std::uint32_t unstated_version = 0);
 
 }  // namespace orrery

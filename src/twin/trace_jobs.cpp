@@ -389,6 +389,14 @@ Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context, 
   for (std::uint32_t row = 0; row < trace.jobs.size(); ++row) {
     if (Status added = maker.add(trace.jobs[row], row, made); !added) return forward_error(added);
   }
+  const bool timeless = std::all_of(made.jobs.begin(), made.jobs.end(), [](const PlayedJob& job) {
+    return job.truth.work == Duration() && job.truth.steps == 0;
+  });
+  if (timeless && !made.jobs.empty()) {
+    return input_error({},
+                       "no job of the trace tells how long it runs or how many steps it trains, "
+                       "so that none can be played");
+  }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlayedJob& a, const PlayedJob& b) { return a.submit < b.submit; });
   if (Status ordered = order_jobs(trace, made); !ordered) return forward_error(ordered);

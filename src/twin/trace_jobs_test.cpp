@@ -104,6 +104,23 @@ TEST_F(TraceJobsTest, RefusesToWaitForWhatIsNotSubmittedBefore) {
   EXPECT_NE(jobs.error().text().find("no job \"prepare\""), std::string::npos);
 }
 
+TEST_F(TraceJobsTest, RefusesATraceThatTellsNoLengthOfAnyJob) {
+  Trace trace;
+  trace.jobs.push_back({.name = "a", .accelerators = 8});
+  options_.rules = *replay_rules("orrery");
+  const Result<TraceJobs> jobs =
+      trace_jobs(trace, cluster_->resolve_context({}), cluster_->classes(), options_);
+  ASSERT_FALSE(jobs);
+  EXPECT_NE(jobs.error().message.find("how long it runs"), std::string::npos);
+}
+
+TEST(ReplayRulesTest, RefuseAPolicyThatTheOtherSimulatorDoesNotHave) {
+  EXPECT_EQ(policy_under(*replay_rules("helios"), "srtf").error().message,
+            "the rules of helios know fifo, sjf; \"srtf\" is played without --rules");
+  EXPECT_TRUE(policy_under(*replay_rules("muri"), "srsf"));
+  EXPECT_TRUE(policy_under(*replay_rules("orrery"), "las"));
+}
+
 /// Bare rows of a trace on a fleet of two types.
 class UnlikeTypesTest : public testing::Test {
  protected:

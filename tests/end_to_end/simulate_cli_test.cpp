@@ -338,7 +338,7 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
                            "2020-12-31T00:00:00 --skip-bad" +
                            world;
   const std::string few =
-      "simulate --accelerators v100:8 --generate philly --jobs 5 --rules gavel "
+      "simulate --accelerators v100:8 --generate philly --jobs 5 --rules gavel --policy fifo "
       "--throughputs " +
       write("rates.json", R"({"v100": {}})");
   std::string commands;
