@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "apps/orrery/output_file.hpp"
@@ -24,18 +25,21 @@ std::string absolute(const std::string& path) {
 /// One run and the texts that its options name. A text that this run does not name is there, too.
 struct RunSetup {
   SimulateOptions asked;
+  /// Of the built-in policy that it began with; 0: the record is of before there were versions.
+  std::uint32_t policy_version = 0;
   std::vector<std::pair<std::string, std::string>> files;
 };
 
 template <class Visitor, SameStruct<RunSetup> Self>
 void describe(Visitor& visitor, Self& s) {
   describe(visitor, s.asked);
+  visitor.optional("policy_version", s.policy_version);
   visitor.optional("files", s.files);
 }
 
 Status write_setup(const std::string& at, const SimulateOptions& asked,
                    const SimulateRequest& request, const NamedRun& run) {
-  RunSetup setup{asked, {}};
+  RunSetup setup{asked, run.policy.version, {}};
   setup.asked.policies = run.asked;
   setup.asked.price = price_of_accelerators(asked);
   for (std::string* path :
@@ -101,6 +105,7 @@ Result<SimulateOptions> recorded_options(const std::string& directory) {
   // Records without a price are of a time when everything was rented.
   const std::string rented(word_of(PriceBasis::kOnDemand));
   if (setup.asked.price.empty() && !setup.asked.accelerators.empty()) setup.asked.price = rented;
+  setup.asked.policy_version = std::max(setup.policy_version, 1U);
   for (auto& [name, text] : setup.files) setup.asked.files.texts.emplace(name, std::move(text));
   return std::move(setup.asked);
 }

@@ -265,14 +265,14 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
   };
   for (const std::string& text : policy_texts(asked.policies)) {
     if (!is_file_name(text)) {
-      Result<Policy> policy = policy_under(rules_, text);
+      Result<Policy> policy = policy_under(rules_, text, asked.policy_version);
       if (!policy) return wrong("policy", policy.error().message);
       policies_.push_back({text, *std::move(policy), text});
       continue;
     }
     Result<Document> document = files_.keep(text);
     if (!document) return forward_error(document);
-    Result<Policy> policy = read_policy(*document);
+    Result<Policy> policy = read_policy(*document, asked.policy_version);
     if (!policy) return forward_error(policy);
     const std::string label = taken(policy->name) ? text : policy->name;
     policies_.push_back({label, *std::move(policy), text});

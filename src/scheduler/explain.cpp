@@ -207,7 +207,7 @@ Explanation Explainer::run(const ExplainNames& names) {
   const GangRequest& gang = first_gang(trial_.request());
   out.wish = fmt::format("{} {}", devices_wanted(trial_.request()),
                          s_.fleet.topology().accelerator(gang.type).id);
-  const std::vector<std::uint32_t> order = in_order(s_.waiting, policy_, s_.plans);
+  const std::vector<std::uint32_t> order = in_order(s_, policy_);
   const auto mine = std::find_if(order.begin(), order.end(),
                                  [&](std::uint32_t at) { return s_.waiting[at].id == out.job; });
   out.ahead = static_cast<std::uint32_t>(mine - order.begin());

@@ -83,14 +83,14 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
 void ExplainTrial::fill_queue(const Situation& changed, const JobRequest& request) {
   WaitingJob own = job_;
   own.request = &request;
-  const OrderKey key = key_of(own, as_is_, changed.plans);
+  const OrderKey key = key_of(own, as_is_, changed);
   const bool fair = as_is_.order == QueueOrder::kFair;
   const auto behind = [&](const WaitingJob& job) {
     if (fair && (job.request->tenant != request.tenant ||
                  (job.request->kind == JobKind::kServe) != (request.kind == JobKind::kServe))) {
       return false;
     }
-    return key < key_of(job, as_is_, changed.plans);
+    return key < key_of(job, as_is_, changed);
   };
   const auto has_slot = [&](const WaitingJob& job) {
     return std::any_of(changed.reserved.begin(), changed.reserved.end(),

@@ -93,7 +93,7 @@ std::vector<ForecastOption> ForecastSetup::options_of(const WaitingJob& job, std
 }
 
 ForecastJob ForecastSetup::of(const WaitingJob& job) {
-  ForecastJob out{.job = job, .key = key_of(job, policy_, s_.plans)};
+  ForecastJob out{.job = job, .key = key_of(job, policy_, s_)};
   out.serves = job.request->kind == JobKind::kServe;
   if (job.request->time_limit) out.limit = job.request->time_limit->count_seconds();
   const ClassId id = job.request->class_id;
@@ -115,7 +115,7 @@ ForecastJob ForecastSetup::of(const WaitingJob& job) {
 
 // In the order in which they are asked; services come first where tenants take turns.
 void ForecastSetup::add_queue() {
-  std::vector<std::uint32_t> order = in_order(s_.waiting, policy_, s_.plans);
+  std::vector<std::uint32_t> order = in_order(s_, policy_);
   if (policy_.order == QueueOrder::kFair) {
     std::stable_partition(order.begin(), order.end(), [&](std::uint32_t at) {
       return s_.waiting[at].request->kind == JobKind::kServe;

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "perf/placement.hpp"
@@ -56,10 +57,15 @@ double owners_rate(const PriceContext& context, const JobRequest& job) {
 
 /// Seconds of a run of which nothing is known: what the policy assumes by the first of the options,
 /// and as much more or less by another as its steps take or its speed says, so that a slow type is
-/// not taken for a cheap one.
-double assumed_run(const PriceContext& context, const RoleRequest& role, const GangOption& option,
+/// not taken for a cheap one. A service is no work to finish: it is priced over the same time by
+/// each.
+double assumed_run(const PriceContext& context, const WaitingJob& job, const IdealGang& gang,
                    const PlanHere& here) {
+  const RoleRequest& role = job.request->roles[gang.role];
+  const GangOption& option = role.options[gang.option];
+  const bool service = job.request->kind == JobKind::kServe;
   const double unknown = context.policy.unknown_run.value();
+  if (service) return unknown;
   const PlannedWork* first = best_plan(context.situation.plans, role.options.front());
   const bool steps = here.plan != nullptr && here.plan->training() != nullptr && first != nullptr &&
                      first->training() != nullptr;
@@ -103,13 +109,18 @@ class Sum {
     add(PriceTerm::kCarbon, weights_.carbon_tonne * joules * carbon.value() * 1e-6);
   }
 
-  /// The owner's time until the job is done.
+  /// The owner's time until the job is done, and those beside it, as far as they have not paid yet.
   void add_time(double seconds) {
+    const GangsBeside& beside = context_.beside;
+    const double more = std::max(seconds - beside.timed, 0.0);
     const double rate = owners_rate(context_, *job_.request);
-    add(PriceTerm::kTime, time_weight() * rate * seconds);
+    add(PriceTerm::kHire, beside.hire * more);
+    add(PriceTerm::kEnergy, beside.energy * more);
+    add(PriceTerm::kCarbon, beside.carbon * more);
+    add(PriceTerm::kTime, time_weight() * rate * more);
     if (!job_.request->deadline) return;
-    const Duration left = *job_.request->deadline - context_.situation.now;
-    const double late = seconds - left.count_seconds();
+    const double left = (*job_.request->deadline - context_.situation.now).count_seconds();
+    const double late = std::max(seconds - left, 0.0) - std::max(beside.timed - left, 0.0);
     if (late > 0) add(PriceTerm::kLateness, weights_.lateness * rate * late);
   }
 
@@ -255,16 +266,21 @@ std::optional<GangTerms> by_best_plan(const PriceContext& context, const Waiting
   return best;
 }
 
-/// What a gang is expected to run for.
-double seconds_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
-                  const GangTerms& terms) {
+/// What a gang is expected to work for.
+double own_seconds(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+                   const GangTerms& terms) {
   if (terms.length) return terms.length->count_seconds();
-  const RoleRequest& role = job.request->roles[gang.role];
-  const GangOption& option = role.options[gang.option];
+  const GangOption& option = job.request->roles[gang.role].options[gang.option];
   const PlanTable* plans = context.situation.plans;
   const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
   const PlannedWork* plan = entry != nullptr && *entry ? &entry->value()[terms.plan] : nullptr;
-  return assumed_run(context, role, option, {plan, terms.ratio});
+  return assumed_run(context, job, {gang.role, gang.option, {}}, {plan, terms.ratio});
+}
+
+/// What it is held for.
+double seconds_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
+                  const GangTerms& terms) {
+  return std::max(own_seconds(context, job, gang, terms), context.beside.until);
 }
 
 /// A gang on its canonical piece.
@@ -282,10 +298,10 @@ IdealRun ideal_run(const PriceContext& context, const WaitingJob& job, const Ide
   const DeviceCosts* costs = any_costs(context, option.gang.type);
   const std::optional<Duration> left =
       left_of(job, whole_run_time(*job.request, role, option, {plan, 1}));
-  const double seconds =
-      left ? left->count_seconds() : assumed_run(context, role, option, {plan, 1});
+  const double seconds = left ? left->count_seconds() : assumed_run(context, job, ideal, {plan, 1});
   const auto devices = static_cast<double>(option.gang.devices);
-  return {costs, {devices, seconds, draw_of(plan, costs), ideal.wait}};
+  const double held = std::max(seconds, context.beside.until);
+  return {costs, {devices, held, draw_of(plan, costs), ideal.wait}};
 }
 
 ExpectedEnergy metered_energy(const DeviceCosts* costs, const Use& use) {
@@ -320,6 +336,29 @@ PricedRun add_running(Sum& sum, const PriceContext& context, const WaitingJob& j
   if (!job.request->data.empty()) sum.add_data(gang, hire);
   if (context.situation.failures_per_node_second > 0) sum.add_failure(gang, seconds, hire);
   return {{gang.allocation.devices() * share, seconds, here.terms.draw}, hire};
+}
+
+/// Of a gang alone: what its devices cost a second, and how long they are held.
+struct RunningCosts {
+  double seconds = 0;
+  double hire = 0;
+  double energy = 0;
+  double carbon = 0;
+};
+
+/// Without what the gang adds to the cost of those beside it.
+RunningCosts own_costs(const PriceContext& context, const WaitingJob& job, const GangPriced& gang) {
+  const GangsBeside& beside = context.beside;
+  RunningCosts own{.seconds = seconds_of(context, job, gang.gang, gang.terms)};
+  if (own.seconds <= 0) return own;
+  const double more = std::max(own.seconds - beside.timed, 0.0);
+  const auto a_second = [&](PriceTerm term, double others) {
+    return (static_cast<double>(gang.price[term]) * 1e-6 - others * more) / own.seconds;
+  };
+  own.hire = a_second(PriceTerm::kHire, beside.hire);
+  own.energy = a_second(PriceTerm::kEnergy, beside.energy);
+  own.carbon = a_second(PriceTerm::kCarbon, beside.carbon);
+  return own;
 }
 
 /// What a rack's stranded devices count beside those of its nodes.
@@ -359,6 +398,44 @@ tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context, const Wai
         Refusal{RejectionKind::kPower, TopologyLevel::kFleet, gang.allocation.devices()});
   }
   return terms;
+}
+
+double least_seconds(const PriceContext& context, const WaitingJob& job) {
+  double longest = 0;
+  for (std::uint32_t r = 0; r < job.request->roles.size(); ++r) {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::uint32_t i = 0; i < job.request->roles[r].options.size(); ++i) {
+      least = std::min(least, ideal_run(context, job, {r, i, {}}).use.seconds);
+    }
+    if (std::isfinite(least)) longest = std::max(longest, least);
+  }
+  return longest;
+}
+
+Price price_of_alike(const PriceContext& context, const WaitingJob& job, const GangPriced& gang,
+                     std::uint32_t alike) {
+  Price price = gang.price;
+  if (alike <= 1) return price;
+  const RunningCosts own = own_costs(context, job, gang);
+  const double others = (alike - 1) * own.seconds;
+  price[PriceTerm::kHire] += micro(own.hire * others);
+  price[PriceTerm::kEnergy] += micro(own.energy * others);
+  price[PriceTerm::kCarbon] += micro(own.carbon * others);
+  for (const PriceTerm term :
+       {PriceTerm::kFragmentation, PriceTerm::kData, PriceTerm::kFailure, PriceTerm::kHeadroom}) {
+    price[term] *= alike;
+  }
+  return price;
+}
+
+void add_beside(PriceContext& context, const WaitingJob& job, const GangPriced& gang) {
+  GangsBeside& beside = context.beside;
+  const RunningCosts own = own_costs(context, job, gang);
+  beside.hire += own.hire;
+  beside.energy += own.energy;
+  beside.carbon += own.carbon;
+  beside.timed = std::max(beside.timed, own.seconds);
+  beside.until = std::max(beside.until, own.seconds);
 }
 
 Price ideal_price(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {

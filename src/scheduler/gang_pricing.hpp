@@ -13,13 +13,43 @@
 
 namespace orrery {
 
+/// The other gangs of a job, for the price of the next one: the job holds all its gangs until the
+/// last of them is done, and its owner waits once.
+struct GangsBeside {
+  double until = 0;  ///< seconds that the job takes at least because of them
+  double timed = 0;  ///< seconds of the job that those that are placed have paid for
+  /// What those that are placed cost, dollars a second.
+  double hire = 0;
+  double energy = 0;
+  double carbon = 0;
+};
+
 /// What a price rests on. `view` is the fleet before the gang is placed.
 struct PriceContext {
   const Situation& situation;
   const Policy& policy;
   FleetView view;
   const PowerBudget* power = nullptr;  ///< planned so far; none: power is not limited
+  GangsBeside beside = {};
 };
+
+/// A gang, and price_of() it in the context in question.
+struct GangPriced {
+  const PlacedGang& gang;
+  const GangTerms& terms;
+  const Price& price;
+};
+
+/// Seconds that the fastest option of each role takes on its canonical piece: the greatest of them.
+[[nodiscard]] double least_seconds(const PriceContext& context, const WaitingJob& job);
+
+/// What `alike` gangs in the ways of this one would cost their job, so that the gangs of a role are
+/// not each kept from a slower and cheaper type by the time of all. `price` is price_of() it.
+[[nodiscard]] Price price_of_alike(const PriceContext& context, const WaitingJob& job,
+                                   const GangPriced& gang, std::uint32_t alike);
+
+/// Adds a placed gang to those beside the next one.
+void add_beside(PriceContext& context, const WaitingJob& job, const GangPriced& gang);
 
 /// By the best plan that can run on these devices, at the highest clock that the power limits
 /// allow. Refusal: the option has plans and none of them can run here (kNever), or the lowest clock
@@ -35,12 +65,14 @@ struct IdealGang {
   Duration wait;
 };
 
+/// What the gang costs its job: its own devices until the job is done, and what it adds to the
+/// owner's time and to the cost of the gangs beside it.
+[[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
+                             const PlacedGang& gang, const GangTerms& terms);
+
 /// What it would cost: hire, energy, carbon, time and lateness alone.
 [[nodiscard]] Price ideal_price(const PriceContext& context, const WaitingJob& job,
                                 const IdealGang& ideal);
-
-[[nodiscard]] Price price_of(const PriceContext& context, const WaitingJob& job,
-                             const PlacedGang& gang, const GangTerms& terms);
 
 /// What a run will draw until it is done, at the meters of its sites.
 struct ExpectedEnergy {

@@ -44,6 +44,7 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
 bool Pass::holds_at_all() const {
   return kind_ == PassKind::kIncremental && !makes_reservations() && s_.electricity == nullptr &&
          s_.carbon == nullptr &&
+         (policy_.inside == TenantOrder::kSubmitted || s_.waiting.empty()) &&
          (policy_.preemption == PreemptionRule::kNone ||
           policy_.preemption == PreemptionRule::kEntitled);
 }
@@ -79,7 +80,7 @@ PassResult Pass::run(PassKind kind) {
 }
 
 void Pass::run_in_order() {
-  for (const std::uint32_t at : in_order(s_.waiting, policy_, s_.plans)) {
+  for (const std::uint32_t at : in_order(s_, policy_)) {
     if (consider(s_.waiting[at]) == Queue::kStops) return;
   }
 }
@@ -87,7 +88,7 @@ void Pass::run_in_order() {
 // Services first, then everything else; inside each the tenants in turn, and of a tenant the
 // highest rank, then who was submitted first.
 void Pass::run_fair() {
-  std::vector<std::uint32_t> order = in_order(s_.waiting, policy_, s_.plans);
+  std::vector<std::uint32_t> order = in_order(s_, policy_);
   const auto others = std::stable_partition(order.begin(), order.end(), [&](std::uint32_t at) {
     return s_.waiting[at].request->kind == JobKind::kServe;
   });
@@ -158,6 +159,7 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
     return Queue::kGoesOn;
   }
   if (asked && take_surplus(job, refusal)) return Queue::kGoesOn;
+  if (asked && overtake(job, refusal)) return Queue::kGoesOn;
   wait(job, refusal);
   reserve(job, refusal);
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
@@ -330,7 +332,11 @@ JobPlaceRules Pass::rules_for(const WaitingJob& job) {
   }
   if (policy_.quotas == Quotas::kHeld) {
     rules.may_take = [this, tenant = job.request->tenant](FleetTypeId type, std::uint32_t devices) {
-      return usage().room(tenant, type).devices >= devices;
+      const auto free = [type](const FleetView& view) {
+        return std::int64_t{view.free(Topology::root(), type).devices};
+      };
+      const std::int64_t left = left_ == nullptr ? 0 : free(*left_) - free(m_.now_->view());
+      return usage().room(tenant, type).devices >= devices - left;
     };
   }
   return rules;

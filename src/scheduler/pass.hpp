@@ -131,6 +131,7 @@ class Pass {
   void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step, double slower);
   void stagger_starts();
   void move_jobs();
+  [[nodiscard]] double sooner(const WaitingJob& job) const;
   void defragment();
   void carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const WaitingJob& job);
   [[nodiscard]] bool move(std::uint32_t running);
@@ -209,6 +210,13 @@ class Pass {
   [[nodiscard]] bool preempt_for(const WaitingJob& job, const Refusal& refusal);
   [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
                              const Objection& objection);
+  [[nodiscard]] bool overtake(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] bool may_be_overtaken(const WaitingJob& job, std::uint32_t running);
+  [[nodiscard]] bool is_lent(const RunningJob& job, TenantId claimant) const;
+  [[nodiscard]] double most_service(const WaitingJob& job);
+  /// A victim too many for the limits of the job's tenant; none: the plan keeps them.
+  [[nodiscard]] std::optional<std::uint32_t> object_to_overtaking(const WaitingJob& job,
+                                                                  const PreemptionPlan& plan) const;
   [[nodiscard]] bool take_surplus(const WaitingJob& job, const Refusal& refusal);
   [[nodiscard]] bool has_surplus_for(const WaitingJob& job, const RunningJob& running);
   /// A victim of a plan that could not go on with less, or may not.
@@ -253,6 +261,15 @@ class Pass {
   std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> no_surplus_;
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
+  /// The most service (aged_service) of those who may be overtaken, as of so many changes of usage.
+  struct Overtaken {
+    double most = 0;
+    std::uint64_t under = 0;
+  };
+  std::map<std::pair<TenantId, std::int32_t>, Overtaken> most_service_;
+  bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
+  const FleetView* left_ =
+      nullptr;                     ///< without some of them: their devices are in its limits again
   std::uint32_t preemptions_ = 0;  ///< tried in vain
   std::uint32_t views_ = 0;        ///< beside slots, likewise
   bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot

@@ -199,7 +199,7 @@ TEST(PassInvariants, APassHoldsAsLongAsItSays) {
   int patient = 0;
   int bounded = 0;
   for (std::uint64_t run = 0; run < 9; ++run) {
-    const char* name = std::array{"capacity", "hardware-aware", "fifo"}[run % 3];
+    const char* name = std::array{"capacity", "hardware-aware:version=1", "fifo"}[run % 3];
     TestCluster cluster(fast_and_slow_pod(), kTenants);
     Rng rng = Rng::stream(7 + run, name);
     const Policy policy = *policy_named(name);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "scheduler/gang_power.hpp"
@@ -418,6 +419,16 @@ bool Pass::move(std::uint32_t running) {
 
 // Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
 // may be moved, where starting the gang an horizon earlier is worth more than the moves cost.
+// Seconds by which a blocked job starts sooner if room is made for it: until its slot where it has
+// one, and no more than the policy looks ahead.
+double Pass::sooner(const WaitingJob& job) const {
+  const double horizon = policy_.horizon.value();
+  for (const Reservation& slot : result_.reservations) {
+    if (slot.job == job.id) return std::min(horizon, (slot.start - s_.now).count_seconds());
+  }
+  return horizon;
+}
+
 void Pass::defragment() {
   if (blocked_.empty()) return;
   // What is kept for somebody is no room, and moves free nothing.
@@ -430,7 +441,7 @@ void Pass::defragment() {
     if (view.free(Topology::root(), gang.type).devices < devices) continue;
     jobs.push_back(job);
     goals.push_back({place_try(m_.placer_, *job->request, rules_for(*job)), devices,
-                     static_cast<std::int64_t>(policy_.horizon.value() * devices * 1000)});
+                     std::llround(sooner(*job) * devices * 1000)});
     if (goals.size() == kGoalsMax) break;
   }
   if (goals.empty()) return;

@@ -41,7 +41,9 @@ bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
     hold_until(settled);
     return false;
   }
-  if (theirs.tenant == mine.tenant) return higher;
+  if (theirs.tenant == mine.tenant) {
+    return rank_in_tenant(mine, policy_) > rank_in_tenant(theirs, policy_);
+  }
   for (const PlacedGang& gang : running.gangs) {
     const FleetTypeId type = request_of(theirs, gang).type;
     if (usage().above_guarantee(theirs.tenant, type, mine.tenant) <= 0) return false;
@@ -73,6 +75,88 @@ bool Pass::preempt_for(const WaitingJob& job, const Refusal& refusal) {
 
 std::int64_t Pass::lost_device_milliseconds(std::uint32_t running) const {
   return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[running]) * 1000));
+}
+
+// What those who are overtaken lose is bounded by `yield_ratio` and `min_run`; who has most left,
+// and so gives way to most others, is the first of them.
+bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
+  const bool helps = refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kQuota;
+  if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps ||
+      job.request->kind == JobKind::kServe || preemptions_ >= kVainPreemptions) {
+    return false;
+  }
+  const double least = aged_service(job, policy_, s_) * policy_.yield_ratio;
+  if (most_service(job) < least) return false;
+  // What others leave is no room within the limits of its tenant.
+  own_leave_ = refusal.kind == RejectionKind::kQuota;
+  std::vector<double> service(s_.running.size());
+  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    const RunningJob& running = s_.running[i];
+    if (!may_be_overtaken(job, i)) continue;
+    const double theirs = aged_service(as_waiting(running, s_.now), policy_, s_);
+    const bool counts = !own_leave_ || running.request->tenant == job.request->tenant;
+    if (theirs >= least && theirs > 0 && counts) service[i] = theirs;
+  }
+  const bool made_room = preempt(
+      job, [&](std::uint32_t i) { return service[i] > 0; },
+      [&](std::uint32_t i) {
+        return std::llround(1e9 * least / service[i]) * s_.running[i].devices();
+      },
+      [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
+  own_leave_ = false;
+  return made_room;
+}
+
+bool Pass::may_be_overtaken(const WaitingJob& job, std::uint32_t running) {
+  const RunningJob& other = s_.running[running];
+  if (stopped_[running] != 0 || other.stopping || !other.request->preemptible ||
+      rank_in_tenant(*other.request, policy_) != rank_in_tenant(*job.request, policy_) ||
+      !(other.request->tenant == job.request->tenant || is_lent(other, job.request->tenant))) {
+    return false;
+  }
+  const Instant settled = other.started + Duration::from_seconds(policy_.min_run.value());
+  if (s_.now >= settled) return true;
+  hold_until(settled);
+  return false;
+}
+
+// Whether a job holds what its tenant borrows while that tenant has more for its weight than
+// another.
+bool Pass::is_lent(const RunningJob& job, TenantId claimant) const {
+  return std::all_of(job.gangs.begin(), job.gangs.end(), [&](const PlacedGang& gang) {
+    const FleetTypeId type = request_of(*job.request, gang).type;
+    return usage().above_guarantee(job.request->tenant, type, claimant) > 0 &&
+           usage().has_more(job.request->tenant, claimant, type);
+  });
+}
+
+// Of those whom a job of the same tenant and rank may overtake; 0: nobody.
+double Pass::most_service(const WaitingJob& job) {
+  const std::pair key(job.request->tenant, rank_in_tenant(*job.request, policy_));
+  const auto [at, fresh] = most_service_.try_emplace(key);
+  if (fresh || at->second.under != usage_changes_) {
+    double most = 0;
+    for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+      if (!may_be_overtaken(job, i)) continue;
+      most = std::max(most, aged_service(as_waiting(s_.running[i], s_.now), policy_, s_));
+    }
+    at->second = {most, usage_changes_};
+  }
+  return at->second.most;
+}
+
+// What a tenant takes from itself it may take as long as it keeps its limits.
+std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
+                                                        const PreemptionPlan& plan) const {
+  if (policy_.quotas == Quotas::kIgnored || plan.yields.empty()) return std::nullopt;
+  if (breaks_guarantee(usage(), changes_of(job, plan))) return plan.yields.back().victim;
+  TenantUsage after = usage();
+  const std::vector<UsageChange> changes = changes_of(job, plan);
+  for (const UsageChange& change : changes) after.apply(change);
+  for (const UsageChange& change : changes) {
+    if (after.room(change.tenant, change.type).devices < 0) return plan.yields.back().victim;
+  }
+  return std::nullopt;
 }
 
 // What an elastic job holds beyond its least it has for as long as nobody of its rank waits for it.
@@ -151,7 +235,9 @@ bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cos
   if (victims.empty()) return false;
   PreemptionAsk ask;
   ask.place = [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+    left_ = own_leave_ ? &view : nullptr;
     FoundOrRefusal found = find_in(view, job);
+    left_ = nullptr;
     if (!found) return std::nullopt;
     return std::move(found->gangs);
   };
@@ -240,10 +326,10 @@ std::vector<Pass::Entry> Pass::everybody() const {
   std::vector<Entry> entries;
   entries.reserve(s_.waiting.size() + s_.running.size());
   for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) {
-    entries.push_back({key_of(s_.waiting[i], policy_, s_.plans), i, false});
+    entries.push_back({key_of(s_.waiting[i], policy_, s_), i, false});
   }
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    entries.push_back({key_of(as_waiting(s_.running[i], s_.now), policy_, s_.plans), i, true});
+    entries.push_back({key_of(as_waiting(s_.running[i], s_.now), policy_, s_), i, true});
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.key < b.key; });

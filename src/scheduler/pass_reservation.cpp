@@ -99,10 +99,13 @@ bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
   FoundOrRefusal found = with_terms(m_.now_->view(), job, slot.gangs);
   if (!found) return false;
   if (policy_.choice == OptionChoice::kCheapest) {
-    const PriceContext context = context_of(m_.now_->view());
+    PriceContext context = context_of(m_.now_->view());
+    if (found->gangs.size() > 1) context.beside.until = least_seconds(context, job);
     found->price = price_of_lost_work(context, job, slot.lost_device_seconds);
     for (std::size_t i = 0; i < found->gangs.size(); ++i) {
-      *found->price += price_of(context, job, found->gangs[i], found->terms[i]);
+      const Price price = price_of(context, job, found->gangs[i], found->terms[i]);
+      add_beside(context, job, {found->gangs[i], found->terms[i], price});
+      *found->price += price;
     }
   }
   start(job, *std::move(found));

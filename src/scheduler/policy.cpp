@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/document.hpp"
@@ -34,11 +35,19 @@ constexpr std::array<NamedPolicy, 10> kPolicies{{
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
-std::optional<Policy> built_in(std::string_view name) {
+/// Of `hardware-aware`; the other policies have one version.
+constexpr std::uint32_t kNewest = 2;
+
+constexpr std::uint32_t newest_version(std::string_view name) {
+  return name == "hardware-aware" ? kNewest : 1;
+}
+
+std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
   for (const NamedPolicy& row : kPolicies) {
     if (row.name != name) continue;
     Policy policy;
     policy.name = std::string(name);
+    policy.version = version;
     policy.order = row.order;
     policy.blocked = row.blocked;
     policy.preemption = row.preemption;
@@ -47,6 +56,11 @@ std::optional<Policy> built_in(std::string_view name) {
     if (name == "hardware-aware") {
       policy.choice = OptionChoice::kCheapest;
       policy.reserve_jobs = kSlotsAhead;
+    }
+    if (name == "hardware-aware" && version >= 2) {
+      policy.inside = TenantOrder::kService;
+      policy.ageing = Seconds{60 * 86'400};
+      policy.yield_ratio = 2;
     }
     if (name == "conservative") policy.full_interval = Seconds{0};
     return policy;
@@ -90,12 +104,16 @@ Status check(const Policy& policy) {
   if (!(policy.estimate_sigma >= 0 && policy.estimate_sigma <= 3)) {
     return wrong("estimate_sigma", "0 to 3");
   }
+  if (policy.yield_ratio != 0 && !(policy.yield_ratio >= 1 && policy.yield_ratio <= 1000)) {
+    return wrong("yield_ratio", "0 or 1 to 1000");
+  }
   if (policy.offers < 1 || policy.offers > 16) return wrong("offers", "1 to 16");
   if (policy.budget < 1) return wrong("budget", "at least 1");
   for (const auto& [key, value] : {std::pair{"min_run", policy.min_run},
                                    {"plan_wait", policy.plan_wait},
                                    {"horizon", policy.horizon},
                                    {"patience", policy.patience},
+                                   {"ageing", policy.ageing},
                                    {"unknown_run", policy.unknown_run},
                                    {"pass_interval", policy.pass_interval},
                                    {"full_interval", policy.full_interval}}) {
@@ -114,6 +132,30 @@ Status patch(Policy& policy, const DocumentNode& node) {
   options.mode = FieldReader::Options::Mode::kPatch;
   if (Status status = read_struct(node, policy, options); !status) return status;
   return check(policy);
+}
+
+/// The built-in policy that one of this name and version begins with. Errors: no such version.
+Result<Policy> begin_of(const Policy& stated, std::uint32_t unstated) {
+  const std::vector<std::string_view> names = policy_names();
+  const bool known = std::find(names.begin(), names.end(), stated.name) != names.end();
+  const std::string_view name = known ? std::string_view(stated.name) : "hardware-aware";
+  const std::uint32_t newest = newest_version(name);
+  if (stated.version > newest) {
+    return input_error(stated.where, fmt::format("version: expected 1 to {} of {}, found {}",
+                                                 newest, name, stated.version));
+  }
+  const std::uint32_t version = unstated == 0 ? newest : std::min(unstated, newest);
+  return *built_in(name, stated.version == 0 ? version : stated.version);
+}
+
+/// What `node` says on top of the built-in policy that `stated` names.
+Result<Policy> completed(const Policy& stated, const DocumentNode& node, std::uint32_t unstated) {
+  Result<Policy> policy = begin_of(stated, unstated);
+  if (!policy) return policy;
+  const std::uint32_t version = policy->version;
+  if (Status status = patch(*policy, node); !status) return forward_error(status);
+  policy->version = version;
+  return policy;
 }
 
 /// "a=1,b=x" as a mapping; blocking=true is blocked: stops.
@@ -143,22 +185,27 @@ std::vector<std::string_view> policy_names() {
   return names;
 }
 
-Result<Policy> policy_named(std::string_view text) {
+Result<Policy> policy_named(std::string_view text, std::uint32_t unstated) {
   const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string_view name = text.substr(0, colon);
-  std::optional<Policy> policy = built_in(name);
-  if (!policy) {
-    const std::vector<std::string_view> names = policy_names();
+  const std::vector<std::string_view> names = policy_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
     return input_error({}, fmt::format("unknown policy \"{}\"{}", name, did_you_mean(name, names)));
   }
-  if (colon == text.size()) return *std::move(policy);
-  Result<Document> options = Document::parse(yaml_of(text.substr(colon + 1)), "policy options");
+  const std::string_view given = colon < text.size() ? text.substr(colon + 1) : "";
+  if (given.empty() && colon < text.size()) {
+    return input_error({}, fmt::format("\"{}\": expected key=value after the colon", text));
+  }
+  if (given.empty()) return begin_of(Policy{.name = std::string(name)}, unstated);
+  Result<Document> options = Document::parse(yaml_of(given), "policy options");
   if (!options) return forward_error(options);
-  if (Status status = patch(*policy, options->root()); !status) return forward_error(status);
-  return *std::move(policy);
+  Policy stated;
+  if (Status status = patch(stated, options->root()); !status) return forward_error(status);
+  stated.name = name;
+  return completed(stated, options->root(), unstated);
 }
 
-Result<Policy> read_policy(const Document& document) {
+Result<Policy> read_policy(const Document& document, std::uint32_t unstated) {
   Policy named;
   FieldReader::Options options;
   options.mode = FieldReader::Options::Mode::kPatch;
@@ -171,9 +218,7 @@ Result<Policy> read_policy(const Document& document) {
   if (named.kind.empty() || named.api_version.empty() || named.name.empty()) {
     return input_error(named.where, "a policy begins with apiVersion, kind and name");
   }
-  Policy policy = built_in(named.name).value_or(*built_in("hardware-aware"));
-  if (Status status = patch(policy, document.root()); !status) return forward_error(status);
-  return policy;
+  return completed(named, document.root(), unstated);
 }
 
 }  // namespace orrery

@@ -28,7 +28,7 @@ enum class QueueOrder : std::uint8_t {
   kRemainingService,  ///< SRSF: times devices
   kAttained,          ///< LAS: fewest device-seconds had so far
   kAttainedQueues,    ///< Tiresias: by the queue of device-seconds had, then submitted
-  kFair,              ///< tenants by share; inside one Serve first, by priority, then submitted
+  kFair,              ///< tenants by share; inside one Serve first, by priority, then `inside`
 };
 
 inline std::array<EnumWord<QueueOrder>, 8> enum_words(QueueOrder) {
@@ -40,6 +40,18 @@ inline std::array<EnumWord<QueueOrder>, 8> enum_words(QueueOrder) {
            {"attained", QueueOrder::kAttained},
            {"attained-queues", QueueOrder::kAttainedQueues},
            {"fair", QueueOrder::kFair}}};
+}
+
+/// Of the jobs of one tenant and one rank, who goes first under `fair`.
+enum class TenantOrder : std::uint8_t {
+  kSubmitted,
+  /// The fewest device-seconds left where the length is known, else the fewest had so far; either
+  /// shrinks while a job waits (Policy::ageing).
+  kService,
+};
+
+inline std::array<EnumWord<TenantOrder>, 2> enum_words(TenantOrder) {
+  return {{{"submitted", TenantOrder::kSubmitted}, {"service", TenantOrder::kService}}};
 }
 
 /// What a job that cannot start does to those behind it.
@@ -124,12 +136,21 @@ struct Policy {
   std::string api_version = "orrery/v1";
   std::string kind = "Policy";
   std::string name = "fifo";
+  /// Of the built-in policy that it begins with: its rules of that time; 0: its newest ones.
+  std::uint32_t version = 0;
   QueueOrder order = QueueOrder::kSubmitted;
   Blocked blocked = Blocked::kStops;
   NodeFit node_fit = NodeFit::kBest;
   OptionChoice choice = OptionChoice::kFirst;
   PreemptionRule preemption = PreemptionRule::kNone;
   Quotas quotas = Quotas::kIgnored;
+  TenantOrder inside = TenantOrder::kSubmitted;
+  /// Time of waiting in which `inside: service` halves what a job counts for, and after which
+  /// preemptible batch work is no longer behind the other kinds; 0: never.
+  Seconds ageing{0};
+  /// A job takes devices from jobs of its tenant and rank that have at least so many times its
+  /// service; 0: never.
+  double yield_ratio = 0;
   Seconds min_run{600};                  ///< no second preemption or move within it
   Seconds plan_wait{2};                  ///< for a plan, before a job is placed without one
   Seconds horizon{3600};                 ///< over which stranded devices cost
@@ -155,12 +176,16 @@ void describe(Visitor& visitor, Self& p) {
   visitor.required("apiVersion", p.api_version);
   visitor.required("kind", p.kind);
   visitor.required("name", p.name);
+  visitor.optional("version", p.version);
   visitor.optional("order", p.order);
   visitor.optional("blocked", p.blocked);
   visitor.optional("node_fit", p.node_fit);
   visitor.optional("choice", p.choice);
   visitor.optional("preemption", p.preemption);
   visitor.optional("quotas", p.quotas);
+  visitor.optional("inside", p.inside);
+  visitor.optional("ageing", p.ageing);
+  visitor.optional("yield_ratio", p.yield_ratio);
   visitor.optional("min_run", p.min_run);
   visitor.optional("plan_wait", p.plan_wait);
   visitor.optional("horizon", p.horizon);
@@ -184,11 +209,13 @@ void describe(Visitor& visitor, Self& p) {
 [[nodiscard]] std::vector<std::string_view> policy_names();
 
 /// "NAME[:key=value,..]", where a key is one of a policy file's, or `blocking` (true: blocked is
-/// `stops`, false: `skipped`). Errors: an unknown name, key or word, with the nearest.
-[[nodiscard]] Result<Policy> policy_named(std::string_view text);
+/// `stops`, false: `skipped`). `unstated`: the version of the built-in policy where the text states
+/// none, as a record knows it; 0: the newest. Errors: an unknown name, key or word, with the
+/// nearest.
+[[nodiscard]] Result<Policy> policy_named(std::string_view text, std::uint32_t unstated = 0);
 
 /// A policy file; what it does not say is as in the built-in policy of its `name`, else as in
 /// hardware-aware. Errors with file:line:column.
-[[nodiscard]] Result<Policy> read_policy(const Document& document);
+[[nodiscard]] Result<Policy> read_policy(const Document& document, std::uint32_t unstated = 0);
 
 }  // namespace orrery

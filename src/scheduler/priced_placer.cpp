@@ -16,6 +16,13 @@ std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed,
 
 }  // namespace
 
+PricedPlacer::PricedPlacer(const PlaceTree& tree) : placer_(tree) {
+  for (const Place& place : tree.places()) {
+    if (place.is(TopologyLevel::kSite)) sites_.push_back(tree.id_of(place));
+  }
+  if (sites_.size() == 1) sites_.clear();
+}
+
 void PricedPlacer::begin() {
   for (FreedOfType& type : freed_) {
     type.list.clear();
@@ -42,6 +49,25 @@ bool PricedPlacer::planned(const PriceContext& context, const Next& next, const 
   if (waited >= wait) return true;
   closest = {RejectionKind::kLater, TopologyLevel::kFleet, 0};
   return false;
+}
+
+// The narrowest places that fit best may all be at one site.
+void PricedPlacer::add_offer_of_each_site(const FleetView& view, const GangRequest& gang,
+                                          PlaceOptions options, std::vector<Allocation>& offers) {
+  const std::size_t found = offers.size();
+  options.most = 1;
+  for (const PlaceId site : sites_) {
+    const NodeRun& nodes = placer_.tree()[site].nodes;
+    const auto is_here = [&nodes](const Allocation& offer) {
+      return offer.ranks.front().node.value() - nodes.first.value() < nodes.count;
+    };
+    if (std::any_of(offers.begin(), offers.begin() + static_cast<std::ptrdiff_t>(found), is_here)) {
+      continue;
+    }
+    options.within = site;
+    AllocationOrRefusal here = placer_.place(view, gang, options);
+    if (here) offers.push_back(*std::move(here));
+  }
 }
 
 // Placement knows nothing of risk: where an offer has a node that fails often, there is one more
@@ -88,6 +114,7 @@ const PricedPlacer::Offers& PricedPlacer::offers_of(const PriceContext& context,
   if (offers.places.empty()) {
     offers.refusal = placer_.refusal_of(context.view, gang, next.avoid);
   } else {
+    add_offer_of_each_site(context.view, gang, options, offers.places);
     add_safer_offer(context, next, gang, offers.places);
   }
   Offers& kept = alike ? lasting_offers_[{context.view.pages().nodes, gang}] : passing_offers_;
@@ -118,6 +145,8 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
     }
     candidate.terms = *terms;
     candidate.price = price_of(context, *next.job, candidate.gang, *terms);
+    candidate.compared = price_of_alike(
+        context, *next.job, {candidate.gang, candidate.terms, candidate.price}, next.alike);
     if (next.job->request->goal == JobGoal::kEnergy) {
       candidate.energy = energy_of(context, *next.job, candidate.gang, *terms);
     }
@@ -157,7 +186,7 @@ tl::expected<Candidate, Refusal> PricedPlacer::place_gang(const PriceContext& co
   const JobGoal goal = next.job->request->goal;
   const auto best = std::min_element(
       candidates_.begin(), candidates_.end(), [goal](const Candidate& a, const Candidate& b) {
-        return better_for(goal, {a.price, a.energy}, {b.price, b.energy});
+        return better_for(goal, {a.compared, a.energy}, {b.compared, b.energy});
       });
   if (cheaper_later(context, next, *best)) {
     return tl::unexpected(Refusal{RejectionKind::kLater, TopologyLevel::kFleet, 0});
@@ -234,6 +263,7 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
   priced.length = Duration();
   missing_.clear();
   PriceContext here = context;
+  if (gangs_of(*job.request) > 1) here.beside.until = least_seconds(context, job);
   trial_.begin(context.view, gangs_of(*job.request));
   // Where the first of several gangs is put is a matter of price.
   lacks_room_ = gangs_of(*job.request) == 1;
@@ -243,9 +273,10 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
       const std::vector<NodeRun> avoid =
           avoided_by_spread(placer_.tree(), role, index, priced.gangs);
       here.view = trial_.view();
-      auto best = place_gang(here, {&job, index, priced.gangs, avoid}, rules);
+      auto best = place_gang(here, {&job, index, priced.gangs, avoid, role.gangs - g}, rules);
       if (!best) return tl::unexpected(best.error());
       priced.price += best->price;
+      add_beside(here, job, {best->gang, best->terms, best->price});
       const std::optional<Duration>& length = best->terms.length;
       priced.length =
           priced.length && length ? std::optional(std::max(*priced.length, *length)) : std::nullopt;

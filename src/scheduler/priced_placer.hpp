@@ -1,10 +1,12 @@
 // scheduler/priced_placer.hpp - places a job where it serves its goal best: of every type it may
 // use, every size it may have and several placements of each, at the least price, or with the
-// fewest joules where its goal is energy.
+// fewest joules where its goal is energy. Each site has its prices, so that each site that has room
+// is offered.
 //
-// Roles and gangs are placed one after the other, each at its own least price given those before;
-// a job may rather wait for better hardware, when that is cheaper by the time the hardware is
-// expected. Pure in its inputs; keeps scratch memory. One thread. Ties: first option, best fit.
+// Roles and gangs are placed one after the other, each at what it adds least to the price of the
+// job given those before; a job may rather wait for better hardware, when that is cheaper by the
+// time the hardware is expected. Pure in its inputs; keeps scratch memory. One thread. Ties: first
+// option, best fit.
 #pragma once
 
 #include <map>
@@ -31,6 +33,8 @@ struct Candidate {
   GangTerms terms;
   Price price;
   ExpectedEnergy energy;
+  Price compared =
+      {};  ///< with the gangs of its role that are still to be placed, if all were alike
 };
 
 /// Whether a view stays as it is until forget_offers(), or is gone after one look.
@@ -38,7 +42,7 @@ enum class ViewLasts : std::uint8_t { kNo, kYes };
 
 class PricedPlacer {
  public:
-  explicit PricedPlacer(const PlaceTree& tree) : placer_(tree) {}
+  explicit PricedPlacer(const PlaceTree& tree);
 
   /// Forgets what it counted of running jobs and nodes; before the first job of a pass.
   void begin();
@@ -66,6 +70,7 @@ class PricedPlacer {
     std::uint32_t role;
     std::span<const PlacedGang> placed;
     std::span<const NodeRun> avoid;
+    std::uint32_t alike;  ///< gangs of the role that are not placed yet, this one among them
   };
   /// Places for a gang, or why there is none.
   struct Offers {
@@ -92,6 +97,8 @@ class PricedPlacer {
   /// The last refusal, where an offer was refused or there was none.
   std::optional<Refusal> price_offers(const PriceContext& context, const Next& next,
                                       std::uint32_t option, const JobPlaceRules& rules);
+  void add_offer_of_each_site(const FleetView& view, const GangRequest& gang, PlaceOptions options,
+                              std::vector<Allocation>& offers);
   void add_safer_offer(const PriceContext& context, const Next& next, const GangRequest& gang,
                        std::vector<Allocation>& offers);
   [[nodiscard]] bool planned(const PriceContext& context, const Next& next,
@@ -102,6 +109,7 @@ class PricedPlacer {
                                                  const GangRequest& gang);
 
   Placer placer_;
+  std::vector<PlaceId> sites_;  ///< of the fleet, where it has several
   Trial trial_;
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;

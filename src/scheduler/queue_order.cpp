@@ -13,7 +13,14 @@ double attained_queue(double attained, const Policy& policy) {
                              limits.begin());
 }
 
-double first_key(const WaitingJob& job, const Policy& policy, const PlanTable* plans) {
+/// Time since it was submitted in which it did not run.
+Duration waited(const WaitingJob& job, Instant now) {
+  const double ran = job.attained / std::max(devices_wanted(*job.request), 1U);
+  return std::max(Duration(), now - job.submitted - Duration::from_seconds(ran));
+}
+
+double first_key(const WaitingJob& job, const Policy& policy, const Situation& situation) {
+  const PlanTable* plans = situation.plans;
   const auto left = [&] {
     return time_left(job, plans, Duration::from_seconds(policy.unknown_run.value()))
         .count_seconds();
@@ -38,7 +45,7 @@ double first_key(const WaitingJob& job, const Policy& policy, const PlanTable* p
     case QueueOrder::kAttainedQueues:
       return attained_queue(job.attained, policy);
     case QueueOrder::kFair:
-      return -static_cast<double>(rank_of(*job.request));
+      return -static_cast<double>(rank_in_tenant(*job.request, policy));
   }
   return 0;
 }
@@ -59,16 +66,36 @@ std::int32_t rank_of(const JobRequest& job) {
   return job.priority;
 }
 
-OrderKey key_of(const WaitingJob& job, const Policy& policy, const PlanTable* plans) {
-  return {first_key(job, policy, plans), job.submitted, job.id};
+std::int32_t rank_in_tenant(const JobRequest& job, const Policy& policy) {
+  const bool by_service = policy.inside == TenantOrder::kService && job.kind == JobKind::kBatch;
+  return by_service ? job.priority : rank_of(job);
+}
+
+double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
+  constexpr double kBatch = 2;
+  const std::optional<Duration> left = known_time_left(job, situation.plans);
+  double service = left ? left->count_seconds() * devices_wanted(*job.request) : job.attained;
+  if (rank_of(*job.request) < job.request->priority) service *= kBatch;
+  const double ageing = policy.ageing.value();
+  if (ageing <= 0) return service;
+  const double age = waited(job, situation.now).count_seconds() / ageing;
+  return service / (1 + age * age);
+}
+
+OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& situation) {
+  const bool by_service = policy.order == QueueOrder::kFair &&
+                          policy.inside == TenantOrder::kService &&
+                          job.request->kind != JobKind::kServe;
+  return {first_key(job, policy, situation), by_service ? aged_service(job, policy, situation) : 0,
+          job.submitted, job.id};
 }
 
 WaitingJob as_waiting(const RunningJob& job, Instant now) {
   return {job.id, job.request, job.submitted, job.done_at(now), job.attained_at(now)};
 }
 
-std::vector<std::uint32_t> in_order(std::span<const WaitingJob> waiting, const Policy& policy,
-                                    const PlanTable* plans) {
+std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy) {
+  const std::span<const WaitingJob> waiting = situation.waiting;
   struct Entry {
     OrderKey key;
     std::uint32_t at;
@@ -76,7 +103,7 @@ std::vector<std::uint32_t> in_order(std::span<const WaitingJob> waiting, const P
   std::vector<Entry> entries;
   entries.reserve(waiting.size());
   for (std::uint32_t i = 0; i < waiting.size(); ++i) {
-    entries.push_back({key_of(waiting[i], policy, plans), i});
+    entries.push_back({key_of(waiting[i], policy, situation), i});
   }
   const auto before = [](const Entry& a, const Entry& b) { return a.key < b.key; };
   if (!std::is_sorted(entries.begin(), entries.end(), before)) {

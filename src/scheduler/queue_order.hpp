@@ -13,6 +13,7 @@ namespace orrery {
 /// Ascending: the first goes first. Ties end at the id.
 struct OrderKey {
   double first = 0;
+  double second = 0;
   Instant submitted;
   JobId id;
 
@@ -23,14 +24,25 @@ struct OrderKey {
 /// batch behind it, whatever their priorities.
 [[nodiscard]] std::int32_t rank_of(const JobRequest& job);
 
-/// The key of a job under an order; kFair is by rank here, the tenants are walked elsewhere.
-[[nodiscard]] OrderKey key_of(const WaitingJob& job, const Policy& policy, const PlanTable* plans);
+/// The same between jobs of one tenant: under TenantOrder::kService batch work is behind the others
+/// by its service alone.
+[[nodiscard]] std::int32_t rank_in_tenant(const JobRequest& job, const Policy& policy);
+
+/// The key of a job under an order; kFair is by rank and then by Policy::inside here, the tenants
+/// are walked elsewhere.
+[[nodiscard]] OrderKey key_of(const WaitingJob& job, const Policy& policy,
+                              const Situation& situation);
+
+/// Device-seconds by which jobs of one tenant and rank are ordered under TenantOrder::kService:
+/// those left where the length of the job is known, else those it has had; of preemptible batch
+/// work twice as many; over 1 + (the time it has waited / Policy::ageing)^2.
+[[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,
+                                  const Situation& situation);
 
 /// A running job as if it waited from `now` on.
 [[nodiscard]] WaitingJob as_waiting(const RunningJob& job, Instant now);
 
-/// Positions in `waiting`, first to go first. O(n log n).
-[[nodiscard]] std::vector<std::uint32_t> in_order(std::span<const WaitingJob> waiting,
-                                                  const Policy& policy, const PlanTable* plans);
+/// Positions in the situation's waiting jobs, first to go first. O(n log n).
+[[nodiscard]] std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy);
 
 }  // namespace orrery

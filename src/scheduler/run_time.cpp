@@ -64,7 +64,7 @@ std::optional<Duration> whole_run_time(const JobRequest& job, const RoleRequest&
   return whole;
 }
 
-Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unknown) {
+std::optional<Duration> known_time_left(const WaitingJob& job, const PlanTable* plans) {
   Duration longest;
   bool known = false;
   for (const RoleRequest& role : job.request->roles) {
@@ -75,8 +75,12 @@ Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unkno
     longest = std::max(longest, *whole);
     known = true;
   }
-  if (!known) return unknown;
+  if (!known) return std::nullopt;
   return Duration::from_seconds(longest.count_seconds() * (1 - job.done));
+}
+
+Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unknown) {
+  return known_time_left(job, plans).value_or(unknown);
 }
 
 double time_left(const UncertainRun& run, double part) {

@@ -27,7 +27,11 @@ struct PlanHere {
                                                      const PlanHere& here);
 
 /// What of it is left, for the order of a queue: of the role that takes longest by its first
-/// option; `unknown` where nothing is known.
+/// option. None: nothing is known.
+[[nodiscard]] std::optional<Duration> known_time_left(const WaitingJob& job,
+                                                      const PlanTable* plans);
+
+/// The same, and `unknown` where nothing is known.
 [[nodiscard]] Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unknown);
 
 /// A run of uncertain length: log-normal, of median `expected`, `sigma` that of its logarithm.

@@ -356,7 +356,7 @@ TEST(Scheduler, AnElasticJobGivesBackWhatSomebodyElseWaitsFor) {
   EXPECT_TRUE(cluster.runs(second));
   const JobId third = cluster.submit(equal);
   cluster.wait(Duration::minutes(11));
-  for (int i = 0; i < 2; ++i) cluster.pass("hardware-aware");
+  for (int i = 0; i < 2; ++i) cluster.pass("hardware-aware:yield_ratio=0");
   EXPECT_EQ(cluster.find(elastic)->devices(), 8u) << "that is its least";
   EXPECT_FALSE(cluster.runs(third));
 }

@@ -86,7 +86,7 @@ TEST(CountedFleet, GivesBackWhatItTookAndKeepsGangsInsideTheirLevel) {
 }
 
 TEST(StartForecast, ThoseAheadCount) {
-  for (const char* policy : {"fifo", "easy", "capacity", "hardware-aware"}) {
+  for (const char* policy : {"fifo", "easy", "capacity", "hardware-aware:version=1"}) {
     TestCluster cluster(one_node());
     cluster.submit(cluster.job(8, Duration::hours(1)));
     cluster.pass(policy);

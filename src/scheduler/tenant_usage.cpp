@@ -119,6 +119,18 @@ bool TenantUsage::entitled(TenantId tenant, FleetTypeId type, std::int64_t devic
   return guaranteed;
 }
 
+bool TenantUsage::has_more(TenantId tenant, TenantId than, FleetTypeId type) const {
+  const TenantId shared = tree_->common_ancestor(tenant, than);
+  const auto below = [&](TenantId at) {
+    while (at != shared && tree_->parent(at) != shared) at = tree_->parent(at);
+    return at;
+  };
+  const TenantId one = below(tenant);
+  const TenantId other = below(than);
+  return static_cast<double>(used(one, type)) / tree_->weight(one) >=
+         static_cast<double>(used(other, type)) / tree_->weight(other);
+}
+
 std::int64_t TenantUsage::above_guarantee(TenantId tenant, FleetTypeId type,
                                           TenantId claimant) const {
   std::int64_t devices = used(tenant, type);

@@ -104,6 +104,9 @@ class TenantUsage {
   /// For a plan that preempts, ask the usage without its victims. O(depth).
   [[nodiscard]] bool entitled(TenantId tenant, FleetTypeId type, std::int64_t devices,
                               TenantId against = TenantTree::root()) const;
+  /// Whether a tenant holds at least as many devices of a type for its weight as another: of the
+  /// two tenants below the one where their paths meet. O(depth).
+  [[nodiscard]] bool has_more(TenantId tenant, TenantId than, FleetTypeId type) const;
   /// Devices that may be reclaimed from a tenant for another, the root standing for anybody.
   /// O(depth).
   [[nodiscard]] std::int64_t above_guarantee(TenantId tenant, FleetTypeId type,

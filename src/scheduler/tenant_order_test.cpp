@@ -1,0 +1,246 @@
+// The order of a tenant's jobs by their service, and who overtakes whom.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "scheduler/cluster_test.hpp"
+
+namespace orrery {
+namespace {
+
+const std::string kDefault = "hardware-aware";
+
+JobRequest preemptible(const TestCluster& cluster, std::uint32_t devices, Duration estimate) {
+  JobRequest request = cluster.job(devices, estimate);
+  request.kind = JobKind::kTrain;
+  request.preemptible = true;
+  return request;
+}
+
+JobRequest without_estimate(const TestCluster& cluster, std::uint32_t devices) {
+  JobRequest request = preemptible(cluster, devices, Duration::hours(1));
+  request.estimate.reset();
+  return request;
+}
+
+TEST(TenantOrder, TheJobOfTheLeastServiceStartsFirst) {
+  TestCluster cluster;
+  const JobId whole = cluster.submit(cluster.job(128, Duration::hours(1)));  // may not be stopped
+  cluster.pass(kDefault);
+  const JobId large = cluster.submit(cluster.job(128, Duration::hours(2)));
+  const JobId small = cluster.submit(cluster.job(64, Duration::hours(3)));
+  cluster.finish(whole);
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(small));
+  EXPECT_FALSE(cluster.runs(large));
+}
+
+TEST(TenantOrder, TheFirstVersionStartsWhoeverWasSubmittedFirst) {
+  TestCluster cluster;
+  const JobId whole = cluster.submit(cluster.job(128, Duration::hours(1)));
+  cluster.pass("hardware-aware:version=1");
+  const JobId large = cluster.submit(cluster.job(128, Duration::hours(2)));
+  const JobId small = cluster.submit(cluster.job(64, Duration::hours(3)));
+  cluster.finish(whole);
+  cluster.pass("hardware-aware:version=1");
+  EXPECT_TRUE(cluster.runs(large));
+  EXPECT_FALSE(cluster.runs(small));
+}
+
+TEST(TenantOrder, AJobIsOvertakenOnceItsQuantumIsOverByOneOfHalfItsService) {
+  TestCluster cluster;
+  const JobId longest = cluster.submit(preemptible(cluster, 128, Duration::hours(9)));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::minutes(9));
+  const JobId shorter = cluster.submit(preemptible(cluster, 64, Duration::hours(1)));
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(longest)) << "its 10 minutes are not over";
+  cluster.wait(Duration::minutes(1));
+  cluster.pass(kDefault);
+  EXPECT_FALSE(cluster.runs(longest));
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(shorter));
+}
+
+TEST(TenantOrder, NobodyIsOvertakenForLessThanTheRatio) {
+  TestCluster cluster;
+  const JobId longer = cluster.submit(preemptible(cluster, 128, Duration::hours(9)));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  cluster.submit(preemptible(cluster, 128, Duration::hours(5)));
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(longer));
+}
+
+TEST(TenantOrder, AJobThatCannotGoOnLaterIsNotOvertaken) {
+  TestCluster cluster;
+  const JobId longest = cluster.submit(cluster.job(128, Duration::hours(9)));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  cluster.submit(preemptible(cluster, 8, Duration::hours(1)));
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(longest));
+}
+
+TEST(TenantOrder, WhereNoLengthIsKnownTheJobThatHasHadLeastGoesFirst) {
+  TestCluster cluster;
+  const JobId first = cluster.submit(without_estimate(cluster, 128));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  const JobId second = cluster.submit(without_estimate(cluster, 128));
+  cluster.pass(kDefault);
+  cluster.pass(kDefault);
+  EXPECT_FALSE(cluster.runs(first));
+  EXPECT_TRUE(cluster.runs(second));
+}
+
+/// A job of `a` has the fleet for 9 hours; after one of them `b` wants a node for ten minutes.
+std::unique_ptr<TestCluster> two_tenants(const std::string& tenants) {
+  auto made = std::make_unique<TestCluster>(small_h100(), tenants);
+  TestCluster& cluster = *made;
+  JobRequest theirs = preemptible(cluster, 128, Duration::hours(9));
+  theirs.tenant = *cluster.tenants().find("a");
+  cluster.submit(theirs);
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  JobRequest mine = preemptible(cluster, 8, Duration::minutes(10));
+  mine.tenant = *cluster.tenants().find("b");
+  cluster.submit(mine);
+  cluster.pass(kDefault);
+  cluster.pass(kDefault);
+  return made;
+}
+
+TEST(TenantOrder, ATenantThatHasLessOvertakesOneThatBorrows) {
+  const auto cluster = two_tenants("- {name: a}\n- {name: b}\n");
+  EXPECT_FALSE(cluster->runs(JobId(0)));
+  EXPECT_TRUE(cluster->runs(JobId(1)));
+}
+
+TEST(TenantOrder, WhatIsGuaranteedIsNotOvertakenByAnotherTenant) {
+  const auto cluster = two_tenants("- {name: a, guarantee: {h100: 128}}\n- {name: b}\n");
+  EXPECT_TRUE(cluster->runs(JobId(0)));
+}
+
+TEST(TenantOrder, ATenantThatHasMoreOvertakesNobodyElse) {
+  TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
+  JobRequest request = preemptible(cluster, 56, Duration::hours(9));
+  request.tenant = *cluster.tenants().find("a");
+  const JobId theirs = cluster.submit(request);
+  request = cluster.job(72, Duration::hours(9));
+  request.tenant = *cluster.tenants().find("b");
+  cluster.submit(request);
+  cluster.pass(kDefault);
+  ASSERT_EQ(cluster.running().size(), 2u);
+  cluster.wait(Duration::hours(1));
+  request = preemptible(cluster, 8, Duration::minutes(10));
+  request.tenant = *cluster.tenants().find("b");
+  cluster.submit(request);
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(theirs));
+}
+
+TEST(TenantOrder, ATenantAtItsLimitOvertakesItself) {
+  TestCluster cluster(small_h100(), "- {name: a, limit: {h100: 64}}\n");
+  JobRequest request = preemptible(cluster, 64, Duration::hours(9));
+  request.tenant = *cluster.tenants().find("a");
+  const JobId longest = cluster.submit(request);
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  request = preemptible(cluster, 64, Duration::hours(1));
+  request.tenant = *cluster.tenants().find("a");
+  const JobId shorter = cluster.submit(request);
+  request = preemptible(cluster, 72, Duration::minutes(10));
+  request.tenant = *cluster.tenants().find("a");
+  const JobId too_large = cluster.submit(request);
+  cluster.pass(kDefault);
+  cluster.pass(kDefault);
+  EXPECT_FALSE(cluster.runs(longest));
+  EXPECT_TRUE(cluster.runs(shorter));
+  EXPECT_FALSE(cluster.runs(too_large));
+}
+
+TEST(TenantOrder, BatchWorkIsBehindOthersByItsServiceAlone) {
+  TestCluster cluster;
+  const JobId whole = cluster.submit(cluster.job(128, Duration::hours(1)));
+  cluster.pass(kDefault);
+  JobRequest batch = preemptible(cluster, 128, Duration::hours(1));
+  batch.kind = JobKind::kBatch;
+  const JobId short_batch = cluster.submit(batch);
+  const JobId long_training = cluster.submit(preemptible(cluster, 128, Duration::hours(3)));
+  cluster.finish(whole);
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(short_batch));
+  cluster.wait(Duration::minutes(20));
+  const JobId training = cluster.submit(preemptible(cluster, 128, Duration::minutes(70)));
+  cluster.finish(short_batch);
+  cluster.submit(batch);
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(training)) << "an hour of batch counts for two";
+  EXPECT_FALSE(cluster.runs(long_training));
+}
+
+TEST(TenantOrder, WhoHasWaitedLongGoesBeforeShorterJobs) {
+  TestCluster cluster;
+  const JobId large = cluster.submit(preemptible(cluster, 128, Duration::hours(9)));
+  cluster.wait(Duration::hours(24 * 300));
+  const JobId small = cluster.submit(preemptible(cluster, 128, Duration::hours(1)));
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(large));
+  EXPECT_FALSE(cluster.runs(small));
+}
+
+// Jobs keep coming; whatever the order does, each that may be stopped goes on in the end, and none
+// is stopped within its quantum.
+TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    TestCluster cluster;
+    Rng rng = Rng::stream(seed, "tenant order");
+    std::size_t submitted = 0;
+    std::size_t ended = 0;
+    for (int step = 0; step < 3000 && (step < 300 || ended < submitted); ++step) {
+      if (step < 300 && rng.below(2) == 0) {
+        const std::uint32_t devices = std::array{1U, 8U, 32U, 128U}[rng.below(4)];
+        const auto minutes = static_cast<std::int64_t>(10 + rng.below(300));
+        cluster.submit(preemptible(cluster, devices, Duration::minutes(minutes)));
+        ++submitted;
+      }
+      std::vector<JobId> done;
+      for (const RunningJob& job : cluster.running()) {
+        if (job.expected_end <= cluster.now()) done.push_back(job.id);
+      }
+      for (const JobId id : done) cluster.finish(id);
+      ended += done.size();
+      const std::vector<RunningJob> before = cluster.running();
+      const PassResult result =
+          cluster.pass(kDefault, rng.below(4) == 0 ? PassKind::kFull : PassKind::kIncremental);
+      for (const Decision& decision : result.decisions) {
+        const auto* preempt = std::get_if<PreemptJob>(&decision);
+        if (preempt == nullptr) continue;
+        const auto victim = std::find_if(before.begin(), before.end(),
+                                         [&](const auto& job) { return job.id == preempt->job; });
+        ASSERT_NE(victim, before.end());
+        EXPECT_GE(cluster.now() - victim->started, Duration::minutes(10));
+      }
+      cluster.wait(Duration::minutes(static_cast<std::int64_t>(1 + rng.below(15))));
+    }
+    EXPECT_EQ(ended, submitted) << "seed " << seed;
+  }
+}
+
+TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
+  EXPECT_EQ(policy_named("hardware-aware")->version, 2u);
+  EXPECT_EQ(policy_named("hardware-aware", 1)->version, 1u);
+  EXPECT_EQ(policy_named("hardware-aware", 1)->inside, TenantOrder::kSubmitted);
+  EXPECT_EQ(policy_named("hardware-aware:version=2", 1)->inside, TenantOrder::kService);
+  EXPECT_EQ(policy_named("fifo")->version, 1u);
+  EXPECT_EQ(policy_named("fifo:version=2").error().message,
+            "version: expected 1 to 1 of fifo, found 2");
+  EXPECT_EQ(policy_named("hardware-aware:version=3").error().message,
+            "version: expected 1 to 2 of hardware-aware, found 3");
+  EXPECT_EQ(policy_named("hardware-aware:yield_ratio=0.5").error().message,
+            "yield_ratio: expected 0 or 1 to 1000");
+}
+
+}  // namespace
+}  // namespace orrery
