@@ -20,6 +20,18 @@ std::uint32_t distance(NodeId a, NodeId b) {
   return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
 }
 
+/// Whether others have left a node, or are leaving it, for a job that starts there once they have.
+bool is_kept(const State& state, NodeId node, Instant now) {
+  return std::any_of(state.slots().begin(), state.slots().end(), [&](const Reservation& slot) {
+    if (slot.start > now) return false;
+    return std::any_of(slot.gangs.begin(), slot.gangs.end(), [&](const PlacedGang& gang) {
+      const std::vector<NodeDevices>& ranks = gang.allocation.ranks;
+      return std::any_of(ranks.begin(), ranks.end(),
+                         [&](const NodeDevices& at) { return at.node == node; });
+    });
+  });
+}
+
 /// Whether a window that is not over begins before `end` and names a node: nobody comes to it who
 /// would not be done by then.
 bool closes(const State& state, NodeId node, Instant end) {
@@ -500,7 +512,7 @@ std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangReques
            topology.place(id).group == topology.place(lost.node).group &&
            may_replace(topology, gang, lost.node, id) &&
            std::find(beside.used.begin(), beside.used.end(), id) == beside.used.end() &&
-           !closes(state_, id, beside.end);
+           !is_kept(state_, id, now_) && !closes(state_, id, beside.end);
   };
   std::optional<NodeId> best;
   for (const NodeId spare : state_.spares()) {

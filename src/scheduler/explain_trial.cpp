@@ -27,6 +27,7 @@ ExplainTrial::ExplainTrial(const Situation& situation, const Policy& policy, con
   passes_most_ =
       static_cast<std::uint32_t>(std::clamp(kJobsInPasses / jobs, kPassesLeast, kPassesMost));
   policy_.preemption = PreemptionRule::kNone;
+  policy_.yield_ratio = 0;
   request_.class_id = ClassId();
   job_.request = &request_;
 }

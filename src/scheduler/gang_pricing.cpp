@@ -110,17 +110,18 @@ class Sum {
   }
 
   /// The owner's time until the job is done, and those beside it, as far as they have not paid yet.
-  void add_time(double seconds) {
+  /// `wait`: before it starts, in which none of them is held.
+  void add_time(double seconds, double wait = 0) {
     const GangsBeside& beside = context_.beside;
     const double more = std::max(seconds - beside.timed, 0.0);
     const double rate = owners_rate(context_, *job_.request);
     add(PriceTerm::kHire, beside.hire * more);
     add(PriceTerm::kEnergy, beside.energy * more);
     add(PriceTerm::kCarbon, beside.carbon * more);
-    add(PriceTerm::kTime, time_weight() * rate * more);
+    add(PriceTerm::kTime, time_weight() * rate * (more + wait));
     if (!job_.request->deadline) return;
     const double left = (*job_.request->deadline - context_.situation.now).count_seconds();
-    const double late = std::max(seconds - left, 0.0) - std::max(beside.timed - left, 0.0);
+    const double late = std::max(seconds + wait - left, 0.0) - std::max(beside.timed - left, 0.0);
     if (late > 0) add(PriceTerm::kLateness, weights_.lateness * rate * late);
   }
 
@@ -442,7 +443,7 @@ Price ideal_price(const PriceContext& context, const WaitingJob& job, const Idea
   const IdealRun run = ideal_run(context, job, ideal);
   Sum sum(context, job);
   sum.add_use(run.costs, run.use);
-  sum.add_time(run.use.seconds + ideal.wait.count_seconds());
+  sum.add_time(run.use.seconds, ideal.wait.count_seconds());
   return sum.price();
 }
 

@@ -44,7 +44,8 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
 bool Pass::holds_at_all() const {
   return kind_ == PassKind::kIncremental && !makes_reservations() && s_.electricity == nullptr &&
          s_.carbon == nullptr &&
-         (policy_.inside == TenantOrder::kSubmitted || s_.waiting.empty()) &&
+         ((policy_.inside == TenantOrder::kSubmitted && policy_.yield_ratio == 0) ||
+          s_.waiting.empty()) &&
          (policy_.preemption == PreemptionRule::kNone ||
           policy_.preemption == PreemptionRule::kEntitled);
 }
@@ -86,7 +87,7 @@ void Pass::run_in_order() {
 }
 
 // Services first, then everything else; inside each the tenants in turn, and of a tenant the
-// highest rank, then who was submitted first.
+// highest rank, then by Policy::inside.
 void Pass::run_fair() {
   std::vector<std::uint32_t> order = in_order(s_, policy_);
   const auto others = std::stable_partition(order.begin(), order.end(), [&](std::uint32_t at) {

@@ -270,7 +270,8 @@ class Pass {
   bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
   const FleetView* left_ =
       nullptr;                     ///< without some of them: their devices are in its limits again
-  std::uint32_t preemptions_ = 0;  ///< tried in vain
+  std::uint32_t overtakes_ = 0;    ///< tried in vain
+  std::uint32_t preemptions_ = 0;  ///< likewise, by right or rank
   std::uint32_t views_ = 0;        ///< beside slots, likewise
   bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
   bool lacks_room_ = false;        ///< it was refused for want of room alone

@@ -417,8 +417,6 @@ bool Pass::move(std::uint32_t running) {
   return true;
 }
 
-// Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
-// may be moved, where starting the gang an horizon earlier is worth more than the moves cost.
 // Seconds by which a blocked job starts sooner if room is made for it: until its slot where it has
 // one, and no more than the policy looks ahead.
 double Pass::sooner(const WaitingJob& job) const {
@@ -429,6 +427,8 @@ double Pass::sooner(const WaitingJob& job) const {
   return horizon;
 }
 
+// Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
+// may be moved, where starting the gang so much sooner is worth more than the moves cost.
 void Pass::defragment() {
   if (blocked_.empty()) return;
   // What is kept for somebody is no room, and moves free nothing.

@@ -1,6 +1,7 @@
 // Who yields to whom: the rules of a pass around scheduler/preemption.hpp.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "scheduler/guaranteed_potential.hpp"
 #include "scheduler/pass.hpp"
@@ -42,7 +43,7 @@ bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
     return false;
   }
   if (theirs.tenant == mine.tenant) {
-    return rank_in_tenant(mine, policy_) > rank_in_tenant(theirs, policy_);
+    return higher && rank_in_tenant(mine, policy_) > rank_in_tenant(theirs, policy_);
   }
   for (const PlacedGang& gang : running.gangs) {
     const FleetTypeId type = request_of(theirs, gang).type;
@@ -82,38 +83,45 @@ std::int64_t Pass::lost_device_milliseconds(std::uint32_t running) const {
 bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
   const bool helps = refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kQuota;
   if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps ||
-      job.request->kind == JobKind::kServe || preemptions_ >= kVainPreemptions) {
+      job.request->kind == JobKind::kServe || overtakes_ >= kVainPreemptions) {
     return false;
   }
   const double least = aged_service(job, policy_, s_) * policy_.yield_ratio;
   if (most_service(job) < least) return false;
   // What others leave is no room within the limits of its tenant.
-  own_leave_ = refusal.kind == RejectionKind::kQuota;
+  own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(*job.request);
   std::vector<double> service(s_.running.size());
+  double smallest = std::numeric_limits<double>::infinity();
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     const RunningJob& running = s_.running[i];
     if (!may_be_overtaken(job, i)) continue;
     const double theirs = aged_service(as_waiting(running, s_.now), policy_, s_);
     const bool counts = !own_leave_ || running.request->tenant == job.request->tenant;
-    if (theirs >= least && theirs > 0 && counts) service[i] = theirs;
+    if (theirs < least || theirs <= 0 || !counts) continue;
+    service[i] = theirs;
+    smallest = std::min(smallest, theirs);
   }
+  const std::uint32_t tried = preemptions_;
   const bool made_room = preempt(
       job, [&](std::uint32_t i) { return service[i] > 0; },
       [&](std::uint32_t i) {
-        return std::llround(1e9 * least / service[i]) * s_.running[i].devices();
+        return std::llround(1e9 * smallest / service[i]) * s_.running[i].devices();
       },
       [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
   own_leave_ = false;
+  overtakes_ += preemptions_ - tried;
+  preemptions_ = tried;
   return made_room;
 }
 
 bool Pass::may_be_overtaken(const WaitingJob& job, std::uint32_t running) {
   const RunningJob& other = s_.running[running];
-  if (stopped_[running] != 0 || other.stopping || !other.request->preemptible ||
-      rank_in_tenant(*other.request, policy_) != rank_in_tenant(*job.request, policy_) ||
-      !(other.request->tenant == job.request->tenant || is_lent(other, job.request->tenant))) {
-    return false;
-  }
+  if (stopped_[running] != 0 || other.stopping || !other.request->preemptible) return false;
+  const bool own = other.request->tenant == job.request->tenant;
+  const bool equal =
+      own ? rank_in_tenant(*other.request, policy_) == rank_in_tenant(*job.request, policy_)
+          : rank_of(*other.request) == rank_of(*job.request);
+  if (!equal || !(own || is_lent(other, job.request->tenant))) return false;
   const Instant settled = other.started + Duration::from_seconds(policy_.min_run.value());
   if (s_.now >= settled) return true;
   hold_until(settled);
@@ -126,13 +134,14 @@ bool Pass::is_lent(const RunningJob& job, TenantId claimant) const {
   return std::all_of(job.gangs.begin(), job.gangs.end(), [&](const PlacedGang& gang) {
     const FleetTypeId type = request_of(*job.request, gang).type;
     return usage().above_guarantee(job.request->tenant, type, claimant) > 0 &&
-           usage().has_more(job.request->tenant, claimant, type);
+           usage().share(job.request->tenant, claimant, type) >
+               usage().share(claimant, job.request->tenant, type);
   });
 }
 
 // Of those whom a job of the same tenant and rank may overtake; 0: nobody.
 double Pass::most_service(const WaitingJob& job) {
-  const std::pair key(job.request->tenant, rank_in_tenant(*job.request, policy_));
+  const std::pair key(job.request->tenant, rank_of(*job.request));
   const auto [at, fresh] = most_service_.try_emplace(key);
   if (fresh || at->second.under != usage_changes_) {
     double most = 0;
@@ -149,12 +158,23 @@ double Pass::most_service(const WaitingJob& job) {
 std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
                                                         const PreemptionPlan& plan) const {
   if (policy_.quotas == Quotas::kIgnored || plan.yields.empty()) return std::nullopt;
-  if (breaks_guarantee(usage(), changes_of(job, plan))) return plan.yields.back().victim;
-  TenantUsage after = usage();
   const std::vector<UsageChange> changes = changes_of(job, plan);
+  if (breaks_guarantee(usage(), changes)) return plan.yields.back().victim;
+  TenantUsage after = usage();
   for (const UsageChange& change : changes) after.apply(change);
   for (const UsageChange& change : changes) {
-    if (after.room(change.tenant, change.type).devices < 0) return plan.yields.back().victim;
+    if (change.devices > 0 && !after.within_limits(change.tenant, change.type)) {
+      return plan.yields.back().victim;
+    }
+  }
+  // Nor may it come to more for its weight than another tenant had.
+  const TenantId mine = job.request->tenant;
+  for (const Yield& one : plan.yields) {
+    const RunningJob& running = s_.running[yielding_[one.victim]];
+    const TenantId theirs = running.request->tenant;
+    if (theirs == mine) continue;
+    const FleetTypeId type = request_of(*running.request, running.gangs.front()).type;
+    if (after.share(mine, theirs, type) > usage().share(theirs, mine, type)) return one.victim;
   }
   return std::nullopt;
 }
@@ -307,7 +327,10 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
   for (const Yield& one : plan.yields) {
     const std::uint32_t i = yielding_[one.victim];
     stopped_[i] = 1;
-    if (std::optional<PlacedGang> smaller = shrink(s_.running[i], job.id, kept)) {
+    // What a tenant at its limit takes from itself is all of the victim.
+    std::optional<PlacedGang> smaller;
+    if (!own_leave_) smaller = shrink(s_.running[i], job.id, kept);
+    if (smaller) {
       kept.push_back(*std::move(smaller));
       continue;
     }

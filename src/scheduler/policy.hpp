@@ -148,8 +148,8 @@ struct Policy {
   /// Time of waiting in which `inside: service` halves what a job counts for, and after which
   /// preemptible batch work is no longer behind the other kinds; 0: never.
   Seconds ageing{0};
-  /// A job takes devices from jobs of its tenant and rank that have at least so many times its
-  /// service; 0: never.
+  /// A job takes devices from jobs of its rank that have at least so many times its service, of its
+  /// tenant or of one that borrows more; 0: never.
   double yield_ratio = 0;
   Seconds min_run{600};                  ///< no second preemption or move within it
   Seconds plan_wait{2};                  ///< for a plan, before a job is placed without one

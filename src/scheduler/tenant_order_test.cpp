@@ -111,10 +111,55 @@ std::unique_ptr<TestCluster> two_tenants(const std::string& tenants) {
   return made;
 }
 
+TEST(TenantOrder, WhoHasHadMostYieldsToAJobThatHasHadNothing) {
+  TestCluster cluster;
+  const JobId first = cluster.submit(without_estimate(cluster, 64));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  const JobId second = cluster.submit(without_estimate(cluster, 64));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  cluster.submit(without_estimate(cluster, 64));
+  cluster.pass(kDefault);
+  EXPECT_FALSE(cluster.runs(first));
+  EXPECT_TRUE(cluster.runs(second));
+}
+
 TEST(TenantOrder, ATenantThatHasLessOvertakesOneThatBorrows) {
   const auto cluster = two_tenants("- {name: a}\n- {name: b}\n");
   EXPECT_FALSE(cluster->runs(JobId(0)));
   EXPECT_TRUE(cluster->runs(JobId(1)));
+}
+
+// Of two tenants training stays above batch work that may be stopped, or both would take turns.
+TEST(TenantOrder, BatchWorkOvertakesNoTrainingOfAnotherTenant) {
+  TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
+  JobRequest training = preemptible(cluster, 128, Duration::hours(9));
+  training.tenant = *cluster.tenants().find("a");
+  const JobId longest = cluster.submit(training);
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  JobRequest batch = preemptible(cluster, 128, Duration::minutes(10));
+  batch.kind = JobKind::kBatch;
+  batch.tenant = *cluster.tenants().find("b");
+  cluster.submit(batch);
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(longest));
+}
+
+TEST(TenantOrder, ALoweredLimitIsNotPassedByOvertaking) {
+  TestCluster cluster(small_h100(), "- {name: a, limit: {h100: 32}}\n");
+  JobRequest request = preemptible(cluster, 32, Duration::hours(9));
+  request.tenant = *cluster.tenants().find("a");
+  const JobId longest = cluster.submit(request);
+  cluster.pass(kDefault);
+  cluster.usage().apply({request.tenant, cluster.gang(1).type, 0, 96});  // as if it held more
+  cluster.wait(Duration::hours(1));
+  request = preemptible(cluster, 32, Duration::minutes(10));
+  request.tenant = *cluster.tenants().find("a");
+  cluster.submit(request);
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(longest));
 }
 
 TEST(TenantOrder, WhatIsGuaranteedIsNotOvertakenByAnotherTenant) {

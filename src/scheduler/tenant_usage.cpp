@@ -119,16 +119,25 @@ bool TenantUsage::entitled(TenantId tenant, FleetTypeId type, std::int64_t devic
   return guaranteed;
 }
 
-bool TenantUsage::has_more(TenantId tenant, TenantId than, FleetTypeId type) const {
-  const TenantId shared = tree_->common_ancestor(tenant, than);
-  const auto below = [&](TenantId at) {
-    while (at != shared && tree_->parent(at) != shared) at = tree_->parent(at);
-    return at;
-  };
-  const TenantId one = below(tenant);
-  const TenantId other = below(than);
-  return static_cast<double>(used(one, type)) / tree_->weight(one) >=
-         static_cast<double>(used(other, type)) / tree_->weight(other);
+double TenantUsage::share(TenantId tenant, TenantId beside, FleetTypeId type) const {
+  const TenantId shared = tree_->common_ancestor(tenant, beside);
+  TenantId at = tenant;
+  while (at != shared && tree_->parent(at) != shared) at = tree_->parent(at);
+  return (static_cast<double>(used(at, type)) + recent(at, type)) / tree_->weight(at);
+}
+
+bool TenantUsage::within_limits(TenantId tenant, FleetTypeId type) const {
+  bool tied = false;
+  for (TenantId at = tenant; at.valid(); at = tree_->parent(at)) {
+    for (const FleetTypeId column : {type, kAllTypes}) {
+      if (used(at, column) > tree_->limit(at, column)) return false;
+    }
+    tied = tied || !tree_->may_borrow(at);
+    const std::optional<std::int64_t> left = tied ? covered(at, type) : std::nullopt;
+    if (left && *left < 0) return false;
+    tied = tied && !left;
+  }
+  return true;
 }
 
 std::int64_t TenantUsage::above_guarantee(TenantId tenant, FleetTypeId type,

@@ -104,9 +104,11 @@ class TenantUsage {
   /// For a plan that preempts, ask the usage without its victims. O(depth).
   [[nodiscard]] bool entitled(TenantId tenant, FleetTypeId type, std::int64_t devices,
                               TenantId against = TenantTree::root()) const;
-  /// Whether a tenant holds at least as many devices of a type for its weight as another: of the
-  /// two tenants below the one where their paths meet. O(depth).
-  [[nodiscard]] bool has_more(TenantId tenant, TenantId than, FleetTypeId type) const;
+  /// Devices of a type that a tenant holds and held lately, over its weight, to be compared with
+  /// another's: of the tenant on its path below the one where both paths meet. O(depth).
+  [[nodiscard]] double share(TenantId tenant, TenantId beside, FleetTypeId type) const;
+  /// Whether its path lets a tenant hold what it holds of a type. O(depth).
+  [[nodiscard]] bool within_limits(TenantId tenant, FleetTypeId type) const;
   /// Devices that may be reclaimed from a tenant for another, the root standing for anybody.
   /// O(depth).
   [[nodiscard]] std::int64_t above_guarantee(TenantId tenant, FleetTypeId type,
