@@ -463,14 +463,6 @@ void SimulateRequest::note_jobs() {
   if (jobs_.cpu_jobs > 0) {
     notes_.push_back(fmt::format("{} jobs of CPUs alone are not played", jobs_.cpu_jobs));
   }
-  const bool lasts = std::any_of(trace_.jobs.begin(), trace_.jobs.end(), [](const TraceJob& job) {
-    return job.run > Duration() || job.steps > 0 || job.spec != nullptr;
-  });
-  if (!lasts) {
-    notes_.push_back(
-        "the trace tells neither run times nor steps: its jobs are over once they have "
-        "started, and figures of time say nothing");
-  }
 }
 
 Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOptions& options,

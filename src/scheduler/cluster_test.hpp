@@ -131,6 +131,7 @@ class TestCluster {
     for (const PlacedGang& gang : start.gangs) take(fleet_, gang.allocation, gang.host);
     RunningJob job{.id = start.job, .request = at->request, .submitted = at->submitted};
     job.started = now_;
+    job.checkpoint = at->request->checkpoint_interval;
     job.expected_end = start.expected ? now_ + *start.expected : Instant::max();
     job.gangs = start.gangs;
     job.terms = start.terms;

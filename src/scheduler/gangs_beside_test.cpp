@@ -67,6 +67,16 @@ TEST(GangsBeside, ASlowerTypeForOneGangIsPaidByAllOthers) {
   EXPECT_NEAR(static_cast<double>(price[PriceTerm::kHire]), 20 * 25e6, 1000);
 }
 
+TEST(GangsBeside, SoManyPlacesOfEachOptionArePriced) {
+  const auto priced = [](const std::string& policy) {
+    TestCluster cluster;
+    for (std::uint32_t n = 0; n < 4; ++n) cluster.fleet().set_free(NodeId(n), 0xffU >> n);
+    cluster.submit(cluster.job(4));
+    return cluster.pass(policy).candidates;
+  };
+  EXPECT_LT(priced("hardware-aware:offers=1"), priced("hardware-aware"));
+}
+
 TEST(GangsBeside, AServiceIsPricedForTheSameTimeBySizeAndType) {
   TestCluster cluster(two_types());
   JobRequest request = cluster.job(8);

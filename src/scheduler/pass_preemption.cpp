@@ -116,7 +116,8 @@ bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
 
 bool Pass::may_be_overtaken(const WaitingJob& job, std::uint32_t running) {
   const RunningJob& other = s_.running[running];
-  if (stopped_[running] != 0 || other.stopping || !other.request->preemptible) return false;
+  const bool goes_on = other.request->preemptible && other.checkpoint != Duration::max();
+  if (stopped_[running] != 0 || other.stopping || !goes_on) return false;
   const bool own = other.request->tenant == job.request->tenant;
   const bool equal =
       own ? rank_in_tenant(*other.request, policy_) == rank_in_tenant(*job.request, policy_)

@@ -14,6 +14,7 @@ JobRequest preemptible(const TestCluster& cluster, std::uint32_t devices, Durati
   JobRequest request = cluster.job(devices, estimate);
   request.kind = JobKind::kTrain;
   request.preemptible = true;
+  request.checkpoint_interval = Duration::minutes(30);
   return request;
 }
 
@@ -75,6 +76,18 @@ TEST(TenantOrder, NobodyIsOvertakenForLessThanTheRatio) {
 TEST(TenantOrder, AJobThatCannotGoOnLaterIsNotOvertaken) {
   TestCluster cluster;
   const JobId longest = cluster.submit(cluster.job(128, Duration::hours(9)));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::hours(1));
+  cluster.submit(preemptible(cluster, 8, Duration::hours(1)));
+  cluster.pass(kDefault);
+  EXPECT_TRUE(cluster.runs(longest));
+}
+
+TEST(TenantOrder, AJobThatWritesNoCheckpointsIsNotOvertaken) {
+  TestCluster cluster;
+  JobRequest request = preemptible(cluster, 128, Duration::hours(9));
+  request.checkpoint_interval = Duration::max();
+  const JobId longest = cluster.submit(request);
   cluster.pass(kDefault);
   cluster.wait(Duration::hours(1));
   cluster.submit(preemptible(cluster, 8, Duration::hours(1)));
