@@ -25,7 +25,7 @@ std::string absolute(const std::string& path) {
 /// One run and the texts that its options name. A text that this run does not name is there, too.
 struct RunSetup {
   SimulateOptions asked;
-  /// Of the built-in policy that it began with; 0: the record is of before there were versions.
+  /// The version of the built-in policy of this run; 0: the record is older than policy versions.
   std::uint32_t policy_version = 0;
   std::vector<std::pair<std::string, std::string>> files;
 };

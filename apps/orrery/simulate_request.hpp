@@ -32,7 +32,8 @@ struct SimulateOptions {
   std::string to;
   std::string tenants;
   std::string policies = "hardware-aware";
-  /// Of a built-in policy where `policies` states none: what a record was made with; 0: the newest.
+  /// The version of a built-in policy where `policies` states none: that of the record which is
+  /// replayed; 0: the newest version.
   std::uint32_t policy_version = 0;
   std::string rules = "orrery";
   std::string information = "oracle";

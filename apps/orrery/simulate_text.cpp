@@ -32,7 +32,7 @@ bool has_price(const SimulateRequest& request, FleetTypeId type) {
   });
 }
 
-/// Those that jobs ran on and that nobody has published a price for.
+/// The types that jobs ran on and that have no published price.
 std::vector<std::string> unpriced_types(const SimulateRequest& request, const PolicyRun& run) {
   const Topology& topology = request.cluster().topology();
   const TypeTimes held = held_by(run);

@@ -24,8 +24,8 @@ struct StartRanks {
   std::uint32_t epoch = 0;
   Duration delay;
   bool compile = false;
-  /// It goes on where the attempt before it was, and what stands in for the nodes that one lost:
-  /// spares (or none are lost), or at least one that nobody kept ready. None: it was in the queue.
+  /// Of a restart at the place of the attempt before: whether spares stand in for all lost nodes,
+  /// or at least one node that was not kept ready. None: the job started from the queue.
   std::optional<RestartKind> in_place = std::nullopt;
 };
 

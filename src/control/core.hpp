@@ -200,7 +200,8 @@ class Core {
   std::set<Timer> timers_;
   std::set<PlanKey> plans_asked_;
   std::set<NodeId> emptying_;  ///< draining or quarantined, with work still on them
-  /// Of jobs that stop or wait after an infrastructure fault: where they were, to restart there.
+  /// The last place of each job that stops or waits after an infrastructure fault; the job restarts
+  /// there if it can.
   std::map<JobId, std::vector<PlacedGang>> places_;
   PassResult last_;  ///< of the last pass
   Seen seen_;

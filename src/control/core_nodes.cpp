@@ -410,7 +410,8 @@ void Core::restart_waiting() {
   for (const JobId id : jobs) (void)restart_in_place(id, Restart::kAfterWait);
 }
 
-// Of the state that a core goes on from; `places_` is not part of it.
+// The state that a restarted core begins with has no `places_`; this fills them from the records of
+// the jobs.
 void Core::recall_places() {
   for (const Job& job : state_.all_jobs()) {
     if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) continue;
