@@ -35,6 +35,8 @@ JobRequest random_job(const TestCluster& cluster, Rng& rng) {
     job.roles[0].options.push_back({cluster.gang(devices / 2), 0.55, std::nullopt});
     job.preemptible = true;
   }
+  // Those that write checkpoints may be overtaken.
+  if (job.preemptible && devices >= 8) job.checkpoint_interval = Duration::minutes(30);
   const bool a100 = cluster.tree().topology().find_type("nvidia-a100-sxm4-80g").has_value();
   if (a100 && rng.below(2) == 0) {
     GangOption slower{cluster.gang(devices, "nvidia-a100-sxm4-80g"), 0.45, std::nullopt};

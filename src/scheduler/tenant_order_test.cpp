@@ -18,6 +18,11 @@ JobRequest preemptible(const TestCluster& cluster, std::uint32_t devices, Durati
   return request;
 }
 
+JobId submit_of(TestCluster& cluster, const std::string& tenant, JobRequest request) {
+  request.tenant = *cluster.tenants().find(tenant);
+  return cluster.submit(std::move(request));
+}
+
 JobRequest without_estimate(const TestCluster& cluster, std::uint32_t devices) {
   JobRequest request = preemptible(cluster, devices, Duration::hours(1));
   request.estimate.reset();
@@ -111,14 +116,10 @@ TEST(TenantOrder, WhereNoLengthIsKnownTheJobThatHasHadLeastGoesFirst) {
 std::unique_ptr<TestCluster> two_tenants(const std::string& tenants) {
   auto made = std::make_unique<TestCluster>(small_h100(), tenants);
   TestCluster& cluster = *made;
-  JobRequest theirs = preemptible(cluster, 128, Duration::hours(9));
-  theirs.tenant = *cluster.tenants().find("a");
-  cluster.submit(theirs);
+  submit_of(cluster, "a", preemptible(cluster, 128, Duration::hours(9)));
   cluster.pass(kDefault);
   cluster.wait(Duration::hours(1));
-  JobRequest mine = preemptible(cluster, 8, Duration::minutes(10));
-  mine.tenant = *cluster.tenants().find("b");
-  cluster.submit(mine);
+  submit_of(cluster, "b", preemptible(cluster, 8, Duration::minutes(10)));
   cluster.pass(kDefault);
   cluster.pass(kDefault);
   return made;
@@ -147,30 +148,24 @@ TEST(TenantOrder, ATenantThatHasLessOvertakesOneThatBorrows) {
 // Of two tenants training stays above batch work that may be stopped, or both would take turns.
 TEST(TenantOrder, BatchWorkOvertakesNoTrainingOfAnotherTenant) {
   TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
-  JobRequest training = preemptible(cluster, 128, Duration::hours(9));
-  training.tenant = *cluster.tenants().find("a");
-  const JobId longest = cluster.submit(training);
+  const JobId longest = submit_of(cluster, "a", preemptible(cluster, 128, Duration::hours(9)));
   cluster.pass(kDefault);
   cluster.wait(Duration::hours(1));
   JobRequest batch = preemptible(cluster, 128, Duration::minutes(10));
   batch.kind = JobKind::kBatch;
-  batch.tenant = *cluster.tenants().find("b");
-  cluster.submit(batch);
+  submit_of(cluster, "b", batch);
   cluster.pass(kDefault);
   EXPECT_TRUE(cluster.runs(longest));
 }
 
 TEST(TenantOrder, ALoweredLimitIsNotPassedByOvertaking) {
   TestCluster cluster(small_h100(), "- {name: a, limit: {h100: 32}}\n");
-  JobRequest request = preemptible(cluster, 32, Duration::hours(9));
-  request.tenant = *cluster.tenants().find("a");
-  const JobId longest = cluster.submit(request);
+  const JobId longest = submit_of(cluster, "a", preemptible(cluster, 32, Duration::hours(9)));
   cluster.pass(kDefault);
-  cluster.usage().apply({request.tenant, cluster.gang(1).type, 0, 96});  // as if it held more
+  cluster.usage().apply(
+      {*cluster.tenants().find("a"), cluster.gang(1).type, 0, 96});  // as if it held more
   cluster.wait(Duration::hours(1));
-  request = preemptible(cluster, 32, Duration::minutes(10));
-  request.tenant = *cluster.tenants().find("a");
-  cluster.submit(request);
+  submit_of(cluster, "a", preemptible(cluster, 32, Duration::minutes(10)));
   cluster.pass(kDefault);
   EXPECT_TRUE(cluster.runs(longest));
 }
@@ -182,35 +177,23 @@ TEST(TenantOrder, WhatIsGuaranteedIsNotOvertakenByAnotherTenant) {
 
 TEST(TenantOrder, ATenantThatHasMoreOvertakesNobodyElse) {
   TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
-  JobRequest request = preemptible(cluster, 56, Duration::hours(9));
-  request.tenant = *cluster.tenants().find("a");
-  const JobId theirs = cluster.submit(request);
-  request = cluster.job(72, Duration::hours(9));
-  request.tenant = *cluster.tenants().find("b");
-  cluster.submit(request);
+  const JobId theirs = submit_of(cluster, "a", preemptible(cluster, 56, Duration::hours(9)));
+  submit_of(cluster, "b", cluster.job(72, Duration::hours(9)));
   cluster.pass(kDefault);
   ASSERT_EQ(cluster.running().size(), 2u);
   cluster.wait(Duration::hours(1));
-  request = preemptible(cluster, 8, Duration::minutes(10));
-  request.tenant = *cluster.tenants().find("b");
-  cluster.submit(request);
+  submit_of(cluster, "b", preemptible(cluster, 8, Duration::minutes(10)));
   cluster.pass(kDefault);
   EXPECT_TRUE(cluster.runs(theirs));
 }
 
 TEST(TenantOrder, ATenantAtItsLimitOvertakesItself) {
   TestCluster cluster(small_h100(), "- {name: a, limit: {h100: 64}}\n");
-  JobRequest request = preemptible(cluster, 64, Duration::hours(9));
-  request.tenant = *cluster.tenants().find("a");
-  const JobId longest = cluster.submit(request);
+  const JobId longest = submit_of(cluster, "a", preemptible(cluster, 64, Duration::hours(9)));
   cluster.pass(kDefault);
   cluster.wait(Duration::hours(1));
-  request = preemptible(cluster, 64, Duration::hours(1));
-  request.tenant = *cluster.tenants().find("a");
-  const JobId shorter = cluster.submit(request);
-  request = preemptible(cluster, 72, Duration::minutes(10));
-  request.tenant = *cluster.tenants().find("a");
-  const JobId too_large = cluster.submit(request);
+  const JobId shorter = submit_of(cluster, "a", preemptible(cluster, 64, Duration::hours(1)));
+  const JobId too_large = submit_of(cluster, "a", preemptible(cluster, 72, Duration::minutes(10)));
   cluster.pass(kDefault);
   cluster.pass(kDefault);
   EXPECT_FALSE(cluster.runs(longest));
