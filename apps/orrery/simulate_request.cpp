@@ -180,6 +180,24 @@ Status SimulateRequest::make_trace(const SimulateOptions& asked) {
   return {};
 }
 
+// What was left out of a trace, and whether its times run backwards.
+void SimulateRequest::note_rows(const std::string& path) {
+  if (!trace_.skipped.empty()) {
+    notes_.push_back(fmt::format(
+        "{} rows of the trace could not be read and were left out; the "
+        "first: {}: {}",
+        trace_.skipped.size(), trace_.skipped.front().where.text(), trace_.skipped.front().reason));
+  }
+  const auto earlier = std::is_sorted_until(
+      trace_.jobs.begin(), trace_.jobs.end(),
+      [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
+  if (earlier == trace_.jobs.end()) return;
+  notes_.push_back(
+      fmt::format("{}: line {} submits a job before the line above it; jobs are played "
+                  "in the order of their times",
+                  path, earlier->line));
+}
+
 Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
   if (asked.trace.empty() == asked.generate.empty()) {
     return input_error({}, "give either --trace FILE or --generate STYLE");
@@ -226,12 +244,7 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
                             : read_trace(text->second, text->first, options);
   if (!trace) return forward_error(trace);
   trace_ = *std::move(trace);
-  if (!trace_.skipped.empty()) {
-    notes_.push_back(fmt::format(
-        "{} rows of the trace could not be read and were left out; the "
-        "first: {}: {}",
-        trace_.skipped.size(), trace_.skipped.front().where.text(), trace_.skipped.front().reason));
-  }
+  note_rows(path);
   if (asked.map == SimulateOptions::Flag::kYes) map_trace(trace_, {}, seed_);
   if (!rules_.all_at_start && !trace_.jobs.empty()) {
     begin_ = options.from.value_or(trace_.first_submit());

@@ -32,6 +32,15 @@ bool has_price(const SimulateRequest& request, FleetTypeId type) {
   });
 }
 
+/// Whether each type of the fleet has a published price.
+bool has_prices(const SimulateRequest& request) {
+  const std::uint32_t types = request.cluster().topology().type_count();
+  for (std::uint32_t t = 0; t < types; ++t) {
+    if (!has_price(request, FleetTypeId(t))) return false;
+  }
+  return true;
+}
+
 /// The types that jobs ran on and that have no published price.
 std::vector<std::string> unpriced_types(const SimulateRequest& request, const PolicyRun& run) {
   const Topology& topology = request.cluster().topology();
@@ -70,7 +79,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"cost_usd", unpriced.empty() ? Json(s.cost_usd) : Json()},
                {"co2_kg", s.co2_kg},
                {"fleet_energy_kwh", s.fleet.energy_kwh},
-               {"fleet_cost_usd", s.fleet.cost_usd},
+               {"fleet_cost_usd", has_prices(request) ? Json(s.fleet.cost_usd) : Json()},
                {"preemptions", s.preemptions},
                {"faults", s.faults},
                {"corrupt", s.corrupt},
@@ -218,11 +227,11 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   for (const PolicyRun& run : runs) {
     for (std::string& type : unpriced_types(request, run)) unpriced.insert(std::move(type));
   }
+  if (!unpriced.empty() || !request.notes().empty()) text += "\n";
   if (!unpriced.empty()) {
-    text += fmt::format("\nnote: no price is published for {}, so that no cost is told\n",
+    text += fmt::format("note: no price is published for {}, so that no cost is told\n",
                         fmt::join(unpriced, ", "));
   }
-  if (!request.notes().empty()) text += "\n";
   for (const std::string& note : request.notes()) text += fmt::format("note: {}\n", note);
   if (!asked.out.empty())
     text += fmt::format("\nresults in {0}: open {0}/report.html\n", asked.out);

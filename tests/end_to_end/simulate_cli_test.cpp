@@ -186,6 +186,32 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsRefused) {
   EXPECT_EQ(timed.code, 0) << timed.err;
 }
 
+TEST_F(SimulateCli, JobsAreNotedWhoseTimesRunBackwards) {
+  const std::string rows = write("back.csv",
+                                 "timestamp,duration,num_gpus\n2020-06-01 00:01:00,60,1\n"
+                                 "2020-06-01 00:00:00,60,1\n");
+  const CliRun run =
+      orrery("simulate --accelerators h100:8 --policy fifo --format philly --trace " + rows);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("line 3 submits a job before the line above it"), std::string::npos)
+      << run.out;
+}
+
+TEST_F(SimulateCli, WhatHasNoPublishedPriceHasNoCost) {
+  static_cast<void>(trace("0", 60));
+  const std::string asked =
+      " --policy fifo --format philly --trace " + path("one.csv") + " -o json";
+  const CliRun run = orrery("simulate --accelerators k80:8" + asked);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto played = nlohmann::json::parse(run.out)["policies"][0];
+  EXPECT_TRUE(played["cost_usd"].is_null()) << run.out;
+  EXPECT_TRUE(played["fleet_cost_usd"].is_null()) << run.out;
+  EXPECT_EQ(played["unpriced"], nlohmann::json::parse(R"(["nvidia-k80"])"));
+  const CliRun priced = orrery("simulate --accelerators h100:8" + asked);
+  ASSERT_EQ(priced.code, 0) << priced.err;
+  EXPECT_GT(nlohmann::json::parse(priced.out)["policies"][0]["cost_usd"], 0) << priced.out;
+}
+
 /// Steps a second on two of three types.
 constexpr const char* kRates = R"json({
   "v100": {"('LM (batch size 5)', 8)": {"null": 10}},
