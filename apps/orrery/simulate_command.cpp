@@ -164,6 +164,9 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
   verb.add_option(
       "--arrivals", a.arrivals,
       "nodes not there yet, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
+  verb.add_option("--events", a.events,
+                  "drains, caps, faults, lost links, quotas at stated times (kind: Events)")
+      ->type_name("FILE");
   verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
   verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
   verb.add_option("--warm-restart", a.warm_restart,

@@ -336,6 +336,26 @@ Status SimulateRequest::load_arrivals(const std::string& list) {
   return {};
 }
 
+Status SimulateRequest::load_events(const std::string& name) {
+  if (name.empty()) return {};
+  Result<Document> document = files_.keep(name);
+  if (!document) return forward_error(document);
+  const auto tenants = [this](const std::string& file) -> Result<std::string> {
+    Result<Document> figures = files_.keep(file);
+    if (!figures) return forward_error(figures);
+    if (Result<TenantsSpec> read = read_tenants_spec(*figures); !read) return forward_error(read);
+    return files_.texts.at(file);
+  };
+  Result<PlannedEvents> planned =
+      read_planned_events(*document, {cluster_->topology(), begin_, tenants});
+  if (!planned) return forward_error(planned);
+  planned_ = *std::move(planned);
+  const std::string of = planned_.name.empty() ? name : printable(planned_.name, 60);
+  notes_.push_back(fmt::format("events of {}: {} by the operator, {} faults", of,
+                               planned_.commands.size(), planned_.faults.size()));
+  return {};
+}
+
 // Hours of a trace with dates are those of the series, or the same of another of its periods.
 template <class Value>
 Result<StepSeries<Value>> SimulateRequest::played(const CsvSeries<Value>& series,
@@ -503,6 +523,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   }
   if (Status status = r.load_series(asked); !status) return forward_error(status);
   if (Status status = r.load_arrivals(asked.arrivals); !status) return forward_error(status);
+  if (Status status = r.load_events(asked.events); !status) return forward_error(status);
   if (Status status = r.make_jobs(asked); !status) return forward_error(status);
   return request;
 }
@@ -521,6 +542,8 @@ PolicyRunInputs SimulateRequest::inputs(const NamedRun& run) {
   in.until = until_;
   in.spares = spares_;
   in.arrivals = arrivals_;
+  in.commands = planned_.commands;
+  in.faults = planned_.faults;
   in.electricity = electricity_ ? &*electricity_ : nullptr;
   in.carbon = carbon_ ? &*carbon_ : nullptr;
   return in;

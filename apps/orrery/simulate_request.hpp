@@ -9,6 +9,7 @@
 
 #include "apps/orrery/context.hpp"
 #include "apps/orrery/spec_files.hpp"
+#include "twin/planned_events.hpp"
 #include "twin/policy_run.hpp"
 #include "twin/series_csv.hpp"
 #include "workload/gavel_throughputs.hpp"
@@ -39,6 +40,7 @@ struct SimulateOptions {
   std::string information = "oracle";
   std::string failures = "none";
   std::string arrivals;
+  std::string events;  ///< a file of what happens at stated times
   std::string throughputs;
   std::string prices;
   std::string carbon;
@@ -90,6 +92,7 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("seed", o.seed);
   visitor.optional("failures", o.failures);
   visitor.optional("arrivals", o.arrivals);
+  visitor.optional("events", o.events);
   visitor.optional("spares", o.spares);
   visitor.optional("restart", o.restart);
   visitor.optional("restart_policy", o.restart_policy);
@@ -155,6 +158,7 @@ class SimulateRequest {
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const std::string& name);
   [[nodiscard]] Status load_arrivals(const std::string& list);
+  [[nodiscard]] Status load_events(const std::string& name);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);
   template <class Value>
   [[nodiscard]] Result<StepSeries<Value>> played(const CsvSeries<Value>& series,
@@ -179,6 +183,7 @@ class SimulateRequest {
   Information information_ = Information::kOracle;
   std::optional<FailureSpec> failures_;
   std::vector<Instant> arrivals_;
+  PlannedEvents planned_;
   std::optional<StepSeries<DollarsPerJoule>> electricity_;
   std::optional<StepSeries<GramsCo2PerJoule>> carbon_;
   std::vector<std::string> notes_;

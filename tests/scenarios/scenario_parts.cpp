@@ -7,6 +7,7 @@
 #include "base/document.hpp"
 #include "control/spec_submission.hpp"
 #include "fleet/builder.hpp"
+#include "fleet/named_places.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
@@ -206,14 +207,14 @@ template <class Command>
 Status ScenarioParts::add_nodes(const std::optional<std::string>& nodes, Instant at,
                                 Command&& command) {
   if (!nodes) return {};
-  Result<std::vector<NodeId>> named = nodes_named(*nodes);
+  Result<std::vector<NodeId>> named = nodes_named(topology(), *nodes, spec_.where);
   if (!named) return forward_error(named);
   for (const NodeId node : *named) add(at, command(node));
   return {};
 }
 
 Status ScenarioParts::add_faults(const ScenarioEvent& event, Instant at) {
-  Result<std::vector<NodeId>> nodes = nodes_named(*event.fault);
+  Result<std::vector<NodeId>> nodes = nodes_named(topology(), *event.fault, event.where);
   if (!nodes) return forward_error(nodes);
   Fault fault;
   fault.kind = event.kind;
@@ -232,37 +233,22 @@ Status ScenarioParts::add_faults(const ScenarioEvent& event, Instant at) {
 }
 
 Status ScenarioParts::add_links(const ScenarioEvent& event, Instant at) {
-  Result<std::vector<NodeId>> nodes = nodes_named(*event.uplinks_of);
+  Result<std::vector<NodeId>> nodes = nodes_named(topology(), *event.uplinks_of, event.where);
   if (!nodes) return forward_error(nodes);
   const LinkState state{static_cast<float>(event.bandwidth), static_cast<float>(event.load)};
-  for (const FabricInstance& fabric : topology().fabrics()) {
-    for (std::uint32_t n = 0; n < fabric.nodes.size(); ++n) {
-      if (!std::binary_search(nodes->begin(), nodes->end(), fabric.nodes[n])) continue;
-      for (std::uint32_t port = 0; port < fabric.graph.ports_per_node(); ++port) {
-        const Fabric::Uplinks up = fabric.graph.uplinks(fabric.graph.leaf_of({n, port}));
-        for (std::uint32_t i = 0; i < up.uppers.size(); ++i) {
-          add(at, LinkObserved{LinkId(fabric.first_link + up.first.value() + i), state});
-        }
-      }
-    }
-  }
+  for (const LinkId link : uplinks_of(topology(), *nodes)) add(at, LinkObserved{link, state});
   return {};
 }
 
 Status ScenarioParts::add_power(const ScenarioEvent& event, Instant at) {
-  std::string names;
-  for (std::uint32_t i = 0; i < topology().power_domains().size(); ++i) {
-    const PowerDomainId id(i);
-    names += " " + topology().power_name(id);
-    if (topology().power_name(id) != *event.power) continue;
-    if (event.supply) {
-      add(at, SupplyObserved{id, event.supply});
-    } else {
-      add(at, SetPowerCap{id, event.cap});
-    }
-    return {};
+  auto domain = power_domain_named(topology(), *event.power, event.where);
+  if (!domain) return forward_error(domain);
+  if (event.supply) {
+    add(at, SupplyObserved{*domain, event.supply});
+  } else {
+    add(at, SetPowerCap{*domain, event.cap});
   }
-  return input_error(event.where, fmt::format("no power domain {} among{}", *event.power, names));
+  return {};
 }
 
 Status ScenarioParts::add_cancel(const ScenarioEvent& event, Instant at) {
@@ -272,23 +258,6 @@ Status ScenarioParts::add_cancel(const ScenarioEvent& event, Instant at) {
     return {};
   }
   return input_error(event.where, fmt::format("no job {}", *event.cancel));
-}
-
-Result<std::vector<NodeId>> ScenarioParts::nodes_named(const std::string& name) const {
-  std::vector<NodeId> nodes;
-  for (std::uint32_t i = 0; i < topology().node_count(); ++i) {
-    if (topology().node_name(NodeId(i)) == name) nodes.push_back(NodeId(i));
-  }
-  for (std::uint32_t i = 0; i < topology().domains().size(); ++i) {
-    const Domain& domain = topology().domain(DomainId(i));
-    if (topology().path(DomainId(i)) != name || !nodes.empty()) continue;
-    nodes.reserve(domain.nodes);
-    for (std::uint32_t n = 0; n < domain.nodes; ++n) {
-      nodes.push_back(NodeId(domain.first_node.value() + n));
-    }
-  }
-  if (nodes.empty()) return input_error(spec_.where, fmt::format("no node or domain {}", name));
-  return nodes;
 }
 
 }  // namespace orrery

@@ -58,7 +58,6 @@ class ScenarioParts {
   Status add_nodes(const std::optional<std::string>& nodes, Instant at, Command&& command);
   void add(Instant at, InputKind what) { commands_.push_back({at, std::move(what), {}}); }
   /// Ascending; a node by its name, or all of a domain by its path.
-  [[nodiscard]] Result<std::vector<NodeId>> nodes_named(const std::string& name) const;
 
   const ScenarioSpec& spec_;
   std::unique_ptr<ControlFacts> cluster_;
