@@ -77,6 +77,18 @@ std::string plan_text(const ScheduleRequest& request, const JobRequest& job,
                      duration_text(plan.step_seconds * start.terms[0].ratio));
 }
 
+constexpr std::string_view kBehindTheHead = "behind a job that stops the queue";
+
+/// "for prep and tokenize to end".
+std::string after_text(const HeldJob& held) {
+  std::string text = "for ";
+  for (std::size_t i = 0; i < held.after.size(); ++i) {
+    if (i > 0) text += i + 1 == held.after.size() ? " and " : ", ";
+    text += held.after[i];
+  }
+  return text + " to end";
+}
+
 std::string jobs_table(const ScheduleRequest& request, const PassResult& result) {
   TextTable table({{"job"},
                    {"decision"},
@@ -102,6 +114,12 @@ std::string jobs_table(const ScheduleRequest& request, const PassResult& result)
   for (const StillWaits& waits : result.waiting) {
     table.add({request.jobs()[waits.job.value()].name, "waits", refusal_text(waits.refusal), "", "",
                "", ""});
+  }
+  for (const std::string& name : request.not_reached(result)) {
+    table.add({name, "waits", std::string(kBehindTheHead), "", "", "", ""});
+  }
+  for (const HeldJob& held : request.held()) {
+    table.add({held.name, "waits", after_text(held), "", "", "", ""});
   }
   for (const RefusedJob& refused : request.refused()) {
     table.add({refused.name, "refused", "", "", "", "", ""});
@@ -166,6 +184,12 @@ Json schedule_json(const ScheduleRequest& request, const PassResult& result) {
                        {"level", word_of(waits.refusal.level)},
                        {"missing", waits.refusal.missing}});
   }
+  for (const std::string& name : request.not_reached(result)) {
+    waiting.push_back({{"job", name}, {"kind", "order"}});
+  }
+  for (const HeldJob& held : request.held()) {
+    waiting.push_back({{"job", held.name}, {"kind", "after"}, {"after", held.after}});
+  }
   for (const RefusedJob& job : request.refused()) {
     refused.push_back({{"job", job.name}, {"why", job.why}});
   }
@@ -195,6 +219,12 @@ Status print_explanation(const ScheduleRequest& request, const std::string& name
     }
     const ExplainNames words{[&](JobId id) { return request.jobs()[id.value()].name; }};
     print_text("\n" + explain(request.situation(), request.policy(), JobId::at(i), words).text());
+    return {};
+  }
+  for (const HeldJob& held : request.held()) {
+    names.emplace_back(held.name);
+    if (held.name != name) continue;
+    print_text(fmt::format("\n{} waits {}\n", name, after_text(held)));
     return {};
   }
   return input_error({},
@@ -230,6 +260,10 @@ void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   verb->add_option("--fleet", asked->fleet, "a fleet spec")->type_name("FILE")->required();
   verb->add_option("--tenants", asked->tenants, "who shares it")->type_name("FILE");
   verb->add_option("--policy", asked->policy, "NAME[:key=value,..], or a policy file")
+      ->capture_default_str();
+  verb->add_option("--failures", asked->failures,
+                   "what failures are priced by: llama3, rsc1, rsc2, all-causes, measured, "
+                   "infinitehbd, none, or a file")
       ->capture_default_str();
   verb->add_option("--explain", asked->explain, "why this job waits, and what would start it")
       ->type_name("JOB");

@@ -7,11 +7,13 @@
 
 #include "apps/orrery/spec_files.hpp"
 #include "base/real_clock.hpp"
+#include "control/setup.hpp"
 #include "fleet/builder.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/resolve.hpp"
 #include "scheduler/taking.hpp"
+#include "twin/failure_file.hpp"
 
 namespace orrery {
 namespace {
@@ -104,9 +106,31 @@ Status ScheduleRequest::load_policy(const std::string& name) {
   return {};
 }
 
+Status ScheduleRequest::load_failures(const std::string& name) {
+  if (name == "none") return {};
+  constexpr double kThousandDays = 1000 * 86400.0;
+  if (is_file_name(name)) {
+    Result<Document> document = Document::load(name);
+    if (!document) return forward_error(document);
+    Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
+    if (!spec) return forward_error(spec);
+    failures_per_node_second_ = spec->failures_per_1000_node_days / kThousandDays;
+    return {};
+  }
+  Result<const FailureSpec*> known = catalog_.require<FailureSpec>(name);
+  if (!known) return input_error({}, "--failures: " + known.error().message);
+  failures_per_node_second_ = (*known)->failures_per_1000_node_days / kThousandDays;
+  return {};
+}
+
 Status ScheduleRequest::add_job(const std::string& file) {
   Result<JobSpec> spec = load_job_spec(file);
   if (!spec) return forward_error(spec);
+  if (!spec->after.empty()) {
+    HeldJob& held = held_.emplace_back(HeldJob{spec->name, {}});
+    for (const AfterSpec& after : spec->after) held.after.push_back(after.job);
+    return {};
+  }
   // Without a file of tenants everybody is the same one.
   if (tenants_->size() == 2 && tenants_->find("default")) spec->tenant = "default";
   Result<JobRequest> job = resolve_job(*spec, {.fleet = *pristine_,
@@ -147,6 +171,7 @@ Result<std::unique_ptr<ScheduleRequest>> ScheduleRequest::load(const CommandOpti
   if (Status status = request->load_fleet(asked.fleet); !status) return forward_error(status);
   if (Status status = request->load_tenants(asked.tenants); !status) return forward_error(status);
   if (Status status = request->load_policy(asked.policy); !status) return forward_error(status);
+  if (Status status = request->load_failures(asked.failures); !status) return forward_error(status);
   if (Status status = request->load_jobs(asked.jobs); !status) return forward_error(status);
   return request;
 }
@@ -161,7 +186,22 @@ Situation ScheduleRequest::situation() const {
   s.caps = &*caps_;
   s.plans = &plans_;
   s.costs = &*costs_;
+  s.failures_per_node_second = failures_per_node_second_;
+  s.launch = ControlTiming().launch;
   return s;
+}
+
+std::vector<std::string> ScheduleRequest::not_reached(const PassResult& result) const {
+  std::vector<bool> seen(jobs_.size());
+  for (const Decision& decision : result.decisions) {
+    if (const auto* start = std::get_if<StartJob>(&decision)) seen[start->job.value()] = true;
+  }
+  for (const StillWaits& waits : result.waiting) seen[waits.job.value()] = true;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    if (!seen[i]) names.push_back(jobs_[i].name);
+  }
+  return names;
 }
 
 PassResult ScheduleRequest::decide() {

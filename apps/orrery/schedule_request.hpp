@@ -24,12 +24,19 @@ struct ScheduleOptions {
   std::string policy = "hardware-aware";
   std::vector<std::string> jobs;  ///< files, or directories of them
   std::string explain;            ///< name of a job
+  std::string failures = "none";  ///< a failure profile, by name or file
 };
 
 /// A job that no part of this fleet can ever run.
 struct RefusedJob {
   std::string name;
   std::string why;
+};
+
+/// A job that waits for others to end, which none has when everything begins.
+struct HeldJob {
+  std::string name;
+  std::vector<std::string> after;  ///< names
 };
 
 /// What was asked, at addresses that stay.
@@ -56,6 +63,9 @@ class ScheduleRequest {
   [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
   [[nodiscard]] const std::deque<JobRequest>& jobs() const { return jobs_; }
   [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
+  [[nodiscard]] const std::vector<HeldJob>& held() const { return held_; }
+  /// Names of the jobs that a pass did not look at, for one before them stops the queue.
+  [[nodiscard]] std::vector<std::string> not_reached(const PassResult& result) const;
   /// The energy that a job draws from its start until it is done.
   [[nodiscard]] ExpectedEnergy energy_of_start(const StartJob& start) const;
 
@@ -64,6 +74,7 @@ class ScheduleRequest {
   [[nodiscard]] Status load_fleet(const std::string& file);
   [[nodiscard]] Status load_tenants(const std::string& file);
   [[nodiscard]] Status load_policy(const std::string& name);
+  [[nodiscard]] Status load_failures(const std::string& name);
   [[nodiscard]] Status load_jobs(const std::vector<std::string>& paths);
   [[nodiscard]] Status add_job(const std::string& file);
 
@@ -88,6 +99,8 @@ class ScheduleRequest {
   std::vector<WaitingJob> waiting_;
   std::vector<RunningJob> running_;
   std::vector<RefusedJob> refused_;
+  std::vector<HeldJob> held_;
+  double failures_per_node_second_ = 0;
 };
 
 }  // namespace orrery

@@ -92,6 +92,13 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
   if (!unpriced.empty()) json["unpriced"] = unpriced;
+  if (s.bills.compared > 0) {
+    json["bills"] = {{"compared", s.bills.compared},
+                     {"not_compared", s.bills.not_compared},
+                     {"within_5_percent", s.bills.within},
+                     {"error_p50", s.bills.error_p50},
+                     {"error_p95", s.bills.error_p95}};
+  }
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();

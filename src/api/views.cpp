@@ -36,6 +36,8 @@ v1::JobBill bill_view(const JobUsage& usage, const Topology& topology) {
   bill.set_idle_accelerator_hours(device_hours(usage.idle));
   bill.set_energy_kwh(usage.joules / kJoulesPerKwh);
   bill.set_cost_usd(usage.dollars);
+  bill.set_electricity_usd(usage.electricity);
+  bill.set_egress_usd(usage.egress);
   bill.set_co2_kg(usage.co2_grams / kGramsPerKg);
   bill.set_preemptions(usage.preemptions);
   bill.set_faults(usage.faults);

@@ -117,6 +117,7 @@ class Core {
   [[nodiscard]] Instant backoff_end(const Job& job) const;
   void start(const StartJob& start, std::optional<RestartKind> in_place = std::nullopt);
   [[nodiscard]] Duration checkpoint_interval(const Job& job, const StartJob& start) const;
+  void ask_plans(const StartJob& start);
 
   // Nodes (core_nodes.cpp).
   enum class DrainedBy { kOperator, kWindow };

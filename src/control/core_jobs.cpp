@@ -287,6 +287,18 @@ void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
                   checkpoint_interval(job, start), start.delay, compile,
                   start.price ? start.price->total() : 0});
   act(StartRanks{start.job, attempt, 0, start.delay, compile, in_place});
+  if (state_.policy().choice == OptionChoice::kFirst) ask_plans(start);
+}
+
+// What it draws follows from its plan, however its place was chosen.
+void Core::ask_plans(const StartJob& start) {
+  if (!state_.setup().plans) return;
+  const JobRequest& request = state_.job(start.job).submission->request;
+  for (const PlacedGang& gang : start.gangs) {
+    const std::optional<PlanKey>& key = request.roles[gang.role].options[gang.option].plan;
+    if (!key || state_.plans().find(*key) != nullptr) continue;
+    if (plans_asked_.insert(*key).second) act(SearchPlan{*key});
+  }
 }
 
 }  // namespace orrery

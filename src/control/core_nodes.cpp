@@ -437,7 +437,7 @@ bool Core::restart_in_place(JobId id, Restart restart) {
   const Job& job = state_.job(id);
   const Duration left =
       time_left({id, &job.submission->request, job.submitted, job.done, job.attained},
-                &state_.plans(), Duration::max());
+                state_.situation(now_).plans, Duration::max());
   const Instant end = left == Duration::max() ? Instant::max() : now_ + left;
   for (const PlacedGang& gang : gangs) {
     PlacedGang& now = start.gangs.emplace_back(gang);

@@ -13,7 +13,6 @@ HeldSituation::HeldSituation(const Situation& of, Shared shared)
       waiting_(of.waiting.begin(), of.waiting.end()),
       running_(of.running.begin(), of.running.end()),
       usage_(*of.usage),
-      plans_(*of.plans),
       risk_(of.node_risk.begin(), of.node_risk.end()),
       slots_(of.reserved.begin(), of.reserved.end()),
       closures_(of.closures.begin(), of.closures.end()),
@@ -24,7 +23,7 @@ HeldSituation::HeldSituation(const Situation& of, Shared shared)
   situation_.usage = &usage_;
   if (of.power != nullptr) situation_.power = &power_.emplace(*of.power);
   if (of.caps != nullptr) situation_.caps = &caps_.emplace(*of.caps);
-  situation_.plans = &plans_;
+  if (of.plans != nullptr) situation_.plans = &plans_.emplace(*of.plans);
   situation_.node_risk = risk_;
   situation_.reserved = slots_;
   situation_.closures = closures_;

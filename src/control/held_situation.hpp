@@ -51,7 +51,7 @@ class HeldSituation {
   TenantUsage usage_;
   std::optional<PowerBudget> power_;
   std::optional<PowerCaps> caps_;
-  PlanTable plans_;
+  std::optional<PlanTable> plans_;
   std::vector<float> risk_;
   std::vector<Reservation> slots_;
   std::vector<Closure> closures_;

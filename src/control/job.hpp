@@ -185,8 +185,12 @@ struct JobUsage {
   TypeTimes devices;    ///< allocated, by type; of shared ones its share
   DeviceTime lost = 0;  ///< of it, work done and lost
   DeviceTime idle = 0;  ///< of it, starting, leaving, saving, waiting for notice of a fault
-  double joules = 0;    ///< of its devices with their share of the nodes, at the nodes
-  double dollars = 0;   ///< hire and electricity
+  /// Of its devices with their share of the nodes, at the meters of the sites: cooling and losses
+  /// are included (PUE).
+  double joules = 0;
+  double dollars = 0;      ///< hire, electricity and egress
+  double electricity = 0;  ///< of the dollars, paid beside the hire of what is owned
+  double egress = 0;       ///< of the dollars, for data brought from other sites
   double co2_grams = 0;
   std::uint32_t preemptions = 0;
   std::uint32_t faults = 0;  ///< of the infrastructure
@@ -231,6 +235,7 @@ struct Job {
   JobHold hold = JobHold::kNone;
   std::vector<Attempt> attempts;  ///< the newest kAttemptsKept of a job with a spec, ascending
   std::optional<JobTerms> terms;  ///< of its request, which is let go when it ends
+  SiteSet data_at = 0;            ///< sites to which its data have been brought
 };
 
 }  // namespace orrery

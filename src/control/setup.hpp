@@ -30,6 +30,7 @@ using PlanSource = std::function<std::shared_ptr<const PlanEntry>(const PlanKey&
 /// Waits and limits of the core; of virtual or real time alike.
 struct ControlTiming {
   Duration grace = Duration::seconds(30);    ///< for a last checkpoint before a kill
+  Duration launch = Duration::seconds(5);    ///< of the ranks of a job, as prices count it
   Duration lease = Duration::minutes(10);    ///< of jobs that restart after it
   Duration backoff = Duration::seconds(10);  ///< after a program fault, doubling
   Duration backoff_max = Duration::minutes(10);

@@ -22,7 +22,7 @@ namespace orrery {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 8;
+constexpr std::uint32_t kForm = 9;
 /// Of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last that only counted a node's faults.
@@ -34,6 +34,10 @@ constexpr std::uint32_t kFormWithoutClaims = 6;
 
 /// The last without holds, the history of attempts, and jobs that wait for others to fail.
 constexpr std::uint32_t kFormWithoutAttempts = 7;
+
+/// The last that had one sum of a job's dollars and joules at the nodes, and did not know where the
+/// data of a job are.
+constexpr std::uint32_t kFormOfOneBill = 8;
 
 /// Which form fields are of.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
@@ -67,10 +71,11 @@ void code(Codec& codec, S& times) {
 
 template <class Codec, SameStruct<JobUsage> S>
 void code(Codec& codec, S& usage) {
-  auto& [waited, devices, lost, idle, joules, dollars, co2_grams, preemptions, faults,
-         program_faults, resizes] = usage;
+  auto& [waited, devices, lost, idle, joules, dollars, electricity, egress, co2_grams, preemptions,
+         faults, program_faults, resizes] = usage;
   codec(waited, devices, lost, idle, joules, dollars, co2_grams, preemptions, faults,
         program_faults, resizes);
+  if (form_of(codec) > kFormOfOneBill) codec(electricity, egress);
 }
 
 template <class Codec, SameStruct<Attempt> S>
@@ -104,13 +109,14 @@ void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
                           up, progress, blame, usage, submission, name, tenant, spec, placed,
-                          submitter, run_as, hold, attempts, terms] = job;
+                          submitter, run_as, hold, attempts, terms, data_at] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
         submission, name, tenant, spec, placed);
   if (form_of(codec) > kFormWithoutClaims) codec(submitter, run_as);
   if (form_of(codec) <= kFormWithoutAttempts) return;
   codec(hold, attempts, terms);
+  if (form_of(codec) > kFormOfOneBill) codec(data_at);
   code_rest(codec, submission);
 }
 
@@ -131,7 +137,7 @@ void code(Codec& codec, S& slot) {
 template <class Codec, SameStruct<RunningJob> S>
 void code(Codec& codec, S& run) {
   [[maybe_unused]] auto& [id, request, submitted, started, since, expected_end, checkpoint, done,
-                          attained, gangs, terms, stopping] = run;
+                          attained, gangs, terms, stopping, data_at] = run;
   codec(id, submitted, started, since, expected_end, checkpoint, done, attained, gangs, terms,
         stopping);
 }
@@ -306,7 +312,7 @@ void StateCodec::make_queue(State& state) {
     if (job.phase == JobPhase::kHeld) state.held_.insert(state.held_.end(), job.id);
     if (job.phase != JobPhase::kQueued) continue;
     state.waiting_.push_back(
-        {job.id, &job.submission->request, job.submitted, job.done, job.attained});
+        {job.id, &job.submission->request, job.submitted, job.done, job.attained, job.data_at});
   }
   std::sort(state.waiting_.begin(), state.waiting_.end(),
             [](const WaitingJob& a, const WaitingJob& b) {
@@ -317,6 +323,7 @@ void StateCodec::make_queue(State& state) {
     Job& job = state.at(run.id);
     job.at = i;
     run.request = &job.submission->request;
+    run.data_at = job.data_at;
   }
 }
 

@@ -101,12 +101,14 @@ Situation State::situation(Instant now) const {
   s.usage = usage_.get();
   s.power = power_ ? &*power_ : nullptr;
   s.caps = caps_ ? &*caps_ : nullptr;
-  s.plans = &plans_;
+  // Who takes the first option has started before plans are known: they only meter.
+  s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
   s.costs = setup_.costs;
   s.electricity = setup_.electricity;
   s.carbon = setup_.carbon;
   s.node_risk = risk_;
   s.failures_per_node_second = setup_.failures_per_node_second;
+  s.launch = setup_.timing.launch;
   s.reserved = slots_;
   s.closures = closures_;
   s.changes = changes_;
@@ -186,7 +188,8 @@ void State::on(const JobReleased& event) {
   held_.erase(job.id);
   set_phase(job, JobPhase::kQueued);
   advance_usage();
-  const WaitingJob waiting{job.id, &job.submission->request, job.submitted, job.done, job.attained};
+  const WaitingJob waiting{
+      job.id, &job.submission->request, job.submitted, job.done, job.attained, job.data_at};
   waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
 }
 
@@ -234,6 +237,8 @@ void State::on(const JobStarted& event) {
   note_place(job, event.gangs);
   begin_attempt(job);
   note_nodes(job, event.gangs);
+  bring_data(job, run);
+  run.data_at = job.data_at;
   for (const PlacedGang& gang : run.gangs) hold_devices(run, gang, DeviceUse::kStarting);
   count_usage(run, 1);
   add_power(run);

@@ -207,6 +207,8 @@ class State {
   void leave_running(Job& job);
   /// Closes the meter of a job: what it held since, at the rates it had.
   void meter(Job& job);
+  /// Egress is billed once for each site.
+  void bring_data(Job& job, const RunningJob& run);
   /// Adds what a job that holds devices used since.
   void add_since_metered(const Job& job, Instant now, JobUsage& used) const;
   void count_usage(const RunningJob& run, std::int64_t sign);

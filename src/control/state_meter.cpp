@@ -3,15 +3,16 @@
 #include <bit>
 
 #include "control/state.hpp"
-#include "scheduler/priced_parts.hpp"
+#include "scheduler/gang_run.hpp"
 
 namespace orrery {
 namespace {
 
 /// What a job's devices draw and cost a second, together.
 struct Rates {
-  double watts = 0;
-  double dollars = 0;  ///< hire, and electricity where it is paid beside it
+  double watts = 0;        ///< at the meter
+  double hire = 0;         ///< dollars
+  double electricity = 0;  ///< dollars, where it is paid beside the hire
   double co2_grams = 0;
 };
 
@@ -20,27 +21,49 @@ struct Span {
   Instant to;
 };
 
-Rates rates_of(const ControlSetup& setup, const RunningJob& run, const Span& span) {
+/// Of a gang that was started without asking for plans; nullptr: none, or none known.
+const PlannedWork* plan_found_since(const State& state, const RunningJob& run, std::size_t gang) {
+  if (state.policy().choice == OptionChoice::kCheapest) return nullptr;
+  const PlacedGang& placed = run.gangs[gang];
+  const std::optional<PlanKey>& key = run.request->roles[placed.role].options[placed.option].plan;
+  const PlanEntry* entry = key ? state.plans().find(*key) : nullptr;
+  if (entry == nullptr || !*entry) return nullptr;
+  return fastest_plan_on(entry->value(), placed.allocation.ranks, state.fleet().view()).plan;
+}
+
+/// What one device of a gang draws while it works. Policies that take the first option start a gang
+/// before its plan is known: `found` is what has been found for it since.
+Watts draw_of_gang(const RunningJob& run, std::size_t gang, const DeviceCosts& costs,
+                   const PlannedWork* found) {
+  const Watts typical = costs.training().value_or(Watts());
+  const Watts draw = run.terms[gang].draw > Watts() ? run.terms[gang].draw : typical;
+  if (found == nullptr || !found->power) return draw;
+  // The plan's, as much lower as the clock has made the other.
+  return typical > Watts() ? found->power->total() * (draw / typical) : found->power->total();
+}
+
+Rates rates_of(const State& state, const RunningJob& run, const Span& span) {
   Rates rates;
+  const ControlSetup& setup = state.setup();
   if (setup.costs == nullptr) return rates;
   const Topology& topology = *setup.topology;
   for (std::size_t i = 0; i < run.gangs.size(); ++i) {
     const Allocation& allocation = run.gangs[i].allocation;
     const double share = allocation.share / double{kWholeDevice};
+    const PlannedWork* found = plan_found_since(state, run, i);
     for (const PricedPart& part : priced_parts(*setup.costs, topology, allocation)) {
       if (part.costs == nullptr) continue;
       const DeviceCosts& costs = *part.costs;
-      Watts draw = run.terms[i].draw;
-      if (draw <= Watts()) draw = costs.training().value_or(Watts());
+      const Watts draw = draw_of_gang(run, i, costs, found);
       const double devices = part.devices * share;
       const DollarsPerJoule price = setup.electricity != nullptr
                                         ? setup.electricity->mean(span.from, span.to)
                                         : costs.electricity;
       const GramsCo2PerJoule carbon =
           setup.carbon != nullptr ? setup.carbon->mean(span.from, span.to) : costs.carbon;
-      rates.watts += draw.value() * devices;
-      rates.dollars += costs.hire.value_or(DollarsPerSecond()).value() * devices;
-      rates.dollars += costs.electricity_beside(draw, price).value() * devices;
+      rates.watts += costs.metered(draw).value() * devices;
+      rates.hire += costs.hire.value_or(DollarsPerSecond()).value() * devices;
+      rates.electricity += costs.electricity_beside(draw, price).value() * devices;
       rates.co2_grams += costs.metered(draw).value() * devices * carbon.value();
     }
   }
@@ -89,6 +112,8 @@ JobUsage& JobUsage::operator+=(const JobUsage& other) {
   idle += other.idle;
   joules += other.joules;
   dollars += other.dollars;
+  electricity += other.electricity;
+  egress += other.egress;
   co2_grams += other.co2_grams;
   preemptions += other.preemptions;
   faults += other.faults;
@@ -119,10 +144,25 @@ void State::add_since_metered(const Job& job, Instant now, JobUsage& used) const
     const auto devices = static_cast<std::uint32_t>(std::popcount(ghost.at.devices));
     used.idle += add(ghost.at.node, devices, ghost.share);
   }
-  const Rates rates = rates_of(setup_, run, {job.metered, now});
+  const Rates rates = rates_of(*this, run, {job.metered, now});
   used.joules += rates.watts * time.count_seconds();
-  used.dollars += rates.dollars * time.count_seconds();
+  used.dollars += (rates.hire + rates.electricity) * time.count_seconds();
+  used.electricity += rates.electricity * time.count_seconds();
   used.co2_grams += rates.co2_grams * time.count_seconds();
+}
+
+// Gangs of a job at several sites read where the first one is.
+void State::bring_data(Job& job, const RunningJob& run) {
+  if (run.request->data.empty()) return;
+  const Topology& topology = *setup_.topology;
+  const NodeId first = run.gangs.front().allocation.ranks.front().node;
+  const std::uint32_t site = site_ordinal(topology, first);
+  if (setup_.costs != nullptr) {
+    const double egress = transfer_to(site, topology, *run.request, job.data_at).dollars;
+    job.usage.egress += egress;
+    job.usage.dollars += egress;
+  }
+  job.data_at |= site_bit(site);
 }
 
 void State::meter(Job& job) {

@@ -53,8 +53,9 @@ Wrong wrong_of(const JobUsage& usage, std::uint32_t types) {
   if (!is_time(usage.lost) || !is_time(usage.idle) || !is_length(usage.waited)) {
     return "a time below nothing";
   }
-  const bool sums =
-      is_sum(usage.joules) && std::isfinite(usage.dollars) && std::isfinite(usage.co2_grams);
+  const bool sums = is_sum(usage.joules) && std::isfinite(usage.dollars) &&
+                    std::isfinite(usage.co2_grams) && is_sum(usage.electricity) &&
+                    is_sum(usage.egress);
   return sums ? nullptr : "a bill that is no number";
 }
 

@@ -8,9 +8,8 @@
 #include <tuple>
 
 #include "perf/placement.hpp"
+#include "scheduler/data_transfer.hpp"
 #include "scheduler/gang_power.hpp"
-#include "scheduler/priced_parts.hpp"
-#include "scheduler/run_time.hpp"
 
 namespace orrery {
 namespace {
@@ -24,26 +23,6 @@ std::int64_t saturated_round(double value) {
 /// Millionths of a dollar.
 std::int64_t micro(double dollars) { return saturated_round(dollars * 1e6); }
 
-DomainId site_of(const Topology& topology, NodeId node) {
-  return topology.ancestor(topology.place(node).rack, Level::kSite);
-}
-
-/// What is known of the type's costs anywhere in the fleet.
-const DeviceCosts* any_costs(const PriceContext& context, FleetTypeId type) {
-  if (context.situation.costs == nullptr) return nullptr;
-  for (const SiteFacts& site : context.view.topology().sites()) {
-    if (const DeviceCosts* costs = context.situation.costs->find(type, site.domain)) return costs;
-  }
-  return nullptr;
-}
-
-/// Dollars a device-second. A type without a published price counts as a dollar an hour, so that
-/// its time weighs something against its alternatives.
-double hire_of(const DeviceCosts* costs) {
-  constexpr double kUnpublished = 1.0 / 3600;
-  return costs != nullptr && costs->hire ? costs->hire->value() : kUnpublished;
-}
-
 /// Dollars a second of the job's own time: the hire of its first options.
 double owners_rate(const PriceContext& context, const JobRequest& job) {
   double rate = 0;
@@ -55,48 +34,13 @@ double owners_rate(const PriceContext& context, const JobRequest& job) {
   return rate;
 }
 
-/// Seconds of a run of which nothing is known: what the policy assumes by the first of the options,
-/// and as much more or less by another as its steps take or its speed says, so that a slow type is
-/// not taken for a cheap one. A service is no work to finish: it is priced over the same time by
-/// each.
-double assumed_run(const PriceContext& context, const WaitingJob& job, const IdealGang& gang,
-                   const PlanHere& here) {
-  const RoleRequest& role = job.request->roles[gang.role];
-  const GangOption& option = role.options[gang.option];
-  const bool service = job.request->kind == JobKind::kServe;
-  const double unknown = context.policy.unknown_run.value();
-  if (service) return unknown;
-  const PlannedWork* first = best_plan(context.situation.plans, role.options.front());
-  const bool steps = here.plan != nullptr && here.plan->training() != nullptr && first != nullptr &&
-                     first->training() != nullptr;
-  if (!steps) return unknown / option.speed;
-  return unknown * here.plan->step_seconds * here.ratio / first->step_seconds;
-}
-
-/// Part of a job on devices of one type at one site.
-struct Use {
-  double devices = 1;
-  double seconds = 0;
-  Watts draw;  ///< of each; none: not known
-  Duration wait = {};
-};
-
-/// Of what is paid between two instants, as the bill of a run will count it: by the series of the
-/// situation, where there is one, else by the site's constant.
-template <class Q>
-Q mean_or(const StepSeries<Q>* series, Q constant, const Situation& situation, const Use& use) {
-  if (series == nullptr) return constant;
-  const Instant from = situation.now + use.wait;
-  return series->mean(from, from + Duration::from_seconds(use.seconds));
-}
-
 /// Adds up the price of one gang.
 class Sum {
  public:
   Sum(const PriceContext& context, const WaitingJob& job)
       : context_(context), job_(job), weights_(context.policy.weights) {}
 
-  void add_use(const DeviceCosts* costs, const Use& use) {
+  void add_use(const DeviceCosts* costs, const DeviceTimeUse& use) {
     const double held = use.devices * use.seconds;
     add(PriceTerm::kHire, weights_.hire * held * hire_of(costs));
     if (costs == nullptr) return;
@@ -128,15 +72,12 @@ class Sum {
   /// Data that lie elsewhere: egress, and everybody waiting for them.
   void add_data(const PlacedGang& gang, double hire) {
     const Topology& topology = context_.view.topology();
-    const DomainId here = site_of(topology, gang.allocation.ranks.front().node);
+    const DataTransfer data =
+        transfer_to(site_ordinal(topology, gang.allocation.ranks.front().node), topology,
+                    *job_.request, job_.data_at | context_.beside.data_at);
     const double rate =
         gang.allocation.devices() * hire + time_weight() * owners_rate(context_, *job_.request);
-    for (const DataRequest& data : job_.request->data) {
-      const SiteFacts& from = topology.sites()[data.site];
-      if (from.domain == here) continue;
-      const auto [seconds, dollars] = transfer(from, topology.short_name(here), data.size);
-      add(PriceTerm::kData, weights_.data * (dollars + seconds * rate));
-    }
+    add(PriceTerm::kData, weights_.data * (data.dollars + data.seconds * rate));
   }
 
   /// A failure costs half an interval between checkpoints and a restart, on all devices.
@@ -160,7 +101,7 @@ class Sum {
   }
 
   /// The part of the tightest limit's room that the gang takes.
-  void add_headroom(const PlacedGang& gang, const Use& use, double hire) {
+  void add_headroom(const PlacedGang& gang, const DeviceTimeUse& use, double hire) {
     const Situation& s = context_.situation;
     if (s.power == nullptr || use.draw <= Watts()) return;
     double taken = 0;
@@ -172,77 +113,24 @@ class Sum {
     }
     add_room_taken(std::min(taken, 1.0), use, hire);
   }
-  void add_room_taken(double part, const Use& use, double hire) {
+  void add_room_taken(double part, const DeviceTimeUse& use, double hire) {
     add(PriceTerm::kHeadroom, weights_.headroom * part * use.devices * use.seconds * hire);
   }
 
   [[nodiscard]] const Price& price() const { return price_; }
 
  private:
-  struct Transfer {
-    double seconds;
-    double dollars;
-  };
-
   void add(PriceTerm term, double dollars) { price_[term] += micro(dollars); }
 
   [[nodiscard]] double time_weight() const {
     return job_.request->goal == JobGoal::kTime ? weights_.time
                                                 : weights_.time * weights_.time_cost_goal;
   }
-  [[nodiscard]] Transfer transfer(const SiteFacts& from, const std::string& to, Bytes size) const {
-    constexpr double kUnlinked = 86'400;  // nothing joins the sites: a day for the disks' journey
-    for (const WanSpec& wan : context_.view.topology().wan()) {
-      const bool joins = (wan.from == from.spec.name && wan.to == to) ||
-                         (wan.to == from.spec.name && wan.from == to);
-      if (!joins) continue;
-      const double egress = wan.egress ? size.value() * wan.egress->value() : 0;
-      return {(wan.latency + size / wan.bandwidth).value(), egress};
-    }
-    return {kUnlinked, 0};
-  }
-
   const PriceContext& context_;
   const WaitingJob& job_;
   const PriceWeights& weights_;
   Price price_;
 };
-
-const DeviceCosts* costs_at(const PriceContext& context, NodeId node) {
-  if (context.situation.costs == nullptr) return nullptr;
-  return context.situation.costs->at(context.view.topology(), node);
-}
-
-std::array<PricedPart, 2> parts_of(const PriceContext& context, const PlacedGang& gang) {
-  if (context.situation.costs == nullptr) {
-    return {PricedPart{nullptr, static_cast<double>(gang.allocation.devices())}};
-  }
-  return priced_parts(*context.situation.costs, context.view.topology(), gang.allocation);
-}
-
-/// Dollars a second of one of its devices, in the mean.
-double mean_hire(const std::array<PricedPart, 2>& parts) {
-  if (parts[1].devices == 0) return hire_of(parts[0].costs);
-  double hire = 0;
-  double devices = 0;
-  for (const PricedPart& part : parts) {
-    hire += part.devices * hire_of(part.costs);
-    devices += part.devices;
-  }
-  return hire / devices;
-}
-
-Watts draw_of(const PlannedWork* plan, const DeviceCosts* costs) {
-  if (plan != nullptr && plan->power) return plan->power->total();
-  if (costs != nullptr && costs->training()) return *costs->training();
-  return {};
-}
-
-std::optional<Duration> left_of(const WaitingJob& job, std::optional<Duration> whole) {
-  if (!whole) return whole;
-  const double restart = job.done > 0 ? job.request->restart.count_seconds() : 0;
-  return Duration::from_seconds(whole->count_seconds() * (1 - job.done) + restart);
-}
 
 std::optional<GangTerms> by_best_plan(const PriceContext& context, const WaitingJob& job,
                                       const PlacedGang& gang, std::span<const PlannedWork> plans) {
@@ -267,27 +155,10 @@ std::optional<GangTerms> by_best_plan(const PriceContext& context, const Waiting
   return best;
 }
 
-/// What a gang is expected to work for.
-double own_seconds(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
-                   const GangTerms& terms) {
-  if (terms.length) return terms.length->count_seconds();
-  const GangOption& option = job.request->roles[gang.role].options[gang.option];
-  const PlanTable* plans = context.situation.plans;
-  const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
-  const PlannedWork* plan = entry != nullptr && *entry ? &entry->value()[terms.plan] : nullptr;
-  return assumed_run(context, job, {gang.role, gang.option, {}}, {plan, terms.ratio});
-}
-
-/// What it is held for.
-double seconds_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
-                  const GangTerms& terms) {
-  return std::max(own_seconds(context, job, gang, terms), context.beside.until);
-}
-
 /// A gang on its canonical piece.
 struct IdealRun {
   const DeviceCosts* costs = nullptr;
-  Use use;
+  DeviceTimeUse use;
 };
 
 IdealRun ideal_run(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
@@ -297,15 +168,12 @@ IdealRun ideal_run(const PriceContext& context, const WaitingJob& job, const Ide
   const PlanEntry* entry = plans != nullptr && option.plan ? plans->find(*option.plan) : nullptr;
   const PlannedWork* plan = entry != nullptr && *entry ? &entry->value().front() : nullptr;
   const DeviceCosts* costs = any_costs(context, option.gang.type);
-  const std::optional<Duration> left =
-      left_of(job, whole_run_time(*job.request, role, option, {plan, 1}));
-  const double seconds = left ? left->count_seconds() : assumed_run(context, job, ideal, {plan, 1});
   const auto devices = static_cast<double>(option.gang.devices);
-  const double held = std::max(seconds, context.beside.until);
+  const double held = ideal_seconds(context, job, ideal, plan);
   return {costs, {devices, held, draw_of(plan, costs), ideal.wait}};
 }
 
-ExpectedEnergy metered_energy(const DeviceCosts* costs, const Use& use) {
+ExpectedEnergy metered_energy(const DeviceCosts* costs, const DeviceTimeUse& use) {
   if (costs == nullptr || use.draw <= Watts()) return {.joules = 0, .known = false};
   const double held = use.devices * use.seconds;
   return {.joules = saturated_round(held * costs->metered(use.draw).value()), .known = true};
@@ -317,7 +185,7 @@ struct GangHere {
 };
 
 struct PricedRun {
-  Use use;
+  DeviceTimeUse use;
   double hire = 0;  ///< dollars a second of one device
 };
 
@@ -423,7 +291,7 @@ Price price_of_alike(const PriceContext& context, const WaitingJob& job, const G
   price[PriceTerm::kEnergy] += micro(own.energy * others);
   price[PriceTerm::kCarbon] += micro(own.carbon * others);
   for (const PriceTerm term :
-       {PriceTerm::kFragmentation, PriceTerm::kData, PriceTerm::kFailure, PriceTerm::kHeadroom}) {
+       {PriceTerm::kFragmentation, PriceTerm::kFailure, PriceTerm::kHeadroom}) {
     price[term] *= alike;
   }
   return price;
@@ -437,6 +305,8 @@ void add_beside(PriceContext& context, const WaitingJob& job, const GangPriced& 
   beside.carbon += own.carbon;
   beside.timed = std::max(beside.timed, own.seconds);
   beside.until = std::max(beside.until, own.seconds);
+  const NodeId first = gang.gang.allocation.ranks.front().node;
+  beside.data_at |= site_bit(site_ordinal(context.view.topology(), first));
 }
 
 Price ideal_price(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
@@ -503,23 +373,6 @@ Price price_of_stranded(const PriceContext& context, FleetTypeId type, double de
   Price price;
   price[PriceTerm::kFragmentation] = micro(context.policy.weights.fragmentation * each * devices);
   return price;
-}
-
-double bill_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
-               const GangTerms& terms) {
-  const double share = gang.allocation.share / static_cast<double>(kWholeDevice);
-  const Situation& s = context.situation;
-  const Use use{1, seconds_of(context, job, gang, terms), terms.draw};
-  double dollars = 0;
-  for (const PricedPart& part : parts_of(context, gang)) {
-    double rate = hire_of(part.costs);
-    if (part.costs != nullptr) {
-      const DollarsPerJoule price = mean_or(s.electricity, part.costs->electricity, s, use);
-      rate += part.costs->electricity_beside(use.draw, price).value();
-    }
-    dollars += part.devices * share * use.seconds * rate;
-  }
-  return dollars;
 }
 
 Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,

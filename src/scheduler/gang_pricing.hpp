@@ -6,32 +6,10 @@
 
 #include <optional>
 
-#include "scheduler/gang_terms.hpp"
-#include "scheduler/policy.hpp"
+#include "scheduler/gang_run.hpp"
 #include "scheduler/price.hpp"
-#include "scheduler/situation.hpp"
 
 namespace orrery {
-
-/// The other gangs of a job, for the price of the next one: the job holds all its gangs until the
-/// last of them is done, and its owner waits once.
-struct GangsBeside {
-  double until = 0;  ///< seconds that the job takes at least because of them
-  double timed = 0;  ///< seconds of the job that those that are placed have paid for
-  /// What those that are placed cost, dollars a second.
-  double hire = 0;
-  double energy = 0;
-  double carbon = 0;
-};
-
-/// What a price rests on. `view` is the fleet before the gang is placed.
-struct PriceContext {
-  const Situation& situation;
-  const Policy& policy;
-  FleetView view;
-  const PowerBudget* power = nullptr;  ///< planned so far; none: power is not limited
-  GangsBeside beside = {};
-};
 
 /// A gang, and price_of() it in the context in question.
 struct GangPriced {
@@ -57,13 +35,6 @@ void add_beside(PriceContext& context, const WaitingJob& job, const GangPriced& 
 [[nodiscard]] tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context,
                                                         const WaitingJob& job,
                                                         const PlacedGang& gang);
-
-/// A gang that starts on its canonical piece, after a wait.
-struct IdealGang {
-  std::uint32_t role = 0;
-  std::uint32_t option = 0;
-  Duration wait;
-};
 
 /// What the gang costs its job: its own devices until the job is done, and what it adds to the
 /// owner's time and to the cost of the gangs beside it.
@@ -117,10 +88,6 @@ struct PricedWay {
 /// The term kFragmentation for so many stranded devices of a type. Precondition: one site.
 [[nodiscard]] Price price_of_stranded(const PriceContext& context, FleetTypeId type,
                                       double devices);
-
-/// Dollars the gang will have cost when it is done, hire and electricity, without any weight.
-[[nodiscard]] double bill_of(const PriceContext& context, const WaitingJob& job,
-                             const PlacedGang& gang, const GangTerms& terms);
 
 /// The term kLostWork: device-seconds of work that is done again because of the job.
 [[nodiscard]] Price price_of_lost_work(const PriceContext& context, const WaitingJob& job,

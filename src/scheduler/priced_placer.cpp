@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/expected_bill.hpp"
+
 namespace orrery {
 namespace {
 
@@ -12,6 +14,13 @@ std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed,
     if (request.type == type) devices += request.devices;
   }
   return devices;
+}
+
+/// What gangs of a job are expected to cost, as decisions count it.
+Dollars expected_cost(const PriceContext& context, const WaitingJob& job,
+                      std::span<const PlacedGang> gangs, std::span<const GangTerms> terms) {
+  const ExpectedBill bill = expected_bill(context, job, gangs, terms);
+  return Dollars(bill.dollars() + bill.assumed_hire);
 }
 
 }  // namespace
@@ -139,7 +148,7 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
       continue;
     }
     const std::optional<Dollars>& budget = next.job->request->budget;
-    if (budget && Dollars(bill_of(context, *next.job, candidate.gang, *terms)) > *budget) {
+    if (budget && expected_cost(context, *next.job, {&candidate.gang, 1}, {&*terms, 1}) > *budget) {
       refused = Refusal{RejectionKind::kBudget, TopologyLevel::kFleet, 0};
       continue;
     }
@@ -284,6 +293,10 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
       priced.terms.push_back(best->terms);
       trial_.add(priced.gangs.back());
     }
+  }
+  const std::optional<Dollars>& budget = job.request->budget;
+  if (budget && expected_cost(context, job, priced.gangs, priced.terms) > *budget) {
+    return tl::unexpected(Refusal{RejectionKind::kBudget, TopologyLevel::kFleet, 0});
   }
   return priced;
 }

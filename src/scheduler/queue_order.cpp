@@ -91,7 +91,8 @@ OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& si
 }
 
 WaitingJob as_waiting(const RunningJob& job, Instant now) {
-  return {job.id, job.request, job.submitted, job.done_at(now), job.attained_at(now)};
+  return {job.id, job.request, job.submitted, job.done_at(now), job.attained_at(now),
+          job.data_at};
 }
 
 std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fleet/view.hpp"
+#include "scheduler/data_transfer.hpp"
 #include "scheduler/fleet_costs.hpp"
 #include "scheduler/gang_terms.hpp"
 #include "scheduler/placed_gang.hpp"
@@ -21,13 +22,14 @@ namespace orrery {
 
 using JobId = Id<struct JobTag>;
 
-/// A job that wants to start. 48 bytes.
+/// A job that wants to start. 56 bytes.
 struct WaitingJob {
   JobId id;
   const JobRequest* request = nullptr;
   Instant submitted;
   double done = 0;      ///< part of its work that is finished
   double attained = 0;  ///< device-seconds it has had
+  SiteSet data_at = 0;  ///< sites to which its data have been brought
 };
 
 struct RunningJob {
@@ -43,6 +45,7 @@ struct RunningJob {
   std::vector<PlacedGang> gangs;
   std::vector<GangTerms> terms;  ///< of each gang
   bool stopping = false;         ///< its devices come free soon
+  SiteSet data_at = 0;           ///< sites to which its data have been brought
 
   [[nodiscard]] std::uint32_t devices() const {
     std::uint32_t sum = 0;
@@ -109,6 +112,7 @@ struct Situation {
   /// By node, its rate of failures over the usual; empty: all alike.
   std::span<const float> node_risk;
   double failures_per_node_second = 0;    ///< usual
+  Duration launch;                        ///< of the ranks of a job, usual
   std::span<const Reservation> reserved;  ///< slots of earlier passes
   std::span<const Closure> closures;      ///< nodes of those that have begun are drained
   Changes changes;

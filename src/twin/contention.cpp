@@ -141,14 +141,15 @@ std::optional<Duration> Contention::time_to_load(const RunningJob& job, const St
   return Duration::from_seconds((request->bytes / *rate).value());
 }
 
-bool Contention::stage(const RunningJob& job, std::size_t data, Instant now) {
+Staging Contention::stage(const RunningJob& job, std::size_t data, Instant now) {
   const DataRequest& what = job.request->data[data];
   const std::uint32_t site = site_of(job);
   const DataAt at{job.id, data, site};
-  if (what.site == site || brought_.contains(at)) return false;
+  if (what.site == site || brought_.contains(at)) return Staging::kThere;
   const TransferRequest request{.bytes = what.size, .from = home(what.site), .to = home(site)};
-  if (!request.from || !request.to) return false;
-  return move({{job.id, MoveKind::kStage}, at}, request, now);
+  if (!request.from || !request.to) return Staging::kNoStorage;
+  const bool moves = move({{job.id, MoveKind::kStage}, at}, request, now);
+  return moves ? Staging::kMoving : Staging::kNoStorage;
 }
 
 std::span<const JobId> Contention::update(Instant now) {

@@ -35,6 +35,13 @@ struct Moved {
   MoveKind kind = MoveKind::kStage;
 };
 
+/// What becomes of data that a job asks for.
+enum class Staging : std::uint8_t {
+  kThere,      ///< they are at the job's site, or were brought there before
+  kMoving,     ///< they are on their way, and share links and storage with others
+  kNoStorage,  ///< one of the sites has no storage, or no link joins them: nothing is shared
+};
+
 class Contention {
  public:
   /// The view's topology, the calibration and the book must outlive it.
@@ -60,9 +67,8 @@ class Contention {
   /// How long a load takes alone; none: there is nothing to load, or nowhere.
   [[nodiscard]] std::optional<Duration> time_to_load(const RunningJob& job,
                                                      const State& state) const;
-  /// Begins to bring the data at that position in JobRequest::data; false: they are at the job's
-  /// site, or were brought there before.
-  [[nodiscard]] bool stage(const RunningJob& job, std::size_t data, Instant now);
+  /// Begins to bring the data at that position in JobRequest::data.
+  [[nodiscard]] Staging stage(const RunningJob& job, std::size_t data, Instant now);
 
   /// The link is in another state than when this was last told.
   void link_changed(const FleetView& view, LinkId link) { traffic_.link_changed(view, link); }

@@ -11,7 +11,6 @@ struct TypeRates {
   double hire = 0;         ///< dollars a device-second
   double idle_watts = 0;   ///< at the meter
   double electricity = 0;  ///< dollars a second of an idle one
-  double pue = 0;
 };
 
 TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, Instant now) {
@@ -26,7 +25,6 @@ TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, I
     rates.hire += count * costs->hire.value_or(DollarsPerSecond()).value();
     rates.idle_watts += count * costs->metered(idle).value();
     rates.electricity += count * costs->electricity_beside(idle, price).value();
-    rates.pue += count * costs->pue;
   };
   const Topology& topology = *setup.topology;
   if (setup.costs->uniform()) {
@@ -40,8 +38,7 @@ TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, I
     }
   }
   if (devices == 0) return {};
-  return {rates.hire / devices, rates.idle_watts / devices, rates.electricity / devices,
-          rates.pue / devices};
+  return {rates.hire / devices, rates.idle_watts / devices, rates.electricity / devices};
 }
 
 /// Whether devices in a use are billed to the job that holds them.
@@ -53,28 +50,21 @@ bool is_off(DeviceUse use) { return use == DeviceUse::kDown || use == DeviceUse:
 
 FleetBill fleet_bill(const State& state, const JobUsage& jobs, Instant begin, Instant now) {
   const ControlSetup& setup = state.setup();
-  FleetBill bill{.cost_usd = jobs.dollars};
+  FleetBill bill{.energy_kwh = jobs.joules / kJoulesPerKwh, .cost_usd = jobs.dollars};
   if (setup.costs == nullptr) return bill;
-  double pue = 0;
-  double held = 0;
   for (std::uint32_t t = 0; t < setup.topology->type_count(); ++t) {
     const FleetTypeId type(t);
     const TypeRates rates = rates_of(setup, type, begin, now);
     for (std::size_t u = 0; u < kDeviceUses; ++u) {
       const auto use = static_cast<DeviceUse>(u);
       const double seconds = device_hours(state.ledger().sum(type, use, now)) * kSecondsPerHour;
-      if (is_billed(use)) {
-        held += seconds;
-        pue += seconds * rates.pue;
-        continue;
-      }
+      if (is_billed(use)) continue;
       bill.cost_usd += seconds * rates.hire;
       if (is_off(use)) continue;
       bill.cost_usd += seconds * rates.electricity;
       bill.energy_kwh += seconds * rates.idle_watts / kJoulesPerKwh;
     }
   }
-  if (held > 0) bill.energy_kwh += jobs.joules * (pue / held) / kJoulesPerKwh;
   return bill;
 }
 

@@ -177,6 +177,7 @@ Result<World::Facts> world_of(const PolicyRunInputs& in, const ControlSetup& set
         Duration::from_seconds(calibration.first_of({"restart.warm.seconds"}));
   }
   world.arrivals = in.arrivals;
+  world.scripted = in.faults;
   if (!in.rules.costs) {
     world.timing.launch = world.timing.plan_search = world.timing.scheduler_latency = Duration();
   }
@@ -195,7 +196,8 @@ ControlSetup control_setup(const PolicyRunInputs& in) {
   ControlSetup setup = in.cluster.setup(in.policy, in.begin);
   setup.electricity = in.electricity;
   setup.carbon = in.carbon;
-  if (!in.rules.costs) setup.timing.grace = Duration();
+  setup.timing.launch = in.timing.launch;
+  if (!in.rules.costs) setup.timing.grace = setup.timing.launch = Duration();
   if (in.failures) {
     constexpr double kDay = 86400;
     setup.failures_per_node_second = in.failures->failures_per_1000_node_days / 1000 / kDay;

@@ -34,6 +34,7 @@ struct PolicyRunInputs {
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
   std::vector<Instant> arrivals;  ///< by node (twin/arrivals.hpp); empty: all are there
   std::vector<Input> commands;    ///< of an operator, by time
+  std::vector<Fault> faults;      ///< that come anyhow, by time
   JournalSink* events = nullptr;  ///< records the history
   JournalSink* inputs = nullptr;
   /// Called about every so many inputs with the virtual time; none: nobody looks.

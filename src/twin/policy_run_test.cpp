@@ -118,7 +118,6 @@ sites:
                     .headroom = 0};
   TextSink sink;
   PolicyRunInputs in{.cluster = *cluster, .jobs = *jobs, .label = "own", .policy = policy};
-  in.timing.launch = Duration();  // which no price has
   in.electricity = electricity;
   in.events = &sink;
   const Result<PolicyRun> run = run_policy(in);

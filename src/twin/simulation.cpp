@@ -39,7 +39,8 @@ Simulation::Simulation(const Parts& parts)
       world_(*parts.setup.topology, parts.world),
       full_scheduler_(*parts.setup.tree),
       commands_(parts.commands),
-      now_(parts.setup.begin) {}
+      now_(parts.setup.begin),
+      bills_(parts.hooks.billed) {}
 
 Status Simulation::go_on_from(std::string_view snapshot, Instant now,
                               const JobKnowledge& knowledge) {
@@ -124,6 +125,7 @@ void Simulation::deliver(const Input& input) {
   if (hooks_.input) hooks_.input(input);
   const Outcome& outcome = core_.handle(input);
   events_ += outcome.events.size();
+  if (setup_.costs != nullptr) bills_.note(input.at, outcome.events, state());
   if (hooks_.events) hooks_.events(input.at, outcome.events);
   for (const Action& action : outcome.actions) {
     if (std::holds_alternative<RunFullPass>(action)) {
@@ -192,6 +194,7 @@ SimulationSummary Simulation::summary() const {
   s.co2_kg = billed.co2_grams / 1000;
   s.preemptions = billed.preemptions;
   s.faults = billed.faults;
+  s.bills = bills_.figures();
   s.fleet = fleet_bill(state(), billed, setup_.begin, now_);
   s.avg_jct_s = mean(jct);
   s.avg_wait_s = mean(wait);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "control/core.hpp"
+#include "twin/bill_check.hpp"
 #include "twin/fleet_bill.hpp"
 #include "twin/trace_jobs.hpp"
 #include "twin/world.hpp"
@@ -38,6 +39,7 @@ struct SimulationHooks {
   std::function<void(const Input&)> input;                      ///< before it is handled
   std::function<void(Instant, std::span<const Event>)> events;  ///< after they were applied
   std::function<void(Instant, const State&)> tick;              ///< each time virtual time moved
+  BillCheck::Observer billed;  ///< an attempt ran to its end as it was started
 };
 
 struct SimulationSummary {
@@ -53,10 +55,11 @@ struct SimulationSummary {
   double makespan_s = 0;   ///< from the begin of the simulation to the last end
   double utilization = 0;  ///< devices in use x time, over all devices x makespan
   double goodput = 0;      ///< useful of the time in use
-  double energy_kwh = 0;   ///< of jobs, at their nodes
+  double energy_kwh = 0;   ///< of jobs, at the meter (PUE)
   double cost_usd = 0;     ///< that jobs are billed
   double co2_kg = 0;
-  FleetBill fleet;  ///< with what nobody holds
+  FleetBill fleet;    ///< with what nobody holds
+  BillFigures bills;  ///< against what was expected of them
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
   std::uint64_t corrupt = 0;  ///< jobs that finished with wrong results, and nobody knows
@@ -132,6 +135,7 @@ class Simulation {
   std::size_t next_command_ = 0;
   Instant now_;
   std::uint64_t inputs_ = 0;
+  BillCheck bills_;
   int idle_ticks_ = 0;  ///< in a row, from which nothing came
   std::uint64_t events_ = 0;
 };

@@ -42,6 +42,7 @@ void World::adopt(JobId id, Duration left, const State& state, Instant now) {
   const RunningJob& placed = state.running(id);
   run.attempt = job.attempt;
   run.epoch = job.epoch;
+  run.data_at = job.data_at;
   run.devices = placed.devices();
   run.interval = placed.checkpoint;
   run.cost = placed.request->checkpoint_cost;
@@ -130,7 +131,7 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
         now + delay, kEndsFirst,
         {.kind = Kind::kShed, .job = action.job, .serial = run.serial, .attempt = run.attempt});
   }
-  if (action.epoch == 0) stage_data(run, placed, state);
+  if (action.epoch == 0) delay += stage_data(run, placed, state);
   if (run.awaited > 0) {
     run.loading = delay;
   } else {

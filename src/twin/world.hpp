@@ -191,6 +191,7 @@ class World {
     std::optional<Progress> told;       ///< of a stop, which goes with the last of its ranks
     /// By gang, of the last attempt that was up, while others begin in its place.
     std::vector<std::vector<Seat>> seats;
+    SiteSet data_at = 0;                        ///< sites to which its data have been brought
     bool memory_wrong = false;                  ///< its newest copy is one of what was wrong
     StateSource source = StateSource::kUnsaid;  ///< of the attempt
   };
@@ -227,8 +228,9 @@ class World {
   // Contention (world_contention.cpp).
   /// nullptr: jobs do not hinder each other. Made when the first job that may is seen.
   Contention* contention(const RunningJob& job, const State& state);
-  /// Begins to bring its data to where it starts.
-  void stage_data(Run& run, const RunningJob& placed, const State& state);
+  /// Begins to bring its data to where it starts; how long what shares nothing with other jobs
+  /// takes.
+  [[nodiscard]] Duration stage_data(Run& run, const RunningJob& placed, const State& state);
   /// Its ranks are up: it sends, and writes copies.
   void join(Run& run, JobId job, const State& state);
   /// They are not any more, in whatever way.

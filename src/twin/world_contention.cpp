@@ -18,12 +18,23 @@ Contention* World::contention(const RunningJob& job, const State& state) {
   return contention_ ? &*contention_ : nullptr;
 }
 
-void World::stage_data(Run& run, const RunningJob& placed, const State& state) {
+Duration World::stage_data(Run& run, const RunningJob& placed, const State& state) {
+  const std::vector<DataRequest>& data = placed.request->data;
+  if (data.empty() || !facts_.rules.costs) return {};
   Contention* shared = contention(placed, state);
-  if (shared == nullptr) return;
-  for (std::size_t i = 0; i < placed.request->data.size(); ++i) {
-    if (shared->stage(placed, i, state.now())) ++run.awaited;
+  const NodeId first = placed.gangs.front().allocation.ranks.front().node;
+  const std::uint32_t site = site_ordinal(*topology_, first);
+  const bool fetched = (run.data_at & site_bit(site)) != 0;
+  double alone = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    const Staging staging =
+        shared != nullptr ? shared->stage(placed, i, state.now()) : Staging::kNoStorage;
+    if (staging == Staging::kMoving) ++run.awaited;
+    if (staging != Staging::kNoStorage || data[i].site == site || fetched) continue;
+    alone += transfer_of(data[i], site, *topology_).seconds;
   }
+  run.data_at |= site_bit(site);
+  return Duration::from_seconds(alone);
 }
 
 void World::join(Run& run, JobId job, const State& state) {

@@ -521,6 +521,44 @@ TEST_F(Cli, SchedulesAQueueOfJobFiles) {
   EXPECT_EQ(answer["started"].size() + answer["waiting"].size(), 2u);
 }
 
+TEST_F(Cli, ListsJobsBehindAHeadThatStopsTheQueueAndThoseThatWaitForOthers) {
+  const auto job = [this](const std::string& name, const std::string& rest) {
+    return write(name + ".yaml", "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
+                                     "\nestimate: 10 h\nroles: [{" + rest + "\n") +
+           " ";
+  };
+  const CliRun run =
+      orrery("schedule --policy fifo -o json --fleet " + kFleets + "superpod-h100.yaml " +
+             job("most", "accelerators: 1000, types: [h100]}]") +
+             job("head", "accelerators: 64, types: [h100]}]") +
+             job("small", "accelerators: 8, types: [h100]}]") +
+             job("held", "accelerators: 8, types: [h100]}]\nafter: [most, prep]"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto answer = nlohmann::json::parse(run.out);
+  ASSERT_EQ(answer["started"].size(), 1U) << run.out;
+  ASSERT_EQ(answer["waiting"].size(), 3U) << run.out;
+  EXPECT_EQ(answer["waiting"][0]["job"], "head");
+  EXPECT_EQ(answer["waiting"][1], nlohmann::json::parse(R"({"job": "small", "kind": "order"})"));
+  EXPECT_EQ(answer["waiting"][2]["after"], nlohmann::json::parse(R"(["most", "prep"])"));
+}
+
+TEST_F(Cli, PricesFailuresByAProfile) {
+  const std::string job =
+      write("long.yaml",
+            "apiVersion: orrery/v1\nkind: Train\nname: long\nestimate: 60 days\n"
+            "roles: [{accelerators: 512, types: [h100]}]\n");
+  const std::string asked =
+      "schedule -o json --fleet " + kFleets + "superpod-h100.yaml " + job + " --failures ";
+  const auto price = [&](const std::string& failures) {
+    const CliRun run = orrery(asked + failures);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return nlohmann::json::parse(run.out)["started"][0]["price_usd"]["failure"].get<double>();
+  };
+  EXPECT_EQ(price("none"), 0);
+  EXPECT_GT(price("llama3"), 0);
+  EXPECT_EQ(orrery(asked + "lama3").code, 2);
+}
+
 TEST_F(Cli, SaysWhyAJobCanNeverRunAndWhatIsWrongInItsFile) {
   const std::string fleet = "schedule --fleet " + kFleets + "superpod-h100.yaml ";
   const std::string head = "apiVersion: orrery/v1\nkind: Batch\nname: j\n";

@@ -197,6 +197,32 @@ TEST_F(SimulateCli, JobsAreNotedWhoseTimesRunBackwards) {
       << run.out;
 }
 
+TEST_F(SimulateCli, EventsHappenAtTheirTimes) {
+  static_cast<void>(trace("0", 3600));
+  const std::string asked =
+      "simulate --accelerators h100:16 --policy fifo --format philly "
+      "--restart '60 s' -o json --trace " +
+      path("one.csv");
+  const auto ends = [&](const std::string& events) {
+    const CliRun run = orrery(
+        asked + " --events " +
+        write("e.yaml", "apiVersion: orrery/v1\nkind: Events\nname: day\nevents:\n" + events));
+    EXPECT_EQ(run.code, 0) << run.err;
+    const auto answer = nlohmann::json::parse(run.out);
+    EXPECT_NE(answer["notes"].dump().find("events of day"), std::string::npos) << run.out;
+    return answer["policies"][0]["makespan_s"].get<double>();
+  };
+  const double plain = ends("- {at: 30 d, drain: site, now: true}\n");
+  const double drained = ends("- {at: 0 s, drain: site, now: true}\n- {at: 2 h, resume: site}\n");
+  EXPECT_NEAR(drained - plain, 7200, 60) << "nothing starts for two hours";
+  const CliRun wrong =
+      orrery(asked + " --events " +
+             write("w.yaml",
+                   "apiVersion: orrery/v1\nkind: Events\nevents:\n- {at: 1 h, drain: nobody}\n"));
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("w.yaml:4"), std::string::npos) << wrong.err;
+}
+
 TEST_F(SimulateCli, WhatHasNoPublishedPriceHasNoCost) {
   static_cast<void>(trace("0", 60));
   const std::string asked =
@@ -350,8 +376,10 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
       "t.yaml", "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n- {name: default}\n");
   const std::string world =
       " --tenants " + tenants +
-      " --policy fifo --information estimate --seed 7 --failures llama3 " +
-      "--arrivals 'h100:1 h' --spares 1 --restart '90 s' --warm-restart '45 s' " +
+      " --policy fifo --information estimate --seed 7 --failures llama3 --events " +
+      write("events.yaml", "apiVersion: orrery/v1\nkind: Events\nevents: [{at: 1 h, tenants: " +
+                               tenants + "}]\n") +
+      " " + "--arrivals 'h100:1 h' --spares 1 --restart '90 s' --warm-restart '45 s' " +
       "--restart-policy when-safe --fencing " +
       "'15 min' --checkpoint-cost '20 s' --checkpoint-interval '30 min' --prices \"" + prices +
       "\" --carbon " + carbon;

@@ -1,0 +1,33 @@
+// scheduler/expected_bill.hpp - what a job will have been billed when it is done where it is
+// placed, if nothing stops it: the terms of its price that somebody pays, without any weight.
+//
+// The state of control meters the same sums while the job runs (control/state_meter.cpp). Budgets
+// are tested against it. Pure. Cost: that of a price, about a microsecond a node.
+#pragma once
+
+#include <span>
+
+#include "scheduler/gang_run.hpp"
+
+namespace orrery {
+
+struct ExpectedBill {
+  double seconds = 0;  ///< for which it holds its devices, until the last gang is done
+  /// Dollars. Devices of unpublished price are billed nothing.
+  double hire = 0;
+  double electricity = 0;  ///< paid beside the hire, for devices that are owned
+  double egress = 0;
+  double assumed_hire = 0;  ///< of devices of unpublished price, as decisions count it
+  double joules = 0;        ///< at the meters of the sites
+  double co2_grams = 0;
+
+  [[nodiscard]] double dollars() const { return hire + electricity + egress; }
+};
+
+/// Of gangs with their terms, one each, that start together. What `context.beside` says is in
+/// `until` and `data_at`; `view` may have the gangs or not.
+[[nodiscard]] ExpectedBill expected_bill(const PriceContext& context, const WaitingJob& job,
+                                         std::span<const PlacedGang> gangs,
+                                         std::span<const GangTerms> terms);
+
+}  // namespace orrery
