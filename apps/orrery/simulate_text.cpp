@@ -70,6 +70,10 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"skipped_rows", request.trace().skipped.size()},
                {"avg_jct_s", s.avg_jct_s},
                {"avg_wait_s", s.avg_wait_s},
+               {"avg_queueing_s", s.avg_queueing_s},
+               {"p50_queueing_s", s.p50_queueing_s},
+               {"p90_queueing_s", s.p90_queueing_s},
+               {"p99_queueing_s", s.p99_queueing_s},
                {"p50_jct_s", s.p50_jct_s},
                {"p99_jct_s", s.p99_jct_s},
                {"makespan_s", s.makespan_s},
@@ -186,7 +190,9 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
                    {"mean JCT", Align::kRight},
                    {"p50", Align::kRight},
                    {"p99", Align::kRight},
-                   {"mean wait", Align::kRight},
+                   {"mean queueing", Align::kRight},
+                   {"p99 queueing", Align::kRight},
+                   {"mean to 1st start", Align::kRight},
                    {"makespan", Align::kRight},
                    {"in use", Align::kRight},
                    {"goodput", Align::kRight},
@@ -199,8 +205,9 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
     const SimulationSummary& s = run.summary;
     table.add({run.report.name, std::string(word_of(run.report.information)),
                fmt::format("{}/{}", s.finished, s.jobs), time_text(s.avg_jct_s),
-               time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_wait_s),
-               time_text(s.makespan_s), fmt::format("{:.1f} %", s.utilization * 100),
+               time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_queueing_s),
+               time_text(s.p99_queueing_s), time_text(s.avg_wait_s), time_text(s.makespan_s),
+               fmt::format("{:.1f} %", s.utilization * 100),
                fmt::format("{:.1f} %", s.goodput * 100), fmt::format("{:.1f}", s.energy_kwh / 1000),
                unpriced_types(request, run).empty() ? fmt::format("${:.0f}", s.cost_usd) : "-",
                std::to_string(s.preemptions), std::to_string(s.faults),
@@ -240,7 +247,8 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
 
 std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
-      "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
+      "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,queueing_s,jct_s,device_hours,"
+      "lost_device_"
       "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults";
   const Topology& topology = request.cluster().topology();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
@@ -250,15 +258,15 @@ std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   const Instant from = request.begin();
   for (const JobOutcome& job : run.outcomes) {
     const TraceJob& row = request.trace().jobs[job.row];
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}",
-                       csv_text(row.name), row.line, word_of(job.phase), job.devices,
-                       seconds_cell(job.submit, from), seconds_cell(job.start, from),
-                       seconds_cell(job.end, from),
-                       job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
-                       seconds_cell(job.end, job.submit), device_hours(job.usage.devices.total()),
-                       device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
-                       job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
-                       job.usage.program_faults);
+    csv += fmt::format(
+        "{},{},{},{},{},{},{},{},{:.3f},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}",
+        csv_text(row.name), row.line, word_of(job.phase), job.devices,
+        seconds_cell(job.submit, from), seconds_cell(job.start, from), seconds_cell(job.end, from),
+        job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
+        job.queued.count_seconds(), seconds_cell(job.end, job.submit),
+        device_hours(job.usage.devices.total()), device_hours(job.usage.lost),
+        job.usage.joules / 3.6e6, job.usage.dollars, job.usage.co2_grams / 1000,
+        job.usage.preemptions, job.usage.faults, job.usage.program_faults);
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
       csv += fmt::format(",{:.4f}", device_hours(job.usage.devices.of(FleetTypeId(t))));
     }

@@ -56,14 +56,13 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
     for (JobClass& of : report.classes) {
       if (of.name != name) continue;
       of.jct_s.push_back((job.end - job.submit).count_seconds());
-      if (job.start == Instant::max()) continue;
-      of.wait_s.push_back((job.start - job.submit).count_seconds());
+      of.queueing_s.push_back(job.queued.count_seconds());
     }
   }
   std::erase_if(report.classes, [](const JobClass& of) { return of.jct_s.empty(); });
   for (JobClass& of : report.classes) {
     std::sort(of.jct_s.begin(), of.jct_s.end());
-    std::sort(of.wait_s.begin(), of.wait_s.end());
+    std::sort(of.queueing_s.begin(), of.queueing_s.end());
   }
 }
 
@@ -112,7 +111,7 @@ void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
     const std::size_t at = static_cast<std::size_t>(slowest[i] - outcomes.data());
     row.kind = word_of(in.jobs.jobs[at].submission.request.kind);
     row.devices = slowest[i]->devices;
-    row.wait = job.usage.waited;
+    row.queueing = slowest[i]->queued;
     row.jct = jct(slowest[i]);
     row.reason =
         job.usage.preemptions + job.usage.faults > 0
@@ -151,6 +150,8 @@ void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   out.jobs = s.jobs;
   out.avg_jct_s = s.avg_jct_s;
   out.avg_wait_s = s.avg_wait_s;
+  out.avg_queueing_s = s.avg_queueing_s;
+  out.p99_queueing_s = s.p99_queueing_s;
   out.p50_jct_s = s.p50_jct_s;
   out.p99_jct_s = s.p99_jct_s;
   out.makespan_s = s.makespan_s;

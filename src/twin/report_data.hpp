@@ -23,7 +23,9 @@ namespace orrery {
 struct PolicySummary {
   std::uint64_t jobs = 0;
   double avg_jct_s = 0;
-  double avg_wait_s = 0;
+  double avg_wait_s = 0;      ///< to the first start
+  double avg_queueing_s = 0;  ///< before the first start and after each stop
+  double p99_queueing_s = 0;
   double p50_jct_s = 0;
   double p99_jct_s = 0;
   double makespan_s = 0;
@@ -57,7 +59,7 @@ struct FleetSamples {
 /// Jobs of one kind or size; both ascending.
 struct JobClass {
   std::string name;
-  std::vector<double> wait_s;
+  std::vector<double> queueing_s;
   std::vector<double> jct_s;
 };
 
@@ -91,7 +93,7 @@ struct SlowJob {
   std::string tenant;
   std::string kind;
   std::uint32_t devices = 0;
-  Duration wait;
+  Duration queueing;
   Duration jct;
   std::string reason;  ///< why it waited
 };

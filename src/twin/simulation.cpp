@@ -124,6 +124,7 @@ void Simulation::deliver(const Input& input) {
   if (hooks_.input) hooks_.input(input);
   const Outcome& outcome = core_.handle(input);
   events_ += outcome.events.size();
+  queue_clock_.look(outcome.events, state(), input.at);
   if (hooks_.events) hooks_.events(input.at, outcome.events);
   for (const Action& action : outcome.actions) {
     if (std::holds_alternative<RunFullPass>(action)) {
@@ -156,6 +157,7 @@ std::vector<JobOutcome> Simulation::outcomes() const {
     outcome.submit = job.submitted;
     outcome.start = job.first_start;
     outcome.end = ended(job.phase) ? job.end : Instant::max();
+    outcome.queued = queue_clock_.queued(job.id, now_);
     const RoleRequest& role = jobs_[i].submission.request.roles.front();
     outcome.devices = role.options.front().gang.devices;
     if (!role.steps && jobs_[i].truth.work != Duration::max()) {
@@ -174,6 +176,7 @@ SimulationSummary Simulation::summary() const {
   JobUsage billed;
   std::vector<double> jct;
   std::vector<double> wait;
+  std::vector<double> queueing;
   Instant last = setup_.begin;
   for (const JobOutcome& job : outcomes()) {
     ++s.jobs;
@@ -185,6 +188,7 @@ SimulationSummary Simulation::summary() const {
     if (job.end == Instant::max()) continue;
     last = std::max(last, job.end);
     jct.push_back((job.end - job.submit).count_seconds());
+    queueing.push_back(job.queued.count_seconds());
     if (job.start != Instant::max()) wait.push_back((job.start - job.submit).count_seconds());
   }
   s.energy_kwh = billed.joules / 3.6e6;
@@ -198,6 +202,11 @@ SimulationSummary Simulation::summary() const {
   std::sort(jct.begin(), jct.end());
   s.p50_jct_s = percentile(jct, 0.5, rules_.percentile);
   s.p99_jct_s = percentile(jct, 0.99, rules_.percentile);
+  s.avg_queueing_s = mean(queueing);
+  std::sort(queueing.begin(), queueing.end());
+  s.p50_queueing_s = percentile(queueing, 0.5, rules_.percentile);
+  s.p90_queueing_s = percentile(queueing, 0.9, rules_.percentile);
+  s.p99_queueing_s = percentile(queueing, 0.99, rules_.percentile);
   s.makespan_s = (last - setup_.begin).count_seconds();
   double used = 0;
   double useful = 0;

@@ -14,6 +14,7 @@
 
 #include "control/core.hpp"
 #include "twin/fleet_bill.hpp"
+#include "twin/queue_clock.hpp"
 #include "twin/trace_jobs.hpp"
 #include "twin/world.hpp"
 
@@ -30,6 +31,7 @@ struct JobOutcome {
   std::uint32_t devices = 0;
   /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
   double work_hours = 0;
+  Duration queued;  ///< in which it wanted to run and did not (twin/queue_clock.hpp)
   JobUsage usage;
 };
 
@@ -47,9 +49,13 @@ struct SimulationSummary {
   std::uint64_t cancelled = 0;
   std::uint64_t unfinished = 0;
   double avg_jct_s = 0;
-  double avg_wait_s = 0;
+  double avg_wait_s = 0;  ///< from submission to the first start
   double p50_jct_s = 0;
   double p99_jct_s = 0;
+  double avg_queueing_s = 0;  ///< before the first start, and after each stop
+  double p50_queueing_s = 0;
+  double p90_queueing_s = 0;
+  double p99_queueing_s = 0;
   double makespan_s = 0;   ///< from the begin of the simulation to the last end
   double utilization = 0;  ///< devices in use x time, over all devices x makespan
   double goodput = 0;      ///< useful of the time in use
@@ -125,6 +131,7 @@ class Simulation {
   SimulationHooks hooks_;
   Core core_;
   World world_;
+  QueueClock queue_clock_;
   Scheduler full_scheduler_;
   std::span<const Input> commands_;
   std::size_t first_job_ = 0;  ///< of those handed in

@@ -125,6 +125,37 @@ TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
   EXPECT_EQ(summary_.preemptions, 1U);
 }
 
+// Who starts at once and is stopped for others has queued, though it never waited for a start.
+TEST_F(SimulationTest, QueueingTimeCountsWhatAJobWaitsBetweenAStopAndItsRestart) {
+  add(0, 100, 16);
+  add(10, 20, 8);
+  const auto jobs = play("srtf", "muri");
+  EXPECT_EQ(seconds(jobs[0].start), 0);
+  EXPECT_EQ(jobs[0].queued, Duration::seconds(20));
+  EXPECT_EQ(jobs[1].queued, Duration());
+  EXPECT_DOUBLE_EQ(summary_.avg_wait_s, 0);
+  EXPECT_DOUBLE_EQ(summary_.avg_queueing_s, 10);
+  EXPECT_DOUBLE_EQ(summary_.p50_queueing_s, 20) << "by Muri's index";
+  EXPECT_DOUBLE_EQ(summary_.p99_queueing_s, 20);
+}
+
+// The third waits for the first by its own wish, and then for devices.
+TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
+  add(0, 100, 8);
+  add(0, 150, 8);
+  add(0, 10, 16);
+  auto jobs = *trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), {});
+  jobs.jobs[2].submission.after = {JobId(0)};
+  const ControlSetup setup = cluster_->setup(*policy_named("fifo"), Instant());
+  World::Facts world{{}, {}, setup.plans};
+  world.timing.launch = world.timing.scheduler_latency = Duration();
+  Simulation simulation({setup, std::move(world), jobs.jobs, {}});
+  simulation.run();
+  const JobOutcome third = simulation.outcomes()[2];
+  EXPECT_NEAR(third.usage.waited.count_seconds(), 150, 5);
+  EXPECT_NEAR(third.queued.count_seconds(), 50, 5);
+}
+
 // What a node that falls silent held is given to others, or started anew elsewhere, when it is
 // certain that nothing of it runs on: by the policy of the job.
 class SilentNodeTest : public SimulationTest {
