@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/orrery/option_text.hpp"
+#include "base/count_text.hpp"
 #include "base/document.hpp"
 #include "base/gzip.hpp"
 #include "base/utf8.hpp"
@@ -181,12 +182,14 @@ Status SimulateRequest::make_trace(const SimulateOptions& asked) {
 }
 
 // What was left out of a trace, and whether its times run backwards.
-void SimulateRequest::note_rows(const std::string& path) {
+void SimulateRequest::note_rows(const std::string& path, const TraceOptions& options) {
   if (!trace_.skipped.empty()) {
     notes_.push_back(fmt::format(
-        "{} rows of the trace could not be read and were left out; the "
-        "first: {}: {}",
-        trace_.skipped.size(), trace_.skipped.front().where.text(), trace_.skipped.front().reason));
+        "{} of the trace could not be read and {} left out; the first: {}: {}",
+        counted(trace_.skipped.size(), "row"), trace_.skipped.size() == 1 ? "was" : "were",
+        trace_.skipped.front().where.text(), trace_.skipped.front().reason));
+  } else if (options.bad_rows == TraceOptions::BadRows::kSkip) {
+    notes_.push_back("0 rows of the trace were left out: all could be read");
   }
   const auto earlier = std::is_sorted_until(
       trace_.jobs.begin(), trace_.jobs.end(),
@@ -244,7 +247,7 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
                             : read_trace(text->second, text->first, options);
   if (!trace) return forward_error(trace);
   trace_ = *std::move(trace);
-  note_rows(path);
+  note_rows(path, options);
   if (asked.map == SimulateOptions::Flag::kYes) map_trace(trace_, {}, seed_);
   if (!rules_.all_at_start && !trace_.jobs.empty()) {
     begin_ = options.from.value_or(trace_.first_submit());
@@ -463,9 +466,9 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
 
 void SimulateRequest::note_jobs() {
   if (!jobs_.oversized.empty()) {
-    notes_.push_back(fmt::format("{} jobs can never run on this fleet; the first: {} ({})",
-                                 jobs_.oversized.size(), jobs_.oversized.front().name,
-                                 jobs_.oversized.front().why));
+    notes_.push_back(fmt::format("{} can never run on this fleet; the first: {} ({})",
+                                 counted(jobs_.oversized.size(), "job"),
+                                 jobs_.oversized.front().name, jobs_.oversized.front().why));
   }
   if (jobs_.fewer_types > 0) {
     notes_.push_back(
@@ -474,7 +477,7 @@ void SimulateRequest::note_jobs() {
                     jobs_.fewer_types, jobs_.first_of_fewer));
   }
   if (jobs_.cpu_jobs > 0) {
-    notes_.push_back(fmt::format("{} jobs of CPUs alone are not played", jobs_.cpu_jobs));
+    notes_.push_back(fmt::format("{} of CPUs alone: not played", counted(jobs_.cpu_jobs, "job")));
   }
 }
 

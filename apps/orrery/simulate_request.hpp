@@ -162,7 +162,7 @@ class SimulateRequest {
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
   void set_speeds(const SimulateOptions& asked, TraceJobOptions& options);
   void note_jobs();
-  void note_rows(const std::string& path);
+  void note_rows(const std::string& path, const TraceOptions& options);
 
   SpecFiles files_;
   Catalog catalog_;

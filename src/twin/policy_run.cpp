@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "twin/arrivals.hpp"
 #include "twin/sampler.hpp"
@@ -56,7 +57,7 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
     for (JobClass& of : report.classes) {
       if (of.name != name) continue;
       of.jct_s.push_back((job.end - job.submit).count_seconds());
-      of.queueing_s.push_back(job.queued.count_seconds());
+      of.queueing_s.push_back(job.watched.queued.count_seconds());
     }
   }
   std::erase_if(report.classes, [](const JobClass& of) { return of.jct_s.empty(); });
@@ -91,6 +92,18 @@ void fill_grid(FleetSamples& samples, const PolicyRunInputs& in) {
   }
 }
 
+/// "no room 3 h, behind others 5 min; 2 preemptions, 1 fault".
+std::string reason_of(const JobOutcome& job) {
+  std::string reason = causes_text(job.watched);
+  std::string stops;
+  if (job.usage.preemptions > 0) stops = counted(job.usage.preemptions, "preemption");
+  if (job.usage.faults > 0) {
+    stops += (stops.empty() ? "" : ", ") + counted(job.usage.faults, "fault");
+  }
+  if (!reason.empty() && !stops.empty()) reason += "; ";
+  return reason + stops;
+}
+
 void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
                   std::span<const JobOutcome> outcomes, const State& state) {
   std::vector<const JobOutcome*> slowest;
@@ -111,12 +124,9 @@ void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
     const std::size_t at = static_cast<std::size_t>(slowest[i] - outcomes.data());
     row.kind = word_of(in.jobs.jobs[at].submission.request.kind);
     row.devices = slowest[i]->devices;
-    row.queueing = slowest[i]->queued;
+    row.queueing = slowest[i]->watched.queued;
     row.jct = jct(slowest[i]);
-    row.reason =
-        job.usage.preemptions + job.usage.faults > 0
-            ? fmt::format("{} preemptions, {} faults", job.usage.preemptions, job.usage.faults)
-            : "";
+    row.reason = reason_of(*slowest[i]);
   }
 }
 
@@ -144,6 +154,22 @@ void fill_tenants(PolicyReport& report, const PolicyRunInputs& in, const State& 
   }
 }
 
+/// Whether a price is published for the type at each site that has it.
+bool has_price(const ControlFacts& cluster, FleetTypeId type) {
+  const Topology& topology = cluster.topology();
+  return std::all_of(topology.sites().begin(), topology.sites().end(), [&](const SiteFacts& site) {
+    if (topology.device_count(site.domain, type) == 0) return true;
+    const DeviceCosts* costs = cluster.costs().find(type, site.domain);
+    return costs != nullptr && costs->hire.has_value();
+  });
+}
+
+/// Whether what jobs ran on has prices.
+bool priced(const PolicyRun& run) {
+  return std::all_of(run.outcomes.begin(), run.outcomes.end(),
+                     [&](const JobOutcome& job) { return is_priced(job.usage, run.unpriced); });
+}
+
 void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   const SimulationSummary& s = run.summary;
   PolicySummary& out = run.report.summary;
@@ -158,7 +184,7 @@ void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   out.utilization = s.utilization;
   out.goodput = s.goodput;
   out.energy_kwh = s.energy_kwh;
-  out.cost_usd = s.cost_usd;
+  if (priced(run)) out.cost_usd = s.cost_usd;
   out.co2_kg = s.co2_kg;
   out.preemptions = s.preemptions;
   out.faults = s.faults;
@@ -191,6 +217,11 @@ Result<World::Facts> world_of(const PolicyRunInputs& in, const ControlSetup& set
 }
 
 }  // namespace
+
+bool is_priced(const JobUsage& usage, std::span<const FleetTypeId> unpriced) {
+  return std::none_of(unpriced.begin(), unpriced.end(),
+                      [&](FleetTypeId type) { return usage.devices.of(type) > 0; });
+}
 
 ControlSetup control_setup(const PolicyRunInputs& in) {
   ControlSetup setup = in.cluster.setup(in.policy, in.begin);
@@ -248,6 +279,10 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   fill_slowest(run.report, in, run.outcomes, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());
   fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);
+  const std::uint32_t types = in.cluster.topology().type_count();
+  for (std::uint32_t t = 0; t < types; ++t) {
+    if (!has_price(in.cluster, FleetTypeId(t))) run.unpriced.emplace_back(t);
+  }
   fill_summary(run, in);
   return run;
 }

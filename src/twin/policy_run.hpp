@@ -48,7 +48,11 @@ struct PolicyRun {
   Instant end;  ///< when nothing more happened, or the run was cut
   std::uint64_t history = 0;
   std::string story;
+  std::vector<FleetTypeId> unpriced;  ///< types of the fleet without a published price
 };
+
+/// Whether a job ran on nothing but types with a price, so that its cost is known.
+[[nodiscard]] bool is_priced(const JobUsage& usage, std::span<const FleetTypeId> unpriced);
 
 /// What the core of such a run rests on.
 [[nodiscard]] ControlSetup control_setup(const PolicyRunInputs& inputs);

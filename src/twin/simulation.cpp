@@ -124,7 +124,7 @@ void Simulation::deliver(const Input& input) {
   if (hooks_.input) hooks_.input(input);
   const Outcome& outcome = core_.handle(input);
   events_ += outcome.events.size();
-  queue_clock_.look(outcome.events, state(), input.at);
+  watch_.look(core_, outcome.events, input.at);
   if (hooks_.events) hooks_.events(input.at, outcome.events);
   for (const Action& action : outcome.actions) {
     if (std::holds_alternative<RunFullPass>(action)) {
@@ -157,12 +157,13 @@ std::vector<JobOutcome> Simulation::outcomes() const {
     outcome.submit = job.submitted;
     outcome.start = job.first_start;
     outcome.end = ended(job.phase) ? job.end : Instant::max();
-    outcome.queued = queue_clock_.queued(job.id, now_);
-    const RoleRequest& role = jobs_[i].submission.request.roles.front();
-    outcome.devices = role.options.front().gang.devices;
-    if (!role.steps && jobs_[i].truth.work != Duration::max()) {
-      outcome.work_hours = jobs_[i].truth.work.count_seconds() / 3600 * role.devices_max *
-                           (role.options.front().gang.share / double{kWholeDevice});
+    outcome.watched = watch_.of(job.id, now_);
+    for (const RoleRequest& role : jobs_[i].submission.request.roles) {
+      outcome.devices += role.gangs * role.options.front().gang.devices;
+      if (role.steps || jobs_[i].truth.work == Duration::max()) continue;
+      outcome.work_hours += jobs_[i].truth.work.count_seconds() / 3600 * role.gangs *
+                            role.devices_max *
+                            (role.options.front().gang.share / double{kWholeDevice});
     }
     outcome.usage = state().usage_of(job.id, now_);
     const auto found = settled.usage.find(job.id);
@@ -188,7 +189,7 @@ SimulationSummary Simulation::summary() const {
     if (job.end == Instant::max()) continue;
     last = std::max(last, job.end);
     jct.push_back((job.end - job.submit).count_seconds());
-    queueing.push_back(job.queued.count_seconds());
+    queueing.push_back(job.watched.queued.count_seconds());
     if (job.start != Instant::max()) wait.push_back((job.start - job.submit).count_seconds());
   }
   s.energy_kwh = billed.joules / 3.6e6;

@@ -14,7 +14,7 @@
 
 #include "control/core.hpp"
 #include "twin/fleet_bill.hpp"
-#include "twin/queue_clock.hpp"
+#include "twin/job_watch.hpp"
 #include "twin/trace_jobs.hpp"
 #include "twin/world.hpp"
 
@@ -28,10 +28,10 @@ struct JobOutcome {
   Instant submit;
   Instant start = Instant::max();  ///< first; max: never
   Instant end = Instant::max();    ///< max: not ended
-  std::uint32_t devices = 0;
+  std::uint32_t devices = 0;       ///< of all roles
   /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
   double work_hours = 0;
-  Duration queued;  ///< in which it wanted to run and did not (twin/queue_clock.hpp)
+  WatchedJob watched;
   JobUsage usage;
 };
 
@@ -131,7 +131,7 @@ class Simulation {
   SimulationHooks hooks_;
   Core core_;
   World world_;
-  QueueClock queue_clock_;
+  JobWatch watch_;
   Scheduler full_scheduler_;
   std::span<const Input> commands_;
   std::size_t first_job_ = 0;  ///< of those handed in

@@ -131,8 +131,8 @@ TEST_F(SimulationTest, QueueingTimeCountsWhatAJobWaitsBetweenAStopAndItsRestart)
   add(10, 20, 8);
   const auto jobs = play("srtf", "muri");
   EXPECT_EQ(seconds(jobs[0].start), 0);
-  EXPECT_EQ(jobs[0].queued, Duration::seconds(20));
-  EXPECT_EQ(jobs[1].queued, Duration());
+  EXPECT_EQ(jobs[0].watched.queued, Duration::seconds(20));
+  EXPECT_EQ(jobs[1].watched.queued, Duration());
   EXPECT_DOUBLE_EQ(summary_.avg_wait_s, 0);
   EXPECT_DOUBLE_EQ(summary_.avg_queueing_s, 10);
   EXPECT_DOUBLE_EQ(summary_.p50_queueing_s, 20) << "by Muri's index";
@@ -153,7 +153,7 @@ TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
   simulation.run();
   const JobOutcome third = simulation.outcomes()[2];
   EXPECT_NEAR(third.usage.waited.count_seconds(), 150, 5);
-  EXPECT_NEAR(third.queued.count_seconds(), 50, 5);
+  EXPECT_NEAR(third.watched.queued.count_seconds(), 50, 5);
 }
 
 // What a node that falls silent held is given to others, or started anew elsewhere, when it is

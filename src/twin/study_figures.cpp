@@ -39,6 +39,14 @@ double hours_of(const PolicyRun& run, DeviceUse use) {
   return hours;
 }
 
+/// Of what jobs held; none where a type among it has no published price.
+double cost(const PolicyRun& run) { return run.report.summary.cost_usd.value_or(kNoFigure); }
+
+/// Of the whole fleet; none where one of its types has no published price.
+double fleet_cost(const PolicyRun& run) {
+  return run.unpriced.empty() ? run.summary.fleet.cost_usd : kNoFigure;
+}
+
 double useful_hours(const PolicyRun& run) { return hours_of(run, DeviceUse::kUseful); }
 
 double all_hours(const PolicyRun& run) {
@@ -114,14 +122,13 @@ const std::vector<Taken<PolicyRun>>& simulate_list() {
       {{"energy_per_useful_hour", physical("energy a useful accelerator-hour", "Wh"),
         Better::kLess},
        [](R r) { return ratio(r.summary.energy_kwh * 1000, useful_hours(r)); }},
-      {{"cost", money("cost"), Better::kLess}, [](R r) { return r.summary.cost_usd; }},
+      {{"cost", money("cost"), Better::kLess}, cost},
       {{"cost_per_useful_hour", money("cost a useful accelerator-hour"), Better::kLess},
-       [](R r) { return ratio(r.summary.cost_usd, useful_hours(r)); }},
-      {{"fleet_cost", money("cost of the fleet, idle devices too"), Better::kLess},
-       [](R r) { return r.summary.fleet.cost_usd; }},
+       [](R r) { return ratio(cost(r), useful_hours(r)); }},
+      {{"fleet_cost", money("cost of the fleet, idle devices too"), Better::kLess}, fleet_cost},
       {{"fleet_cost_per_useful_hour", money("cost of the fleet a useful accelerator-hour"),
         Better::kLess},
-       [](R r) { return ratio(r.summary.fleet.cost_usd, useful_hours(r)); }},
+       [](R r) { return ratio(fleet_cost(r), useful_hours(r)); }},
       {{"fleet_energy", physical("energy of the fleet at the meter", "Wh"), Better::kLess},
        [](R r) { return r.summary.fleet.energy_kwh * 1000; }},
       {{"co2", physical("CO2", "t"), Better::kLess},

@@ -98,6 +98,28 @@ jobs:
     roles: [{accelerators: 16, types: [h100, {type: a100, speed: 0.6}]}]
 )";
 
+/// The cells of the only job in a table of jobs, by column.
+std::map<std::string, std::string> only_job(const std::string& file) {
+  std::ifstream csv(file);
+  std::map<std::string, std::string> cells;
+  std::string titles;
+  std::string values;
+  std::getline(csv, titles);
+  std::getline(csv, values);
+  const auto next = [](std::string& line) {
+    const bool quoted = line.starts_with("\"");
+    const std::size_t end = std::min(line.find(',', quoted ? line.find('"', 1) : 0), line.size());
+    const std::string cell = line.substr(0, end);
+    line.erase(0, end + 1);
+    return cell;
+  };
+  while (!titles.empty()) {
+    const std::string title = next(titles);
+    cells[title] = next(values);
+  }
+  return cells;
+}
+
 TEST_F(SimulateCli, PricesOfElectricityActOnBillsAndStartsOfWhatIsOwned) {
   const auto priced = [&](const std::string& dollars, const std::string& more) {
     const std::string prices = write(
@@ -201,8 +223,9 @@ TEST_F(SimulateCli, WhatHasNoPublishedPriceHasNoCost) {
   static_cast<void>(trace("0", 60));
   const std::string asked =
       " --policy fifo --format philly --trace " + path("one.csv") + " -o json";
-  const CliRun run = orrery("simulate --accelerators k80:8" + asked);
+  const CliRun run = orrery("simulate --accelerators k80:8 --out " + path("k80") + asked);
   ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(only_job(path("k80/jobs-fifo.csv")).at("cost_usd"), "");
   const auto played = nlohmann::json::parse(run.out)["policies"][0];
   EXPECT_TRUE(played["cost_usd"].is_null()) << run.out;
   EXPECT_TRUE(played["fleet_cost_usd"].is_null()) << run.out;
@@ -259,10 +282,10 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_EQ(cells.size(), 19U) << line;
+    ASSERT_EQ(cells.size(), 25U) << line;
     held += std::stod(cells[9]);
-    hours[h100] += std::stod(cells[17]);
-    hours[a100] += std::stod(cells[18]);
+    hours[h100] += std::stod(cells[23]);
+    hours[a100] += std::stod(cells[24]);
   }
   EXPECT_GT(hours[h100], 0);
   EXPECT_GT(hours[a100], 0);
@@ -270,6 +293,52 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
   for (const auto& [type, sum] : hours) {
     EXPECT_NEAR(policy["accelerator_hours_by_type"][type].get<double>(), sum, 0.01) << type;
   }
+}
+
+constexpr const char* kTwoRoles = R"(apiVersion: orrery/v1
+kind: Trace
+name: roles
+jobs:
+- submit: 0 s
+  run: 1 h
+  spec:
+    apiVersion: orrery/v1
+    kind: Batch
+    name: two, roles
+    roles:
+    - {name: learner, accelerators: 8}
+    - {name: actors, accelerators: 8, gangs: 4}
+)";
+
+TEST_F(SimulateCli, TheTableOfJobsCountsAllRolesAndNamesKindTenantModelAndNodes) {
+  const CliRun run = orrery("simulate --accelerators h100:48 --policy fifo --trace " +
+                            write("roles.yaml", kTwoRoles) + " --out " + path("results"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("1 job of roles on 48 accelerators (h100:48)"), std::string::npos)
+      << run.out;
+  const auto job = only_job(path("results/jobs-fifo.csv"));
+  EXPECT_EQ(job.at("job"), "\"two, roles\"");
+  EXPECT_EQ(job.at("accelerators"), "40");
+  EXPECT_EQ(job.at("nodes"), "5");
+  EXPECT_EQ(job.at("kind"), "Batch");
+  EXPECT_EQ(job.at("tenant"), "default");
+  EXPECT_EQ(job.at("queueing_after_start_s"), "0.000");
+  EXPECT_NE(job.at("cost_usd"), "");
+  const std::string report = slurp(path("results/report.html"));
+  EXPECT_NE(report.find("h100:48: 48 accelerators in 6 nodes"), std::string::npos);
+}
+
+TEST_F(SimulateCli, RowsThatWereLeftOutAreCountedEvenIfThereAreNone) {
+  static_cast<void>(trace("0", 60));
+  const std::string asked = "simulate --accelerators h100:8 --policy fifo --skip-bad --trace ";
+  const CliRun sound = orrery(asked + path("one.csv") + ":philly");
+  EXPECT_NE(sound.out.find("note: 0 rows of the trace were left out"), std::string::npos)
+      << sound.out;
+  const CliRun torn = orrery(
+      asked + write("torn.csv", "timestamp,duration,num_gpus\n0,60,1\n0,sixty,1\n") + ":philly");
+  EXPECT_NE(torn.out.find("note: 1 row of the trace could not be read and was left out"),
+            std::string::npos)
+      << torn.out << torn.err;
 }
 
 TEST_F(SimulateCli, SpecsMayEndInYamlYmlOrJsonOrStandBehindASlash) {
