@@ -312,6 +312,42 @@ Status SimulateRequest::load_failures(const std::string& name) {
   return {};
 }
 
+/// One end of a window: a time as --from takes it, or one since the simulation began.
+Result<Instant> mark_of(const std::string& text, Instant begin) {
+  if (Result<Instant> at = parse_trace_time(text)) return at;
+  Result<Seconds> since = quantity_option<Seconds>("measure", text);
+  if (!since) return forward_error(since);
+  return begin + Duration::from_seconds(since->value());
+}
+
+// "1 day..8 days", "2017-10-02..2017-10-09"; an end that is left out is that of the simulation.
+Status SimulateRequest::load_measure(const std::string& window) {
+  if (window.empty()) return {};
+  const std::size_t dots = window.find("..");
+  if (dots == std::string::npos) {
+    return wrong("measure", fmt::format("\"{}\": expected FROM..TO", window));
+  }
+  MeasureWindow measure{begin_, Instant::max()};
+  const std::string from = window.substr(0, dots);
+  const std::string to = window.substr(dots + 2);
+  if (!from.empty()) {
+    Result<Instant> at = mark_of(from, begin_);
+    if (!at) return forward_error(at);
+    measure.from = *at;
+  }
+  if (!to.empty()) {
+    Result<Instant> at = mark_of(to, begin_);
+    if (!at) return forward_error(at);
+    measure.to = *at;
+  }
+  const bool any = std::any_of(jobs_.jobs.begin(), jobs_.jobs.end(), [&](const PlayedJob& job) {
+    return job.submit >= measure.from && job.submit <= measure.to;
+  });
+  if (!any) return wrong("measure", fmt::format("no job is submitted in {}", window));
+  measure_ = measure;
+  return {};
+}
+
 // "mi300x:180 days:90 days,h100:never"
 Status SimulateRequest::load_arrivals(const std::string& list) {
   if (list.empty()) return {};
@@ -507,6 +543,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   if (Status status = r.load_series(asked); !status) return forward_error(status);
   if (Status status = r.load_arrivals(asked.arrivals); !status) return forward_error(status);
   if (Status status = r.make_jobs(asked); !status) return forward_error(status);
+  if (Status status = r.load_measure(asked.measure); !status) return forward_error(status);
   return request;
 }
 
@@ -522,6 +559,7 @@ PolicyRunInputs SimulateRequest::inputs(const NamedRun& run) {
   in.seed = seed_;
   in.begin = begin_;
   in.until = until_;
+  in.measure = measure_;
   in.spares = spares_;
   in.arrivals = arrivals_;
   in.electricity = electricity_ ? &*electricity_ : nullptr;

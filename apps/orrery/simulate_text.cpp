@@ -41,6 +41,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"information", word_of(run.report.information)},
                {"jobs", request.trace().jobs.size()},
                {"played", s.jobs},
+               {"measured", s.measured},
                {"finished", s.finished},
                {"failed", s.failed},
                {"cancelled", s.cancelled},
@@ -139,7 +140,7 @@ std::string policies_text(const SimulateRequest& request, std::span<const Policy
   for (const PolicyRun& run : runs) {
     const SimulationSummary& s = run.summary;
     table.add({run.report.name, std::string(word_of(run.report.information)),
-               fmt::format("{}/{}", s.finished, s.jobs), time_text(s.avg_jct_s),
+               fmt::format("{}/{}", s.finished, s.measured), time_text(s.avg_jct_s),
                time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_queueing_s),
                time_text(s.p99_queueing_s), time_text(s.avg_wait_s), time_text(s.makespan_s),
                fmt::format("{:.1f} %", s.utilization * 100),
@@ -157,6 +158,13 @@ std::string fleet_text(const SimulateRequest& request, const SimulateOptions& as
   const std::string number = counted(topology.device_count(), "accelerator");
   if (!asked.accelerators.empty()) return fmt::format("{} ({})", number, asked.accelerators);
   return fmt::format("{} of {}", number, topology.name());
+}
+
+/// Which jobs the figures are of. Precondition: a window was asked for.
+std::string measured_text(const SimulateOptions& asked, std::span<const PolicyRun> runs) {
+  return fmt::format("{} of {}, submitted in {}, and the use of devices in that time",
+                     counted(runs.front().summary.measured, "job"), runs.front().summary.jobs,
+                     asked.measure);
 }
 
 /// As the trace names it, or the model of the first role that a spec describes.
@@ -191,10 +199,11 @@ std::string description_cells(const SimulateRequest& request, const PolicyRun& r
                               std::size_t at) {
   const PlayedJob& job = request.jobs().jobs[at];
   const WatchedJob& watched = run.outcomes[at].watched;
-  return fmt::format(",{:.3f},{:.3f},{},{},{},{}", watched.queued.count_seconds(),
+  return fmt::format(",{:.3f},{:.3f},{},{},{},{},{}", watched.queued.count_seconds(),
                      (watched.queued - watched.queued_to_start).count_seconds(),
                      csv_text(job.tenant), word_of(job.submission.request.kind),
-                     csv_text(model_of(request.trace().jobs[job.row])), watched.nodes);
+                     csv_text(model_of(request.trace().jobs[job.row])), watched.nodes,
+                     run.outcomes[at].measured ? "yes" : "no");
 }
 
 }  // namespace
@@ -248,6 +257,9 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
       fmt::format("{}{} on {}\n\n", counted(request.jobs().jobs.size(), "job"),
                   trace.empty() ? "" : " of " + printable(trace, 60), fleet_text(request, asked)) +
       policies_text(request, runs);
+  if (request.measure()) {
+    text += fmt::format("\nmeasured: {}\n", measured_text(asked, runs));
+  }
   for (const PolicyRun& run : runs) {
     if (!run.story.empty()) {
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
@@ -277,7 +289,7 @@ std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
       "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
       "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults,queueing_s,"
-      "queueing_after_start_s,tenant,kind,model,nodes";
+      "queueing_after_start_s,tenant,kind,model,nodes,measured";
   const Topology& topology = request.cluster().topology();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     csv += ",device_hours_" + csv_text(topology.accelerator(FleetTypeId(t)).id);
@@ -312,6 +324,7 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
   data.seed = asked.seed;
   data.failures = asked.failures == "none" ? "" : asked.failures;
   data.notes = request.notes();
+  if (request.measure()) data.measured = measured_text(asked, runs);
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     data.types.push_back(topology.accelerator(FleetTypeId(t)).id);
   }

@@ -36,6 +36,7 @@ std::string head_html(const ReportData& data) {
   html += fact("Trace", data.trace);
   html += fact("Window", window_text(data));
   html += fact("Failures", data.failures.empty() ? "none injected" : data.failures);
+  html += fact("Figures", data.measured);
   html += fact("Seed", std::to_string(data.seed));
   if (!data.command.empty()) {
     html += "<dt>Command</dt><dd><code>" + escaped_xml(data.command) + "</code></dd>\n";

@@ -52,7 +52,7 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
                                                    "65 to 512", "more than 512"};
   for (const std::string_view name : kOrder) report.classes.push_back({std::string(name), {}, {}});
   for (const JobOutcome& job : outcomes) {
-    if (job.end == Instant::max()) continue;
+    if (job.end == Instant::max() || !job.measured) continue;
     const std::string name = class_of(job);
     for (JobClass& of : report.classes) {
       if (of.name != name) continue;
@@ -64,17 +64,6 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
   for (JobClass& of : report.classes) {
     std::sort(of.jct_s.begin(), of.jct_s.end());
     std::sort(of.queueing_s.begin(), of.queueing_s.end());
-  }
-}
-
-void fill_use(PolicyReport& report, const Simulation& simulation) {
-  const Ledger ledger = simulation.settled().ledger;
-  for (std::uint32_t t = 0; t < ledger.types(); ++t) {
-    UseHours& hours = report.use.emplace_back();
-    for (std::size_t u = 0; u < kDeviceUses; ++u) {
-      const auto use = static_cast<DeviceUse>(u);
-      hours[u] = device_hours(ledger.sum(FleetTypeId(t), use, simulation.now()));
-    }
   }
 }
 
@@ -108,7 +97,7 @@ void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
                   std::span<const JobOutcome> outcomes, const State& state) {
   std::vector<const JobOutcome*> slowest;
   for (const JobOutcome& job : outcomes) {
-    if (job.end != Instant::max()) slowest.push_back(&job);
+    if (job.end != Instant::max() && job.measured) slowest.push_back(&job);
   }
   const auto jct = [](const JobOutcome* job) { return job->end - job->submit; };
   const std::size_t shown = std::min(kSlowestShown, slowest.size());
@@ -173,7 +162,7 @@ bool priced(const PolicyRun& run) {
 void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   const SimulationSummary& s = run.summary;
   PolicySummary& out = run.report.summary;
-  out.jobs = s.jobs;
+  out.jobs = s.measured;
   out.avg_jct_s = s.avg_jct_s;
   out.avg_wait_s = s.avg_wait_s;
   out.avg_queueing_s = s.avg_queueing_s;
@@ -259,7 +248,8 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   };
   hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
   const std::vector<Input> commands = commands_of(in);
-  Simulation simulation({setup, *std::move(world), in.jobs.jobs, std::move(hooks), commands});
+  Simulation simulation(
+      {setup, *std::move(world), in.jobs.jobs, std::move(hooks), commands, in.measure});
   running = &simulation;
   simulation.run(in.until);
 
@@ -274,7 +264,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   run.report.samples = sampler.samples();
   run.report.fragmentation = sampler.fragmentation();
   fill_classes(run.report, run.outcomes);
-  fill_use(run.report, simulation);
+  run.report.use = simulation.use_hours();
   fill_grid(run.report.samples, in);
   fill_slowest(run.report, in, run.outcomes, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());

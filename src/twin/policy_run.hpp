@@ -29,7 +29,8 @@ struct PolicyRunInputs {
   std::uint64_t seed = 1;
   Instant begin;
   Instant until = Instant::max();
-  std::uint32_t spares = 0;  ///< nodes kept back, spread over the fleet
+  std::optional<MeasureWindow> measure;  ///< none: all jobs and all time
+  std::uint32_t spares = 0;              ///< nodes kept back, spread over the fleet
   const StepSeries<DollarsPerJoule>* electricity = nullptr;
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
   std::vector<Instant> arrivals;  ///< by node (twin/arrivals.hpp); empty: all are there

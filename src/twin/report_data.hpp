@@ -16,6 +16,7 @@
 #include "base/time.hpp"
 #include "control/ledger.hpp"
 #include "twin/information.hpp"
+#include "twin/simulation.hpp"
 
 namespace orrery {
 
@@ -62,9 +63,6 @@ struct JobClass {
   std::vector<double> queueing_s;
   std::vector<double> jct_s;
 };
-
-/// Device-hours of one type by what the devices did.
-using UseHours = std::array<double, kDeviceUses>;
 
 struct FailureRecord {
   Instant at;
@@ -123,6 +121,7 @@ struct ReportData {
   TimeAxis time = TimeAxis::kElapsed;
   std::uint64_t seed = 0;
   std::string failures;  ///< the profile; empty: none were injected
+  std::string measured;  ///< which jobs figures are of; empty: all
   std::string command;
   std::vector<std::string> notes;  ///< assumptions worth knowing
   std::vector<std::string> types;  ///< accelerators of the fleet

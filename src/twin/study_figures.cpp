@@ -61,7 +61,7 @@ double ettr(const PolicyRun& run) {
   double productive = 0;
   double available = 0;
   for (const JobOutcome& job : run.outcomes) {
-    if (job.start == Instant::max()) continue;
+    if (job.start == Instant::max() || !job.measured) continue;
     const Instant end = std::min(job.end, run.end);
     productive += device_hours(job.usage.devices.total() - job.usage.lost - job.usage.idle);
     available += (end - job.submit).count_seconds() / 3600 * job.devices;
@@ -75,7 +75,7 @@ double work_per_hour(const PolicyRun& run) {
   double work = 0;
   double held = 0;
   for (const JobOutcome& job : run.outcomes) {
-    if (job.work_hours <= 0) continue;
+    if (job.work_hours <= 0 || !job.measured) continue;
     if (job.phase == JobPhase::kFinished) work += job.work_hours;
     held += device_hours(job.usage.devices.total());
   }

@@ -58,10 +58,11 @@ std::string place_of(const StudySpec& spec, const StudyPoint& point) {
 
 /// Options that are conditions of a run and nobody's choice: which work is asked for, what fails,
 /// what electricity costs, what is known. Figures under unlike conditions do not compare.
-constexpr std::array<std::string_view, 24> kConditions = {
-    "model",  "seq",   "global_batch", "task",  "tokens", "samples",  "trace",       "format",
-    "where",  "from",  "to",           "map",   "jobs",   "generate", "span",        "load",
-    "prices", "until", "carbon",       "rules", "seed",   "failures", "information", "tenants"};
+constexpr std::array<std::string_view, 25> kConditions = {
+    "model",    "seq",         "global_batch", "task",   "tokens", "samples", "trace",
+    "format",   "where",       "from",         "to",     "map",    "jobs",    "generate",
+    "span",     "load",        "prices",       "until",  "carbon", "rules",   "seed",
+    "failures", "information", "tenants",      "measure"};
 
 bool is_condition(const StudyAxis& axis) {
   return std::any_of(axis.values.begin(), axis.values.end(), [](const StudyValue& value) {

@@ -282,10 +282,10 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_EQ(cells.size(), 25U) << line;
+    ASSERT_EQ(cells.size(), 26U) << line;
     held += std::stod(cells[9]);
-    hours[h100] += std::stod(cells[23]);
-    hours[a100] += std::stod(cells[24]);
+    hours[h100] += std::stod(cells[24]);
+    hours[a100] += std::stod(cells[25]);
   }
   EXPECT_GT(hours[h100], 0);
   EXPECT_GT(hours[a100], 0);
@@ -293,6 +293,25 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
   for (const auto& [type, sum] : hours) {
     EXPECT_NEAR(policy["accelerator_hours_by_type"][type].get<double>(), sum, 0.01) << type;
   }
+}
+
+TEST_F(SimulateCli, FiguresMayBeOfTheJobsOfAWindowAlone) {
+  const std::string asked = "simulate --accelerators h100:64 --generate philly --span '2 days' ";
+  const CliRun text = orrery(asked + "--measure '12 h..1 day' --out " + path("results"));
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("submitted in 12 h..1 day"), std::string::npos) << text.out;
+  std::ifstream csv(path("results/jobs-hardware-aware.csv"));
+  std::size_t measured = 0;
+  for (std::string line; std::getline(csv, line);) {
+    if (line.find(",yes,") != std::string::npos) ++measured;
+  }
+  const CliRun json = orrery(asked + "--measure '12 h..1 day' -o json");
+  const auto policy = nlohmann::json::parse(json.out)["policies"][0];
+  EXPECT_EQ(policy["measured"], measured);
+  EXPECT_GT(policy["played"], 2 * measured);
+  EXPECT_NE(orrery(asked + "--measure 12").err.find("expected FROM..TO"), std::string::npos);
+  EXPECT_NE(orrery(asked + "--measure '90 d..'").err.find("no job is submitted"),
+            std::string::npos);
 }
 
 constexpr const char* kTwoRoles = R"(apiVersion: orrery/v1
@@ -307,7 +326,7 @@ jobs:
     name: two, roles
     roles:
     - {name: learner, accelerators: 8}
-    - {name: actors, accelerators: 8, gangs: 4}
+    - {name: actors, accelerators: 8, replicas: 4}
 )";
 
 TEST_F(SimulateCli, TheTableOfJobsCountsAllRolesAndNamesKindTenantModelAndNodes) {
@@ -426,7 +445,7 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
       "\" --carbon " + carbon;
   const std::string made =
       "simulate --accelerators h100:32 --price owned --generate helios --span '1 d' --load 0.9 "
-      "--map --until 432000" +
+      "--map --until 432000 --measure '1 h..20 h'" +
       world;
   const std::string read = "simulate --fleet " + fleet + " --trace " + path("one.csv") +
                            " --format philly --where cluster=a --from 2020-01-01T00:00:00 --to "
