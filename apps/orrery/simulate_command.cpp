@@ -184,6 +184,9 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
                   "hourly prices of electricity (CSV), paid for what is owned");
   verb.add_option("--carbon", a.carbon, "hourly carbon intensity (CSV)");
   verb.add_option("--until", a.until, "ends the simulation early");
+  verb.add_option("--measure", a.measure,
+                  "FROM..TO: figures are of the jobs submitted then and of the devices in that "
+                  "time; dates, or since the begin: \"1 day..8 days\"");
   verb.add_option("--out", a.out, "directory for jobs-POLICY.csv, summary.json, report.html");
   verb.add_option("--record", a.record, "directory for inputs and events, for `orrery replay`");
   verb.add_option("--explain", a.explain, "JOB: tells what became of it and why it waited");

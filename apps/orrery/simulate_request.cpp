@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/orrery/option_text.hpp"
+#include "base/count_text.hpp"
 #include "base/document.hpp"
 #include "base/gzip.hpp"
 #include "base/utf8.hpp"
@@ -181,12 +182,14 @@ Status SimulateRequest::make_trace(const SimulateOptions& asked) {
 }
 
 // What was left out of a trace, and whether its times run backwards.
-void SimulateRequest::note_rows(const std::string& path) {
+void SimulateRequest::note_rows(const std::string& path, const TraceOptions& options) {
   if (!trace_.skipped.empty()) {
     notes_.push_back(fmt::format(
-        "{} rows of the trace could not be read and were left out; the "
-        "first: {}: {}",
-        trace_.skipped.size(), trace_.skipped.front().where.text(), trace_.skipped.front().reason));
+        "{} of the trace could not be read and {} left out; the first: {}: {}",
+        counted(trace_.skipped.size(), "row"), trace_.skipped.size() == 1 ? "was" : "were",
+        trace_.skipped.front().where.text(), trace_.skipped.front().reason));
+  } else if (options.bad_rows == TraceOptions::BadRows::kSkip) {
+    notes_.push_back("0 rows of the trace were left out: all could be read");
   }
   const auto earlier = std::is_sorted_until(
       trace_.jobs.begin(), trace_.jobs.end(),
@@ -244,7 +247,7 @@ Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
                             : read_trace(text->second, text->first, options);
   if (!trace) return forward_error(trace);
   trace_ = *std::move(trace);
-  note_rows(path);
+  note_rows(path, options);
   if (asked.map == SimulateOptions::Flag::kYes) map_trace(trace_, {}, seed_);
   if (!rules_.all_at_start && !trace_.jobs.empty()) {
     begin_ = options.from.value_or(trace_.first_submit());
@@ -306,6 +309,42 @@ Status SimulateRequest::load_failures(const std::string& name) {
   Result<const FailureSpec*> known = catalog_.require<FailureSpec>(name);
   if (!known) return wrong("failures", known.error().message);
   failures_ = **known;
+  return {};
+}
+
+/// One end of a window: a time as --from takes it, or one since the simulation began.
+Result<Instant> mark_of(const std::string& text, Instant begin) {
+  if (Result<Instant> at = parse_trace_time(text)) return at;
+  Result<Seconds> since = quantity_option<Seconds>("measure", text);
+  if (!since) return forward_error(since);
+  return begin + Duration::from_seconds(since->value());
+}
+
+// "1 day..8 days", "2017-10-02..2017-10-09"; an end that is left out is that of the simulation.
+Status SimulateRequest::load_measure(const std::string& window) {
+  if (window.empty()) return {};
+  const std::size_t dots = window.find("..");
+  if (dots == std::string::npos) {
+    return wrong("measure", fmt::format("\"{}\": expected FROM..TO", window));
+  }
+  MeasureWindow measure{begin_, Instant::max()};
+  const std::string from = window.substr(0, dots);
+  const std::string to = window.substr(dots + 2);
+  if (!from.empty()) {
+    Result<Instant> at = mark_of(from, begin_);
+    if (!at) return forward_error(at);
+    measure.from = *at;
+  }
+  if (!to.empty()) {
+    Result<Instant> at = mark_of(to, begin_);
+    if (!at) return forward_error(at);
+    measure.to = *at;
+  }
+  const bool any = std::any_of(jobs_.jobs.begin(), jobs_.jobs.end(), [&](const PlayedJob& job) {
+    return job.submit >= measure.from && job.submit <= measure.to;
+  });
+  if (!any) return wrong("measure", fmt::format("no job is submitted in {}", window));
+  measure_ = measure;
   return {};
 }
 
@@ -483,9 +522,9 @@ Status SimulateRequest::make_jobs(const SimulateOptions& asked) {
 
 void SimulateRequest::note_jobs() {
   if (!jobs_.oversized.empty()) {
-    notes_.push_back(fmt::format("{} jobs can never run on this fleet; the first: {} ({})",
-                                 jobs_.oversized.size(), jobs_.oversized.front().name,
-                                 jobs_.oversized.front().why));
+    notes_.push_back(fmt::format("{} can never run on this fleet; the first: {} ({})",
+                                 counted(jobs_.oversized.size(), "job"),
+                                 jobs_.oversized.front().name, jobs_.oversized.front().why));
   }
   if (jobs_.fewer_types > 0) {
     notes_.push_back(
@@ -494,7 +533,7 @@ void SimulateRequest::note_jobs() {
                     jobs_.fewer_types, jobs_.first_of_fewer));
   }
   if (jobs_.cpu_jobs > 0) {
-    notes_.push_back(fmt::format("{} jobs of CPUs alone are not played", jobs_.cpu_jobs));
+    notes_.push_back(fmt::format("{} of CPUs alone: not played", counted(jobs_.cpu_jobs, "job")));
   }
 }
 
@@ -525,6 +564,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   if (Status status = r.load_arrivals(asked.arrivals); !status) return forward_error(status);
   if (Status status = r.load_events(asked.events); !status) return forward_error(status);
   if (Status status = r.make_jobs(asked); !status) return forward_error(status);
+  if (Status status = r.load_measure(asked.measure); !status) return forward_error(status);
   return request;
 }
 
@@ -540,6 +580,7 @@ PolicyRunInputs SimulateRequest::inputs(const NamedRun& run) {
   in.seed = seed_;
   in.begin = begin_;
   in.until = until_;
+  in.measure = measure_;
   in.spares = spares_;
   in.arrivals = arrivals_;
   in.commands = planned_.commands;

@@ -45,6 +45,7 @@ struct SimulateOptions {
   std::string prices;
   std::string carbon;
   std::string until;
+  std::string measure;  ///< "FROM..TO": figures are of the jobs submitted then
   std::string out;
   std::string record;
   std::string explain;
@@ -103,6 +104,7 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("prices", o.prices);
   visitor.optional("carbon", o.carbon);
   visitor.optional("until", o.until);
+  visitor.optional("measure", o.measure);
 }
 
 /// How the machines of --accelerators are paid: as given; else on demand, or owned where prices of
@@ -133,6 +135,7 @@ class SimulateRequest {
   [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] Instant begin() const { return begin_; }
+  [[nodiscard]] const std::optional<MeasureWindow>& measure() const { return measure_; }
   [[nodiscard]] Information information() const { return information_; }
   /// The trace tells when its jobs came; else it begins at zero. No trace with dates is older than
   /// 2001.
@@ -157,6 +160,7 @@ class SimulateRequest {
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const std::string& name);
+  [[nodiscard]] Status load_measure(const std::string& window);
   [[nodiscard]] Status load_arrivals(const std::string& list);
   [[nodiscard]] Status load_events(const std::string& name);
   [[nodiscard]] Status load_series(const SimulateOptions& asked);
@@ -166,7 +170,7 @@ class SimulateRequest {
   [[nodiscard]] Status make_jobs(const SimulateOptions& asked);
   void set_speeds(const SimulateOptions& asked, TraceJobOptions& options);
   void note_jobs();
-  void note_rows(const std::string& path);
+  void note_rows(const std::string& path, const TraceOptions& options);
 
   SpecFiles files_;
   Catalog catalog_;
@@ -193,6 +197,7 @@ class SimulateRequest {
   WorldTiming timing_;
   Instant begin_;
   Instant until_ = Instant::max();
+  std::optional<MeasureWindow> measure_;
 };
 
 }  // namespace orrery

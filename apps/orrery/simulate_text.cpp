@@ -7,10 +7,12 @@
 #include <cctype>
 #include <set>
 
+#include "base/count_text.hpp"
 #include "base/csv_text.hpp"
 #include "base/field_writer.hpp"
 #include "base/text_table.hpp"
 #include "base/utf8.hpp"
+#include "workload/job_spec.hpp"
 
 namespace orrery {
 namespace {
@@ -21,36 +23,13 @@ TypeTimes held_by(const PolicyRun& run) {
   return held;
 }
 
-/// Whether a price is published for the type at each site that has it.
-bool has_price(const SimulateRequest& request, FleetTypeId type) {
-  const ControlFacts& cluster = request.cluster();
-  const Topology& topology = cluster.topology();
-  return std::all_of(topology.sites().begin(), topology.sites().end(), [&](const SiteFacts& site) {
-    if (topology.device_count(site.domain, type) == 0) return true;
-    const DeviceCosts* costs = cluster.costs().find(type, site.domain);
-    return costs != nullptr && costs->hire.has_value();
-  });
-}
-
-/// Whether each type of the fleet has a published price.
-bool has_prices(const SimulateRequest& request) {
-  const std::uint32_t types = request.cluster().topology().type_count();
-  for (std::uint32_t t = 0; t < types; ++t) {
-    if (!has_price(request, FleetTypeId(t))) return false;
-  }
-  return true;
-}
-
 /// The types that jobs ran on and that have no published price.
 std::vector<std::string> unpriced_types(const SimulateRequest& request, const PolicyRun& run) {
   const Topology& topology = request.cluster().topology();
   const TypeTimes held = held_by(run);
   std::vector<std::string> types;
-  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
-    const FleetTypeId type(t);
-    if (device_hours(held.of(type)) > 0 && !has_price(request, type)) {
-      types.push_back(topology.accelerator(type).id);
-    }
+  for (const FleetTypeId type : run.unpriced) {
+    if (device_hours(held.of(type)) > 0) types.push_back(topology.accelerator(type).id);
   }
   return types;
 }
@@ -62,6 +41,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"information", word_of(run.report.information)},
                {"jobs", request.trace().jobs.size()},
                {"played", s.jobs},
+               {"measured", s.measured},
                {"finished", s.finished},
                {"failed", s.failed},
                {"cancelled", s.cancelled},
@@ -70,6 +50,10 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"skipped_rows", request.trace().skipped.size()},
                {"avg_jct_s", s.avg_jct_s},
                {"avg_wait_s", s.avg_wait_s},
+               {"avg_queueing_s", s.avg_queueing_s},
+               {"p50_queueing_s", s.p50_queueing_s},
+               {"p90_queueing_s", s.p90_queueing_s},
+               {"p99_queueing_s", s.p99_queueing_s},
                {"p50_jct_s", s.p50_jct_s},
                {"p99_jct_s", s.p99_jct_s},
                {"makespan_s", s.makespan_s},
@@ -79,7 +63,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"cost_usd", unpriced.empty() ? Json(s.cost_usd) : Json()},
                {"co2_kg", s.co2_kg},
                {"fleet_energy_kwh", s.fleet.energy_kwh},
-               {"fleet_cost_usd", has_prices(request) ? Json(s.fleet.cost_usd) : Json()},
+               {"fleet_cost_usd", run.unpriced.empty() ? Json(s.fleet.cost_usd) : Json()},
                {"preemptions", s.preemptions},
                {"faults", s.faults},
                {"corrupt", s.corrupt},
@@ -141,6 +125,94 @@ std::string seconds_cell(Instant at, Instant from) {
   return fmt::format("{:.3f}", (at - from).count_seconds());
 }
 
+/// A row a policy.
+std::string policies_text(const SimulateRequest& request, std::span<const PolicyRun> runs) {
+  TextTable table({{"policy"},
+                   {"told"},
+                   {"finished", Align::kRight},
+                   {"mean JCT", Align::kRight},
+                   {"p50", Align::kRight},
+                   {"p99", Align::kRight},
+                   {"mean queueing", Align::kRight},
+                   {"p99 queueing", Align::kRight},
+                   {"mean to 1st start", Align::kRight},
+                   {"makespan", Align::kRight},
+                   {"in use", Align::kRight},
+                   {"goodput", Align::kRight},
+                   {"MWh", Align::kRight},
+                   {"cost", Align::kRight},
+                   {"preempted", Align::kRight},
+                   {"faults", Align::kRight},
+                   {"ran in", Align::kRight}});
+  for (const PolicyRun& run : runs) {
+    const SimulationSummary& s = run.summary;
+    table.add({run.report.name, std::string(word_of(run.report.information)),
+               fmt::format("{}/{}", s.finished, s.measured), time_text(s.avg_jct_s),
+               time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_queueing_s),
+               time_text(s.p99_queueing_s), time_text(s.avg_wait_s), time_text(s.makespan_s),
+               fmt::format("{:.1f} %", s.utilization * 100),
+               fmt::format("{:.1f} %", s.goodput * 100), fmt::format("{:.1f}", s.energy_kwh / 1000),
+               unpriced_types(request, run).empty() ? fmt::format("${:.0f}", s.cost_usd) : "-",
+               std::to_string(s.preemptions), std::to_string(s.faults),
+               fmt::format("{:.2f} s", run.report.summary.wall_s)});
+  }
+  return table.text();
+}
+
+/// "64 accelerators (h100:64)", "64 accelerators of lab".
+std::string fleet_text(const SimulateRequest& request, const SimulateOptions& asked) {
+  const Topology& topology = request.cluster().topology();
+  const std::string number = counted(topology.device_count(), "accelerator");
+  if (!asked.accelerators.empty()) return fmt::format("{} ({})", number, asked.accelerators);
+  return fmt::format("{} of {}", number, topology.name());
+}
+
+/// Which jobs the figures are of. Precondition: a window was asked for.
+std::string measured_text(const SimulateOptions& asked, std::span<const PolicyRun> runs) {
+  return fmt::format("{} of {}, submitted in {}, and the use of devices in that time",
+                     counted(runs.front().summary.measured, "job"), runs.front().summary.jobs,
+                     asked.measure);
+}
+
+/// As the trace names it, or the model of the first role that a spec describes.
+std::string model_of(const TraceJob& row) {
+  if (row.spec == nullptr) return row.model;
+  for (const RoleSpec& role : row.spec->roles) {
+    if (role.work) return role.work->model;
+  }
+  return {};
+}
+
+std::string times_cells(const SimulateRequest& request, const JobOutcome& job) {
+  const TraceJob& row = request.trace().jobs[job.row];
+  const Instant from = request.begin();
+  return fmt::format("{},{},{},{},{},{},{},{},{}", csv_text(row.name), row.line, word_of(job.phase),
+                     job.devices, seconds_cell(job.submit, from), seconds_cell(job.start, from),
+                     seconds_cell(job.end, from), seconds_cell(job.start, job.submit),
+                     seconds_cell(job.end, job.submit));
+}
+
+std::string usage_cells(const PolicyRun& run, const JobOutcome& job) {
+  const JobUsage& usage = job.usage;
+  const std::string cost =
+      is_priced(usage, run.unpriced) ? fmt::format("{:.4f}", usage.dollars) : "";
+  return fmt::format(",{:.4f},{:.4f},{:.4f},{},{:.4f},{},{},{}",
+                     device_hours(usage.devices.total()), device_hours(usage.lost),
+                     usage.joules / 3.6e6, cost, usage.co2_grams / 1000, usage.preemptions,
+                     usage.faults, usage.program_faults);
+}
+
+std::string description_cells(const SimulateRequest& request, const PolicyRun& run,
+                              std::size_t at) {
+  const PlayedJob& job = request.jobs().jobs[at];
+  const WatchedJob& watched = run.outcomes[at].watched;
+  return fmt::format(",{:.3f},{:.3f},{},{},{},{},{}", watched.queued.count_seconds(),
+                     (watched.queued - watched.queued_to_start).count_seconds(),
+                     csv_text(job.tenant), word_of(job.submission.request.kind),
+                     csv_text(model_of(request.trace().jobs[job.row])), watched.nodes,
+                     run.outcomes[at].measured ? "yes" : "no");
+}
+
 }  // namespace
 
 std::string file_name_of(const std::string& label) {
@@ -187,39 +259,14 @@ Json simulate_json(const SimulateRequest& request, std::span<const PolicyRun> ru
 
 std::string simulate_text(const SimulateRequest& request, const SimulateOptions& asked,
                           std::span<const PolicyRun> runs) {
-  TextTable table({{"policy"},
-                   {"told"},
-                   {"finished", Align::kRight},
-                   {"mean JCT", Align::kRight},
-                   {"p50", Align::kRight},
-                   {"p99", Align::kRight},
-                   {"mean wait", Align::kRight},
-                   {"makespan", Align::kRight},
-                   {"in use", Align::kRight},
-                   {"goodput", Align::kRight},
-                   {"MWh", Align::kRight},
-                   {"cost", Align::kRight},
-                   {"preempted", Align::kRight},
-                   {"faults", Align::kRight},
-                   {"ran in", Align::kRight}});
-  for (const PolicyRun& run : runs) {
-    const SimulationSummary& s = run.summary;
-    table.add({run.report.name, std::string(word_of(run.report.information)),
-               fmt::format("{}/{}", s.finished, s.jobs), time_text(s.avg_jct_s),
-               time_text(s.p50_jct_s), time_text(s.p99_jct_s), time_text(s.avg_wait_s),
-               time_text(s.makespan_s), fmt::format("{:.1f} %", s.utilization * 100),
-               fmt::format("{:.1f} %", s.goodput * 100), fmt::format("{:.1f}", s.energy_kwh / 1000),
-               unpriced_types(request, run).empty() ? fmt::format("${:.0f}", s.cost_usd) : "-",
-               std::to_string(s.preemptions), std::to_string(s.faults),
-               fmt::format("{:.2f} s", run.report.summary.wall_s)});
-  }
   const std::string& trace = request.trace().name;
   std::string text =
-      fmt::format("{} jobs{} on {} accelerators of {}\n\n", request.jobs().jobs.size(),
-                  trace.empty() ? "" : " of " + printable(trace, 60),
-                  request.cluster().topology().device_count(),
-                  request.cluster().topology().name()) +
-      table.text();
+      fmt::format("{}{} on {}\n\n", counted(request.jobs().jobs.size(), "job"),
+                  trace.empty() ? "" : " of " + printable(trace, 60), fleet_text(request, asked)) +
+      policies_text(request, runs);
+  if (request.measure()) {
+    text += fmt::format("\nmeasured: {}\n", measured_text(asked, runs));
+  }
   for (const PolicyRun& run : runs) {
     if (!run.story.empty()) {
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
@@ -227,8 +274,8 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   }
   for (const PolicyRun& run : runs) {
     if (run.summary.corrupt == 0) continue;
-    text += fmt::format("\n{}: {} jobs finished with wrong results that nobody noticed\n",
-                        run.report.name, run.summary.corrupt);
+    text += fmt::format("\n{}: {} finished with wrong results that nobody noticed\n",
+                        run.report.name, counted(run.summary.corrupt, "job"));
   }
   std::set<std::string> unpriced;
   for (const PolicyRun& run : runs) {
@@ -248,26 +295,18 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
 std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
       "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
-      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults";
+      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults,queueing_s,"
+      "queueing_after_start_s,tenant,kind,model,nodes,measured";
   const Topology& topology = request.cluster().topology();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     csv += ",device_hours_" + csv_text(topology.accelerator(FleetTypeId(t)).id);
   }
   csv += '\n';
-  const Instant from = request.begin();
-  for (const JobOutcome& job : run.outcomes) {
-    const TraceJob& row = request.trace().jobs[job.row];
-    csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}",
-                       csv_text(row.name), row.line, word_of(job.phase), job.devices,
-                       seconds_cell(job.submit, from), seconds_cell(job.start, from),
-                       seconds_cell(job.end, from),
-                       job.start == Instant::max() ? "" : seconds_cell(job.start, job.submit),
-                       seconds_cell(job.end, job.submit), device_hours(job.usage.devices.total()),
-                       device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
-                       job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
-                       job.usage.program_faults);
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    csv += times_cells(request, run.outcomes[i]) + usage_cells(run, run.outcomes[i]) +
+           description_cells(request, run, i);
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
-      csv += fmt::format(",{:.4f}", device_hours(job.usage.devices.of(FleetTypeId(t))));
+      csv += fmt::format(",{:.4f}", device_hours(run.outcomes[i].usage.devices.of(FleetTypeId(t))));
     }
     csv += '\n';
   }
@@ -278,18 +317,21 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
                        std::span<const PolicyRun> runs) {
   ReportData data;
   const Topology& topology = request.cluster().topology();
-  data.title = "Simulation of " + topology.name();
-  data.fleet = fmt::format("{}: {} accelerators in {} nodes", topology.name(),
-                           topology.device_count(), topology.node_count());
-  data.trace = fmt::format("{}: {} jobs",
-                           asked.trace.empty() ? "made up like " + asked.generate : asked.trace,
-                           request.trace().jobs.size());
+  const bool listed = !asked.accelerators.empty();
+  const std::string fleet = listed ? asked.accelerators : topology.name();
+  data.title = "Simulation of " + fleet;
+  data.fleet = fmt::format("{}: {} in {}", fleet, counted(topology.device_count(), "accelerator"),
+                           counted(topology.node_count(), "node"));
+  data.trace =
+      fmt::format("{}: {}", asked.trace.empty() ? "made up like " + asked.generate : asked.trace,
+                  counted(request.trace().jobs.size(), "job"));
   data.from = request.begin();
   data.to = request.begin();
   data.time = request.dated() ? TimeAxis::kCalendar : TimeAxis::kElapsed;
   data.seed = asked.seed;
   data.failures = asked.failures == "none" ? "" : asked.failures;
   data.notes = request.notes();
+  if (request.measure()) data.measured = measured_text(asked, runs);
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     data.types.push_back(topology.accelerator(FleetTypeId(t)).id);
   }

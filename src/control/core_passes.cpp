@@ -379,6 +379,10 @@ void Core::note_idle(const PassResult& result) {
         if (cause) continue;
         const FreeCount free = state_.fleet().view().free(Topology::root(), option.gang.type);
         cause = cause_of(waits.refusal, free.devices, option.gang.devices);
+        const bool room = cause == DeviceUse::kFragmented || cause == DeviceUse::kTooFew;
+        if (room && std::ranges::binary_search(result.held_back, option.gang.type)) {
+          cause = DeviceUse::kOrder;
+        }
         if (cause == DeviceUse::kFragmented && !state_.slots().empty()) {
           cause = DeviceUse::kReserved;
         }

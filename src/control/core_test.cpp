@@ -1,5 +1,6 @@
 #include "control/core.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -31,6 +32,28 @@ TEST(CoreJobs, GoFromTheQueueToTheirEnd) {
   EXPECT_TRUE(usage.devices.total() == DeviceTime{16} * seconds(110).count_ns());
   EXPECT_TRUE(usage.idle == DeviceTime{16} * seconds(10).count_ns());
   EXPECT_EQ(cluster.state().ended_jobs(), 1u);
+}
+
+// A node of 8 with 2 free, or three with 3 free each: the job at the head of the queue wants a whole
+// node, and the one behind it only 2.
+TEST(CoreJobs, DevicesThatTheHeadOfTheQueueKeepsFromOthersAreIdleForTheOrder) {
+  for (const std::uint32_t nodes : {1U, 3U}) {
+    const std::string fleet = fmt::format(
+        "apiVersion: orrery/v1\nkind: Fleet\nname: lab\nsites:\n- name: lab\n  halls:\n"
+        "  - pods: [{{racks: [{{cooling: in-row-or-dense-air, nodes: [{{type: dgx-h100, count: "
+        "{}}}]}}]}}]\n",
+        nodes);
+    ScriptedCluster cluster({.fleet = fleet, .policy = "fifo"});
+    const auto cause = [&] { return cluster.state().idle_cause(FleetTypeId(0)); };
+    for (std::uint32_t n = 0; n < nodes; ++n) cluster.run(cluster.job(nodes == 1 ? 6 : 5));
+    cluster.submit(cluster.job(8));
+    cluster.wait(seconds(0));
+    EXPECT_EQ(cause(), nodes == 1 ? DeviceUse::kTooFew : DeviceUse::kFragmented);
+    const JobId small = cluster.submit(cluster.job(2));
+    cluster.wait(seconds(0));
+    EXPECT_EQ(cluster.phase(small), JobPhase::kQueued);
+    EXPECT_EQ(cause(), DeviceUse::kOrder) << nodes;
+  }
 }
 
 TEST(CoreJobs, KeepDevicesUntilTheirRanksAreGone) {

@@ -65,6 +65,9 @@ struct PassResult {
   std::vector<Decision> decisions;  ///< in the order they were taken
   std::vector<StillWaits> waiting;
   std::vector<Reservation> reservations;
+  /// Of an incremental pass: types of which a job behind one that stops the queue could have what
+  /// is free, ascending.
+  std::vector<FleetTypeId> held_back;
   std::uint64_t candidates = 0;  ///< priced
   std::uint64_t placements = 0;  ///< tried
   /// Of an incremental pass: one before then decides the same, nothing, in any situation that is

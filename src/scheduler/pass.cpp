@@ -1,6 +1,7 @@
 #include "scheduler/pass.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "scheduler/fair_order.hpp"
 #include "scheduler/gang_power.hpp"
@@ -13,6 +14,8 @@ namespace {
 /// Jobs for which a pass looks in vain beside the slots that matter to them. Those behind are put
 /// where they fit best, and wait if they meet a slot there.
 constexpr std::uint32_t kVainViews = 16;
+/// Jobs behind one that stops the queue of which it is asked whether they have room.
+constexpr std::size_t kHeldBackAsked = 1000;
 
 bool any_has_plan(const JobRequest& request) {
   return std::any_of(request.roles.begin(), request.roles.end(), [](const RoleRequest& role) {
@@ -81,8 +84,32 @@ PassResult Pass::run(PassKind kind) {
 }
 
 void Pass::run_in_order() {
-  for (const std::uint32_t at : in_order(s_, policy_)) {
-    if (consider(s_.waiting[at]) == Queue::kStops) return;
+  const std::vector<std::uint32_t> order = in_order(s_, policy_);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (consider(s_.waiting[order[i]]) == Queue::kGoesOn) continue;
+    if (kind_ == PassKind::kIncremental) note_held_back(std::span(order).subspan(i + 1));
+    return;
+  }
+}
+
+// The first that has room tells enough: it would run if the one before it did not stop the queue.
+void Pass::note_held_back(std::span<const std::uint32_t> behind) {
+  const FleetView now = m_.now_->view();
+  std::set<ClassId> without_room;
+  for (const std::uint32_t at : behind.first(std::min(behind.size(), kHeldBackAsked))) {
+    const WaitingJob& job = s_.waiting[at];
+    const ClassId asked = job.request->class_id;
+    if (asked.valid() && !without_room.insert(asked).second) continue;
+    if (!may_take_any(*job.request)) continue;
+    if (!m_.placer_.fits(now, *job.request, rules_for(job))) continue;
+    for (const RoleRequest& role : job.request->roles) {
+      for (const GangOption& option : role.options) {
+        const FreeCount free = now.free(Topology::root(), option.gang.type);
+        if (free.devices >= option.gang.devices) result_.held_back.push_back(option.gang.type);
+      }
+    }
+    std::ranges::sort(result_.held_back);
+    return;
   }
 }
 

@@ -105,6 +105,7 @@ class Pass {
 
   void run_in_order();
   void run_fair();
+  void note_held_back(std::span<const std::uint32_t> behind);
   Queue run_fair_over(std::span<const std::uint32_t> order);
   [[nodiscard]] std::vector<std::int64_t> capacity() const;
   void run_by_order();

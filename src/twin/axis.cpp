@@ -201,6 +201,20 @@ std::string value_text(const Axis& axis, double value) {
   return {};
 }
 
+std::string interval_text(const Axis& axis, double value, double half) {
+  constexpr std::array<std::pair<double, std::string_view>, 4> kUnits = {
+      {{172'800, "d"}, {7'200, "h"}, {120, "min"}, {1, "s"}}};
+  constexpr std::array<double, 4> kSeconds = {86'400, 3'600, 60, 1};
+  const bool time = axis.unit == AxisUnit::kDuration || axis.unit == AxisUnit::kElapsed;
+  if (time && std::isfinite(value) && std::abs(value) >= 1) {
+    std::size_t unit = 0;
+    while (std::abs(value) < kUnits[unit].first) ++unit;
+    return fmt::format("{:.4g} {} ± {:.4g} {}", value / kSeconds[unit], kUnits[unit].second,
+                       half / kSeconds[unit], kUnits[unit].second);
+  }
+  return value_text(axis, value) + " ± " + value_text(axis, half);
+}
+
 void FittedAxis::mark_amounts(double step) {
   Prefix prefix = prefix_of(axis_, range_);
   if (axis_.unit == AxisUnit::kShare) prefix.factor = 0.01;

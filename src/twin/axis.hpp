@@ -90,4 +90,7 @@ class FittedAxis {
 /// "-" when it is not finite.
 [[nodiscard]] std::string value_text(const Axis& axis, double value);
 
+/// A value and half of its interval, times in the unit of the value: "106 min ± 127 min".
+[[nodiscard]] std::string interval_text(const Axis& axis, double value, double half);
+
 }  // namespace orrery

@@ -36,6 +36,7 @@ std::string head_html(const ReportData& data) {
   html += fact("Trace", data.trace);
   html += fact("Window", window_text(data));
   html += fact("Failures", data.failures.empty() ? "none injected" : data.failures);
+  html += fact("Figures", data.measured);
   html += fact("Seed", std::to_string(data.seed));
   if (!data.command.empty()) {
     html += "<dt>Command</dt><dd><code>" + escaped_xml(data.command) + "</code></dd>\n";
@@ -80,7 +81,10 @@ std::vector<Column> outcome_columns() {
       {"avg JCT", Better::kLess, [](const S& s) { return s.avg_jct_s; }, seconds_text},
       {"median JCT", Better::kLess, [](const S& s) { return s.p50_jct_s; }, seconds_text},
       {"99 % JCT", Better::kLess, [](const S& s) { return s.p99_jct_s; }, seconds_text},
-      {"avg wait", Better::kLess, [](const S& s) { return s.avg_wait_s; }, seconds_text},
+      {"avg queueing", Better::kLess, [](const S& s) { return s.avg_queueing_s; }, seconds_text},
+      {"99 % queueing", Better::kLess, [](const S& s) { return s.p99_queueing_s; }, seconds_text},
+      {"avg time to the first start", Better::kLess, [](const S& s) { return s.avg_wait_s; },
+       seconds_text},
       {"makespan", Better::kLess, [](const S& s) { return s.makespan_s; }, seconds_text},
       {"utilization", Better::kMore, [](const S& s) { return s.utilization; }, share_text},
       {"goodput", Better::kMore, [](const S& s) { return s.goodput; }, share_text},
@@ -195,7 +199,9 @@ std::string comparison_html(const ReportData& data) {
     html +=
         "<p class=\"note\"><span class=\"best\">Best</span> of the column; "
         "<span class=\"kin\">best</span> of those that do not know run times exactly, where an "
-        "oracle won. JCT: job completion time, from submission to completion.</p>\n";
+        "oracle won. JCT: job completion time, from submission to completion. "
+        "Queueing: all time in which a job wanted to run and did not, before its first start and "
+        "after each stop, but not while it was held or waited for another job.</p>\n";
   }
   html += figures_html(comparison_figures(data));
   return html + "<h3>The runs</h3>\n" + runs.html();

@@ -86,7 +86,7 @@ TEST(HtmlReport, OfOneJobAtOneInstantIsAPage) {
   ReportData data = made_up_report({.policies = 1, .samples = 1, .jobs = 4});
   data.to = data.from;
   for (JobClass& jobs : data.policies[0].classes) jobs = {.name = jobs.name};
-  data.policies[0].classes[0] = {.name = "only", .wait_s = {0}, .jct_s = {60}};
+  data.policies[0].classes[0] = {.name = "only", .queueing_s = {0}, .jct_s = {60}};
   data.policies[0].failures.resize(1);
   expect_sound(html_report(data));
 }
@@ -114,9 +114,9 @@ TEST(HtmlReport, LeavesOutWhatIsNotFinite) {
 
 TEST(HtmlReport, MarksTheBestAndTheBestThatDoesNotKnowTheFuture) {
   const std::string page = html_report(made_up_report(small()));
-  EXPECT_EQ(count_of(row_of(page, "srtf-oracle"), "class=\"right best\""), 10u);
-  EXPECT_EQ(count_of(row_of(page, "orrery"), "class=\"right kin\""), 10u);
-  EXPECT_EQ(count_of(row_of(page, "fifo"), "class=\"right\""), 10u);
+  EXPECT_EQ(count_of(row_of(page, "srtf-oracle"), "class=\"right best\""), 12u);
+  EXPECT_EQ(count_of(row_of(page, "orrery"), "class=\"right kin\""), 12u);
+  EXPECT_EQ(count_of(row_of(page, "fifo"), "class=\"right\""), 12u);
 }
 
 TEST(HtmlReport, MarksNobodyWhereAllAreEqual) {
@@ -147,7 +147,7 @@ std::vector<double> repeated(const std::vector<double>& values, std::size_t time
 TEST(HtmlReport, OfAYearAndTwoHundredThousandJobsStaysBelowThreeMegabytes) {
   ReportData data = made_up_report({.policies = 1, .samples = 8760, .jobs = 8000});
   for (JobClass& jobs : data.policies.front().classes) {
-    jobs.wait_s = repeated(jobs.wait_s, 25);
+    jobs.queueing_s = repeated(jobs.queueing_s, 25);
     jobs.jct_s = repeated(jobs.jct_s, 25);
   }
   const PolicyReport policy = data.policies.front();

@@ -30,10 +30,10 @@ std::vector<double> at_least_a_second(std::vector<double> values) {
   return values;
 }
 
-enum class Clock : std::uint8_t { kWait, kCompletion };
+enum class Clock : std::uint8_t { kQueueing, kCompletion };
 
 const std::vector<double>& times_of(const JobClass& jobs, Clock clock) {
-  return clock == Clock::kWait ? jobs.wait_s : jobs.jct_s;
+  return clock == Clock::kQueueing ? jobs.queueing_s : jobs.jct_s;
 }
 
 // Of all classes, ascending.
@@ -49,10 +49,10 @@ std::vector<double> all_times(const PolicyReport& policy, Clock clock) {
 }
 
 std::string cdf_html(std::vector<Line> lines, Clock clock) {
-  return plot_html(
-      LinePlot{.x = waiting_axis(clock == Clock::kWait ? "wait" : "job completion time"),
-               .y = share_axis("share of jobs"),
-               .lines = std::move(lines)});
+  return plot_html(LinePlot{
+      .x = waiting_axis(clock == Clock::kQueueing ? "queueing time" : "job completion time"),
+      .y = share_axis("share of jobs"),
+      .lines = std::move(lines)});
 }
 
 std::vector<Line> lines_by_policy(const ReportData& data, Clock clock) {
@@ -73,13 +73,15 @@ std::vector<Line> lines_by_class(const PolicyReport& policy, Clock clock) {
   return lines;
 }
 
-constexpr std::string_view kFloorNote = "Logarithmic; less than 1 s is drawn at 1 s.";
+constexpr std::string_view kFloorNote =
+    "All time in which a job wanted to run and did not, before its first start and after each "
+    "stop. Logarithmic; less than 1 s is drawn at 1 s.";
 
 void add_distributions(std::vector<Figure>& figures, const PolicyReport& policy) {
   if (policy.classes.empty()) return;
-  figures.push_back({.title = "Wait by class of job",
+  figures.push_back({.title = "Queueing time by class of job",
                      .note = std::string(kFloorNote),
-                     .html = cdf_html(lines_by_class(policy, Clock::kWait), Clock::kWait)});
+                     .html = cdf_html(lines_by_class(policy, Clock::kQueueing), Clock::kQueueing)});
   figures.push_back(
       {.title = "Completion time by class of job",
        .note = "From submission to completion, logarithmic.",
@@ -256,7 +258,7 @@ std::string slow_jobs(const PolicyReport& policy) {
                    {"tenant"},
                    {"kind"},
                    {"devices", Align::kRight},
-                   {"wait", Align::kRight},
+                   {"queueing", Align::kRight},
                    {"completion time", Align::kRight},
                    {"why it waited"}});
   for (const SlowJob& job : policy.slowest) {
@@ -264,7 +266,7 @@ std::string slow_jobs(const PolicyReport& policy) {
                {job.tenant},
                {job.kind},
                {print_count(job.devices)},
-               {duration(job.wait)},
+               {duration(job.queueing)},
                {duration(job.jct)},
                {job.reason, CellMark::kProse}});
   }
@@ -291,9 +293,9 @@ ReportClock clock_of(const ReportData& data) {
 
 std::vector<Figure> comparison_figures(const ReportData& data) {
   std::vector<Figure> figures = {
-      {.title = "Wait",
+      {.title = "Queueing time",
        .note = std::string(kFloorNote),
-       .html = cdf_html(lines_by_policy(data, Clock::kWait), Clock::kWait)},
+       .html = cdf_html(lines_by_policy(data, Clock::kQueueing), Clock::kQueueing)},
       {.title = "Completion time",
        .note = "From submission to completion, logarithmic.",
        .html = cdf_html(lines_by_policy(data, Clock::kCompletion), Clock::kCompletion)}};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "twin/arrivals.hpp"
 #include "twin/sampler.hpp"
@@ -51,30 +52,18 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
                                                    "65 to 512", "more than 512"};
   for (const std::string_view name : kOrder) report.classes.push_back({std::string(name), {}, {}});
   for (const JobOutcome& job : outcomes) {
-    if (job.end == Instant::max()) continue;
+    if (job.end == Instant::max() || !job.measured) continue;
     const std::string name = class_of(job);
     for (JobClass& of : report.classes) {
       if (of.name != name) continue;
       of.jct_s.push_back((job.end - job.submit).count_seconds());
-      if (job.start == Instant::max()) continue;
-      of.wait_s.push_back((job.start - job.submit).count_seconds());
+      of.queueing_s.push_back(job.watched.queued.count_seconds());
     }
   }
   std::erase_if(report.classes, [](const JobClass& of) { return of.jct_s.empty(); });
   for (JobClass& of : report.classes) {
     std::sort(of.jct_s.begin(), of.jct_s.end());
-    std::sort(of.wait_s.begin(), of.wait_s.end());
-  }
-}
-
-void fill_use(PolicyReport& report, const Simulation& simulation) {
-  const Ledger ledger = simulation.settled().ledger;
-  for (std::uint32_t t = 0; t < ledger.types(); ++t) {
-    UseHours& hours = report.use.emplace_back();
-    for (std::size_t u = 0; u < kDeviceUses; ++u) {
-      const auto use = static_cast<DeviceUse>(u);
-      hours[u] = device_hours(ledger.sum(FleetTypeId(t), use, simulation.now()));
-    }
+    std::sort(of.queueing_s.begin(), of.queueing_s.end());
   }
 }
 
@@ -92,11 +81,23 @@ void fill_grid(FleetSamples& samples, const PolicyRunInputs& in) {
   }
 }
 
+/// "no room 3 h, behind others 5 min; 2 preemptions, 1 fault".
+std::string reason_of(const JobOutcome& job) {
+  std::string reason = causes_text(job.watched);
+  std::string stops;
+  if (job.usage.preemptions > 0) stops = counted(job.usage.preemptions, "preemption");
+  if (job.usage.faults > 0) {
+    stops += (stops.empty() ? "" : ", ") + counted(job.usage.faults, "fault");
+  }
+  if (!reason.empty() && !stops.empty()) reason += "; ";
+  return reason + stops;
+}
+
 void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
                   std::span<const JobOutcome> outcomes, const State& state) {
   std::vector<const JobOutcome*> slowest;
   for (const JobOutcome& job : outcomes) {
-    if (job.end != Instant::max()) slowest.push_back(&job);
+    if (job.end != Instant::max() && job.measured) slowest.push_back(&job);
   }
   const auto jct = [](const JobOutcome* job) { return job->end - job->submit; };
   const std::size_t shown = std::min(kSlowestShown, slowest.size());
@@ -112,12 +113,9 @@ void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
     const std::size_t at = static_cast<std::size_t>(slowest[i] - outcomes.data());
     row.kind = word_of(in.jobs.jobs[at].submission.request.kind);
     row.devices = slowest[i]->devices;
-    row.wait = job.usage.waited;
+    row.queueing = slowest[i]->watched.queued;
     row.jct = jct(slowest[i]);
-    row.reason =
-        job.usage.preemptions + job.usage.faults > 0
-            ? fmt::format("{} preemptions, {} faults", job.usage.preemptions, job.usage.faults)
-            : "";
+    row.reason = reason_of(*slowest[i]);
   }
 }
 
@@ -145,19 +143,37 @@ void fill_tenants(PolicyReport& report, const PolicyRunInputs& in, const State& 
   }
 }
 
+/// Whether a price is published for the type at each site that has it.
+bool has_price(const ControlFacts& cluster, FleetTypeId type) {
+  const Topology& topology = cluster.topology();
+  return std::all_of(topology.sites().begin(), topology.sites().end(), [&](const SiteFacts& site) {
+    if (topology.device_count(site.domain, type) == 0) return true;
+    const DeviceCosts* costs = cluster.costs().find(type, site.domain);
+    return costs != nullptr && costs->hire.has_value();
+  });
+}
+
+/// Whether what jobs ran on has prices.
+bool priced(const PolicyRun& run) {
+  return std::all_of(run.outcomes.begin(), run.outcomes.end(),
+                     [&](const JobOutcome& job) { return is_priced(job.usage, run.unpriced); });
+}
+
 void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   const SimulationSummary& s = run.summary;
   PolicySummary& out = run.report.summary;
-  out.jobs = s.jobs;
+  out.jobs = s.measured;
   out.avg_jct_s = s.avg_jct_s;
   out.avg_wait_s = s.avg_wait_s;
+  out.avg_queueing_s = s.avg_queueing_s;
+  out.p99_queueing_s = s.p99_queueing_s;
   out.p50_jct_s = s.p50_jct_s;
   out.p99_jct_s = s.p99_jct_s;
   out.makespan_s = s.makespan_s;
   out.utilization = s.utilization;
   out.goodput = s.goodput;
   out.energy_kwh = s.energy_kwh;
-  out.cost_usd = s.cost_usd;
+  if (priced(run)) out.cost_usd = s.cost_usd;
   out.co2_kg = s.co2_kg;
   out.preemptions = s.preemptions;
   out.faults = s.faults;
@@ -191,6 +207,11 @@ Result<World::Facts> world_of(const PolicyRunInputs& in, const ControlSetup& set
 }
 
 }  // namespace
+
+bool is_priced(const JobUsage& usage, std::span<const FleetTypeId> unpriced) {
+  return std::none_of(unpriced.begin(), unpriced.end(),
+                      [&](FleetTypeId type) { return usage.devices.of(type) > 0; });
+}
 
 ControlSetup control_setup(const PolicyRunInputs& in) {
   ControlSetup setup = in.cluster.setup(in.policy, in.begin);
@@ -229,7 +250,8 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   };
   hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
   const std::vector<Input> commands = commands_of(in);
-  Simulation simulation({setup, *std::move(world), in.jobs.jobs, std::move(hooks), commands});
+  Simulation simulation(
+      {setup, *std::move(world), in.jobs.jobs, std::move(hooks), commands, in.measure});
   running = &simulation;
   simulation.run(in.until);
 
@@ -244,11 +266,15 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   run.report.samples = sampler.samples();
   run.report.fragmentation = sampler.fragmentation();
   fill_classes(run.report, run.outcomes);
-  fill_use(run.report, simulation);
+  run.report.use = simulation.use_hours();
   fill_grid(run.report.samples, in);
   fill_slowest(run.report, in, run.outcomes, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());
   fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);
+  const std::uint32_t types = in.cluster.topology().type_count();
+  for (std::uint32_t t = 0; t < types; ++t) {
+    if (!has_price(in.cluster, FleetTypeId(t))) run.unpriced.emplace_back(t);
+  }
   fill_summary(run, in);
   return run;
 }

@@ -29,7 +29,8 @@ struct PolicyRunInputs {
   std::uint64_t seed = 1;
   Instant begin;
   Instant until = Instant::max();
-  std::uint32_t spares = 0;  ///< nodes kept back, spread over the fleet
+  std::optional<MeasureWindow> measure;  ///< none: all jobs and all time
+  std::uint32_t spares = 0;              ///< nodes kept back, spread over the fleet
   const StepSeries<DollarsPerJoule>* electricity = nullptr;
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
   std::vector<Instant> arrivals;  ///< by node (twin/arrivals.hpp); empty: all are there
@@ -49,7 +50,11 @@ struct PolicyRun {
   Instant end;  ///< when nothing more happened, or the run was cut
   std::uint64_t history = 0;
   std::string story;
+  std::vector<FleetTypeId> unpriced;  ///< types of the fleet without a published price
 };
+
+/// Whether a job ran on nothing but types with a price, so that its cost is known.
+[[nodiscard]] bool is_priced(const JobUsage& usage, std::span<const FleetTypeId> unpriced);
 
 /// What the core of such a run rests on.
 [[nodiscard]] ControlSetup control_setup(const PolicyRunInputs& inputs);

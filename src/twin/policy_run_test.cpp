@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "control/journal.hpp"
 #include "twin/facts_test.hpp"
+#include "twin/study_figures.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -150,6 +153,48 @@ TEST_F(PolicyRunTest, SlowJobsAreNamedWithTheirKind) {
   ASSERT_TRUE(run) << run.error().text();
   ASSERT_EQ(run->report.slowest.size(), 1U);
   EXPECT_EQ(run->report.slowest[0].kind, "FineTune");
+  EXPECT_EQ(run->report.slowest[0].reason, "") << "it started at once";
+}
+
+// The first runs twice: it is stopped for the second, which is shorter, and the third waits behind.
+TEST_F(PolicyRunTest, SlowJobsTellWhatTheyQueuedFor) {
+  Trace trace;
+  trace.jobs.push_back({.name = "long", .run = Duration::hours(2), .accelerators = 16});
+  TraceJob brief{.name = "brief", .run = Duration::hours(1), .accelerators = 16};
+  brief.submit = Instant() + Duration::minutes(10);
+  trace.jobs.push_back(brief);
+  const auto jobs = trace_jobs(trace, cluster_->resolve_context({}), cluster_->classes(), {});
+  ASSERT_TRUE(jobs) << jobs.error().text();
+  PolicyRunInputs in{
+      .cluster = *cluster_, .jobs = *jobs, .label = "srtf", .policy = *policy_named("srtf")};
+  const Result<PolicyRun> run = run_policy(in);
+  ASSERT_TRUE(run) << run.error().text();
+  ASSERT_EQ(run->report.slowest.size(), 2U);
+  const std::string& reason = run->report.slowest[0].reason;
+  EXPECT_TRUE(reason.starts_with("behind others 1 h")) << reason;
+  EXPECT_TRUE(reason.ends_with("; 1 preemption")) << reason;
+}
+
+TEST_F(PolicyRunTest, WhatHasNoPriceHasNoCostInStudies) {
+  Trace trace;
+  trace.jobs.push_back({.name = "old", .run = Duration::hours(2), .accelerators = 8});
+  const auto cluster = facts_of(R"(apiVersion: orrery/v1
+kind: Fleet
+name: old
+sites:
+- {name: lab, halls: [{pods: [{racks: [{nodes: [{type: p2.16xlarge}]}]}]}]}
+)");
+  const auto jobs = trace_jobs(trace, cluster->resolve_context({}), cluster->classes(), {});
+  ASSERT_TRUE(jobs) << jobs.error().text();
+  const Result<PolicyRun> run = run_policy(
+      {.cluster = *cluster, .jobs = *jobs, .label = "fifo", .policy = *policy_named("fifo")});
+  ASSERT_TRUE(run) << run.error().text();
+  const std::vector<StudyFigure> figures = study_figures(StudyRun::kSimulate);
+  const std::vector<double> values = figures_of(*run);
+  for (std::size_t f = 0; f < figures.size(); ++f) {
+    const bool cost = figures[f].name.find("cost") != std::string::npos;
+    EXPECT_EQ(std::isnan(values[f]), cost) << figures[f].name;
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "base/time.hpp"
 #include "control/ledger.hpp"
 #include "twin/information.hpp"
+#include "twin/simulation.hpp"
 
 namespace orrery {
 
@@ -23,7 +24,9 @@ namespace orrery {
 struct PolicySummary {
   std::uint64_t jobs = 0;
   double avg_jct_s = 0;
-  double avg_wait_s = 0;
+  double avg_wait_s = 0;      ///< to the first start
+  double avg_queueing_s = 0;  ///< before the first start and after each stop
+  double p99_queueing_s = 0;
   double p50_jct_s = 0;
   double p99_jct_s = 0;
   double makespan_s = 0;
@@ -57,12 +60,9 @@ struct FleetSamples {
 /// Jobs of one kind or size; both ascending.
 struct JobClass {
   std::string name;
-  std::vector<double> wait_s;
+  std::vector<double> queueing_s;
   std::vector<double> jct_s;
 };
-
-/// Device-hours of one type by what the devices did.
-using UseHours = std::array<double, kDeviceUses>;
 
 struct FailureRecord {
   Instant at;
@@ -91,7 +91,7 @@ struct SlowJob {
   std::string tenant;
   std::string kind;
   std::uint32_t devices = 0;
-  Duration wait;
+  Duration queueing;
   Duration jct;
   std::string reason;  ///< why it waited
 };
@@ -121,6 +121,7 @@ struct ReportData {
   TimeAxis time = TimeAxis::kElapsed;
   std::uint64_t seed = 0;
   std::string failures;  ///< the profile; empty: none were injected
+  std::string measured;  ///< which jobs figures are of; empty: all
   std::string command;
   std::vector<std::string> notes;  ///< assumptions worth knowing
   std::vector<std::string> types;  ///< accelerators of the fleet

@@ -73,10 +73,10 @@ inline std::vector<JobClass> made_up_classes(const MadeUpSize& size, double slow
     for (std::size_t i = 0; i < size.jobs / classes.size(); ++i) {
       const double scale = slow * (k == 3 ? 0.1 : 1 + 4.0 * double(k));
       const double wait = rng.uniform() < 0.3 ? 0 : skewed(240 * scale, 1.9).sample(rng);
-      classes[k].wait_s.push_back(wait);
+      classes[k].queueing_s.push_back(wait);
       classes[k].jct_s.push_back(wait + skewed(1800 * (1 + double(k) * 2), 1.5).sample(rng));
     }
-    std::ranges::sort(classes[k].wait_s);
+    std::ranges::sort(classes[k].queueing_s);
     std::ranges::sort(classes[k].jct_s);
   }
   return classes;
@@ -142,7 +142,7 @@ inline void add_people(PolicyReport& policy, double hours) {
          .tenant = kTenants[i % 6],
          .kind = i % 3 == 0 ? "pre-training" : "fine-tuning",
          .devices = 512u >> (i % 4),
-         .wait = Duration::hours(90 - 5 * i),
+         .queueing = Duration::hours(90 - 5 * i),
          .jct = Duration::hours(260 - 11 * i),
          .reason = i % 2 == 0 ? "enough devices were free, but not within one pod: 61 nodes free "
                                 "in 9 pods, 64 wanted in one"
@@ -154,6 +154,8 @@ inline PolicySummary made_up_summary(const MadeUpSize& size, double slow) {
   return {.jobs = size.jobs,
           .avg_jct_s = 14'200 * slow,
           .avg_wait_s = 5'100 * slow * slow,
+          .avg_queueing_s = 6'300 * slow * slow,
+          .p99_queueing_s = 41'000 * slow,
           .p50_jct_s = 3'300 * slow,
           .p99_jct_s = 190'000 * slow,
           .makespan_s = size.window.count_seconds() * (1 + 0.01 * slow),

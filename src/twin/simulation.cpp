@@ -39,6 +39,7 @@ Simulation::Simulation(const Parts& parts)
       world_(*parts.setup.topology, parts.world),
       full_scheduler_(*parts.setup.tree),
       commands_(parts.commands),
+      measure_(parts.measure),
       now_(parts.setup.begin),
       bills_(parts.hooks.billed) {}
 
@@ -84,6 +85,7 @@ void Simulation::run(Instant until) {
   while (!done()) {
     const Instant at = next();
     if (at == Instant::max() || stuck()) break;
+    pass_marks(std::min(at, until));
     if (at > until) {
       now_ = until;  // what runs goes on until then
       break;
@@ -92,6 +94,40 @@ void Simulation::run(Instant until) {
     step_at(at);
     if (hooks_.tick) hooks_.tick(at, state());
   }
+}
+
+// Between now and `next` nothing happens, so that the fleet is at each mark as it is now.
+void Simulation::pass_marks(Instant next) {
+  if (!measure_) return;
+  if (before_.empty() && measure_->from <= next) {
+    now_ = std::max(now_, measure_->from);
+    before_ = hours_until_now();
+  }
+  if (within_.empty() && measure_->to <= next) {
+    now_ = std::max(now_, measure_->to);
+    within_ = hours_until_now();
+  }
+}
+
+std::vector<UseHours> Simulation::hours_until_now() const {
+  const Ledger ledger = settled().ledger;
+  std::vector<UseHours> hours(ledger.types());
+  for (std::uint32_t t = 0; t < ledger.types(); ++t) {
+    for (std::size_t u = 0; u < kDeviceUses; ++u) {
+      hours[t][u] = device_hours(ledger.sum(FleetTypeId(t), static_cast<DeviceUse>(u), now_));
+    }
+  }
+  return hours;
+}
+
+std::vector<UseHours> Simulation::use_hours() const {
+  std::vector<UseHours> hours = within_.empty() ? hours_until_now() : within_;
+  if (!measure_) return hours;
+  const std::vector<UseHours> before = before_.empty() ? hours : before_;
+  for (std::size_t t = 0; t < hours.size(); ++t) {
+    for (std::size_t u = 0; u < kDeviceUses; ++u) hours[t][u] -= before[t][u];
+  }
+  return hours;
 }
 
 // What ends, what begins, who comes; then control looks at what changed. What it starts may happen
@@ -126,6 +162,7 @@ void Simulation::deliver(const Input& input) {
   const Outcome& outcome = core_.handle(input);
   events_ += outcome.events.size();
   if (setup_.costs != nullptr) bills_.note(input.at, outcome.events, state());
+  watch_.look(core_, outcome.events, input.at);
   if (hooks_.events) hooks_.events(input.at, outcome.events);
   for (const Action& action : outcome.actions) {
     if (std::holds_alternative<RunFullPass>(action)) {
@@ -156,13 +193,17 @@ std::vector<JobOutcome> Simulation::outcomes() const {
     outcome.row = jobs_[i].row;
     outcome.phase = job.phase;
     outcome.submit = job.submitted;
+    outcome.measured =
+        !measure_ || (job.submitted >= measure_->from && job.submitted <= measure_->to);
     outcome.start = job.first_start;
     outcome.end = ended(job.phase) ? job.end : Instant::max();
-    const RoleRequest& role = jobs_[i].submission.request.roles.front();
-    outcome.devices = role.options.front().gang.devices;
-    if (!role.steps && jobs_[i].truth.work != Duration::max()) {
-      outcome.work_hours = jobs_[i].truth.work.count_seconds() / 3600 * role.devices_max *
-                           (role.options.front().gang.share / double{kWholeDevice});
+    outcome.watched = watch_.of(job.id, now_);
+    for (const RoleRequest& role : jobs_[i].submission.request.roles) {
+      outcome.devices += role.gangs * role.options.front().gang.devices;
+      if (role.steps || jobs_[i].truth.work == Duration::max()) continue;
+      outcome.work_hours += jobs_[i].truth.work.count_seconds() / 3600 * role.gangs *
+                            role.devices_max *
+                            (role.options.front().gang.share / double{kWholeDevice});
     }
     outcome.usage = state().usage_of(job.id, now_);
     const auto found = settled.usage.find(job.id);
@@ -171,22 +212,27 @@ std::vector<JobOutcome> Simulation::outcomes() const {
   return outcomes;
 }
 
-SimulationSummary Simulation::summary() const {
-  SimulationSummary s;
+void Simulation::sum_jobs(SimulationSummary& s) const {
   JobUsage billed;
+  JobUsage all;
   std::vector<double> jct;
   std::vector<double> wait;
+  std::vector<double> queueing;
   Instant last = setup_.begin;
   for (const JobOutcome& job : outcomes()) {
     ++s.jobs;
+    all += job.usage;
+    if (job.end != Instant::max()) last = std::max(last, job.end);
+    if (!job.measured) continue;
+    ++s.measured;
     s.finished += job.phase == JobPhase::kFinished ? 1 : 0;
     s.failed += job.phase == JobPhase::kFailed ? 1 : 0;
     s.cancelled += job.phase == JobPhase::kCancelled ? 1 : 0;
     s.unfinished += ended(job.phase) ? 0 : 1;
     billed += job.usage;
     if (job.end == Instant::max()) continue;
-    last = std::max(last, job.end);
     jct.push_back((job.end - job.submit).count_seconds());
+    queueing.push_back(job.watched.queued.count_seconds());
     if (job.start != Instant::max()) wait.push_back((job.start - job.submit).count_seconds());
   }
   s.energy_kwh = billed.joules / 3.6e6;
@@ -195,24 +241,32 @@ SimulationSummary Simulation::summary() const {
   s.preemptions = billed.preemptions;
   s.faults = billed.faults;
   s.bills = bills_.figures();
-  s.fleet = fleet_bill(state(), billed, setup_.begin, now_);
+  s.fleet = fleet_bill(state(), all, setup_.begin, now_);
+  s.makespan_s = (last - setup_.begin).count_seconds();
   s.avg_jct_s = mean(jct);
   s.avg_wait_s = mean(wait);
+  s.avg_queueing_s = mean(queueing);
   std::sort(jct.begin(), jct.end());
+  std::sort(queueing.begin(), queueing.end());
   s.p50_jct_s = percentile(jct, 0.5, rules_.percentile);
   s.p99_jct_s = percentile(jct, 0.99, rules_.percentile);
-  s.makespan_s = (last - setup_.begin).count_seconds();
+  s.p50_queueing_s = percentile(queueing, 0.5, rules_.percentile);
+  s.p90_queueing_s = percentile(queueing, 0.9, rules_.percentile);
+  s.p99_queueing_s = percentile(queueing, 0.99, rules_.percentile);
+}
+
+SimulationSummary Simulation::summary() const {
+  SimulationSummary s;
+  sum_jobs(s);
   double used = 0;
   double useful = 0;
   double all = 0;
-  const Ledger ledger = settled().ledger;
-  for (std::uint32_t t = 0; t < setup_.topology->type_count(); ++t) {
+  for (const UseHours& hours : use_hours()) {
     for (std::size_t u = 0; u < kDeviceUses; ++u) {
       const auto use = static_cast<DeviceUse>(u);
-      const double time = device_hours(ledger.sum(FleetTypeId(t), use, now_));
-      all += time;
-      if (is_use(use)) used += time;
-      if (use == DeviceUse::kUseful) useful += time;
+      all += hours[u];
+      if (is_use(use)) used += hours[u];
+      if (use == DeviceUse::kUseful) useful += hours[u];
     }
   }
   s.utilization = all > 0 ? used / all : 0;

@@ -5,9 +5,11 @@
 // One thread. Cost: O(events), and the passes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,22 +17,35 @@
 #include "control/core.hpp"
 #include "twin/bill_check.hpp"
 #include "twin/fleet_bill.hpp"
+#include "twin/job_watch.hpp"
 #include "twin/trace_jobs.hpp"
 #include "twin/world.hpp"
 
 namespace orrery {
+
+/// The jobs submitted within, both ends included, are those that figures are of, and the time
+/// between is that of the devices.
+struct MeasureWindow {
+  Instant from;
+  Instant to;
+};
+
+/// Device-hours of one type by what the devices did.
+using UseHours = std::array<double, kDeviceUses>;
 
 /// What one job came to.
 struct JobOutcome {
   JobId job;
   std::uint32_t row = 0;  ///< of the trace
   JobPhase phase = JobPhase::kHeld;
+  bool measured = true;  ///< it was submitted in the window, if there is one
   Instant submit;
   Instant start = Instant::max();  ///< first; max: never
   Instant end = Instant::max();    ///< max: not ended
-  std::uint32_t devices = 0;
+  std::uint32_t devices = 0;       ///< of all roles
   /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
   double work_hours = 0;
+  WatchedJob watched;
   JobUsage usage;
 };
 
@@ -42,18 +57,24 @@ struct SimulationHooks {
   BillCheck::Observer billed;  ///< an attempt ran to its end as it was started
 };
 
+/// Times, ends, bills and faults of the measured jobs; uses of the measured time.
 struct SimulationSummary {
   std::uint64_t jobs = 0;
+  std::uint64_t measured = 0;
   std::uint64_t finished = 0;
   std::uint64_t failed = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t unfinished = 0;
   double avg_jct_s = 0;
-  double avg_wait_s = 0;
+  double avg_wait_s = 0;  ///< from submission to the first start
   double p50_jct_s = 0;
   double p99_jct_s = 0;
+  double avg_queueing_s = 0;  ///< before the first start, and after each stop
+  double p50_queueing_s = 0;
+  double p90_queueing_s = 0;
+  double p99_queueing_s = 0;
   double makespan_s = 0;   ///< from the begin of the simulation to the last end
-  double utilization = 0;  ///< devices in use x time, over all devices x makespan
+  double utilization = 0;  ///< devices in use x time, over all devices x time
   double goodput = 0;      ///< useful of the time in use
   double energy_kwh = 0;   ///< of jobs, at the meter (PUE)
   double cost_usd = 0;     ///< that jobs are billed
@@ -77,6 +98,7 @@ class Simulation {
     std::span<const PlayedJob> jobs;
     SimulationHooks hooks;
     std::span<const Input> commands;  ///< of an operator, by time
+    std::optional<MeasureWindow> measure = {};
   };
 
   explicit Simulation(const Parts& parts);
@@ -112,6 +134,8 @@ class Simulation {
   /// Of the jobs that were handed in, not of those of a snapshot.
   [[nodiscard]] std::vector<JobOutcome> outcomes() const;
   [[nodiscard]] SimulationSummary summary() const;
+  /// By type, of the measured time. Work that is found lost counts where it is found.
+  [[nodiscard]] std::vector<UseHours> use_hours() const;
 
  private:
   [[nodiscard]] bool done() const;
@@ -120,6 +144,9 @@ class Simulation {
   [[nodiscard]] Instant next() const;
   void deliver(const Input& input);
   void step_at(Instant now);
+  void pass_marks(Instant next);
+  [[nodiscard]] std::vector<UseHours> hours_until_now() const;
+  void sum_jobs(SimulationSummary& s) const;
   void submit_next();
 
   const ControlSetup& setup_;
@@ -128,9 +155,13 @@ class Simulation {
   SimulationHooks hooks_;
   Core core_;
   World world_;
+  JobWatch watch_;
   Scheduler full_scheduler_;
   std::span<const Input> commands_;
-  std::size_t first_job_ = 0;  ///< of those handed in
+  std::optional<MeasureWindow> measure_;
+  std::vector<UseHours> before_;  ///< up to the begin of the window; empty: not there yet
+  std::vector<UseHours> within_;  ///< up to its end; empty: not there yet
+  std::size_t first_job_ = 0;     ///< of those handed in
   std::size_t next_job_ = 0;
   std::size_t next_command_ = 0;
   Instant now_;

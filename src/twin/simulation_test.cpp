@@ -125,6 +125,70 @@ TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
   EXPECT_EQ(summary_.preemptions, 1U);
 }
 
+// Who starts at once and is stopped for others has queued, though it never waited for a start.
+TEST_F(SimulationTest, QueueingTimeCountsWhatAJobWaitsBetweenAStopAndItsRestart) {
+  add(0, 100, 16);
+  add(10, 20, 8);
+  const auto jobs = play("srtf", "muri");
+  EXPECT_EQ(seconds(jobs[0].start), 0);
+  EXPECT_EQ(jobs[0].watched.queued, Duration::seconds(20));
+  EXPECT_EQ(jobs[1].watched.queued, Duration());
+  EXPECT_DOUBLE_EQ(summary_.avg_wait_s, 0);
+  EXPECT_DOUBLE_EQ(summary_.avg_queueing_s, 10);
+  EXPECT_DOUBLE_EQ(summary_.p50_queueing_s, 20) << "by Muri's index";
+  EXPECT_DOUBLE_EQ(summary_.p99_queueing_s, 20);
+}
+
+// The third waits for the first by its own wish, and then for devices.
+TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
+  add(0, 100, 8);
+  add(0, 150, 8);
+  add(0, 10, 16);
+  auto jobs = *trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), {});
+  jobs.jobs[2].submission.after = {JobId(0)};
+  const ControlSetup setup = cluster_->setup(*policy_named("fifo"), Instant());
+  World::Facts world{{}, {}, setup.plans};
+  world.timing.launch = world.timing.scheduler_latency = Duration();
+  Simulation simulation({setup, std::move(world), jobs.jobs, {}});
+  simulation.run();
+  const JobOutcome third = simulation.outcomes()[2];
+  EXPECT_NEAR(third.usage.waited.count_seconds(), 150, 5);
+  EXPECT_NEAR(third.watched.queued.count_seconds(), 50, 5);
+}
+
+// Two hours of work on half of the fleet, of which the second is measured.
+TEST_F(SimulationTest, AWindowMeasuresTheJobsSubmittedInItAndTheDevicesInThatTime) {
+  add(0, 3600, 16);
+  add(4000, 7200, 8);
+  add(4000, 100, 8);
+  TraceJobOptions options;
+  options.rules = *replay_rules("helios");
+  const auto jobs =
+      *trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options);
+  const ControlSetup setup = cluster_->setup(*policy_under(options.rules, "fifo"), Instant());
+  const auto play = [&](std::optional<MeasureWindow> measure) {
+    Simulation simulation({setup, {options.rules, {}, setup.plans}, jobs.jobs, {}, {}, measure});
+    simulation.run();
+    return simulation.summary();
+  };
+  const auto at = [](std::int64_t second) { return Instant() + Duration::seconds(second); };
+  const SimulationSummary all = play(std::nullopt);
+  EXPECT_EQ(all.measured, 3U);
+  EXPECT_DOUBLE_EQ(all.avg_jct_s, (3600 + 7200 + 100) / 3.0);
+  const SimulationSummary later = play(MeasureWindow{at(4000), at(6000)});
+  EXPECT_EQ(later.jobs, 3U);
+  EXPECT_EQ(later.measured, 2U);
+  EXPECT_EQ(later.finished, 2U);
+  EXPECT_DOUBLE_EQ(later.avg_jct_s, (7200 + 100) / 2.0);
+  EXPECT_NEAR(later.utilization, (2000.0 + 100) / 2000 / 2, 1e-9);
+  EXPECT_DOUBLE_EQ(later.makespan_s, all.makespan_s);
+  const SimulationSummary first = play(MeasureWindow{at(0), at(1800)});
+  EXPECT_EQ(first.measured, 1U);
+  EXPECT_DOUBLE_EQ(first.utilization, 1);
+  const SimulationSummary open = play(MeasureWindow{at(4000), Instant::max()});
+  EXPECT_NEAR(open.utilization, (7200.0 + 100) / 7200 / 2, 1e-9);
+}
+
 // What a node that falls silent held is given to others, or started anew elsewhere, when it is
 // certain that nothing of it runs on: by the policy of the job.
 class SilentNodeTest : public SimulationTest {

@@ -39,6 +39,14 @@ double hours_of(const PolicyRun& run, DeviceUse use) {
   return hours;
 }
 
+/// Of what jobs held; none where a type among it has no published price.
+double cost(const PolicyRun& run) { return run.report.summary.cost_usd.value_or(kNoFigure); }
+
+/// Of the whole fleet; none where one of its types has no published price.
+double fleet_cost(const PolicyRun& run) {
+  return run.unpriced.empty() ? run.summary.fleet.cost_usd : kNoFigure;
+}
+
 double useful_hours(const PolicyRun& run) { return hours_of(run, DeviceUse::kUseful); }
 
 double all_hours(const PolicyRun& run) {
@@ -53,7 +61,7 @@ double ettr(const PolicyRun& run) {
   double productive = 0;
   double available = 0;
   for (const JobOutcome& job : run.outcomes) {
-    if (job.start == Instant::max()) continue;
+    if (job.start == Instant::max() || !job.measured) continue;
     const Instant end = std::min(job.end, run.end);
     productive += device_hours(job.usage.devices.total() - job.usage.lost - job.usage.idle);
     available += (end - job.submit).count_seconds() / 3600 * job.devices;
@@ -67,7 +75,7 @@ double work_per_hour(const PolicyRun& run) {
   double work = 0;
   double held = 0;
   for (const JobOutcome& job : run.outcomes) {
-    if (job.work_hours <= 0) continue;
+    if (job.work_hours <= 0 || !job.measured) continue;
     if (job.phase == JobPhase::kFinished) work += job.work_hours;
     held += device_hours(job.usage.devices.total());
   }
@@ -83,7 +91,16 @@ const std::vector<Taken<PolicyRun>>& simulate_list() {
        [](R r) { return r.summary.p50_jct_s; }},
       {{"p99_jct", time("99 % completion time"), Better::kLess},
        [](R r) { return r.summary.p99_jct_s; }},
-      {{"avg_wait", time("mean wait"), Better::kLess}, [](R r) { return r.summary.avg_wait_s; }},
+      {{"avg_wait", time("mean time to the first start"), Better::kLess},
+       [](R r) { return r.summary.avg_wait_s; }},
+      {{"avg_queueing", time("mean queueing time"), Better::kLess},
+       [](R r) { return r.summary.avg_queueing_s; }},
+      {{"p50_queueing", time("median queueing time"), Better::kLess},
+       [](R r) { return r.summary.p50_queueing_s; }},
+      {{"p90_queueing", time("90 % queueing time"), Better::kLess},
+       [](R r) { return r.summary.p90_queueing_s; }},
+      {{"p99_queueing", time("99 % queueing time"), Better::kLess},
+       [](R r) { return r.summary.p99_queueing_s; }},
       {{"makespan", time("makespan"), Better::kLess}, [](R r) { return r.summary.makespan_s; }},
       {{"finished", count("jobs finished"), Better::kMore},
        [](R r) { return static_cast<double>(r.summary.finished); }},
@@ -105,14 +122,13 @@ const std::vector<Taken<PolicyRun>>& simulate_list() {
       {{"energy_per_useful_hour", physical("energy a useful accelerator-hour", "Wh"),
         Better::kLess},
        [](R r) { return ratio(r.summary.energy_kwh * 1000, useful_hours(r)); }},
-      {{"cost", money("cost"), Better::kLess}, [](R r) { return r.summary.cost_usd; }},
+      {{"cost", money("cost"), Better::kLess}, cost},
       {{"cost_per_useful_hour", money("cost a useful accelerator-hour"), Better::kLess},
-       [](R r) { return ratio(r.summary.cost_usd, useful_hours(r)); }},
-      {{"fleet_cost", money("cost of the fleet, idle devices too"), Better::kLess},
-       [](R r) { return r.summary.fleet.cost_usd; }},
+       [](R r) { return ratio(cost(r), useful_hours(r)); }},
+      {{"fleet_cost", money("cost of the fleet, idle devices too"), Better::kLess}, fleet_cost},
       {{"fleet_cost_per_useful_hour", money("cost of the fleet a useful accelerator-hour"),
         Better::kLess},
-       [](R r) { return ratio(r.summary.fleet.cost_usd, useful_hours(r)); }},
+       [](R r) { return ratio(fleet_cost(r), useful_hours(r)); }},
       {{"fleet_energy", physical("energy of the fleet at the meter", "Wh"), Better::kLess},
        [](R r) { return r.summary.fleet.energy_kwh * 1000; }},
       {{"co2", physical("CO2", "t"), Better::kLess},

@@ -37,9 +37,8 @@ std::vector<std::size_t> columns_of(const StudySpec& spec) {
 
 std::string estimate_text(const Axis& axis, const Estimate& of) {
   if (of.count == 0) return "-";
-  std::string text = value_text(axis, of.mean);
-  if (of.count > 1) text += " ± " + value_text(axis, of.high - of.mean);
-  return text;
+  if (of.count == 1) return value_text(axis, of.mean);
+  return interval_text(axis, of.mean, of.high - of.mean);
 }
 
 std::string reason_of(const StudySpec& spec, const StudyPoint& point) {
@@ -57,30 +56,33 @@ std::string place_of(const StudySpec& spec, const StudyPoint& point) {
   return place;
 }
 
-/// Options that change which work is asked for, so that figures of their values do not compare.
-constexpr std::array<std::string_view, 16> kWorkOptions = {
-    "model", "seq",  "global_batch", "task",     "tokens", "samples", "trace", "format",
-    "where", "from", "to",           "generate", "jobs",   "span",    "load",  "tenants"};
+/// Options that are conditions of a run and nobody's choice: which work is asked for, what fails,
+/// what electricity costs, what is known. Figures under unlike conditions do not compare.
+constexpr std::array<std::string_view, 25> kConditions = {
+    "model",    "seq",         "global_batch", "task",   "tokens", "samples", "trace",
+    "format",   "where",       "from",         "to",     "map",    "jobs",    "generate",
+    "span",     "load",        "prices",       "until",  "carbon", "rules",   "seed",
+    "failures", "information", "tenants",      "measure"};
 
-bool asks_other_work(const StudyAxis& axis) {
+bool is_condition(const StudyAxis& axis) {
   return std::any_of(axis.values.begin(), axis.values.end(), [](const StudyValue& value) {
     return std::any_of(value.set.begin(), value.set.end(), [](const DocumentPatch& patch) {
-      return std::find(kWorkOptions.begin(), kWorkOptions.end(), patch.path.front()) !=
-             kWorkOptions.end();
+      return std::find(kConditions.begin(), kConditions.end(), patch.path.front()) !=
+             kConditions.end();
     });
   });
 }
 
-/// The values of a point on the axes that change the work.
-std::vector<std::size_t> work_of_point(const StudySpec& spec, const StudyPoint& point) {
-  std::vector<std::size_t> work;
+/// The values of a point on the axes that are conditions.
+std::vector<std::size_t> conditions_of(const StudySpec& spec, const StudyPoint& point) {
+  std::vector<std::size_t> conditions;
   for (std::size_t a = 0; a < spec.axes.size(); ++a) {
-    if (asks_other_work(spec.axes[a])) work.push_back(point.values[a]);
+    if (is_condition(spec.axes[a])) conditions.push_back(point.values[a]);
   }
-  return work;
+  return conditions;
 }
 
-/// The best mean of a figure among the points of one work; none when several share it, as then none
+/// The best mean of a figure under the same conditions; none when several share it, as then none
 /// won.
 std::optional<double> best_of(const std::vector<const StudyPoint*>& points, std::size_t figure,
                               Better better) {
@@ -112,7 +114,7 @@ std::vector<TextTable::Column> titles_of(const StudySpec& spec,
 std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& points) {
   const std::vector<std::size_t> columns = columns_of(spec);
   std::map<std::vector<std::size_t>, std::vector<const StudyPoint*>> alike;
-  for (const StudyPoint& point : points) alike[work_of_point(spec, point)].push_back(&point);
+  for (const StudyPoint& point : points) alike[conditions_of(spec, point)].push_back(&point);
   std::vector<TextTable::Column> titles = titles_of(spec, columns);
   const bool failures =
       std::any_of(points.begin(), points.end(), [](const StudyPoint& p) { return p.failed > 0; });
@@ -127,7 +129,7 @@ std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& poi
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const Estimate& of = point.figures[columns[c]];
       const std::optional<double> best =
-          best_of(alike[work_of_point(spec, point)], columns[c], spec.figures[columns[c]].better);
+          best_of(alike[conditions_of(spec, point)], columns[c], spec.figures[columns[c]].better);
       const bool won = best && of.mean == *best;
       cells.push_back({estimate_text(spec.figures[columns[c]].axis, of),
                        won ? CellMark::kBest : CellMark::kNone});
@@ -251,13 +253,13 @@ std::string panel_note(const StudySpec& spec, const StudyShow& show,
                             better == Better::kLess ? "less" : "more");
 }
 
-/// "work, that is of equal model and seq".
-std::string work_text(const StudySpec& spec) {
+/// "conditions, that is of equal model and seq".
+std::string conditions_text(const StudySpec& spec) {
   std::string axes;
   for (const StudyAxis& axis : spec.axes) {
-    if (asks_other_work(axis)) axes += (axes.empty() ? "" : " and ") + axis.axis.title;
+    if (is_condition(axis)) axes += (axes.empty() ? "" : " and ") + axis.axis.title;
   }
-  return escaped_xml(axes.empty() ? "work" : "work, that is of equal " + axes);
+  return escaped_xml(axes.empty() ? "conditions" : "conditions, that is of equal " + axes);
 }
 
 std::string plots_html(const StudySpec& spec, const std::vector<StudyPoint>& points) {
@@ -355,7 +357,7 @@ std::string study_html(const StudyAnswers& answers) {
   body += "<h2>All points</h2>\n" + table_html(spec, points);
   body +=
       "<p class=\"note\"><span class=\"best\">Best</span> of the column among rows of the same " +
-      work_text(spec) + "; - is not known.</p>\n";
+      conditions_text(spec) + "; - is not known.</p>\n";
   return page_html({.title = spec.title, .body_html = std::move(body)});
 }
 

@@ -110,7 +110,10 @@ std::vector<StudyPoint> study_points(const StudySpec& spec,
       for (const CellOutcome& outcome : repeats) {
         if (outcome.failure.empty()) values.push_back(outcome.figures[f]);
       }
-      point.figures.push_back(estimate_of(values));
+      Estimate& estimate = point.figures.emplace_back(estimate_of(values));
+      const bool none_negative =
+          std::none_of(values.begin(), values.end(), [](double value) { return value < 0; });
+      if (none_negative) estimate.low = std::max(estimate.low, 0.0);
     }
   }
   return points;

@@ -61,7 +61,8 @@ struct StudyPoint {
   std::string failure;            ///< of the first of them
 };
 
-/// By the order of the cells. Precondition: one outcome a cell.
+/// By the order of the cells. An interval of values of which none is negative ends at 0.
+/// Precondition: one outcome a cell.
 [[nodiscard]] std::vector<StudyPoint> study_points(const StudySpec& spec,
                                                    const std::vector<CellOutcome>& outcomes);
 

@@ -247,6 +247,19 @@ show:
   EXPECT_EQ(count("<rect class=\"f"), 3u) << "one bar each that is known";
 }
 
+TEST(Study, AnIntervalIsInTheUnitOfItsValueAndNoTimeIsBelowZero) {
+  const Axis time{.title = "wait", .unit = AxisUnit::kDuration};
+  EXPECT_EQ(interval_text(time, 106 * 60, 127.44 * 60), "106 min ± 127.4 min");
+  EXPECT_EQ(interval_text(time, 3.3 * 86400, 3600), "3.3 d ± 0.04167 d");
+  EXPECT_EQ(interval_text(time, 0, 0), "0 s ± 0 s");
+  const auto study = sound(spares());
+  ASSERT_NE(study, nullptr);
+  std::vector<CellOutcome> outcomes = made_up(study->spec());
+  for (double& figure : outcomes[0].figures) figure = 0;
+  for (double& figure : outcomes[1].figures) figure = 10;
+  EXPECT_EQ(study_points(study->spec(), outcomes)[0].figures[0].low, 0);
+}
+
 TEST(Study, AnswersAreATableAPageJsonAndRows) {
   const auto study = sound(with(spares(), "name: s\n", "name: s\ntitle: a < b & \"c\"\n"));
   ASSERT_NE(study, nullptr);

@@ -69,6 +69,7 @@ class Maker {
 
   [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job, const Speeds& speeds) const;
   [[nodiscard]] Submission submission_of(const TraceJob& job, const JobRequest& request) const;
+  [[nodiscard]] std::string tenant_of(const TraceJob& job, const JobRequest& request) const;
   [[nodiscard]] JobSpec spec_of(const TraceJob& job, const Speeds& speeds) const;
   /// Of a request, and the speeds it was made with.
   struct Known {
@@ -316,6 +317,7 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   played.truth = *truth;
   played.truth.peer_copy = job.spec != nullptr && job.spec->checkpoint.peer_copy;
   played.submit = options_.rules.all_at_start ? Instant() : job.submit;
+  played.tenant = tenant_of(job, *known);
   played.submission = submission_of(job, *known);
   JobRequest& request = played.submission.request;
   request.name = job.name;
@@ -339,9 +341,16 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
     return {};
   }
   for (Submission& each : jobs_of(*job.spec, played.submission, ArrayId(row))) {
-    made.jobs.push_back({std::move(each), played.truth, played.submit, row});
+    made.jobs.push_back({std::move(each), played.truth, played.submit, row, played.tenant});
   }
   return {};
+}
+
+// Without a file of tenants all jobs are played for one, whatever the trace says.
+std::string Maker::tenant_of(const TraceJob& job, const JobRequest& request) const {
+  const std::string& named = job.spec != nullptr ? job.spec->tenant : job.tenant;
+  if (named.empty() || context_.tenants.find(named)) return context_.tenants.path(request.tenant);
+  return context_.tenants.size() > 2 ? context_.tenants.path(request.tenant) : named;
 }
 
 // What a person has written holds; of a bare row of a trace what the options say does.

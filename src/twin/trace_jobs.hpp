@@ -62,6 +62,7 @@ struct PlayedJob {
   TrueJob truth;
   Instant submit;
   std::uint32_t row = 0;  ///< of the trace
+  std::string tenant;     ///< that it is played for, or, where nobody states tenants, its trace's
 };
 
 struct TraceJobs {

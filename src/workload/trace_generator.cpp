@@ -14,6 +14,7 @@
 #include "base/distribution.hpp"
 #include "base/math.hpp"
 #include "base/rng.hpp"
+#include "workload/even_jobs.hpp"
 
 namespace orrery {
 namespace {
@@ -30,6 +31,11 @@ double shares_within(const TraceShape& shape) {
     if (size.accelerators <= shape.accelerators) sum += size.share;
   }
   return sum;
+}
+
+// Whole seconds, as traces have them, and at least one.
+Duration whole_run(double seconds) {
+  return Duration::seconds(std::max<std::int64_t>(1, std::llround(seconds)));
 }
 
 // Draws the size and the run time of jobs.
@@ -52,7 +58,6 @@ class JobDraw {
     return drawn;
   }
 
-  // Whole seconds, as traces have them, and at least one.
   Duration run(std::uint32_t size) {
     const double stretch = math::pow(size, statistics_.size_exponent);
     double seconds = 0;
@@ -61,7 +66,7 @@ class JobDraw {
       const Lognormal run{.mu = math::log(part.median_s), .sigma = part.sigma};
       seconds = stretch * run.sample(runs_);
     } while (seconds > statistics_.run_max_s);
-    return Duration::seconds(std::max<std::int64_t>(1, std::llround(seconds)));
+    return whole_run(seconds);
   }
 
  private:
@@ -85,7 +90,7 @@ struct Burst {
   std::size_t size;
 };
 
-// Bursts of jobs with owner, size and run time, until there are enough.
+// Bursts of jobs with owner, size and run time.
 class Drawing {
  public:
   Drawing(const TraceShape& shape, std::uint64_t seed)
@@ -98,15 +103,34 @@ class Drawing {
     }
   }
 
-  void draw_all() {
+  /// So many jobs, each drawn by itself.
+  void draw(std::size_t count) {
     const Zipf user({.n = shape_.users, .exponent = 1.0});
     const Zipf burst_size(kBurst);
-    while (!enough()) {
+    while (jobs.size() < count) {
       const Burst burst{jobs.size(), 0};
       const Owner& owner = owners_[user.sample(people_) - 1];
       const std::uint32_t accelerators = draw_.size();
       std::uint64_t left = burst_size.sample(people_);
-      for (; left > 0 && !enough(); --left) add(owner, accelerators);
+      for (; left > 0 && jobs.size() < count; --left) {
+        add(owner, accelerators, draw_.run(accelerators));
+      }
+      bursts.push_back({burst.first, jobs.size() - burst.first});
+    }
+  }
+
+  /// Those of `even`, all run times times `stretch`.
+  void draw(EvenJobs even, double stretch) {
+    const Zipf user({.n = shape_.users, .exponent = 1.0});
+    const Zipf burst_size(kBurst);
+    while (even.left() > 0) {
+      const Burst burst{jobs.size(), 0};
+      const Owner& owner = owners_[user.sample(people_) - 1];
+      const std::size_t size = even.pick_size();
+      std::uint64_t left = burst_size.sample(people_);
+      for (; left > 0 && even.left_of(size) > 0; --left) {
+        add(owner, even.accelerators(size), whole_run(even.take_run_s(size) * stretch));
+      }
       bursts.push_back({burst.first, jobs.size() - burst.first});
     }
   }
@@ -121,17 +145,12 @@ class Drawing {
     std::string tenant;
   };
 
-  [[nodiscard]] bool enough() const {
-    if (shape_.jobs) return jobs.size() >= *shape_.jobs;
-    return work >= shape_.utilisation * shape_.accelerators * shape_.span->count_seconds();
-  }
-
-  void add(const Owner& owner, std::uint32_t accelerators) {
+  void add(const Owner& owner, std::uint32_t accelerators, Duration run) {
     TraceJob& job = jobs.emplace_back();
     job.user = owner.user;
     job.tenant = owner.tenant;
     job.accelerators = accelerators;
-    job.run = draw_.run(accelerators);
+    job.run = run;
     work += accelerator_seconds(job);
   }
 
@@ -279,7 +298,19 @@ void draw_submits(Drawing& drawing, const TraceShape& shape, Duration span, Rng 
   }
 }
 
+// Within a span no job runs for more than half of it or asks for more than a twentieth of the
+// work: one alone would decide how a short trace fares, and when its last job ends.
+JobLimits limits_of(const TraceShape& shape) {
+  constexpr double kOfSpan = 0.5;
+  constexpr double kOfWork = 0.05;
+  const double span = shape.span->count_seconds();
+  return {.accelerators = shape.accelerators,
+          .run_max_s = kOfSpan * span,
+          .work_max_s = kOfWork * shape.utilisation * shape.accelerators * span};
+}
+
 double mean_work(const TraceShape& shape) {
+  if (shape.span) return mean_work_within(trace_statistics(shape.style), limits_of(shape));
   constexpr int kSample = 2000;
   JobDraw draw(shape, 0);
   double work = 0;
@@ -288,6 +319,18 @@ double mean_work(const TraceShape& shape) {
     work += draw.run(size).count_seconds() * size;
   }
   return work / kSample;
+}
+
+// As many jobs as have the work in the mean; what luck adds or takes is made up for by all run
+// times alike.
+void draw_span(Drawing& drawing, const TraceShape& shape, std::uint64_t seed) {
+  constexpr double kStretchMax = 2;
+  const double work = shape.utilisation * shape.accelerators * shape.span->count_seconds();
+  const auto jobs = static_cast<std::uint64_t>(std::max(1.0, std::round(work / mean_work(shape))));
+  const EvenJobs even(trace_statistics(shape.style), limits_of(shape), jobs,
+                      Rng::stream(seed, "trace jobs"));
+  const double stretch = work / even.work();
+  drawing.draw(even, std::clamp(stretch, 1 / kStretchMax, kStretchMax));
 }
 
 }  // namespace
@@ -324,7 +367,11 @@ Status check_trace_shape(const TraceShape& shape) {
 Trace generate_trace(const TraceShape& shape, std::uint64_t seed) {
   ORRERY_ASSERT(check_trace_shape(shape), "the shape was checked");
   Drawing drawing(shape, seed);
-  drawing.draw_all();
+  if (shape.span) {
+    draw_span(drawing, shape, seed);
+  } else {
+    drawing.draw(*shape.jobs);
+  }
   const double seconds = drawing.work / (shape.utilisation * shape.accelerators);
   const Duration span =
       std::max(shape.span.value_or(Duration::from_seconds(seconds)), Duration::seconds(1));

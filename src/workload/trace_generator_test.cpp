@@ -98,8 +98,7 @@ TEST(TraceGenerator, AsksForTheLoadThatWasAskedFor) {
   const Trace by_span = generate_trace(
       {.accelerators = 512, .utilisation = 0.9, .span = span, .start = Instant::from_ns(1)}, 3);
   const double capacity = 512 * span.count_seconds();
-  EXPECT_NEAR(by_span.accelerator_seconds() / capacity, 0.9, 0.2) << "the last job may be large";
-  EXPECT_GE(by_span.accelerator_seconds() / capacity, 0.9);
+  EXPECT_NEAR(by_span.accelerator_seconds() / capacity, 0.9, 0.009);
   EXPECT_GE(by_span.first_submit(), Instant::from_ns(1));
   EXPECT_LE(by_span.last_submit(), Instant::from_ns(1) + span);
 
@@ -107,6 +106,30 @@ TEST(TraceGenerator, AsksForTheLoadThatWasAskedFor) {
   EXPECT_EQ(by_jobs.jobs.size(), 5'000u);
   const Duration taken = by_jobs.last_submit() - by_jobs.first_submit();
   EXPECT_NEAR(by_jobs.accelerator_seconds() / (512 * taken.count_seconds()), 0.5, 0.02);
+}
+
+// One job had up to a quarter of the work, so that seeds differed by a factor of four in jobs.
+TEST(TraceGenerator, EverySeedMeetsTheLoadOfASpanWithTheSameNumberOfJobs) {
+  for (const TraceStyle style : {TraceStyle::kPhilly, TraceStyle::kHelios, TraceStyle::kAcme}) {
+    const Duration span = Duration::hours(7 * 24);
+    const TraceShape shape{.style = style, .accelerators = 512, .utilisation = 0.8, .span = span};
+    const double work = 0.8 * 512 * span.count_seconds();
+    std::set<std::size_t> numbers;
+    for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+      const Trace trace = generate_trace(shape, seed);
+      numbers.insert(trace.jobs.size());
+      EXPECT_NEAR(trace.accelerator_seconds() / work, 1, 0.01);
+      for (const TraceJob& job : trace.jobs) {
+        ASSERT_LE(accelerator_seconds(job), 0.06 * work);
+        ASSERT_LE(job.run.count_seconds(), 0.6 * span.count_seconds());
+        ASSERT_LE(job.submit.ns(), span.count_ns());
+      }
+    }
+    EXPECT_EQ(numbers.size(), 1u);
+    const Trace twice = generate_trace(
+        {.style = style, .accelerators = 512, .utilisation = 0.8, .span = span * 2}, 1);
+    EXPECT_GT(twice.jobs.size(), *numbers.begin() * 3 / 2) << "twice the span, more jobs";
+  }
 }
 
 TEST(TraceGenerator, SameShapeAndSeedGiveTheSameTrace) {

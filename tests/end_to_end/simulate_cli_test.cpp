@@ -98,6 +98,28 @@ jobs:
     roles: [{accelerators: 16, types: [h100, {type: a100, speed: 0.6}]}]
 )";
 
+/// The cells of the only job in a table of jobs, by column.
+std::map<std::string, std::string> only_job(const std::string& file) {
+  std::ifstream csv(file);
+  std::map<std::string, std::string> cells;
+  std::string titles;
+  std::string values;
+  std::getline(csv, titles);
+  std::getline(csv, values);
+  const auto next = [](std::string& line) {
+    const bool quoted = line.starts_with("\"");
+    const std::size_t end = std::min(line.find(',', quoted ? line.find('"', 1) : 0), line.size());
+    const std::string cell = line.substr(0, end);
+    line.erase(0, end + 1);
+    return cell;
+  };
+  while (!titles.empty()) {
+    const std::string title = next(titles);
+    cells[title] = next(values);
+  }
+  return cells;
+}
+
 TEST_F(SimulateCli, PricesOfElectricityActOnBillsAndStartsOfWhatIsOwned) {
   const auto priced = [&](const std::string& dollars, const std::string& more) {
     const std::string prices = write(
@@ -227,8 +249,9 @@ TEST_F(SimulateCli, WhatHasNoPublishedPriceHasNoCost) {
   static_cast<void>(trace("0", 60));
   const std::string asked =
       " --policy fifo --format philly --trace " + path("one.csv") + " -o json";
-  const CliRun run = orrery("simulate --accelerators k80:8" + asked);
+  const CliRun run = orrery("simulate --accelerators k80:8 --out " + path("k80") + asked);
   ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(only_job(path("k80/jobs-fifo.csv")).at("cost_usd"), "");
   const auto played = nlohmann::json::parse(run.out)["policies"][0];
   EXPECT_TRUE(played["cost_usd"].is_null()) << run.out;
   EXPECT_TRUE(played["fleet_cost_usd"].is_null()) << run.out;
@@ -285,10 +308,10 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_EQ(cells.size(), 19U) << line;
+    ASSERT_EQ(cells.size(), 26U) << line;
     held += std::stod(cells[9]);
-    hours[h100] += std::stod(cells[17]);
-    hours[a100] += std::stod(cells[18]);
+    hours[h100] += std::stod(cells[24]);
+    hours[a100] += std::stod(cells[25]);
   }
   EXPECT_GT(hours[h100], 0);
   EXPECT_GT(hours[a100], 0);
@@ -296,6 +319,71 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
   for (const auto& [type, sum] : hours) {
     EXPECT_NEAR(policy["accelerator_hours_by_type"][type].get<double>(), sum, 0.01) << type;
   }
+}
+
+TEST_F(SimulateCli, FiguresMayBeOfTheJobsOfAWindowAlone) {
+  const std::string asked = "simulate --accelerators h100:64 --generate philly --span '2 days' ";
+  const CliRun text = orrery(asked + "--measure '12 h..1 day' --out " + path("results"));
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("submitted in 12 h..1 day"), std::string::npos) << text.out;
+  std::ifstream csv(path("results/jobs-hardware-aware.csv"));
+  std::size_t measured = 0;
+  for (std::string line; std::getline(csv, line);) {
+    if (line.find(",yes,") != std::string::npos) ++measured;
+  }
+  const CliRun json = orrery(asked + "--measure '12 h..1 day' -o json");
+  const auto policy = nlohmann::json::parse(json.out)["policies"][0];
+  EXPECT_EQ(policy["measured"], measured);
+  EXPECT_GT(policy["played"], 2 * measured);
+  EXPECT_NE(orrery(asked + "--measure 12").err.find("expected FROM..TO"), std::string::npos);
+  EXPECT_NE(orrery(asked + "--measure '90 d..'").err.find("no job is submitted"),
+            std::string::npos);
+}
+
+constexpr const char* kTwoRoles = R"(apiVersion: orrery/v1
+kind: Trace
+name: roles
+jobs:
+- submit: 0 s
+  run: 1 h
+  spec:
+    apiVersion: orrery/v1
+    kind: Batch
+    name: two, roles
+    roles:
+    - {name: learner, accelerators: 8}
+    - {name: actors, accelerators: 8, replicas: 4}
+)";
+
+TEST_F(SimulateCli, TheTableOfJobsCountsAllRolesAndNamesKindTenantModelAndNodes) {
+  const CliRun run = orrery("simulate --accelerators h100:48 --policy fifo --trace " +
+                            write("roles.yaml", kTwoRoles) + " --out " + path("results"));
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("1 job of roles on 48 accelerators (h100:48)"), std::string::npos)
+      << run.out;
+  const auto job = only_job(path("results/jobs-fifo.csv"));
+  EXPECT_EQ(job.at("job"), "\"two, roles\"");
+  EXPECT_EQ(job.at("accelerators"), "40");
+  EXPECT_EQ(job.at("nodes"), "5");
+  EXPECT_EQ(job.at("kind"), "Batch");
+  EXPECT_EQ(job.at("tenant"), "default");
+  EXPECT_EQ(job.at("queueing_after_start_s"), "0.000");
+  EXPECT_NE(job.at("cost_usd"), "");
+  const std::string report = slurp(path("results/report.html"));
+  EXPECT_NE(report.find("h100:48: 48 accelerators in 6 nodes"), std::string::npos);
+}
+
+TEST_F(SimulateCli, RowsThatWereLeftOutAreCountedEvenIfThereAreNone) {
+  static_cast<void>(trace("0", 60));
+  const std::string asked = "simulate --accelerators h100:8 --policy fifo --skip-bad --trace ";
+  const CliRun sound = orrery(asked + path("one.csv") + ":philly");
+  EXPECT_NE(sound.out.find("note: 0 rows of the trace were left out"), std::string::npos)
+      << sound.out;
+  const CliRun torn = orrery(
+      asked + write("torn.csv", "timestamp,duration,num_gpus\n0,60,1\n0,sixty,1\n") + ":philly");
+  EXPECT_NE(torn.out.find("note: 1 row of the trace could not be read and was left out"),
+            std::string::npos)
+      << torn.out << torn.err;
 }
 
 TEST_F(SimulateCli, SpecsMayEndInYamlYmlOrJsonOrStandBehindASlash) {
@@ -385,7 +473,7 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
       "\" --carbon " + carbon;
   const std::string made =
       "simulate --accelerators h100:32 --price owned --generate helios --span '1 d' --load 0.9 "
-      "--map --until 432000" +
+      "--map --until 432000 --measure '1 h..20 h'" +
       world;
   const std::string read = "simulate --fleet " + fleet + " --trace " + path("one.csv") +
                            " --format philly --where cluster=a --from 2020-01-01T00:00:00 --to "

@@ -1,0 +1,55 @@
+// workload/even_jobs.hpp - sizes and run times of a made-up trace, spread evenly over their
+// distributions.
+//
+// A few of many jobs hold most of a trace's work, so that independent draws miss a load by factors.
+// Here each size has its share of the jobs and, of its run times, each of as many equally likely
+// intervals has one. Built for one trace, used by one thread. Cost: O(jobs) time and memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "workload/trace_statistics.hpp"
+
+namespace orrery {
+
+/// Beyond which no job is drawn: of the statistics only what lies within is kept.
+struct JobLimits {
+  std::uint32_t accelerators = 0;  ///< of a job
+  double run_max_s = 0;
+  double work_max_s = 0;  ///< accelerator-seconds of a job
+};
+
+/// Accelerator-seconds of a job, in the mean. Precondition: limits above 0.
+[[nodiscard]] double mean_work_within(const TraceStatistics& statistics, const JobLimits& limits);
+
+class EvenJobs {
+ public:
+  EvenJobs(const TraceStatistics& statistics, const JobLimits& limits, std::uint64_t jobs, Rng rng);
+
+  [[nodiscard]] std::uint64_t left() const { return left_; }
+  /// Accelerator-seconds of those left. O(jobs).
+  [[nodiscard]] double work() const;
+
+  /// A size of which jobs are left, by their number. Precondition: left() > 0.
+  [[nodiscard]] std::size_t pick_size();
+  [[nodiscard]] std::uint32_t accelerators(std::size_t size) const {
+    return sizes_[size].accelerators;
+  }
+  [[nodiscard]] std::size_t left_of(std::size_t size) const { return sizes_[size].runs_s.size(); }
+  /// Takes one of the run times of a size. Precondition: left_of(size) > 0.
+  [[nodiscard]] double take_run_s(std::size_t size);
+
+ private:
+  struct Size {
+    std::uint32_t accelerators = 0;
+    std::vector<double> runs_s;  ///< in random order
+  };
+
+  std::vector<Size> sizes_;
+  std::uint64_t left_ = 0;
+  Rng rng_;
+};
+
+}  // namespace orrery
