@@ -76,6 +76,7 @@ void State::on(const JobChanged& event) {
     if (!run.stopping) run.expected_end = expected_end(run);
   }
   ++changes_.freed;  // what was refused it may get now
+  ++changes_.plans;  // and its request is another one
 }
 
 /// By its present request and plans, from what was done when it started.

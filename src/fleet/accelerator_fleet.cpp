@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "fleet/fat_tree.hpp"
 #include "fleet/rack_cooling.hpp"
+#include "fleet/switch_ports.hpp"
 #include "fleet/torus_blocks.hpp"
 #include "hardware/node_part.hpp"
 
@@ -90,7 +92,7 @@ class TypeBuilder {
       fleet_.assumptions.push_back(
           fmt::format("{}: a last node of {}, with the NICs of the others", accelerator_.id, rest));
     }
-    add_fabric(std::move(node_types));
+    add_fabric(std::move(node_types), (count + each - 1) / each);
     return {};
   }
 
@@ -175,7 +177,7 @@ class TypeBuilder {
     pod.racks.push_back(std::move(rack));
   }
 
-  void add_fabric(std::vector<std::string> node_types) {
+  void add_fabric(std::vector<std::string> node_types, int nodes) {
     const ScaleOutFabric* type = catalog_.default_fabric(usual_);
     const bool known = type != nullptr;
     if (!known) type = ethernet_for(catalog_, node_.compute_nic_rate);
@@ -196,10 +198,27 @@ class TypeBuilder {
       fabric.topology =
           reached ? FabricTopology::kRailOptimizedFatTree : FabricTopology::kRailOnlyFatTree;
     }
+    widen_switches(*type, nodes, fabric);
     fleet_.assumptions.push_back(
         fmt::format("{}: {} ({}), a fat tree without oversubscription", accelerator_.id, type->name,
                     known ? "as its reference system" : "no reference system has a network"));
     fleet_.spec.sites.front().fabrics.push_back(std::move(fabric));
+  }
+
+  // Three levels of the usual switches hold only so many nodes: more get switches with more ports.
+  void widen_switches(const ScaleOutFabric& type, int nodes, FabricSpec& fabric) {
+    using Rails = FatTreeParameters::Rails;
+    const Rails rails = fabric.topology == FabricTopology::kFatTree           ? Rails::kTogether
+                        : fabric.topology == FabricTopology::kRailOnlyFatTree ? Rails::kSeparate
+                                                                              : Rails::kPerLeaf;
+    const int usual = fabric.switch_radix ? *fabric.switch_radix : *switch_ports(type, node_, 1);
+    int radix = usual;
+    while (fat_tree_nodes_max(radix, node_.compute_nics, rails) < nodes) radix *= 2;
+    if (radix == usual) return;
+    fabric.switch_radix = radix;
+    fleet_.assumptions.push_back(fmt::format(
+        "{}: switches of {} ports, as three levels of {} join at most {} nodes", accelerator_.id,
+        radix, usual, fat_tree_nodes_max(usual, node_.compute_nics, rails)));
   }
 
   const Catalog& catalog_;

@@ -38,9 +38,10 @@ struct AcceleratorFleet {
 /// last node where the number fills no whole one. Smaller nodes are parts of the usual one
 /// (hardware/node_part.hpp), joined inside alone; a last node keeps the NICs of the others, as one
 /// fabric wants it. Fabrics are fat trees, a leaf a NIC, without oversubscription, of the kind the
-/// reference systems with that node have, else of the least Ethernet port that holds a NIC. Errors
-/// (kInput): no types, an unknown one (names the nearest), one given twice, a number below 1 or
-/// above 1,048,576, more accelerators a node than the usual node has. O(nodes) at most.
+/// reference systems with that node have, else of the least Ethernet port that holds a NIC. Where
+/// three levels of its switches hold fewer nodes, switches have as many times the ports as it
+/// takes. Errors (kInput): no types, an unknown one (names the nearest), one given twice, a number
+/// below 1 or above 1,048,576, more accelerators a node than the usual node has. O(nodes) at most.
 [[nodiscard]] Result<AcceleratorFleet> fleet_of_accelerators(
     const Catalog& catalog, const AcceleratorFleetOptions& options);
 

@@ -55,6 +55,32 @@ TEST(AcceleratorFleet, OfAnyTypeOfTheCatalogBuilds) {
   }
 }
 
+TEST(AcceleratorFleet, OfAnySizeHasANetworkThatJoinsAllNodes) {
+  const std::vector<AcceleratorFleetOptions> fleets = {
+      {.accelerators = {{"h100", 100'000}}, .node_accelerators = {}},
+      {.accelerators = {{"h100", 1'000'000}}, .node_accelerators = {}},
+      {.accelerators = {{"tpu-v5e", 1'000'000}}, .node_accelerators = {}},
+      {.accelerators = {{"v100-16g", 1'000'000}}, .node_accelerators = 1},
+  };
+  for (const AcceleratorFleetOptions& options : fleets) {
+    const Made fleet = made(options);
+    const AcceleratorCount& asked = options.accelerators.front();
+    EXPECT_EQ(fleet.topology.device_count(), static_cast<std::uint32_t>(asked.count)) << asked.type;
+    ASSERT_EQ(fleet.topology.fabrics().size(), 1u) << asked.type;
+    EXPECT_EQ(fleet.topology.fabrics()[0].nodes.size(), fleet.topology.node_count());
+  }
+}
+
+TEST(AcceleratorFleet, HasWiderSwitchesOnlyWhereTheUsualOnesAreTooFew) {
+  const auto ports = [](int count) {
+    const Made fleet = made({.accelerators = {{"h100", count}}});
+    return fleet.fleet.spec.sites.front().fabrics.front().switch_radix;
+  };
+  EXPECT_EQ(ports(8 * 8192), std::nullopt);
+  EXPECT_EQ(ports(8 * 8193), 128);
+  EXPECT_EQ(ports(8 * 65'537), 256);
+}
+
 TEST(AcceleratorFleet, HasJustTheAcceleratorsAskedForWhereTheyFillNoWholeNodes) {
   for (const Accelerator& type : test_catalog().all<Accelerator>()) {
     const int each = test_catalog().default_node(type).accelerators_per_node;

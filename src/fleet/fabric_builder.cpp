@@ -6,21 +6,10 @@
 #include "fleet/builder.hpp"
 #include "fleet/dragonfly.hpp"
 #include "fleet/fat_tree.hpp"
+#include "fleet/switch_ports.hpp"
 
 namespace orrery {
 namespace {
-
-// A switch port of twice or four times the rate of a NIC, or of a plane's share of it, serves two
-// or four of them.
-int ports_split(const ScaleOutFabric& fabric, BytesPerSecond rate) {
-  const double ratio = fabric.port_bandwidth / rate;
-  return ratio >= 4 ? 4 : ratio >= 2 ? 2 : 1;
-}
-
-// A NIC in a slower port runs at the port's rate.
-BytesPerSecond nic_rate(const ScaleOutFabric& fabric, const NodeType& node, int planes) {
-  return std::min(node.compute_nic_rate.quantity, fabric.port_bandwidth * planes);
-}
 
 // Nodes fill units and pods in order, so those of a unit that are neighbours in the fleet are a
 // run.
@@ -113,9 +102,7 @@ Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
   const int planes = std::max(1, spec.planes);
   const BytesPerSecond rate = nic_rate(*instance.type, first, planes);
   std::optional<int> radix = spec.switch_radix;
-  if (!radix && instance.type->switch_radix) {
-    radix = *instance.type->switch_radix * ports_split(*instance.type, rate / planes);
-  }
+  if (!radix) radix = switch_ports(*instance.type, first, planes);
   if (!radix) {
     return input_error({}, fmt::format("the switch radix of {} is not published; give switch_radix",
                                        instance.type->id));

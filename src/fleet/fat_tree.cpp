@@ -286,6 +286,13 @@ class FatTreeLayout {
 
 }  // namespace
 
+std::int64_t fat_tree_nodes_max(int radix, int nics_per_node, Rails rails) {
+  const Count half = radix / 2;
+  const Count unit_nodes = rails == Rails::kTogether ? half / nics_per_node : half;
+  const Count unit_leaves = rails == Rails::kPerLeaf ? nics_per_node : 1;
+  return radix * (half / unit_leaves) * unit_nodes;
+}
+
 Result<Fabric> build_fat_tree(const FatTreeParameters& parameters) {
   Result<Plan> plan = make_plan(parameters);
   if (!plan) return forward_error(plan);

@@ -18,6 +18,7 @@
 // B300), which catalog/fabrics.yaml quotes and the tests compare with.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "base/error.hpp"
@@ -42,6 +43,10 @@ struct FatTreeParameters {
   /// the tree three levels even if two could hold it.
   std::optional<int> pod_nodes = std::nullopt;
 };
+
+/// Nodes that three levels without oversubscription join, in units as large as a leaf allows.
+[[nodiscard]] std::int64_t fat_tree_nodes_max(int radix, int nics_per_node,
+                                              FatTreeParameters::Rails rails);
 
 /// Nodes fill units, and units pods, in order. Errors (no position): kInput for parameters that
 /// make no sense, kInfeasible, with the largest possible count, for a tree that would need a fourth

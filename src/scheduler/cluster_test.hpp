@@ -95,6 +95,8 @@ class TestCluster {
     const std::uint64_t all = (std::uint64_t{1} << fleet_.topology().group(node).devices) - 1;
     closures_.push_back({{{node, all}}, now_ + from, Instant::max()});
   }
+  /// Devices came free that no job held.
+  void free_up() { ++changes_.freed; }
   /// It is done.
   void finish(JobId id) { (void)take_out(id); }
   /// It waits no longer.

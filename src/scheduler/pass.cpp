@@ -17,13 +17,6 @@ constexpr std::uint32_t kVainViews = 16;
 /// Jobs behind one that stops the queue of which it is asked whether they have room.
 constexpr std::size_t kHeldBackAsked = 1000;
 
-bool any_has_plan(const JobRequest& request) {
-  return std::any_of(request.roles.begin(), request.roles.end(), [](const RoleRequest& role) {
-    return std::any_of(role.options.begin(), role.options.end(),
-                       [](const GangOption& option) { return option.plan.has_value(); });
-  });
-}
-
 }  // namespace
 
 PassMemory::PassMemory(const PlaceTree& tree) : placer_(tree), priced_(tree) {}
@@ -83,23 +76,30 @@ PassResult Pass::run(PassKind kind) {
   return std::move(result_);
 }
 
+void Pass::open_queue() {
+  m_.queue_.update(s_, policy_);
+  askers_.assign(m_.queue_.askers(), {});
+  groups_.assign(m_.queue_.groups(), {});
+  result_.waiting.reserve(s_.waiting.size());
+}
+
 void Pass::run_in_order() {
-  const std::vector<std::uint32_t> order = in_order(s_, policy_);
+  open_queue();
+  const std::span<const QueuedJob> order = m_.queue_.order();
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (consider(s_.waiting[order[i]]) == Queue::kGoesOn) continue;
-    if (kind_ == PassKind::kIncremental) note_held_back(std::span(order).subspan(i + 1));
+    if (consider(order[i]) == Queue::kGoesOn) continue;
+    if (kind_ == PassKind::kIncremental) note_held_back(order.subspan(i + 1));
     return;
   }
 }
 
 // The first that has room tells enough: it would run if the one before it did not stop the queue.
-void Pass::note_held_back(std::span<const std::uint32_t> behind) {
+void Pass::note_held_back(std::span<const QueuedJob> behind) {
   const FleetView now = m_.now_->view();
   std::set<ClassId> without_room;
-  for (const std::uint32_t at : behind.first(std::min(behind.size(), kHeldBackAsked))) {
-    const WaitingJob& job = s_.waiting[at];
-    const ClassId asked = job.request->class_id;
-    if (asked.valid() && !without_room.insert(asked).second) continue;
+  for (const QueuedJob& queued : behind.first(std::min(behind.size(), kHeldBackAsked))) {
+    const WaitingJob& job = s_.waiting[queued.at];
+    if (queued.class_id.valid() && !without_room.insert(queued.class_id).second) continue;
     if (!may_take_any(*job.request)) continue;
     if (!m_.placer_.fits(now, *job.request, rules_for(job))) continue;
     for (const RoleRequest& role : job.request->roles) {
@@ -116,36 +116,34 @@ void Pass::note_held_back(std::span<const std::uint32_t> behind) {
 // Services first, then everything else; inside each the tenants in turn, and of a tenant the
 // highest rank, then by Policy::inside.
 void Pass::run_fair() {
-  std::vector<std::uint32_t> order = in_order(s_, policy_);
-  const auto others = std::stable_partition(order.begin(), order.end(), [&](std::uint32_t at) {
-    return s_.waiting[at].request->kind == JobKind::kServe;
-  });
-  const std::span<const std::uint32_t> all(order);
-  const auto services = static_cast<std::size_t>(others - order.begin());
-  const Queue queue = run_fair_over(all.first(services));
-  if (queue == Queue::kGoesOn) run_fair_over(all.subspan(services));
+  open_queue();
+  const bool serves = std::any_of(m_.queue_.order().begin(), m_.queue_.order().end(),
+                                  [](const QueuedJob& queued) { return queued.serves; });
+  if (serves && run_fair_over(Services::kOnly) == Queue::kStops) return;
+  run_fair_over(Services::kNone);
 }
 
-Pass::Queue Pass::run_fair_over(std::span<const std::uint32_t> order) {
-  if (order.empty()) return Queue::kGoesOn;
-  const TenantTree& tree = usage().tree();
-  std::vector<std::vector<std::uint32_t>> queues(tree.size());
+Pass::Queue Pass::run_fair_over(Services services) {
+  const std::span<const QueuedJob> order = m_.queue_.order();
+  std::vector<std::vector<std::uint32_t>> queues(s_.waiting.empty() ? 0 : usage().tree().size());
   std::vector<Waiting> wanted;
-  for (const std::uint32_t at : order) {
-    const JobRequest& request = *s_.waiting[at].request;
-    auto& queue = queues[request.tenant.value()];
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    if (order[i].serves != (services == Services::kOnly)) continue;
+    auto& queue = queues[order[i].tenant.value()];
     if (queue.empty()) {
+      const JobRequest& request = *job_of(order[i]).request;
       wanted.push_back({request.tenant, request.roles.front().options.front().gang.type});
     }
-    queue.push_back(at);
+    queue.push_back(i);
   }
+  if (wanted.empty()) return Queue::kGoesOn;
   FairOrder fair(edit_usage(), capacity(), wanted);
   std::vector<std::uint32_t> next(queues.size());
   while (const std::optional<TenantId> tenant = fair.next()) {
     auto& at = next[tenant->value()];
     const std::vector<std::uint32_t>& queue = queues[tenant->value()];
     changed_.clear();
-    if (consider(s_.waiting[queue[at++]]) == Queue::kStops) return Queue::kStops;
+    if (consider(order[queue[at++]]) == Queue::kStops) return Queue::kStops;
     for (const TenantId changed : changed_) fair.usage_changed(changed);
     if (at == queue.size()) fair.exhausted(*tenant);
   }
@@ -161,12 +159,13 @@ std::vector<std::int64_t> Pass::capacity() const {
   return devices;
 }
 
-Pass::Queue Pass::consider(const WaitingJob& job) {
+Pass::Queue Pass::consider(const QueuedJob& queued) {
+  const WaitingJob& job = job_of(queued);
   if (std::binary_search(held_.begin(), held_.end(), job.id)) return Queue::kGoesOn;
-  if (job.request->deadline || m_.has_plans(*job.request)) hold_until(s_.now);
+  if (queued.dated || queued.planned) hold_until(s_.now);
   Refusal refusal;
   bool asked = true;
-  if (const Refusal* known = remembered(job)) {
+  if (const Refusal* known = remembered(queued)) {
     refusal = *known;
   } else if (result_.candidates >= policy_.budget && kind_ == PassKind::kIncremental) {
     refusal = {RejectionKind::kBusy, TopologyLevel::kFleet, 0};
@@ -180,42 +179,22 @@ Pass::Queue Pass::consider(const WaitingJob& job) {
       return Queue::kGoesOn;
     }
     refusal = found.error();
-    if (!in_the_way_) remember(job, refusal);
+    if (!in_the_way_) remember(queued, refusal);
   }
   // A class is refused room, not the right to it: that is its tenant's and its priority's.
-  if (asked && policy_.preemption == PreemptionRule::kEntitled && preempt_for(job, refusal)) {
+  if (asked && policy_.preemption == PreemptionRule::kEntitled && preempt_for(queued, refusal)) {
     return Queue::kGoesOn;
   }
-  if (asked && take_surplus(job, refusal)) return Queue::kGoesOn;
-  if (asked && overtake(job, refusal)) return Queue::kGoesOn;
+  if (asked && take_surplus(queued, refusal)) return Queue::kGoesOn;
+  if (asked && overtake(queued, refusal)) return Queue::kGoesOn;
   wait(job, refusal);
-  reserve(job, refusal);
+  reserve(queued, refusal);
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
-}
-
-ClassId PassMemory::room_of(const JobRequest& request) {
-  const ClassId id = request.class_id;
-  if (!id.valid()) return {};
-  if (id.value() >= room_of_class_.size()) room_of_class_.resize(id.value() + 1);
-  ClassId& room = room_of_class_[id.value()];
-  if (!room.valid()) room = rooms_.of_room(request);
-  return room;
-}
-
-bool PassMemory::has_plans(const JobRequest& request) {
-  const ClassId id = request.class_id;
-  if (!id.valid()) return any_has_plan(request);
-  if (id.value() >= planned_.size()) planned_.resize(id.value() + 1);
-  Planned& planned = planned_[id.value()];
-  if (planned == Planned::kNotAsked) {
-    planned = any_has_plan(request) ? Planned::kYes : Planned::kNo;
-  }
-  return planned == Planned::kYes;
 }
 
 // Of rights nothing is remembered for a room: they are its tenant's. Whether there is room does not
 // rest on links either; what a class was refused for may.
-const Refusal* Pass::remembered(const WaitingJob& job) const {
+const Refusal* Pass::remembered(const QueuedJob& queued) {
   const auto in = [&](const std::vector<PassMemory::Refused>& list,
                       ClassId id) -> const PassMemory::Refused* {
     if (!id.valid() || id.value() >= list.size()) return nullptr;
@@ -225,10 +204,18 @@ const Refusal* Pass::remembered(const WaitingJob& job) const {
                                                     refused.changes.plans == s_.changes.plans);
     return holds ? &refused : nullptr;
   };
-  const PassMemory::Refused* known = in(m_.classes_, job.request->class_id);
+  const PassMemory::Refused* known = in(m_.classes_, queued.class_id);
   if (known != nullptr && known->changes.links == s_.changes.links) return &known->refusal;
-  known = in(m_.refused_rooms_, m_.room_of(*job.request));
-  return known != nullptr && may_take_any(*job.request) ? &known->refusal : nullptr;
+  known = in(m_.refused_rooms_, queued.room);
+  return known != nullptr && may_take_any(queued) ? &known->refusal : nullptr;
+}
+
+bool Pass::may_take_any(const QueuedJob& queued) {
+  const JobRequest& request = *job_of(queued).request;
+  if (queued.group == QueuedJob::kNone) return may_take_any(request);
+  Group& group = groups_[queued.group];
+  if (group.under != usage_changes_) group = {usage_changes_, may_take_any(request)};
+  return group.may_take_any;
 }
 
 bool Pass::may_take_any(const JobRequest& request) const {
@@ -243,14 +230,14 @@ bool Pass::may_take_any(const JobRequest& request) const {
 
 // A quota refuses a tenant, not a class; and with priorities or guarantees one job of a class may
 // be given room that another is not, which is asked anew each time.
-void Pass::remember(const WaitingJob& job, const Refusal& refusal) {
-  const ClassId id = job.request->class_id;
+void Pass::remember(const QueuedJob& queued, const Refusal& refusal) {
+  const ClassId id = queued.class_id;
   if (!id.valid() || refusal.kind != RejectionKind::kBusy) return;
   if (id.value() >= m_.classes_.size()) m_.classes_.resize(id.value() + 1);
   const PassMemory::Refused refused{refusal, s_.changes, m_.pass_};
   m_.classes_[id.value()] = refused;
   if (!lacks_room_ || hidden_) return;
-  const ClassId room = m_.room_of(*job.request);
+  const ClassId room = queued.room;
   if (room.value() >= m_.refused_rooms_.size()) m_.refused_rooms_.resize(room.value() + 1);
   m_.refused_rooms_[room.value()] = refused;
 }

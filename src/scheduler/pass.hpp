@@ -6,22 +6,23 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "scheduler/class_table.hpp"
 #include "scheduler/defragment.hpp"
 #include "scheduler/job_placer.hpp"
 #include "scheduler/power_clock.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
-#include "scheduler/queue_order.hpp"
 #include "scheduler/reserved.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/start_ramp.hpp"
 #include "scheduler/timeline.hpp"
+#include "scheduler/waiting_queue.hpp"
+#include "scheduler/yielders.hpp"
 
 namespace orrery {
 
@@ -33,6 +34,8 @@ class PassMemory {
   void forget() {
     classes_.clear();
     refused_rooms_.clear();
+    queue_.forget();
+    yielders_.forget();
   }
 
  private:
@@ -63,21 +66,15 @@ class PassMemory {
   void keep_stays(const Situation& situation, const Policy& policy);
   [[nodiscard]] bool stays(std::uint32_t running, const Situation& situation) const;
 
-  /// Jobs of a room are placed alike; invalid where the request has no class.
-  [[nodiscard]] ClassId room_of(const JobRequest& request);
-  /// Whether an option of it has a plan: what that makes of a place rests on its links.
-  [[nodiscard]] bool has_plans(const JobRequest& request);
-  enum class Planned : std::uint8_t { kNotAsked, kNo, kYes };
-
   JobPlacer placer_;
   PricedPlacer priced_;
   std::optional<FleetOverlay> now_;
   std::optional<Reserved> reserved_;
+  PreemptionScratch preemption_;
   Timeline timeline_;
+  WaitingQueue queue_;
+  Yielders yielders_;
   std::vector<Refused> classes_;        ///< by ClassId
-  std::vector<Planned> planned_;        ///< likewise
-  ClassTable rooms_;                    ///< of its own ids
-  std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet
   std::vector<Refused> refused_rooms_;  ///< by room
   std::vector<Stays> stays_;            ///< by running job
   StaysUnder stays_under_;
@@ -105,8 +102,9 @@ class Pass {
 
   void run_in_order();
   void run_fair();
-  void note_held_back(std::span<const std::uint32_t> behind);
-  Queue run_fair_over(std::span<const std::uint32_t> order);
+  void note_held_back(std::span<const QueuedJob> behind);
+  enum class Services : std::uint8_t { kNone, kOnly };
+  Queue run_fair_over(Services services);
   [[nodiscard]] std::vector<std::int64_t> capacity() const;
   void run_by_order();
   void run_anew();
@@ -122,7 +120,7 @@ class Pass {
   void hold(JobId job);
   [[nodiscard]] bool makes_reservations() const;
   void open_timeline();
-  void reserve(const WaitingJob& job, const Refusal& refusal);
+  void reserve(const QueuedJob& queued, const Refusal& refusal);
   void relieve_power();
   [[nodiscard]] bool slowed_somebody() const;
   void raise_clocks();
@@ -180,7 +178,11 @@ class Pass {
   void keep(const Reservation& slot);
   void keep_from_others(const PlacedGang& gang);
 
-  [[nodiscard]] Queue consider(const WaitingJob& job);
+  void open_queue();
+  [[nodiscard]] const WaitingJob& job_of(const QueuedJob& queued) const {
+    return s_.waiting[queued.at];
+  }
+  [[nodiscard]] Queue consider(const QueuedJob& queued);
   [[nodiscard]] FoundOrRefusal find(const WaitingJob& job);
   [[nodiscard]] std::optional<std::uint32_t> missing_beside_slots(const WaitingJob& job) const;
   [[nodiscard]] std::uint32_t missing_beside_slots(const WaitingJob& job,
@@ -192,33 +194,39 @@ class Pass {
                                           std::vector<PlacedGang> gangs) const;
   [[nodiscard]] bool power_holds(const Found& found) const;
   [[nodiscard]] PriceContext context_of(const FleetView& view) const;
-  [[nodiscard]] const Refusal* remembered(const WaitingJob& job) const;
-  void remember(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] const Refusal* remembered(const QueuedJob& queued);
+  void remember(const QueuedJob& queued, const Refusal& refusal);
   [[nodiscard]] bool may_take_any(const JobRequest& request) const;
+  /// The same, asked once for each group until usage changes.
+  [[nodiscard]] bool may_take_any(const QueuedJob& queued);
   void start(const WaitingJob& job, Found found);
   void wait(const WaitingJob& job, const Refusal& refusal);
   /// What the pass decides may be another thing from `time` on.
   void hold_until(Instant time) { result_.holds_until = std::min(result_.holds_until, time); }
   [[nodiscard]] bool holds_at_all() const;
-  /// Who may yield to a job: positions among the running.
-  using MayYield = std::function<bool(std::uint32_t)>;
   /// What ending a running job costs, in device-milliseconds or any other unit.
   using CostOf = std::function<std::int64_t(std::uint32_t)>;
 
   /// A victim that must not be in a plan; none: it may be carried out.
   using Objection = std::function<std::optional<std::uint32_t>(const PreemptionPlan&)>;
 
-  [[nodiscard]] bool preempt_for(const WaitingJob& job, const Refusal& refusal);
-  [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
-                             const Objection& objection);
-  [[nodiscard]] bool overtake(const WaitingJob& job, const Refusal& refusal);
-  [[nodiscard]] bool may_be_overtaken(const WaitingJob& job, std::uint32_t running);
+  [[nodiscard]] Yielders& yielders();
+  [[nodiscard]] bool preempt_for(const QueuedJob& queued, const Refusal& refusal);
+  /// Positions among the running, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> who_may_yield(const WaitingJob& job);
+  [[nodiscard]] bool nobody_may_yield(const JobRequest& mine, TenantId theirs,
+                                      std::int32_t lowest) const;
+  [[nodiscard]] bool preempt(const WaitingJob& job, std::span<const std::uint32_t> from,
+                             const CostOf& cost, const Objection& objection);
+  [[nodiscard]] bool enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const;
+  [[nodiscard]] bool overtake(const QueuedJob& queued, const Refusal& refusal);
+  [[nodiscard]] bool may_be_overtaken(const JobRequest& mine, std::uint32_t running) const;
   [[nodiscard]] bool is_lent(const RunningJob& job, TenantId claimant) const;
-  [[nodiscard]] double most_service(const WaitingJob& job);
+  [[nodiscard]] double most_service(const QueuedJob& queued);
   /// A victim too many for the limits of the job's tenant; none: the plan keeps them.
   [[nodiscard]] std::optional<std::uint32_t> object_to_overtaking(const WaitingJob& job,
                                                                   const PreemptionPlan& plan) const;
-  [[nodiscard]] bool take_surplus(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] bool take_surplus(const QueuedJob& queued, const Refusal& refusal);
   [[nodiscard]] bool has_surplus_for(const WaitingJob& job, const RunningJob& running);
   /// A victim of a plan that could not go on with less, or may not.
   [[nodiscard]] std::optional<std::uint32_t> object_to_shrinking(const WaitingJob& job,
@@ -256,18 +264,23 @@ class Pass {
   std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
   std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made
   std::uint64_t usage_changes_ = 0;
-  /// By tenant and rank: nobody may yield to them, as of so many changes of usage.
-  std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> nobody_yields_;
-  /// Likewise: nobody has more than his least for them.
-  std::map<std::pair<TenantId, std::int32_t>, std::uint64_t> no_surplus_;
+  /// What was found for jobs of a tenant and rank, each as of so many changes of usage.
+  struct Asker {
+    static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t nobody_yields = kNever;
+    std::uint64_t no_surplus = kNever;  ///< nobody has more than his least for them
+    double most_service = 0;            ///< of those whom they may overtake
+    std::uint64_t most_under = kNever;
+  };
+  std::vector<Asker> askers_;  ///< by QueuedJob::asker
+  struct Group {
+    std::uint64_t under = Asker::kNever;
+    bool may_take_any = false;
+  };
+  std::vector<Group> groups_;  ///< by QueuedJob::group
+  bool looked_for_yielders_ = false;
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
-  /// The most service (aged_service) of those who may be overtaken, as of so many changes of usage.
-  struct Overtaken {
-    double most = 0;
-    std::uint64_t under = 0;
-  };
-  std::map<std::pair<TenantId, std::int32_t>, Overtaken> most_service_;
   bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
   const FleetView* left_ =
       nullptr;                     ///< without some of them: their devices are in its limits again

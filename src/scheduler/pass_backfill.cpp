@@ -48,17 +48,17 @@ void Pass::open_timeline() {
 }
 
 // The first of the queue, or the first gangs that are large: small ones find room without.
-void Pass::reserve(const WaitingJob& job, const Refusal& refusal) {
+void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   if (!timeline_open_ || refusal.kind != RejectionKind::kBusy) return;
+  const WaitingJob& job = job_of(queued);
   const bool one = policy_.blocked == Blocked::kReservesOne;
   if (!one && devices_wanted(*job.request) < policy_.reserve_devices) return;
   if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
   ++slots_sought_;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
-  std::optional<Slot> slot =
-      m_.timeline_.earliest(place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}),
-                            {length, m_.room_of(*job.request)});
+  std::optional<Slot> slot = m_.timeline_.earliest(
+      place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}), {length, queued.room});
   if (!slot) return;
   m_.timeline_.reserve(*slot, length);
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};

@@ -1,5 +1,6 @@
 // Who yields to whom: the rules of a pass around scheduler/preemption.hpp.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -54,20 +55,54 @@ bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
   return true;
 }
 
-bool Pass::preempt_for(const WaitingJob& job, const Refusal& refusal) {
+Yielders& Pass::yielders() {
+  if (!looked_for_yielders_) m_.yielders_.look(s_, policy_);
+  looked_for_yielders_ = true;
+  return m_.yielders_;
+}
+
+// Of a tenant whose preemptible jobs have no lower rank than this.
+bool Pass::nobody_may_yield(const JobRequest& mine, TenantId theirs, std::int32_t lowest) const {
+  const bool higher = rank_of(mine) > lowest;
+  if (theirs == mine.tenant) return !higher;
+  const std::uint32_t types = s_.fleet.topology().type_count();
+  for (std::uint32_t t = 0; t < types; ++t) {
+    const FleetTypeId type(t);
+    if (usage().above_guarantee(theirs, type, mine.tenant) <= 0) continue;
+    if (higher || usage().entitled(mine.tenant, type, 1, theirs)) return false;
+  }
+  return true;
+}
+
+std::vector<std::uint32_t> Pass::who_may_yield(const WaitingJob& job) {
+  const std::span<const std::int32_t> lowest = yielders().lowest_ranks();
+  // Who has not run for `min_run` says how long the pass holds, if it may hold at all.
+  const bool says_nothing = result_.holds_until <= s_.now;
+  std::vector<char> may(lowest.size());
+  for (std::uint32_t t = 0; t < lowest.size(); ++t) {
+    if (lowest[t] == Yielders::kNobody) continue;
+    may[t] = says_nothing && nobody_may_yield(*job.request, TenantId(t), lowest[t]) ? 0 : 1;
+  }
+  std::vector<std::uint32_t> who;
+  if (std::find(may.begin(), may.end(), 1) == may.end()) return who;
+  yielders().each_preemptible(may, [&](std::uint32_t i) {
+    if (stopped_[i] == 0 && may_yield(job, s_.running[i])) who.push_back(i);
+  });
+  return who;
+}
+
+bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {
   const bool room_helps =
       refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kPower;
   if (!room_helps || preemptions_ >= kVainPreemptions) return false;
   // Who may yield rests on the tenant, the rank and what everybody holds: asked once for each.
-  const std::pair<TenantId, std::int32_t> asks(job.request->tenant, rank_of(*job.request));
-  const auto known = nobody_yields_.find(asks);
-  if (known != nobody_yields_.end() && known->second == usage_changes_) return false;
+  if (askers_[queued.asker].nobody_yields == usage_changes_) return false;
+  const WaitingJob& job = job_of(queued);
   const bool made_room = preempt(
-      job, [&](std::uint32_t i) { return may_yield(job, s_.running[i]); },
-      [&](std::uint32_t i) { return lost_device_milliseconds(i); },
+      job, who_may_yield(job), [&](std::uint32_t i) { return lost_device_milliseconds(i); },
       [&](const PreemptionPlan& plan) { return object(job, plan); });
   if (yielding_.empty()) {
-    nobody_yields_[asks] = usage_changes_;
+    askers_[queued.asker].nobody_yields = usage_changes_;
   } else {
     hold_until(s_.now);  // work at risk grows
   }
@@ -80,32 +115,37 @@ std::int64_t Pass::lost_device_milliseconds(std::uint32_t running) const {
 
 // What those who are overtaken lose is bounded by `yield_ratio` and `min_run`; who has most left,
 // and so gives way to most others, is the first of them.
-bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
+bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const bool helps = refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kQuota;
-  if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps ||
-      job.request->kind == JobKind::kServe || overtakes_ >= kVainPreemptions) {
+  if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps || queued.serves ||
+      overtakes_ >= kVainPreemptions) {
     return false;
   }
-  const double least = aged_service(job, policy_, s_) * policy_.yield_ratio;
-  if (most_service(job) < least) return false;
+  const WaitingJob& job = job_of(queued);
+  const double mine = queued.ages ? queued.key.second : aged_service(job, policy_, s_);
+  const double least = mine * policy_.yield_ratio;
+  if (most_service(queued) < least) return false;
   // What others leave is no room within the limits of its tenant.
-  own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(*job.request);
-  std::vector<double> service(s_.running.size());
+  own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
+  std::vector<std::uint32_t> who;
+  std::vector<Yielders::Settled> others;
   double smallest = std::numeric_limits<double>::infinity();
-  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    const RunningJob& running = s_.running[i];
-    if (!may_be_overtaken(job, i)) continue;
-    const double theirs = aged_service(as_waiting(running, s_.now), policy_, s_);
-    const bool counts = !own_leave_ || running.request->tenant == job.request->tenant;
-    if (theirs < least || theirs <= 0 || !counts) continue;
-    service[i] = theirs;
-    smallest = std::min(smallest, theirs);
-  }
+  yielders().each_settled(least, [&](const Yielders::Settled& other) {
+    const bool own = s_.running[other.at].request->tenant == job.request->tenant;
+    if ((!own_leave_ || own) && may_be_overtaken(*job.request, other.at)) {
+      who.push_back(other.at);
+      others.push_back(other);
+      smallest = std::min(smallest, other.service);
+    }
+    return least;
+  });
   const std::uint32_t tried = preemptions_;
   const bool made_room = preempt(
-      job, [&](std::uint32_t i) { return service[i] > 0; },
+      job, who,
       [&](std::uint32_t i) {
-        return std::llround(1e9 * smallest / service[i]) * s_.running[i].devices();
+        const auto at = std::lower_bound(who.begin(), who.end(), i) - who.begin();
+        const Yielders::Settled& other = others[static_cast<std::size_t>(at)];
+        return std::llround(1e9 * smallest / other.service) * other.devices;
       },
       [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
   own_leave_ = false;
@@ -114,19 +154,14 @@ bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
   return made_room;
 }
 
-bool Pass::may_be_overtaken(const WaitingJob& job, std::uint32_t running) {
+// Of those that are settled (Yielders).
+bool Pass::may_be_overtaken(const JobRequest& mine, std::uint32_t running) const {
+  if (stopped_[running] != 0) return false;
   const RunningJob& other = s_.running[running];
-  const bool goes_on = other.request->preemptible && other.checkpoint != Duration::max();
-  if (stopped_[running] != 0 || other.stopping || !goes_on) return false;
-  const bool own = other.request->tenant == job.request->tenant;
-  const bool equal =
-      own ? rank_in_tenant(*other.request, policy_) == rank_in_tenant(*job.request, policy_)
-          : rank_of(*other.request) == rank_of(*job.request);
-  if (!equal || !(own || is_lent(other, job.request->tenant))) return false;
-  const Instant settled = other.started + Duration::from_seconds(policy_.min_run.value());
-  if (s_.now >= settled) return true;
-  hold_until(settled);
-  return false;
+  const bool own = other.request->tenant == mine.tenant;
+  const bool equal = own ? rank_in_tenant(*other.request, policy_) == rank_in_tenant(mine, policy_)
+                         : rank_of(*other.request) == rank_of(mine);
+  return equal && (own || is_lent(other, mine.tenant));
 }
 
 // Whether a job holds what its tenant borrows while that tenant has more for its weight than
@@ -141,18 +176,19 @@ bool Pass::is_lent(const RunningJob& job, TenantId claimant) const {
 }
 
 // Of those whom a job of the same tenant and rank may overtake; 0: nobody.
-double Pass::most_service(const WaitingJob& job) {
-  const std::pair key(job.request->tenant, rank_of(*job.request));
-  const auto [at, fresh] = most_service_.try_emplace(key);
-  if (fresh || at->second.under != usage_changes_) {
+double Pass::most_service(const QueuedJob& queued) {
+  Asker& asker = askers_[queued.asker];
+  if (asker.most_under != usage_changes_) {
+    const JobRequest& mine = *job_of(queued).request;
     double most = 0;
-    for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-      if (!may_be_overtaken(job, i)) continue;
-      most = std::max(most, aged_service(as_waiting(s_.running[i], s_.now), policy_, s_));
-    }
-    at->second = {most, usage_changes_};
+    yielders().each_settled(0, [&](const Yielders::Settled& other) {
+      if (other.service > most && may_be_overtaken(mine, other.at)) most = other.service;
+      return most;
+    });
+    asker.most_service = most;
+    asker.most_under = usage_changes_;
   }
-  return at->second.most;
+  return asker.most_service;
 }
 
 // What a tenant takes from itself it may take as long as it keeps its limits.
@@ -181,19 +217,21 @@ std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
 }
 
 // What an elastic job holds beyond its least it has for as long as nobody of its rank waits for it.
-bool Pass::take_surplus(const WaitingJob& job, const Refusal& refusal) {
+bool Pass::take_surplus(const QueuedJob& queued, const Refusal& refusal) {
   const bool helps =
       policy_.choice == OptionChoice::kCheapest && refusal.kind == RejectionKind::kBusy;
   if (!helps || preemptions_ >= kVainPreemptions) return false;
-  const std::pair<TenantId, std::int32_t> asks(job.request->tenant, rank_of(*job.request));
-  const auto known = no_surplus_.find(asks);
-  if (known != no_surplus_.end() && known->second == usage_changes_) return false;
+  if (askers_[queued.asker].no_surplus == usage_changes_) return false;
+  const WaitingJob& job = job_of(queued);
+  std::vector<std::uint32_t> who;
+  yielders().each_elastic([&](std::uint32_t i) {
+    if (stopped_[i] == 0 && has_surplus_for(job, s_.running[i])) who.push_back(i);
+  });
   const bool made_room = preempt(
-      job, [&](std::uint32_t i) { return has_surplus_for(job, s_.running[i]); },
-      [&](std::uint32_t i) { return lost_device_milliseconds(i); },
+      job, who, [&](std::uint32_t i) { return lost_device_milliseconds(i); },
       [&](const PreemptionPlan& plan) { return object_to_shrinking(job, plan); });
   if (yielding_.empty()) {
-    no_surplus_[asks] = usage_changes_;
+    askers_[queued.asker].no_surplus = usage_changes_;
   } else {
     hold_until(s_.now);
   }
@@ -203,12 +241,8 @@ bool Pass::take_surplus(const WaitingJob& job, const Refusal& refusal) {
 bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) {
   const JobRequest& mine = *job.request;
   const JobRequest& theirs = *running.request;
-  if (running.stopping || running.gangs.size() != 1 || rank_of(mine) < rank_of(theirs)) {
-    return false;
-  }
+  if (rank_of(mine) < rank_of(theirs)) return false;
   const GangRequest& has = request_of(theirs, running.gangs.front());
-  const RoleRequest& role = theirs.roles[running.gangs.front().role];
-  if (has.devices <= role.devices_min) return false;
   const Instant settled = running.started + Duration::from_seconds(policy_.min_run.value());
   if (s_.now < settled && rank_of(mine) == rank_of(theirs)) {
     hold_until(settled);
@@ -239,21 +273,52 @@ std::optional<std::uint32_t> Pass::object_to_shrinking(const WaitingJob& job,
   return std::nullopt;
 }
 
-bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
+// Whether a gang may find enough devices when all of those have left, by number alone.
+bool Pass::enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const {
+  if (gangs_of(job) != 1) return true;
+  const std::vector<GangOption>& options = job.roles.front().options;
+  const auto counts = [](const GangOption& option) {
+    return !option.plan && option.gang.share == kWholeDevice;
+  };
+  if (!std::all_of(options.begin(), options.end(), counts)) return true;
+  const Topology& topology = s_.fleet.topology();
+  std::vector<std::uint32_t> left(topology.type_count());
+  for (const std::uint32_t i : from) {
+    for (const PlacedGang& gang : s_.running[i].gangs) {
+      for (const auto* at : {&gang.allocation.ranks, &gang.allocation.idle}) {
+        for (const NodeDevices& part : *at) {
+          left[topology.group(part.node).type.value()] +=
+              static_cast<std::uint32_t>(std::popcount(part.devices));
+        }
+      }
+    }
+  }
+  const FleetView now = m_.now_->view();
+  return std::any_of(options.begin(), options.end(), [&](const GangOption& option) {
+    const FleetTypeId type = option.gang.type;
+    return now.free(Topology::root(), type).devices + left[type.value()] >= option.gang.devices;
+  });
+}
+
+bool Pass::preempt(const WaitingJob& job, std::span<const std::uint32_t> from, const CostOf& cost,
                    const Objection& objection) {
+  yielding_.assign(from.begin(), from.end());
+  if (from.empty()) return false;
+  if (!enough_with(from, *job.request)) {
+    ++preemptions_;
+    return false;
+  }
   std::vector<Victim> victims;
   std::vector<std::vector<HeldGang>> held;
-  yielding_.clear();
-  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    if (stopped_[i] != 0 || !may(i)) continue;
-    yielding_.push_back(i);
+  victims.reserve(from.size());
+  held.reserve(from.size());
+  for (const std::uint32_t i : from) {
     std::vector<HeldGang>& gangs = held.emplace_back();
     for (const PlacedGang& gang : s_.running[i].gangs) {
       gangs.push_back({&gang.allocation, gang.host});
     }
     victims.push_back({gangs, cost(i), {}});
   }
-  if (victims.empty()) return false;
   PreemptionAsk ask;
   ask.place = [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
     left_ = own_leave_ ? &view : nullptr;
@@ -264,6 +329,7 @@ bool Pass::preempt(const WaitingJob& job, const MayYield& may, const CostOf& cos
   };
   ask.object = objection;
   ask.devices = devices_wanted(*job.request);
+  ask.scratch = &m_.preemption_;
   std::optional<PreemptionPlan> plan = plan_preemption(m_.now_->view(), victims, ask);
   if (!plan) {
     ++preemptions_;
@@ -409,6 +475,8 @@ void Pass::run_anew() {
 
 // Everybody in one order: a waiting job may push out whoever comes behind it, the last first.
 void Pass::run_by_order() {
+  open_queue();
+  const std::vector<std::uint32_t> places = m_.queue_.places();
   const std::vector<Entry> entries = everybody();
   std::vector<std::uint32_t> position(s_.running.size());
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
@@ -416,17 +484,19 @@ void Pass::run_by_order() {
   }
   for (std::uint32_t i = 0; i < entries.size(); ++i) {
     if (entries[i].running) continue;
-    const WaitingJob& job = s_.waiting[entries[i].at];
     const std::size_t waited = result_.waiting.size();
-    if (consider(job) == Queue::kStops) return;
+    if (consider(m_.queue_.order()[places[entries[i].at]]) == Queue::kStops) return;
     if (result_.waiting.size() == waited || preemptions_ >= kVainPreemptions) continue;
+    const WaitingJob& job = s_.waiting[entries[i].at];
+    std::vector<std::uint32_t> who;
+    for (std::uint32_t r = 0; r < s_.running.size(); ++r) {
+      const bool ran =
+          s_.now - s_.running[r].started >= Duration::from_seconds(policy_.min_run.value());
+      const bool may = position[r] > i && !s_.running[r].stopping && stopped_[r] == 0 && ran;
+      if (may) who.push_back(r);
+    }
     const bool made_room = preempt(
-        job,
-        [&](std::uint32_t r) {
-          const Duration ran = s_.now - s_.running[r].started;
-          return position[r] > i && !s_.running[r].stopping &&
-                 ran >= Duration::from_seconds(policy_.min_run.value());
-        },
+        job, who,
         [&](std::uint32_t r) {
           return static_cast<std::int64_t>(entries.size() - position[r]) * s_.running[r].devices();
         },

@@ -69,6 +69,12 @@ double devices_of(const Allocation& allocation) {
   return devices * (static_cast<double>(allocation.share) / kWholeDevice);
 }
 
+FleetOverlay& shown_in(std::optional<FleetOverlay>& overlay, const FleetView& view) {
+  if (!overlay) return overlay.emplace(view);
+  overlay->reset(view);
+  return *overlay;
+}
+
 class Search {
  public:
   Search(const FleetView& view, std::span<const Victim> victims, const PreemptionAsk& ask)
@@ -76,8 +82,8 @@ class Search {
         victims_(victims),
         ask_(ask),
         cost_max_(ask.cost_max),
-        prefix_(view),
-        trial_(view) {
+        prefix_(shown_in(scratch().prefix, view)),
+        trial_(shown_in(scratch().trial, view)) {
     for (std::uint32_t v = 0; v < victims.size(); ++v) add_units(v);
     std::sort(units_.begin(), units_.end(), cheaper);
   }
@@ -86,6 +92,9 @@ class Search {
 
  private:
   void add_units(std::uint32_t victim);
+  [[nodiscard]] PreemptionScratch& scratch() {
+    return ask_.scratch != nullptr ? *ask_.scratch : own_scratch_;
+  }
 
   [[nodiscard]] bool fits(const FleetView& view) {
     if (tries_ == 0) return false;
@@ -132,8 +141,9 @@ class Search {
   std::vector<Unit> units_;  ///< that may still be taken, cheapest first
   std::size_t failed_ = 0;   ///< with the first so many gone, the job does not fit
   std::size_t length_ = 0;   ///< units gone in prefix_
-  FleetOverlay prefix_;
-  FleetOverlay trial_;
+  PreemptionScratch own_scratch_;
+  FleetOverlay& prefix_;
+  FleetOverlay& trial_;
   std::vector<PlacedGang> gangs_;  ///< where the job was last settled
 };
 

@@ -56,6 +56,12 @@ struct PreemptionPlan {
   std::int64_t cost = 0;
 };
 
+/// Hypotheses that a search is made in, kept because their memory is dear.
+struct PreemptionScratch {
+  std::optional<FleetOverlay> prefix;
+  std::optional<FleetOverlay> trial;
+};
+
 struct PreemptionAsk {
   PlaceTry place;
   /// A victim of the plan that must not be in it; nothing when the plan may be carried out. A
@@ -64,6 +70,7 @@ struct PreemptionAsk {
   /// Of the job: a larger victim is worth no more than one of this size.
   std::uint32_t devices = 1;
   std::int64_t cost_max = std::numeric_limits<std::int64_t>::max();
+  PreemptionScratch* scratch = nullptr;  ///< none: its own
 };
 
 /// The cheapest plan found; nothing when the job does not fit even after taking every victim, or no

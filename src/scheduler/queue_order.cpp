@@ -13,12 +13,6 @@ double attained_queue(double attained, const Policy& policy) {
                              limits.begin());
 }
 
-/// Time since it was submitted in which it did not run.
-Duration waited(const WaitingJob& job, Instant now) {
-  const double ran = job.attained / std::max(devices_wanted(*job.request), 1U);
-  return std::max(Duration(), now - job.submitted - Duration::from_seconds(ran));
-}
-
 double first_key(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const PlanTable* plans = situation.plans;
   const auto left = [&] {
@@ -71,22 +65,36 @@ std::int32_t rank_in_tenant(const JobRequest& job, const Policy& policy) {
   return by_service ? job.priority : rank_of(job);
 }
 
-double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
+double service_of(const WaitingJob& job, const Situation& situation) {
   constexpr double kBatch = 2;
   const std::optional<Duration> left = known_time_left(job, situation.plans);
-  double service = left ? left->count_seconds() * devices_wanted(*job.request) : job.attained;
-  if (rank_of(*job.request) < job.request->priority) service *= kBatch;
+  const double service = left ? left->count_seconds() * devices_wanted(*job.request) : job.attained;
+  return rank_of(*job.request) < job.request->priority ? service * kBatch : service;
+}
+
+Duration ran_for(const WaitingJob& job) {
+  return Duration::from_seconds(job.attained / std::max(devices_wanted(*job.request), 1U));
+}
+
+double aged(double service, Duration waited, const Policy& policy) {
   const double ageing = policy.ageing.value();
   if (ageing <= 0) return service;
-  const double age = waited(job, situation.now).count_seconds() / ageing;
+  const double age = std::max(Duration(), waited).count_seconds() / ageing;
   return service / (1 + age * age);
 }
 
+double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
+  return aged(service_of(job, situation), situation.now - job.submitted - ran_for(job), policy);
+}
+
+bool by_service(const JobRequest& job, const Policy& policy) {
+  return policy.order == QueueOrder::kFair && policy.inside == TenantOrder::kService &&
+         job.kind != JobKind::kServe;
+}
+
 OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& situation) {
-  const bool by_service = policy.order == QueueOrder::kFair &&
-                          policy.inside == TenantOrder::kService &&
-                          job.request->kind != JobKind::kServe;
-  return {first_key(job, policy, situation), by_service ? aged_service(job, policy, situation) : 0,
+  return {first_key(job, policy, situation),
+          by_service(*job.request, policy) ? aged_service(job, policy, situation) : 0,
           job.submitted, job.id};
 }
 

@@ -35,9 +35,17 @@ struct OrderKey {
 
 /// Device-seconds by which jobs of one tenant and rank are ordered under TenantOrder::kService:
 /// those left where the length of the job is known, else those it has had; of preemptible batch
-/// work twice as many; over 1 + (the time it has waited / Policy::ageing)^2.
+/// work twice as many.
+[[nodiscard]] double service_of(const WaitingJob& job, const Situation& situation);
+/// How long it ran of the time since it was submitted.
+[[nodiscard]] Duration ran_for(const WaitingJob& job);
+/// Service over 1 + (the time waited / Policy::ageing)^2.
+[[nodiscard]] double aged(double service, Duration waited, const Policy& policy);
+/// The service of a job, aged by the time it has waited.
 [[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,
                                   const Situation& situation);
+/// Whether its aged service orders a job inside its tenant.
+[[nodiscard]] bool by_service(const JobRequest& job, const Policy& policy);
 
 /// A running job as if it waited from `now` on.
 [[nodiscard]] WaitingJob as_waiting(const RunningJob& job, Instant now);

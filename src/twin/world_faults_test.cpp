@@ -245,6 +245,16 @@ TEST_F(WorldFaultsTest, ASlowNodeThatNeedsHandsIsSlowUntilItIsMended) {
   EXPECT_EQ(end_of(1), 1905 + 60 + 5 + 100);
 }
 
+TEST_F(WorldFaultsTest, WhatAJobLeftOnASilentNodeEndsWithItsLeaseWhenTheJobHasEnded) {
+  add(200, 16);
+  add(3000, 8);
+  strike(100, FaultKind::kHost, NodeId(0), {.detection = kMinute, .repair = kMinute * 60});
+  play();
+  EXPECT_EQ(jobs_[0].phase, JobPhase::kFinished);
+  EXPECT_LT(end_of(0), 100 + 600) << "before the lease";
+  EXPECT_EQ(jobs_[1].phase, JobPhase::kFinished);
+}
+
 // --- Silent corruption ---------------------------------------------------------------------------
 
 TEST_F(WorldFaultsTest, NothingIsUndoneOfACorruptionThatNobodyKnows) {

@@ -26,8 +26,10 @@ bool watched(NodeHealth health) {
          health == NodeHealth::kDraining;
 }
 
-bool ends_with_lease(const State& state, JobId job) {
-  return state.job(job).submission->restart == RestartPolicy::kAfterLease;
+/// Nothing of a job that has ended is to go on.
+bool ends_with_lease(const State& state, JobId id) {
+  const Job& job = state.job(id);
+  return job.submission == nullptr || job.submission->restart == RestartPolicy::kAfterLease;
 }
 
 }  // namespace

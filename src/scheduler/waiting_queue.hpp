@@ -1,0 +1,84 @@
+// scheduler/waiting_queue.hpp - the waiting jobs in the order of a policy, kept from pass to pass.
+//
+// Belongs to a scheduler's memory. What a pass asks of every job that waits is read from the job's
+// request once, when the job comes, and stands here in the order in which the pass goes through it.
+// Invariant: after update() the order is that of in_order(), whatever was kept.
+// Cost of an update: O(waiting) sequential steps, and a sort of those that came or changed places.
+#pragma once
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "scheduler/class_table.hpp"
+#include "scheduler/queue_order.hpp"
+
+namespace orrery {
+
+/// A waiting job, as a pass sees it. 88 bytes.
+struct QueuedJob {
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  OrderKey key;
+  double service = 0;    ///< service_of
+  Duration ran;          ///< ran_for
+  std::uint32_t at = 0;  ///< among the situation's waiting jobs
+  TenantId tenant;
+  ClassId class_id;         ///< invalid: none
+  ClassId room;             ///< jobs of a room are placed alike; invalid where there is no class
+  std::uint32_t asker = 0;  ///< alike for jobs of a tenant and rank_of
+  std::uint32_t group = 0;  ///< alike for jobs of a tenant and room; kNone where there is no room
+  bool ages = false;        ///< the second figure of its key is its aged service
+  bool serves = false;
+  bool planned = false;  ///< an option has a plan: what that makes of a place rests on its links
+  bool dated = false;    ///< it has a deadline
+};
+
+class WaitingQueue {
+ public:
+  void update(const Situation& situation, const Policy& policy);
+
+  /// First to go first. Valid until the next update.
+  [[nodiscard]] std::span<const QueuedJob> order() const { return order_; }
+  /// Of order(), by position among the situation's waiting jobs.
+  [[nodiscard]] std::vector<std::uint32_t> places() const;
+  /// Askers and groups are numbered below.
+  [[nodiscard]] std::size_t askers() const { return askers_.size(); }
+  [[nodiscard]] std::size_t groups() const { return groups_.size(); }
+
+  void forget();
+
+ private:
+  /// What keys rest on beside the job and the time.
+  struct Rules {
+    QueueOrder order{};
+    TenantOrder inside{};
+    double ageing = 0;
+    double unknown_run = 0;
+    std::vector<double> queue_limits;
+    std::uint64_t plans = 0;  ///< Changes::plans
+
+    friend bool operator==(const Rules&, const Rules&) = default;
+  };
+
+  void match(std::span<const WaitingJob> waiting);
+  void reorder(const Situation& situation, const Policy& policy);
+  void join_loose();
+  [[nodiscard]] QueuedJob queued(std::uint32_t at, const Situation& situation,
+                                 const Policy& policy);
+
+  Rules rules_;
+  std::vector<WaitingJob> waiting_;  ///< of the last update
+  std::vector<QueuedJob> order_;
+  std::vector<std::uint32_t>
+      moved_to_;                        ///< by position in waiting_, that in the new list, or kNone
+  std::vector<std::uint32_t> fresh_;    ///< positions of those that came
+  std::vector<QueuedJob> loose_;        ///< those whose place has to be found
+  ClassTable rooms_;                    ///< of its own ids
+  std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet
+  std::map<std::pair<TenantId, std::int32_t>, std::uint32_t> askers_;
+  std::map<std::pair<TenantId, ClassId>, std::uint32_t> groups_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,104 @@
+// scheduler/yielders.hpp - the running jobs that may have to yield, as those who wait ask for them.
+//
+// Belongs to a scheduler's memory. What is asked of every running job is read from the job once,
+// when it starts or changes, and stands here by the job's position among the situation's running
+// jobs. What usage or the pass itself changes (guarantees, who has yielded already) is the caller's
+// to check.
+// Invariant: after look() every answer is that of the situation, whatever was kept; a bound is no
+// less than the service of its job.
+// Cost: a look compares a few numbers of each running job, an ask one; O(1) for those named.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "scheduler/policy.hpp"
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+class Yielders {
+ public:
+  static constexpr std::int32_t kNobody = std::numeric_limits<std::int32_t>::max();
+
+  /// The situation and the policy must stay until the last ask.
+  void look(const Situation& situation, const Policy& policy);
+  void forget() { seats_.clear(); }
+
+  /// By tenant, the lowest rank_of its preemptible jobs; kNobody: it has none.
+  [[nodiscard]] std::span<const std::int32_t> lowest_ranks() const { return lowest_; }
+
+  /// Calls visit(position) for the preemptible jobs of those tenants that `of` is not 0 for.
+  template <class Visit>
+  void each_preemptible(std::span<const char> of, const Visit& visit) const {
+    for (std::uint32_t i = 0; i < seats_.size(); ++i) {
+      if (seats_[i].preemptible && of[seats_[i].tenant.value()] != 0) visit(i);
+    }
+  }
+
+  /// Calls visit(position) for the jobs of one gang that could go on with less.
+  template <class Visit>
+  void each_elastic(const Visit& visit) const {
+    for (std::uint32_t i = 0; elastic_ && i < seats_.size(); ++i) {
+      if (seats_[i].elastic && has_surplus(i)) visit(i);
+    }
+  }
+
+  /// A job that goes on from its checkpoint and has run for Policy::min_run.
+  struct Settled {
+    std::uint32_t at = 0;       ///< among the running
+    std::uint32_t devices = 0;  ///< that it holds
+    double service = 0;         ///< aged_service; 0: it is not settled
+  };
+  /// Calls visit(Settled) for those with at least so much service, ascending by position; visit
+  /// returns the least from there on.
+  template <class Visit>
+  void each_settled(double least, const Visit& visit) {
+    for (std::uint32_t i = 0; i < bounds_.size(); ++i) {
+      if (bounds_[i] < least || bounds_[i] <= 0) continue;
+      const Settled& job = settled(i);
+      if (job.service > 0 && job.service >= least) least = visit(job);
+    }
+  }
+
+ private:
+  /// What an answer rests on, as it was when it was found, and the answer.
+  struct Seat {
+    JobId id;
+    TenantId tenant;
+    const JobRequest* request = nullptr;
+    Instant started;
+    Instant since;
+    Instant expected_end;
+    Duration checkpoint;
+    double done = 0;
+    double attained = 0;
+    Instant until;  ///< of the bound
+    std::int32_t rank = 0;
+    bool stopping = false;
+    bool preemptible = false;  ///< and not stopping
+    bool elastic = false;      ///< its role is, and it is not stopping
+
+    [[nodiscard]] bool is_of(const RunningJob& job) const;
+  };
+
+  [[nodiscard]] Seat seat_of(const RunningJob& job) const;
+  [[nodiscard]] double bound_of(const RunningJob& job) const;
+  [[nodiscard]] const Settled& settled(std::uint32_t at);
+  [[nodiscard]] bool has_surplus(std::uint32_t at) const;
+
+  const Situation* situation_ = nullptr;
+  const Policy* policy_ = nullptr;
+  double ageing_ = 0;
+  std::uint64_t plans_ = 0;
+  bool elastic_ = false;          ///< somebody is
+  std::vector<Seat> seats_;       ///< by position
+  std::vector<double> bounds_;    ///< likewise; 0: it is not overtaken
+  std::vector<Settled> settled_;  ///< likewise, since the last look
+  std::vector<char> is_known_;    ///< likewise: whether it is
+  std::vector<std::int32_t> lowest_;
+};
+
+}  // namespace orrery
