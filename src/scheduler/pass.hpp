@@ -211,6 +211,9 @@ class Pass {
   [[nodiscard]] bool preempt(const WaitingJob& job, const MayYield& may, const CostOf& cost,
                              const Objection& objection);
   [[nodiscard]] bool overtake(const WaitingJob& job, const Refusal& refusal);
+  [[nodiscard]] bool is_overdue(const WaitingJob& job) const;
+  [[nodiscard]] bool is_pressed(const WaitingJob& job);
+  [[nodiscard]] bool would_be_late(const RunningJob& running, const WaitingJob& other) const;
   [[nodiscard]] bool may_be_overtaken(const WaitingJob& job, std::uint32_t running);
   [[nodiscard]] bool is_lent(const RunningJob& job, TenantId claimant) const;
   [[nodiscard]] double most_service(const WaitingJob& job);
@@ -267,6 +270,7 @@ class Pass {
     std::uint64_t under = 0;
   };
   std::map<std::pair<TenantId, std::int32_t>, Overtaken> most_service_;
+  std::map<TenantId, Duration> longest_waiting_;  ///< expected run; empty: nobody asked yet
   bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
   const FleetView* left_ =
       nullptr;                     ///< without some of them: their devices are in its limits again

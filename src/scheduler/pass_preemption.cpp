@@ -7,6 +7,7 @@
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
+#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -87,7 +88,9 @@ bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
     return false;
   }
   const double least = aged_service(job, policy_, s_) * policy_.yield_ratio;
-  if (most_service(job) < least) return false;
+  const bool pressed = is_overdue(job);
+  const double most = most_service(job);
+  if (most <= 0 || (most < least && !pressed)) return false;
   // What others leave is no room within the limits of its tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(*job.request);
   std::vector<double> service(s_.running.size());
@@ -96,8 +99,10 @@ bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
     const RunningJob& running = s_.running[i];
     if (!may_be_overtaken(job, i)) continue;
     const double theirs = aged_service(as_waiting(running, s_.now), policy_, s_);
-    const bool counts = !own_leave_ || running.request->tenant == job.request->tenant;
-    if (theirs < least || theirs <= 0 || !counts) continue;
+    const bool own = running.request->tenant == job.request->tenant;
+    const bool passes = pressed && own && !running.request->deadline;
+    const bool enough = theirs > 0 && (theirs >= least || passes);
+    if (!enough || (own_leave_ && !own) || would_be_late(running, job)) continue;
     service[i] = theirs;
     smallest = std::min(smallest, theirs);
   }
@@ -112,6 +117,35 @@ bool Pass::overtake(const WaitingJob& job, const Refusal& refusal) {
   overtakes_ += preemptions_ - tried;
   preemptions_ = tried;
   return made_room;
+}
+
+// Whether it has to start now to be in time.
+bool Pass::is_overdue(const WaitingJob& job) const {
+  if (policy_.inside != TenantOrder::kService) return false;
+  const std::optional<Slack> slack = slack_of(job, policy_, s_);
+  return slack && slack->kept() && slack->spare() <= Duration();
+}
+
+// Whether it would start too late after the longest run that waits in its tenant.
+bool Pass::is_pressed(const WaitingJob& job) {
+  if (policy_.inside != TenantOrder::kService || !job.request->deadline) return false;
+  const std::optional<Slack> slack = slack_of(job, policy_, s_);
+  if (!slack || !slack->kept()) return false;
+  if (longest_waiting_.empty()) {
+    const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
+    for (const WaitingJob& other : s_.waiting) {
+      Duration& longest = longest_waiting_[other.request->tenant];
+      longest = std::max(longest, time_left(other, s_.plans, unknown));
+    }
+  }
+  return slack->spare() < longest_waiting_[job.request->tenant];
+}
+
+// Whether a running job keeps its deadline, and not if it waits until another is done.
+bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) const {
+  const std::optional<Slack> slack = slack_if_stopped(running, policy_, s_);
+  const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
+  return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
 }
 
 bool Pass::may_be_overtaken(const WaitingJob& job, std::uint32_t running) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/run_time.hpp"
+#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -11,6 +12,10 @@ double attained_queue(double attained, const Policy& policy) {
   const auto& limits = policy.queue_limits;
   return static_cast<double>(std::upper_bound(limits.begin(), limits.end(), attained) -
                              limits.begin());
+}
+
+bool by_service(const Policy& policy) {
+  return policy.order == QueueOrder::kFair && policy.inside == TenantOrder::kService;
 }
 
 /// Time since it was submitted in which it did not run.
@@ -83,10 +88,8 @@ double aged_service(const WaitingJob& job, const Policy& policy, const Situation
 }
 
 OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& situation) {
-  const bool by_service = policy.order == QueueOrder::kFair &&
-                          policy.inside == TenantOrder::kService &&
-                          job.request->kind != JobKind::kServe;
-  return {first_key(job, policy, situation), by_service ? aged_service(job, policy, situation) : 0,
+  const bool counts = by_service(policy) && job.request->kind != JobKind::kServe;
+  return {first_key(job, policy, situation), counts ? aged_service(job, policy, situation) : 0,
           job.submitted, job.id};
 }
 
@@ -112,6 +115,7 @@ std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& po
   std::vector<std::uint32_t> order;
   order.reserve(entries.size());
   for (const Entry& entry : entries) order.push_back(entry.at);
+  if (by_service(policy)) let_pressed_pass(situation, policy, order);
   return order;
 }
 

@@ -42,7 +42,8 @@ struct OrderKey {
 /// A running job as if it waited from `now` on.
 [[nodiscard]] WaitingJob as_waiting(const RunningJob& job, Instant now);
 
-/// Positions in the situation's waiting jobs, first to go first. O(n log n).
+/// Positions in the situation's waiting jobs, first to go first: by key_of(), and under
+/// TenantOrder::kService those whose slack runs out pass (scheduler/slack.hpp). O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy);
 
 }  // namespace orrery
