@@ -55,6 +55,14 @@ std::vector<std::string> unpriced_types(const SimulateRequest& request, const Po
   return types;
 }
 
+Json deadlines_json(const DeadlineFigures& deadlines) {
+  return {{"jobs", deadlines.jobs},
+          {"met", deadlines.met},
+          {"missed", deadlines.missed},
+          {"mean_late_s", deadlines.mean_late_s},
+          {"max_late_s", deadlines.max_late_s}};
+}
+
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   const SimulationSummary& s = run.summary;
   const std::vector<std::string> unpriced = unpriced_types(request, run);
@@ -92,6 +100,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
   if (!unpriced.empty()) json["unpriced"] = unpriced;
+  if (s.deadlines.jobs > 0) json["deadlines"] = deadlines_json(s.deadlines);
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();
@@ -128,6 +137,18 @@ std::string shell_word(const std::string& text) {
 }
 
 std::string time_text(double seconds) { return Duration::from_seconds(seconds).text(); }
+
+std::string deadlines_text(const PolicyRun& run) {
+  const DeadlineFigures& deadlines = run.summary.deadlines;
+  if (deadlines.jobs == 0) return {};
+  std::string text =
+      fmt::format("\n{}: {} of {} deadlines met", run.report.name, deadlines.met, deadlines.jobs);
+  if (deadlines.missed > 0) {
+    text += fmt::format(", {} missed by {} on average and {} at most", deadlines.missed,
+                        time_text(deadlines.mean_late_s), time_text(deadlines.max_late_s));
+  }
+  return text + "\n";
+}
 
 std::string seconds_cell(Instant at, Instant from) {
   if (at == Instant::max()) return "";
@@ -218,6 +239,7 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
     }
   }
+  for (const PolicyRun& run : runs) text += deadlines_text(run);
   for (const PolicyRun& run : runs) {
     if (run.summary.corrupt == 0) continue;
     text += fmt::format("\n{}: {} jobs finished with wrong results that nobody noticed\n",
@@ -241,7 +263,7 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
 std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
       "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
-      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults";
+      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults,deadline_s,late_s";
   const Topology& topology = request.cluster().topology();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     csv += ",device_hours_" + csv_text(topology.accelerator(FleetTypeId(t)).id);
@@ -250,6 +272,7 @@ std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   const Instant from = request.begin();
   for (const JobOutcome& job : run.outcomes) {
     const TraceJob& row = request.trace().jobs[job.row];
+    const std::optional<Duration> late = lateness_of(job, run.end);
     csv += fmt::format("{},{},{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f},{},{},{}",
                        csv_text(row.name), row.line, word_of(job.phase), job.devices,
                        seconds_cell(job.submit, from), seconds_cell(job.start, from),
@@ -259,6 +282,8 @@ std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
                        device_hours(job.usage.lost), job.usage.joules / 3.6e6, job.usage.dollars,
                        job.usage.co2_grams / 1000, job.usage.preemptions, job.usage.faults,
                        job.usage.program_faults);
+    csv += fmt::format(",{},{}", job.deadline ? seconds_cell(*job.deadline, from) : "",
+                       late ? fmt::format("{:.3f}", late->count_seconds()) : "");
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
       csv += fmt::format(",{:.4f}", device_hours(job.usage.devices.of(FleetTypeId(t))));
     }

@@ -1,5 +1,7 @@
 #include "scheduler/slack.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -89,6 +91,13 @@ std::optional<Slack> slack_if_stopped(const RunningJob& job, const Policy& polic
   std::optional<Slack> slack = slack_of(as_waiting(job, situation.now), policy, situation);
   if (slack) slack->left = slack->left - job.request->restart;
   return slack;
+}
+
+std::string slack_text(const Slack& slack) {
+  if (slack.kept()) {
+    return fmt::format("to meet its deadline it has to start within {}", slack.left.text());
+  }
+  return fmt::format("it will be at least {} late for its deadline", (-slack.left).text());
 }
 
 void let_pressed_pass(const Situation& situation, const Policy& policy,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scheduler/policy.hpp"
@@ -30,6 +31,9 @@ struct Slack {
 /// The same of a running job if it waited from `now` on: with its restart.
 [[nodiscard]] std::optional<Slack> slack_if_stopped(const RunningJob& job, const Policy& policy,
                                                     const Situation& situation);
+
+/// "to meet its deadline it has to start within 2 h 10 min", or by how much it will be late.
+[[nodiscard]] std::string slack_text(const Slack& slack);
 
 /// In positions of the situation's waiting jobs, moves each job that has a slack and can be in time
 /// before the first of its tenant and rank whose run, begun now, would outlast what it may wait; of

@@ -259,10 +259,10 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_EQ(cells.size(), 19U) << line;
+    ASSERT_EQ(cells.size(), 21U) << line;
     held += std::stod(cells[9]);
-    hours[h100] += std::stod(cells[17]);
-    hours[a100] += std::stod(cells[18]);
+    hours[h100] += std::stod(cells[19]);
+    hours[a100] += std::stod(cells[20]);
   }
   EXPECT_GT(hours[h100], 0);
   EXPECT_GT(hours[a100], 0);
