@@ -184,6 +184,14 @@ std::string drain_text(const v1::Node& node) {
   return "no new work starts here" + (node.drain_why().empty() ? "" : ": " + node.drain_why());
 }
 
+/// With by how much a job that has finished was late.
+std::string deadline_text(const v1::Job& job, Instant deadline) {
+  if (job.phase() != "finished" || !job.has_ended()) return deadline.text();
+  const Instant end = instant_of(job.ended());
+  if (end <= deadline) return deadline.text() + ", met";
+  return fmt::format("{}, {} late", deadline.text(), (end - deadline).text());
+}
+
 /// What a job asks for beside its accelerators, as far as its spec can be read.
 void add_spec(Facts& facts, const v1::Job& job) {
   if (job.time_limit_s() > 0) {
@@ -196,7 +204,7 @@ void add_spec(Facts& facts, const v1::Job& job) {
   if (job.spec().empty() || !document) return;
   const Result<JobSpec> spec = read_job_spec(*document);
   if (!spec) return;
-  if (spec->deadline) facts.add("deadline", spec->deadline->text());
+  if (spec->deadline) facts.add("deadline", deadline_text(job, *spec->deadline));
   for (const RoleSpec& role : spec->roles) {
     if (role.share) facts.add("share", fmt::format("{:g} of an accelerator", *role.share));
   }

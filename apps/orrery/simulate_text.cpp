@@ -34,6 +34,14 @@ std::vector<std::string> unpriced_types(const SimulateRequest& request, const Po
   return types;
 }
 
+Json deadlines_json(const DeadlineFigures& deadlines) {
+  return {{"jobs", deadlines.jobs},
+          {"met", deadlines.met},
+          {"missed", deadlines.missed},
+          {"mean_late_s", deadlines.mean_late_s},
+          {"max_late_s", deadlines.max_late_s}};
+}
+
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   const SimulationSummary& s = run.summary;
   const std::vector<std::string> unpriced = unpriced_types(request, run);
@@ -83,6 +91,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                      {"error_p50", s.bills.error_p50},
                      {"error_p95", s.bills.error_p95}};
   }
+  if (s.deadlines.jobs > 0) json["deadlines"] = deadlines_json(s.deadlines);
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();
@@ -119,6 +128,18 @@ std::string shell_word(const std::string& text) {
 }
 
 std::string time_text(double seconds) { return Duration::from_seconds(seconds).text(); }
+
+std::string deadlines_text(const PolicyRun& run) {
+  const DeadlineFigures& deadlines = run.summary.deadlines;
+  if (deadlines.jobs == 0) return {};
+  std::string text =
+      fmt::format("\n{}: {} of {} deadlines met", run.report.name, deadlines.met, deadlines.jobs);
+  if (deadlines.missed > 0) {
+    text += fmt::format(", {} missed by {} on average and {} at most", deadlines.missed,
+                        time_text(deadlines.mean_late_s), time_text(deadlines.max_late_s));
+  }
+  return text + "\n";
+}
 
 std::string seconds_cell(Instant at, Instant from) {
   if (at == Instant::max()) return "";
@@ -272,6 +293,7 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
     }
   }
+  for (const PolicyRun& run : runs) text += deadlines_text(run);
   for (const PolicyRun& run : runs) {
     if (run.summary.corrupt == 0) continue;
     text += fmt::format("\n{}: {} finished with wrong results that nobody noticed\n",
@@ -292,11 +314,23 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   return text;
 }
 
+namespace {
+
+/// ",deadline,lateness"; empty cells: it has none, or is not late.
+std::string deadline_cells(const SimulateRequest& request, const PolicyRun& run,
+                           const JobOutcome& job) {
+  const std::optional<Duration> late = lateness_of(job, run.end);
+  return fmt::format(",{},{}", job.deadline ? seconds_cell(*job.deadline, request.begin()) : "",
+                     late ? fmt::format("{:.3f}", late->count_seconds()) : "");
+}
+
+}  // namespace
+
 std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
       "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
       "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults,queueing_s,"
-      "queueing_after_start_s,tenant,kind,model,nodes,measured";
+      "queueing_after_start_s,tenant,kind,model,nodes,measured,deadline_s,late_s";
   const Topology& topology = request.cluster().topology();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     csv += ",device_hours_" + csv_text(topology.accelerator(FleetTypeId(t)).id);
@@ -304,7 +338,7 @@ std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   csv += '\n';
   for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
     csv += times_cells(request, run.outcomes[i]) + usage_cells(run, run.outcomes[i]) +
-           description_cells(request, run, i);
+           description_cells(request, run, i) + deadline_cells(request, run, run.outcomes[i]);
     for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
       csv += fmt::format(",{:.4f}", device_hours(run.outcomes[i].usage.devices.of(FleetTypeId(t))));
     }

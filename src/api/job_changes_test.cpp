@@ -72,6 +72,17 @@ TEST_F(JobChangesTest, ChangesAreShownAndWhatIsNoValueIsRefused) {
             std::string::npos);
 }
 
+TEST_F(JobChangesTest, AJobSaysByWhenItHasToStart) {
+  const auto notes = [&](const std::string& more) {
+    const v1::Job shown = job(submit(more));
+    return shown.notes_size() == 0 ? std::string() : shown.notes(0);
+  };
+  const std::string told = notes("estimate: 1 h\ndeadline: 2100-01-01T00:00:00Z\n");
+  EXPECT_TRUE(told.starts_with("to meet its deadline it has to start within ")) << told;
+  EXPECT_EQ(notes("estimate: 1 h\n"), "");
+  EXPECT_EQ(notes("deadline: 2100-01-01T00:00:00Z\n"), "") << "nobody knows how long it takes";
+}
+
 TEST_F(JobChangesTest, WhatHasEndedOrDoesNotRunIsRefusedWithItsState) {
   const std::uint64_t id = submit("priority: 7\ntime_limit: 1 h\n");
   const auto waits = call("user", "RequeueJob", v1::RequeueJobRequest(), id);

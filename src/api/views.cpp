@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "agent/launch_plan.hpp"
@@ -15,6 +16,7 @@
 #include "control/codec.hpp"
 #include "control/snapshot.hpp"
 #include "scheduler/explain.hpp"
+#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -50,6 +52,25 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
   std::string text(word_of(blame.layer));
   if (blame.node.valid()) text += " of " + topology.node_name(blame.node);
   return blame.evidence.empty() ? text : text + ": " + blame.evidence;
+}
+
+/// Whether a job that has not ended is in time for its deadline, as far as is expected.
+std::optional<std::string> deadline_note(const Controller& controller, const Job& job) {
+  const State& state = controller.state();
+  if (job.submission == nullptr || ended(job.phase)) return std::nullopt;
+  const std::optional<Instant> deadline = job.submission->request.deadline;
+  if (!deadline) return std::nullopt;
+  const Instant now = controller.now();
+  if (now > *deadline) return fmt::format("its deadline was {} ago", (now - *deadline).text());
+  if (holds_devices(job.phase)) {
+    const Instant end = state.running(job.id).expected_end;
+    if (end == Instant::max()) return std::nullopt;
+    if (end <= *deadline) return "it is expected to meet its deadline, at " + end.text();
+    return fmt::format("it is expected to be {} late, at {}", (end - *deadline).text(), end.text());
+  }
+  const WaitingJob waiting{job.id, &job.submission->request, job.submitted, job.done, 0};
+  const std::optional<Slack> slack = slack_of(waiting, state.policy(), state.situation(now));
+  return slack ? std::optional(slack_text(*slack)) : std::nullopt;
 }
 
 /// "waits for job 3 (prep) to finish and job 4 (load) to end".
@@ -316,6 +337,7 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   if (detail == JobDetail::kAll) {
     view.set_spec(job.spec);
     add_attempts(state, job, view);
+    if (std::optional<std::string> note = deadline_note(controller, job)) view.add_notes(*note);
     for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
   }
   return view;

@@ -10,6 +10,7 @@
 #include "scheduler/preemption.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
+#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -39,6 +40,7 @@ class Explainer {
   void find_blocking(Explanation& out, const ExplainNames& names);
   void find_bounds(Explanation& out);
   void say_when(Explanation& out);
+  void say_deadline(Explanation& out);
   [[nodiscard]] FleetTypeId type_of(const StartJob& start) const;
 
   const Situation& s_;
@@ -195,6 +197,17 @@ void Explainer::say_when(Explanation& out) {
                         topology.accelerator(*ask.declined).id);
 }
 
+void Explainer::say_deadline(Explanation& out) {
+  const std::optional<Slack> slack = slack_of(trial_.job(), policy_, s_);
+  if (!slack) return;
+  out.deadline = slack_text(*slack);
+  if (!slack->kept() || !out.when || out.when->median == Duration::max()) return;
+  const Duration late = out.when->median - slack->left;
+  out.deadline += late > Duration()
+                      ? fmt::format("; as things are it will be about {} late", late.text())
+                      : ", and is likely to";
+}
+
 FleetTypeId Explainer::type_of(const StartJob& start) const {
   const PlacedGang& gang = start.gangs.front();
   return trial_.request().roles[gang.role].options[gang.option].gang.type;
@@ -215,6 +228,7 @@ Explanation Explainer::run(const ExplainNames& names) {
   const bool ever = !out.refusal || out.refusal->kind == RejectionKind::kBusy ||
                     out.refusal->kind == RejectionKind::kLater;
   if (ever) say_when(out);
+  say_deadline(out);
   find_changes(trial_, names, out);
   return out;
 }

@@ -64,6 +64,7 @@ struct Explanation {
   std::vector<JobId> blocking;  ///< running jobs: it fits when all of them have left
   std::uint32_t ahead = 0;      ///< waiting jobs before it in the policy's order
   std::optional<LikelyStart> when;
+  std::string deadline;         ///< whether it can be met; empty: none, or of unknown length
   std::vector<Change> changes;  ///< by kind
   std::uint32_t tried = 0;      ///< changes that make room and were put to the whole queue
 

@@ -154,5 +154,29 @@ TEST(Explain, ALaterJobOfABlockedQueueFitsAndSaysSo) {
   EXPECT_TRUE(answer.changes.empty());
 }
 
+TEST(Explain, SaysWhetherTheDeadlineCanBeMet) {
+  TestCluster cluster;
+  cluster.submit(cluster.job(128, Duration::hours(5)));
+  cluster.pass("hardware-aware:estimate_sigma=0");
+  const auto told = [&](Duration from_now) {
+    JobRequest request = cluster.job(128, Duration::hours(2));
+    request.deadline = cluster.now() + from_now;
+    const JobId job = cluster.submit(std::move(request));
+    const std::string text = explained(cluster, job, "hardware-aware:estimate_sigma=0").text();
+    cluster.withdraw(job);
+    return text.substr(std::min(text.size(), text.find("  deadline")));
+  };
+  EXPECT_TRUE(
+      told(Duration::hours(9))
+          .starts_with(
+              "  deadline    to meet its deadline it has to start within 7 h, and is likely to\n"));
+  EXPECT_TRUE(told(Duration::hours(6))
+                  .starts_with("  deadline    to meet its deadline it has to start within 4 h; as "
+                               "things are it will be "
+                               "about 1 h late\n"));
+  EXPECT_TRUE(told(Duration::hours(1))
+                  .starts_with("  deadline    it will be at least 1 h late for its deadline\n"));
+}
+
 }  // namespace
 }  // namespace orrery

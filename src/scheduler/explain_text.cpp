@@ -52,6 +52,7 @@ std::string Explanation::text() const {
   }
   if (ahead > 0) text += fmt::format("  ahead       {} in the queue\n", ahead);
   text += likely_text(when);
+  if (!deadline.empty()) text += fmt::format("  deadline    {}\n", deadline);
   for (const Change& change : changes) {
     text += fmt::format("  starts now  {}{}\n", change.what, cost_text(change));
   }

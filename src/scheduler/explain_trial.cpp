@@ -91,7 +91,8 @@ void ExplainTrial::fill_queue(const Situation& changed, const JobRequest& reques
                  (job.request->kind == JobKind::kServe) != (request.kind == JobKind::kServe))) {
       return false;
     }
-    return key < key_of(job, as_is_, changed);
+    // A deadline may bring it to the front.
+    return !job.request->deadline && key < key_of(job, as_is_, changed);
   };
   const auto has_slot = [&](const WaitingJob& job) {
     return std::any_of(changed.reserved.begin(), changed.reserved.end(),

@@ -88,6 +88,7 @@ std::vector<ForecastOption> ForecastSetup::options_of(const WaitingJob& job, std
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<ForecastOption> options;
+  options.reserve(found.size());
   for (const auto& each : found) options.push_back(each.second);
   return options;
 }
@@ -125,6 +126,12 @@ void ForecastSetup::add_queue() {
   for (const std::uint32_t at : order) {
     queue_.push_back(of(s_.waiting[at]));
     sees_job_ = sees_job_ || s_.waiting[at].id == ask_.job;
+  }
+  // Who passes others because of a deadline has the key of whom it passes.
+  for (std::size_t i = queue_.size(); i-- > 1;) {
+    const OrderKey& next = queue_[i].key;
+    if (queue_[i - 1].serves != queue_[i].serves || queue_[i - 1].key < next) continue;
+    queue_[i - 1].key = {next.first, next.second, next.submitted, queue_[i - 1].key.id};
   }
 }
 

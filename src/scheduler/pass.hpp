@@ -220,6 +220,9 @@ class Pass {
                              const CostOf& cost, const Objection& objection);
   [[nodiscard]] bool enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const;
   [[nodiscard]] bool overtake(const QueuedJob& queued, const Refusal& refusal);
+  [[nodiscard]] bool is_overdue(const WaitingJob& job) const;
+  [[nodiscard]] bool is_pressed(const WaitingJob& job);
+  [[nodiscard]] bool would_be_late(const RunningJob& running, const WaitingJob& other) const;
   [[nodiscard]] bool may_be_overtaken(const JobRequest& mine, std::uint32_t running) const;
   [[nodiscard]] bool is_lent(const RunningJob& job, TenantId claimant) const;
   [[nodiscard]] double most_service(const QueuedJob& queued);
@@ -281,6 +284,7 @@ class Pass {
   bool looked_for_yielders_ = false;
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
+  std::map<TenantId, Duration> longest_waiting_;  ///< expected run; empty: nobody asked yet
   bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
   const FleetView* left_ =
       nullptr;                     ///< without some of them: their devices are in its limits again

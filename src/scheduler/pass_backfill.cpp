@@ -47,12 +47,14 @@ void Pass::open_timeline() {
   }
 }
 
-// The first of the queue, or the first gangs that are large: small ones find room without.
+// The first of the queue, or the first gangs that are large, or that would be late without: other
+// small ones find room.
 void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   if (!timeline_open_ || refusal.kind != RejectionKind::kBusy) return;
   const WaitingJob& job = job_of(queued);
   const bool one = policy_.blocked == Blocked::kReservesOne;
-  if (!one && devices_wanted(*job.request) < policy_.reserve_devices) return;
+  const bool large = devices_wanted(*job.request) >= policy_.reserve_devices;
+  if (!one && !large && !is_pressed(job)) return;
   if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
   ++slots_sought_;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());

@@ -8,6 +8,7 @@
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
+#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -124,20 +125,27 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const WaitingJob& job = job_of(queued);
   const double mine = queued.ages ? queued.key.second : aged_service(job, policy_, s_);
   const double least = mine * policy_.yield_ratio;
-  if (most_service(queued) < least) return false;
+  const bool pressed = queued.dated && is_overdue(job);
+  const double most = most_service(queued);
+  if (most <= 0 || (most < least && !pressed)) return false;
   // What others leave is no room within the limits of its tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
   std::vector<std::uint32_t> who;
   std::vector<Yielders::Settled> others;
   double smallest = std::numeric_limits<double>::infinity();
-  yielders().each_settled(least, [&](const Yielders::Settled& other) {
-    const bool own = s_.running[other.at].request->tenant == job.request->tenant;
-    if ((!own_leave_ || own) && may_be_overtaken(*job.request, other.at)) {
+  const double floor = pressed ? 0 : least;
+  yielders().each_settled(floor, [&](const Yielders::Settled& other) {
+    const RunningJob& running = s_.running[other.at];
+    const bool own = running.request->tenant == job.request->tenant;
+    const bool passes = pressed && own && !running.request->deadline;
+    const bool enough = other.service >= least || passes;
+    if (enough && (!own_leave_ || own) && may_be_overtaken(*job.request, other.at) &&
+        !would_be_late(running, job)) {
       who.push_back(other.at);
       others.push_back(other);
       smallest = std::min(smallest, other.service);
     }
-    return least;
+    return floor;
   });
   const std::uint32_t tried = preemptions_;
   const bool made_room = preempt(
@@ -152,6 +160,35 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   overtakes_ += preemptions_ - tried;
   preemptions_ = tried;
   return made_room;
+}
+
+// Whether it has to start now to be in time.
+bool Pass::is_overdue(const WaitingJob& job) const {
+  if (policy_.inside != TenantOrder::kService) return false;
+  const std::optional<Slack> slack = slack_of(job, policy_, s_);
+  return slack && slack->kept() && slack->spare() <= Duration();
+}
+
+// Whether it would start too late after the longest run that waits in its tenant.
+bool Pass::is_pressed(const WaitingJob& job) {
+  if (policy_.inside != TenantOrder::kService || !job.request->deadline) return false;
+  const std::optional<Slack> slack = slack_of(job, policy_, s_);
+  if (!slack || !slack->kept()) return false;
+  if (longest_waiting_.empty()) {
+    const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
+    for (const WaitingJob& other : s_.waiting) {
+      Duration& longest = longest_waiting_[other.request->tenant];
+      longest = std::max(longest, time_left(other, s_.plans, unknown));
+    }
+  }
+  return slack->spare() < longest_waiting_[job.request->tenant];
+}
+
+// Whether a running job keeps its deadline, and not if it waits until another is done.
+bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) const {
+  const std::optional<Slack> slack = slack_if_stopped(running, policy_, s_);
+  const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
+  return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
 }
 
 // Of those that are settled (Yielders).

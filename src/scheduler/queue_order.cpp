@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/run_time.hpp"
+#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -87,9 +88,12 @@ double aged_service(const WaitingJob& job, const Policy& policy, const Situation
   return aged(service_of(job, situation), situation.now - job.submitted - ran_for(job), policy);
 }
 
+bool by_service(const Policy& policy) {
+  return policy.order == QueueOrder::kFair && policy.inside == TenantOrder::kService;
+}
+
 bool by_service(const JobRequest& job, const Policy& policy) {
-  return policy.order == QueueOrder::kFair && policy.inside == TenantOrder::kService &&
-         job.kind != JobKind::kServe;
+  return by_service(policy) && job.kind != JobKind::kServe;
 }
 
 OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& situation) {
@@ -99,8 +103,7 @@ OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& si
 }
 
 WaitingJob as_waiting(const RunningJob& job, Instant now) {
-  return {job.id, job.request, job.submitted, job.done_at(now), job.attained_at(now),
-          job.data_at};
+  return {job.id, job.request, job.submitted, job.done_at(now), job.attained_at(now), job.data_at};
 }
 
 std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy) {
@@ -121,6 +124,7 @@ std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& po
   std::vector<std::uint32_t> order;
   order.reserve(entries.size());
   for (const Entry& entry : entries) order.push_back(entry.at);
+  if (by_service(policy)) let_pressed_pass(situation, policy, order);
   return order;
 }
 

@@ -45,12 +45,14 @@ struct OrderKey {
 [[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,
                                   const Situation& situation);
 /// Whether its aged service orders a job inside its tenant.
+[[nodiscard]] bool by_service(const Policy& policy);
 [[nodiscard]] bool by_service(const JobRequest& job, const Policy& policy);
 
 /// A running job as if it waited from `now` on.
 [[nodiscard]] WaitingJob as_waiting(const RunningJob& job, Instant now);
 
-/// Positions in the situation's waiting jobs, first to go first. O(n log n).
+/// Positions in the situation's waiting jobs, first to go first: by key_of(), and under
+/// TenantOrder::kService those whose slack runs out pass (scheduler/slack.hpp). O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy);
 
 }  // namespace orrery

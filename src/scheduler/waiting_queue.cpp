@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/slack.hpp"
+
 namespace orrery {
 namespace {
 
@@ -39,6 +41,23 @@ void WaitingQueue::update(const Situation& situation, const Policy& policy) {
   reorder(situation, policy);
   for (const std::uint32_t at : fresh_) loose_.push_back(queued(at, situation, policy));
   join_loose();
+  let_dated_pass(situation, policy);
+}
+
+void WaitingQueue::let_dated_pass(const Situation& situation, const Policy& policy) {
+  passed_.clear();
+  const auto is_dated = [](const QueuedJob& job) { return job.dated; };
+  if (!by_service(policy) || std::none_of(order_.begin(), order_.end(), is_dated)) return;
+  std::vector<std::uint32_t> order;
+  std::vector<std::uint32_t> place(order_.size());
+  order.reserve(order_.size());
+  for (std::uint32_t i = 0; i < order_.size(); ++i) {
+    order.push_back(order_[i].at);
+    place[order_[i].at] = i;
+  }
+  let_pressed_pass(situation, policy, order);
+  passed_.reserve(order.size());
+  for (const std::uint32_t at : order) passed_.push_back(order_[place[at]]);
 }
 
 // Both lists stand in the order of submission as a rule; where one does not, a job that was there
@@ -122,8 +141,9 @@ QueuedJob WaitingQueue::queued(std::uint32_t at, const Situation& situation, con
 }
 
 std::vector<std::uint32_t> WaitingQueue::places() const {
-  std::vector<std::uint32_t> places(order_.size());
-  for (std::uint32_t i = 0; i < order_.size(); ++i) places[order_[i].at] = i;
+  const std::span<const QueuedJob> order = this->order();
+  std::vector<std::uint32_t> places(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) places[order[i].at] = i;
   return places;
 }
 

@@ -40,7 +40,9 @@ class WaitingQueue {
   void update(const Situation& situation, const Policy& policy);
 
   /// First to go first. Valid until the next update.
-  [[nodiscard]] std::span<const QueuedJob> order() const { return order_; }
+  [[nodiscard]] std::span<const QueuedJob> order() const {
+    return passed_.empty() ? order_ : passed_;
+  }
   /// Of order(), by position among the situation's waiting jobs.
   [[nodiscard]] std::vector<std::uint32_t> places() const;
   /// Askers and groups are numbered below.
@@ -65,12 +67,14 @@ class WaitingQueue {
   void match(std::span<const WaitingJob> waiting);
   void reorder(const Situation& situation, const Policy& policy);
   void join_loose();
+  void let_dated_pass(const Situation& situation, const Policy& policy);
   [[nodiscard]] QueuedJob queued(std::uint32_t at, const Situation& situation,
                                  const Policy& policy);
 
   Rules rules_;
   std::vector<WaitingJob> waiting_;  ///< of the last update
-  std::vector<QueuedJob> order_;
+  std::vector<QueuedJob> order_;     ///< by key
+  std::vector<QueuedJob> passed_;    ///< empty: no deadline changes the order
   std::vector<std::uint32_t>
       moved_to_;                        ///< by position in waiting_, that in the new list, or kNone
   std::vector<std::uint32_t> fresh_;    ///< positions of those that came

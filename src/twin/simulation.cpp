@@ -28,7 +28,25 @@ double mean(std::span<const double> values) {
 /// Ranks run there or are on their way; those on their way out do not count.
 bool is_use(DeviceUse use) { return use <= DeviceUse::kExclusive && use != DeviceUse::kStopping; }
 
+/// The mean is the sum yet.
+void count_deadline(DeadlineFigures& figures, const JobOutcome& job, Instant now) {
+  if (!job.deadline) return;
+  ++figures.jobs;
+  const std::optional<Duration> late = lateness_of(job, now);
+  if (!late) return;
+  ++(*late > Duration() ? figures.missed : figures.met);
+  figures.mean_late_s += late->count_seconds();
+  figures.max_late_s = std::max(figures.max_late_s, late->count_seconds());
+}
+
 }  // namespace
+
+std::optional<Duration> lateness_of(const JobOutcome& job, Instant now) {
+  const bool finished = job.phase == JobPhase::kFinished;
+  if (!job.deadline || (ended(job.phase) && !finished)) return std::nullopt;
+  if (!finished && now <= *job.deadline) return std::nullopt;
+  return std::max(Duration(), (finished ? job.end : now) - *job.deadline);
+}
 
 Simulation::Simulation(const Parts& parts)
     : setup_(parts.setup),
@@ -198,6 +216,7 @@ std::vector<JobOutcome> Simulation::outcomes() const {
     outcome.start = job.first_start;
     outcome.end = ended(job.phase) ? job.end : Instant::max();
     outcome.watched = watch_.of(job.id, now_);
+    outcome.deadline = jobs_[i].submission.request.deadline;
     for (const RoleRequest& role : jobs_[i].submission.request.roles) {
       outcome.devices += role.gangs * role.options.front().gang.devices;
       if (role.steps || jobs_[i].truth.work == Duration::max()) continue;
@@ -230,10 +249,14 @@ void Simulation::sum_jobs(SimulationSummary& s) const {
     s.cancelled += job.phase == JobPhase::kCancelled ? 1 : 0;
     s.unfinished += ended(job.phase) ? 0 : 1;
     billed += job.usage;
+    count_deadline(s.deadlines, job, now_);
     if (job.end == Instant::max()) continue;
     jct.push_back((job.end - job.submit).count_seconds());
     queueing.push_back(job.watched.queued.count_seconds());
     if (job.start != Instant::max()) wait.push_back((job.start - job.submit).count_seconds());
+  }
+  if (s.deadlines.missed > 0) {
+    s.deadlines.mean_late_s /= static_cast<double>(s.deadlines.missed);
   }
   s.energy_kwh = billed.joules / 3.6e6;
   s.cost_usd = billed.dollars;

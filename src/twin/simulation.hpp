@@ -42,11 +42,25 @@ struct JobOutcome {
   Instant submit;
   Instant start = Instant::max();  ///< first; max: never
   Instant end = Instant::max();    ///< max: not ended
-  std::uint32_t devices = 0;       ///< of all roles
+  std::optional<Instant> deadline;
+  std::uint32_t devices = 0;  ///< of all roles
   /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
   double work_hours = 0;
   WatchedJob watched;
   JobUsage usage;
+};
+
+/// By how much it finished after its deadline, zero in time, or has passed it unfinished at `now`.
+/// None: no deadline, an end without success, or the deadline is still to come.
+[[nodiscard]] std::optional<Duration> lateness_of(const JobOutcome& job, Instant now);
+
+/// Of jobs with a deadline. Neither met nor missed: ended without success, or not due yet.
+struct DeadlineFigures {
+  std::uint64_t jobs = 0;
+  std::uint64_t met = 0;
+  std::uint64_t missed = 0;
+  double mean_late_s = 0;  ///< of those missed
+  double max_late_s = 0;
 };
 
 /// Looks on; every member may be empty.
@@ -84,6 +98,7 @@ struct SimulationSummary {
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
   std::uint64_t corrupt = 0;  ///< jobs that finished with wrong results, and nobody knows
+  DeadlineFigures deadlines;
   World::Recoveries recoveries;
   std::uint64_t inputs = 0;
   std::uint64_t events = 0;

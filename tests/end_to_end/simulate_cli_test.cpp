@@ -308,10 +308,10 @@ TEST_F(SimulateCli, BillsAreToldApartByTypeOfAcceleratorInTheSummaryAndForEachJo
     std::vector<std::string> cells;
     std::istringstream row(line);
     for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    ASSERT_EQ(cells.size(), 26U) << line;
+    ASSERT_EQ(cells.size(), 28U) << line;
     held += std::stod(cells[9]);
-    hours[h100] += std::stod(cells[24]);
-    hours[a100] += std::stod(cells[25]);
+    hours[h100] += std::stod(cells[26]);
+    hours[a100] += std::stod(cells[27]);
   }
   EXPECT_GT(hours[h100], 0);
   EXPECT_GT(hours[a100], 0);

@@ -1,0 +1,102 @@
+// Deadlines and budgets as a user meets them: what is reported of them, and said at once.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/fake_controller_test.hpp"
+#include "api/views.hpp"
+#include "orrery/v1/orrery.pb.h"
+#include "tests/end_to_end/cli.hpp"
+
+namespace orrery {
+namespace {
+
+/// With a controller in this process, which is there once it was started.
+class DeadlineCli : public Cli {
+ protected:
+  void start() {
+    controller_.start();
+    (void)write("ca.pem", controller_.authority());
+    (void)write("cluster.json",
+                R"({"ca": "ca.pem", "address": ")" + controller_.address() + R"("})");
+  }
+  [[nodiscard]] CliRun live(const std::string& arguments) const {
+    return orrery("--retry 0 --dir " + path("") + " " + arguments);
+  }
+  FakeController controller_;
+};
+
+// An hour takes an hour and the 5 s until a program runs. "waits" has not begun when it is looked
+// at.
+TEST_F(DeadlineCli, ASimulationTellsWhichDeadlinesWereMissedAndByHowMuch) {
+  const std::string trace = write("trace.yaml", R"(apiVersion: orrery/v1
+kind: Trace
+name: three
+epoch: 2026-01-01T00:00:00Z
+jobs:
+- {name: met, submit: 0 s, run: 3600 s, accelerators: 8, deadline: 2026-01-01T02:00:00Z}
+- {name: late, submit: 0 s, run: 3600 s, accelerators: 8, deadline: 2026-01-01T01:30:00Z}
+- {name: runs, submit: 0 s, run: 36000 s, accelerators: 8, deadline: 2026-01-01T02:30:00Z}
+- {name: free, submit: 0 s, run: 3600 s, accelerators: 8}
+- {name: waits, submit: 0 s, run: 3600 s, accelerators: 8, deadline: 2026-02-01T00:00:00Z}
+)");
+  const std::string asked =
+      "simulate --accelerators h100:8 --policy fifo --until "
+      "2026-01-01T05:00:00Z --trace " +
+      trace + " --out " + path("results");
+  const CliRun text = orrery(asked);
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("fifo: 1 of 4 deadlines met, 2 missed by 1 h 30 min on average and 2 h "
+                          "30 min at most\n"),
+            std::string::npos)
+      << text.out;
+  const CliRun run = orrery(asked + "2 -o json");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto deadlines = nlohmann::json::parse(run.out)["policies"][0]["deadlines"];
+  EXPECT_EQ(deadlines["jobs"], 4);
+  EXPECT_EQ(deadlines["met"], 1);
+  EXPECT_EQ(deadlines["missed"], 2);
+  EXPECT_DOUBLE_EQ(deadlines["mean_late_s"].get<double>(), (1810.0 + 9000.0) / 2);
+  EXPECT_DOUBLE_EQ(deadlines["max_late_s"].get<double>(), 9000);
+  std::ifstream csv(path("results/jobs-fifo.csv"));
+  std::vector<std::string> ends;
+  for (std::string line; std::getline(csv, line);) {
+    const std::size_t begin = line.find(",0,0,0,");
+    ends.push_back(begin == std::string::npos ? "" : line.substr(begin, line.rfind(',') - begin));
+  }
+  EXPECT_EQ(ends, (std::vector<std::string>{"", ",0,0,0,7200.000,0.000", ",0,0,0,5400.000,1810.000",
+                                            ",0,0,0,9000.000,9000.000", ",0,0,0,,",
+                                            ",0,0,0,2678400.000,"}));
+}
+
+TEST_F(DeadlineCli, ASimulationWithoutDeadlinesSaysNothingOfThem) {
+  const CliRun run =
+      orrery("simulate --accelerators h100:16 --generate philly --jobs 5 --policy fifo");
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out.find("deadline"), std::string::npos);
+}
+
+TEST_F(DeadlineCli, AJobThatHasFinishedSaysByHowMuchItWasLate) {
+  start();
+  v1::Job job;
+  job.set_id(7);
+  job.set_name("train");
+  job.set_phase("finished");
+  job.set_spec(
+      "apiVersion: orrery/v1\nkind: Batch\nname: train\nroles: [{accelerators: 1}]\n"
+      "deadline: 2026-01-02T00:00:00Z\n");
+  const auto told = [&](const std::string& ended) {
+    *job.mutable_ended() = timestamp_of(Instant::parse(ended).value());
+    controller_.on("GetJob", [job](const FakeController::Heard&) { return answer_with(job); });
+    return live("job 7").out;
+  };
+  EXPECT_NE(told("2026-01-01T20:00:00Z").find("2026-01-02T00:00:00Z, met\n"), std::string::npos);
+  EXPECT_NE(told("2026-01-02T03:30:00Z").find("2026-01-02T00:00:00Z, 3 h 30 min late\n"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
