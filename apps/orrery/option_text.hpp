@@ -22,6 +22,17 @@ namespace orrery {
   return input_error({}, fmt::format("--{}: {}", option, what));
 }
 
+/// Pieces between commas.
+[[nodiscard]] inline std::vector<std::string> pieces(const std::string& list) {
+  std::vector<std::string> found;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    found.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return found;
+}
+
 /// One of the words of an enumeration.
 template <WordedEnum T>
 [[nodiscard]] Result<T> word_option(std::string_view option, std::string_view text) {

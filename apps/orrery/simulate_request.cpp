@@ -12,8 +12,6 @@
 #include "base/utf8.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "fleet/spec.hpp"
-#include "twin/arrivals.hpp"
-#include "twin/failure_file.hpp"
 #include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
 
@@ -21,17 +19,6 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kSeriesBytesMax = std::size_t{64} << 20;
-
-/// Pieces between commas.
-std::vector<std::string> pieces(const std::string& list) {
-  std::vector<std::string> found;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    found.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return found;
-}
 
 /// "fifo:blocking=true,node_fit=best,srtf" names two policies: an option goes with the name before.
 std::vector<std::string> policy_texts(const std::string& list) {
@@ -68,6 +55,14 @@ Result<std::vector<AcceleratorCount>> accelerator_counts(const std::string& list
     counts.push_back({piece.substr(0, colon), count});
   }
   return counts;
+}
+
+/// One end of a window: a time as --from takes it, or one since the simulation began.
+Result<Instant> mark_of(const std::string& text, Instant begin) {
+  if (Result<Instant> at = parse_trace_time(text)) return at;
+  Result<Seconds> since = quantity_option<Seconds>("measure", text);
+  if (!since) return forward_error(since);
+  return begin + Duration::from_seconds(since->value());
 }
 
 }  // namespace
@@ -296,30 +291,6 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
   return {};
 }
 
-Status SimulateRequest::load_failures(const std::string& name) {
-  if (name == "none") return {};
-  if (is_file_name(name)) {
-    Result<Document> document = files_.keep(name);
-    if (!document) return forward_error(document);
-    Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
-    if (!spec) return forward_error(spec);
-    failures_ = *std::move(spec);
-    return {};
-  }
-  Result<const FailureSpec*> known = catalog_.require<FailureSpec>(name);
-  if (!known) return wrong("failures", known.error().message);
-  failures_ = **known;
-  return {};
-}
-
-/// One end of a window: a time as --from takes it, or one since the simulation began.
-Result<Instant> mark_of(const std::string& text, Instant begin) {
-  if (Result<Instant> at = parse_trace_time(text)) return at;
-  Result<Seconds> since = quantity_option<Seconds>("measure", text);
-  if (!since) return forward_error(since);
-  return begin + Duration::from_seconds(since->value());
-}
-
 // "1 day..8 days", "2017-10-02..2017-10-09"; an end that is left out is that of the simulation.
 Status SimulateRequest::load_measure(const std::string& window) {
   if (window.empty()) return {};
@@ -345,53 +316,6 @@ Status SimulateRequest::load_measure(const std::string& window) {
   });
   if (!any) return wrong("measure", fmt::format("no job is submitted in {}", window));
   measure_ = measure;
-  return {};
-}
-
-// "mi300x:180 days:90 days,h100:never"
-Status SimulateRequest::load_arrivals(const std::string& list) {
-  if (list.empty()) return {};
-  std::vector<Delivery> deliveries;
-  for (const std::string& piece : pieces(list)) {
-    const std::size_t colon = std::min(piece.find(':'), piece.size());
-    const std::string name = piece.substr(0, colon);
-    const Result<const Accelerator*> known = catalog_.require<Accelerator>(name);
-    if (!known) return wrong("arrivals", known.error().message);
-    const std::optional<FleetTypeId> type = cluster_->topology().find_type((*known)->id);
-    if (!type) return wrong("arrivals", fmt::format("no {} in this fleet", (*known)->id));
-    Delivery& delivery = deliveries.emplace_back(Delivery{*type, Duration::max(), {}});
-    const std::string times = piece.substr(std::min(colon + 1, piece.size()));
-    if (times == "never") continue;
-    const std::size_t second = std::min(times.find(':'), times.size());
-    Result<Seconds> after = quantity_option<Seconds>("arrivals", times.substr(0, second));
-    if (!after) return forward_error(after);
-    delivery.after = Duration::from_seconds(after->value());
-    if (second == times.size()) continue;
-    Result<Seconds> over = quantity_option<Seconds>("arrivals", times.substr(second + 1));
-    if (!over) return forward_error(over);
-    delivery.over = Duration::from_seconds(over->value());
-  }
-  arrivals_ = arrivals_of(cluster_->topology(), deliveries, begin_);
-  return {};
-}
-
-Status SimulateRequest::load_events(const std::string& name) {
-  if (name.empty()) return {};
-  Result<Document> document = files_.keep(name);
-  if (!document) return forward_error(document);
-  const auto tenants = [this](const std::string& file) -> Result<std::string> {
-    Result<Document> figures = files_.keep(file);
-    if (!figures) return forward_error(figures);
-    if (Result<TenantsSpec> read = read_tenants_spec(*figures); !read) return forward_error(read);
-    return files_.texts.at(file);
-  };
-  Result<PlannedEvents> planned =
-      read_planned_events(*document, {cluster_->topology(), begin_, tenants});
-  if (!planned) return forward_error(planned);
-  planned_ = *std::move(planned);
-  const std::string of = planned_.name.empty() ? name : printable(planned_.name, 60);
-  notes_.push_back(fmt::format("events of {}: {} by the operator, {} faults", of,
-                               planned_.commands.size(), planned_.faults.size()));
   return {};
 }
 
