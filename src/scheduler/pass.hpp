@@ -71,6 +71,7 @@ class PassMemory {
   std::optional<FleetOverlay> now_;
   std::optional<Reserved> reserved_;
   PreemptionScratch preemption_;
+  std::optional<FleetOverlay> without_;  ///< those who may yield to an asker
   Timeline timeline_;
   WaitingQueue queue_;
   Yielders yielders_;
@@ -210,6 +211,13 @@ class Pass {
   /// A victim that must not be in a plan; none: it may be carried out.
   using Objection = std::function<std::optional<std::uint32_t>(const PreemptionPlan&)>;
 
+  static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+  /// Running jobs that may yield to an asker, ascending, as of so many changes of usage.
+  struct Leavers {
+    std::uint64_t under = kNever;
+    std::vector<std::uint32_t> who;
+    bool in_vain = false;  ///< some of them were asked to yield, and it came to nothing
+  };
   [[nodiscard]] Yielders& yielders();
   [[nodiscard]] bool preempt_for(const QueuedJob& queued, const Refusal& refusal);
   /// Positions among the running, ascending.
@@ -218,6 +226,8 @@ class Pass {
                                       std::int32_t lowest) const;
   [[nodiscard]] bool preempt(const WaitingJob& job, std::span<const std::uint32_t> from,
                              const CostOf& cost, const Objection& objection);
+  /// Whether a job finds no room even when all of those have left.
+  [[nodiscard]] bool no_room_without(const Leavers& leavers, const WaitingJob& job);
   [[nodiscard]] bool enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const;
   [[nodiscard]] bool overtake(const QueuedJob& queued, const Refusal& refusal);
   [[nodiscard]] bool is_overdue(const WaitingJob& job) const;
@@ -226,6 +236,7 @@ class Pass {
   [[nodiscard]] bool may_be_overtaken(const JobRequest& mine, std::uint32_t running) const;
   [[nodiscard]] bool is_lent(const RunningJob& job, TenantId claimant) const;
   [[nodiscard]] double most_service(const QueuedJob& queued);
+  void note_in_vain(const QueuedJob& queued);
   /// A victim too many for the limits of the job's tenant; none: the plan keeps them.
   [[nodiscard]] std::optional<std::uint32_t> object_to_overtaking(const WaitingJob& job,
                                                                   const PreemptionPlan& plan) const;
@@ -235,7 +246,11 @@ class Pass {
   [[nodiscard]] std::optional<std::uint32_t> object_to_shrinking(const WaitingJob& job,
                                                                  const PreemptionPlan& plan) const;
   [[nodiscard]] std::int64_t lost_device_milliseconds(std::uint32_t running) const;
-  [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running);
+  /// What a tenant may take of a type from another.
+  enum class Claim : std::uint8_t { kNotAsked, kNone, kByRank, kRight };
+  /// `claims` of the job's tenant: by the other tenant, then the type.
+  [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running,
+                               std::span<Claim> claims);
   [[nodiscard]] std::optional<std::uint32_t> object(const WaitingJob& job,
                                                     const PreemptionPlan& plan) const;
   [[nodiscard]] std::vector<UsageChange> changes_of(const WaitingJob& job,
@@ -269,19 +284,21 @@ class Pass {
   std::uint64_t usage_changes_ = 0;
   /// What was found for jobs of a tenant and rank, each as of so many changes of usage.
   struct Asker {
-    static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-    std::uint64_t nobody_yields = kNever;
+    Leavers by_right;
+    Leavers overtaken;                  ///< listed once a search was in vain
     std::uint64_t no_surplus = kNever;  ///< nobody has more than his least for them
     double most_service = 0;            ///< of those whom they may overtake
     std::uint64_t most_under = kNever;
   };
   std::vector<Asker> askers_;  ///< by QueuedJob::asker
   struct Group {
-    std::uint64_t under = Asker::kNever;
+    std::uint64_t under = kNever;
     bool may_take_any = false;
   };
   std::vector<Group> groups_;  ///< by QueuedJob::group
   bool looked_for_yielders_ = false;
+  const Leavers* left_out_ = nullptr;  ///< of PassMemory::without_
+  std::uint64_t left_out_under_ = 0;
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
   std::map<TenantId, Duration> longest_waiting_;  ///< expected run; empty: nobody asked yet

@@ -72,17 +72,21 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
 std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
                                             std::span<const PlacedGang> kept) const {
   if (job.gangs.size() != 1) return std::nullopt;
+  const PlacedGang& old = job.gangs.front();
+  const RoleRequest& role = job.request->roles[old.role];
+  const GangRequest& has = role.options[old.option].gang;
+  const auto is_less = [&has](const GangOption& option) {
+    return option.gang.type == has.type && option.gang.devices < has.devices;
+  };
+  if (std::none_of(role.options.begin(), role.options.end(), is_less)) return std::nullopt;
   FleetOverlay mine(m_.now_->view());
   give_back(mine, std::span<const PlacedGang>(job.gangs));
   for (const PlacedGang& gang : kept) mine.hide(gang.allocation.ranks);
   hide_closed(mine, job, Instant::max());
   const FleetView view = mine.view();
-  const PlacedGang& old = job.gangs.front();
-  const RoleRequest& role = job.request->roles[old.role];
-  const GangRequest& has = role.options[old.option].gang;
   for (std::uint32_t i = 0; i < role.options.size(); ++i) {
     const GangRequest& gang = role.options[i].gang;
-    if (gang.type != has.type || gang.devices >= has.devices) continue;
+    if (!is_less(role.options[i])) continue;
     AllocationOrRefusal placed = m_.placer_.placer().place(view, gang);
     if (!placed) continue;
     FoundOrRefusal found = with_terms(view, as_waiting(job, s_.now),

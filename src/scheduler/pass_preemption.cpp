@@ -34,7 +34,7 @@ double Pass::lost_device_seconds(const RunningJob& job) const {
 // Within its tenant a job may take from lower ranks; from another tenant what is above its
 // guarantees, as its own right or, beyond that, from lower ranks. What the whole plan comes to is
 // judged in object().
-bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
+bool Pass::may_yield(const WaitingJob& job, const RunningJob& running, std::span<Claim> claims) {
   const JobRequest& mine = *job.request;
   const JobRequest& theirs = *running.request;
   if (running.stopping || !theirs.preemptible) return false;
@@ -49,9 +49,13 @@ bool Pass::may_yield(const WaitingJob& job, const RunningJob& running) {
   }
   for (const PlacedGang& gang : running.gangs) {
     const FleetTypeId type = request_of(theirs, gang).type;
-    if (usage().above_guarantee(theirs.tenant, type, mine.tenant) <= 0) return false;
-    const bool right = usage().entitled(mine.tenant, type, 1, theirs.tenant);
-    if (!right && !higher) return false;
+    Claim& claim = claims[theirs.tenant.value() * s_.fleet.topology().type_count() + type.value()];
+    if (claim == Claim::kNotAsked) {
+      const bool lent = usage().above_guarantee(theirs.tenant, type, mine.tenant) > 0;
+      const bool right = lent && usage().entitled(mine.tenant, type, 1, theirs.tenant);
+      claim = right ? Claim::kRight : lent ? Claim::kByRank : Claim::kNone;
+    }
+    if (claim == Claim::kNone || (claim == Claim::kByRank && !higher)) return false;
   }
   return true;
 }
@@ -86,10 +90,31 @@ std::vector<std::uint32_t> Pass::who_may_yield(const WaitingJob& job) {
   }
   std::vector<std::uint32_t> who;
   if (std::find(may.begin(), may.end(), 1) == may.end()) return who;
+  std::vector<Claim> claims(lowest.size() * s_.fleet.topology().type_count());
   yielders().each_preemptible(may, [&](std::uint32_t i) {
-    if (stopped_[i] == 0 && may_yield(job, s_.running[i])) who.push_back(i);
+    if (stopped_[i] == 0 && may_yield(job, s_.running[i], claims)) who.push_back(i);
   });
   return who;
+}
+
+// What free counts and nodes tell of one gang holds of any fewer who leave, too.
+bool Pass::no_room_without(const Leavers& leavers, const WaitingJob& job) {
+  if (gangs_of(*job.request) != 1) return false;
+  for (const GangOption& option : job.request->roles.front().options) {
+    if (option.gang.asks_slice() || option.gang.share != kWholeDevice) return false;
+  }
+  if (left_out_ != &leavers || left_out_under_ != leavers.under) {
+    if (!m_.without_) m_.without_.emplace(m_.now_->view());
+    m_.without_->reset(m_.now_->view());
+    for (const std::uint32_t i : leavers.who) {
+      give_back(*m_.without_, std::span<const PlacedGang>(s_.running[i].gangs));
+    }
+    left_out_ = &leavers;
+    left_out_under_ = leavers.under;
+  }
+  JobPlaceRules rules = rules_for(job);
+  rules.may_take = nullptr;
+  return !m_.placer_.fits(m_.without_->view(), *job.request, rules);
 }
 
 bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {
@@ -97,16 +122,20 @@ bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {
       refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kPower;
   if (!room_helps || preemptions_ >= kVainPreemptions) return false;
   // Who may yield rests on the tenant, the rank and what everybody holds: asked once for each.
-  if (askers_[queued.asker].nobody_yields == usage_changes_) return false;
   const WaitingJob& job = job_of(queued);
-  const bool made_room = preempt(
-      job, who_may_yield(job), [&](std::uint32_t i) { return lost_device_milliseconds(i); },
-      [&](const PreemptionPlan& plan) { return object(job, plan); });
-  if (yielding_.empty()) {
-    askers_[queued.asker].nobody_yields = usage_changes_;
-  } else {
-    hold_until(s_.now);  // work at risk grows
+  Leavers& leavers = askers_[queued.asker].by_right;
+  if (leavers.under != usage_changes_) leavers = {usage_changes_, who_may_yield(job), false};
+  if (leavers.who.empty()) return false;
+  hold_until(s_.now);  // work at risk grows
+  if (leavers.in_vain && no_room_without(leavers, job)) {
+    ++preemptions_;
+    return false;
   }
+  const std::uint32_t tried = preemptions_;
+  const bool made_room = preempt(
+      job, leavers.who, [&](std::uint32_t i) { return lost_device_milliseconds(i); },
+      [&](const PreemptionPlan& plan) { return object(job, plan); });
+  leavers.in_vain = preemptions_ > tried;
   return made_room;
 }
 
@@ -128,10 +157,14 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const bool pressed = queued.dated && is_overdue(job);
   const double most = most_service(queued);
   if (most <= 0 || (most < least && !pressed)) return false;
+  Leavers& leavers = askers_[queued.asker].overtaken;
+  if (leavers.in_vain && leavers.under == usage_changes_ && no_room_without(leavers, job)) {
+    ++overtakes_;
+    return false;
+  }
   // What others leave is no room within the limits of its tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
   std::vector<std::uint32_t> who;
-  std::vector<Yielders::Settled> others;
   double smallest = std::numeric_limits<double>::infinity();
   const double floor = pressed ? 0 : least;
   yielders().each_settled(floor, [&](const Yielders::Settled& other) {
@@ -142,7 +175,6 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
     if (enough && (!own_leave_ || own) && may_be_overtaken(*job.request, other.at) &&
         !would_be_late(running, job)) {
       who.push_back(other.at);
-      others.push_back(other);
       smallest = std::min(smallest, other.service);
     }
     return floor;
@@ -151,12 +183,12 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const bool made_room = preempt(
       job, who,
       [&](std::uint32_t i) {
-        const auto at = std::lower_bound(who.begin(), who.end(), i) - who.begin();
-        const Yielders::Settled& other = others[static_cast<std::size_t>(at)];
+        const Yielders::Settled& other = yielders().settled(i);
         return std::llround(1e9 * smallest / other.service) * other.devices;
       },
       [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
   own_leave_ = false;
+  if (preemptions_ > tried) note_in_vain(queued);
   overtakes_ += preemptions_ - tried;
   preemptions_ = tried;
   return made_room;
@@ -189,6 +221,18 @@ bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) con
   const std::optional<Slack> slack = slack_if_stopped(running, policy_, s_);
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
+}
+
+// From the second search on, who finds no room without all whom he may overtake is left out.
+void Pass::note_in_vain(const QueuedJob& queued) {
+  Leavers& leavers = askers_[queued.asker].overtaken;
+  if (leavers.in_vain && leavers.under == usage_changes_) return;
+  leavers = {usage_changes_, {}, true};
+  const JobRequest& mine = *job_of(queued).request;
+  yielders().each_settled(0, [&](const Yielders::Settled& other) {
+    if (may_be_overtaken(mine, other.at)) leavers.who.push_back(other.at);
+    return 0.0;
+  });
 }
 
 // Of those that are settled (Yielders).
@@ -346,15 +390,17 @@ bool Pass::preempt(const WaitingJob& job, std::span<const std::uint32_t> from, c
     return false;
   }
   std::vector<Victim> victims;
-  std::vector<std::vector<HeldGang>> held;
+  std::vector<HeldGang> held;
+  std::size_t gangs = 0;
+  for (const std::uint32_t i : from) gangs += s_.running[i].gangs.size();
   victims.reserve(from.size());
-  held.reserve(from.size());
+  held.reserve(gangs);
   for (const std::uint32_t i : from) {
-    std::vector<HeldGang>& gangs = held.emplace_back();
+    const std::size_t first = held.size();
     for (const PlacedGang& gang : s_.running[i].gangs) {
-      gangs.push_back({&gang.allocation, gang.host});
+      held.push_back({&gang.allocation, gang.host});
     }
-    victims.push_back({gangs, cost(i), {}});
+    victims.push_back({std::span<const HeldGang>(held).subspan(first), cost(i), {}});
   }
   PreemptionAsk ask;
   ask.place = [&](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {

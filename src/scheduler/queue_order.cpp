@@ -66,15 +66,20 @@ std::int32_t rank_in_tenant(const JobRequest& job, const Policy& policy) {
   return by_service ? job.priority : rank_of(job);
 }
 
-double service_of(const WaitingJob& job, const Situation& situation) {
+ServiceBasis service_basis(const JobRequest& job, const PlanTable* plans) {
   constexpr double kBatch = 2;
-  const std::optional<Duration> left = known_time_left(job, situation.plans);
-  const double service = left ? left->count_seconds() * devices_wanted(*job.request) : job.attained;
-  return rank_of(*job.request) < job.request->priority ? service * kBatch : service;
+  return {known_whole_time(job, plans), devices_wanted(job),
+          rank_of(job) < job.priority ? kBatch : 1};
 }
 
-Duration ran_for(const WaitingJob& job) {
-  return Duration::from_seconds(job.attained / std::max(devices_wanted(*job.request), 1U));
+double service_of(const ServiceBasis& basis, double done, double attained) {
+  if (!basis.whole) return attained * basis.weight;
+  const Duration left = Duration::from_seconds(basis.whole->count_seconds() * (1 - done));
+  return left.count_seconds() * basis.devices * basis.weight;
+}
+
+Duration ran_for(const ServiceBasis& basis, double attained) {
+  return Duration::from_seconds(attained / std::max(basis.devices, 1U));
 }
 
 double aged(double service, Duration waited, const Policy& policy) {
@@ -85,7 +90,9 @@ double aged(double service, Duration waited, const Policy& policy) {
 }
 
 double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
-  return aged(service_of(job, situation), situation.now - job.submitted - ran_for(job), policy);
+  const ServiceBasis basis = service_basis(*job.request, situation.plans);
+  const Duration waited = situation.now - job.submitted - ran_for(basis, job.attained);
+  return aged(service_of(basis, job.done, job.attained), waited, policy);
 }
 
 bool by_service(const Policy& policy) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,12 +34,19 @@ struct OrderKey {
 [[nodiscard]] OrderKey key_of(const WaitingJob& job, const Policy& policy,
                               const Situation& situation);
 
+/// What the service of a job is reckoned from, beside how far it came.
+struct ServiceBasis {
+  std::optional<Duration> whole;  ///< none: its length is not known
+  std::uint32_t devices = 0;      ///< that it wants
+  double weight = 1;              ///< twice as much of preemptible batch work
+};
+[[nodiscard]] ServiceBasis service_basis(const JobRequest& job, const PlanTable* plans);
+
 /// Device-seconds by which jobs of one tenant and rank are ordered under TenantOrder::kService:
-/// those left where the length of the job is known, else those it has had; of preemptible batch
-/// work twice as many.
-[[nodiscard]] double service_of(const WaitingJob& job, const Situation& situation);
+/// those left where the length of the job is known, else those it has had; times the weight.
+[[nodiscard]] double service_of(const ServiceBasis& basis, double done, double attained);
 /// How long it ran of the time since it was submitted.
-[[nodiscard]] Duration ran_for(const WaitingJob& job);
+[[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
 /// Service over 1 + (the time waited / Policy::ageing)^2.
 [[nodiscard]] double aged(double service, Duration waited, const Policy& policy);
 /// The service of a job, aged by the time it has waited.

@@ -64,19 +64,24 @@ std::optional<Duration> whole_run_time(const JobRequest& job, const RoleRequest&
   return whole;
 }
 
-std::optional<Duration> known_time_left(const WaitingJob& job, const PlanTable* plans) {
+std::optional<Duration> known_whole_time(const JobRequest& job, const PlanTable* plans) {
   Duration longest;
   bool known = false;
-  for (const RoleRequest& role : job.request->roles) {
+  for (const RoleRequest& role : job.roles) {
     const GangOption& option = role.options.front();
     const std::optional<Duration> whole =
-        whole_run_time(*job.request, role, option, {best_plan(plans, option), 1});
+        whole_run_time(job, role, option, {best_plan(plans, option), 1});
     if (!whole) continue;
     longest = std::max(longest, *whole);
     known = true;
   }
-  if (!known) return std::nullopt;
-  return Duration::from_seconds(longest.count_seconds() * (1 - job.done));
+  return known ? std::optional(longest) : std::nullopt;
+}
+
+std::optional<Duration> known_time_left(const WaitingJob& job, const PlanTable* plans) {
+  const std::optional<Duration> whole = known_whole_time(*job.request, plans);
+  if (!whole) return std::nullopt;
+  return Duration::from_seconds(whole->count_seconds() * (1 - job.done));
 }
 
 Duration time_left(const WaitingJob& job, const PlanTable* plans, Duration unknown) {

@@ -26,8 +26,12 @@ struct PlanHere {
                                                      const GangOption& option,
                                                      const PlanHere& here);
 
-/// What of it is left, for the order of a queue: of the role that takes longest by its first
-/// option. None: nothing is known.
+/// Of a whole job, for the order of a queue: of the role that takes longest by its first option.
+/// None: nothing is known.
+[[nodiscard]] std::optional<Duration> known_whole_time(const JobRequest& job,
+                                                       const PlanTable* plans);
+
+/// What of that is left.
 [[nodiscard]] std::optional<Duration> known_time_left(const WaitingJob& job,
                                                       const PlanTable* plans);
 

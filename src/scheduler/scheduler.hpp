@@ -30,8 +30,9 @@ class Scheduler {
   explicit Scheduler(const PlaceTree& tree);
   ~Scheduler();
 
-  /// Precondition: the situation's fleet is that of the tree. Cost: O(waiting log waiting) to order
-  /// them, a placement a class of waiting jobs that cannot start and one a job that does.
+  /// Precondition: the situation's fleet is that of the tree. Cost: a step for each waiting and
+  /// each running job, a sort of those whose places in the order changed, a placement a class of
+  /// waiting jobs that cannot start and one a job that does.
   [[nodiscard]] PassResult decide(const Situation& situation, const Policy& policy, PassKind kind);
 
   /// Forgets what it remembers of earlier passes.

@@ -116,8 +116,9 @@ QueuedJob WaitingQueue::queued(std::uint32_t at, const Situation& situation, con
   const JobRequest& request = *job.request;
   QueuedJob queued;
   queued.key = key_of(job, policy, situation);
-  queued.service = service_of(job, situation);
-  queued.ran = ran_for(job);
+  const ServiceBasis basis = service_basis(request, situation.plans);
+  queued.service = service_of(basis, job.done, job.attained);
+  queued.ran = ran_for(basis, job.attained);
   queued.at = at;
   queued.tenant = request.tenant;
   queued.class_id = request.class_id;

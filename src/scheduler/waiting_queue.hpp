@@ -2,7 +2,8 @@
 //
 // Belongs to a scheduler's memory. What a pass asks of every job that waits is read from the job's
 // request once, when the job comes, and stands here in the order in which the pass goes through it.
-// Invariant: after update() the order is that of in_order(), whatever was kept.
+// Invariant: after update() the order is that of in_order(), whatever was kept. A request changes
+// only with Changes::plans.
 // Cost of an update: O(waiting) sequential steps, and a sort of those that came or changed places.
 #pragma once
 

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "scheduler/queue_order.hpp"
-#include "scheduler/run_time.hpp"
-
 namespace orrery {
 namespace {
 
@@ -47,7 +44,7 @@ void Yielders::look(const Situation& situation, const Policy& policy) {
     Seat& seat = seats_[i];
     if (!seat.is_of(job) || situation.now > seat.until) {
       seat = seat_of(job);
-      bounds_[i] = bound_of(job);
+      bounds_[i] = bound_of(job, seat);
     }
     elastic_ = elastic_ || seat.elastic;
     if (!seat.preemptible) continue;
@@ -58,10 +55,22 @@ void Yielders::look(const Situation& situation, const Policy& policy) {
 
 Yielders::Seat Yielders::seat_of(const RunningJob& job) const {
   const JobRequest& request = *job.request;
-  Seat seat{
-      job.id,           request.tenant, job.request, job.started,  job.since,
-      job.expected_end, job.checkpoint, job.done,    job.attained, situation_->now + kBoundLasts,
-      rank_of(request), job.stopping};
+  Seat seat;
+  seat.id = job.id;
+  seat.tenant = request.tenant;
+  seat.request = job.request;
+  seat.started = job.started;
+  seat.since = job.since;
+  seat.expected_end = job.expected_end;
+  seat.checkpoint = job.checkpoint;
+  seat.done = job.done;
+  seat.attained = job.attained;
+  seat.submitted = job.submitted;
+  seat.until = situation_->now + kBoundLasts;
+  seat.basis = service_basis(request, situation_->plans);
+  seat.devices = job.devices();
+  seat.rank = rank_of(request);
+  seat.stopping = job.stopping;
   seat.preemptible = request.preemptible && !job.stopping;
   const auto elastic = [](const RoleRequest& role) { return role.elastic(); };
   seat.elastic = !job.stopping && std::any_of(request.roles.begin(), request.roles.end(), elastic);
@@ -70,27 +79,29 @@ Yielders::Seat Yielders::seat_of(const RunningJob& job) const {
 
 // The time left shrinks as it runs; what it has had grows, and the time that it has waited shrinks,
 // by no more than the most devices that it may hold.
-double Yielders::bound_of(const RunningJob& job) const {
+double Yielders::bound_of(const RunningJob& job, const Seat& seat) const {
   constexpr double kRounding = 1 + 1e-9;
-  const bool goes_on = job.request->preemptible && job.checkpoint != Duration::max();
-  if (job.stopping || !goes_on) return 0;
-  WaitingJob job_then = as_waiting(job, situation_->now);
-  job_then.attained += kBoundLasts.count_seconds() * devices_most(*job.request);
-  const Duration waited = situation_->now - job.submitted - ran_for(job_then);
-  return aged(service_of(job_then, *situation_), waited, *policy_) * kRounding;
+  if (!seat.preemptible || job.checkpoint == Duration::max()) return 0;
+  const double more = kBoundLasts.count_seconds() * devices_most(*job.request);
+  const double attained = job.attained_at(situation_->now) + more;
+  const double service = service_of(seat.basis, job.done_at(situation_->now), attained);
+  const Duration waited = situation_->now - job.submitted - ran_for(seat.basis, attained);
+  return aged(service, waited, *policy_) * kRounding;
 }
 
 const Yielders::Settled& Yielders::settled(std::uint32_t at) {
   Settled& known = settled_[at];
   if (is_known_[at] != 0) return known;
   is_known_[at] = 1;
-  known = {at};
-  const RunningJob& job = situation_->running[at];
-  if (situation_->now < job.started + Duration::from_seconds(policy_->min_run.value())) {
-    return known;
-  }
-  known.devices = job.devices();
-  known.service = aged_service(as_waiting(job, situation_->now), *policy_, *situation_);
+  const Seat& seat = seats_[at];
+  known = {at, seat.devices, 0};
+  const Instant now = situation_->now;
+  if (now < seat.started + Duration::from_seconds(policy_->min_run.value())) return known;
+  // As attained_at(), which would count the devices.
+  const double ran = now <= seat.since ? 0 : (now - seat.since).count_seconds();
+  const double attained = now <= seat.since ? seat.attained : seat.attained + ran * seat.devices;
+  const double service = service_of(seat.basis, situation_->running[at].done_at(now), attained);
+  known.service = aged(service, now - seat.submitted - ran_for(seat.basis, attained), *policy_);
   return known;
 }
 

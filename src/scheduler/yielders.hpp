@@ -14,8 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "scheduler/policy.hpp"
-#include "scheduler/situation.hpp"
+#include "scheduler/queue_order.hpp"
 
 namespace orrery {
 
@@ -46,7 +45,7 @@ class Yielders {
     }
   }
 
-  /// A job that goes on from its checkpoint and has run for Policy::min_run.
+  /// A job that can go on from its checkpoint and has run for Policy::min_run.
   struct Settled {
     std::uint32_t at = 0;       ///< among the running
     std::uint32_t devices = 0;  ///< that it holds
@@ -62,6 +61,8 @@ class Yielders {
       if (job.service > 0 && job.service >= least) least = visit(job);
     }
   }
+  /// Of a job that each_settled named.
+  [[nodiscard]] const Settled& settled(std::uint32_t at);
 
  private:
   /// What an answer rests on, as it was when it was found, and the answer.
@@ -75,7 +76,10 @@ class Yielders {
     Duration checkpoint;
     double done = 0;
     double attained = 0;
+    Instant submitted;
     Instant until;  ///< of the bound
+    ServiceBasis basis;
+    std::uint32_t devices = 0;  ///< that it holds
     std::int32_t rank = 0;
     bool stopping = false;
     bool preemptible = false;  ///< and not stopping
@@ -85,8 +89,7 @@ class Yielders {
   };
 
   [[nodiscard]] Seat seat_of(const RunningJob& job) const;
-  [[nodiscard]] double bound_of(const RunningJob& job) const;
-  [[nodiscard]] const Settled& settled(std::uint32_t at);
+  [[nodiscard]] double bound_of(const RunningJob& job, const Seat& seat) const;
   [[nodiscard]] bool has_surplus(std::uint32_t at) const;
 
   const Situation* situation_ = nullptr;
