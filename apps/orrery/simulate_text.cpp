@@ -34,12 +34,49 @@ std::vector<std::string> unpriced_types(const SimulateRequest& request, const Po
   return types;
 }
 
+Json bills_json(const BillFigures& bills) {
+  return {{"compared", bills.compared},
+          {"not_compared", bills.not_compared},
+          {"within_5_percent", bills.within},
+          {"error_p50", bills.error_p50},
+          {"error_p95", bills.error_p95}};
+}
+
 Json deadlines_json(const DeadlineFigures& deadlines) {
   return {{"jobs", deadlines.jobs},
           {"met", deadlines.met},
           {"missed", deadlines.missed},
           {"mean_late_s", deadlines.mean_late_s},
           {"max_late_s", deadlines.max_late_s}};
+}
+
+Json groups_json(std::span<const GroupFigures> groups) {
+  Json json = Json::array();
+  for (const GroupFigures& group : groups) {
+    json.push_back({{"name", group.name},
+                    {"jobs", group.jobs},
+                    {"avg_jct_s", group.avg_jct_s},
+                    {"avg_queueing_s", group.avg_queueing_s},
+                    {"avg_stretch", group.avg_stretch}});
+  }
+  return json;
+}
+
+Json tenants_json(std::span<const GroupFigures> tenants) {
+  Json json = groups_json(tenants);
+  for (std::size_t t = 0; t < tenants.size(); ++t) {
+    json[t]["finish_time_fairness"] = tenants[t].rho;
+    json[t]["dominant_share"] = tenants[t].dominant_share;
+  }
+  return json;
+}
+
+void add_fairness(Json& json, const FairnessFigures& fairness) {
+  json["avg_stretch"] = fairness.avg_stretch;
+  json["finish_time_fairness"] = fairness.rho;
+  json["jain_index"] = fairness.jain;
+  json["tenants"] = tenants_json(fairness.tenants);
+  json["kinds"] = groups_json(fairness.kinds);
 }
 
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
@@ -84,14 +121,9 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
   if (!unpriced.empty()) json["unpriced"] = unpriced;
-  if (s.bills.compared > 0) {
-    json["bills"] = {{"compared", s.bills.compared},
-                     {"not_compared", s.bills.not_compared},
-                     {"within_5_percent", s.bills.within},
-                     {"error_p50", s.bills.error_p50},
-                     {"error_p95", s.bills.error_p95}};
-  }
+  if (s.bills.compared > 0) json["bills"] = bills_json(s.bills);
   if (s.deadlines.jobs > 0) json["deadlines"] = deadlines_json(s.deadlines);
+  add_fairness(json, run.report.fairness);
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();
@@ -178,6 +210,44 @@ std::string policies_text(const SimulateRequest& request, std::span<const Policy
                fmt::format("{:.2f} s", run.report.summary.wall_s)});
   }
   return table.text();
+}
+
+/// Tenants and kinds of all policies, a row each, where there are several.
+std::string groups_text(std::span<const PolicyRun> runs) {
+  std::string text;
+  TextTable tenants({{"policy"},
+                     {"tenant"},
+                     {"jobs", Align::kRight},
+                     {"mean JCT", Align::kRight},
+                     {"mean queueing", Align::kRight},
+                     {"stretch", Align::kRight},
+                     {"finish-time fairness", Align::kRight},
+                     {"dominant share", Align::kRight}});
+  TextTable kinds({{"policy"},
+                   {"kind"},
+                   {"jobs", Align::kRight},
+                   {"mean JCT", Align::kRight},
+                   {"mean queueing", Align::kRight},
+                   {"stretch", Align::kRight}});
+  std::string jain;
+  for (const PolicyRun& run : runs) {
+    const FairnessFigures& fairness = run.report.fairness;
+    for (const GroupFigures& of : fairness.tenants) {
+      tenants.add({run.report.name, of.name, std::to_string(of.jobs), time_text(of.avg_jct_s),
+                   time_text(of.avg_queueing_s), fmt::format("{:.3g}", of.avg_stretch),
+                   fmt::format("{:.3g}", of.rho),
+                   fmt::format("{:.1f} %", of.dominant_share * 100)});
+    }
+    for (const GroupFigures& of : fairness.kinds) {
+      kinds.add({run.report.name, of.name, std::to_string(of.jobs), time_text(of.avg_jct_s),
+                 time_text(of.avg_queueing_s), fmt::format("{:.3g}", of.avg_stretch)});
+    }
+    jain += fmt::format("Jain's index of the tenants' fairness under {}: {:.3f}\n", run.report.name,
+                        fairness.jain);
+  }
+  if (runs.front().report.fairness.tenants.size() > 1) text += "\n" + tenants.text() + jain;
+  if (runs.front().report.fairness.kinds.size() > 1) text += "\n" + kinds.text();
+  return text;
 }
 
 /// "64 accelerators (h100:64)", "64 accelerators of lab".
@@ -288,6 +358,7 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   if (request.measure()) {
     text += fmt::format("\nmeasured: {}\n", measured_text(asked, runs));
   }
+  text += groups_text(runs);
   for (const PolicyRun& run : runs) {
     if (!run.story.empty()) {
       text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);

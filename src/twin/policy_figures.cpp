@@ -324,8 +324,8 @@ std::string policy_html(const ReportData& data, const PolicyReport& policy) {
   add_failures(figures, data, policy);
   add_fragmentation(figures, data, policy);
   add_tenants(figures, policy);
-  return figures_html(figures) + use_table(data, policy) + failure_table(policy) +
-         slow_jobs(policy);
+  return figures_html(figures) + use_table(data, policy) + groups_html(policy) +
+         failure_table(policy) + slow_jobs(policy);
 }
 
 }  // namespace orrery

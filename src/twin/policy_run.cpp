@@ -275,6 +275,8 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   for (std::uint32_t t = 0; t < types; ++t) {
     if (!has_price(in.cluster, FleetTypeId(t))) run.unpriced.emplace_back(t);
   }
+  run.report.fairness = fairness_of({run.outcomes, in.jobs.jobs, in.cluster.topology(),
+                                     simulation.state().tenants(), simulation.now() - in.begin});
   fill_summary(run, in);
   return run;
 }

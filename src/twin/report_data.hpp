@@ -15,6 +15,7 @@
 #include "base/field_reader.hpp"
 #include "base/time.hpp"
 #include "control/ledger.hpp"
+#include "twin/fairness.hpp"
 #include "twin/information.hpp"
 #include "twin/simulation.hpp"
 
@@ -106,6 +107,7 @@ struct PolicyReport {
   std::vector<FailureRecord> failures;
   FragmentationMap fragmentation;
   std::vector<TenantUse> tenants;
+  FairnessFigures fairness;
   std::vector<SlowJob> slowest;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -16,6 +15,7 @@
 #include "fleet/svg_canvas.hpp"
 #include "twin/html_page.hpp"
 #include "twin/plot.hpp"
+#include "twin/study_pairs.hpp"
 
 namespace orrery {
 namespace {
@@ -54,32 +54,6 @@ std::string place_of(const StudySpec& spec, const StudyPoint& point) {
                          spec.axes[a].values[point.values[a]].label);
   }
   return place;
-}
-
-/// Options that are conditions of a run and nobody's choice: which work is asked for, what fails,
-/// what electricity costs, what is known. Figures under unlike conditions do not compare.
-constexpr std::array<std::string_view, 25> kConditions = {
-    "model",    "seq",         "global_batch", "task",   "tokens", "samples", "trace",
-    "format",   "where",       "from",         "to",     "map",    "jobs",    "generate",
-    "span",     "load",        "prices",       "until",  "carbon", "rules",   "seed",
-    "failures", "information", "tenants",      "measure"};
-
-bool is_condition(const StudyAxis& axis) {
-  return std::any_of(axis.values.begin(), axis.values.end(), [](const StudyValue& value) {
-    return std::any_of(value.set.begin(), value.set.end(), [](const DocumentPatch& patch) {
-      return std::find(kConditions.begin(), kConditions.end(), patch.path.front()) !=
-             kConditions.end();
-    });
-  });
-}
-
-/// The values of a point on the axes that are conditions.
-std::vector<std::size_t> conditions_of(const StudySpec& spec, const StudyPoint& point) {
-  std::vector<std::size_t> conditions;
-  for (std::size_t a = 0; a < spec.axes.size(); ++a) {
-    if (is_condition(spec.axes[a])) conditions.push_back(point.values[a]);
-  }
-  return conditions;
 }
 
 /// The best mean of a figure under the same conditions; none when several share it, as then none
@@ -138,6 +112,49 @@ std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& poi
     table.add(cells);
   }
   return table.html();
+}
+
+/// Mean and interval of a difference; a star where the interval does not hold 0.
+std::string difference_text(const Axis& axis, const Estimate& of) {
+  if (of.count < 2) return "-";
+  const bool apart = of.low > 0 || of.high < 0;
+  return interval_text(axis, of.mean, of.high - of.mean) + (apart ? " *" : "");
+}
+
+/// The point's place on the axes, then its differences.
+std::vector<std::string> pair_cells(const StudySpec& spec, const StudyPoint& point,
+                                    const StudyPair& pair,
+                                    const std::vector<std::size_t>& columns) {
+  std::vector<std::string> cells;
+  cells.reserve(spec.axes.size() + columns.size());
+  for (std::size_t a = 0; a < spec.axes.size(); ++a) {
+    cells.push_back(spec.axes[a].values[point.values[a]].label);
+  }
+  for (const std::size_t f : columns) {
+    cells.push_back(difference_text(spec.figures[f].axis, pair.differences[f]));
+  }
+  return cells;
+}
+
+constexpr std::string_view kPairsNote =
+    "Each row less the first of the same conditions, on equal seeds: mean and 95 % interval; * "
+    "where the interval does not hold 0.";
+
+std::string pairs_html(const StudyAnswers& answers, const std::vector<StudyPoint>& points) {
+  const StudySpec& spec = answers.study.spec();
+  const std::vector<std::size_t> columns = columns_of(spec);
+  const std::vector<StudyPair> pairs = study_pairs(spec, answers.outcomes);
+  if (pairs.empty()) return {};
+  HtmlTable table(titles_of(spec, columns));
+  for (const StudyPair& pair : pairs) {
+    std::vector<Cell> cells;
+    for (std::string& cell : pair_cells(spec, points[pair.point], pair, columns)) {
+      cells.push_back({std::move(cell)});
+    }
+    table.add(cells);
+  }
+  return "<h2>Differences on equal seeds</h2>\n" + table.html() + "<p class=\"note\">" +
+         escaped_xml(std::string(kPairsNote)) + "</p>\n";
 }
 
 /// One drawing of a plot: some axes run, the others stand still.
@@ -327,7 +344,7 @@ std::string study_text(const StudyAnswers& answers) {
     const std::size_t axes = spec.axes.size();
     titles[i].title = i < axes ? spec.axes[i].name : spec.figures[columns[i - axes]].name;
   }
-  TextTable table(std::move(titles));
+  TextTable table(titles);
   std::string notes;
   for (const StudyPoint& point : points) {
     std::vector<std::string> cells;
@@ -346,6 +363,12 @@ std::string study_text(const StudyAnswers& answers) {
   std::string text = spec.title + "\n";
   if (!spec.question.empty()) text += spec.question + "\n";
   text += "\n" + table.text();
+  const std::vector<StudyPair> pairs = study_pairs(spec, answers.outcomes);
+  TextTable differences(std::move(titles));
+  for (const StudyPair& pair : pairs) {
+    differences.add(pair_cells(spec, points[pair.point], pair, columns));
+  }
+  if (!pairs.empty()) text += fmt::format("\n{}\n\n{}", kPairsNote, differences.text());
   return notes.empty() ? text : text + "\nwithout figures:\n" + notes;
 }
 
@@ -358,6 +381,7 @@ std::string study_html(const StudyAnswers& answers) {
   body +=
       "<p class=\"note\"><span class=\"best\">Best</span> of the column among rows of the same " +
       conditions_text(spec) + "; - is not known.</p>\n";
+  body += pairs_html(answers, points);
   return page_html({.title = spec.title, .body_html = std::move(body)});
 }
 
@@ -390,6 +414,14 @@ Json study_json(const StudyAnswers& answers) {
       figure["high"] = number(of.high);
     }
     if (point.failed > 0) row["failure"] = reason_of(spec, point);
+  }
+  for (const StudyPair& pair : study_pairs(spec, answers.outcomes)) {
+    Json& row = json["points"][pair.point]["against_first"];
+    for (const std::size_t f : columns) {
+      const Estimate& of = pair.differences[f];
+      row[spec.figures[f].name] = {
+          {"mean", number(of.mean)}, {"low", number(of.low)}, {"high", number(of.high)}};
+    }
   }
   return json;
 }

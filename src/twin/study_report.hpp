@@ -24,7 +24,8 @@ struct StudyAnswers {
 [[nodiscard]] std::string study_html(const StudyAnswers& answers);
 
 /// {name, title, question, run, seeds, axes, figures, points}; a figure of a point is its mean and,
-/// with several seeds, low and high; null where there is none.
+/// with several seeds, low and high; null where there is none. `against_first` of a point: the same
+/// of its difference on equal seeds to the first under its conditions.
 [[nodiscard]] Json study_json(const StudyAnswers& answers);
 
 /// A row a cell, with every figure of its kind of run.

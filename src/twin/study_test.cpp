@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/xml_test.hpp"
+#include "twin/study_pairs.hpp"
 #include "twin/study_report.hpp"
 
 namespace orrery {
@@ -258,6 +259,40 @@ TEST(Study, AnIntervalIsInTheUnitOfItsValueAndNoTimeIsBelowZero) {
   for (double& figure : outcomes[0].figures) figure = 0;
   for (double& figure : outcomes[1].figures) figure = 10;
   EXPECT_EQ(study_points(study->spec(), outcomes)[0].figures[0].low, 0);
+}
+
+// Seeds differ by 100, the second policy from the first by 2 on each of them.
+TEST(Study, PointsAreComparedOnEqualSeedsWithTheFirstUnderTheirConditions) {
+  const auto study = sound(std::string(kHead) + R"(run: simulate
+base: {accelerators: h100:64, generate: philly, span: 1 d}
+axes:
+- {name: policy, values: [fifo, easy]}
+- {name: load, values: [0.5, 1]}
+seeds: 3
+show: [avg_jct, makespan]
+)");
+  ASSERT_NE(study, nullptr);
+  std::vector<CellOutcome> outcomes = made_up(study->spec());
+  for (std::size_t cell = 0; cell < outcomes.size(); ++cell) {
+    const double policy = cell < 6 ? 0.0 : 2.0;
+    const double seed = 100.0 * static_cast<double>(cell % 3);
+    const double noise = cell == 6 ? 0.1 : 0.0;
+    outcomes[cell].failure.clear();
+    outcomes[cell].figures.assign(study->spec().figures.size(), 1000 + policy + seed + noise);
+  }
+  const std::vector<StudyPair> pairs = study_pairs(study->spec(), outcomes);
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].point, 2u);
+  EXPECT_EQ(pairs[0].base, 0u) << "of the same load";
+  EXPECT_EQ(pairs[1].base, 1u);
+  EXPECT_NEAR(pairs[0].differences[0].mean, 2 + 0.1 / 3, 1e-9);
+  EXPECT_LT(pairs[0].differences[0].high, 2.3) << "seeds differ by 100";
+  const StudyAnswers answers{*study, outcomes, "orrery study s.yaml"};
+  EXPECT_NE(study_text(answers).find("2 s ± 0 s *"), std::string::npos) << study_text(answers);
+  const Json json = study_json(answers);
+  EXPECT_DOUBLE_EQ(json["points"][3]["against_first"]["avg_jct"]["mean"].get<double>(), 2);
+  EXPECT_FALSE(json["points"][0].contains("against_first"));
+  EXPECT_NE(study_html(answers).find("Differences on equal seeds"), std::string::npos);
 }
 
 TEST(Study, AnswersAreATableAPageJsonAndRows) {

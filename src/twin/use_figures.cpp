@@ -168,6 +168,57 @@ void add_tenants(std::vector<Figure>& figures, const PolicyReport& policy) {
                      .html = plot_html(plot)});
 }
 
+namespace {
+
+std::vector<TextTable::Column> group_columns(const std::string& first) {
+  return {{first},
+          {"jobs", Align::kRight},
+          {"mean completion time", Align::kRight},
+          {"mean queueing time", Align::kRight},
+          {"mean stretch", Align::kRight}};
+}
+
+std::vector<Cell> group_cells(const GroupFigures& group) {
+  return {{group.name},
+          {std::to_string(group.jobs)},
+          {value_text({.unit = AxisUnit::kDuration}, group.avg_jct_s)},
+          {value_text({.unit = AxisUnit::kDuration}, group.avg_queueing_s)},
+          {fmt::format("{:.3g}", group.avg_stretch)}};
+}
+
+}  // namespace
+
+std::string groups_html(const PolicyReport& policy) {
+  const FairnessFigures& fairness = policy.fairness;
+  std::string html;
+  if (fairness.tenants.size() > 1) {
+    std::vector<TextTable::Column> columns = group_columns("tenant");
+    columns.push_back({"finish-time fairness", Align::kRight});
+    columns.push_back({"dominant share", Align::kRight});
+    HtmlTable table(std::move(columns));
+    for (const GroupFigures& tenant : fairness.tenants) {
+      std::vector<Cell> cells = group_cells(tenant);
+      cells.push_back({fmt::format("{:.3g}", tenant.rho)});
+      cells.push_back({fmt::format("{:.1f} %", tenant.dominant_share * 100)});
+      table.add(cells);
+    }
+    html += "<h3>Tenants</h3>\n" + table.html() +
+            fmt::format(
+                "<p class=\"note\">Finish-time fairness: completion time over that with "
+                "the tenant's share of the accelerators alone (Themis, NSDI 2020); Jain's "
+                "index of the tenants' is {:.3f}. Stretch: completion over run time, runs "
+                "under 10 s as 10 s. Dominant share: of the type of which the tenant had "
+                "the largest part.</p>\n",
+                fairness.jain);
+  }
+  if (fairness.kinds.size() > 1) {
+    HtmlTable table(group_columns("kind"));
+    for (const GroupFigures& kind : fairness.kinds) table.add(group_cells(kind));
+    html += "<h3>Kinds of jobs</h3>\n" + table.html();
+  }
+  return html;
+}
+
 std::string use_table(const ReportData& data, const PolicyReport& policy) {
   const std::size_t types = std::min(policy.use.size(), data.types.size());
   if (types == 0) return {};

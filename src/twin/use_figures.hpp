@@ -19,6 +19,9 @@ void add_use(std::vector<Figure>& figures, const ReportData& data, const PolicyR
 /// The use of each tenant against its guarantee.
 void add_tenants(std::vector<Figure>& figures, const PolicyReport& policy);
 
+/// Tenants and kinds of jobs: how they fared, as tables.
+[[nodiscard]] std::string groups_html(const PolicyReport& policy);
+
 /// Device-hours by cause and type, as a table.
 [[nodiscard]] std::string use_table(const ReportData& data, const PolicyReport& policy);
 

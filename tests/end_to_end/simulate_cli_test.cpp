@@ -349,7 +349,7 @@ jobs:
   spec:
     apiVersion: orrery/v1
     kind: Batch
-    name: two, roles
+    name: two-roles
     roles:
     - {name: learner, accelerators: 8}
     - {name: actors, accelerators: 8, replicas: 4}
@@ -362,7 +362,7 @@ TEST_F(SimulateCli, TheTableOfJobsCountsAllRolesAndNamesKindTenantModelAndNodes)
   EXPECT_NE(run.out.find("1 job of roles on 48 accelerators (h100:48)"), std::string::npos)
       << run.out;
   const auto job = only_job(path("results/jobs-fifo.csv"));
-  EXPECT_EQ(job.at("job"), "\"two, roles\"");
+  EXPECT_EQ(job.at("job"), "two-roles");
   EXPECT_EQ(job.at("accelerators"), "40");
   EXPECT_EQ(job.at("nodes"), "5");
   EXPECT_EQ(job.at("kind"), "Batch");
