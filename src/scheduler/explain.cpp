@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/quantity_text.hpp"
+#include "scheduler/admission.hpp"
 #include "scheduler/explain_trial.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/preemption.hpp"
@@ -37,6 +39,9 @@ class Explainer {
   void say_why(Explanation& out, const ExplainNames& names);
   [[nodiscard]] std::string why_busy(const Refusal& refusal) const;
   [[nodiscard]] std::string why(const Refusal& refusal) const;
+  [[nodiscard]] std::string why_budget() const;
+  /// On a fleet where nothing runs.
+  [[nodiscard]] std::optional<BestRun> best(BestAt what) const;
   void find_blocking(Explanation& out, const ExplainNames& names);
   void find_bounds(Explanation& out);
   void say_when(Explanation& out);
@@ -69,6 +74,25 @@ std::string Explainer::why_busy(const Refusal& refusal) const {
                      units_free);
 }
 
+std::optional<BestRun> Explainer::best(BestAt what) const {
+  FleetOverlay emptied(s_.fleet);
+  for (const RunningJob& job : s_.running) {
+    give_back(emptied, std::span<const PlacedGang>(job.gangs));
+  }
+  Situation empty = s_;
+  empty.fleet = emptied.view();
+  return best_run(empty, trial_.tree(), trial_.request(), what);
+}
+
+std::string Explainer::why_budget() const {
+  const std::string why = "what is free would cost more than its budget";
+  const std::optional<BestRun> cheapest = best(BestAt::kCost);
+  if (!cheapest) return why;
+  const std::optional<Dollars>& budget = trial_.request().budget;
+  if (!budget || cheapest->cost > *budget) return budget_text(*cheapest);
+  return fmt::format("{}; on {} it costs {}", why, cheapest->on, print(cheapest->cost));
+}
+
 std::string Explainer::why(const Refusal& refusal) const {
   switch (refusal.kind) {
     case RejectionKind::kBusy:
@@ -84,7 +108,7 @@ std::string Explainer::why(const Refusal& refusal) const {
     case RejectionKind::kStack:
       return "no accelerator has the software stack it needs";
     case RejectionKind::kBudget:
-      return "it would cost more than its budget";
+      return why_budget();
     case RejectionKind::kLater:
       return "something could start it now, but it waits for better";
   }
@@ -201,7 +225,12 @@ void Explainer::say_deadline(Explanation& out) {
   const std::optional<Slack> slack = slack_of(trial_.job(), policy_, s_);
   if (!slack) return;
   out.deadline = slack_text(*slack);
-  if (!slack->kept() || !out.when || out.when->median == Duration::max()) return;
+  if (!slack->kept()) {
+    const std::optional<BestRun> quickest = best(BestAt::kTime);
+    if (quickest) out.deadline += "; " + quickest_text(*quickest, s_.now);
+    return;
+  }
+  if (!out.when || out.when->median == Duration::max()) return;
   const Duration late = out.when->median - slack->left;
   out.deadline += late > Duration()
                       ? fmt::format("; as things are it will be about {} late", late.text())
