@@ -178,8 +178,9 @@ void code(Codec& codec, S& waits) {
 
 template <class Codec, SameStruct<PassResult> S>
 void code(Codec& codec, S& result) {
-  // How long it holds is asked of the core's own passes, which no record has.
-  auto& [decisions, waiting, reservations, candidates, placements, holds_until] = result;
+  // How long it holds and when it wants another is asked of the core's own passes, which no record
+  // has.
+  auto& [decisions, waiting, reservations, wake, candidates, placements, holds_until] = result;
   codec(decisions, waiting, reservations, candidates, placements);
 }
 

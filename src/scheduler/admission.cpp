@@ -75,6 +75,7 @@ std::optional<Duration> likely_wait(const AdmissionAsk& ask, const WaitingJob& j
         return start != nullptr && start->job == job.id;
       });
   if (starts) return Duration();
+  if (result.wake != Instant::max()) return result.wake - ask.situation.now;
   const std::optional<LikelyStart> when =
       forecast_start(ask.situation, ask.policy, ask.tree,
                      {.job = job.id, .after = {}, .declined = {}, .declined_until = {}});

@@ -65,8 +65,9 @@ struct PassResult {
   std::vector<Decision> decisions;  ///< in the order they were taken
   std::vector<StillWaits> waiting;
   std::vector<Reservation> reservations;
-  std::uint64_t candidates = 0;  ///< priced
-  std::uint64_t placements = 0;  ///< tried
+  Instant wake = Instant::max();  ///< after now, at which a job that waits by choice would start
+  std::uint64_t candidates = 0;   ///< priced
+  std::uint64_t placements = 0;   ///< tried
   /// Of an incremental pass: one before then decides the same, nothing, in any situation that is
   /// like this but for the time and the links.
   Instant holds_until;

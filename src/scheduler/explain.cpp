@@ -13,6 +13,7 @@
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
 #include "scheduler/slack.hpp"
+#include "scheduler/time_shift.hpp"
 
 namespace orrery {
 namespace {
@@ -45,6 +46,7 @@ class Explainer {
   void find_blocking(Explanation& out, const ExplainNames& names);
   void find_bounds(Explanation& out);
   void say_when(Explanation& out);
+  [[nodiscard]] bool waits_for_grid(Explanation& out, const StartJob& start) const;
   void say_deadline(Explanation& out);
   [[nodiscard]] FleetTypeId type_of(const StartJob& start) const;
 
@@ -192,6 +194,17 @@ void Explainer::say_why(Explanation& out, const ExplainNames& names) {
   }
 }
 
+// For electricity that is cleaner or cheaper than on what it could take now.
+bool Explainer::waits_for_grid(Explanation& out, const StartJob& start) const {
+  const auto later = later_start({s_, policy_, s_.fleet}, trial_.job(),
+                                 {start.gangs, start.terms, start.expected});
+  if (!later) return false;
+  out.why = fmt::format("by choice until {}: electricity and carbon cost {} less then",
+                        later->at.text(), print(Dollars(static_cast<double>(later->saved) * 1e-6)));
+  out.when = LikelyStart{later->at - s_.now, later->at - s_.now};
+  return true;
+}
+
 // Where it waits by choice, what it would take now is not what it starts on while it is patient.
 void Explainer::say_when(Explanation& out) {
   ForecastAsk ask{.job = out.job, .after = out.blocking, .declined = {}, .declined_until = {}};
@@ -208,6 +221,7 @@ void Explainer::say_when(Explanation& out) {
     }
     policy.patience = Seconds(-1);
     if (const auto start = trial_.decide(trial_.situation(), policy)) {
+      if (waits_for_grid(out, *start)) return;
       ask.declined = type_of(*start);
       ask.declined_until =
           trial_.job().submitted + Duration::from_seconds(policy_.patience.value());

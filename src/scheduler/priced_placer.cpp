@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/time_shift.hpp"
+
 namespace orrery {
 namespace {
 
@@ -31,6 +33,7 @@ void PricedPlacer::begin() {
   lemons_.reset();
   forget_offers();
   holds_until_ = Instant::max();
+  wake_ = Instant::max();
 }
 
 // A gang whose plan is not there yet waits for it a while, and then starts without.
@@ -284,6 +287,10 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
       priced.terms.push_back(best->terms);
       trial_.add(priced.gangs.back());
     }
+  }
+  if (const auto later = later_start(context, job, {priced.gangs, priced.terms, priced.length})) {
+    wake_ = std::min(wake_, later->at);
+    return tl::unexpected(Refusal{RejectionKind::kLater, TopologyLevel::kFleet, 0});
   }
   return priced;
 }
