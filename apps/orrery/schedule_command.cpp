@@ -205,6 +205,26 @@ Json schedule_json(const ScheduleRequest& request, const PassResult& result) {
           {"refused", refused}};
 }
 
+/// Whether deadlines and budgets can be kept, where that is known.
+std::string bounds_text(std::span<const ScheduleRequest::Bound> bounds) {
+  std::string text;
+  for (const auto& [name, admission] : bounds) {
+    const bool refused = !admission.refusal.empty();
+    const std::string& told = refused ? admission.refusal : admission.note;
+    if (told.empty()) continue;
+    text += fmt::format("{}{}: {}\n", text.empty() ? "\n" : "", name, told);
+  }
+  return text;
+}
+
+Json bounds_json(std::span<const ScheduleRequest::Bound> bounds) {
+  Json json = Json::array();
+  for (const auto& [name, admission] : bounds) {
+    json.push_back({{"job", name}, {"refusal", admission.refusal}, {"note", admission.note}});
+  }
+  return json;
+}
+
 Status print_explanation(const ScheduleRequest& request, const std::string& name) {
   std::vector<std::string_view> names;
   for (std::size_t i = 0; i < request.jobs().size(); ++i) {
@@ -235,12 +255,15 @@ Status run_schedule(const CommandOptions& options, const ScheduleOptions& asked)
   Result<std::unique_ptr<ScheduleRequest>> request = ScheduleRequest::load(options, asked);
   if (!request) return forward_error(request);
   const PassResult result = (*request)->decide();
+  const std::vector<ScheduleRequest::Bound> bounds = (*request)->bounds();
   (*request)->carry_out(result);
   if (options.output == OutputFormat::kJson) {
-    print_json(schedule_json(**request, result));
+    Json json = schedule_json(**request, result);
+    json["bounds"] = bounds_json(bounds);
+    print_json(json);
   } else {
     print_text(jobs_table(**request, result));
-    print_text("\n" + price_table(**request, result));
+    print_text("\n" + price_table(**request, result) + bounds_text(bounds));
     for (const RefusedJob& refused : (*request)->refused()) print_text("\n" + refused.why + "\n");
     if (!asked.explain.empty()) return print_explanation(**request, asked.explain);
   }
@@ -267,6 +290,10 @@ void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
       ->capture_default_str();
   verb->add_option("--explain", asked->explain, "why this job waits, and what would start it")
       ->type_name("JOB");
+  verb->add_option("--by", asked->by,
+                   "the deadline of the jobs: \"2026-11-27 18:00\", which is UTC")
+      ->type_name("TIME");
+  verb->add_option("--under", asked->under, "the budget of each job: '$5000'")->type_name("AMOUNT");
   verb->add_option("jobs", asked->jobs, "job specs, or directories of them, in the queue's order")
       ->type_name("FILE..")
       ->required();

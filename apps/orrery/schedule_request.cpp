@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "apps/orrery/spec_files.hpp"
+#include "apps/orrery/submit_request.hpp"
 #include "base/real_clock.hpp"
 #include "control/setup.hpp"
 #include "fleet/builder.hpp"
@@ -123,9 +124,10 @@ Status ScheduleRequest::load_failures(const std::string& name) {
   return {};
 }
 
-Status ScheduleRequest::add_job(const std::string& file) {
+Status ScheduleRequest::add_job(const std::string& file, const ScheduleOptions& asked) {
   Result<JobSpec> spec = load_job_spec(file);
   if (!spec) return forward_error(spec);
+  if (Status bound = take_bounds(asked.by, asked.under, *spec); !bound) return bound;
   if (!spec->after.empty()) {
     HeldJob& held = held_.emplace_back(HeldJob{spec->name, {}});
     for (const AfterSpec& after : spec->after) held.after.push_back(after.job);
@@ -154,11 +156,11 @@ Status ScheduleRequest::add_job(const std::string& file) {
   return {};
 }
 
-Status ScheduleRequest::load_jobs(const std::vector<std::string>& paths) {
-  Result<std::vector<std::string>> files = files_of(paths);
+Status ScheduleRequest::load_jobs(const ScheduleOptions& asked) {
+  Result<std::vector<std::string>> files = files_of(asked.jobs);
   if (!files) return forward_error(files);
   for (const std::string& file : *files) {
-    if (Status added = add_job(file); !added) return added;
+    if (Status added = add_job(file, asked); !added) return added;
   }
   return {};
 }
@@ -172,7 +174,7 @@ Result<std::unique_ptr<ScheduleRequest>> ScheduleRequest::load(const CommandOpti
   if (Status status = request->load_tenants(asked.tenants); !status) return forward_error(status);
   if (Status status = request->load_policy(asked.policy); !status) return forward_error(status);
   if (Status status = request->load_failures(asked.failures); !status) return forward_error(status);
-  if (Status status = request->load_jobs(asked.jobs); !status) return forward_error(status);
+  if (Status status = request->load_jobs(asked); !status) return forward_error(status);
   return request;
 }
 
@@ -218,6 +220,17 @@ PassResult ScheduleRequest::decide() {
     }
     if (!planned || round == kRoundsMax) return result;
   }
+}
+
+std::vector<ScheduleRequest::Bound> ScheduleRequest::bounds() const {
+  std::vector<Bound> bounds;
+  const Situation now = situation();
+  for (const WaitingJob& job : waiting_) {
+    if (!job.request->deadline && !job.request->budget) continue;
+    bounds.push_back({job.request->name, judge_admission({now, policy_, pristine_->tree(),
+                                                          pristine_->view(), job.id})});
+  }
+  return bounds;
 }
 
 ExpectedEnergy ScheduleRequest::energy_of_start(const StartJob& start) const {

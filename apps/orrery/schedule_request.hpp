@@ -9,6 +9,7 @@
 
 #include "apps/orrery/context.hpp"
 #include "fleet/fleet.hpp"
+#include "scheduler/admission.hpp"
 #include "scheduler/class_table.hpp"
 #include "scheduler/gang_pricing.hpp"
 #include "scheduler/plan_sizes.hpp"
@@ -25,6 +26,8 @@ struct ScheduleOptions {
   std::vector<std::string> jobs;  ///< files, or directories of them
   std::string explain;            ///< name of a job
   std::string failures = "none";  ///< a failure profile, by name or file
+  std::string by;                 ///< deadline of each of them
+  std::string under;              ///< budget of each of them
 };
 
 /// A job that no part of this fleet can ever run.
@@ -51,6 +54,14 @@ class ScheduleRequest {
   /// Everything waits at one instant; plans that are missing are made, and it is decided again.
   [[nodiscard]] PassResult decide();
 
+  /// Of each job that has a deadline or a budget, before it is carried out: whether they can be
+  /// kept.
+  struct Bound {
+    std::string name;
+    Admission admission;
+  };
+  [[nodiscard]] std::vector<Bound> bounds() const;
+
   /// What was decided to start runs from now on.
   void carry_out(const PassResult& result);
 
@@ -75,8 +86,8 @@ class ScheduleRequest {
   [[nodiscard]] Status load_tenants(const std::string& file);
   [[nodiscard]] Status load_policy(const std::string& name);
   [[nodiscard]] Status load_failures(const std::string& name);
-  [[nodiscard]] Status load_jobs(const std::vector<std::string>& paths);
-  [[nodiscard]] Status add_job(const std::string& file);
+  [[nodiscard]] Status load_jobs(const ScheduleOptions& asked);
+  [[nodiscard]] Status add_job(const std::string& file, const ScheduleOptions& asked);
 
   Catalog catalog_;
   Calibration calibration_;

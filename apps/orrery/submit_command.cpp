@@ -68,13 +68,42 @@ std::string accepted(const v1::SubmitJobResponse& job) {
                      name);
 }
 
+void print_note(const std::string& note) {
+  if (!note.empty()) print_message(fmt::format("note: {}\n", one_line(note)));
+}
+
+/// Whether a spec says by when or for how much, which a cluster has to be asked about.
+bool is_bounded(const SubmittedSpec& spec) {
+  const Result<Document> document = Document::parse(spec.text, spec.file);
+  if (!document) return false;
+  const Result<JobSpec> job = read_job_spec(*document);
+  return job && (job->deadline || job->budget);
+}
+
+/// Prints the spec. The cluster, where there is one, says whether deadline and budget can be kept.
+Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
+  print_bytes(spec.text);
+  if (!is_bounded(spec)) return {};
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) {
+    print_note("no cluster was asked whether deadline and budget can be kept: " +
+               session.error().message);
+    return {};
+  }
+  v1::SubmitJobRequest request;
+  request.set_dry_run(true);
+  request.set_spec(spec.text);
+  request.set_file(spec.file);
+  auto answer = (*session)->client().call<v1::SubmitJobResponse>("SubmitJob", request);
+  if (!answer) return forward_error(answer);
+  print_note(answer->note());
+  return {};
+}
+
 Status submit(const CommandOptions& options, SubmitOptions& asked) {
   Result<SubmittedSpec> spec = spec_of(options, asked);
   if (!spec) return forward_error(spec);
-  if (asked.dry_run) {
-    print_bytes(spec->text);
-    return {};
-  }
+  if (asked.dry_run) return try_dry(options, *spec);
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   v1::SubmitJobRequest request;
@@ -85,6 +114,7 @@ Status submit(const CommandOptions& options, SubmitOptions& asked) {
   if (!job) return forward_error(job);
   if (options.output == OutputFormat::kText) {
     print_text(accepted(*job));
+    print_note(job->note());
     (void)std::fflush(stdout);
   } else if (!asked.wait) {
     print_answer(*job);
@@ -112,6 +142,10 @@ void add_job_options(CLI::App& verb, SubmitOptions& asked) {
       ->type_name("[ok:|any:|notok:]JOB,..")
       ->delimiter(',')
       ->allow_extra_args(false);
+  verb.add_option("--by", asked.by, "its deadline: \"2026-11-27 18:00\", which is UTC")
+      ->type_name("TIME");
+  verb.add_option("--under", asked.under, "its budget, of hire and electricity: '$5000'")
+      ->type_name("AMOUNT");
   verb.add_flag("--hold", asked.hold, "do not start it before `orrery release`");
   verb.add_option("--output-file", asked.output,
                   "a file that gets a copy of what ranks write; as sbatch's --output: out/%j.%t")
@@ -163,6 +197,7 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery submit -- python3 train.py --epochs 3\n"
       "  orrery submit -n 4 --framework torch --wait -- python3 train.py\n"
       "  orrery submit job.yaml\n"
+      "  orrery submit job.yaml --by \"2026-11-27 18:00\" --under '$5000'\n"
       "  orrery submit examples/jobs/train-gpt.yaml --calibration node.yaml   (planned first)\n"
       "  orrery submit train.sbatch small -- --epochs 3   (a script's #SBATCH lines, its $1 ..)\n"
       "  orrery submit --dry-run -- python3 train.py >job.yaml   (the spec, to go on from)\n");
@@ -176,7 +211,9 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   verb.add_flag("--lenient", asked->lenient, "pass over what is not known of a script's #SBATCH");
   add_job_options(verb, *asked);
   verb.add_flag("--wait", asked->wait, "until it has ended: exit 0 when it finished");
-  verb.add_flag("--dry-run", asked->dry_run, "print the spec and submit nothing");
+  verb.add_flag("--dry-run", asked->dry_run,
+                "print the spec and submit nothing; a cluster says whether deadline and budget can "
+                "be kept");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return submit(options, *asked); };
   });

@@ -48,6 +48,17 @@ Result<Variables> variables_of(const SubmitOptions& options) {
   return variables;
 }
 
+/// A point in time as a spec has it, or "2026-11-27 18:00" of UTC.
+Result<Instant> point_in_time(std::string text) {
+  constexpr std::size_t kDate = 10;
+  constexpr std::size_t kToMinutes = 16;
+  if (text.size() == kToMinutes && (text[kDate] == ' ' || text[kDate] == 'T')) {
+    text[kDate] = 'T';
+    text += ":00Z";
+  }
+  return Instant::parse(text);
+}
+
 Status take_time_limit(const SubmitOptions& options, JobSpec& spec) {
   if (options.time_limit.empty()) return {};
   Result<Seconds> limit = quantity_option<Seconds>("time-limit", options.time_limit);
@@ -118,7 +129,8 @@ bool overrules(const SubmitOptions& options) {
   const SubmitOptions none;
   const bool words = !options.name.empty() || options.tenant != none.tenant ||
                      !options.time_limit.empty() || !options.directory.empty() ||
-                     !options.output.empty() || !options.error.empty();
+                     !options.by.empty() || !options.under.empty() || !options.output.empty() ||
+                     !options.error.empty();
   return words || options.priority != 0 || options.restarts || options.hold ||
          !options.after.empty() || !options.environment.empty();
 }
@@ -132,6 +144,7 @@ Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (options.hold) spec.hold = true;
   if (Status added = add_dependencies(options, spec); !added) return added;
   if (Status launched = overrule_launch(options, spec); !launched) return launched;
+  if (Status bound = take_bounds(options.by, options.under, spec); !bound) return bound;
   return take_time_limit(options, spec);
 }
 
@@ -155,6 +168,19 @@ Result<LaunchSpec> launch_of(const SubmitOptions& options,
 
 }  // namespace
 
+Status take_bounds(const std::string& by, const std::string& under, JobSpec& spec) {
+  if (!by.empty()) {
+    const Result<Instant> deadline = point_in_time(by);
+    if (!deadline) return wrong("by", deadline.error().message);
+    spec.deadline = *deadline;
+  }
+  if (under.empty()) return {};
+  const Result<Dollars> budget = quantity_option<Dollars>("under", under);
+  if (!budget) return tl::unexpected(budget.error());
+  spec.budget = *budget;
+  return {};
+}
+
 Result<std::string> command_job_spec(const SubmitOptions& options,
                                      const std::vector<std::string>& command) {
   if (command.empty()) return input_error({}, "nothing behind --: expected a program to run");
@@ -167,6 +193,8 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   if (Status added = add_dependencies(options, spec); !added) return forward_error(added);
   if (options.restarts) spec.restart.max = *options.restarts;
   if (Status limited = take_time_limit(options, spec); !limited) return forward_error(limited);
+  Status bound = take_bounds(options.by, options.under, spec);
+  if (!bound) return forward_error(bound);
   RoleSpec role;
   role.accelerators = options.accelerators;
   for (const std::string& type : options.types) role.types.push_back({.type = type});

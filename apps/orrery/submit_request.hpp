@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "workload/job_spec.hpp"
 
 namespace orrery {
 
@@ -21,6 +22,8 @@ struct SubmitOptions {
   std::string tenant = "default";
   std::int32_t priority = 0;
   std::string time_limit;
+  std::string by;     ///< its deadline
+  std::string under;  ///< its budget
   std::string framework;
   std::vector<std::string> environment;  ///< NAME=VALUE
   std::string per = "accelerator";
@@ -38,6 +41,10 @@ struct SubmitOptions {
   bool lenient = false;                ///< with what is not known of a script
   std::vector<std::string> arguments;  ///< of a script
 };
+
+/// Takes `by` and `under` as a job's deadline and budget, where they are not empty. Errors name the
+/// option.
+[[nodiscard]] Status take_bounds(const std::string& by, const std::string& under, JobSpec& spec);
 
 /// A Batch job of one role. Errors (kInput) name the option; what else is wrong with the job is
 /// said as of a file.

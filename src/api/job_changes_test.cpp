@@ -83,6 +83,32 @@ TEST_F(JobChangesTest, AJobSaysByWhenItHasToStart) {
   EXPECT_EQ(notes("deadline: 2100-01-01T00:00:00Z\n"), "") << "nobody knows how long it takes";
 }
 
+TEST_F(JobChangesTest, ASubmissionIsToldAtOnceWhetherItsDeadlineAndBudgetCanBeKept) {
+  const auto answer = [&](const std::string& more, const std::string& token = "user") {
+    v1::SubmitJobRequest asked;
+    asked.set_spec(kSubmittedJob + more);
+    asked.set_dry_run(true);
+    return client(token).call<v1::SubmitJobResponse>("SubmitJob", asked);
+  };
+  const auto kept = answer("estimate: 2 h\nbudget: $5000\n");
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_NE(kept->note().find("it takes 2 h and costs $"), std::string::npos) << kept->note();
+  const auto jobs = client().call<v1::ListJobsResponse>("ListJobs", v1::ListJobsRequest());
+  EXPECT_EQ(jobs->jobs_size(), 0) << "it was not submitted";
+  const auto dear = answer("estimate: 2 h\nbudget: $1\n");
+  ASSERT_FALSE(dear);
+  EXPECT_NE(dear.error().text().find("budget: its cheapest placement, 1 "), std::string::npos);
+  EXPECT_NE(dear.error().text().find(" would do"), std::string::npos);
+  EXPECT_EQ(answer("estimate: 2 h\n")->note(), "");
+  EXPECT_FALSE(answer("budget: $5000\n", "viewer")) << "it may not submit";
+  v1::SubmitJobRequest asked;
+  asked.set_spec(kSubmittedJob +
+                 std::string("estimate: 900000 h\ndeadline: 2100-01-01T00:00:00Z\n"));
+  const auto late = client("user").call<v1::SubmitJobResponse>("SubmitJob", asked);
+  ASSERT_FALSE(late);
+  EXPECT_NE(late.error().text().find("deadline: at its quickest, on 1 "), std::string::npos);
+}
+
 TEST_F(JobChangesTest, WhatHasEndedOrDoesNotRunIsRefusedWithItsState) {
   const std::uint64_t id = submit("priority: 7\ntime_limit: 1 h\n");
   const auto waits = call("user", "RequeueJob", v1::RequeueJobRequest(), id);

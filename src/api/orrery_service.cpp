@@ -151,15 +151,21 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
   const Caller& caller = call->caller();
   const auto users =
       caller.role == Role::kAdmin ? JobText::TenantUsers::kAll : JobText::TenantUsers::kOwn;
-  controller_.submit({request.spec(), file, caller.tenant, caller.name, caller.run_as, users},
-                     own_request_id(request.request_id(), *call),
-                     [this, call](Result<std::vector<JobId>> jobs) {
-                       if (!jobs) {
-                         const std::string why = shown_refusal(jobs.error());
-                         note(call, "submission refused", {"why", why});
-                         return call->fail(jobs.error());
-                       }
-                       v1::SubmitJobResponse response;
+  const JobText text{request.spec(), file, caller.tenant, caller.name, caller.run_as, users};
+  const auto refuse = [this, call](const Error& error) {
+    note(call, "submission refused", {"why", shown_refusal(error)});
+    call->fail(error);
+  };
+  const std::string request_id = own_request_id(request.request_id(), *call);
+  const Result<std::string> kept = controller_.appraise(text, request_id);
+  if (!kept) return refuse(kept.error());
+  v1::SubmitJobResponse answer;
+  answer.set_note(*kept);
+  if (request.dry_run()) return call->reply(answer);
+  controller_.submit(text, request_id,
+                     [this, call, refuse, answer](const Result<std::vector<JobId>>& jobs) {
+                       if (!jobs) return refuse(jobs.error());
+                       v1::SubmitJobResponse response = answer;
                        response.set_id(jobs->front().value());
                        if (state().has(jobs->front())) {
                          response.set_name(state().job(jobs->front()).name);

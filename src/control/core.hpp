@@ -60,6 +60,8 @@ class Core {
     std::uint64_t placements = 0;
   };
   [[nodiscard]] const PassCounts& passes() const { return passes_; }
+  /// Whether a job waits by choice until a certain time, as of the last pass of the core's own.
+  [[nodiscard]] bool waits_by_choice() const { return wake_asked_ != Instant::max(); }
   /// Why a job still waits, as the last pass saw it.
   [[nodiscard]] std::span<const StillWaits> still_waiting() const { return last_.waiting; }
   /// What the last pass decided, with the prices and gains that events do not keep.
@@ -206,10 +208,11 @@ class Core {
   std::map<JobId, std::vector<PlacedGang>> places_;
   PassResult last_;  ///< of the last pass
   Seen seen_;
-  Changes seen_full_;               ///< by the last full pass
-  std::uint64_t queued_ = 0;        ///< jobs that entered the queue
-  Instant held_until_;              ///< PassResult::holds_until of the last pass of the core's own
-  std::uint64_t held_version_ = 0;  ///< of the state, as far as that goes
+  Changes seen_full_;         ///< by the last full pass
+  std::uint64_t queued_ = 0;  ///< jobs that entered the queue
+  Instant held_until_;        ///< PassResult::holds_until of the last pass of the core's own
+  Instant wake_asked_ = Instant::max();  ///< PassResult::wake of the same
+  std::uint64_t held_version_ = 0;       ///< of the state, as far as that goes
   std::optional<Instant> last_pass_;
   std::optional<Instant> last_full_;
   bool first_pass_ = true;

@@ -85,6 +85,7 @@ bool Core::changed() const {
   if (now.limits != seen.limits) return true;
   const bool links = now.links != seen.links;
   if (state_.waiting().empty()) return !last_.waiting.empty() || (links && every_pass_full());
+  if (now_ >= wake_asked_) return true;
   return links || queued_ != seen_.queued || now.freed != seen.freed || now.plans != seen.plans;
 }
 
@@ -113,6 +114,7 @@ Instant Core::next_full() const {
 
 Instant Core::wake() const {
   Instant next = timers_.empty() ? Instant::max() : timers_.begin()->at;
+  if (!state_.waiting().empty() && wake_asked_ > now_) next = std::min(next, wake_asked_);
   if (changed()) next = std::min(next, std::max(now_, next_pass()));
   return std::min(next, next_full());
 }
@@ -158,6 +160,7 @@ void Core::run_pass() {
                                         whole ? PassKind::kFull : PassKind::kIncremental);
   ++(whole ? passes_.full : passes_.incremental);
   const Instant holds_until = result.holds_until;
+  wake_asked_ = result.wake;
   const std::uint64_t before = state_.version();
   carry_out(result);
   held_until_ = before == state_.version() ? holds_until : now_;

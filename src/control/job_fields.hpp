@@ -178,9 +178,10 @@ void code(Codec& codec, S& waits) {
 
 template <class Codec, SameStruct<PassResult> S>
 void code(Codec& codec, S& result) {
-  // How long it holds, and whom it holds back, is asked of the core's own passes, which no record
-  // has.
-  auto& [decisions, waiting, reservations, held_back, candidates, placements, holds_until] = result;
+  // How long it holds, whom it holds back and when it wants another is asked of the core's own
+  // passes, which no record has.
+  auto& [decisions, waiting, reservations, held_back, wake, candidates, placements, holds_until] =
+      result;
   codec(decisions, waiting, reservations, candidates, placements);
 }
 

@@ -474,13 +474,7 @@ std::vector<JobId> Controller::answered_before(const std::string& request_id) co
   return jobs;
 }
 
-void Controller::submit(const JobText& text, const std::string& request_id,
-                        Answered<std::vector<JobId>> answered) {
-  if (const std::string why = halted(); !why.empty()) return answered(environment_error(why));
-  if (std::vector<JobId> known = answered_before(request_id); !known.empty()) {
-    return host_->after_durable(
-        [known = std::move(known), answered = std::move(answered)] { answered(known); });
-  }
+Result<std::vector<SubmitJob>> Controller::read_jobs(const JobText& text) {
   JobIntake& intake = setup_->intake();
   const std::size_t works = intake.works();
   Result<std::vector<SubmitJob>> read = intake.read(text, state(), now());
@@ -489,6 +483,26 @@ void Controller::submit(const JobText& text, const std::string& request_id,
     commits_->put_texts(added);
     if (record_ != nullptr) look_at_record(record_->put_texts(added));
   }
+  return read;
+}
+
+Result<std::string> Controller::appraise(const JobText& text, const std::string& request_id) {
+  const auto names = [&](const char* key) { return text.text.find(key) != std::string::npos; };
+  const bool asks = names("deadline") || names("budget");
+  if (!asks || !halted().empty() || !answered_before(request_id).empty()) return std::string();
+  Result<std::vector<SubmitJob>> read = read_jobs(text);
+  if (!read) return forward_error(read);
+  return setup_->intake().appraise(read->front().submission, state(), now());
+}
+
+void Controller::submit(const JobText& text, const std::string& request_id,
+                        Answered<std::vector<JobId>> answered) {
+  if (const std::string why = halted(); !why.empty()) return answered(environment_error(why));
+  if (std::vector<JobId> known = answered_before(request_id); !known.empty()) {
+    return host_->after_durable(
+        [known = std::move(known), answered = std::move(answered)] { answered(known); });
+  }
+  Result<std::vector<SubmitJob>> read = read_jobs(text);
   if (!read) return answered(forward_error(read));
   if (Status possible = agents_->check_user(read->front().run_as); !possible) {
     return answered(forward_error(possible));

@@ -76,6 +76,9 @@ class Controller final : private HostOutlet {
   /// The jobs that a text makes. Asked again with one request id they are the same.
   void submit(const JobText& text, const std::string& request_id,
               Answered<std::vector<JobId>> answered);
+  /// What the jobs of a text that was not handed in yet would be told: JobIntake::appraise(). A
+  /// text that names neither a deadline nor a budget is not read. Errors: those of submit().
+  [[nodiscard]] Result<std::string> appraise(const JobText& text, const std::string& request_id);
   /// Anything else an operator or a client may command.
   void command(InputKind what, const std::string& request_id, Answered<JobId> answered);
   /// Looks up the class that a job has with the new values. Precondition: it has not ended.
@@ -220,6 +223,7 @@ class Controller final : private HostOutlet {
   void count(const Event& event);
   void handle(InputKind what, const std::string& request_id = {},
               ControlHost::Answered answered = {});
+  [[nodiscard]] Result<std::vector<SubmitJob>> read_jobs(const JobText& text);
   [[nodiscard]] std::vector<JobId> answered_before(const std::string& request_id) const;
 
   struct LogKey {

@@ -9,6 +9,8 @@
 #include "base/document.hpp"
 #include "base/nearest_name.hpp"
 #include "control/spec_submission.hpp"
+#include "scheduler/admission.hpp"
+#include "scheduler/pristine_fleet.hpp"
 #include "scheduler/resolve.hpp"
 
 namespace orrery {
@@ -232,6 +234,21 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
     return forward_error(added);
   }
   return submission;
+}
+
+Result<std::string> JobIntake::appraise(const Submission& job, const State& state,
+                                        Instant now) const {
+  if (!job.request.deadline && !job.request.budget) return std::string();
+  constexpr std::uint32_t kNoJob = 0x7fffffff;
+  Situation situation = state.situation(now);
+  std::vector<WaitingJob> waiting(situation.waiting.begin(), situation.waiting.end());
+  waiting.push_back({JobId(kNoJob), &job.request, now, 0, 0});
+  situation.waiting = waiting;
+  const PristineFleet& fleet = facts_.resolve_context(now).fleet;
+  Admission admission =
+      judge_admission({situation, state.policy(), fleet.tree(), fleet.view(), JobId(kNoJob)});
+  if (!admission.refusal.empty()) return infeasible(std::move(admission.refusal));
+  return std::move(admission.note);
 }
 
 bool is_within(std::string_view tenant, std::string_view above) {

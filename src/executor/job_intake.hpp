@@ -51,6 +51,11 @@ class JobIntake {
   /// run it.
   [[nodiscard]] Result<std::vector<SubmitJob>> read(const JobText& text, const State& state,
                                                     Instant now);
+  /// By what the deadline and the budget of a job that is handed in now are kept, or that they are
+  /// likely not to be; empty: it has neither, or nothing is known of its length. Error
+  /// (kInfeasible): not even a fleet where nothing runs could keep them.
+  [[nodiscard]] Result<std::string> appraise(const Submission& job, const State& state,
+                                             Instant now) const;
   /// Kinds of work known so far. A text that brings one, be it refused or not, has to be in the
   /// log's texts, after those of its like, before any job that came later is.
   [[nodiscard]] std::size_t works() const;

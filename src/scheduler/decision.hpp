@@ -68,8 +68,9 @@ struct PassResult {
   /// Of an incremental pass: types of which a job behind one that stops the queue could have what
   /// is free, ascending.
   std::vector<FleetTypeId> held_back;
-  std::uint64_t candidates = 0;  ///< priced
-  std::uint64_t placements = 0;  ///< tried
+  Instant wake = Instant::max();  ///< after now, at which a job that waits by choice would start
+  std::uint64_t candidates = 0;   ///< priced
+  std::uint64_t placements = 0;   ///< tried
   /// Of an incremental pass: one before then decides the same, nothing, in any situation that is
   /// like this but for the time and the links.
   Instant holds_until;

@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/quantity_text.hpp"
+#include "scheduler/admission.hpp"
 #include "scheduler/explain_trial.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
 #include "scheduler/slack.hpp"
+#include "scheduler/time_shift.hpp"
 
 namespace orrery {
 namespace {
@@ -37,9 +40,13 @@ class Explainer {
   void say_why(Explanation& out, const ExplainNames& names);
   [[nodiscard]] std::string why_busy(const Refusal& refusal) const;
   [[nodiscard]] std::string why(const Refusal& refusal) const;
+  [[nodiscard]] std::string why_budget() const;
+  /// On a fleet where nothing runs.
+  [[nodiscard]] std::optional<BestRun> best(BestAt what) const;
   void find_blocking(Explanation& out, const ExplainNames& names);
   void find_bounds(Explanation& out);
   void say_when(Explanation& out);
+  [[nodiscard]] bool waits_for_grid(Explanation& out, const StartJob& start) const;
   void say_deadline(Explanation& out);
   [[nodiscard]] FleetTypeId type_of(const StartJob& start) const;
 
@@ -69,6 +76,25 @@ std::string Explainer::why_busy(const Refusal& refusal) const {
                      units_free);
 }
 
+std::optional<BestRun> Explainer::best(BestAt what) const {
+  FleetOverlay emptied(s_.fleet);
+  for (const RunningJob& job : s_.running) {
+    give_back(emptied, std::span<const PlacedGang>(job.gangs));
+  }
+  Situation empty = s_;
+  empty.fleet = emptied.view();
+  return best_run(empty, trial_.tree(), trial_.request(), what);
+}
+
+std::string Explainer::why_budget() const {
+  const std::string why = "what is free would cost more than its budget";
+  const std::optional<BestRun> cheapest = best(BestAt::kCost);
+  if (!cheapest) return why;
+  const std::optional<Dollars>& budget = trial_.request().budget;
+  if (!budget || cheapest->cost > *budget) return budget_text(*cheapest);
+  return fmt::format("{}; on {} it costs {}", why, cheapest->on, print(cheapest->cost));
+}
+
 std::string Explainer::why(const Refusal& refusal) const {
   switch (refusal.kind) {
     case RejectionKind::kBusy:
@@ -84,7 +110,7 @@ std::string Explainer::why(const Refusal& refusal) const {
     case RejectionKind::kStack:
       return "no accelerator has the software stack it needs";
     case RejectionKind::kBudget:
-      return "it would cost more than its budget";
+      return why_budget();
     case RejectionKind::kLater:
       return "something could start it now, but it waits for better";
   }
@@ -168,6 +194,17 @@ void Explainer::say_why(Explanation& out, const ExplainNames& names) {
   }
 }
 
+// For electricity that is cleaner or cheaper than on what it could take now.
+bool Explainer::waits_for_grid(Explanation& out, const StartJob& start) const {
+  const auto later = later_start({s_, policy_, s_.fleet}, trial_.job(),
+                                 {start.gangs, start.terms, start.expected});
+  if (!later) return false;
+  out.why = fmt::format("by choice until {}: electricity and carbon cost {} less then",
+                        later->at.text(), print(Dollars(static_cast<double>(later->saved) * 1e-6)));
+  out.when = LikelyStart{later->at - s_.now, later->at - s_.now};
+  return true;
+}
+
 // Where it waits by choice, what it would take now is not what it starts on while it is patient.
 void Explainer::say_when(Explanation& out) {
   ForecastAsk ask{.job = out.job, .after = out.blocking, .declined = {}, .declined_until = {}};
@@ -184,6 +221,7 @@ void Explainer::say_when(Explanation& out) {
     }
     policy.patience = Seconds(-1);
     if (const auto start = trial_.decide(trial_.situation(), policy)) {
+      if (waits_for_grid(out, *start)) return;
       ask.declined = type_of(*start);
       ask.declined_until =
           trial_.job().submitted + Duration::from_seconds(policy_.patience.value());
@@ -201,7 +239,12 @@ void Explainer::say_deadline(Explanation& out) {
   const std::optional<Slack> slack = slack_of(trial_.job(), policy_, s_);
   if (!slack) return;
   out.deadline = slack_text(*slack);
-  if (!slack->kept() || !out.when || out.when->median == Duration::max()) return;
+  if (!slack->kept()) {
+    const std::optional<BestRun> quickest = best(BestAt::kTime);
+    if (quickest) out.deadline += "; " + quickest_text(*quickest, s_.now);
+    return;
+  }
+  if (!out.when || out.when->median == Duration::max()) return;
   const Duration late = out.when->median - slack->left;
   out.deadline += late > Duration()
                       ? fmt::format("; as things are it will be about {} late", late.text())

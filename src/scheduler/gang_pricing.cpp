@@ -326,6 +326,23 @@ Price price_of(const PriceContext& context, const WaitingJob& job, const PlacedG
   return sum.price();
 }
 
+Price price_of_wait(const PriceContext& context, const WaitingJob& job, const GangPriced& gang,
+                    Duration wait) {
+  const double share = gang.gang.allocation.share / static_cast<double>(kWholeDevice);
+  const double seconds = seconds_of(context, job, gang.gang, gang.terms);
+  Sum sum(context, job);
+  for (const PricedPart& part : parts_of(context, gang.gang)) {
+    if (part.devices == 0) continue;
+    sum.add_use(part.costs, {part.devices * share, seconds, gang.terms.draw, wait});
+  }
+  sum.add_time(0, wait.count_seconds());
+  Price price;
+  for (const PriceTerm term : {PriceTerm::kEnergy, PriceTerm::kCarbon, PriceTerm::kTime}) {
+    price[term] = sum.price()[term];
+  }
+  return price;
+}
+
 ExpectedEnergy energy_of(const PriceContext& context, const WaitingJob& job, const PlacedGang& gang,
                          const GangTerms& terms) {
   const double share = gang.allocation.share / static_cast<double>(kWholeDevice);

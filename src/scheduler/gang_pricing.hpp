@@ -45,6 +45,11 @@ void add_beside(PriceContext& context, const WaitingJob& job, const GangPriced& 
 [[nodiscard]] Price ideal_price(const PriceContext& context, const WaitingJob& job,
                                 const IdealGang& ideal);
 
+/// What a gang that is placed here would cost after a wait of what depends on when it runs: energy
+/// and carbon of its own devices, and its owner's time of the wait.
+[[nodiscard]] Price price_of_wait(const PriceContext& context, const WaitingJob& job,
+                                  const GangPriced& gang, Duration wait);
+
 /// What a run will draw until it is done, at the meters of its sites.
 struct ExpectedEnergy {
   std::int64_t joules = 0;

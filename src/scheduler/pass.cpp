@@ -391,6 +391,7 @@ Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job
                                             lasts ? ViewLasts::kYes : ViewLasts::kNo);
   lacks_room_ = !priced && m_.priced_.lacks_room() && m_.priced_.missing().empty();
   hold_until(m_.priced_.holds_until());
+  result_.wake = std::min(result_.wake, m_.priced_.wake());
   result_.candidates += m_.priced_.candidates().size();
   for (const PlanKey& key : m_.priced_.missing()) result_.decisions.push_back(WantPlan{key});
   if (!priced) return tl::unexpected(priced.error());

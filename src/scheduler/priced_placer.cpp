@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/expected_bill.hpp"
+#include "scheduler/time_shift.hpp"
 
 namespace orrery {
 namespace {
@@ -40,6 +41,7 @@ void PricedPlacer::begin() {
   lemons_.reset();
   forget_offers();
   holds_until_ = Instant::max();
+  wake_ = Instant::max();
 }
 
 // A gang whose plan is not there yet waits for it a while, and then starts without.
@@ -297,6 +299,10 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
   const std::optional<Dollars>& budget = job.request->budget;
   if (budget && expected_cost(context, job, priced.gangs, priced.terms) > *budget) {
     return tl::unexpected(Refusal{RejectionKind::kBudget, TopologyLevel::kFleet, 0});
+  }
+  if (const auto later = later_start(context, job, {priced.gangs, priced.terms, priced.length})) {
+    wake_ = std::min(wake_, later->at);
+    return tl::unexpected(Refusal{RejectionKind::kLater, TopologyLevel::kFleet, 0});
   }
   return priced;
 }

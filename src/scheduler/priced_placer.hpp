@@ -61,6 +61,9 @@ class PricedPlacer {
   /// Since begin(), and for jobs without a deadline: as far as waiting for better hardware goes,
   /// the same places would get the same answers before then.
   [[nodiscard]] Instant holds_until() const { return holds_until_; }
+  /// Since begin(), the first instant at which a job that waits for cleaner or cheaper electricity
+  /// would start.
+  [[nodiscard]] Instant wake() const { return wake_; }
   /// Whether the last refusal was for want of room alone, of which length and price say nothing.
   [[nodiscard]] bool lacks_room() const { return lacks_room_; }
 
@@ -118,6 +121,7 @@ class PricedPlacer {
   Offers passing_offers_;
   bool lacks_room_ = false;
   Instant holds_until_;
+  Instant wake_ = Instant::max();
   std::vector<FreedOfType> freed_;              ///< by type
   std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not looked at yet
 };

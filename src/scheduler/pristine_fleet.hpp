@@ -25,6 +25,7 @@ class PristineFleet {
 
   [[nodiscard]] const Topology& topology() const { return fleet_.topology(); }
   [[nodiscard]] const PlaceTree& tree() const { return tree_; }
+  [[nodiscard]] FleetView view() const { return fleet_.view(); }
 
   /// Why one gang never fits (why_never, scheduler/why_never.hpp); nothing: it does. Valid as long
   /// as this.

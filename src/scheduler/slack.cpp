@@ -75,15 +75,18 @@ void aim(const Situation& s, const Policy& policy, std::vector<Member>& members)
 
 }  // namespace
 
+Slack slack_after(Duration time, Duration run, const Policy& policy) {
+  const double part = run.count_seconds() / 10;
+  return {time - run, Duration::from_seconds(std::max(part, policy.full_interval.value()))};
+}
+
 std::optional<Slack> slack_of(const WaitingJob& job, const Policy& policy,
                               const Situation& situation) {
   const JobRequest& request = *job.request;
   if (!request.deadline || request.kind == JobKind::kServe) return std::nullopt;
   const std::optional<Duration> run = known_time_left(job, situation.plans);
   if (!run) return std::nullopt;
-  const double part = run->count_seconds() / 10;
-  return Slack{*request.deadline - situation.now - *run,
-               Duration::from_seconds(std::max(part, policy.full_interval.value()))};
+  return slack_after(*request.deadline - situation.now, *run, policy);
 }
 
 std::optional<Slack> slack_if_stopped(const RunningJob& job, const Policy& policy,

@@ -22,9 +22,12 @@ struct Slack {
   [[nodiscard]] Duration spare() const { return left - margin; }
 };
 
+/// Of a run of known length in so much time. The margin is a tenth of the length, at least
+/// Policy::full_interval, after which all who wait are looked at again.
+[[nodiscard]] Slack slack_after(Duration time, Duration run, const Policy& policy);
+
 /// None: it has no deadline, it is a service, or nothing is known of its length. The expected run
-/// is that of known_time_left(); the margin is a tenth of it, at least Policy::full_interval, after
-/// which all who wait are looked at again.
+/// is that of known_time_left().
 [[nodiscard]] std::optional<Slack> slack_of(const WaitingJob& job, const Policy& policy,
                                             const Situation& situation);
 

@@ -26,6 +26,7 @@ class StepSeries {
   /// Errors: no step, times that do not ascend, a value that is not finite.
   [[nodiscard]] static Result<StepSeries> make(std::vector<Step> steps);
 
+  [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] Value at(Instant time) const { return steps_[step_at(time)].value; }
 
   /// Mean over [from, to), weighted by time; at(from) when they are the same.

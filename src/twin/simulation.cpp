@@ -87,7 +87,8 @@ bool Simulation::done() const {
 bool Simulation::stuck() const {
   constexpr int kPassesInVain = 3;
   return next_job_ == jobs_.size() && next_command_ == commands_.size() && world_.quiet() &&
-         state().running().empty() && core_.wake() != Instant::max() && idle_ticks_ > kPassesInVain;
+         state().running().empty() && core_.wake() != Instant::max() && !core_.waits_by_choice() &&
+         idle_ticks_ > kPassesInVain;
 }
 
 Instant Simulation::next() const {

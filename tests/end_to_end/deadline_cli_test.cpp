@@ -79,6 +79,82 @@ TEST_F(DeadlineCli, ASimulationWithoutDeadlinesSaysNothingOfThem) {
   EXPECT_EQ(run.out.find("deadline"), std::string::npos);
 }
 
+constexpr const char* kJob =
+    "apiVersion: orrery/v1\nkind: Train\nname: train\nestimate: 10 h\n"
+    "roles: [{accelerators: 8, types: [h100]}]\n";
+
+TEST_F(DeadlineCli, OneCommandTrainsByFridayUnderAnAmount) {
+  start();
+  v1::SubmitJobRequest heard;
+  controller_.on("SubmitJob", [&](const FakeController::Heard& call) {
+    EXPECT_TRUE(heard.ParseFromString(call.request));
+    v1::SubmitJobResponse response;
+    response.set_id(7);
+    response.set_name("train");
+    response.set_note("it starts at the next decision");
+    return answer_with(response);
+  });
+  const std::string asked =
+      "submit " + write("train.yaml", kJob) + " --by '2100-11-27 18:00' --under '$5000'";
+  const CliRun run = live(asked);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, "job 7 (train) accepted\n");
+  EXPECT_EQ(run.err, "note: it starts at the next decision\n");
+  EXPECT_FALSE(heard.dry_run());
+  EXPECT_NE(heard.spec().find("2100-11-27T18:00:00Z"), std::string::npos) << heard.spec();
+  EXPECT_NE(heard.spec().find("budget: $5k"), std::string::npos) << heard.spec();
+  const CliRun dry = live(asked + " --dry-run");
+  EXPECT_EQ(dry.out, heard.spec()) << "the spec goes on";
+  EXPECT_EQ(dry.err, "note: it starts at the next decision\n");
+  EXPECT_TRUE(heard.dry_run());
+}
+
+TEST_F(DeadlineCli, ADryRunNeedsNoCluster) {
+  const CliRun run = live("submit --dry-run --by 2100-11-27T18:00:00+02:00 -- true");
+  EXPECT_EQ(run.code, 0);
+  EXPECT_NE(run.out.find("2100-11-27T16:00:00Z"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("no cluster was asked whether deadline and budget can be kept"),
+            std::string::npos)
+      << run.err;
+}
+
+TEST_F(DeadlineCli, WhatIsNoTimeOrAmountIsRefused) {
+  const CliRun time = orrery("submit --dry-run --by friday -- true");
+  EXPECT_EQ(time.code, 2);
+  EXPECT_NE(time.err.find("--by: \"friday\" is not a time"), std::string::npos) << time.err;
+  const CliRun amount = orrery("submit --dry-run --under much -- true");
+  EXPECT_EQ(amount.code, 2);
+  EXPECT_NE(amount.err.find("--under: "), std::string::npos) << amount.err;
+}
+
+TEST_F(DeadlineCli, ScheduleSaysWhetherDeadlineAndBudgetCanBeKept) {
+  const std::string asked = "schedule --fleet " ORRERY_SOURCE_DIR
+                            "/tests/scenarios/fleets/one-rack.yaml " +
+                            write("train.yaml", kJob);
+  const CliRun plain = orrery(asked);
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  EXPECT_EQ(plain.out.find("budget"), std::string::npos) << plain.out;
+  const CliRun kept = orrery(asked + " --by '2100-11-27 18:00' --under '$5000'");
+  EXPECT_NE(kept.out.find("train: on 8 nvidia-h100-sxm5-80g it takes 10 h and costs $"),
+            std::string::npos)
+      << kept.out;
+  EXPECT_NE(kept.out.find(" of its budget of $5k; it starts at the next decision, "),
+            std::string::npos)
+      << kept.out;
+  const CliRun dear = orrery(asked + " --under '$10'");
+  EXPECT_NE(dear.out.find("train: budget: its cheapest placement, 8 "
+                          "nvidia-h100-sxm5-80g, costs $"),
+            std::string::npos)
+      << dear.out;
+  const CliRun explained = orrery(asked + " --under '$10' --explain train");
+  EXPECT_NE(explained.out.find("  why         its cheapest placement, 8 nvidia-h100"),
+            std::string::npos)
+      << explained.out;
+  const auto json = nlohmann::json::parse(orrery(asked + " --under '$10' -o json").out);
+  EXPECT_EQ(json["bounds"][0]["job"], "train");
+  EXPECT_EQ(json["bounds"][0]["note"], "");
+}
+
 TEST_F(DeadlineCli, AJobThatHasFinishedSaysByHowMuchItWasLate) {
   start();
   v1::Job job;
