@@ -87,7 +87,7 @@ std::optional<BestRun> Explainer::best(BestAt what) const {
 }
 
 std::string Explainer::why_budget() const {
-  const std::string why = "what is free would cost more than its budget";
+  std::string why = "what is free would cost more than its budget";
   const std::optional<BestRun> cheapest = best(BestAt::kCost);
   if (!cheapest) return why;
   const std::optional<Dollars>& budget = trial_.request().budget;
@@ -125,7 +125,8 @@ void Explainer::find_bounds(Explanation& out) {
     for (const RoleRequest& role : job.roles) {
       const GangRequest& gang = role.options.front().gang;
       const Room room = s_.usage->room(job.tenant, gang.type);
-      if (room.bound == RoomBound::kNone || room.devices >= role.gangs * gang.devices) continue;
+      if (room.bound == RoomBound::kNone || room.devices >= std::int64_t{role.gangs} * gang.devices)
+        continue;
       out.blocked_by.push_back(fmt::format("{} of tenant {}: room for {} more of {}",
                                            room.bound == RoomBound::kLimit ? "limit" : "guarantee",
                                            s_.usage->tree().path(room.tenant),
