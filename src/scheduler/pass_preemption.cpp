@@ -103,6 +103,7 @@ bool Pass::no_room_without(const Leavers& leavers, const WaitingJob& job) {
   for (const GangOption& option : job.request->roles.front().options) {
     if (option.gang.asks_slice() || option.gang.share != kWholeDevice) return false;
   }
+  if (!enough_with(leavers.who, *job.request)) return true;
   if (left_out_ != &leavers || left_out_under_ != leavers.under) {
     if (!m_.without_) m_.without_.emplace(m_.now_->view());
     m_.without_->reset(m_.now_->view());
