@@ -79,6 +79,13 @@ void add_fairness(Json& json, const FairnessFigures& fairness) {
   json["kinds"] = groups_json(fairness.kinds);
 }
 
+void add_judgement(Json& json, const PolicyRun& run) {
+  const SimulationSummary& s = run.summary;
+  if (s.bills.compared > 0) json["bills"] = bills_json(s.bills);
+  if (s.deadlines.jobs > 0) json["deadlines"] = deadlines_json(s.deadlines);
+  add_fairness(json, run.report.fairness);
+}
+
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   const SimulationSummary& s = run.summary;
   const std::vector<std::string> unpriced = unpriced_types(request, run);
@@ -121,9 +128,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
   if (!unpriced.empty()) json["unpriced"] = unpriced;
-  if (s.bills.compared > 0) json["bills"] = bills_json(s.bills);
-  if (s.deadlines.jobs > 0) json["deadlines"] = deadlines_json(s.deadlines);
-  add_fairness(json, run.report.fairness);
+  add_judgement(json, run);
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();

@@ -64,12 +64,12 @@ jobs:
   std::ifstream csv(path("results/jobs-fifo.csv"));
   std::vector<std::string> ends;
   for (std::string line; std::getline(csv, line);) {
-    const std::size_t begin = line.find(",0,0,0,");
+    const std::size_t begin = line.find(",yes,");
     ends.push_back(begin == std::string::npos ? "" : line.substr(begin, line.rfind(',') - begin));
   }
-  EXPECT_EQ(ends, (std::vector<std::string>{"", ",0,0,0,7200.000,0.000", ",0,0,0,5400.000,1810.000",
-                                            ",0,0,0,9000.000,9000.000", ",0,0,0,,",
-                                            ",0,0,0,2678400.000,"}));
+  EXPECT_EQ(ends,
+            (std::vector<std::string>{"", ",yes,7200.000,0.000", ",yes,5400.000,1810.000",
+                                      ",yes,9000.000,9000.000", ",yes,,", ",yes,2678400.000,"}));
 }
 
 TEST_F(DeadlineCli, ASimulationWithoutDeadlinesSaysNothingOfThem) {
