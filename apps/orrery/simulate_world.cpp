@@ -10,6 +10,18 @@
 #include "twin/failure_file.hpp"
 
 namespace orrery {
+namespace {
+
+/// Jobs of a trace know their tenants by number.
+bool same_tenants(const TenantTree& a, const TenantTree& b) {
+  if (a.size() != b.size()) return false;
+  for (std::uint32_t t = 0; t < a.size(); ++t) {
+    if (a.path(TenantId(t)) != b.path(TenantId(t))) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 Status SimulateRequest::load_failures(const std::string& name) {
   if (name == "none") return {};
@@ -61,7 +73,13 @@ Status SimulateRequest::load_events(const std::string& name) {
   const auto tenants = [this](const std::string& file) -> Result<std::string> {
     Result<Document> figures = files_.keep(file);
     if (!figures) return forward_error(figures);
-    if (Result<TenantsSpec> read = read_tenants_spec(*figures); !read) return forward_error(read);
+    Result<TenantsSpec> read = read_tenants_spec(*figures);
+    if (!read) return forward_error(read);
+    Result<TenantTree> tree = build_tenant_tree(*read, cluster_->topology());
+    if (!tree) return forward_error(tree);
+    if (!same_tenants(*tree, cluster_->tenants())) {
+      return input_error({file, 1, 1}, "expected the tenants of the simulation, in their order");
+    }
     return files_.texts.at(file);
   };
   Result<PlannedEvents> planned =

@@ -95,6 +95,11 @@ Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
   request.set_spec(spec.text);
   request.set_file(spec.file);
   auto answer = (*session)->client().call<v1::SubmitJobResponse>("SubmitJob", request);
+  if (!answer && answer.error().kind == ErrorKind::kEnvironment) {
+    print_note("no cluster could be asked whether deadline and budget can be kept: " +
+               answer.error().message);
+    return {};
+  }
   if (!answer) return forward_error(answer);
   print_note(answer->note());
   return {};

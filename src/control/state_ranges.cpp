@@ -54,7 +54,7 @@ Wrong wrong_of(const JobUsage& usage, std::uint32_t types) {
     return "a time below nothing";
   }
   const bool sums = is_sum(usage.joules) && std::isfinite(usage.dollars) &&
-                    std::isfinite(usage.co2_grams) && is_sum(usage.electricity) &&
+                    std::isfinite(usage.co2_grams) && std::isfinite(usage.electricity) &&
                     is_sum(usage.egress);
   return sums ? nullptr : "a bill that is no number";
 }

@@ -245,8 +245,10 @@ Result<std::string> JobIntake::appraise(const Submission& job, const State& stat
   waiting.push_back({JobId(kNoJob), &job.request, now, 0, 0});
   situation.waiting = waiting;
   const PristineFleet& fleet = facts_.resolve_context(now).fleet;
-  Admission admission =
-      judge_admission({situation, state.policy(), fleet.tree(), fleet.view(), JobId(kNoJob)});
+  const bool waits =
+      job.hold || !job.after.empty() || !job.after_any.empty() || !job.after_notok.empty();
+  Admission admission = judge_admission({situation, state.policy(), fleet.tree(), fleet.view(),
+                                         JobId(kNoJob), waits ? HeldBack::kYes : HeldBack::kNo});
   if (!admission.refusal.empty()) return infeasible(std::move(admission.refusal));
   return std::move(admission.note);
 }

@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "base/quantity_text.hpp"
+#include "scheduler/expected_bill.hpp"
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/start_forecast.hpp"
@@ -31,7 +32,7 @@ Policy policy_of(BestAt what) {
              .time_cost_goal = 1,
              .fragmentation = 0,
              .lost_work = 0,
-             .data = 0,
+             .data = 1,
              .failure = 0,
              .lateness = what == BestAt::kCostInTime ? kOverAllCosts : 0,
              .headroom = 0};
@@ -63,19 +64,27 @@ std::string amount_text(Dollars amount) {
                               : fmt::format("${:.0f}", amount.value());
 }
 
-/// When it is likely to start, from now. Alone beside those who run it may start at once.
+bool starts_in(const PassResult& result, JobId job) {
+  return std::any_of(result.decisions.begin(), result.decisions.end(),
+                     [job](const Decision& decision) {
+                       const auto* start = std::get_if<StartJob>(&decision);
+                       return start != nullptr && start->job == job;
+                     });
+}
+
+/// When it is likely to start, from now: at once if it starts in a pass of the whole queue.
 std::optional<Duration> likely_wait(const AdmissionAsk& ask, const WaitingJob& job) {
+  if (ask.held == HeldBack::kYes) return std::nullopt;
+  Scheduler scheduler(ask.tree);
+  if (starts_in(scheduler.decide(ask.situation, ask.policy, PassKind::kIncremental), job.id)) {
+    return Duration();
+  }
   Situation alone = ask.situation;
   alone.waiting = std::span(&job, 1);
-  Scheduler scheduler(ask.tree);
-  const PassResult result = scheduler.decide(alone, ask.policy, PassKind::kIncremental);
-  const bool starts =
-      std::any_of(result.decisions.begin(), result.decisions.end(), [&](const Decision& decision) {
-        const auto* start = std::get_if<StartJob>(&decision);
-        return start != nullptr && start->job == job.id;
-      });
-  if (starts) return Duration();
-  if (result.wake != Instant::max()) return result.wake - ask.situation.now;
+  const PassResult result = Scheduler(ask.tree).decide(alone, ask.policy, PassKind::kIncremental);
+  if (!starts_in(result, job.id) && result.wake != Instant::max()) {
+    return result.wake - ask.situation.now;
+  }
   const std::optional<LikelyStart> when =
       forecast_start(ask.situation, ask.policy, ask.tree,
                      {.job = job.id, .after = {}, .declined = {}, .declined_until = {}});
@@ -114,14 +123,16 @@ std::optional<BestRun> best_run(const Situation& situation, const PlaceTree& tre
   alone.plans = situation.plans;
   alone.costs = situation.costs;
   alone.electricity = situation.electricity;
+  alone.launch = situation.launch;
   const WaitingJob job{JobId(0), &free, situation.now, 0, 0};
   PricedPlacer placer(tree);
   placer.begin();
+  const PriceContext context{alone, policy, alone.fleet};
   const PricedOrRefusal priced =
-      placer.place(job, {alone, policy, alone.fleet}, {.fit = policy.node_fit}, ViewLasts::kNo);
+      placer.place(job, context, {.fit = policy.node_fit}, ViewLasts::kNo);
   if (!priced || !priced->length) return std::nullopt;
-  const std::int64_t micro = priced->price[PriceTerm::kHire] + priced->price[PriceTerm::kEnergy];
-  return BestRun{Dollars(static_cast<double>(micro) * 1e-6), *priced->length,
+  const ExpectedBill bill = expected_bill(context, job, priced->gangs, priced->terms);
+  return BestRun{Dollars(bill.dollars() + bill.assumed_hire), Duration::from_seconds(bill.seconds),
                  devices_text(alone.fleet.topology(), request, priced->gangs)};
 }
 

@@ -18,7 +18,7 @@ namespace orrery {
 enum class BestAt : std::uint8_t { kCost, kTime, kCostInTime };
 
 struct BestRun {
-  Dollars cost;  ///< hire and electricity, as its bill will be
+  Dollars cost;  ///< hire, electricity and egress, as its bill will be
   Duration length;
   std::string on;  ///< "8 h100"
 };
@@ -38,12 +38,16 @@ struct BestRun {
 /// "at its quickest, on 8 h100, it takes 5 h; a deadline of 2026-11-27T15:00:00Z would do".
 [[nodiscard]] std::string quickest_text(const BestRun& quickest, Instant now);
 
+/// Whether a job waits for a release or for other jobs, so that nobody can say when it starts.
+enum class HeldBack : std::uint8_t { kNo, kYes };
+
 struct AdmissionAsk {
   const Situation& situation;  ///< where the job waits
   const Policy& policy;
   const PlaceTree& tree;
   FleetView empty;  ///< the fleet as built, or with every device free
   JobId job;
+  HeldBack held = HeldBack::kNo;
 };
 
 struct Admission {

@@ -131,7 +131,8 @@ void ForecastSetup::add_queue() {
   for (std::size_t i = queue_.size(); i-- > 1;) {
     const OrderKey& next = queue_[i].key;
     if (queue_[i - 1].serves != queue_[i].serves || queue_[i - 1].key < next) continue;
-    queue_[i - 1].key = {next.first, next.second, next.submitted, queue_[i - 1].key.id};
+    const Instant before = next.submitted - Duration::nanoseconds(1);
+    queue_[i - 1].key = {next.first, next.second, before, queue_[i - 1].key.id};
   }
 }
 

@@ -67,6 +67,20 @@ TEST(GangsBeside, ASlowerTypeForOneGangIsPaidByAllOthers) {
   EXPECT_NEAR(static_cast<double>(price[PriceTerm::kHire]), 20 * 25e6, 1000);
 }
 
+// Two gangs for 10 hours on H100 cost $160 here, for 25 hours on A100 $400: no device is published.
+TEST(GangsBeside, ABudgetIsThatOfAllGangs) {
+  const auto runs = [](double budget) {
+    TestCluster cluster(two_types());
+    JobRequest request = either(cluster, 2, 8);
+    request.budget = Dollars(budget);
+    const JobId id = cluster.submit(request);
+    (void)cluster.pass("hardware-aware");
+    return cluster.runs(id);
+  };
+  EXPECT_TRUE(runs(165));
+  EXPECT_FALSE(runs(155)) << "each gang alone costs but $80";
+}
+
 TEST(GangsBeside, SoManyPlacesOfEachOptionArePriced) {
   const auto priced = [](const std::string& policy) {
     TestCluster cluster;

@@ -99,9 +99,12 @@ void Pass::note_held_back(std::span<const QueuedJob> behind) {
   std::set<ClassId> without_room;
   for (const QueuedJob& queued : behind.first(std::min(behind.size(), kHeldBackAsked))) {
     const WaitingJob& job = s_.waiting[queued.at];
-    if (queued.class_id.valid() && !without_room.insert(queued.class_id).second) continue;
+    if (queued.class_id.valid() && without_room.contains(queued.class_id)) continue;
     if (!may_take_any(*job.request)) continue;
-    if (!m_.placer_.fits(now, *job.request, rules_for(job))) continue;
+    if (!m_.placer_.fits(now, *job.request, rules_for(job))) {
+      if (queued.class_id.valid()) without_room.insert(queued.class_id);
+      continue;
+    }
     for (const RoleRequest& role : job.request->roles) {
       for (const GangOption& option : role.options) {
         const FreeCount free = now.free(Topology::root(), option.gang.type);

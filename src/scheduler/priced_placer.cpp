@@ -133,6 +133,17 @@ const PricedPlacer::Offers& PricedPlacer::offers_of(const PriceContext& context,
   return kept;
 }
 
+// With those that are placed, and the others of its role alike, so that a dear type for the first
+// gang does not leave too little for the last.
+Dollars PricedPlacer::cost_with(const PriceContext& context, const Next& next,
+                                const PlacedGang& gang, const GangTerms& terms) {
+  std::vector<PlacedGang> gangs(next.placed.begin(), next.placed.end());
+  std::vector<GangTerms> all(next.terms.begin(), next.terms.end());
+  gangs.insert(gangs.end(), next.alike, gang);
+  all.insert(all.end(), next.alike, terms);
+  return expected_cost(context, *next.job, gangs, all);
+}
+
 std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, const Next& next,
                                                   std::uint32_t option,
                                                   const JobPlaceRules& rules) {
@@ -150,7 +161,7 @@ std::optional<Refusal> PricedPlacer::price_offers(const PriceContext& context, c
       continue;
     }
     const std::optional<Dollars>& budget = next.job->request->budget;
-    if (budget && expected_cost(context, *next.job, {&candidate.gang, 1}, {&*terms, 1}) > *budget) {
+    if (budget && cost_with(context, next, candidate.gang, *terms) > *budget) {
       refused = Refusal{RejectionKind::kBudget, TopologyLevel::kFleet, 0};
       continue;
     }
@@ -284,7 +295,8 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
       const std::vector<NodeRun> avoid =
           avoided_by_spread(placer_.tree(), role, index, priced.gangs);
       here.view = trial_.view();
-      auto best = place_gang(here, {&job, index, priced.gangs, avoid, role.gangs - g}, rules);
+      auto best =
+          place_gang(here, {&job, index, priced.gangs, priced.terms, avoid, role.gangs - g}, rules);
       if (!best) return tl::unexpected(best.error());
       priced.price += best->price;
       add_beside(here, job, {best->gang, best->terms, best->price});

@@ -72,6 +72,7 @@ class PricedPlacer {
     const WaitingJob* job;
     std::uint32_t role;
     std::span<const PlacedGang> placed;
+    std::span<const GangTerms> terms;  ///< of the placed
     std::span<const NodeRun> avoid;
     std::uint32_t alike;  ///< gangs of the role that are not placed yet, this one among them
   };
@@ -97,6 +98,8 @@ class PricedPlacer {
                                                             const JobPlaceRules& rules);
   [[nodiscard]] const Offers& offers_of(const PriceContext& context, const Next& next,
                                         const GangRequest& gang, const JobPlaceRules& rules);
+  [[nodiscard]] static Dollars cost_with(const PriceContext& context, const Next& next,
+                                         const PlacedGang& gang, const GangTerms& terms);
   /// The last refusal, where an offer was refused or there was none.
   std::optional<Refusal> price_offers(const PriceContext& context, const Next& next,
                                       std::uint32_t option, const JobPlaceRules& rules);

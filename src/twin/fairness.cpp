@@ -142,7 +142,7 @@ double jain_of(std::span<const GroupFigures> tenants) {
 }  // namespace
 
 double run_seconds(const JobOutcome& job) {
-  if (job.work_hours > 0 && job.devices > 0) return job.work_hours * 3600 / job.devices;
+  if (job.work_hours > 0 && job.whole_devices > 0) return job.work_hours * 3600 / job.whole_devices;
   const Instant end = job.end == Instant::max() ? job.submit + job.usage.waited : job.end;
   return std::max((end - job.submit - job.usage.waited).count_seconds(), 0.0);
 }

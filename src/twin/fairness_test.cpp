@@ -25,6 +25,7 @@ JobOutcome outcome(double submit_s, double end_s, double run_s) {
   job.start = job.submit;
   job.end = Instant() + Duration::from_seconds(end_s);
   job.devices = 8;
+  job.whole_devices = 8;
   job.work_hours = run_s * 8 / 3600;
   return job;
 }
@@ -33,6 +34,11 @@ TEST(Fairness, StretchIsCompletionOverRunTimeAndShortRunsCountAsTenSeconds) {
   EXPECT_DOUBLE_EQ(stretch_of(outcome(0, 300, 100)), 3);
   EXPECT_DOUBLE_EQ(stretch_of(outcome(0, 20, 1)), 2);
   EXPECT_DOUBLE_EQ(stretch_of(outcome(0, 90, 100)), 1);
+  JobOutcome shared = outcome(0, 100, 100);
+  shared.devices = 1;
+  shared.whole_devices = 0.25;
+  shared.work_hours = 100 * 0.25 / 3600;
+  EXPECT_DOUBLE_EQ(stretch_of(shared), 1);
 }
 
 // Two tenants share 16 devices: each has 8 alone. The first's two jobs would end after 100 s and

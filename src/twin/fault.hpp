@@ -45,6 +45,8 @@ struct Fault {
 
   [[nodiscard]] Instant known_at() const { return at + detection; }
   [[nodiscard]] Instant over_at() const { return at + detection + repair; }
+  /// Whether it is ever mended, or passes.
+  [[nodiscard]] bool is_over_some_day() const { return repair != Duration::max(); }
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };

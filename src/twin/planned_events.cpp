@@ -24,6 +24,9 @@ Status check(const PlannedEvent& event) {
   if (event.cap && !event.power) return wrong("cap: it needs power, the domain that is capped");
   if (event.cap && *event.cap <= Watts()) return wrong("cap: expected more than 0 W");
   if (event.kind != FaultKind::kHost && !event.fault) return wrong("kind: it belongs to fault");
+  if (event.kind == FaultKind::kFailSlow) {
+    return wrong("kind: how slow a fail-slow node is, a failure profile says (fail_slow)");
+  }
   if (event.lasts && !event.fault && !event.uplinks_of) {
     return wrong("lasts: it belongs to fault or uplinks_of");
   }
@@ -52,7 +55,13 @@ class Planner {
     auto nodes = nodes_named(context_.topology, *name, event.where);
     if (!nodes) return forward_error(nodes);
     if (event.uplinks_of) {
-      for (const LinkId link : uplinks_of(context_.topology, *nodes)) add_fault(event, at, link);
+      const std::vector<LinkId> links = uplinks_of(context_.topology, *nodes);
+      if (links.empty()) {
+        return input_error(event.where, fmt::format("uplinks_of: no links lead up from the leaf "
+                                                    "switches of {}",
+                                                    *name));
+      }
+      for (const LinkId link : links) add_fault(event, at, link);
       return {};
     }
     for (const NodeId node : *nodes) {
@@ -83,7 +92,8 @@ class Planner {
     fault.at = at;
     fault.scope = scope;
     fault.kind = event.uplinks_of ? FaultKind::kLinkDown : event.kind;
-    fault.remedy = Remedy::kRepair;
+    const bool passes = event.kind == FaultKind::kSoftware || event.kind == FaultKind::kNetwork;
+    fault.remedy = passes ? Remedy::kTransient : Remedy::kRepair;
     fault.repair = event.lasts ? Duration::from_seconds(event.lasts->value()) : Duration::max();
     if (event.bandwidth > 0) fault.slowdown = 1 / event.bandwidth;
     fault.evidence = "planned";

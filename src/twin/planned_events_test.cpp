@@ -81,6 +81,7 @@ TEST_F(PlannedEventsTest, SaysWhereItIsWrongAndWhatWasExpected) {
       {"fault: lab, lasts: 0 s", "lasts: expected more than 0 s"},
       {"drain: lab, lasts: 1 h", "lasts: it belongs to"},
       {"drain: lab, kind: hbm", "kind: it belongs to fault"},
+      {"fault: lab, kind: fail-slow", "a failure profile says"},
       {"uplinks_of: lab, bandwidth: 1", "from 0 to below 1"},
       {"drain: lab, bandwidth: 0.5", "bandwidth: it needs uplinks_of"},
       {"drain: lab, untill: 5", "untill"}};
@@ -89,6 +90,16 @@ TEST_F(PlannedEventsTest, SaysWhereItIsWrongAndWhatWasExpected) {
     EXPECT_NE(error.find(text), std::string::npos) << event << ": " << error;
     EXPECT_NE(error.find("events.yaml:5"), std::string::npos) << error;
   }
+}
+
+TEST_F(PlannedEventsTest, LinksThatAreNotThereAreAnError) {
+  cluster_ = facts_of(R"(apiVersion: orrery/v1
+kind: Fleet
+name: one
+sites: [{name: lab, halls: [{name: hall, pods: [{name: pod, racks: [
+  {name: rack, nodes: [{type: dgx-h100}]}]}]}]}]
+)");
+  EXPECT_NE(error_of("uplinks_of: lab").find("no links lead up"), std::string::npos);
 }
 
 }  // namespace

@@ -219,7 +219,9 @@ std::vector<JobOutcome> Simulation::outcomes() const {
     outcome.watched = watch_.of(job.id, now_);
     outcome.deadline = jobs_[i].submission.request.deadline;
     for (const RoleRequest& role : jobs_[i].submission.request.roles) {
-      outcome.devices += role.gangs * role.options.front().gang.devices;
+      const GangRequest& gang = role.options.front().gang;
+      outcome.devices += role.gangs * gang.devices;
+      outcome.whole_devices += role.gangs * gang.devices * (gang.share / double{kWholeDevice});
       if (role.steps || jobs_[i].truth.work == Duration::max()) continue;
       outcome.work_hours += jobs_[i].truth.work.count_seconds() / 3600 * role.gangs *
                             role.devices_max *

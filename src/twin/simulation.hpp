@@ -44,6 +44,7 @@ struct JobOutcome {
   Instant end = Instant::max();    ///< max: not ended
   std::optional<Instant> deadline;
   std::uint32_t devices = 0;  ///< of all roles
+  double whole_devices = 0;   ///< the same, of shared ones the share
   /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
   double work_hours = 0;
   WatchedJob watched;

@@ -9,11 +9,11 @@ namespace orrery {
 namespace {
 
 /// Which work is asked for, what fails, what electricity costs, what is known, what is measured.
-constexpr std::array<std::string_view, 25> kConditions = {
-    "model",    "seq",         "global_batch", "task",   "tokens", "samples", "trace",
-    "format",   "where",       "from",         "to",     "map",    "jobs",    "generate",
-    "span",     "load",        "prices",       "until",  "carbon", "rules",   "seed",
-    "failures", "information", "tenants",      "measure"};
+constexpr std::array<std::string_view, 27> kConditions = {
+    "model",    "seq",         "global_batch", "task",    "tokens", "samples", "trace",
+    "format",   "where",       "from",         "to",      "map",    "jobs",    "generate",
+    "span",     "load",        "prices",       "until",   "carbon", "rules",   "seed",
+    "failures", "information", "tenants",      "measure", "events", "arrivals"};
 
 std::vector<Estimate> differences(const StudySpec& spec, const CellOutcome* point,
                                   const CellOutcome* base) {

@@ -36,13 +36,13 @@ void World::add(const TrueJob& job) {
 void World::adopt(JobId id, Duration left, const State& state, Instant now) {
   Run& run = runs_[id.value()];
   const Job& job = state.job(id);
+  run.data_at = job.data_at;
   const bool endless = run.job.work == Duration::max();
   if (!endless) run.left = run.safe_left = scaled(run.job.work, 1 - job.done);
   if (!holds_devices(job.phase)) return;
   const RunningJob& placed = state.running(id);
   run.attempt = job.attempt;
   run.epoch = job.epoch;
-  run.data_at = job.data_at;
   run.devices = placed.devices();
   run.interval = placed.checkpoint;
   run.cost = placed.request->checkpoint_cost;

@@ -85,7 +85,9 @@ void World::strike(std::uint32_t index, const State& state, Instant now) {
   if (const auto* domain = std::get_if<PowerDomainId>(&fault.scope)) {
     faults_on_[*domain].push_back(index);
     queue_.push(fault.known_at(), kFaultRank, {.kind = Kind::kKnown, .index = index});
-    queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index});
+    if (fault.is_over_some_day()) {
+      queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index});
+    }
     return;
   }
   for (const NodeId node : nodes_struck(*topology_, fault.scope)) {
@@ -98,7 +100,7 @@ void World::strike(std::uint32_t index, const State& state, Instant now) {
     }
     queue_.push(std::max(fault.known_at(), now), kFaultRank,
                 {.kind = Kind::kKnown, .index = index, .node = node});
-    if (!halts(fault) && !takes_node(fault)) {
+    if (!halts(fault) && !takes_node(fault) && fault.is_over_some_day()) {
       queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index, .node = node});
     }
   }
@@ -241,8 +243,10 @@ std::optional<Input> World::known(const Event& event, const State& state, Instan
   }
   if (out && state.node(event.node).health == NodeHealth::kDrained) {
     // Whoever drained it has it mended.
-    queue_.push(fault.over_at(), kFaultRank,
-                {.kind = Kind::kOver, .index = event.index, .node = event.node});
+    if (fault.is_over_some_day()) {
+      queue_.push(fault.over_at(), kFaultRank,
+                  {.kind = Kind::kOver, .index = event.index, .node = event.node});
+    }
   } else if (out) {
     Duration& repair = repair_[event.node];
     repair = std::max(repair, fault.repair);

@@ -104,7 +104,9 @@ void World::strike_links(std::span<const LinkId> links, std::uint32_t index, con
     faults_on_[link].push_back(index);
     if (there && cut_off_until(node)) cut.push_back(node);
     queue_.push(fault.known_at(), kFaultRank, {.kind = Kind::kKnown, .index = index, .link = link});
-    queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index, .link = link});
+    if (fault.is_over_some_day()) {
+      queue_.push(fault.over_at(), kFaultRank, {.kind = Kind::kOver, .index = index, .link = link});
+    }
   }
   for (const NodeId node : cut) {
     for (const JobId id : state.jobs_on(node)) {
