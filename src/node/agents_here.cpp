@@ -4,26 +4,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <system_error>
 
 #include "base/document.hpp"
 #include "node/agent_spec.hpp"
+#include "node/kernel_file.hpp"
 
 namespace orrery {
 namespace {
 
-std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// The arguments of a process, without its program.
 std::vector<std::string> arguments_of(const std::filesystem::path& process) {
-  std::istringstream text(content_of(process / "cmdline"));
+  std::istringstream text(kernel_file(process / "cmdline"));
   std::vector<std::string> arguments;
   for (std::string each; std::getline(text, each, '\0');) arguments.push_back(each);
   if (!arguments.empty()) arguments.erase(arguments.begin());
@@ -53,7 +47,7 @@ std::optional<RootAgentFacts> root_agent(const std::filesystem::path& process) {
   struct stat owner{};
   if (::stat(process.c_str(), &owner) != 0 || owner.st_uid != 0) return std::nullopt;
   // The kernel keeps 15 characters of a program's name.
-  if (content_of(process / "comm") != "orrery-agent\n") return std::nullopt;
+  if (kernel_file(process / "comm") != "orrery-agent\n") return std::nullopt;
   const std::vector<std::string> arguments = arguments_of(process);
   const std::string node = value_of(arguments, "--node");
   if (node.empty()) return std::nullopt;

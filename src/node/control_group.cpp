@@ -9,11 +9,12 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
+
+#include "node/kernel_file.hpp"
 
 namespace orrery {
 namespace {
@@ -345,12 +346,9 @@ void ControlGroup::kill_members() const {
 }
 
 void let_go_on(pid_t process) {
-  std::ifstream groups(fmt::format("/proc/{}/cgroup", process));
-  std::ifstream mounts("/proc/self/mounts");
   const std::string group =
-      group_of(std::string(std::istreambuf_iterator<char>(groups), {}), "freezer");
-  const std::string mount =
-      mount_of(std::string(std::istreambuf_iterator<char>(mounts), {}), "freezer");
+      group_of(kernel_file(fmt::format("/proc/{}/cgroup", process)), "freezer");
+  const std::string mount = mount_of(kernel_file("/proc/self/mounts"), "freezer");
   const bool of_keeper = group.substr(group.rfind('/') + 1).starts_with(kGroupPrefix);
   if (of_keeper && !mount.empty()) (void)try_write(mount + group + "/freezer.state", "THAWED");
 }

@@ -11,11 +11,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
+#include "node/kernel_file.hpp"
 #include "node/rank_process.hpp"
 
 namespace orrery {
@@ -34,8 +33,7 @@ tl::unexpected<Error> exec_error(std::string_view what) {
 
 /// The session of a process; none: there is no such process.
 std::optional<pid_t> session_of(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat", std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = kernel_file("/proc/" + process + "/stat");
   // The name before it may hold anything.
   std::size_t at = text.rfind(')');
   if (at == text.npos) return std::nullopt;

@@ -10,7 +10,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "node/control_group.hpp"
+#include "node/kernel_file.hpp"
 
 namespace orrery {
 namespace {
@@ -25,9 +25,9 @@ namespace {
 enum class Look { kHas, kHasNot, kEmpty };
 
 Look look_once(const std::string& environment_file, const std::string& variable) {
-  std::ifstream file(environment_file, std::ios::binary);
+  const std::ifstream file(environment_file, std::ios::binary);
   if (!file) return Look::kHasNot;
-  const std::string environment{std::istreambuf_iterator<char>(file), {}};
+  const std::string environment = kernel_file(environment_file);
   if (environment.empty()) return Look::kEmpty;
   std::string_view rest = environment;
   while (!rest.empty()) {
@@ -42,8 +42,7 @@ Look look_once(const std::string& environment_file, const std::string& variable)
 /// and the new stack the file reads empty. A zombie and a kernel thread have no memory at all; one
 /// that began with no variable has an end of the environment (fields 23 and 51 of proc(5)).
 bool is_in_exec(pid_t process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process), std::ios::binary);
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const std::string line = kernel_file(fmt::format("/proc/{}/stat", process));
   const std::size_t name_end = line.rfind(')');
   if (name_end == std::string::npos) return false;
   std::istringstream fields(line.substr(name_end + 1));

@@ -17,8 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 #include <system_error>
@@ -28,19 +26,15 @@
 #include "node/agents_here.hpp"
 #include "node/control_group.hpp"
 #include "node/host_inventory.hpp"
+#include "node/kernel_file.hpp"
 #include "node/launch_environment.hpp"
 #include "node/openblas_core.hpp"
 
 namespace orrery {
 namespace {
 
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string first_line_of(const std::string& path) {
-  const std::string all = content_of(path);
+  const std::string all = kernel_file(path);
   return all.substr(0, all.find('\n'));
 }
 
@@ -157,7 +151,7 @@ std::string name_trouble(const std::string& machine) {
 
 void look_at_control_groups(MachineFacts& facts) {
   const Result<ControlGroupPlace> place = own_control_group(
-      {.groups = content_of("/proc/self/cgroup"), .mounts = content_of("/proc/self/mounts")});
+      {.groups = kernel_file("/proc/self/cgroup"), .mounts = kernel_file("/proc/self/mounts")});
   if (!place) return;
   facts.control_groups = place->version == ControlGroupPlace::Version::kV2 ? "v2" : "v1";
   const auto made = ControlGroup::make(*place, fmt::format("orrery-doctor-{}", ::getpid()));
@@ -237,7 +231,7 @@ MachineFacts look_at_machine(const Clock& clock, const std::string& directory,
   MachineFacts facts{.machine = host.machine,
                      .cores = host.cores,
                      .memory_bytes = host.memory_bytes,
-                     .core_type = std::string(openblas_core_type(content_of("/proc/cpuinfo"))),
+                     .core_type = std::string(openblas_core_type(kernel_file("/proc/cpuinfo"))),
                      .listen_trouble = listen_trouble(),
                      .name_trouble = name_trouble(host.machine),
                      .disk = look_at_disk(clock, directory),
@@ -246,7 +240,7 @@ MachineFacts look_at_machine(const Clock& clock, const std::string& directory,
                      .devices = devices_of(accelerators),
                      .device_trouble = accelerators.notes,
                      .root_agents = root_agents_here(),
-                     .processes_hidden = hides_processes(content_of("/proc/self/mounts"))};
+                     .processes_hidden = hides_processes(kernel_file("/proc/self/mounts"))};
   utsname names{};
   if (::uname(&names) == 0) facts.kernel = names.release;
   look_at_control_groups(facts);

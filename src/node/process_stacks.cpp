@@ -7,11 +7,12 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <string_view>
 #include <system_error>
 #include <vector>
+
+#include "node/kernel_file.hpp"
 
 namespace orrery {
 namespace {
@@ -19,8 +20,7 @@ namespace {
 constexpr std::size_t kThreadsMax = 4096;
 
 std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text = kernel_file(path);
   while (text.ends_with('\n') || text.ends_with('\0')) text.pop_back();
   return text;
 }

@@ -28,8 +28,10 @@ inline constexpr Duration kPatience = Duration::seconds(60);
 inline constexpr AttemptId kAttempt{JobId(5), 1};
 
 inline std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;  // unlike an iterator, it does not throw where a process has just ended
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
 /// Path of the agent that was built.

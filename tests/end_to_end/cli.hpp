@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace orrery {
@@ -19,8 +20,10 @@ struct CliRun {
 };
 
 inline std::string slurp(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;  // unlike an iterator, it does not throw where a process has just ended
+  text << file.rdbuf();
+  return std::move(text).str();
 }
 
 /// Path of the program that was built.
