@@ -54,8 +54,8 @@ class ScheduleRequest {
   /// Everything waits at one instant; plans that are missing are made, and it is decided again.
   [[nodiscard]] PassResult decide();
 
-  /// Of each job that has a deadline or a budget, before it is carried out: whether they can be
-  /// kept.
+  /// A note for each job that has a deadline or a budget, before it is carried out: whether they
+  /// can be kept.
   struct Bound {
     std::string name;
     Admission admission;

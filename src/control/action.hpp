@@ -24,7 +24,7 @@ struct StartRanks {
   std::uint32_t epoch = 0;
   Duration delay;
   bool compile = false;
-  /// Of a restart at the place of the attempt before: whether spares stand in for all lost nodes,
+  /// For a restart at the place of the attempt before: whether spares stand in for all lost nodes,
   /// or at least one node that was not kept ready. None: the job started from the queue.
   std::optional<RestartKind> in_place = std::nullopt;
 };

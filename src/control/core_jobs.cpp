@@ -290,7 +290,7 @@ void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   if (state_.policy().choice == OptionChoice::kFirst) ask_plans(start);
 }
 
-// What it draws follows from its plan, however its place was chosen.
+// The power of a job follows from its plan, however its place was chosen.
 void Core::ask_plans(const StartJob& start) {
   if (!state_.setup().plans) return;
   const JobRequest& request = state_.job(start.job).submission->request;

@@ -185,8 +185,8 @@ struct JobUsage {
   TypeTimes devices;    ///< allocated, by type; of shared ones its share
   DeviceTime lost = 0;  ///< of it, work done and lost
   DeviceTime idle = 0;  ///< of it, starting, leaving, saving, waiting for notice of a fault
-  /// Of its devices with their share of the nodes, at the meters of the sites: cooling and losses
-  /// are included (PUE).
+  /// Energy of its devices with their share of the nodes, at the meters of the sites: cooling and
+  /// losses are included (PUE).
   double joules = 0;
   double dollars = 0;      ///< hire, electricity and egress
   double electricity = 0;  ///< of the dollars, paid beside the hire of what is owned

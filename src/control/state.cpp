@@ -101,7 +101,7 @@ Situation State::situation(Instant now) const {
   s.usage = usage_.get();
   s.power = power_ ? &*power_ : nullptr;
   s.caps = caps_ ? &*caps_ : nullptr;
-  // Who takes the first option has started before plans are known: they only meter.
+  // Policies that take the first option start jobs before plans are known: plans only meter.
   s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
   s.costs = setup_.costs;
   s.electricity = setup_.electricity;

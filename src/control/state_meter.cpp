@@ -21,7 +21,7 @@ struct Span {
   Instant to;
 };
 
-/// Of a gang that was started without asking for plans; nullptr: none, or none known.
+/// The plan of a gang that was started without asking for plans; nullptr: none is known.
 const PlannedWork* plan_found_since(const State& state, const RunningJob& run, std::size_t gang) {
   if (state.policy().choice == OptionChoice::kCheapest) return nullptr;
   const PlacedGang& placed = run.gangs[gang];

@@ -92,7 +92,7 @@ std::optional<Duration> likely_wait(const AdmissionAsk& ask, const WaitingJob& j
   return when->median;
 }
 
-/// Of a job that can be in time and within its budget.
+/// The note for a job that can be in time and within its budget.
 std::string likely_text(const AdmissionAsk& ask, const WaitingJob& job, const BestRun& run) {
   const JobRequest& request = *job.request;
   std::string text =

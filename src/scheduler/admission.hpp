@@ -23,7 +23,7 @@ struct BestRun {
   std::string on;  ///< "8 h100"
 };
 
-/// The best run of a job that starts now on the fleet of a situation; nobody runs, nobody waits,
+/// The best run of a job that starts now on the fleet of a situation: no other job runs or waits,
 /// and neither quota, power nor budget is in its way. kCostInTime: the cheapest that meets its
 /// deadline, if any does. None: it does not fit, or nothing is known of its length.
 [[nodiscard]] std::optional<BestRun> best_run(const Situation& situation, const PlaceTree& tree,
@@ -38,7 +38,7 @@ struct BestRun {
 /// "at its quickest, on 8 h100, it takes 5 h; a deadline of 2026-11-27T15:00:00Z would do".
 [[nodiscard]] std::string quickest_text(const BestRun& quickest, Instant now);
 
-/// Whether a job waits for a release or for other jobs, so that nobody can say when it starts.
+/// Whether a job waits for a release or for other jobs, so that its start cannot be foreseen.
 enum class HeldBack : std::uint8_t { kNo, kYes };
 
 struct AdmissionAsk {

@@ -23,16 +23,16 @@ using SiteSet = std::uint64_t;
 [[nodiscard]] std::uint32_t site_ordinal(const Topology& topology, NodeId node);
 
 struct DataTransfer {
-  double seconds = 0;  ///< one after another, on links that nobody else uses
+  double seconds = 0;  ///< one after another, on links that no other job uses
   double dollars = 0;  ///< egress
 };
 
-/// Of one data set to another site than its own, by ordinal. Sites that no link joins: a day,
+/// One data set, to another site than its own, by ordinal. Sites that no link joins: a day,
 /// without egress.
 [[nodiscard]] DataTransfer transfer_of(const DataRequest& data, std::uint32_t site,
                                        const Topology& topology);
 
-/// Of all data of a job to a site, by ordinal. Data that lie there, and all data if it is one of
+/// All data of a job, to a site, by ordinal. Data that lie there, and all data if it is one of
 /// `there`, are not moved.
 [[nodiscard]] DataTransfer transfer_to(std::uint32_t site, const Topology& topology,
                                        const JobRequest& job, SiteSet there);

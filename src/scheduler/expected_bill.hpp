@@ -1,5 +1,5 @@
 // scheduler/expected_bill.hpp - what a job will have been billed when it is done where it is
-// placed, if nothing stops it: the terms of its price that somebody pays, without any weight.
+// placed, if nothing stops it: the terms of its price that are paid, without any weight.
 //
 // The state of control meters the same sums while the job runs (control/state_meter.cpp). Budgets
 // are tested against it. Pure. Cost: that of a price, about a microsecond a node.
@@ -24,8 +24,8 @@ struct ExpectedBill {
   [[nodiscard]] double dollars() const { return hire + electricity + egress; }
 };
 
-/// Of gangs with their terms, one each, that start together. What `context.beside` says is in
-/// `until` and `data_at`; `view` may have the gangs or not.
+/// The bill of gangs with their terms, one each, that start together. What `context.beside` says is
+/// in `until` and `data_at`; `view` may have the gangs or not.
 [[nodiscard]] ExpectedBill expected_bill(const PriceContext& context, const WaitingJob& job,
                                          std::span<const PlacedGang> gangs,
                                          std::span<const GangTerms> terms);

@@ -127,7 +127,7 @@ void ForecastSetup::add_queue() {
     queue_.push_back(of(s_.waiting[at]));
     sees_job_ = sees_job_ || s_.waiting[at].id == ask_.job;
   }
-  // Who passes others because of a deadline has the key of whom it passes.
+  // A job that passes others because of a deadline gets a key just before theirs.
   for (std::size_t i = queue_.size(); i-- > 1;) {
     const OrderKey& next = queue_[i].key;
     if (queue_[i - 1].serves != queue_[i].serves || queue_[i - 1].key < next) continue;

@@ -71,7 +71,7 @@ inline constexpr double kAssumedHire = 1.0 / 3600;
 /// Dollars a second of one of its devices, in the mean, for decisions.
 [[nodiscard]] double mean_hire(const std::array<PricedPart, 2>& parts);
 
-/// Of a device by its plan, else while it trains; 0: not published.
+/// Power of a device by its plan, else while it trains; 0: not published.
 [[nodiscard]] Watts draw_of(const PlannedWork* plan, const DeviceCosts* costs);
 
 /// The fastest plan of an entry that runs on these ranks, as a launcher takes it that was told
@@ -94,7 +94,7 @@ inline constexpr double kAssumedHire = 1.0 / 3600;
 [[nodiscard]] double seconds_of(const PriceContext& context, const WaitingJob& job,
                                 const PlacedGang& gang, const GangTerms& terms);
 
-/// Of what is paid between two instants, as the bill of a run counts it: by the series of the
+/// The mean of a price between two instants, as the bill of a run counts it: by the series of the
 /// situation, where there is one, else by the site's constant.
 template <class Q>
 [[nodiscard]] Q mean_or(const StepSeries<Q>* series, Q constant, const Situation& situation,

@@ -286,8 +286,8 @@ class Pass {
   struct Asker {
     Leavers by_right;
     Leavers overtaken;                  ///< listed once a search was in vain
-    std::uint64_t no_surplus = kNever;  ///< nobody has more than his least for them
-    double most_service = 0;            ///< of those whom they may overtake
+    std::uint64_t no_surplus = kNever;  ///< no job has more than its least for them
+    double most_service = 0;            ///< of the jobs that they may overtake
     std::uint64_t most_under = kNever;
   };
   std::vector<Asker> askers_;  ///< by QueuedJob::asker

@@ -224,7 +224,7 @@ bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) con
   return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
 }
 
-// From the second search on, who finds no room without all whom he may overtake is left out.
+// From the second search on, a job that finds no room without all it may overtake is left out.
 void Pass::note_in_vain(const QueuedJob& queued) {
   Leavers& leavers = askers_[queued.asker].overtaken;
   if (leavers.in_vain && leavers.under == usage_changes_) return;

@@ -46,7 +46,7 @@ struct Member {
   std::uint32_t at = 0;  ///< among the waiting
   std::size_t place = 0;
   std::optional<Duration> spare;  ///< none: no deadline that it can keep
-  std::size_t target = 0;         ///< the place of whom it goes before; its own: of nobody
+  std::size_t target = 0;         ///< the place of the job it goes before; its own: of none
 };
 
 void aim(const Situation& s, const Policy& policy, std::vector<Member>& members) {

@@ -15,7 +15,7 @@ namespace orrery {
 
 struct Slack {
   Duration left;    ///< deadline - now - expected run; negative: it will be late
-  Duration margin;  ///< of `left`, for what nobody expects
+  Duration margin;  ///< of `left`, for the unexpected
 
   [[nodiscard]] bool kept() const { return left >= Duration(); }
   /// For which it may wait before it has to start; negative: it is overdue.

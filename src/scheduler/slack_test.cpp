@@ -1,4 +1,4 @@
-// Who lets a job with a deadline pass, and when.
+// Which jobs let a job with a deadline pass, and when.
 #include "scheduler/slack.hpp"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ struct BilledTerm {
   [[nodiscard]] double error() const;
 };
 
-/// Of an attempt that ran to its end as it was started.
+/// An attempt that ran to its end as it was started.
 struct BilledAttempt {
   JobId job;
   std::uint32_t attempt = 0;

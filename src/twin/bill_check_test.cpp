@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-/// Of unlike prices: what one has is owned, with electricity of its own, the other's is rented.
+/// Two sites of unlike prices: one owns its nodes and pays electricity, the other rents them.
 constexpr const char* kTwoSites = R"(apiVersion: orrery/v1
 kind: Fleet
 name: two-sites

@@ -94,7 +94,7 @@ struct SimulationSummary {
   double energy_kwh = 0;   ///< of jobs, at the meter (PUE)
   double cost_usd = 0;     ///< that jobs are billed
   double co2_kg = 0;
-  FleetBill fleet;    ///< with what nobody holds
+  FleetBill fleet;    ///< with the devices that no job holds
   BillFigures bills;  ///< against what was expected of them
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
