@@ -35,11 +35,15 @@ constexpr std::array<NamedPolicy, 10> kPolicies{{
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
-/// Of `hardware-aware`; the other policies have one version.
+/// Of these policies; the others have one version.
 constexpr std::uint32_t kNewest = 2;
+constexpr std::array<std::string_view, 3> kTwoVersions = {"hardware-aware", "las", "srtf"};
+
+/// As long as a round of Gavel and Blox: for so long a job runs before others may take its place.
+constexpr Seconds kQuantum{360};
 
 constexpr std::uint32_t newest_version(std::string_view name) {
-  return name == "hardware-aware" ? kNewest : 1;
+  return std::ranges::find(kTwoVersions, name) != kTwoVersions.end() ? kNewest : 1;
 }
 
 std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
@@ -53,6 +57,7 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
     policy.preemption = row.preemption;
     if (row.order == QueueOrder::kFair) policy.quotas = Quotas::kHeld;
     if (row.preemption == PreemptionRule::kByOrder) policy.min_run = Seconds{0};
+    if ((name == "las" || name == "srtf") && version >= 2) policy.min_run = kQuantum;
     if (name == "hardware-aware") {
       policy.choice = OptionChoice::kCheapest;
       policy.reserve_jobs = kSlotsAhead;

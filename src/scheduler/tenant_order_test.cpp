@@ -275,6 +275,12 @@ TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
   EXPECT_EQ(policy_named("hardware-aware", 1)->inside, TenantOrder::kSubmitted);
   EXPECT_EQ(policy_named("hardware-aware:version=2", 1)->inside, TenantOrder::kService);
   EXPECT_EQ(policy_named("fifo")->version, 1u);
+  for (const char* rounds : {"las", "srtf"}) {
+    EXPECT_EQ(policy_named(rounds)->version, 2u);
+    EXPECT_EQ(policy_named(rounds)->min_run, Seconds{360});
+    EXPECT_EQ(policy_named(rounds, 1)->min_run, Seconds{0});
+  }
+  EXPECT_EQ(policy_named("srsf")->min_run, Seconds{0});
   EXPECT_EQ(policy_named("fifo:version=2").error().message,
             "version: expected 1 to 1 of fifo, found 2");
   EXPECT_EQ(policy_named("hardware-aware:version=3").error().message,
