@@ -510,9 +510,10 @@ MethodTable Methods::table() const {
   const auto add = [&]<class Request>(const std::string& name, const MethodRule& rule,
                                       void (Methods::*method)(const Request&, const CallPtr&)
                                           const) {
-    table.add<Request>(name, rule, [self = *this, method](const Request& request, CallPtr call) {
-      (self.*method)(request, call);
-    });
+    table.add<Request>(name, rule,
+                       [self = *this, method](const Request& request, const CallPtr& call) {
+                         (self.*method)(request, call);
+                       });
   };
   add("SubmitJob", {Role::kUser, Effect::kChange, Scope::kOwn}, &Methods::submit);
   add_job_changes(table, controller_);
@@ -530,11 +531,11 @@ MethodTable Methods::table() const {
   add("ListPowerDomains", kReadsCluster, &Methods::list_power);
   add("SetPowerCap", kOperates, &Methods::set_cap);
   table.add<v1::ListTenantsRequest>(
-      "ListTenants", kReadsOwn, [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
+      "ListTenants", kReadsOwn, [self = *this](const v1::ListTenantsRequest&, const CallPtr& call) {
         self.read(call, tenants_view(self.controller_, self.visibility(*call)));
       });
   table.add<v1::GetClusterRequest>(
-      "GetCluster", kReadsOwn, [self = *this](const v1::GetClusterRequest&, CallPtr call) {
+      "GetCluster", kReadsOwn, [self = *this](const v1::GetClusterRequest&, const CallPtr& call) {
         self.read(call, cluster_view(self.controller_, self.visibility(*call)));
       });
   add("ListEvents", kReadsOwn, &Methods::list_events);

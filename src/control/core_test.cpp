@@ -259,6 +259,7 @@ TEST(CoreJobs, OfAnArrayRunSoManyAtATime) {
   submission.parallel = 2;
   submission.restart_max = 1;
   std::vector<JobId> ids;
+  ids.reserve(4);
   for (int i = 0; i < 4; ++i) ids.push_back(cluster.submit(submission));
   cluster.tick();
   EXPECT_EQ(cluster.state().active(ArrayId(0)), 2u);
