@@ -82,7 +82,6 @@ PlotFrame::PlotFrame(FittedAxis x, FittedAxis y) : x_(std::move(x)), y_(std::mov
 
 std::string PlotFrame::html(std::vector<LegendEntry> legend, std::string_view elements) const {
   SvgCanvas canvas;
-  draw_x_axis(canvas, x_, area_);
   for (const AxisTick& tick : y_.ticks()) {
     const double at = y(tick.value);
     canvas.line({area_.x, at}, {area_.right(), at}, 1, "grid");
@@ -94,12 +93,13 @@ std::string PlotFrame::html(std::vector<LegendEntry> legend, std::string_view el
                   .data = axis_data("x", x_, {area_.x, area_.right()}) +
                           axis_data("y", y_, {area_.bottom(), area_.y}),
                   .legend = std::move(legend),
-                  .elements = canvas.elements()};
-  picture.elements += elements;
+                  .elements = x_axis_svg(x_, area_) + canvas.elements()};
+  picture.elements += clipped_svg(area_, elements);
   return picture_html(picture);
 }
 
-void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area) {
+std::string x_axis_svg(const FittedAxis& axis, const Rect& area) {
+  SvgCanvas canvas;
   double taken = -kPlotWidth;
   for (const AxisTick& tick : axis.ticks()) {
     const double at = area.x + axis.part(tick.value) * area.width;
@@ -111,9 +111,23 @@ void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area) {
                 {.size = kTickSize, .ink = "soft", .anchor = Anchor::kMiddle});
     taken = middle + half;
   }
-  canvas.line({area.x, area.bottom()}, {area.right(), area.bottom()}, 1, "rule");
-  canvas.text({area.right(), area.bottom() + 34}, axis.title(),
-              {.size = 12, .ink = "soft", .anchor = Anchor::kEnd});
+  SvgCanvas rest;
+  rest.line({area.x, area.bottom()}, {area.right(), area.bottom()}, 1, "rule");
+  rest.text({area.right(), area.bottom() + 34}, axis.title(),
+            {.size = 12, .ink = "soft", .anchor = Anchor::kEnd});
+  return "<g class=\"ticks\">\n" + canvas.elements() + "</g>\n" + rest.elements();
+}
+
+std::string clipped_svg(const Rect& area, std::string_view elements) {
+  // Lines at an edge keep their whole width.
+  constexpr double kEdge = 3;
+  const std::string box = fmt::format("{} {} {} {}", svg_number(area.x), svg_number(area.y - kEdge),
+                                      svg_number(area.width), svg_number(area.height + 2 * kEdge));
+  return fmt::format(
+      "<svg class=\"inside\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{}\" "
+      "preserveAspectRatio=\"none\">\n{}</svg>\n",
+      svg_number(area.x), svg_number(area.y - kEdge), svg_number(area.width),
+      svg_number(area.height + 2 * kEdge), box, elements);
 }
 
 std::string axis_data(std::string_view name, const FittedAxis& axis, ValueRange pixels) {

@@ -66,8 +66,13 @@ class PlotFrame {
   Rect area_;
 };
 
-/// The labels and title of a horizontal axis under an area, and its lines across it.
-void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area);
+/// The labels and title of a horizontal axis under an area, and its lines across it. The script
+/// replaces ticks when a reader zooms.
+[[nodiscard]] std::string x_axis_svg(const FittedAxis& axis, const Rect& area);
+
+/// Elements of which only what is inside the area shows, in the same coordinates. The script zooms
+/// by what part of it the area shows.
+[[nodiscard]] std::string clipped_svg(const Rect& area, std::string_view elements);
 
 /// How the script reads an axis between two pixels: ` data-x="46 548 0 3600 linear elapsed"`.
 [[nodiscard]] std::string axis_data(std::string_view name, const FittedAxis& axis,

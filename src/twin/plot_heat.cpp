@@ -140,7 +140,6 @@ std::string plot_html(const HeatMap& map) {
   const FittedAxis axis(map.x, map.span, {});
   SvgCanvas canvas;
   canvas.box(area, "ground", 0);
-  draw_x_axis(canvas, axis, area);
   // As many names as leave each its height.
   const auto stride = static_cast<std::size_t>(std::ceil(13 / thick));
   for (std::size_t row = 0; row < grid.rows; row += stride) {
@@ -155,7 +154,8 @@ std::string plot_html(const HeatMap& map) {
        .data = axis_data("x", axis, {area.x, area.right()}) +
                fmt::format(" data-top=\"{}\" data-thick=\"{:.4f}\"", svg_number(area.y), thick) +
                row_data(map, grid),
-       .elements = canvas.elements() + cells_svg(grid, area) + key_svg(area, map.value)});
+       .elements = canvas.elements() + x_axis_svg(axis, area) +
+                   clipped_svg(area, cells_svg(grid, area)) + key_svg(area, map.value)});
 }
 
 }  // namespace orrery
