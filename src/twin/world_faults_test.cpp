@@ -135,7 +135,7 @@ TEST_F(WorldFaultsTest, AFaultOfEveryScopeIsFelt) {
   };
   const SwitchIndex leaf = fabric().graph.leaf_of({0, 0});
   const std::size_t cables =
-      4 * fabric().graph.ports_per_node() + fabric().graph.uplinks(leaf).uppers.size();
+      std::size_t{4} * fabric().graph.ports_per_node() + fabric().graph.uplinks(leaf).uppers.size();
   for (const Case& each :
        {Case{FaultKind::kHost, NodeId(0), 1, 0, 0},
         Case{FaultKind::kAccelerator, DeviceId(3), 1, 0, 0},
