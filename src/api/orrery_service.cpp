@@ -14,6 +14,7 @@
 #include "api/exec_service.hpp"
 #include "api/job_changes.hpp"
 #include "api/log_reading.hpp"
+#include "api/slowed_note.hpp"
 #include "api/views.hpp"
 #include "base/count_text.hpp"
 #include "base/field_writer.hpp"
@@ -291,6 +292,8 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
     const v1::Job shown = job_view(controller_, *id, JobDetail::kRow);
     std::string text = fmt::format("Job {} ({}) is {}", id->value(), job.name, shown.phase());
     if (!shown.waiting().empty()) text += ": it " + shown.waiting();
+    const std::string slowed = slowed_note(controller_, job);
+    if (!slowed.empty()) text += ": it " + slowed;
     if (!shown.reason().empty()) text += ", its last attempt stopped: " + shown.reason();
     if (!shown.blame().empty()) text += " (" + shown.blame() + ")";
     view.set_text(terminal_text(text, Newlines::kEscaped) + ".\n");

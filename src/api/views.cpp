@@ -11,6 +11,7 @@
 #include "agent/launch_plan.hpp"
 #include "api/agent_messages.hpp"
 #include "api/event_selection.hpp"
+#include "api/slowed_note.hpp"
 #include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "control/codec.hpp"
@@ -339,6 +340,7 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
     add_attempts(state, job, view);
     if (std::optional<std::string> note = deadline_note(controller, job)) view.add_notes(*note);
     for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
+    if (const auto note = slowed_note(controller, job); !note.empty()) view.add_notes(note);
   }
   return view;
 }

@@ -176,6 +176,7 @@ class Core {
   [[nodiscard]] bool loses_guaranteed(JobId id, JobId in_favour_of,
                                       std::span<const PlacedGang> left) const;
   void preempt(const PreemptJob& preempt);
+  [[nodiscard]] bool may_set(const SetClock& clock) const;
   [[nodiscard]] std::string misfit(const StartJob& start) const;
   [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
   void go_on_as(const ResizeJob& resize);

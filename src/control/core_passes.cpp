@@ -190,10 +190,8 @@ void Core::carry_out(PassResult& result) {
     } else if (const auto* other = std::get_if<ResizeJob>(&decision)) {
       resize(*other);
     } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
-      if (!state_.has(clock->job)) continue;
+      if (!may_set(*clock)) continue;
       const Job& job = state_.job(clock->job);
-      if (!holds_devices(job.phase) || job.phase == JobPhase::kStopping) continue;
-      if (clock->gang >= state_.running(clock->job).gangs.size()) continue;
       emit(ClockSet{clock->job, clock->gang, clock->terms,
                     state_.running(clock->job).done_at(now_)});
       act(ApplyClock{clock->job, job.attempt, clock->gang, clock->terms.clock});
@@ -273,6 +271,23 @@ bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const Placed
   return std::any_of(lost.begin(), lost.end(), [&](const auto& entry) {
     return entry.second > usage.above_guarantee(tenant, entry.first, other);
   });
+}
+
+// Whether a gang still runs as it did when its clock was decided, and its draw still fits.
+bool Core::may_set(const SetClock& clock) const {
+  if (!state_.has(clock.job)) return false;
+  const JobPhase phase = state_.job(clock.job).phase;
+  if (!holds_devices(phase) || phase == JobPhase::kStopping) return false;
+  const RunningJob& run = state_.running(clock.job);
+  if (clock.gang >= run.gangs.size()) return false;
+  const GangTerms& now = run.terms[clock.gang];
+  if (now.plan != clock.terms.plan || now.ratio != clock.terms.ratio) return false;
+  const Situation s = state_.situation(now_);
+  if (s.power == nullptr || clock.terms.draw <= now.draw) return true;
+  const PlacedGang& gang = run.gangs[clock.gang];
+  PowerBudget budget = *s.power;
+  budget.remove(draws_of_gang(budget.tree(), gang, now.draw));
+  return above_limit(std::move(budget), *s.caps, {&gang, 1}, {&clock.terms, 1}).empty();
 }
 
 // Why a start no longer fits the present; empty: it does.

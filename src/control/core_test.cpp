@@ -405,6 +405,32 @@ TEST(CoreCommands, SetPolicyAndPowerCaps) {
   EXPECT_EQ(s.caps->limit(PowerDomainId(0)), Watts(10'000));
 }
 
+TEST(CoreClocks, RiseOnlyWhereTheDrawStillFitsAndTheGangStillRunsAsItDid) {
+  ScriptedOptions options;
+  options.power = PowerLimits::kAsBuilt;
+  ScriptedCluster cluster(options);
+  const JobId id = cluster.run(cluster.job(8));
+  const auto clock = [&](double share, Watts draw) {
+    SetClock set{id, 0, cluster.state().running(id).terms.front()};
+    set.terms.clock = share;
+    set.terms.draw = draw;
+    return set;
+  };
+  cluster.decide({clock(0.7, Watts(700))});
+  EXPECT_EQ(cluster.count<ClockSet>(), 1U);
+  // Two idle nodes of 2 kW, and 8 x (700 - 250) W; 950 W each would be 5.6 kW more than idle.
+  ASSERT_TRUE(cluster.send(SetPowerCap{PowerDomainId(0), Watts(9e3)}).answer.status);
+  cluster.decide({clock(1, Watts(950))});
+  EXPECT_EQ(cluster.count<ClockSet>(), 0U);
+  cluster.decide({clock(0.8, Watts(800))});
+  EXPECT_EQ(cluster.count<ClockSet>(), 1U);
+  SetClock stale = clock(0.5, Watts(500));
+  stale.terms.ratio = 2;
+  cluster.decide({stale});
+  EXPECT_EQ(cluster.count<ClockSet>(), 0U);
+  EXPECT_EQ(cluster.state().running(id).terms.front().clock, 0.8);
+}
+
 TEST(CoreStarts, AreLaterByTheirDelayOnce) {
   ScriptedCluster cluster;
   const JobId model = cluster.run(cluster.job(8));

@@ -14,7 +14,7 @@
 
 #include "scheduler/defragment.hpp"
 #include "scheduler/job_placer.hpp"
-#include "scheduler/power_clock.hpp"
+#include "scheduler/powered_gangs.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/reserved.hpp"
@@ -128,7 +128,24 @@ class Pass {
   /// What a running job draws by its terms, out of the budget; a gang with its terms, into it.
   void leave_power(const RunningJob& job);
   void enter_power(const PlacedGang& gang, const GangTerms& terms);
-  void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step, double slower);
+  /// Gangs whose clocks can be set, asked how they might run.
+  struct AskedGangs {
+    std::vector<std::uint32_t> entries;  ///< positions among the powered, of each gang
+    std::vector<RunningGang> gangs;
+  };
+  [[nodiscard]] PoweredGangs& powered();
+  void add_powered_start(std::uint32_t at);
+  [[nodiscard]] AskedGangs ask_gangs();
+  void set_step(PoweredGang& gang, std::size_t step);
+  void tell_clocks(std::size_t at);
+  void share_power(const WaitingJob& job, FoundOrRefusal& found);
+  void slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
+                       std::size_t others);
+  [[nodiscard]] bool affordable(const WaitingJob& job, const Found& found) const;
+  [[nodiscard]] Price price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
+                                   std::span<const GangTerms> terms) const;
+  /// Of a gang of a running job, as the pass has set its clock.
+  [[nodiscard]] const GangTerms& terms_now(const RunningJob& job, std::size_t gang) const;
   void stagger_starts();
   void move_jobs();
   [[nodiscard]] double sooner(const WaitingJob& job) const;
@@ -276,8 +293,21 @@ class Pass {
   PassKind kind_ = PassKind::kIncremental;
   std::optional<TenantUsage> usage_;  ///< a copy, once something started
   std::optional<PowerBudget> power_;
-  std::vector<TenantId> changed_;           ///< whose usage the job in hand changed
-  std::vector<char> stopped_;               ///< by running job: this pass has decided of it
+  enum class PowerCounts : std::uint8_t { kYes, kNo };
+  PowerCounts power_counts_ = PowerCounts::kYes;  ///< whether what is looked for has to fit it
+  std::optional<PoweredGangs> powered_;           ///< once clocks are looked at
+  /// Clocks that the pass has set: by position among the running, and gang.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GangTerms> clocked_;
+  struct Start {
+    const WaitingJob* job;
+    std::size_t decision;  ///< its position
+    bool slowed = false;   ///< since it was priced
+  };
+  std::vector<Start> starts_;
+  std::size_t clocks_at_ = 0;      ///< where decisions about clocks stand: before all starts
+  std::uint32_t vain_shares_ = 0;  ///< starts that others gave up no power for
+  std::vector<TenantId> changed_;  ///< whose usage the job in hand changed
+  std::vector<char> stopped_;      ///< by running job: this pass has decided of it
   std::vector<const WaitingJob*> blocked_;  ///< that nothing but room would help, in order
   std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
   std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made

@@ -4,6 +4,7 @@
 
 #include "base/field_writer.hpp"
 #include "scheduler/explain.hpp"
+#include "scheduler/slowed_text.hpp"
 
 namespace orrery {
 namespace {
@@ -40,6 +41,9 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
                "starts: {}{}", where(topology, started->gangs),
                started->expected ? fmt::format(", for about {}", started->expected->text()) : ""));
       last_.clear();
+      tell_clock(at, state);
+    } else if (const auto* clock = std::get_if<ClockSet>(&event)) {
+      if (clock->job == job_) tell_clock(at, state);
     } else if (const auto* resized = std::get_if<JobResized>(&event)) {
       if (resized->job == job_) tell(at, "goes on with " + where(topology, resized->gangs));
     } else if (const auto* stopping = std::get_if<JobStopping>(&event)) {
@@ -59,6 +63,15 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
     }
   }
   tell_refusal(at, simulation);
+}
+
+// A later event of the instant may have stopped it.
+void WaitStory::tell_clock(Instant at, const State& state) {
+  if (!state.has(job_) || !holds_devices(state.job(job_).phase)) return;
+  const std::string slowed = slowed_text(state.situation(at), state.running(job_));
+  if (slowed == slowed_) return;
+  slowed_ = slowed;
+  tell(at, slowed.empty() ? "runs at its full clock" : slowed);
 }
 
 // At the first refusal of a kind the full explanation, with what would help.
