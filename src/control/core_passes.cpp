@@ -12,12 +12,6 @@
 namespace orrery {
 namespace {
 
-/// A full pass does more than an incremental one only for these.
-bool wants_full(const Policy& policy) {
-  return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
-         policy.choice == OptionChoice::kCheapest;
-}
-
 constexpr const char* kGuaranteed = "its tenant is guaranteed by now what it would lose";
 
 Duration span_of(Seconds seconds) { return Duration::from_seconds(seconds.value()); }

@@ -65,8 +65,11 @@ std::optional<PowerShortfall> settle_power(const PowerQuestion& question, const 
   std::optional<PowerShortfall> shortfall =
       question.budget.check(question.caps, draws_of(tree, nodes, terms.draw));
   if (!shortfall) return shortfall;
-  const std::vector<ClockStep> ladder = ladder_of(question.clocks);
+  std::vector<ClockStep> ladder = ladder_of(question.clocks);
   if (ladder.empty()) return shortfall;
+  // A plan knows more of the work than the ladder does.
+  const double scale = terms.draw / ladder.front().each;
+  for (ClockStep& step : ladder) step.each = step.each * scale;
   const auto step = clock_for(question.budget, question.caps, {.nodes = nodes, .ladder = ladder});
   if (!step) return step.error();
   const ClockStep& taken = ladder[*step];

@@ -135,10 +135,14 @@ class Pass {
   };
   [[nodiscard]] PoweredGangs& powered();
   void add_powered_start(std::uint32_t at);
-  [[nodiscard]] AskedGangs ask_gangs();
+  /// kThatKeepPromises: clocks at which deadlines, time limits and budgets are kept.
+  enum class Steps : std::uint8_t { kAll, kThatKeepPromises };
+  [[nodiscard]] AskedGangs ask_gangs(Steps steps);
   void set_step(PoweredGang& gang, std::size_t step);
   void tell_clocks(std::size_t at);
-  void share_power(const WaitingJob& job, FoundOrRefusal& found);
+  /// `slot`: the only place it may start in; empty: any.
+  void share_power(const WaitingJob& job, FoundOrRefusal& found,
+                   std::vector<PlacedGang> slot = {});
   void slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
                        std::size_t others);
   [[nodiscard]] bool affordable(const WaitingJob& job, const Found& found) const;
@@ -305,6 +309,7 @@ class Pass {
   };
   std::vector<Start> starts_;
   std::size_t clocks_at_ = 0;      ///< where decisions about clocks stand: before all starts
+  std::uint32_t shares_ = 0;       ///< starts that others gave up power for
   std::uint32_t vain_shares_ = 0;  ///< starts that others gave up no power for
   std::vector<TenantId> changed_;  ///< whose usage the job in hand changed
   std::vector<char> stopped_;      ///< by running job: this pass has decided of it

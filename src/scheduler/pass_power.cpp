@@ -1,5 +1,6 @@
 // Power that fell short, and clocks that may rise again.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "scheduler/expected_bill.hpp"
@@ -12,6 +13,8 @@ namespace {
 
 /// Starts for which a pass looks in vain for power that others give up.
 constexpr std::uint32_t kVainShares = 8;
+/// Starts for which a pass lowers the clocks of others; the next pass goes on.
+constexpr std::uint32_t kShares = 64;
 /// Part of its work by which a change of clocks has to be better to be worth it.
 constexpr double kWorthwhile = 1.002;
 
@@ -22,6 +25,24 @@ double speed_of(std::span<const PoweredGang> gangs, std::size_t PoweredGang::* s
     slowest = std::min(slowest, gang.ladder[gang.*step].throughput);
   }
   return slowest;
+}
+
+std::optional<Duration> left_of(const RunningJob& job, Instant now) {
+  if (job.expected_end == Instant::max()) return std::nullopt;
+  return std::max(job.expected_end - now, Duration());
+}
+
+/// How many times as long what is left of a job may take, so that it keeps its deadline and its
+/// time limit, and its budget, which is kept at its present clock. Infinite: nothing binds.
+double slowest_kept(const JobRequest& request, Instant now, Instant started,
+                    std::optional<Duration> left) {
+  if (request.budget) return 1;
+  Instant latest = request.deadline.value_or(Instant::max());
+  if (request.time_limit) latest = std::min(latest, started + *request.time_limit);
+  if (latest == Instant::max() || !left || *left <= Duration()) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(1.0, (latest - now).count_seconds() / left->count_seconds());
 }
 
 void slow_down(GangTerms& terms, const ClockStep& step, double slower) {
@@ -38,11 +59,13 @@ PoweredGangs& Pass::powered() {
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     const RunningJob& job = s_.running[i];
     if (stopped_[i] != 0 || job.stopping) continue;
-    powered_->add({.job = i,
-                   .request = job.request,
-                   .gangs = job.gangs,
-                   .terms = job.terms,
-                   .stop_loss = lost_device_seconds(job) / policy_.horizon.value()});
+    powered_->add(
+        {.job = i,
+         .request = job.request,
+         .gangs = job.gangs,
+         .terms = job.terms,
+         .stop_loss = lost_device_seconds(job) / policy_.horizon.value(),
+         .slowest = slowest_kept(*job.request, s_.now, job.started, left_of(job, s_.now))});
   }
   for (std::uint32_t i = 0; i < starts_.size(); ++i) add_powered_start(i);
   return *powered_;
@@ -54,18 +77,21 @@ void Pass::add_powered_start(std::uint32_t at) {
                  .job = at,
                  .request = starts_[at].job->request,
                  .gangs = start.gangs,
-                 .terms = start.terms});
+                 .terms = start.terms,
+                 .slowest = slowest_kept(*starts_[at].job->request, s_.now, s_.now,
+                                         longest_of(start.terms))});
 }
 
 // A running job that the pass has decided of is no longer what it was.
-Pass::AskedGangs Pass::ask_gangs() {
+Pass::AskedGangs Pass::ask_gangs(Steps steps) {
   AskedGangs asked;
   const std::vector<PoweredGang>& list = powered().list();
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     const PoweredGang& gang = list[i];
     if (gang.source == PoweredGang::Source::kRuns && stopped_[gang.job] != 0) continue;
     asked.entries.push_back(i);
-    asked.gangs.push_back({.power = {.nodes = gang.nodes, .ladder = gang.ladder},
+    const std::size_t lowest = steps == Steps::kAll ? gang.ladder.size() : gang.steps_kept();
+    asked.gangs.push_back({.power = {.nodes = gang.nodes, .ladder = gang.ladder.first(lowest)},
                            .step = gang.step,
                            .value = gang.value,
                            .stop_loss = gang.stop_loss});
@@ -168,7 +194,7 @@ void Pass::relieve_power() {
   }
   if (!above) return;
   hold_until(s_.now);
-  AskedGangs asked = ask_gangs();
+  AskedGangs asked = ask_gangs(Steps::kAll);
   std::vector<PoweredGang>& list = powered().list();
   for (std::size_t i = 0; i < asked.gangs.size(); ++i) {
     asked.gangs[i].preemptible = list[asked.entries[i]].preemptible;
@@ -188,13 +214,20 @@ void Pass::relieve_power() {
 
 // A start for which power is short is made room for by lower clocks of all that run below the caps
 // in its way, where more work is done so than without it, or with it alone at a lower clock.
-void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found) {
-  if (!power_ || vain_shares_ == kVainShares) return;
+void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot) {
+  // Clocks go up again in full passes.
+  if (!power_ || !wants_full(policy_) || vain_shares_ == kVainShares) return;
   const bool slowed =
       found && std::ranges::any_of(found->terms, [](const GangTerms& t) { return t.clock < 1; });
   if (found ? !slowed : found.error().kind != RejectionKind::kPower) return;
+  if (shares_ == kShares) {
+    hold_until(s_.now);
+    return;
+  }
+  if (slowed) slot = found->gangs;
   power_counts_ = PowerCounts::kNo;
-  FoundOrRefusal full = slowed ? with_terms(m_.now_->view(), job, found->gangs) : find(job);
+  FoundOrRefusal full =
+      slot.empty() ? find(job) : with_terms(m_.now_->view(), job, std::move(slot));
   power_counts_ = PowerCounts::kYes;
   if (!full) return;
   std::vector<PoweredGang>& list = powered().list();
@@ -203,7 +236,8 @@ void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found) {
                  .job = static_cast<std::uint32_t>(starts_.size()),
                  .request = job.request,
                  .gangs = full->gangs,
-                 .terms = full->terms});
+                 .terms = full->terms,
+                 .slowest = slowest_kept(*job.request, s_.now, s_.now, full->length)});
   double alone = 0;
   for (const PoweredGang& gang : std::span(list).subspan(slowed ? others : list.size())) {
     alone += gang.work(nearest_step(gang.ladder, found->terms[gang.gangs.front()].clock));
@@ -212,14 +246,16 @@ void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found) {
   for (std::size_t i = 0; i < full->gangs.size(); ++i) {
     budget.add(draws_of_gang(budget.tree(), full->gangs[i], full->terms[i].draw));
   }
-  const AskedGangs asked = ask_gangs();
+  const AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
   const auto relief = make_room(budget, *s_.caps, asked.gangs, {list.size() - others, alone});
   if (relief) slow_down_start(*full, *relief, asked, others);
   powered_->cut(others);
-  if (!relief || !affordable(job, *full)) {
+  const bool late = m_.reserved_->any() && m_.reserved_->delays(full->gangs, end_of(*full), job.id);
+  if (!relief || late || !affordable(job, *full)) {
     ++vain_shares_;
     return;
   }
+  ++shares_;
   for (const PowerChange& change : relief->changes) {
     const std::uint32_t entry = asked.entries[change.gang];
     if (entry < others) set_step(list[entry], *change.step);
@@ -261,7 +297,13 @@ void Pass::raise_clocks() {
     return std::ranges::any_of(job.terms, [](const GangTerms& terms) { return terms.clock < 1; });
   };
   if (!power_ || std::ranges::none_of(s_.running, lowered)) return;
-  AskedGangs asked = ask_gangs();
+  AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
+  // What starts in this pass is decided by now.
+  for (std::size_t i = asked.entries.size(); i-- > 0;) {
+    if (powered().list()[asked.entries[i]].source == PoweredGang::Source::kRuns) continue;
+    asked.entries.erase(asked.entries.begin() + static_cast<std::ptrdiff_t>(i));
+    asked.gangs.erase(asked.gangs.begin() + static_cast<std::ptrdiff_t>(i));
+  }
   std::vector<PoweredGang>& list = powered().list();
   PowerBudget budget = *power_;
   std::vector<std::size_t> steps(list.size());
@@ -272,7 +314,6 @@ void Pass::raise_clocks() {
     asked.gangs[i].step = 0;
   }
   const PowerRelief relief = relieve(budget, *s_.caps, asked.gangs);
-  if (!relief.above.empty()) return;
   for (const PowerChange& change : relief.changes) {
     steps[asked.entries[change.gang]] = *change.step;
   }

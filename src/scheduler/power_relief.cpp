@@ -280,7 +280,15 @@ std::optional<PowerRelief> make_room(const PowerBudget& budget, const PowerCaps&
     work += gang.value * gang.power.ladder[gang.step].throughput;
   }
   PowerRelief relief = relieve(budget, caps, gangs);
-  if (!relief.above.empty() || work - relief.loss <= starting.alone) return std::nullopt;
+  if (work - relief.loss <= starting.alone) return std::nullopt;
+  const PowerTree& tree = budget.tree();
+  for (const RunningGang& gang : gangs.last(starting.count)) {
+    for (const NodeShare& share : gang.power.nodes) {
+      for (const PowerDomainId id : tree.path(tree.topology().place(share.node).rack)) {
+        if (std::ranges::find(relief.above, id) != relief.above.end()) return std::nullopt;
+      }
+    }
+  }
   return relief;
 }
 

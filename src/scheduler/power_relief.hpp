@@ -55,9 +55,9 @@ struct GangsStarting {
   double alone = 0;  ///< value of their work of a second if nobody makes room; 0: they have to wait
 };
 
-/// Lower clocks, of those that run and those that start, under which every cap holds and more work
-/// is done than if nobody made room; none: there are none. Precondition: as for relieve, those that
-/// start at the first step.
+/// Lower clocks, of those that run and those that start, under which every cap in the way of those
+/// that start holds and more work is done than if nobody made room; none: there are none.
+/// Precondition: as for relieve, those that start at the first step.
 [[nodiscard]] std::optional<PowerRelief> make_room(const PowerBudget& budget, const PowerCaps& caps,
                                                    std::span<const RunningGang> gangs,
                                                    GangsStarting starting);

@@ -45,12 +45,18 @@ void PoweredGangs::add(const Work& work) {
     while (at < list_.size() && list_[at].ladder.data() != steps.data()) ++at;
     if (at == list_.size()) {
       const std::size_t step = nearest_step(steps, terms.clock);
+      std::size_t kept = step;
+      while (kept + 1 < steps.size() &&
+             steps[step].throughput <= work.slowest * steps[kept + 1].throughput) {
+        ++kept;
+      }
       list_.push_back({.source = work.source,
                        .job = work.job,
                        .ladder = steps,
                        .was = step,
                        .told = step,
                        .step = step,
+                       .kept = kept,
                        .stop_loss = work.stop_loss,
                        .preemptible = work.request->preemptible});
     }

@@ -6,6 +6,8 @@
 // same devices and plan share a ladder.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <span>
 #include <tuple>
@@ -28,12 +30,14 @@ struct PoweredGang {
   std::size_t was = 0;   ///< the step before the pass
   std::size_t told = 0;  ///< the step that a decision of the pass has set, else `was`
   std::size_t step = 0;  ///< the step now
+  std::size_t kept = 0;  ///< the last step at which the job keeps what it is promised
   double value = 0;      ///< of a second of its work at the first step
   double stop_loss = 0;  ///< as in RunningGang
   bool preemptible = false;
 
   /// Value of the work of a second at a step.
   [[nodiscard]] double work(std::size_t at) const { return value * ladder[at].throughput; }
+  [[nodiscard]] std::size_t steps_kept() const { return std::max(kept, step) + 1; }
 };
 
 class PoweredGangs {
@@ -48,6 +52,7 @@ class PoweredGangs {
     std::span<const PlacedGang> gangs;
     std::span<const GangTerms> terms;
     double stop_loss = 0;
+    double slowest = std::numeric_limits<double>::infinity();  ///< times as long it may take
   };
   void add(const Work& work);
   /// The entries from `size` on are taken out again.

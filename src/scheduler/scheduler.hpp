@@ -22,6 +22,9 @@ namespace orrery {
 
 enum class PassKind : std::uint8_t { kIncremental, kFull };
 
+/// Whether a full pass does more than an incremental one under the policy; without that none runs.
+[[nodiscard]] bool wants_full(const Policy& policy);
+
 class PassMemory;
 
 class Scheduler {

@@ -58,9 +58,9 @@ AttemptSpan* AttemptLog::running(JobId job) {
 void AttemptLog::open(Instant at, JobId job, std::span<const PlacedGang> gangs) {
   AttemptSpan span{.job = job, .from = at};
   span.parts_begin = static_cast<std::uint32_t>(parts_.size());
-  const auto add = [&](const NodeDevices& on) {
+  const auto add = [&](const NodeDevices& on, std::uint16_t share) {
     if (!span.first.valid()) span.first = on.node;
-    const auto devices = static_cast<std::uint32_t>(std::popcount(on.devices));
+    const double devices = std::popcount(on.devices) * (static_cast<double>(share) / kWholeDevice);
     span.devices += devices;
     ++span.nodes;
     const std::uint32_t row = row_of(on.node);
@@ -68,8 +68,8 @@ void AttemptLog::open(Instant at, JobId job, std::span<const PlacedGang> gangs) 
     parts_.back().devices += devices;
   };
   for (const PlacedGang& gang : gangs) {
-    for (const NodeDevices& on : gang.allocation.ranks) add(on);
-    for (const NodeDevices& on : gang.allocation.idle) add(on);
+    for (const NodeDevices& on : gang.allocation.ranks) add(on, gang.allocation.share);
+    for (const NodeDevices& on : gang.allocation.idle) add(on, kWholeDevice);
   }
   span.parts_end = static_cast<std::uint32_t>(parts_.size());
   if (job.value() >= open_.size()) open_.resize(job.value() + 1, kNone);
@@ -185,7 +185,7 @@ GanttChart AttemptLog::chart(const GanttNames& names, Instant to) const {
                            [&](std::uint32_t i) { return work_of(spans_[i], to); });
   for (const std::uint32_t i : order) {
     const AttemptSpan& span = spans_[i];
-    std::map<std::uint32_t, std::uint32_t> devices;
+    std::map<std::uint32_t, double> devices;
     for (const RowPart& part : parts(span)) devices[row_of[part.row]] += part.devices;
     if (chart.bars.size() + devices.size() > kBarsMax) {
       ++chart.left_out;

@@ -4,7 +4,7 @@
 // Looks on at the events of a run. A span is one placement of one job: from its start, or from a
 // change of its devices, until its devices are back or it is placed anew. Places are rows: nodes
 // where the fleet has at most kNodeRows of them, else racks.
-// Cost: O(nodes of the job) a start. Memory: 64 bytes a span and 8 bytes a row of it.
+// Cost: O(nodes of the job) a start. Memory: 72 bytes a span and 16 bytes a row of it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace orrery {
 /// Part of a span on one row.
 struct RowPart {
   std::uint32_t row = 0;
-  std::uint32_t devices = 0;
+  double devices = 0;  ///< of shared ones the share
 };
 
 struct AttemptSpan {
@@ -32,7 +32,7 @@ struct AttemptSpan {
   Instant to = Instant::max();  ///< max: it runs yet
   NodeId first;
   std::uint32_t nodes = 0;
-  std::uint32_t devices = 0;  ///< with those that an exclusive gang keeps idle
+  double devices = 0;  ///< with those that an exclusive gang keeps idle; of shared ones the share
   std::uint32_t parts_begin = 0;
   std::uint32_t parts_end = 0;
   bool resized = false;  ///< it ended because the job went on with other devices

@@ -159,7 +159,7 @@ void add_courses(std::vector<Figure>& figures, const ReportData& data, const Pol
   const FleetSamples& samples = policy.samples;
   add_course(figures, data, policy, {"Queue", {.title = "jobs waiting"}, samples.queue});
   add_course(figures, data, policy,
-             {"Power",
+             {"Power of the nodes",
               {.title = "power", .unit = AxisUnit::kPhysical, .symbol = "W"},
               samples.power_w,
               &samples.cap_w});
@@ -314,7 +314,7 @@ void add_gantt(std::vector<Figure>& figures, const ReportData& data, const Polic
                          .group = bar.group,
                          .from = clock.at(bar.from),
                          .to = clock.at(std::min(bar.to, data.to)),
-                         .amount = static_cast<double>(bar.devices),
+                         .amount = bar.devices,
                          .label = fmt::format("{}, {} of {} devices", bar.job, bar.devices,
                                               chart.rows[bar.row].devices),
                          .fault = bar.fault});

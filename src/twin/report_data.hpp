@@ -93,7 +93,7 @@ struct GanttBar {
   std::string job;
   std::uint32_t row = 0;
   std::uint32_t group = 0;
-  std::uint32_t devices = 0;
+  double devices = 0;  ///< of shared ones the share
   Instant from;
   Instant to;
   bool fault = false;  ///< it ended by a fault of the hardware

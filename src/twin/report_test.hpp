@@ -141,7 +141,7 @@ inline GanttChart made_up_gantt(const MadeUpSize& size, Instant from, Rng& rng) 
         {.job = fmt::format("job-{}", i),
          .row = static_cast<std::uint32_t>(rng.uniform() * 32),
          .group = static_cast<std::uint32_t>(i % 2),
-         .devices = static_cast<std::uint32_t>(1 + rng.uniform() * 40),
+         .devices = std::floor(1 + rng.uniform() * 40),
          .from = from + Duration::from_seconds(size.window.count_seconds() * begin),
          .to = from + Duration::from_seconds(size.window.count_seconds() * (begin + length)),
          .fault = i % 40 == 0});

@@ -88,25 +88,32 @@ Sampler::Sample Sampler::take(Instant now, const State& state) const {
   return sample;
 }
 
-// The fleet's draw and cap are those of the domains at the top of the electric paths, as their
-// limits are counted: of a site cap at the meter.
+// All at the nodes, where the limits of every level are comparable: a site's cap at the meter
+// leaves them less. A domain may draw what its own limit and those below it leave together.
 void Sampler::add_power(Sample& sample, const Situation& situation) const {
   const std::span<const PowerDomain> domains = topology_->power_domains();
+  const PowerCaps& caps = *situation.caps;
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  std::vector<double> below(domains.size());
   std::vector<double> planned(rows_.size());
   std::vector<double> allowed(rows_.size());
-  for (std::uint32_t d = 0; d < domains.size(); ++d) {
+  // A domain stands after its parent.
+  for (auto d = static_cast<std::uint32_t>(domains.size()); d-- > 0;) {
+    const PowerDomain& domain = domains[d];
     const PowerDomainId id(d);
-    const bool top = !domains[d].parent.valid() && domains[d].kind != PowerKind::kCoolingLoop;
-    if (!top && row_of_[d] == kNoRow) continue;
-    const double watts = situation.power->planned(id).value();
-    const std::optional<Watts> limit = situation.caps->limit(id);
-    if (top) {
-      sample.watts += watts;
-      sample.cap += limit ? limit->value() : std::numeric_limits<double>::infinity();
+    if (domain.kind == PowerKind::kCoolingLoop) continue;
+    const double room = caps.limit(id) ? watts_of(caps.room(id)).value() : kNoLimit;
+    const double may = domain.kind == PowerKind::kRack ? room : std::min(room, below[d]);
+    const double draws = watts_of(situation.power->excess(caps, id) + caps.room(id)).value();
+    if (domain.parent.valid()) {
+      below[domain.parent.value()] += may;
+    } else {
+      sample.watts += draws;
+      sample.cap += may;
     }
     if (row_of_[d] == kNoRow) continue;
-    planned[row_of_[d]] += watts;
-    allowed[row_of_[d]] += limit.value_or(domains[d].max_power).value();
+    planned[row_of_[d]] += draws;
+    allowed[row_of_[d]] += caps.limit(id) ? room : domain.max_power.value();
   }
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     sample.draw.push_back(allowed[r] > 0 ? static_cast<float>(planned[r] / allowed[r])
