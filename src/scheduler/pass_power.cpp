@@ -15,6 +15,8 @@ namespace {
 constexpr std::uint32_t kVainShares = 8;
 /// Starts for which a pass lowers the clocks of others; the next pass goes on.
 constexpr std::uint32_t kShares = 64;
+/// Launches and the like, which expected ends do not know.
+constexpr Duration kMargin = Duration::minutes(2);
 /// Part of its work by which a change of clocks has to be better to be worth it.
 constexpr double kWorthwhile = 1.002;
 
@@ -42,7 +44,7 @@ double slowest_kept(const JobRequest& request, Instant now, Instant started,
   if (latest == Instant::max() || !left || *left <= Duration()) {
     return std::numeric_limits<double>::infinity();
   }
-  return std::max(1.0, (latest - now).count_seconds() / left->count_seconds());
+  return std::max(1.0, (latest - now - kMargin).count_seconds() / left->count_seconds());
 }
 
 void slow_down(GangTerms& terms, const ClockStep& step, double slower) {

@@ -76,6 +76,33 @@ TEST_P(PowerCapsHold, AtEachInstantWhoeverStartsAndEnds) {
   EXPECT_GT(clocks, 0U) << "no clock ever changed";
 }
 
+// Clocks rise again in full passes, which only some policies have.
+TEST(PowerShared, NobodyThatRunsIsSlowedUnderAPolicyWithoutFullPasses) {
+  const Calibration calibration = value_of(Calibration::load(builtin_calibration(), {}));
+  const ModelCatalog models = value_of(ModelCatalog::load(builtin_models(), ""));
+  const std::string text = capped("50 kW", "40 kW");
+  const FleetSpec spec = value_of(read_fleet_spec(value_of(Document::parse(text, "fleet.yaml"))));
+  const std::unique_ptr<ControlFacts> cluster =
+      value_of(ControlFacts::make({builtin_facts(), calibration, models}, spec, nullptr));
+  Trace trace = generate_trace({.accelerators = 64, .utilisation = 1.2, .jobs = 80, .span = {}}, 1);
+  map_trace(trace, {}, 1);
+  TraceJobOptions options;
+  options.speed = [](std::string_view, FleetTypeId) { return 1.0; };
+  const TraceJobs jobs =
+      value_of(trace_jobs(trace, cluster->resolve_context({}), cluster->classes(), options));
+  for (const char* policy : {"fifo", "hardware-aware"}) {
+    const ControlSetup setup = cluster->setup(value_of(policy_named(policy)), Instant());
+    std::uint64_t clocks = 0;
+    SimulationHooks hooks;
+    hooks.events = [&](Instant, std::span<const Event> events) {
+      for (const Event& event : events) clocks += std::holds_alternative<ClockSet>(event) ? 1 : 0;
+    };
+    Simulation simulation({setup, {options.rules, {}, setup.plans}, jobs.jobs, hooks, {}});
+    simulation.run();
+    EXPECT_EQ(clocks > 0, policy == std::string("hardware-aware")) << policy;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Limits, PowerCapsHold,
                          testing::Values(Limits{"site", "50 kW", "40 kW"},
                                          Limits{"rows", "80 kW", "22 kW"},
