@@ -141,8 +141,7 @@ class Pass {
   void set_step(PoweredGang& gang, std::size_t step);
   void tell_clocks(std::size_t at);
   /// `slot`: the only place it may start in; empty: any.
-  void share_power(const WaitingJob& job, FoundOrRefusal& found,
-                   std::vector<PlacedGang> slot = {});
+  void share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot = {});
   void slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
                        std::size_t others);
   [[nodiscard]] bool affordable(const WaitingJob& job, const Found& found) const;
@@ -330,22 +329,22 @@ class Pass {
     std::uint64_t under = kNever;
     bool may_take_any = false;
   };
-  std::vector<Group> groups_;  ///< by QueuedJob::group
-  bool looked_for_yielders_ = false;
+  std::vector<Group> groups_;          ///< by QueuedJob::group
   const Leavers* left_out_ = nullptr;  ///< of PassMemory::without_
   std::uint64_t left_out_under_ = 0;
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
   std::map<TenantId, Duration> longest_waiting_;  ///< expected run; empty: nobody asked yet
-  bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
   const FleetView* left_ =
       nullptr;                     ///< without some of them: their devices are in its limits again
   std::uint32_t overtakes_ = 0;    ///< tried in vain
   std::uint32_t preemptions_ = 0;  ///< likewise, by right or rank
   std::uint32_t views_ = 0;        ///< beside slots, likewise
-  bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
-  bool lacks_room_ = false;        ///< it was refused for want of room alone
-  bool hidden_ = false;            ///< free devices are kept from others without a slot
+  bool looked_for_yielders_ = false;
+  bool own_leave_ = false;   ///< only jobs of the tenant in hand are asked to yield
+  bool in_the_way_ = false;  ///< the job in hand was refused because of somebody's slot
+  bool lacks_room_ = false;  ///< it was refused for want of room alone
+  bool hidden_ = false;      ///< free devices are kept from others without a slot
   bool timeline_open_ = false;
   std::uint32_t slots_sought_ = 0;  ///< jobs that a new slot was looked for
   PassResult result_;

@@ -186,6 +186,7 @@ std::string yaml_of(std::string_view options) {
 
 std::vector<std::string_view> policy_names() {
   std::vector<std::string_view> names;
+  names.reserve(kPolicies.size());
   for (const NamedPolicy& row : kPolicies) names.push_back(row.name);
   return names;
 }

@@ -101,6 +101,7 @@ TEST(Scheduler, CapacityReclaimsAGuaranteeFromWhoeverBorrowedIt) {
   borrower.tenant = *cluster.tenants().find("a");
   borrower.preemptible = true;
   std::vector<JobId> borrowers;
+  borrowers.reserve(4);
   for (int i = 0; i < 4; ++i) borrowers.push_back(cluster.submit(borrower));
   cluster.pass("capacity");
   for (const JobId id : borrowers) EXPECT_TRUE(cluster.runs(id));

@@ -224,7 +224,7 @@ TEST(TenantOrder, BatchWorkIsBehindOthersByItsServiceAlone) {
 TEST(TenantOrder, WhoHasWaitedLongGoesBeforeShorterJobs) {
   TestCluster cluster;
   const JobId large = cluster.submit(preemptible(cluster, 128, Duration::hours(9)));
-  cluster.wait(Duration::hours(24 * 300));
+  cluster.wait(Duration::hours(std::int64_t{24} * 300));
   const JobId small = cluster.submit(preemptible(cluster, 128, Duration::hours(1)));
   cluster.pass(kDefault);
   EXPECT_TRUE(cluster.runs(large));

@@ -38,7 +38,7 @@ void HtmlTable::add(const std::vector<Cell>& cells) {
   rows_ += "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::string text = escaped_xml(cells[i].text);
-    if (cells[i].mark == CellMark::kCode) text = "<code>" + text + "</code>";
+    if (cells[i].mark == CellMark::kCode) text = fmt::format("<code>{}</code>", text);
     if (!cells[i].target.empty()) {
       text = fmt::format("<a href=\"#{}\">{}</a>", escaped_xml(cells[i].target), text);
     }
