@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/rng.hpp"
 #include "scheduler/cluster_test.hpp"
 
 namespace orrery {

@@ -72,8 +72,8 @@ TEST(AttemptLog, UseIsTheMeanShareOfARowsDevices) {
   ASSERT_EQ(use.columns, 120u);
   ASSERT_EQ(use.shares.size(), 16u * 120);
   for (std::size_t c = 0; c < use.columns; ++c) {
-    EXPECT_DOUBLE_EQ(use.shares[3 * 120 + c], c >= 30 && c < 90 ? 0.5 : 0.0) << c;
-    EXPECT_DOUBLE_EQ(use.shares[4 * 120 + c], 0.0) << c;
+    EXPECT_DOUBLE_EQ(use.shares[360 + c], c >= 30 && c < 90 ? 0.5 : 0.0) << c;
+    EXPECT_DOUBLE_EQ(use.shares[480 + c], 0.0) << c;
   }
   EXPECT_TRUE(log.use(hour(5), hour(5)).shares.empty());
 }
