@@ -32,7 +32,7 @@ sites:
 )";
 
 Instant at(std::int64_t seconds) { return Instant() + Duration::seconds(seconds); }
-double hours(std::int64_t device_seconds) { return static_cast<double>(device_seconds) / 3600; }
+double hours(int device_seconds) { return device_seconds / 3600.0; }
 
 class WorldFaultsTest : public testing::Test {
  protected:
@@ -165,8 +165,8 @@ TEST_F(WorldFaultsTest, ASwitchTakesTheGangsWithItThatNeedIt) {
   play();
   EXPECT_EQ(jobs_[0].usage.faults, 1U);
   EXPECT_EQ(end_of(0), 160 + 5 + 1000) << "it starts anew elsewhere when the loss is known";
-  EXPECT_NEAR(device_hours(jobs_[0].usage.lost), hours(std::int64_t{16} * 95), 1e-3);
-  EXPECT_NEAR(device_hours(jobs_[0].usage.idle), hours(std::int64_t{16} * (5 + 60 + 5)), 1e-3);
+  EXPECT_NEAR(device_hours(jobs_[0].usage.lost), hours(16 * 95), 1e-3);
+  EXPECT_NEAR(device_hours(jobs_[0].usage.idle), hours(16 * (5 + 60 + 5)), 1e-3);
   EXPECT_EQ(end_of(1), 1005);
   EXPECT_EQ(end_of(2), 2005);
   EXPECT_EQ(ready_, 16) << "the nodes are back with their switch";
@@ -194,8 +194,7 @@ TEST_F(WorldFaultsTest, AnElasticJobsUnseenStandstillIsCounted) {
   EXPECT_EQ(jobs_[0].usage.faults, 0U);
   EXPECT_EQ(end_of(0), 5 + 1000 + 60 + 5);
   // While it comes up again the node that it leaves is not free yet.
-  EXPECT_NEAR(device_hours(jobs_[0].usage.idle), hours(std::int64_t{16} * (5 + 60 + 5) + 8 * 5),
-              1e-3);
+  EXPECT_NEAR(device_hours(jobs_[0].usage.idle), hours(16 * (5 + 60 + 5) + 8 * 5), 1e-3);
   EXPECT_EQ(jobs_[0].usage.lost, 0);
 }
 
@@ -213,7 +212,7 @@ TEST_F(WorldFaultsTest, AnElasticJobComputesAnewWhatWasCorrupt) {
   play();
   EXPECT_EQ(jobs_[0].usage.resizes, 1U);
   EXPECT_EQ(end_of(0), 165 + 5 + 1000) << "it has no copy of before";
-  EXPECT_NEAR(device_hours(jobs_[0].usage.lost), hours(std::int64_t{16} * 160), 1e-3);
+  EXPECT_NEAR(device_hours(jobs_[0].usage.lost), hours(16 * 160), 1e-3);
 }
 
 // --- Slow nodes ----------------------------------------------------------------------------------
