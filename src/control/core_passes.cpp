@@ -156,7 +156,7 @@ void Core::run_pass() {
   const Instant holds_until = result.holds_until;
   wake_asked_ = result.wake;
   const std::uint64_t before = state_.version();
-  carry_out(result);
+  carry_out(result, now_);
   held_until_ = before == state_.version() ? holds_until : now_;
   held_version_ = state_.version();
 }
@@ -165,10 +165,10 @@ void Core::on(const Proposal& proposal) {
   full_asked_ = false;
   ++passes_.full;
   PassResult result = proposal.result;
-  carry_out(result);
+  carry_out(result, last_full_.value_or(now_));
 }
 
-void Core::carry_out(PassResult& result) {
+void Core::carry_out(PassResult& result, Instant looked_at) {
   passes_.candidates += result.candidates;
   passes_.placements += result.placements;
   for (const Decision& decision : result.decisions) {
@@ -184,7 +184,7 @@ void Core::carry_out(PassResult& result) {
     } else if (const auto* other = std::get_if<ResizeJob>(&decision)) {
       resize(*other);
     } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
-      if (!may_set(*clock)) continue;
+      if (!may_set(*clock, looked_at)) continue;
       const Job& job = state_.job(clock->job);
       emit(ClockSet{clock->job, clock->gang, clock->terms,
                     state_.running(clock->job).done_at(now_)});
@@ -267,13 +267,13 @@ bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const Placed
   });
 }
 
-// Whether a gang still runs as it did when its clock was decided, and its draw still fits.
-bool Core::may_set(const SetClock& clock) const {
+// A gang has to run as it did when the pass looked, and its draw still has to fit.
+bool Core::may_set(const SetClock& clock, Instant looked_at) const {
   if (!state_.has(clock.job)) return false;
   const JobPhase phase = state_.job(clock.job).phase;
   if (!holds_devices(phase) || phase == JobPhase::kStopping) return false;
   const RunningJob& run = state_.running(clock.job);
-  if (clock.gang >= run.gangs.size()) return false;
+  if (run.started > looked_at || clock.gang >= run.gangs.size()) return false;
   const GangTerms& now = run.terms[clock.gang];
   if (now.plan != clock.terms.plan || now.ratio != clock.terms.ratio) return false;
   const Situation s = state_.situation(now_);

@@ -431,6 +431,29 @@ TEST(CoreClocks, RiseOnlyWhereTheDrawStillFitsAndTheGangStillRunsAsItDid) {
   EXPECT_EQ(cluster.state().running(id).terms.front().clock, 0.8);
 }
 
+TEST(CoreClocks, AFullPassSetsNoClockOfAnAttemptThatStartedAfterItLooked) {
+  ScriptedOptions options;
+  options.policy = "hardware-aware";
+  options.power = PowerLimits::kAsBuilt;
+  ScriptedCluster cluster(options);
+  const JobId before = cluster.run(cluster.job(8));
+  cluster.submit(cluster.job(32));  // waits, so that a full pass looks
+  cluster.tick();
+  cluster.wait(Duration::minutes(1));
+  Submission brief = cluster.job(8);
+  brief.request.estimate = Duration::minutes(10);
+  const JobId after = cluster.run(brief);
+  const auto lowered = [&](JobId id) {
+    SetClock set{id, 0, cluster.state().running(id).terms.front()};
+    set.terms.clock = 0.7;
+    set.terms.draw = set.terms.draw * 0.7;
+    return set;
+  };
+  cluster.decide({lowered(before), lowered(after)});
+  EXPECT_EQ(cluster.state().running(before).terms.front().clock, 0.7);
+  EXPECT_EQ(cluster.state().running(after).terms.front().clock, 1);
+}
+
 TEST(CoreStarts, AreLaterByTheirDelayOnce) {
   ScriptedCluster cluster;
   const JobId model = cluster.run(cluster.job(8));
