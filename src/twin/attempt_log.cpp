@@ -30,6 +30,21 @@ double work_of(const AttemptSpan& span, Instant to) {
 
 }  // namespace
 
+JobPlace place_of(std::span<const PlacedGang> gangs) {
+  JobPlace place{.first = gangs.front().allocation.ranks.front().node};
+  for (const PlacedGang& gang : gangs) {
+    place.devices += gang.allocation.devices();
+    place.nodes += static_cast<std::uint32_t>(gang.allocation.ranks.size());
+  }
+  return place;
+}
+
+std::string place_text(const Topology& topology, const JobPlace& place) {
+  return fmt::format("{} x {} on {} node{} from {} on", place.devices,
+                     topology.accelerator(topology.group(place.first).type).id, place.nodes,
+                     place.nodes == 1 ? "" : "s", topology.node_name(place.first));
+}
+
 AttemptLog::AttemptLog(const Topology& topology)
     : topology_(&topology), by_node_(topology.node_count() <= kNodeRows) {
   if (by_node_) {
@@ -56,13 +71,11 @@ AttemptSpan* AttemptLog::running(JobId job) {
 }
 
 void AttemptLog::open(Instant at, JobId job, std::span<const PlacedGang> gangs) {
-  AttemptSpan span{.job = job, .from = at};
+  AttemptSpan span{.job = job, .from = at, .place = place_of(gangs)};
   span.parts_begin = static_cast<std::uint32_t>(parts_.size());
   const auto add = [&](const NodeDevices& on, std::uint16_t share) {
-    if (!span.first.valid()) span.first = on.node;
     const double devices = std::popcount(on.devices) * (static_cast<double>(share) / kWholeDevice);
     span.devices += devices;
-    ++span.nodes;
     const std::uint32_t row = row_of(on.node);
     if (parts_.size() == span.parts_begin || parts_.back().row != row) parts_.push_back({row});
     parts_.back().devices += devices;
@@ -207,13 +220,11 @@ GanttChart AttemptLog::chart(const GanttNames& names, Instant to) const {
 }
 
 std::string AttemptLog::start_line(const AttemptSpan& span) const {
-  return fmt::format("{}  runs on {} x {} of {} node{}, from {} on", span.from.text(), span.devices,
-                     topology_->accelerator(topology_->group(span.first).type).id, span.nodes,
-                     span.nodes == 1 ? "" : "s", topology_->node_name(span.first));
+  return fmt::format("{}  starts: {}", span.from.text(), place_text(*topology_, span.place));
 }
 
 std::string AttemptLog::end_line(const AttemptSpan& span, const std::string& favoured) const {
-  std::string line = fmt::format("{}  {}", span.to.text(), word_of(span.reason));
+  std::string line = fmt::format("{}  stops: {}", span.to.text(), word_of(span.reason));
   if (!favoured.empty()) line += " in favour of " + favoured;
   return line;
 }

@@ -20,6 +20,18 @@
 
 namespace orrery {
 
+/// Where the ranks of a job run, in short.
+struct JobPlace {
+  NodeId first;
+  std::uint32_t nodes = 0;
+  std::uint32_t devices = 0;  ///< shared ones count whole
+};
+
+/// Precondition: a gang with a rank.
+[[nodiscard]] JobPlace place_of(std::span<const PlacedGang> gangs);
+/// "64 x h100-sxm on 8 nodes from pod-1/rack-2/n3 on".
+[[nodiscard]] std::string place_text(const Topology& topology, const JobPlace& place);
+
 /// Part of a span on one row.
 struct RowPart {
   std::uint32_t row = 0;
@@ -30,8 +42,7 @@ struct AttemptSpan {
   JobId job;
   Instant from;
   Instant to = Instant::max();  ///< max: it runs yet
-  NodeId first;
-  std::uint32_t nodes = 0;
+  JobPlace place;
   double devices = 0;  ///< with those that an exclusive gang keeps idle; of shared ones the share
   std::uint32_t parts_begin = 0;
   std::uint32_t parts_end = 0;
@@ -65,14 +76,15 @@ class AttemptLog {
   }
   /// By row; devices of all types.
   [[nodiscard]] const std::vector<GanttRow>& rows() const { return rows_; }
-  /// Of the attempts with the most work, at most kBarsMax bars; of racks, pods or larger places, at
-  /// most kNodeRows rows. Groups beyond the first kGroupsMax, by work, are one. O(spans x log).
+  /// The attempts with the most work as at most kBarsMax bars, on at most kNodeRows rows: nodes,
+  /// racks, pods or larger places. Groups beyond the first kGroupsMax, by work, are one. O(n log n)
+  /// in the spans.
   [[nodiscard]] GanttChart chart(const GanttNames& names, Instant to) const;
   /// Mean share of a row's devices in use, by row and equal part of the window. O(spans x columns
   /// that they reach over).
   [[nodiscard]] RowMap use(Instant from, Instant to) const;
-  /// "10:00:00 starts: 64 x h100-sxm on 8 nodes from pod-1/rack-2/n3 on", a line for each start and
-  /// end of a job; `name` tells the name of another job. O(spans).
+  /// A line for each start and stop of a job, such as "2026-11-02T10:00:00Z  starts: 64 x h100-sxm
+  /// on 8 nodes from pod-1/rack-2/n3 on"; `name` tells the name of another job. O(spans).
   template <class Name>
   [[nodiscard]] std::vector<std::string> course(JobId job, const Name& name) const {
     std::vector<std::string> lines;
@@ -92,9 +104,9 @@ class AttemptLog {
   void close(Instant at, JobId job);
   [[nodiscard]] AttemptSpan* running(JobId job);
   [[nodiscard]] std::uint32_t row_of(NodeId node) const;
-  /// By row of the log, that of the chart; fills the chart's rows.
+  /// The chart's row for each row of the log; fills the chart's rows.
   [[nodiscard]] std::vector<std::uint32_t> chart_rows(GanttChart& chart) const;
-  /// By span, the group of its job; fills the chart's groups.
+  /// The group of each span's job; fills the chart's groups.
   [[nodiscard]] std::vector<std::uint32_t> chart_groups(GanttChart& chart, const GanttNames& names,
                                                         Instant to) const;
   [[nodiscard]] std::string start_line(const AttemptSpan& span) const;

@@ -55,9 +55,9 @@ TEST(AttemptLog, ASpanEndsWhenDevicesAreBackOrTheJobIsPlacedAnew) {
   const auto name = [](JobId id) { return "job-" + std::to_string(id.value()); };
   const std::vector<std::string> course = log.course(JobId(0), name);
   ASSERT_EQ(course.size(), 4u);
-  EXPECT_NE(course[0].find("runs on 32 x nvidia-h100-sxm5-80g of 4 nodes"), std::string::npos)
+  EXPECT_NE(course[0].find("starts: 32 x nvidia-h100-sxm5-80g on 4 nodes"), std::string::npos)
       << course[0];
-  EXPECT_NE(course[2].find("preempted in favour of job-1"), std::string::npos) << course[2];
+  EXPECT_NE(course[2].find("stops: preempted in favour of job-1"), std::string::npos) << course[2];
   EXPECT_TRUE(log.course(JobId(7), name).empty());
 }
 
@@ -76,6 +76,21 @@ TEST(AttemptLog, UseIsTheMeanShareOfARowsDevices) {
     EXPECT_DOUBLE_EQ(use.shares[480 + c], 0.0) << c;
   }
   EXPECT_TRUE(log.use(hour(5), hour(5)).shares.empty());
+}
+
+TEST(AttemptLog, ASharedDeviceCountsByItsShare) {
+  const Topology topology = built(small_h100());
+  AttemptLog log(topology);
+  PlacedGang quarter;
+  quarter.allocation.share = kWholeDevice / 4;
+  quarter.allocation.ranks.push_back({NodeId(3), 0x01});
+  look(log, hour(0), start_of(0, {quarter}));
+  look(log, hour(0), start_of(1, {quarter}));
+  const RowMap use = log.use(hour(0), hour(120));
+  EXPECT_DOUBLE_EQ(use.shares[360], 2 * 0.25 / 8);
+  const GanttChart chart = log.chart(named(), hour(120));
+  ASSERT_EQ(chart.bars.size(), 2u);
+  EXPECT_DOUBLE_EQ(chart.bars[0].devices, 0.25);
 }
 
 TEST(AttemptLog, AChartHasTheAttemptsWithTheMostWork) {

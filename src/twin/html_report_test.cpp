@@ -65,13 +65,13 @@ TEST(HtmlReport, LeadsFromASlowJobToHowItWent) {
       EXPECT_EQ(count_of(page, "id=\"" + id + "\""), 1u) << id;
     }
   }
-  EXPECT_NE(page.find("<li>2017-10-05 18:00:00  runs on 512 x h100-sxm</li>"), page.npos);
+  EXPECT_NE(page.find("<li>2017-10-05T18:00:00Z  starts: 512 x h100-sxm</li>"), page.npos);
 }
 
 TEST(HtmlReport, DrawsWhoRanWhereAndTheCap) {
   const std::string page = html_report(made_up_report(small()));
   EXPECT_NE(page.find("data-j=\"job-0, "), page.npos);
-  EXPECT_NE(page.find("17 attempts with the least work are left out"), page.npos);
+  EXPECT_NE(page.find("The 17 attempts with the least work are left out"), page.npos);
   EXPECT_NE(page.find("data-n=\"cap\""), page.npos);
   EXPECT_NE(page.find("Power by place"), page.npos);
   EXPECT_NE(page.find("Use by place"), page.npos);

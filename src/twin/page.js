@@ -23,7 +23,7 @@
     return axis.from + (value - axis.min) / (axis.max - axis.min) * (axis.to - axis.from);
   }
 
-  // What a plot shows of its width: all of it, or what it was zoomed to. In drawn pixels.
+  // The part of its width that a plot shows, in drawn pixels: all of it, or what it is zoomed to.
   function partOf(svg) { return svg.zoomed || axisOf(svg.dataset.x); }
 
   function digits(value) { return String(+value.toPrecision(4)); }
@@ -188,7 +188,7 @@
     svg.appendChild(line);
   }
 
-  // In pixels of the picture; null while it is not shown.
+  // Where the pointer is, in pixels of the picture; null while the picture is not shown.
   function placeIn(svg, event) {
     const matrix = svg.getScreenCTM();
     if (!matrix) return null;
@@ -261,7 +261,7 @@
     }
   }
 
-  // Without a part of time: all of it.
+  // Shows the part of time from `from` to `to`; without them all of it.
   function zoom(from, to) {
     for (const svg of timed) {
       const x = axisOf(svg.dataset.x);

@@ -107,8 +107,9 @@ struct HeatMap {
   std::vector<double> cells;
 };
 
-/// Who had what of each row over time. A bar is as high as its amount is of the row's capacity;
-/// those of a row that overlap are on top of each other, the first at the top of the row.
+/// What each job held of each row over time. A bar is as high as its amount is of the row's
+/// capacity. Bars of a row that overlap in time are below each other, the first at the top of the
+/// row.
 struct GanttPlot {
   struct Row {
     std::string name;

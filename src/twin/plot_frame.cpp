@@ -13,6 +13,8 @@ constexpr double kTop = 26;
 constexpr double kBottom = 40;
 constexpr double kRight = 14;
 constexpr std::size_t kColours = 7;
+constexpr double kRowNameMax = 110;
+constexpr TextStyle kRowName{.size = kTickSize, .ink = "soft"};
 
 std::string_view unit_word(AxisUnit unit) {
   switch (unit) {
@@ -96,6 +98,45 @@ std::string PlotFrame::html(std::vector<LegendEntry> legend, std::string_view el
                   .elements = x_axis_svg(x_, area_) + canvas.elements()};
   picture.elements += clipped_svg(area_, elements);
   return picture_html(picture);
+}
+
+RowFrame::RowFrame(FittedAxis x, std::vector<std::string> names, Heights heights)
+    : x_(std::move(x)), names_(std::move(names)) {
+  double widest = 0;
+  for (const std::string& name : names_) widest = std::max(widest, text_width(name, kRowName));
+  const double left = std::min(widest, kRowNameMax) + 10;
+  const auto rows = static_cast<double>(names_.size());
+  height_ = std::clamp(heights.all / rows, heights.least, heights.most);
+  area_ = {left, kTop, kPlotWidth - left - kRight, height_ * rows};
+}
+
+std::string RowFrame::html(Content content) const {
+  SvgCanvas canvas;
+  canvas.box(area_, "ground", 0);
+  // As many names as leave each its height.
+  const auto stride = static_cast<std::size_t>(std::ceil(13 / height_));
+  for (std::size_t row = 0; row < names_.size(); row += stride) {
+    const double width = std::min(text_width(names_[row], kRowName), area_.x - 10);
+    const double y = area_.y + height_ * (static_cast<double>(row) + 0.5) + 4;
+    canvas.fitted_text({area_.x - 6 - width, y}, width + 0.1, names_[row], kRowName);
+  }
+  canvas.text({0, 13}, content.value, {.size = 12, .ink = "soft"});
+  std::string names;
+  for (const std::string& name : names_) {
+    if (!names.empty()) names += '|';
+    names += name;
+    std::replace(names.end() - static_cast<std::ptrdiff_t>(name.size()), names.end(), '|', '/');
+  }
+  return picture_html(
+      {.label = content.value + " over " + x_.title(),
+       .height = area_.bottom() + kBottom,
+       .data = axis_data("x", x_, {area_.x, area_.right()}) +
+               fmt::format(" data-top=\"{}\" data-thick=\"{:.4f}\" data-rows=\"{}\"",
+                           svg_number(area_.y), height_, escaped_xml(names)) +
+               content.data,
+       .legend = std::move(content.legend),
+       .elements = canvas.elements() + x_axis_svg(x_, area_) + clipped_svg(area_, content.inside) +
+                   content.above});
 }
 
 std::string x_axis_svg(const FittedAxis& axis, const Rect& area) {

@@ -10,9 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kChartHeight = 360;
-constexpr double kTop = 26;
-
 /// A part of a row's height, in the row's amounts, and until when it is taken.
 struct Lane {
   double begin = 0;
@@ -41,33 +38,13 @@ std::vector<Lane> take_lanes(std::vector<Lane>& taken, const GanttPlot::Bar& bar
   return got;
 }
 
-std::string row_names(const GanttPlot& plot) {
-  std::string names;
-  for (const GanttPlot::Row& row : plot.rows) {
-    if (!names.empty()) names += '|';
-    std::string name = row.name;
-    std::ranges::replace(name, '|', '/');
-    names += name;
-  }
-  return names;
-}
-
-/// Where time and rows are in the picture.
-struct Place {
-  const FittedAxis& axis;
-  Rect area;
-  double thick;
-
-  [[nodiscard]] double x(double value) const { return area.x + axis.part(value) * area.width; }
-};
-
-std::string bar_svg(const GanttPlot::Bar& bar, const std::vector<Lane>& lanes, double capacity,
-                    const Place& place) {
-  const double from = place.x(bar.from);
-  const double width = std::max(place.x(bar.to) - from, 0.4);
-  const double gap = place.thick >= 10 ? 1 : 0;
-  const double scale = (place.thick - gap) / capacity;
-  const double top = place.area.y + place.thick * static_cast<double>(bar.row);
+std::string bar_path(const GanttPlot::Bar& bar, const std::vector<Lane>& lanes, double capacity,
+                     const RowFrame& frame) {
+  const double from = frame.x(bar.from);
+  const double width = std::max(frame.x(bar.to) - from, 0.4);
+  const double gap = frame.row_height() >= 10 ? 1 : 0;
+  const double scale = (frame.row_height() - gap) / capacity;
+  const double top = frame.area().y + frame.row_height() * static_cast<double>(bar.row);
   std::string data;
   for (const Lane& lane : lanes) {
     const double height = std::max((lane.end - lane.begin) * scale, 0.2);
@@ -78,7 +55,7 @@ std::string bar_svg(const GanttPlot::Bar& bar, const std::vector<Lane>& lanes, d
 }
 
 std::string bars_svg(const GanttPlot& plot, const std::vector<std::string>& colours,
-                     const Place& place) {
+                     const RowFrame& frame) {
   std::vector<std::vector<Lane>> taken(plot.rows.size());
   std::string svg;
   std::string faults;
@@ -89,11 +66,11 @@ std::string bars_svg(const GanttPlot& plot, const std::vector<std::string>& colo
     if (lanes.empty()) continue;
     svg += fmt::format("<path class=\"bar f{}\" data-k=\"{}\" data-j=\"{}\" d=\"{}\"/>\n",
                        colours[bar.group], bar.group, escaped_xml(bar.label),
-                       bar_svg(bar, lanes, capacity, place));
+                       bar_path(bar, lanes, capacity, frame));
     if (!bar.fault) continue;
-    const double top = place.area.y + place.thick * static_cast<double>(bar.row);
-    faults += fmt::format("M{} {}v{}", svg_number(place.x(bar.to)), svg_number(top),
-                          svg_number(place.thick));
+    const double top = frame.area().y + frame.row_height() * static_cast<double>(bar.row);
+    faults += fmt::format("M{} {}v{}", svg_number(frame.x(bar.to)), svg_number(top),
+                          svg_number(frame.row_height()));
   }
   if (!faults.empty()) {
     svg += fmt::format("<path class=\"la\" data-k=\"{}\" d=\"{}\"/>\n", plot.groups.size(), faults);
@@ -105,24 +82,11 @@ std::string bars_svg(const GanttPlot& plot, const std::vector<std::string>& colo
 
 std::string plot_html(const GanttPlot& plot) {
   if (plot.bars.empty() || plot.rows.empty()) return nothing_to_show();
-  constexpr TextStyle kName{.size = kTickSize, .ink = "soft"};
-  double names = 0;
-  for (const GanttPlot::Row& row : plot.rows) names = std::max(names, text_width(row.name, kName));
-  const double left = std::min(names, 110.0) + 10;
-  const auto rows = static_cast<double>(plot.rows.size());
-  const double thick = std::clamp(kChartHeight / rows, 5.0, 40.0);
-  const Rect area{left, kTop, kPlotWidth - left - 14, thick * rows};
-  const FittedAxis axis(plot.x, plot.span, {});
-  SvgCanvas canvas;
-  canvas.box(area, "ground", 0);
-  const auto stride = static_cast<std::size_t>(std::ceil(13 / thick));
-  for (std::size_t row = 0; row < plot.rows.size(); row += stride) {
-    const std::string& name = plot.rows[row].name;
-    const double width = std::min(text_width(name, kName), left - 10);
-    const double y = area.y + thick * (static_cast<double>(row) + 0.5) + 4;
-    canvas.fitted_text({left - 6 - width, y}, width + 0.1, name, kName);
-  }
-  canvas.text({0, 13}, plot.value, {.size = 12, .ink = "soft"});
+  std::vector<std::string> names;
+  names.reserve(plot.rows.size());
+  for (const GanttPlot::Row& row : plot.rows) names.push_back(row.name);
+  const RowFrame frame(FittedAxis(plot.x, plot.span, {}), std::move(names),
+                       {.all = 360, .least = 5, .most = 40});
   Palette palette;
   std::vector<std::string> colours;
   std::vector<LegendEntry> legend;
@@ -131,15 +95,8 @@ std::string plot_html(const GanttPlot& plot) {
     legend.push_back({group, colours.back()});
   }
   if (std::ranges::any_of(plot.bars, &GanttPlot::Bar::fault)) legend.push_back({plot.fault, "a"});
-  return picture_html(
-      {.label = plot.value + " over " + axis.title(),
-       .height = area.bottom() + 40,
-       .data = axis_data("x", axis, {area.x, area.right()}) +
-               fmt::format(" data-top=\"{}\" data-thick=\"{:.4f}\" data-rows=\"{}\"",
-                           svg_number(area.y), thick, escaped_xml(row_names(plot))),
-       .legend = std::move(legend),
-       .elements = canvas.elements() + x_axis_svg(axis, area) +
-                   clipped_svg(area, bars_svg(plot, colours, {axis, area, thick}))});
+  return frame.html(
+      {.value = plot.value, .legend = std::move(legend), .inside = bars_svg(plot, colours, frame)});
 }
 
 }  // namespace orrery

@@ -319,15 +319,16 @@ void add_gantt(std::vector<Figure>& figures, const ReportData& data, const Polic
                                               chart.rows[bar.row].devices),
                          .fault = bar.fault});
   }
-  std::string note = "A bar is what one job holds of a place, by " + chart.grouped_by + ".";
+  std::string note = "Each bar is the devices that one job holds at a place, coloured by " +
+                     chart.grouped_by + ".";
   if (chart.left_out > 0) {
-    note += fmt::format(" {} attempts with the least work are left out.",
+    note += fmt::format(" The {} attempts with the least work are left out.",
                         print_count(static_cast<double>(chart.left_out)));
   }
-  figures.push_back({.title = "Who ran where", .note = note, .html = plot_html(plot)});
+  figures.push_back({.title = "Jobs by place", .note = note, .html = plot_html(plot)});
 }
 
-// Where the page tells how the i-th of the slowest jobs went.
+// The anchor of the part of the page that tells the course of the i-th of the slowest jobs.
 std::string course_id(const ReportData& data, const PolicyReport& policy, std::size_t i) {
   return fmt::format("course-{}-{}", &policy - data.policies.data(), i);
 }

@@ -96,7 +96,7 @@ std::string reason_of(const JobOutcome& job) {
   return reason + stops;
 }
 
-/// From the submission to the end, at most kCourseLines lines of it.
+/// The course of a job from its submission to its end, at most kCourseLines lines of it.
 std::vector<std::string> course_of(const JobOutcome& job, const AttemptLog& attempts,
                                    const State& state) {
   std::vector<std::string> lines = {job.submit.text() + "  submitted"};

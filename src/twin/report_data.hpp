@@ -87,8 +87,8 @@ struct GanttRow {
   std::uint32_t devices = 0;
 };
 
-/// What one job had of one row, from its start there until it ended, stopped or changed its
-/// devices.
+/// The devices that one job held of one row, from its start there until it ended, stopped or
+/// changed its devices.
 struct GanttBar {
   std::string job;
   std::uint32_t row = 0;

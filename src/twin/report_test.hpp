@@ -168,8 +168,8 @@ inline void add_people(PolicyReport& policy, double hours) {
          .reason = i % 2 == 0 ? "enough devices were free, but not within one pod: 61 nodes free "
                                 "in 9 pods, 64 wanted in one"
                               : "its tenant had used its guarantee and others had not",
-         .course = {"2017-10-02 00:00:00  submitted",
-                    "2017-10-05 18:00:00  runs on 512 x h100-sxm"}});
+         .course = {"2017-10-02T00:00:00Z  submitted",
+                    "2017-10-05T18:00:00Z  starts: 512 x h100-sxm"}});
   }
 }
 

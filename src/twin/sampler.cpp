@@ -88,8 +88,9 @@ Sampler::Sample Sampler::take(Instant now, const State& state) const {
   return sample;
 }
 
-// All at the nodes, where the limits of every level are comparable: a site's cap at the meter
-// leaves them less. A domain may draw what its own limit and those below it leave together.
+// All figures are those at the nodes, where the limits of every level are comparable: a site's cap
+// at the meter leaves its nodes less. A domain may draw what its own limit and those below it
+// allow.
 void Sampler::add_power(Sample& sample, const Situation& situation) const {
   const std::span<const PowerDomain> domains = topology_->power_domains();
   const PowerCaps& caps = *situation.caps;
@@ -97,7 +98,7 @@ void Sampler::add_power(Sample& sample, const Situation& situation) const {
   std::vector<double> below(domains.size());
   std::vector<double> planned(rows_.size());
   std::vector<double> allowed(rows_.size());
-  // A domain stands after its parent.
+  // A domain has a higher number than its parent.
   for (auto d = static_cast<std::uint32_t>(domains.size()); d-- > 0;) {
     const PowerDomain& domain = domains[d];
     const PowerDomainId id(d);

@@ -22,9 +22,9 @@ class Sampler {
   void look(Instant now, const State& state);
 
   [[nodiscard]] FleetSamples samples() const;
-  /// Of racks, or of pods where the fleet has more than kRowsMax racks.
+  /// Rows are racks, or pods where the fleet has more than kRowsMax racks.
   [[nodiscard]] RowMap fragmentation() const;
-  /// Planned draw. Empty where power is not tracked.
+  /// The planned draw by row. Empty where power is not tracked.
   [[nodiscard]] RowMap power() const;
 
  private:
@@ -34,7 +34,7 @@ class Sampler {
     double free = 0;
     double down = 0;
     double watts = 0;
-    double cap = 0;  ///< infinite: something has no limit
+    double cap = 0;  ///< infinite: a part of the fleet has no limit
     double queue = 0;
     std::vector<float> stranded;  ///< by row; NaN: nothing free
     std::vector<float> draw;      ///< by row, share of its racks' limits or ratings
