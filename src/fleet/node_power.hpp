@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-/// Of one node: the published figure of its type, 0 W where there is none, and never more than the
-/// node draws in training.
+/// The draw of one idle node: the published figure of its type, 0 W where there is none, at most
+/// what the node draws in training.
 [[nodiscard]] inline Watts idle_power(const NodeGroup& group, const NodeType& type) {
   const Watts idle = type.idle_power.value_or(Watts(0));
   return group.typical_power ? std::min(idle, *group.typical_power) : idle;

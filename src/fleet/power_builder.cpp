@@ -280,7 +280,7 @@ std::vector<Watts> TopologyBuilder::idle_loads() const {
 }
 
 // A domain may carry less than all its nodes draw in training: clocks and starts keep it under its
-// limit. One that is above it while nothing runs cannot be helped.
+// limit. A domain whose idle nodes alone exceed its limit is a mistake.
 Status TopologyBuilder::check_power_limits() const {
   constexpr double kRounding = 1 + 1e-9;
   const std::vector<Watts> idle = idle_loads();

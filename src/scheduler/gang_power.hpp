@@ -15,20 +15,20 @@ namespace orrery {
 /// Devices of a gang by node, shares as fractions.
 [[nodiscard]] std::vector<NodeShare> shares_of(const PlacedGang& gang);
 
-/// Of a job with such gangs; none: until it is stopped.
+/// The run time of a job with such gangs; none: the job runs until it is stopped.
 [[nodiscard]] std::optional<Duration> longest_of(std::span<const GangTerms> gangs);
 
 /// What the clocks depend on at which a placed gang can run.
 struct GangClocks {
-  const PowerModel* model = nullptr;  ///< of its devices; none: nobody knows it
+  const PowerModel* model = nullptr;  ///< of its devices; none: it is not known
   double clock_bound = 1;             ///< part of the work that stretches with the clock
 };
 
-/// By the plan of its terms and what is known of its devices.
+/// The clocks of a gang follow from the plan of its terms and the power model of its devices.
 [[nodiscard]] GangClocks clocks_of(const Situation& situation, const JobRequest& job,
                                    const PlacedGang& gang, const GangTerms& terms);
 
-/// The steps for them; empty where nobody knows the devices.
+/// The clock steps of a gang; empty where the power of its devices is not known.
 [[nodiscard]] std::vector<ClockStep> ladder_of(const GangClocks& clocks);
 
 /// Beyond the idle draw of its nodes, while each device draws `each`. O(nodes).

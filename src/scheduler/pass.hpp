@@ -128,7 +128,7 @@ class Pass {
   /// What a running job draws by its terms, out of the budget; a gang with its terms, into it.
   void leave_power(const RunningJob& job);
   void enter_power(const PlacedGang& gang, const GangTerms& terms);
-  /// Gangs whose clocks can be set, asked how they might run.
+  /// Gangs whose clocks can be set, as a question for relieve() and make_room().
   struct AskedGangs {
     std::vector<std::uint32_t> entries;  ///< positions among the powered, of each gang
     std::vector<RunningGang> gangs;
@@ -147,7 +147,7 @@ class Pass {
   [[nodiscard]] bool affordable(const WaitingJob& job, const Found& found) const;
   [[nodiscard]] Price price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
                                    std::span<const GangTerms> terms) const;
-  /// Of a gang of a running job, as the pass has set its clock.
+  /// The terms of a running job's gang, with the clock that the pass has set.
   [[nodiscard]] const GangTerms& terms_now(const RunningJob& job, std::size_t gang) const;
   void stagger_starts();
   void move_jobs();
@@ -342,7 +342,7 @@ class Pass {
   std::uint32_t views_ = 0;        ///< beside slots, likewise
   bool looked_for_yielders_ = false;
   bool own_leave_ = false;   ///< only jobs of the tenant in hand are asked to yield
-  bool in_the_way_ = false;  ///< the job in hand was refused because of somebody's slot
+  bool in_the_way_ = false;  ///< a slot of another job is why the job in hand was refused
   bool lacks_room_ = false;  ///< it was refused for want of room alone
   bool hidden_ = false;      ///< free devices are kept from others without a slot
   bool timeline_open_ = false;

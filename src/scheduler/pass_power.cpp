@@ -11,13 +11,13 @@
 namespace orrery {
 namespace {
 
-/// Starts for which a pass looks in vain for power that others give up.
+/// After so many starts for which no other job could give up power, a pass no longer looks.
 constexpr std::uint32_t kVainShares = 8;
-/// Starts for which a pass lowers the clocks of others; the next pass goes on.
+/// The most starts for which one pass lowers the clocks of other jobs; the next pass goes on.
 constexpr std::uint32_t kShares = 64;
-/// Launches and the like, which expected ends do not know.
+/// The time of launches and pauses that an expected end leaves out.
 constexpr Duration kMargin = Duration::minutes(2);
-/// Part of its work by which a change of clocks has to be better to be worth it.
+/// New clocks have to do this many times the work of the present ones to be worth a change.
 constexpr double kWorthwhile = 1.002;
 
 /// How fast a job is at the steps that `step` names: as fast as its slowest gangs.
@@ -34,8 +34,8 @@ std::optional<Duration> left_of(const RunningJob& job, Instant now) {
   return std::max(job.expected_end - now, Duration());
 }
 
-/// How many times as long what is left of a job may take, so that it keeps its deadline and its
-/// time limit, and its budget, which is kept at its present clock. Infinite: nothing binds.
+/// How many times as long the rest of a job may take while it keeps its deadline and its time
+/// limit. A job with a budget keeps its present clock (1). Infinite: the job has none of them.
 double slowest_kept(const JobRequest& request, Instant now, Instant started,
                     std::optional<Duration> left) {
   if (request.budget) return 1;
@@ -84,7 +84,7 @@ void Pass::add_powered_start(std::uint32_t at) {
                                          longest_of(start.terms))});
 }
 
-// A running job that the pass has decided of is no longer what it was.
+// Running jobs that the pass has stopped, moved or resized are left out.
 Pass::AskedGangs Pass::ask_gangs(Steps steps) {
   AskedGangs asked;
   const std::vector<PoweredGang>& list = powered().list();
@@ -125,8 +125,8 @@ void Pass::set_step(PoweredGang& gang, std::size_t step) {
   decision.expected = longest_of(decision.terms);
 }
 
-// What is left of a job takes longer by as much as its slowest gangs are slower than before the
-// pass. Lower clocks go first: what they set free may be what the others take.
+// The rest of a job takes as many times as long as its slowest gang is slower than before the pass.
+// Lower clocks are set first, because others take the power that they set free.
 void Pass::tell_clocks(std::size_t at) {
   if (!powered_) return;
   std::vector<Decision> lowered;
@@ -214,8 +214,9 @@ void Pass::relieve_power() {
   tell_clocks(result_.decisions.size());
 }
 
-// A start for which power is short is made room for by lower clocks of all that run below the caps
-// in its way, where more work is done so than without it, or with it alone at a lower clock.
+// Where a cap leaves too little power for a start, the clocks of all gangs below that cap are
+// lowered for it, if more work is done so than without the start, or with the start alone at a
+// lower clock.
 void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot) {
   // Clocks go up again in full passes.
   if (!power_ || !wants_full(policy_) || vain_shares_ == kVainShares) return;
@@ -293,14 +294,14 @@ bool Pass::slowed_somebody() const {
       [](const Decision& decision) { return std::holds_alternative<SetClock>(decision); });
 }
 
-// What was slowed goes on at the clocks at which most work is done under the caps that hold now.
+// Slowed gangs get the clocks at which most work is done under the caps that hold now.
 void Pass::raise_clocks() {
   const auto lowered = [](const RunningJob& job) {
     return std::ranges::any_of(job.terms, [](const GangTerms& terms) { return terms.clock < 1; });
   };
   if (!power_ || std::ranges::none_of(s_.running, lowered)) return;
   AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
-  // What starts in this pass is decided by now.
+  // The starts of this pass are decided by now.
   for (std::size_t i = asked.entries.size(); i-- > 0;) {
     if (powered().list()[asked.entries[i]].source == PoweredGang::Source::kRuns) continue;
     asked.entries.erase(asked.entries.begin() + static_cast<std::ptrdiff_t>(i));

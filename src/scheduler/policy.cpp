@@ -35,11 +35,11 @@ constexpr std::array<NamedPolicy, 10> kPolicies{{
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
-/// Of these policies; the others have one version.
+/// The newest version of these policies; the others have one version.
 constexpr std::uint32_t kNewest = 2;
 constexpr std::array<std::string_view, 3> kTwoVersions = {"hardware-aware", "las", "srtf"};
 
-/// As long as a round of Gavel and Blox: for so long a job runs before others may take its place.
+/// A job runs at least so long before others may take its place: a round of Gavel and Blox.
 constexpr Seconds kQuantum{360};
 
 constexpr std::uint32_t newest_version(std::string_view name) {

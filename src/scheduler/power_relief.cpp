@@ -87,7 +87,7 @@ Relief::Relief(const PowerBudget& budget, const PowerCaps& caps, std::span<const
   for (std::size_t i = 0; i < gangs.size(); ++i) add_candidate(i, gangs[i]);
 }
 
-// Most nodes of a gang are alike: of each kind it counts how many a domain has.
+// Most nodes of a gang are alike, so that each kind is priced once and counted by domain.
 std::vector<Relief::Kind> Relief::kinds_of(const RunningGang& gang,
                                            std::span<const std::size_t> domains) const {
   std::vector<Kind> kinds;

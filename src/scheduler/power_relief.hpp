@@ -49,7 +49,7 @@ struct PowerRelief {
 [[nodiscard]] PowerRelief relieve(const PowerBudget& budget, const PowerCaps& caps,
                                   std::span<const RunningGang> gangs);
 
-/// Gangs that start beside others: the last ones of those given.
+/// The gangs that start, which are the last ones of those given.
 struct GangsStarting {
   std::size_t count = 0;
   double alone = 0;  ///< value of their work of a second if nobody makes room; 0: they have to wait

@@ -222,6 +222,19 @@ TEST(PowerRelief, OnSmallTreesHoldsEveryCapWheneverThatIsPossibleAtLittleMoreTha
   EXPECT_LT(sum_ratio / feasible, 1.1);
 }
 
+TEST_F(PowerReliefTest, AnExcessElsewhereDoesNotTakeTheRoomOfAStart) {
+  run(2, 2, 1);
+  run(4, 2, 1);
+  run(0, 2, 1);
+  caps_.set_cap(rack(4), budget_.planned(rack(4)) * 0.3);
+  const auto room = make_room(budget_, caps_, gangs_, {1, 0});
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->above, std::vector{rack(4)});
+  EXPECT_EQ(room->changes, (std::vector<PowerChange>{{1, 3}})) << "only what is above slows";
+  std::swap(gangs_[1], gangs_[2]);
+  EXPECT_FALSE(make_room(budget_, caps_, gangs_, {1, 0})) << "it would start above a limit";
+}
+
 /// A few gangs with curves of their own below one or two caps, and one more that would start.
 struct Crowd {
   explicit Crowd(Rng& rng) {

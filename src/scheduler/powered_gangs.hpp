@@ -44,7 +44,7 @@ class PoweredGangs {
  public:
   explicit PoweredGangs(const Situation& situation) : s_(situation) {}
 
-  /// A job's gangs as they run, or are about to; those whose devices nobody knows are left out.
+  /// A job's gangs as they run, or will run. Gangs whose devices have no power model are left out.
   struct Work {
     PoweredGang::Source source = PoweredGang::Source::kRuns;
     std::uint32_t job = 0;

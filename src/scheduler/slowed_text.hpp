@@ -1,6 +1,6 @@
 // scheduler/slowed_text.hpp - at which clock a job runs, and which limit of power is the reason.
 //
-// Pure; for whoever asks. Cost: the nodes of the job.
+// Pure; views of a live job and the story of a simulated one print it. Cost: O(nodes of the job).
 #pragma once
 
 #include <string>
