@@ -73,8 +73,8 @@ TEST(PowerShared, ARunningJobKeepsItsClockUnderAPolicyWithoutFullPasses) {
   }
 }
 
-// Jobs get time limits a little above their expected run times at full clocks. A job that can keep its
-// limit when it starts keeps it, however many others share the power.
+// Jobs get time limits a little above their expected run times at full clocks. A job that can keep
+// its limit when it starts keeps it, however many others share the power.
 TEST(PowerShared, ASlowedJobKeepsItsTimeLimit) {
   MadeUpCluster cluster(capped({"none", "1 MW", "1 MW"}));
   TraceJobs jobs = work_for(cluster, Information::kOracle);
