@@ -252,7 +252,7 @@ std::vector<std::string> oversubscribed_texts(const PowerTotal& power) {
       texts.push_back(fmt::format("and {} more", power.oversubscribed_in_training.size() - kShown));
       break;
     }
-    texts.push_back(fmt::format("{} carries {} in training, {:.1f} % more than its {}",
+    texts.push_back(fmt::format("{} would draw {} in training, {:.1f} % more than its {}",
                                 domain.domain, print(domain.load),
                                 (domain.load / domain.limit - 1) * 100, print(domain.limit)));
   }
