@@ -246,10 +246,19 @@ class Pass {
                                       std::int32_t lowest) const;
   [[nodiscard]] bool preempt(const WaitingJob& job, std::span<const std::uint32_t> from,
                              const CostOf& cost, const Objection& objection);
+  [[nodiscard]] bool take_from(const WaitingJob& job, std::span<const std::uint32_t> from,
+                               const CostOf& cost, const Objection& objection);
+  /// Whether a job for which there is room started; none: there is no room.
+  [[nodiscard]] std::optional<bool> start_as_it_is(const WaitingJob& job);
   /// Whether a job finds no room even when all of those have left.
   [[nodiscard]] bool no_room_without(const Leavers& leavers, const WaitingJob& job);
   [[nodiscard]] bool enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const;
   [[nodiscard]] bool overtake(const QueuedJob& queued, const Refusal& refusal);
+  enum class Pressed : std::uint8_t { kNo, kYes };
+  /// Positions among the running, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> who_is_overtaken(const WaitingJob& job, double least,
+                                                            Pressed pressed);
+  [[nodiscard]] bool overtake_some_of(const WaitingJob& job, std::span<const std::uint32_t> who);
   [[nodiscard]] bool is_overdue(const WaitingJob& job) const;
   [[nodiscard]] bool is_pressed(const WaitingJob& job);
   [[nodiscard]] bool would_be_late(const RunningJob& running, const WaitingJob& other) const;

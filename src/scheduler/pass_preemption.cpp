@@ -155,44 +155,58 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const WaitingJob& job = job_of(queued);
   const double mine = queued.ages ? queued.key.second : aged_service(job, policy_, s_);
   const double least = mine * policy_.yield_ratio;
-  const bool pressed = queued.dated && is_overdue(job);
+  const Pressed pressed = queued.dated && is_overdue(job) ? Pressed::kYes : Pressed::kNo;
   const double most = most_service(queued);
-  if (most <= 0 || (most < least && !pressed)) return false;
+  if (most <= 0 || (most < least && pressed == Pressed::kNo)) return false;
   Leavers& leavers = askers_[queued.asker].overtaken;
   if (leavers.in_vain && leavers.under == usage_changes_ && no_room_without(leavers, job)) {
     ++overtakes_;
     return false;
   }
+  if (const std::optional<bool> started = start_as_it_is(job)) return *started;
   // What others leave is no room within the limits of its tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
+  const std::vector<std::uint32_t> who = who_is_overtaken(job, least, pressed);
+  const bool made_room =
+      !who.empty() && enough_with(who, *job.request) && overtake_some_of(job, who);
+  own_leave_ = false;
+  if (who.empty() || made_room) return made_room;
+  note_in_vain(queued);
+  ++overtakes_;
+  return false;
+}
+
+// Of its tenant who is pressed by a deadline passes everybody without one.
+std::vector<std::uint32_t> Pass::who_is_overtaken(const WaitingJob& job, double least,
+                                                  Pressed pressed) {
   std::vector<std::uint32_t> who;
-  double smallest = std::numeric_limits<double>::infinity();
-  const double floor = pressed ? 0 : least;
+  const double floor = pressed == Pressed::kYes ? 0 : least;
   yielders().each_settled(floor, [&](const Yielders::Settled& other) {
     const RunningJob& running = s_.running[other.at];
     const bool own = running.request->tenant == job.request->tenant;
-    const bool passes = pressed && own && !running.request->deadline;
+    const bool passes = pressed == Pressed::kYes && own && !running.request->deadline;
     const bool enough = other.service >= least || passes;
     if (enough && (!own_leave_ || own) && may_be_overtaken(*job.request, other.at) &&
         !would_be_late(running, job)) {
       who.push_back(other.at);
-      smallest = std::min(smallest, other.service);
     }
     return floor;
   });
-  const std::uint32_t tried = preemptions_;
-  const bool made_room = preempt(
+  return who;
+}
+
+bool Pass::overtake_some_of(const WaitingJob& job, std::span<const std::uint32_t> who) {
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const std::uint32_t i : who) {
+    smallest = std::min(smallest, yielders().settled(i).service);
+  }
+  return take_from(
       job, who,
       [&](std::uint32_t i) {
         const Yielders::Settled& other = yielders().settled(i);
         return std::llround(1e9 * smallest / other.service) * other.devices;
       },
       [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
-  own_leave_ = false;
-  if (preemptions_ > tried) note_in_vain(queued);
-  overtakes_ += preemptions_ - tried;
-  preemptions_ = tried;
-  return made_room;
 }
 
 // Whether it has to start now to be in time.
@@ -219,6 +233,7 @@ bool Pass::is_pressed(const WaitingJob& job) {
 
 // Whether a running job keeps its deadline, and not if it waits until another is done.
 bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) const {
+  if (!running.request->deadline) return false;
   const std::optional<Slack> slack = slack_if_stopped(running, policy_, s_);
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
@@ -382,6 +397,19 @@ bool Pass::enough_with(std::span<const std::uint32_t> from, const JobRequest& jo
   });
 }
 
+// What is free as it is may be kept for others: a guarantee goes before their slots.
+std::optional<bool> Pass::start_as_it_is(const WaitingJob& job) {
+  FoundOrRefusal found = find_in(m_.now_->view(), job);
+  if (!found) return std::nullopt;
+  const bool kept = m_.reserved_->any() && policy_.quotas == Quotas::kHeld;
+  for (const PlacedGang& gang : found->gangs) {
+    const GangRequest& request = request_of(*job.request, gang);
+    if (kept && !usage().entitled(job.request->tenant, request.type, request.devices)) return false;
+  }
+  start(job, *std::move(found));
+  return true;
+}
+
 bool Pass::preempt(const WaitingJob& job, std::span<const std::uint32_t> from, const CostOf& cost,
                    const Objection& objection) {
   yielding_.assign(from.begin(), from.end());
@@ -390,6 +418,15 @@ bool Pass::preempt(const WaitingJob& job, std::span<const std::uint32_t> from, c
     ++preemptions_;
     return false;
   }
+  if (const std::optional<bool> started = start_as_it_is(job)) return *started;
+  if (take_from(job, from, cost, objection)) return true;
+  ++preemptions_;
+  return false;
+}
+
+bool Pass::take_from(const WaitingJob& job, std::span<const std::uint32_t> from, const CostOf& cost,
+                     const Objection& objection) {
+  yielding_.assign(from.begin(), from.end());
   std::vector<Victim> victims;
   std::vector<HeldGang> held;
   std::size_t gangs = 0;
@@ -413,25 +450,11 @@ bool Pass::preempt(const WaitingJob& job, std::span<const std::uint32_t> from, c
   };
   ask.object = objection;
   ask.devices = devices_wanted(*job.request);
+  ask.as_it_is = AsItIs::kDoesNotFit;
   ask.scratch = &m_.preemption_;
   std::optional<PreemptionPlan> plan = plan_preemption(m_.now_->view(), victims, ask);
-  if (!plan) {
-    ++preemptions_;
-    return false;
-  }
-  if (!plan->yields.empty()) {
-    yield(job, *std::move(plan));
-    return true;
-  }
-  // Nobody is in its way but slots kept for others: a guarantee goes before them.
-  for (const PlacedGang& gang : plan->gangs) {
-    const GangRequest& request = request_of(*job.request, gang);
-    const bool kept = m_.reserved_->any() && policy_.quotas == Quotas::kHeld;
-    if (kept && !usage().entitled(job.request->tenant, request.type, request.devices)) return false;
-  }
-  FoundOrRefusal found = find_in(m_.now_->view(), job);
-  if (!found) return false;
-  start(job, *std::move(found));
+  if (!plan) return false;
+  yield(job, *std::move(plan));
   return true;
 }
 

@@ -307,7 +307,7 @@ PreemptionPlan Search::plan_of(std::vector<Unit> kept) const {
 }
 
 std::optional<PreemptionPlan> Search::run() {
-  if (fits_with(0)) {
+  if (ask_.as_it_is == AsItIs::kUnknown && fits_with(0)) {
     settle_on(prefix_.view());
     return PreemptionPlan{.gangs = gangs_};
   }

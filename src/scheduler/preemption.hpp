@@ -62,6 +62,9 @@ struct PreemptionScratch {
   std::optional<FleetOverlay> trial;
 };
 
+/// Whether the job fits while nobody leaves, as far as the caller knows.
+enum class AsItIs : std::uint8_t { kUnknown, kDoesNotFit };
+
 struct PreemptionAsk {
   PlaceTry place;
   /// A victim of the plan that must not be in it; nothing when the plan may be carried out. A
@@ -70,6 +73,7 @@ struct PreemptionAsk {
   /// Of the job: a larger victim is worth no more than one of this size.
   std::uint32_t devices = 1;
   std::int64_t cost_max = std::numeric_limits<std::int64_t>::max();
+  AsItIs as_it_is = AsItIs::kUnknown;
   PreemptionScratch* scratch = nullptr;  ///< none: its own
 };
 
