@@ -16,7 +16,7 @@ namespace {
 class RandomOperator {
  public:
   RandomOperator(ScriptedCluster& cluster, std::uint64_t seed, Sharing sharing)
-      : cluster_(cluster), rng_(seed), sharing_(sharing) {}
+      : cluster_(cluster), rng_(seed), sharing_(sharing), remembers_(*cluster.setup().tree) {}
 
   void step() {
     switch (rng_.below(20)) {
@@ -39,6 +39,21 @@ class RandomOperator {
       default:
         return observe_job();
     }
+  }
+
+  /// What a scheduler keeps from pass to pass changes no decision.
+  void expect_memory_changes_nothing() {
+    const State& state = cluster_.state();
+    const PassKind kind = one_of(4) ? PassKind::kFull : PassKind::kIncremental;
+    const auto decided = [&](Scheduler& scheduler) {
+      Proposal found{0, scheduler.decide(state.situation(cluster_.now()), state.policy(), kind)};
+      found.result.waiting.clear();  // why a job waits is told as of when it was refused
+      return hash_of(found);
+    };
+    if (state.policy().name != policy_) remembers_.forget();
+    policy_ = state.policy().name;
+    Scheduler anew(*cluster_.setup().tree);
+    EXPECT_EQ(decided(remembers_), decided(anew));
   }
 
  private:
@@ -70,6 +85,8 @@ class RandomOperator {
     }
     submission.request.tenant = TenantId(1 + static_cast<std::uint32_t>(rng_.below(2)));
     submission.request.priority = static_cast<std::int32_t>(rng_.below(3));
+    submission.request.preemptible = !one_of(4);
+    if (one_of(2)) submission.request.checkpoint_interval = Duration::minutes(5);
     submission.restart = static_cast<RestartPolicy>(rng_.below(4));
     submission.restart_max = static_cast<std::uint32_t>(rng_.below(3));
     if (one_of(4)) submission.request.time_limit = Duration::minutes(20);
@@ -261,6 +278,8 @@ class RandomOperator {
   ScriptedCluster& cluster_;
   Rng rng_;
   Sharing sharing_;
+  Scheduler remembers_;
+  std::string policy_;  ///< of its last pass
   std::optional<Proposal> stale_;
   std::unique_ptr<const HeldSituation> held_;
   std::uint64_t found_ = 0;
@@ -311,6 +330,21 @@ TEST(CoreProperty, WhateverHappensToSharedDevicesTheStateIsWhole) {
 TEST(CoreProperty, WhateverHappensUnderPowerLimitsAndFullPassesTheStateIsWhole) {
   for (std::uint64_t seed = 21; seed <= 22 && !HasFailure(); ++seed) {
     run_random(seed, {.policy = "hardware-aware", .power = PowerLimits::kAsBuilt});
+  }
+}
+
+TEST(CoreProperty, APassThatRemembersDecidesAsOneThatDoesNot) {
+  for (std::uint64_t seed = 1; seed <= 100 && !HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ScriptedOptions options{.policy =
+                                seed % 2 == 0 ? "hardware-aware" : "hardware-aware:min_run=1 min"};
+    options.tenants = "- {name: a}\n- {name: b}\n";
+    ScriptedCluster cluster(options);
+    RandomOperator at_random(cluster, seed, options.sharing);
+    for (int i = 0; i < 60 && !HasFailure(); ++i) {
+      at_random.step();
+      at_random.expect_memory_changes_nothing();
+    }
   }
 }
 

@@ -12,6 +12,7 @@ HeldSituation::HeldSituation(const Situation& of, Shared shared)
       tenants_(std::move(shared.tenants)),
       waiting_(of.waiting.begin(), of.waiting.end()),
       running_(of.running.begin(), of.running.end()),
+      running_changes_(of.running_changes.begin(), of.running_changes.end()),
       usage_(*of.usage),
       risk_(of.node_risk.begin(), of.node_risk.end()),
       slots_(of.reserved.begin(), of.reserved.end()),
@@ -20,6 +21,7 @@ HeldSituation::HeldSituation(const Situation& of, Shared shared)
   situation_.fleet = fleet_->view();
   situation_.waiting = waiting_;
   situation_.running = running_;
+  situation_.running_changes = running_changes_;
   situation_.usage = &usage_;
   if (of.power != nullptr) situation_.power = &power_.emplace(*of.power);
   if (of.caps != nullptr) situation_.caps = &caps_.emplace(*of.caps);

@@ -48,6 +48,7 @@ class HeldSituation {
   std::shared_ptr<const TenantTree> tenants_;
   std::vector<WaitingJob> waiting_;
   std::vector<RunningJob> running_;
+  std::vector<std::uint64_t> running_changes_;
   TenantUsage usage_;
   std::optional<PowerBudget> power_;
   std::optional<PowerCaps> caps_;

@@ -232,7 +232,7 @@ class StateCodec {
   template <class Codec, SameStruct<State> S>
   static void code(Codec& codec, S& s) {
     codec(s.now_, s.version_, s.policy_text_, s.tenants_text_);
-    codec(s.jobs_.slots_, s.running_, s.after_, s.nodes_);
+    codec(s.jobs_.slots_, s.running_.jobs_, s.after_, s.nodes_);
     codec(s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
     codec(s.changes_, s.last_pass_, s.passes_, s.ended_, s.idle_, s.total_, s.by_tenant_);
     codec(s.ledger_.begin_);
@@ -319,7 +319,7 @@ void StateCodec::make_queue(State& state) {
               return std::pair(a.submitted, a.id) < std::pair(b.submitted, b.id);
             });
   for (std::uint32_t i = 0; i < state.running_.size(); ++i) {
-    RunningJob& run = state.running_[i];
+    RunningJob& run = state.running_.edit(i);
     Job& job = state.at(run.id);
     job.at = i;
     run.request = &job.submission->request;

@@ -96,7 +96,8 @@ std::optional<JobId> State::answered(const std::string& request_id) const {
 Situation State::situation(Instant now) const {
   Situation s{.now = now, .fleet = fleet_.view()};
   s.waiting = waiting_;
-  s.running = running_;
+  s.running = running_.jobs();
+  s.running_changes = running_.changes();
   s.tenants = tenants_;
   s.usage = usage_.get();
   s.power = power_ ? &*power_ : nullptr;
@@ -222,7 +223,7 @@ void State::on(const JobStarted& event) {
   job.metered = now_;
   if (job.first_start == Instant::max()) job.first_start = now_;
   job.at = static_cast<std::uint32_t>(running_.size());
-  RunningJob& run = running_.emplace_back();
+  RunningJob& run = running_.add();
   run.id = job.id;
   run.request = &job.submission->request;
   run.submitted = job.submitted;
@@ -296,7 +297,7 @@ void State::on(const JobStopping& event) {
 // Whatever ranks have not been reported gone keep their devices, but not for the job any more.
 void State::leave_running(Job& job) {
   meter(job);
-  RunningJob& run = running_[job.at];
+  RunningJob& run = running_.edit(job.at);
   remove_power(run);
   count_usage(run, -1);
   for (const PlacedGang& gang : run.gangs) {
@@ -317,11 +318,8 @@ void State::leave_running(Job& job) {
     move_use(ghost.at.node, ghost.at.devices, {DeviceUse::kStopping, DeviceUse::kDown});
   }
   job.leaving = 0;
-  if (job.at + 1 != running_.size()) {
-    running_[job.at] = std::move(running_.back());
-    at(running_[job.at].id).at = job.at;
-  }
-  running_.pop_back();
+  running_.remove(job.at);
+  if (job.at < running_.size()) at(running_[job.at].id).at = job.at;
 }
 
 void State::on(const JobRequeued& event) {
@@ -484,7 +482,8 @@ void State::on(const TenantsSet& event) {
   tenants_text_ = event.yaml;
   own_tenants_ = std::move(tenants);
   for (WaitingJob& waiting : waiting_) waiting.request = &at(waiting.id).submission->request;
-  for (RunningJob& run : running_) {
+  for (std::uint32_t i = 0; i < running_.size(); ++i) {
+    RunningJob& run = running_.edit(i);
     run.request = &at(run.id).submission->request;
     count_usage(run, 1);
   }

@@ -20,6 +20,7 @@
 #include "control/event.hpp"
 #include "control/job_table.hpp"
 #include "control/ledger.hpp"
+#include "control/running_list.hpp"
 #include "control/setup.hpp"
 #include "fleet/fleet.hpp"
 
@@ -96,7 +97,7 @@ class State {
   [[nodiscard]] bool may_archive(JobId id) const;
   /// Precondition: it holds devices.
   [[nodiscard]] const RunningJob& running(JobId id) const { return running_[job(id).at]; }
-  [[nodiscard]] std::span<const RunningJob> running() const { return running_; }
+  [[nodiscard]] std::span<const RunningJob> running() const { return running_.jobs(); }
   [[nodiscard]] std::span<const WaitingJob> waiting() const { return waiting_; }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   [[nodiscard]] const std::set<JobId>& held_jobs() const { return held_; }
@@ -201,7 +202,7 @@ class State {
   void on(const JobChanged& event);
 
   Job& at(JobId id) { return jobs_[id]; }
-  RunningJob& running_at(JobId id) { return running_[at(id).at]; }
+  RunningJob& running_at(JobId id) { return running_.edit(at(id).at); }
   void set_phase(Job& job, JobPhase phase);
   void leave_queue(Job& job);
   void leave_running(Job& job);
@@ -252,7 +253,7 @@ class State {
   const TenantTree* tenants_;
   JobTable jobs_;
   std::vector<WaitingJob> waiting_;  ///< in the order of submission, then id
-  std::vector<RunningJob> running_;
+  RunningList running_;
   std::set<JobId> held_;
   std::map<JobId, std::vector<JobId>> after_;
   struct Array {

@@ -70,7 +70,7 @@ void State::on(const JobChanged& event) {
     drop_slots(job.id);
   }
   if (runs) {
-    RunningJob& run = running_[job.at];
+    RunningJob& run = running_.edit(job.at);
     run.request = &job.submission->request;
     count_usage(run, 1);
     if (!run.stopping) run.expected_end = expected_end(run);

@@ -376,6 +376,7 @@ void ChangeSearch::try_other(JobId id) {
   whole.power = ended.power;
   whole.usage = ended.usage;
   whole.running = std::span(running_).first(running_.size() - 1);
+  whole.running_changes = {};
   Change change{.kind = ChangeKind::kJobEnds, .what = fmt::format("if {} ends", names_.job(id))};
   change.other = id;
   (void)try_change(std::move(change), whole);
@@ -411,6 +412,7 @@ bool ChangeSearch::try_move(const RunningJob& job, const Situation& ended, const
                                [&](const RunningJob& each) { return each.id == job.id; });
   at->gangs.swap(moved);
   whole.running = running_;
+  whole.running_changes = {};
   const NodeId node = at->gangs.front().allocation.ranks.front().node;
   const Topology& topology = s_.fleet.topology();
   Change change{.kind = ChangeKind::kJobMoves,

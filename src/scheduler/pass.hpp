@@ -82,6 +82,11 @@ class PassMemory {
   std::uint32_t pass_ = 0;
 };
 
+/// What a gang of a job asks for by the option that it has.
+[[nodiscard]] inline const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
+  return job.roles[gang.role].options[gang.option].gang;
+}
+
 class Pass {
  public:
   Pass(const Situation& situation, const Policy& policy, PassMemory& memory);
@@ -231,12 +236,16 @@ class Pass {
   /// A victim that must not be in a plan; none: it may be carried out.
   using Objection = std::function<std::optional<std::uint32_t>(const PreemptionPlan&)>;
 
+  /// Searches in vain a pass makes, by right and likewise by order: each looks at many jobs.
+  static constexpr std::uint32_t kVainPreemptions = 32;
+
   static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
   /// Running jobs that may yield to an asker, ascending, as of so many changes of usage.
   struct Leavers {
     std::uint64_t under = kNever;
     std::vector<std::uint32_t> who;
     bool in_vain = false;  ///< some of them were asked to yield, and it came to nothing
+    std::vector<std::uint32_t> devices;  ///< theirs, by type; empty: not counted yet
   };
   [[nodiscard]] Yielders& yielders();
   [[nodiscard]] bool preempt_for(const QueuedJob& queued, const Refusal& refusal);
@@ -251,8 +260,13 @@ class Pass {
   /// Whether a job for which there is room started; none: there is no room.
   [[nodiscard]] std::optional<bool> start_as_it_is(const WaitingJob& job);
   /// Whether a job finds no room even when all of those have left.
-  [[nodiscard]] bool no_room_without(const Leavers& leavers, const WaitingJob& job);
-  [[nodiscard]] bool enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const;
+  [[nodiscard]] bool no_room_without(Leavers& leavers, const WaitingJob& job);
+  [[nodiscard]] static bool asks_by_number(const JobRequest& job);
+  [[nodiscard]] bool too_few_with(const WaitingJob& job, double service);
+  /// Devices that those have, by type.
+  [[nodiscard]] std::vector<std::uint32_t> devices_of(std::span<const std::uint32_t> from) const;
+  [[nodiscard]] bool enough_with(std::span<const std::uint32_t> devices,
+                                 const JobRequest& job) const;
   [[nodiscard]] bool overtake(const QueuedJob& queued, const Refusal& refusal);
   enum class Pressed : std::uint8_t { kNo, kYes };
   /// Positions among the running, ascending.
@@ -265,7 +279,7 @@ class Pass {
   [[nodiscard]] bool may_be_overtaken(const JobRequest& mine, std::uint32_t running) const;
   [[nodiscard]] bool is_lent(const RunningJob& job, TenantId claimant) const;
   [[nodiscard]] double most_service(const QueuedJob& queued);
-  void note_in_vain(const QueuedJob& queued);
+  [[nodiscard]] bool overtakes_in_vain(const QueuedJob& queued);
   /// A victim too many for the limits of the job's tenant; none: the plan keeps them.
   [[nodiscard]] std::optional<std::uint32_t> object_to_overtaking(const WaitingJob& job,
                                                                   const PreemptionPlan& plan) const;
@@ -328,7 +342,7 @@ class Pass {
   /// What was found for jobs of a tenant and rank, each as of so many changes of usage.
   struct Asker {
     Leavers by_right;
-    Leavers overtaken;                  ///< listed once a search was in vain
+    Leavers overtaken;                  ///< listed for the second search after one in vain
     std::uint64_t no_surplus = kNever;  ///< no job has more than its least for them
     double most_service = 0;            ///< of the jobs that they may overtake
     std::uint64_t most_under = kNever;

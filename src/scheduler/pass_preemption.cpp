@@ -11,16 +11,14 @@
 #include "scheduler/slack.hpp"
 
 namespace orrery {
-namespace {
-
-/// Searches in vain a pass makes: each looks at every running job.
-constexpr std::uint32_t kVainPreemptions = 32;
-
-const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
-  return job.roles[gang.role].options[gang.option].gang;
+// Whether a job is one gang of whole devices, by each of its options.
+bool Pass::asks_by_number(const JobRequest& job) {
+  if (gangs_of(job) != 1) return false;
+  const std::vector<GangOption>& options = job.roles.front().options;
+  return std::all_of(options.begin(), options.end(), [](const GangOption& option) {
+    return !option.plan && option.gang.share == kWholeDevice;
+  });
 }
-
-}  // namespace
 
 // Nothing of who may be stopped has left yet, so it holds what it asked for: no device is counted.
 double Pass::lost_device_seconds(const RunningJob& job) const {
@@ -80,30 +78,32 @@ bool Pass::nobody_may_yield(const JobRequest& mine, TenantId theirs, std::int32_
 }
 
 std::vector<std::uint32_t> Pass::who_may_yield(const WaitingJob& job) {
-  const std::span<const std::int32_t> lowest = yielders().lowest_ranks();
+  const Yielders& running = yielders();
   // Who has not run for `min_run` says how long the pass holds, if it may hold at all.
   const bool says_nothing = result_.holds_until <= s_.now;
-  std::vector<char> may(lowest.size());
-  for (std::uint32_t t = 0; t < lowest.size(); ++t) {
-    if (lowest[t] == Yielders::kNobody) continue;
-    may[t] = says_nothing && nobody_may_yield(*job.request, TenantId(t), lowest[t]) ? 0 : 1;
+  std::vector<char> may(running.tenants());
+  for (std::uint32_t t = 0; t < may.size(); ++t) {
+    const std::int32_t lowest = running.lowest_rank(TenantId(t));
+    if (lowest == Yielders::kNobody) continue;
+    may[t] = says_nothing && nobody_may_yield(*job.request, TenantId(t), lowest) ? 0 : 1;
   }
   std::vector<std::uint32_t> who;
   if (std::find(may.begin(), may.end(), 1) == may.end()) return who;
-  std::vector<Claim> claims(lowest.size() * s_.fleet.topology().type_count());
-  yielders().each_preemptible(may, [&](std::uint32_t i) {
+  std::vector<Claim> claims(may.size() * s_.fleet.topology().type_count());
+  running.each_preemptible(may, [&](std::uint32_t i) {
     if (stopped_[i] == 0 && may_yield(job, s_.running[i], claims)) who.push_back(i);
   });
   return who;
 }
 
 // What free counts and nodes tell of one gang holds of any fewer who leave, too.
-bool Pass::no_room_without(const Leavers& leavers, const WaitingJob& job) {
+bool Pass::no_room_without(Leavers& leavers, const WaitingJob& job) {
   if (gangs_of(*job.request) != 1) return false;
   for (const GangOption& option : job.request->roles.front().options) {
     if (option.gang.asks_slice() || option.gang.share != kWholeDevice) return false;
   }
-  if (!enough_with(leavers.who, *job.request)) return true;
+  if (leavers.devices.empty()) leavers.devices = devices_of(leavers.who);
+  if (!enough_with(leavers.devices, *job.request)) return true;
   if (left_out_ != &leavers || left_out_under_ != leavers.under) {
     if (!m_.without_) m_.without_.emplace(m_.now_->view());
     m_.without_->reset(m_.now_->view());
@@ -125,7 +125,7 @@ bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {
   // Who may yield rests on the tenant, the rank and what everybody holds: asked once for each.
   const WaitingJob& job = job_of(queued);
   Leavers& leavers = askers_[queued.asker].by_right;
-  if (leavers.under != usage_changes_) leavers = {usage_changes_, who_may_yield(job), false};
+  if (leavers.under != usage_changes_) leavers = {usage_changes_, who_may_yield(job), false, {}};
   if (leavers.who.empty()) return false;
   hold_until(s_.now);  // work at risk grows
   if (leavers.in_vain && no_room_without(leavers, job)) {
@@ -142,175 +142,6 @@ bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {
 
 std::int64_t Pass::lost_device_milliseconds(std::uint32_t running) const {
   return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[running]) * 1000));
-}
-
-// What those who are overtaken lose is bounded by `yield_ratio` and `min_run`; who has most left,
-// and so gives way to most others, is the first of them.
-bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
-  const bool helps = refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kQuota;
-  if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps || queued.serves ||
-      overtakes_ >= kVainPreemptions) {
-    return false;
-  }
-  const WaitingJob& job = job_of(queued);
-  const double mine = queued.ages ? queued.key.second : aged_service(job, policy_, s_);
-  const double least = mine * policy_.yield_ratio;
-  const Pressed pressed = queued.dated && is_overdue(job) ? Pressed::kYes : Pressed::kNo;
-  const double most = most_service(queued);
-  if (most <= 0 || (most < least && pressed == Pressed::kNo)) return false;
-  Leavers& leavers = askers_[queued.asker].overtaken;
-  if (leavers.in_vain && leavers.under == usage_changes_ && no_room_without(leavers, job)) {
-    ++overtakes_;
-    return false;
-  }
-  if (const std::optional<bool> started = start_as_it_is(job)) return *started;
-  // What others leave is no room within the limits of its tenant.
-  own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
-  const std::vector<std::uint32_t> who = who_is_overtaken(job, least, pressed);
-  const bool made_room =
-      !who.empty() && enough_with(who, *job.request) && overtake_some_of(job, who);
-  own_leave_ = false;
-  if (who.empty() || made_room) return made_room;
-  note_in_vain(queued);
-  ++overtakes_;
-  return false;
-}
-
-// Of its tenant who is pressed by a deadline passes everybody without one.
-std::vector<std::uint32_t> Pass::who_is_overtaken(const WaitingJob& job, double least,
-                                                  Pressed pressed) {
-  std::vector<std::uint32_t> who;
-  const double floor = pressed == Pressed::kYes ? 0 : least;
-  yielders().each_settled(floor, [&](const Yielders::Settled& other) {
-    const RunningJob& running = s_.running[other.at];
-    const bool own = running.request->tenant == job.request->tenant;
-    const bool passes = pressed == Pressed::kYes && own && !running.request->deadline;
-    const bool enough = other.service >= least || passes;
-    if (enough && (!own_leave_ || own) && may_be_overtaken(*job.request, other.at) &&
-        !would_be_late(running, job)) {
-      who.push_back(other.at);
-    }
-    return floor;
-  });
-  return who;
-}
-
-bool Pass::overtake_some_of(const WaitingJob& job, std::span<const std::uint32_t> who) {
-  double smallest = std::numeric_limits<double>::infinity();
-  for (const std::uint32_t i : who) {
-    smallest = std::min(smallest, yielders().settled(i).service);
-  }
-  return take_from(
-      job, who,
-      [&](std::uint32_t i) {
-        const Yielders::Settled& other = yielders().settled(i);
-        return std::llround(1e9 * smallest / other.service) * other.devices;
-      },
-      [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
-}
-
-// Whether it has to start now to be in time.
-bool Pass::is_overdue(const WaitingJob& job) const {
-  if (policy_.inside != TenantOrder::kService) return false;
-  const std::optional<Slack> slack = slack_of(job, policy_, s_);
-  return slack && slack->kept() && slack->spare() <= Duration();
-}
-
-// Whether it would start too late after the longest run that waits in its tenant.
-bool Pass::is_pressed(const WaitingJob& job) {
-  if (policy_.inside != TenantOrder::kService || !job.request->deadline) return false;
-  const std::optional<Slack> slack = slack_of(job, policy_, s_);
-  if (!slack || !slack->kept()) return false;
-  if (longest_waiting_.empty()) {
-    const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
-    for (const WaitingJob& other : s_.waiting) {
-      Duration& longest = longest_waiting_[other.request->tenant];
-      longest = std::max(longest, time_left(other, s_.plans, unknown));
-    }
-  }
-  return slack->spare() < longest_waiting_[job.request->tenant];
-}
-
-// Whether a running job keeps its deadline, and not if it waits until another is done.
-bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) const {
-  if (!running.request->deadline) return false;
-  const std::optional<Slack> slack = slack_if_stopped(running, policy_, s_);
-  const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
-  return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
-}
-
-// From the second search on, a job that finds no room without all it may overtake is left out.
-void Pass::note_in_vain(const QueuedJob& queued) {
-  Leavers& leavers = askers_[queued.asker].overtaken;
-  if (leavers.in_vain && leavers.under == usage_changes_) return;
-  leavers = {usage_changes_, {}, true};
-  const JobRequest& mine = *job_of(queued).request;
-  yielders().each_settled(0, [&](const Yielders::Settled& other) {
-    if (may_be_overtaken(mine, other.at)) leavers.who.push_back(other.at);
-    return 0.0;
-  });
-}
-
-// Of those that are settled (Yielders).
-bool Pass::may_be_overtaken(const JobRequest& mine, std::uint32_t running) const {
-  if (stopped_[running] != 0) return false;
-  const RunningJob& other = s_.running[running];
-  const bool own = other.request->tenant == mine.tenant;
-  const bool equal = own ? rank_in_tenant(*other.request, policy_) == rank_in_tenant(mine, policy_)
-                         : rank_of(*other.request) == rank_of(mine);
-  return equal && (own || is_lent(other, mine.tenant));
-}
-
-// Whether a job holds what its tenant borrows while that tenant has more for its weight than
-// another.
-bool Pass::is_lent(const RunningJob& job, TenantId claimant) const {
-  return std::all_of(job.gangs.begin(), job.gangs.end(), [&](const PlacedGang& gang) {
-    const FleetTypeId type = request_of(*job.request, gang).type;
-    return usage().above_guarantee(job.request->tenant, type, claimant) > 0 &&
-           usage().share(job.request->tenant, claimant, type) >
-               usage().share(claimant, job.request->tenant, type);
-  });
-}
-
-// Of those whom a job of the same tenant and rank may overtake; 0: nobody.
-double Pass::most_service(const QueuedJob& queued) {
-  Asker& asker = askers_[queued.asker];
-  if (asker.most_under != usage_changes_) {
-    const JobRequest& mine = *job_of(queued).request;
-    double most = 0;
-    yielders().each_settled(0, [&](const Yielders::Settled& other) {
-      if (other.service > most && may_be_overtaken(mine, other.at)) most = other.service;
-      return most;
-    });
-    asker.most_service = most;
-    asker.most_under = usage_changes_;
-  }
-  return asker.most_service;
-}
-
-// What a tenant takes from itself it may take as long as it keeps its limits.
-std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
-                                                        const PreemptionPlan& plan) const {
-  if (policy_.quotas == Quotas::kIgnored || plan.yields.empty()) return std::nullopt;
-  const std::vector<UsageChange> changes = changes_of(job, plan);
-  if (breaks_guarantee(usage(), changes)) return plan.yields.back().victim;
-  TenantUsage after = usage();
-  for (const UsageChange& change : changes) after.apply(change);
-  for (const UsageChange& change : changes) {
-    if (change.devices > 0 && !after.within_limits(change.tenant, change.type)) {
-      return plan.yields.back().victim;
-    }
-  }
-  // Nor may it come to more for its weight than another tenant had.
-  const TenantId mine = job.request->tenant;
-  for (const Yield& one : plan.yields) {
-    const RunningJob& running = s_.running[yielding_[one.victim]];
-    const TenantId theirs = running.request->tenant;
-    if (theirs == mine) continue;
-    const FleetTypeId type = request_of(*running.request, running.gangs.front()).type;
-    if (after.share(mine, theirs, type) > usage().share(theirs, mine, type)) return one.victim;
-  }
-  return std::nullopt;
 }
 
 // What an elastic job holds beyond its least it has for as long as nobody of its rank waits for it.
@@ -370,30 +201,30 @@ std::optional<std::uint32_t> Pass::object_to_shrinking(const WaitingJob& job,
   return std::nullopt;
 }
 
-// Whether a gang may find enough devices when all of those have left, by number alone.
-bool Pass::enough_with(std::span<const std::uint32_t> from, const JobRequest& job) const {
-  if (gangs_of(job) != 1) return true;
-  const std::vector<GangOption>& options = job.roles.front().options;
-  const auto counts = [](const GangOption& option) {
-    return !option.plan && option.gang.share == kWholeDevice;
-  };
-  if (!std::all_of(options.begin(), options.end(), counts)) return true;
+std::vector<std::uint32_t> Pass::devices_of(std::span<const std::uint32_t> from) const {
   const Topology& topology = s_.fleet.topology();
-  std::vector<std::uint32_t> left(topology.type_count());
+  std::vector<std::uint32_t> devices(topology.type_count());
   for (const std::uint32_t i : from) {
     for (const PlacedGang& gang : s_.running[i].gangs) {
       for (const auto* at : {&gang.allocation.ranks, &gang.allocation.idle}) {
         for (const NodeDevices& part : *at) {
-          left[topology.group(part.node).type.value()] +=
+          devices[topology.group(part.node).type.value()] +=
               static_cast<std::uint32_t>(std::popcount(part.devices));
         }
       }
     }
   }
+  return devices;
+}
+
+// Whether a gang may find enough devices when those come free, by number alone.
+bool Pass::enough_with(std::span<const std::uint32_t> devices, const JobRequest& job) const {
+  if (!asks_by_number(job)) return true;
+  const std::vector<GangOption>& options = job.roles.front().options;
   const FleetView now = m_.now_->view();
   return std::any_of(options.begin(), options.end(), [&](const GangOption& option) {
     const FleetTypeId type = option.gang.type;
-    return now.free(Topology::root(), type).devices + left[type.value()] >= option.gang.devices;
+    return now.free(Topology::root(), type).devices + devices[type.value()] >= option.gang.devices;
   });
 }
 
@@ -414,7 +245,7 @@ bool Pass::preempt(const WaitingJob& job, std::span<const std::uint32_t> from, c
                    const Objection& objection) {
   yielding_.assign(from.begin(), from.end());
   if (from.empty()) return false;
-  if (!enough_with(from, *job.request)) {
+  if (!enough_with(devices_of(from), *job.request)) {
     ++preemptions_;
     return false;
   }

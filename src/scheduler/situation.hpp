@@ -95,11 +95,17 @@ struct Closure {
   Instant to;
 };
 
+/// Running jobs whose changes are counted together.
+inline constexpr std::size_t kRunningBlock = 64;
+
 struct Situation {
   Instant now;
   FleetView fleet;
   std::span<const WaitingJob> waiting;
   std::span<const RunningJob> running;
+  /// By block of kRunningBlock running jobs, a count that goes up when one of them changes, comes
+  /// or leaves; empty: not counted.
+  std::span<const std::uint64_t> running_changes;
   const TenantTree* tenants = nullptr;
   const TenantUsage* usage = nullptr;
   const PowerBudget* power = nullptr;  ///< none: power is not limited

@@ -1,6 +1,8 @@
 #include "scheduler/yielders.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
 
 namespace orrery {
 namespace {
@@ -19,6 +21,15 @@ double devices_most(const JobRequest& job) {
   return devices;
 }
 
+/// A number that grows with the service: by one from a quarter of an octave to the next, from one
+/// device-second on.
+std::size_t octave_of(double service) {
+  constexpr int kMantissa = 50;
+  constexpr std::uint64_t kOne = std::bit_cast<std::uint64_t>(1.0) >> kMantissa;
+  if (service < 1) return 0;
+  return std::min<std::uint64_t>((std::bit_cast<std::uint64_t>(service) >> kMantissa) - kOne, 255);
+}
+
 }  // namespace
 
 bool Yielders::Seat::is_of(const RunningJob& job) const {
@@ -27,30 +38,84 @@ bool Yielders::Seat::is_of(const RunningJob& job) const {
          attained == job.attained && stopping == job.stopping;
 }
 
+void Yielders::forget() {
+  seats_.clear();
+  blocks_.clear();
+  bounds_.clear();
+  held_.clear();
+  held_by_bound_.fill(0);
+  ranks_.clear();
+  elastic_ = 0;
+}
+
 void Yielders::look(const Situation& situation, const Policy& policy) {
   situation_ = &situation;
   policy_ = &policy;
-  if (ageing_ != policy.ageing.value() || plans_ != situation.changes.plans) forget();
+  const std::size_t tenants = situation.usage->tree().size();
+  if (ageing_ != policy.ageing.value() || plans_ != situation.changes.plans ||
+      ranks_.size() != tenants) {
+    forget();
+  }
   ageing_ = policy.ageing.value();
   plans_ = situation.changes.plans;
-  seats_.resize(situation.running.size());
-  bounds_.resize(seats_.size());
-  settled_.resize(seats_.size());
-  is_known_.assign(seats_.size(), 0);
-  lowest_.assign(situation.usage->tree().size(), kNobody);
-  elastic_ = false;
-  for (std::uint32_t i = 0; i < seats_.size(); ++i) {
-    const RunningJob& job = situation.running[i];
-    Seat& seat = seats_[i];
-    if (!seat.is_of(job) || situation.now > seat.until) {
-      seat = seat_of(job);
-      bounds_[i] = bound_of(job, seat);
-    }
-    elastic_ = elastic_ || seat.elastic;
-    if (!seat.preemptible) continue;
-    std::int32_t& lowest = lowest_[seat.tenant.value()];
-    lowest = std::min(lowest, seat.rank);
+  ranks_.resize(tenants);
+  const std::size_t size = situation.running.size();
+  for (std::size_t i = size; i < seats_.size(); ++i) {
+    count(seats_[i], -1);
+    held_by_bound_[octave_of(bounds_[i])] -= held_[i];
   }
+  seats_.resize(size);
+  bounds_.resize(size);
+  held_.resize(size);
+  settled_.resize(size);
+  is_known_.assign(size, 0);
+  blocks_.resize((size + kRunningBlock - 1) / kRunningBlock);
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const std::span<const std::uint64_t> counts = situation.running_changes;
+    Block& block = blocks_[b];
+    const std::size_t end = std::min(size, (b + 1) * kRunningBlock);
+    const bool holds = block.known && !counts.empty() && block.changes == counts[b] &&
+                       situation.now <= block.until;
+    if (holds) continue;
+    block = {counts.empty() ? 0 : counts[b], Instant::max(), true};
+    for (std::size_t i = b * kRunningBlock; i < end; ++i) {
+      look_at(static_cast<std::uint32_t>(i));
+      block.until = std::min(block.until, seats_[i].until);
+    }
+  }
+}
+
+void Yielders::look_at(std::uint32_t at) {
+  const RunningJob& job = situation_->running[at];
+  Seat& seat = seats_[at];
+  if (seat.is_of(job) && situation_->now <= seat.until) return;
+  count(seat, -1);
+  seat = seat_of(job);
+  count(seat, 1);
+  held_by_bound_[octave_of(bounds_[at])] -= held_[at];
+  bounds_[at] = bound_of(job, seat);
+  held_[at] = seat.devices;
+  for (const PlacedGang& gang : job.gangs) {
+    for (const NodeDevices& beside : gang.allocation.idle) {
+      held_[at] += static_cast<std::uint32_t>(std::popcount(beside.devices));
+    }
+  }
+  held_by_bound_[octave_of(bounds_[at])] += held_[at];
+}
+
+void Yielders::count(const Seat& seat, std::int32_t sign) {
+  const auto one = static_cast<std::uint32_t>(sign);
+  if (seat.elastic) elastic_ += static_cast<std::size_t>(sign);
+  if (!seat.preemptible) return;
+  auto& ranks = ranks_[seat.tenant.value()];
+  const auto at = ranks.try_emplace(seat.rank, 0).first;
+  at->second += one;
+  if (at->second == 0) ranks.erase(at);
+}
+
+std::uint64_t Yielders::devices_with(double least) const {
+  const auto first = held_by_bound_.begin() + static_cast<std::ptrdiff_t>(octave_of(least));
+  return std::accumulate(first, held_by_bound_.end(), std::uint64_t{0});
 }
 
 Yielders::Seat Yielders::seat_of(const RunningJob& job) const {

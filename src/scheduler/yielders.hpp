@@ -6,11 +6,14 @@
 // to check.
 // Invariant: after look() every answer is that of the situation, whatever was kept; a bound is no
 // less than the service of its job.
-// Cost: a look compares a few numbers of each running job, an ask one; O(1) for those named.
+// Cost: a look compares a few numbers of each job in a block that changed (all, where changes are
+// not counted), an ask one of each running job; O(1) for those named.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -24,10 +27,14 @@ class Yielders {
 
   /// The situation and the policy must stay until the last ask.
   void look(const Situation& situation, const Policy& policy);
-  void forget() { seats_.clear(); }
+  void forget();
 
-  /// By tenant, the lowest rank_of its preemptible jobs; kNobody: it has none.
-  [[nodiscard]] std::span<const std::int32_t> lowest_ranks() const { return lowest_; }
+  [[nodiscard]] std::size_t tenants() const { return ranks_.size(); }
+  /// The lowest rank_of the preemptible jobs of a tenant; kNobody: it has none.
+  [[nodiscard]] std::int32_t lowest_rank(TenantId tenant) const {
+    const auto& ranks = ranks_[tenant.value()];
+    return ranks.empty() ? kNobody : ranks.begin()->first;
+  }
 
   /// Calls visit(position) for the preemptible jobs of those tenants that `of` is not 0 for.
   template <class Visit>
@@ -40,7 +47,7 @@ class Yielders {
   /// Calls visit(position) for the jobs of one gang that could go on with less.
   template <class Visit>
   void each_elastic(const Visit& visit) const {
-    for (std::uint32_t i = 0; elastic_ && i < seats_.size(); ++i) {
+    for (std::uint32_t i = 0; elastic_ > 0 && i < seats_.size(); ++i) {
       if (seats_[i].elastic && has_surplus(i)) visit(i);
     }
   }
@@ -61,6 +68,9 @@ class Yielders {
       if (job.service > 0 && job.service >= least) least = visit(job);
     }
   }
+  /// Devices of the jobs with at least so much service, those beside ranks too, or somewhat more.
+  /// O(1).
+  [[nodiscard]] std::uint64_t devices_with(double least) const;
   /// Of a job that each_settled named.
   [[nodiscard]] const Settled& settled(std::uint32_t at);
 
@@ -88,6 +98,15 @@ class Yielders {
     [[nodiscard]] bool is_of(const RunningJob& job) const;
   };
 
+  /// What is known of a block of seats.
+  struct Block {
+    std::uint64_t changes = 0;  ///< Situation::running_changes
+    Instant until;              ///< of the first bound that ends
+    bool known = false;
+  };
+
+  void look_at(std::uint32_t at);
+  void count(const Seat& seat, std::int32_t sign);
   [[nodiscard]] Seat seat_of(const RunningJob& job) const;
   [[nodiscard]] double bound_of(const RunningJob& job, const Seat& seat) const;
   [[nodiscard]] bool has_surplus(std::uint32_t at) const;
@@ -96,12 +115,16 @@ class Yielders {
   const Policy* policy_ = nullptr;
   double ageing_ = 0;
   std::uint64_t plans_ = 0;
-  bool elastic_ = false;          ///< somebody is
-  std::vector<Seat> seats_;       ///< by position
-  std::vector<double> bounds_;    ///< likewise; 0: it is not overtaken
-  std::vector<Settled> settled_;  ///< likewise, since the last look
-  std::vector<char> is_known_;    ///< likewise: whether it is
-  std::vector<std::int32_t> lowest_;
+  std::size_t elastic_ = 0;          ///< seats that are
+  std::vector<Seat> seats_;          ///< by position
+  std::vector<Block> blocks_;        ///< by block of positions
+  std::vector<double> bounds_;       ///< by position; 0: it is not overtaken
+  std::vector<std::uint32_t> held_;  ///< likewise, devices with those beside ranks
+  /// The same summed over the jobs whose bounds are in a quarter of an octave.
+  std::array<std::uint64_t, 256> held_by_bound_{};
+  std::vector<Settled> settled_;                              ///< likewise, since the last look
+  std::vector<char> is_known_;                                ///< likewise: whether it is
+  std::vector<std::map<std::int32_t, std::uint32_t>> ranks_;  ///< by tenant, how many preemptible
 };
 
 }  // namespace orrery

@@ -1,0 +1,58 @@
+// control/running_list.hpp - the jobs that hold devices, and which of them changed since when.
+//
+// Belongs to a State. Situations show both: what is known of a job can be kept from pass to pass
+// without a look at every job.
+// Invariant: changes() counts up at every block in which a job came, left, moved or was edited; a
+// count never goes back. Cost: O(1) each.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+class RunningList {
+ public:
+  [[nodiscard]] std::span<const RunningJob> jobs() const { return jobs_; }
+  [[nodiscard]] std::span<const std::uint64_t> changes() const { return changes_; }
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] auto begin() const { return jobs_.begin(); }
+  [[nodiscard]] auto end() const { return jobs_.end(); }
+  [[nodiscard]] const RunningJob& operator[](std::size_t at) const { return jobs_[at]; }
+
+  /// Valid until the next change of the list; counted as a change whatever becomes of it.
+  [[nodiscard]] RunningJob& edit(std::size_t at) {
+    count(at);
+    return jobs_[at];
+  }
+  RunningJob& add() {
+    jobs_.emplace_back();
+    count(jobs_.size() - 1);
+    return jobs_.back();
+  }
+  /// The last job takes its position.
+  void remove(std::size_t at) {
+    count(at);
+    count(jobs_.size() - 1);
+    if (at + 1 != jobs_.size()) jobs_[at] = std::move(jobs_.back());
+    jobs_.pop_back();
+  }
+
+ private:
+  friend class StateCodec;
+
+  void count(std::size_t at) {
+    const std::size_t block = at / kRunningBlock;
+    if (block >= changes_.size()) changes_.resize(block + 1);
+    ++changes_[block];
+  }
+
+  std::vector<RunningJob> jobs_;
+  std::vector<std::uint64_t> changes_;  ///< by block
+};
+
+}  // namespace orrery
