@@ -79,6 +79,16 @@ void add_fairness(Json& json, const FairnessFigures& fairness) {
   json["kinds"] = groups_json(fairness.kinds);
 }
 
+Json limits_json(const Topology& topology, std::span<const WatchedLimit> limits) {
+  Json json = Json::array();
+  for (const WatchedLimit& limit : limits) {
+    json.push_back({{"domain", topology.power_name(limit.domain)},
+                    {"fullest", limit.fullest},
+                    {"above_s", limit.above.count_seconds()}});
+  }
+  return json;
+}
+
 void add_judgement(Json& json, const PolicyRun& run) {
   const SimulationSummary& s = run.summary;
   if (s.bills.compared > 0) json["bills"] = bills_json(s.bills);
@@ -132,6 +142,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);
   const Topology& topology = request.cluster().topology();
+  if (!run.limits.empty()) json["power_limits"] = limits_json(topology, run.limits);
   Json& by_type = json["accelerator_hours_by_type"];
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     const FleetTypeId type(t);

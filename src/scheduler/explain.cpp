@@ -217,6 +217,7 @@ void Explainer::say_when(Explanation& out) {
     if (trial_.decide(trial_.situation(), policy)) {
       const Duration left = Duration::from_seconds(policy_.plan_wait.value()) - waited;
       out.why = "a plan for it is being made";
+      out.waits_for_plan = true;
       out.when = LikelyStart{std::max(Duration(), left), std::max(Duration(), left)};
       return;
     }

@@ -60,6 +60,7 @@ struct Explanation {
   std::string wish;                ///< "32 h100"
   std::optional<Refusal> refusal;  ///< none: it could start but for the queue
   std::string why;
+  bool waits_for_plan = false;  ///< that is being made
   std::vector<std::string> blocked_by;
   std::vector<JobId> blocking;  ///< running jobs: it fits when all of them have left
   std::uint32_t ahead = 0;      ///< waiting jobs before it in the policy's order

@@ -36,32 +36,54 @@ bool Contention::concerns(const RunningJob& job, const State& state, PlanBook& b
   return false;
 }
 
+std::optional<StepTraffic> Contention::traffic_of(const RunningJob& job, std::size_t gang,
+                                                  const State& state) const {
+  const PlannedTraining* training = book_->of(job, gang, state).training();
+  if (training == nullptr) return std::nullopt;
+  const std::span<const NodeDevices> ranks = job.gangs[gang].allocation.ranks;
+  Placement placement = placement_of(ranks, state.fleet().view());
+  placement.scale_out_quality /= training->scale_out_quality;
+  const Breakdown terms = training->model->reprice(training->plan, placement);
+  return training_traffic(*training->model, training->plan, terms, layout_of(ranks, *topology_));
+}
+
 void Contention::run(const RunningJob& job, const State& state) {
-  const FleetView view = state.fleet().view();
   for (std::size_t i = 0; i < job.gangs.size(); ++i) {
-    const PlannedTraining* training = book_->of(job, i, state).training();
-    if (training == nullptr) continue;
-    const std::span<const NodeDevices> ranks = job.gangs[i].allocation.ranks;
-    Placement placement = placement_of(ranks, view);
-    placement.scale_out_quality /= training->scale_out_quality;
-    const Breakdown terms = training->model->reprice(training->plan, placement);
-    const StepTraffic traffic =
-        training_traffic(*training->model, training->plan, terms, layout_of(ranks, *topology_));
-    const std::optional<FlowId> flow = traffic_.start(ranks, traffic);
+    const std::optional<StepTraffic> traffic = traffic_of(job, i, state);
+    if (!traffic) continue;
+    const std::optional<FlowId> flow = traffic_.start(job.gangs[i].allocation.ranks, *traffic);
     if (!flow) continue;
-    sending_[*flow] = {job.id, traffic};
+    sending_[*flow] = {job.id, i, *traffic};
     flows_[job.id].push_back(*flow);
   }
 }
 
-void Contention::leave(JobId job, Instant now) {
-  if (const auto flows = flows_.find(job); flows != flows_.end()) {
-    for (const FlowId flow : flows->second) {
-      traffic_.stop(flow);
-      sending_.erase(flow);
-    }
-    flows_.erase(flows);
+bool Contention::reprice(const RunningJob& job, const State& state) {
+  const auto flows = flows_.find(job.id);
+  if (flows == flows_.end()) return false;
+  const bool same = std::ranges::all_of(flows->second, [&](FlowId flow) {
+    const Sending& sending = sending_.at(flow);
+    const std::optional<StepTraffic> now = traffic_of(job, sending.gang, state);
+    return now && now->seconds == sending.traffic.seconds;
+  });
+  if (same) return false;
+  send_no_more(job.id);
+  run(job, state);
+  return true;
+}
+
+void Contention::send_no_more(JobId job) {
+  const auto flows = flows_.find(job);
+  if (flows == flows_.end()) return;
+  for (const FlowId flow : flows->second) {
+    traffic_.stop(flow);
+    sending_.erase(flow);
   }
+  flows_.erase(flows);
+}
+
+void Contention::leave(JobId job, Instant now) {
+  send_no_more(job);
   std::erase_if(moving_, [&](const auto& each) {
     if (each.second.what.job != job) return false;
     (void)storage_.cancel(each.first, now);

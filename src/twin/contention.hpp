@@ -52,6 +52,8 @@ class Contention {
 
   /// Its gangs begin to send.
   void run(const RunningJob& job, const State& state);
+  /// A step of its gangs alone takes another time on the links as they are now: they send anew.
+  [[nodiscard]] bool reprice(const RunningJob& job, const State& state);
   /// They send no more, and nothing of it moves.
   void leave(JobId job, Instant now);
   /// Of a step of the job over one with nobody around; at least 1.
@@ -84,6 +86,7 @@ class Contention {
  private:
   struct Sending {
     JobId job;
+    std::size_t gang = 0;
     StepTraffic traffic;
     double slowdown = 1;
   };
@@ -94,6 +97,10 @@ class Contention {
     std::optional<DataAt> data;  ///< that is staged
   };
 
+  /// Of a gang; none: it has no training plan.
+  [[nodiscard]] std::optional<StepTraffic> traffic_of(const RunningJob& job, std::size_t gang,
+                                                      const State& state) const;
+  void send_no_more(JobId job);
   /// Of the job's state, all gangs; 0: nobody knows.
   [[nodiscard]] Bytes copy_of(const RunningJob& job, const State& state) const;
   [[nodiscard]] std::uint32_t site_of(const RunningJob& job) const;

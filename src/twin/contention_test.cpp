@@ -61,6 +61,21 @@ class ContentionTest : public testing::Test {
              std::to_string(job.devices) + ", steps: 1000}}]}}\n";
   }
 
+  /// What is left of the bandwidth of the links above the first leaf.
+  void weaken_uplinks(double left, Duration from, Duration lasts) {
+    const FabricInstance& fabric = cluster_->topology().fabrics().front();
+    for (std::uint32_t port = 0; port < fabric.graph.ports_per_node(); ++port) {
+      const Fabric::Uplinks up = fabric.graph.uplinks(fabric.graph.leaf_of({0, port}));
+      for (std::uint32_t k = 0; k < up.uppers.size(); ++k) {
+        Fault fault{.at = Instant() + from, .kind = FaultKind::kLinkDown};
+        fault.scope = LinkId(fabric.first_link + up.first.value() + k);
+        fault.repair = lasts;
+        fault.slowdown = 1 / left;
+        faults_.push_back(fault);
+      }
+    }
+  }
+
   PolicyRun play(std::vector<Input> commands = {}, std::vector<Instant> arrivals = {}) {
     const auto trace = read_trace_file(
         "apiVersion: orrery/v1\nkind: Trace\nname: t\njobs:\n" + text_, "trace.yaml", {});
@@ -71,11 +86,12 @@ class ContentionTest : public testing::Test {
     EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());
     PolicyRunInputs in{.cluster = *cluster_,
                        .jobs = *jobs,
-                       .label = "fifo",
-                       .policy = *policy_under(options.rules, "fifo"),
+                       .label = policy_,
+                       .policy = *policy_under(options.rules, policy_),
                        .rules = options.rules};
     in.commands = std::move(commands);
     in.arrivals = std::move(arrivals);
+    in.faults = faults_;
     Result<PolicyRun> run = run_policy(in);
     EXPECT_TRUE(run) << (run ? "" : run.error().text());
     return *std::move(run);
@@ -83,6 +99,8 @@ class ContentionTest : public testing::Test {
 
   std::unique_ptr<ControlFacts> cluster_;
   std::string text_;
+  std::string policy_ = "fifo";
+  std::vector<Fault> faults_;
 };
 
 double end_of(const PolicyRun& run, std::size_t job) {
@@ -101,6 +119,26 @@ TEST_F(ContentionTest, gangs_that_meet_on_an_uplink_slow_each_other_and_one_unde
   text_.clear();
   add({.name = "small", .devices = 16});
   EXPECT_NEAR(end_of(run, 2), end_of(play(), 0), 1e-3);
+}
+
+// Its steps take as long as those of a gang that starts on weak links, for as long as these are
+// weak.
+TEST_F(ContentionTest, a_gang_that_runs_is_slowed_by_links_that_weaken_as_one_that_starts_is) {
+  stand_on(lab_with_storage(4));
+  add({.name = "across", .devices = 48});
+  const double whole = end_of(play(), 0);
+  weaken_uplinks(0.05, Duration(), Duration::max());
+  const double weak = end_of(play(), 0);
+  EXPECT_GT(weak, 2 * whole);
+  for (const char* policy : {"fifo", "hardware-aware"}) {
+    policy_ = policy;
+    faults_.clear();
+    weaken_uplinks(0.05, Duration::from_seconds(whole / 2), Duration::max());
+    EXPECT_NEAR(end_of(play(), 0), (whole + weak) / 2, 0.02 * weak) << policy;
+    faults_.clear();
+    weaken_uplinks(0.05, Duration::from_seconds(whole / 4), Duration::from_seconds(weak / 4));
+    EXPECT_NEAR(end_of(play(), 0), whole * 3 / 4 + weak / 4, 0.02 * weak) << policy;
+  }
 }
 
 TEST_F(ContentionTest, a_plan_sets_the_pace_under_a_policy_that_never_asked_for_it) {

@@ -1,5 +1,6 @@
 #include "twin/plan_book.hpp"
 
+#include "perf/placement.hpp"
 #include "scheduler/gang_run.hpp"
 
 namespace orrery {
@@ -11,7 +12,10 @@ PlannedRun PlanBook::of(const RunningJob& job, std::size_t gang, const State& st
   if (!option.plan) return {nullptr, terms.ratio};
   const PlanEntry* known = state.plans().find(*option.plan);
   if (known != nullptr && *known && state.policy().choice == OptionChoice::kCheapest) {
-    return {&known->value()[terms.plan], terms.ratio};
+    const PlannedWork& plan = known->value()[terms.plan];
+    if (!links_changed_) return {&plan, terms.ratio};
+    const auto here = reprice(plan, placement_of(placed.allocation.ranks, state.fleet().view()));
+    return {&plan, here ? here->ratio : terms.ratio};
   }
   std::shared_ptr<const PlanEntry>& entry = found_[*option.plan];
   if (entry == nullptr && source_) entry = source_(*option.plan);

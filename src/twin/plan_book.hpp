@@ -27,11 +27,15 @@ class PlanBook {
  public:
   explicit PlanBook(PlanSource source) : source_(std::move(source)) {}
 
+  /// The links have another state than when gangs started: what their steps take is asked anew.
+  void links_changed() { links_changed_ = true; }
+
   /// Of a gang of a job that holds devices.
   [[nodiscard]] PlannedRun of(const RunningJob& job, std::size_t gang, const State& state);
 
  private:
   PlanSource source_;
+  bool links_changed_ = false;
   std::map<PlanKey, std::shared_ptr<const PlanEntry>> found_;
 };
 

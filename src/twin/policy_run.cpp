@@ -280,6 +280,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   Sampler sampler(in.cluster.topology());
   AttemptLog attempts(in.cluster.topology());
   WaitStory story(in.explain);
+  PowerWatch power;
   const Simulation* running = nullptr;
   std::uint64_t seen = 0;
   SimulationHooks hooks;
@@ -290,6 +291,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   hooks.events = [&](Instant at, std::span<const Event> events) {
     for (const Event& event : events) journal.append(at, event);
     attempts.look(at, events);
+    power.look(at, running->state(), events);
     if (in.explain.valid()) story.look(at, *running, events);
   };
   hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
@@ -305,6 +307,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   run.end = simulation.now();
   run.history = journal.history_hash();
   run.story = story.text();
+  run.limits = power.limits(run.end);
   run.report.name = in.label;
   run.report.information = in.information;
   run.report.samples = sampler.samples();
@@ -317,8 +320,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   fill_slowest(run, in, attempts, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());
   fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);
-  const std::uint32_t types = in.cluster.topology().type_count();
-  for (std::uint32_t t = 0; t < types; ++t) {
+  for (std::uint32_t t = 0; t < in.cluster.topology().type_count(); ++t) {
     if (!has_price(in.cluster, FleetTypeId(t))) run.unpriced.emplace_back(t);
   }
   run.report.fairness = fairness_of({run.outcomes, in.jobs.jobs, in.cluster.topology(),

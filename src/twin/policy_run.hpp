@@ -11,6 +11,7 @@
 #include "control/control_facts.hpp"
 #include "control/journal.hpp"
 #include "hardware/failure_spec.hpp"
+#include "twin/power_watch.hpp"
 #include "twin/report_data.hpp"
 #include "twin/simulation.hpp"
 
@@ -50,6 +51,7 @@ struct PolicyRun {
   Instant end;  ///< when nothing more happened, or the run was cut
   std::uint64_t history = 0;
   std::string story;
+  std::vector<WatchedLimit> limits;   ///< of power, that the nodes below could exceed
   std::vector<FleetTypeId> unpriced;  ///< types of the fleet without a published price
 };
 

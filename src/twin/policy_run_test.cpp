@@ -74,6 +74,35 @@ TEST_F(PolicyRunTest, TheCapInItsReportIsWhatAllLimitsTogetherLeaveTheNodes) {
   for (const double share : power.shares) EXPECT_TRUE(share > 0 && share <= 1) << share;
 }
 
+// Two nodes at rest and one at work stay below 18 kW; the job may neither stop nor go below half
+// its clock, so that a cap of 5 kW is exceeded until it is taken back. The row is never full.
+TEST_F(PolicyRunTest, SaysForHowLongMoreWasPlannedThanALimit) {
+  cluster_ = facts_of(
+      "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  halls:\n"
+      "  - name: h\n    rows: {racks: 1, capacity: 90 kW}\n    pods:\n    - racks:\n"
+      "      - cooling: in-row-or-dense-air\n        power_limit: 18 kW\n"
+      "        nodes: [{type: dgx-h100, count: 2}]\n");
+  jobs_.jobs[0].submission.request.preemptible = false;
+  PolicyRunInputs in = inputs();
+  const Result<PolicyRun> kept = run_policy(in);
+  ASSERT_TRUE(kept);
+  ASSERT_EQ(kept->limits.size(), 1u);
+  const Topology& topology = cluster_->topology();
+  EXPECT_EQ(topology.power_name(kept->limits[0].domain), "s/h/pod/rack");
+  EXPECT_GT(kept->limits[0].fullest, 0.5);
+  EXPECT_LT(kept->limits[0].fullest, 1);
+  EXPECT_EQ(kept->limits[0].above, Duration());
+  for (const auto& [minute, cap] :
+       {std::pair(30, std::optional(Watts(5000))), {50, std::nullopt}}) {
+    in.commands.push_back({.at = Instant() + Duration::minutes(minute),
+                           .what = SetPowerCap{kept->limits[0].domain, cap}});
+  }
+  const Result<PolicyRun> exceeded = run_policy(in);
+  ASSERT_TRUE(exceeded);
+  EXPECT_GT(exceeded->limits[0].fullest, 1);
+  EXPECT_EQ(exceeded->limits[0].above, Duration::minutes(20));
+}
+
 TEST_F(PolicyRunTest, PricesAndCarbonOfTheSeriesAreInItsReport) {
   const auto price = doubles_after_an_hour(DollarsPerJoule(100 / 3.6e9));
   const auto carbon = doubles_after_an_hour(GramsCo2PerJoule(250 / 3.6e6));

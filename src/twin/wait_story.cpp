@@ -59,7 +59,8 @@ void WaitStory::tell_clock(Instant at, const State& state) {
   tell(at, slowed.empty() ? "runs at its full clock" : slowed);
 }
 
-// At the first refusal of a kind the full explanation, with what would help.
+// At the first refusal of a kind the full explanation, with what would help. A plan that is being
+// made and better hardware that comes free are waited for alike.
 void WaitStory::tell_refusal(Instant at, const Simulation& simulation) {
   const State& state = simulation.state();
   if (!state.has(job_) || state.job(job_).phase != JobPhase::kQueued) return;
@@ -74,11 +75,14 @@ void WaitStory::tell_refusal(Instant at, const Simulation& simulation) {
                          word_of(waits.refusal.level));
     }
   }
-  if (why == last_) return;
-  last_ = why;
-  tell(at, "waits: " + why);
+  if (why == last_ && !planning_) return;
   const ExplainNames names{[&](JobId id) { return state.job(id).name; }};
-  std::string told = explain(state.situation(at), state.policy(), job_, names).text();
+  const Explanation explained = explain(state.situation(at), state.policy(), job_, names);
+  if (why == last_ && explained.waits_for_plan) return;
+  last_ = why;
+  planning_ = explained.waits_for_plan;
+  tell(at, "waits: " + why);
+  const std::string told = explained.text();
   for (std::size_t line = 0; line < told.size();) {
     const std::size_t end = std::min(told.find('\n', line), told.size());
     text_ += "    " + told.substr(line, end - line) + "\n";

@@ -25,8 +25,9 @@ class WaitStory {
   void tell_refusal(Instant at, const Simulation& simulation);
 
   JobId job_;
-  std::string last_;    ///< reason to wait that was told last
-  std::string slowed_;  ///< what was told last of its clock; empty: it is the full one
+  std::string last_;       ///< reason to wait that was told last
+  bool planning_ = false;  ///< it was for want of a plan
+  std::string slowed_;     ///< what was told last of its clock; empty: it is the full one
   std::string text_;
 };
 

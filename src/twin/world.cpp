@@ -277,9 +277,6 @@ double World::done_of(const Run& run) {
 std::optional<Input> World::step(const State& state) {
   const Instant now = queue_.next();
   const Event event = queue_.pop();
-  for (const LinkId link : std::exchange(links_told_, {})) {
-    if (contention_) contention_->link_changed(state.fleet().view(), link);
-  }
   switch (event.kind) {
     case Kind::kPlan:
       return Input{now, PlanReady{plans_[event.index], facts_.plans(plans_[event.index])}, {}};
@@ -313,6 +310,9 @@ std::optional<Input> World::step(const State& state) {
       return repaired(event, now);
     case Kind::kMoved:
       if (event.serial == moves_planned_) bytes_arrived(state, now);
+      return std::nullopt;
+    case Kind::kLinks:
+      feel_links(state, now);
       return std::nullopt;
     case Kind::kCopy:
     case Kind::kShed:

@@ -124,6 +124,7 @@ class World {
     kRoundEnd,
     kCopy,      ///< a copy of its state is due
     kMoved,     ///< bytes have arrived
+    kLinks,     ///< links have been told of
     kFault,     ///< something breaks
     kKnown,     ///< and is noticed
     kCut,       ///< a node is noticed to reach no other
@@ -287,6 +288,7 @@ class World {
   [[nodiscard]] std::optional<Instant> cut_off_until(NodeId node) const;
   /// What is left of a link, or of a supply, as far as is known.
   [[nodiscard]] Input link_observed(LinkId link, Instant now);
+  void feel_links(const State& state, Instant now);
   [[nodiscard]] Input supply_observed(PowerDomainId domain, Instant now) const;
   [[nodiscard]] Input link_over(const Event& event, Instant now);
   [[nodiscard]] std::optional<Input> cut(const Event& event, Instant now);
@@ -323,7 +325,7 @@ class World {
   Recoveries recoveries_;
   bool in_round_ = false;
   std::optional<Contention> contention_;
-  std::vector<LinkId> links_told_;      ///< changed, and not told to contention_ yet
+  std::vector<LinkId> links_told_;      ///< changed, and not felt by who crosses them yet
   Instant next_move_ = Instant::max();  ///< when bytes arrive next, as last planned
   std::uint32_t moves_planned_ = 0;     ///< kMoved events so far; only the last holds
 };

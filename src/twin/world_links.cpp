@@ -127,8 +127,25 @@ Input World::link_observed(LinkId link, Instant now) {
     if (felt_[fault].fault.known_at() > now) continue;
     health = std::min(health, health_under(felt_[fault].fault));
   }
+  if (links_told_.empty()) queue_.push(now, kFaultRank + 1, {.kind = Kind::kLinks});
   links_told_.push_back(link);
   return {now, LinkObserved{link, {health, 0}}, {}};
+}
+
+// After all links of the instant: a step of who crosses them takes longer, or no longer.
+void World::feel_links(const State& state, Instant now) {
+  book_.links_changed();
+  const std::vector<LinkId> told = std::exchange(links_told_, {});
+  if (!contention_) return;
+  for (const LinkId link : told) contention_->link_changed(state.fleet().view(), link);
+  for (const RunningJob& placed : state.running()) {
+    Run& run = runs_[placed.id.value()];
+    if (!run.up || run.halted || !contention_->reprice(placed, state)) continue;
+    settle(run, now);
+    set_rate(run, state, placed.id);
+    schedule_end(run, placed.id, now);
+  }
+  share(state, now);
 }
 
 Input World::supply_observed(PowerDomainId domain, Instant now) const {

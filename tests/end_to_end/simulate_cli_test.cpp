@@ -427,6 +427,20 @@ TEST_F(SimulateCli, ARecordOfFilesReplaysWhenTheFilesAreGone) {
   EXPECT_EQ(replayed(path("records")), hashes_of(run));
 }
 
+// The first pass finds no plan; the next one would rather wait for better hardware.
+TEST_F(SimulateCli, TheStoryOfAJobSaysWhatItWaitsForWhenItsPlanIsMade) {
+  const std::string examples = ORRERY_SOURCE_DIR "/examples/";
+  const CliRun run = orrery("simulate --fleet " + examples + "fleets/scarce-mixed.yaml --trace " +
+                            examples + "stories/c-scarce-gpus/cost.yaml --explain tuning");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::size_t plan = run.out.find("a plan for it is being made");
+  const std::size_t choice = run.out.find("by choice, for nvidia-h100-sxm5-80g");
+  EXPECT_LT(plan, choice) << run.out;
+  EXPECT_NE(choice, std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("a plan for it is being made", plan + 1), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("+178 % run time"), std::string::npos) << run.out;
+}
+
 /// What --help lists but for what changes no run.
 std::set<std::string> options_of_help(const std::string& help) {
   std::set<std::string> options;
