@@ -1,11 +1,13 @@
 #include "workload/trace_formats.hpp"
 
 #include <charconv>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/assert.hpp"
 #include "base/nearest_name.hpp"
+#include "workload/job_spec.hpp"
 
 namespace orrery {
 namespace {
@@ -22,6 +24,11 @@ std::uint32_t accelerators(TraceRow& row, std::size_t column, std::int64_t low) 
 
 std::uint64_t count(TraceRow& row, std::size_t column) {
   return row.has(column) ? static_cast<std::uint64_t>(row.integer(column, 0, kCountMax)) : 0;
+}
+
+/// Whole cores as thousandths.
+std::uint32_t cores(TraceRow& row, std::size_t column) {
+  return static_cast<std::uint32_t>(row.integer(column, 0, kMillicoresMax / 1000) * 1000);
 }
 
 // The words of the Philly and Helios releases and of Slurm; another word tells nothing.
@@ -59,15 +66,92 @@ void read(TraceRow& row, TraceJob& job) {
   job.user = row.text(kUser);
   job.status = status_of(row.text(kStatus));
   job.model = row.text(kModel);
-  if (row.has(kCpus)) {
-    job.cpu_millicores =
-        static_cast<std::uint32_t>(row.integer(kCpus, 0, kMillicoresMax / 1000) * 1000);
-  }
+  if (row.has(kCpus)) job.cpu_millicores = cores(row, kCpus);
 }
 
 constexpr TraceTable kTable = {.columns = kColumns, .read = read};
 
 }  // namespace philly
+
+namespace acme {
+
+// The column `duration` is not read: in Seren's file it counts from the start of a job, in Kalos's
+// from its submit.
+enum Column : std::size_t {
+  kName,
+  kUser,
+  kNodes,
+  kGpus,
+  kCpus,
+  kMemory,
+  kKind,
+  kStatus,
+  kSubmit,
+  kStart,
+  kEnd
+};
+constexpr std::array<TraceColumn, 11> kColumns = {{
+    {{"job_id"}, Need::kRequired},
+    {{"user"}},
+    {{"node_num"}},
+    {{"gpu_num"}, Need::kRequired},
+    {{"cpu_num"}},
+    {{"mem_per_pod_GB"}},
+    {{"type"}, Need::kRequired},
+    {{"state"}, Need::kRequired},
+    {{"submit_time"}, Need::kRequired},
+    {{"start_time"}, Need::kRequired},
+    {{"end_time"}, Need::kRequired},
+}};
+
+// "Debug" and "Other" tell nothing.
+std::optional<JobKind> kind_of_type(std::string_view type) {
+  if (type == "Pretrain" || type == "MLLM") return JobKind::kTrain;
+  if (type == "SFT") return JobKind::kFineTune;
+  if (type == "Eval") return JobKind::kBatch;
+  return std::nullopt;
+}
+
+void read_times(TraceRow& row, TraceJob& job) {
+  job.submit = row.instant(kSubmit);
+  if (!row.has(kStart)) {
+    job.status = TraceStatus::kCancelled;  // taken back before it ran
+    return;
+  }
+  const Instant start = row.instant(kStart);
+  const Instant end = row.instant(kEnd);
+  if (start < job.submit) row.fail(kStart, "a time not before submit_time");
+  if (end < start) row.fail(kEnd, "a time not before start_time");
+  if (row.ok()) job.run = end - start;
+}
+
+// A pod has a node.
+std::uint64_t memory_of(TraceRow& row) {
+  constexpr std::int64_t kGigabyte = 1'000'000'000;
+  const std::int64_t pods = row.has(kNodes) ? row.integer(kNodes, 0, kTraceAcceleratorsMax) : 1;
+  const double gigabytes = row.number(kMemory);
+  const double mebibytes = gigabytes * kGigabyte / (1 << 20) * static_cast<double>(pods);
+  if (gigabytes >= 0 && mebibytes <= double{kMemoryMibMax}) {
+    return static_cast<std::uint64_t>(mebibytes);
+  }
+  row.fail(kMemory, "0 or more, and at most 4 PiB for all pods");
+  return 0;
+}
+
+void read(TraceRow& row, TraceJob& job) {
+  job.name = row.text(kName);
+  job.user = row.text(kUser);
+  job.accelerators = accelerators(row, kGpus, 0);
+  if (row.has(kCpus)) job.cpu_millicores = cores(row, kCpus);
+  if (row.has(kMemory)) job.memory_mib = memory_of(row);
+  job.kind = kind_of_type(row.text(kKind));
+  job.status = status_of(row.text(kStatus));
+  read_times(row, job);
+}
+
+constexpr TraceTable kTable = {.columns = kColumns, .read = read};
+
+}  // namespace acme
 
 namespace muri {
 
@@ -386,6 +470,8 @@ const TraceTable& trace_table(TraceFormat format) {
       return muri::kTable;
     case TraceFormat::kTiresias:
       return muri::kTiresiasTable;
+    case TraceFormat::kAcme:
+      return acme::kTable;
     case TraceFormat::kSia:
     case TraceFormat::kOrrery:
       break;

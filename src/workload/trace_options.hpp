@@ -23,11 +23,12 @@ enum class TraceFormat : std::uint8_t {
   kMuri,      ///< times in milliseconds, with iterations and stages
   kTiresias,  ///< the same in seconds, without stages
   kSia,       ///< applications without run times
+  kAcme,      ///< AcmeTrace: jobs of Seren and Kalos, with their kind and the time of their start
   kOrrery,    ///< our own, YAML or JSON
 };
 
-inline constexpr std::array<std::string_view, 8> kTraceFormatWords = {
-    "philly", "swf", "gavel", "openb", "muri", "tiresias", "sia", "orrery"};
+inline constexpr std::array<std::string_view, 9> kTraceFormatWords = {
+    "philly", "swf", "gavel", "openb", "muri", "tiresias", "sia", "acme", "orrery"};
 
 [[nodiscard]] std::string_view word_of(TraceFormat format);
 /// Errors (without position): no such format; names the nearest.

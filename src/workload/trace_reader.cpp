@@ -17,9 +17,9 @@ namespace orrery {
 namespace {
 
 // From the columns that only one format has to those that many have.
-constexpr std::array<TraceFormat, 5> kNamedTables = {TraceFormat::kOpenb, TraceFormat::kMuri,
+constexpr std::array<TraceFormat, 6> kNamedTables = {TraceFormat::kOpenb,    TraceFormat::kMuri,
                                                      TraceFormat::kTiresias, TraceFormat::kSia,
-                                                     TraceFormat::kPhilly};
+                                                     TraceFormat::kAcme,     TraceFormat::kPhilly};
 
 bool has_cells(std::string_view line, TraceFormat format) {
   const TraceTable& table = trace_table(format);

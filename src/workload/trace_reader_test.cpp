@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "workload/job_spec.hpp"
+
 namespace orrery {
 namespace {
 
@@ -157,6 +159,58 @@ TEST(TraceReader, OpenbKeepsFractionsAndPodsOfCpusAlone) {
   EXPECT_EQ(trace.jobs[2].run, Duration());
 }
 
+// A made-up sample by the columns of AcmeTrace's description.
+constexpr std::string_view kKalos =
+    "job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,"
+    "start_time,end_time,fail_time,stop_time,duration,queue,gpu_time\n"
+    "k1,u1,8,64,960,1000,100.0,SFT,FAILED,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,"
+    "2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,1152.0\n"
+    "k2,u1,1,0,4,,,Eval,CANCELLED,2023-05-17 11:28:42+00:00,,,,2023-05-17 11:30:04+00:00,82,,0\n"
+    "k3,u2,1,8,96,,,Other,NODE_FAIL,2023-05-17 19:28:42+08:00,2023-05-17 19:28:42+08:00,"
+    "2023-05-17 19:30:00+08:00,,,78,0,624\n";
+
+TEST(TraceReader, AcmeCountsRunTimesFromTheStart) {
+  const Trace trace = read(kKalos);
+  ASSERT_EQ(trace.jobs.size(), 3u);
+  const TraceJob& first = trace.jobs[0];
+  EXPECT_EQ(first.name, "k1");
+  EXPECT_EQ(first.user, "u1");
+  EXPECT_EQ(first.submit.text(), "2023-05-17T11:00:58Z");
+  EXPECT_EQ(first.run, Duration::seconds(8)) << "the column duration has 18 s, from the submit on";
+  EXPECT_EQ(first.accelerators, 64u);
+  EXPECT_EQ(first.cpu_millicores, 960'000u);
+  EXPECT_EQ(first.memory_mib, 8'000'000'000'000u >> 20) << "of eight pods";
+  EXPECT_EQ(first.kind, JobKind::kFineTune);
+  EXPECT_EQ(first.status, TraceStatus::kFailed);
+  EXPECT_EQ(trace.jobs[1].run, Duration());
+  EXPECT_EQ(trace.jobs[1].status, TraceStatus::kCancelled) << "before it ran";
+  EXPECT_EQ(trace.jobs[1].kind, JobKind::kBatch);
+  EXPECT_EQ(trace.jobs[1].memory_mib, 0u);
+  EXPECT_EQ(trace.jobs[2].submit.text(), "2023-05-17T11:28:42Z") << "the zone counts";
+  EXPECT_EQ(trace.jobs[2].kind, std::nullopt);
+  EXPECT_EQ(trace.jobs[2].status, TraceStatus::kFailed);
+}
+
+TEST(TraceReader, AcmeRefusesTimesThatRunBackwards) {
+  const std::string head =
+      "job_id,node_num,gpu_num,mem_per_pod_GB,type,state,submit_time,"
+      "start_time,end_time\n";
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:09,"
+                         "2023-05-01 00:00:20\n"),
+            "t:2:40: start_time is \"2023-05-01 00:00:09\", expected a time not before "
+            "submit_time");
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,"
+                         "2023-05-01 00:00:18\n"),
+            "t:2:60: end_time is \"2023-05-01 00:00:18\", expected a time not before start_time");
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,\n"),
+            "t:2:60: end_time is \"\", expected a time such as \"2017-10-09 06:13:03\", or seconds "
+            "from 0");
+  EXPECT_EQ(error(head + "a,1,8,-3,Eval,FAILED,2023-05-01 00:00:10,,\n"),
+            "t:2:7: mem_per_pod_GB is \"-3\", expected 0 or more, and at most 4 PiB for all pods");
+  EXPECT_EQ(error(head + "a,1,8,Eval,FAILED,2023-05-01 00:00:10,,\n"),
+            "t:2:40: the row has 8 cells, expected 9");
+}
+
 TEST(TraceReader, MuriIsInMillisecondsAndTiresiasInSeconds) {
   const Trace muri = read(
       "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,"
@@ -272,11 +326,11 @@ TEST(TraceReader, AFormatThatIsNotKnownIsNamed) {
   EXPECT_EQ(
       error("a,b\n1,2\n"),
       "t:1:1: \"a,b\" is the first line of no known format of traces; expected one of philly, "
-      "swf, gavel, openb, muri, tiresias, sia, orrery, or a format said beside the file");
+      "swf, gavel, openb, muri, tiresias, sia, acme, orrery, or a format said beside the file");
   EXPECT_EQ(error(" \n\n"), "t:1:1: the file is empty, expected a trace");
   EXPECT_EQ(trace_format("phily").error().message,
             "\"phily\" is no format of traces, did you mean \"philly\"?; expected one of philly, "
-            "swf, gavel, openb, muri, tiresias, sia, orrery");
+            "swf, gavel, openb, muri, tiresias, sia, acme, orrery");
   for (const std::string_view word : kTraceFormatWords)
     EXPECT_EQ(word_of(*trace_format(word)), word);
 }
