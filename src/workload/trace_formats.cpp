@@ -1,6 +1,7 @@
 #include "workload/trace_formats.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include "base/assert.hpp"
 #include "base/nearest_name.hpp"
 #include "workload/job_spec.hpp"
+#include "workload/trace_parts.hpp"
 
 namespace orrery {
 namespace {
@@ -152,6 +154,112 @@ void read(TraceRow& row, TraceJob& job) {
 constexpr TraceTable kTable = {.columns = kColumns, .read = read};
 
 }  // namespace acme
+
+namespace pai {
+
+enum Column : std::size_t {
+  kJob,
+  kTask,
+  kInstances,
+  kStatus,
+  kStart,
+  kEnd,
+  kCpu,
+  kMemory,
+  kGpu,
+  kType
+};
+constexpr std::array<TraceColumn, 10> kColumns = {{
+    {{"job_name"}},
+    {{"task_name"}},
+    {{"inst_num"}},
+    {{"status"}},
+    {{"start_time"}},
+    {{"end_time"}},
+    {{"plan_cpu"}},
+    {{"plan_mem"}},
+    {{"plan_gpu"}},
+    {{"gpu_type"}},
+}};
+
+constexpr std::string_view kInBounds =
+    "0 or more, and at most what a job may have for all instances";
+
+// What `column` says of one instance, in units of which a job may have `most`, for all instances.
+std::uint64_t of_all(TraceRow& row, std::size_t column, double unit, double most) {
+  const std::size_t instances_column = kInstances;
+  const std::int64_t instances =
+      row.has(instances_column) ? row.integer(instances_column, 1, kTraceAcceleratorsMax) : 1;
+  const double of_one = row.has(column) ? row.number(column) : 0;
+  const double all = std::round(of_one * unit) * static_cast<double>(instances);
+  if (of_one >= 0 && all <= most) return static_cast<std::uint64_t>(all);
+  row.fail(column, kInBounds);
+  return 0;
+}
+
+// Jobs without GPUs have the type "CPU"; "MISC" are older ones of several types.
+std::string types_of(std::string_view type) {
+  return std::string(type == "CPU" || type == "MISC" ? std::string_view() : type);
+}
+
+void read_size(TraceRow& row, TraceJob& job) {
+  constexpr double kGpusMax = kTraceAcceleratorsMax * 1000.0;
+  static_cast<void>(set_thousandths(job, of_all(row, kGpu, 10, kGpusMax)));  // of per cent
+  job.cpu_millicores = static_cast<std::uint32_t>(of_all(row, kCpu, 10, kMillicoresMax));
+  job.memory_mib = of_all(row, kMemory, 1024, kMemoryMibMax);
+}
+
+void read(TraceRow& row, TraceJob& job) {
+  job.name = row.text(kJob);
+  if (job.name.empty()) row.fail(kJob, "the name of a job");
+  const std::string_view status = row.text(kStatus);
+  if (status == "Terminated") job.status = TraceStatus::kCompleted;
+  if (status == "Failed") job.status = TraceStatus::kFailed;
+  job.types = types_of(row.text(kType));
+  read_size(row, job);
+  if (!row.has(kStart)) return row.leave_out("without a start");
+  if (!row.has(kEnd)) return row.leave_out("without an end");
+  job.submit = row.instant(kStart);
+  const Instant end = row.instant(kEnd);
+  if (end < job.submit) row.fail(kEnd, "a time not before start_time");
+  if (row.ok()) job.run = end - job.submit;
+}
+
+constexpr TraceTable kTable = {.columns = kColumns,
+                               .header = TraceTable::Header::kFixed,
+                               .unit = TimeUnit::kSeconds,
+                               .read = read,
+                               .rows = TraceTable::Rows::kParts};
+
+// The simulator beside the tables: GPUs and CPUs of an instance as numbers, not in per cent.
+enum JobColumn : std::size_t { kName, kUser, kCount, kSubmit, kGpus, kCpus, kRun, kGpuType };
+constexpr std::array<TraceColumn, 8> kJobColumns = {{
+    {{"job_id"}, Need::kRequired},
+    {{"user"}},
+    {{"num_inst"}, Need::kRequired},
+    {{"submit_time"}, Need::kRequired},
+    {{"num_gpu"}, Need::kRequired},
+    {{"num_cpu"}, Need::kRequired},
+    {{"duration"}, Need::kRequired},
+    {{"gpu_type"}},
+}};
+static_assert(std::size_t{kCount} == std::size_t{kInstances});
+
+void read_job(TraceRow& row, TraceJob& job) {
+  constexpr double kGpusMax = kTraceAcceleratorsMax * 1000.0;
+  job.name = row.text(kName);
+  job.user = row.text(kUser);
+  job.submit = row.instant(kSubmit);
+  job.run = row.duration(kRun);
+  static_cast<void>(set_thousandths(job, of_all(row, kGpus, 1000, kGpusMax)));
+  job.cpu_millicores = static_cast<std::uint32_t>(of_all(row, kCpus, 1000, kMillicoresMax));
+  job.types = types_of(row.text(kGpuType));
+}
+
+constexpr TraceTable kJobTable = {
+    .columns = kJobColumns, .unit = TimeUnit::kSeconds, .read = read_job};
+
+}  // namespace pai
 
 namespace muri {
 
@@ -472,6 +580,10 @@ const TraceTable& trace_table(TraceFormat format) {
       return muri::kTiresiasTable;
     case TraceFormat::kAcme:
       return acme::kTable;
+    case TraceFormat::kPai:
+      return pai::kTable;
+    case TraceFormat::kPaiJobs:
+      return pai::kJobTable;
     case TraceFormat::kSia:
     case TraceFormat::kOrrery:
       break;

@@ -24,11 +24,14 @@ enum class TraceFormat : std::uint8_t {
   kTiresias,  ///< the same in seconds, without stages
   kSia,       ///< applications without run times
   kAcme,      ///< AcmeTrace: jobs of Seren and Kalos, with their kind and the time of their start
+  kPai,       ///< the task table of Alibaba's cluster-trace-gpu-v2020
+  kPaiJobs,   ///< the list of jobs of its simulator
   kOrrery,    ///< our own, YAML or JSON
 };
 
-inline constexpr std::array<std::string_view, 9> kTraceFormatWords = {
-    "philly", "swf", "gavel", "openb", "muri", "tiresias", "sia", "acme", "orrery"};
+inline constexpr std::array<std::string_view, 11> kTraceFormatWords = {
+    "philly", "swf",  "gavel", "openb",    "muri",  "tiresias",
+    "sia",    "acme", "pai",   "pai-jobs", "orrery"};
 
 [[nodiscard]] std::string_view word_of(TraceFormat format);
 /// Errors (without position): no such format; names the nearest.

@@ -17,14 +17,27 @@ namespace orrery {
 namespace {
 
 // From the columns that only one format has to those that many have.
-constexpr std::array<TraceFormat, 6> kNamedTables = {TraceFormat::kOpenb,    TraceFormat::kMuri,
-                                                     TraceFormat::kTiresias, TraceFormat::kSia,
-                                                     TraceFormat::kAcme,     TraceFormat::kPhilly};
+constexpr std::array<TraceFormat, 7> kNamedTables = {
+    TraceFormat::kOpenb, TraceFormat::kMuri,    TraceFormat::kTiresias, TraceFormat::kSia,
+    TraceFormat::kAcme,  TraceFormat::kPaiJobs, TraceFormat::kPhilly};
 
 bool has_cells(std::string_view line, TraceFormat format) {
   const TraceTable& table = trace_table(format);
   std::vector<std::string_view> cells;
   return split_cells(line, table.separator, cells) && cells.size() == table.columns.size();
+}
+
+// A row of as many cells, whose fourth is a status, or the names of the columns.
+bool is_pai(std::string_view line) {
+  constexpr std::array<std::string_view, 4> kStatus = {"Running", "Terminated", "Failed",
+                                                       "Waiting"};
+  const TraceTable& table = trace_table(TraceFormat::kPai);
+  std::vector<std::string_view> cells;
+  if (!split_cells(line, table.separator, cells) || cells.size() != table.columns.size()) {
+    return false;
+  }
+  return std::find(kStatus.begin(), kStatus.end(), cells[3]) != kStatus.end() ||
+         names_columns(table, line);
 }
 
 std::optional<TraceFormat> format_of(std::string_view line) {
@@ -36,6 +49,7 @@ std::optional<TraceFormat> format_of(std::string_view line) {
       if (TraceHeader::from_names(trace_table(format), names, {})) return format;
     }
   }
+  if (is_pai(line)) return TraceFormat::kPai;
   constexpr std::array<std::string_view, 6> kOurs = {"apiVersion", "kind", "name", "{", "#", "---"};
   const auto begins = [&](std::string_view word) { return line.starts_with(word); };
   if (std::any_of(kOurs.begin(), kOurs.end(), begins)) return TraceFormat::kOrrery;
