@@ -92,7 +92,8 @@ struct Trace {
   std::vector<TraceJob> jobs;
   std::vector<SkippedRow> skipped;
   std::vector<LeftOutRows> left_out;
-  std::string name;  ///< that its file states; empty: none
+  std::vector<std::string> notes;  ///< what was assumed where the file does not say
+  std::string name;                ///< that its file states; empty: none
 
   /// The earliest and the latest submit; zero without jobs. O(jobs).
   [[nodiscard]] Instant first_submit() const;

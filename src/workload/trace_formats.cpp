@@ -564,7 +564,8 @@ constexpr TraceTable kTable = {.columns = kColumns,
 }  // namespace
 
 const TraceTable& trace_table(TraceFormat format) {
-  ORRERY_ASSERT(format != TraceFormat::kOrrery, "our own format is no table");
+  ORRERY_ASSERT(format != TraceFormat::kOrrery && format != TraceFormat::kKubernetes,
+                "documents are no tables");
   switch (format) {
     case TraceFormat::kPhilly:
       return philly::kTable;
@@ -585,6 +586,7 @@ const TraceTable& trace_table(TraceFormat format) {
     case TraceFormat::kPaiJobs:
       return pai::kJobTable;
     case TraceFormat::kSia:
+    case TraceFormat::kKubernetes:
     case TraceFormat::kOrrery:
       break;
   }

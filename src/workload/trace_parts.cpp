@@ -100,7 +100,7 @@ bool set_thousandths(TraceJob& job, std::uint64_t thousandths) {
   return true;
 }
 
-std::vector<TraceJob> join_trace_parts(std::vector<TracePart> parts, JoinedStatus status) {
+std::vector<TraceJob> join_trace_parts(const std::vector<TracePart>& parts, JoinedStatus status) {
   std::unordered_map<std::string_view, std::size_t> known;
   std::vector<std::vector<const TracePart*>> jobs;
   for (const TracePart& part : parts) {

@@ -33,7 +33,7 @@ enum class JoinedStatus : std::uint8_t { kWorst, kLast };
 /// submitted with its first part, runs from the first start to the last end, and has the most
 /// accelerators, CPUs and memory that its parts had at one time; a part that starts when another
 /// ends takes its place. `types` are those of the first part with accelerators.
-[[nodiscard]] std::vector<TraceJob> join_trace_parts(std::vector<TracePart> parts,
+[[nodiscard]] std::vector<TraceJob> join_trace_parts(const std::vector<TracePart>& parts,
                                                      JoinedStatus status);
 
 }  // namespace orrery

@@ -9,8 +9,10 @@
 #include "base/gzip.hpp"
 #include "base/nearest_name.hpp"
 #include "base/utf8.hpp"
+#include "workload/kubernetes_list.hpp"
 #include "workload/trace_file.hpp"
 #include "workload/trace_formats.hpp"
+#include "workload/trace_kubernetes.hpp"
 #include "workload/trace_text.hpp"
 
 namespace orrery {
@@ -65,6 +67,7 @@ Result<Trace> read_text(std::string_view text, const std::string& file,
     format = *guessed;
   }
   if (*format == TraceFormat::kOrrery) return read_trace_file(text, file, options);
+  if (*format == TraceFormat::kKubernetes) return read_kubernetes_trace(text, file, options);
   return read_trace_table(trace_table(*format), text, file, options);
 }
 
@@ -85,6 +88,7 @@ Result<TraceFormat> trace_format(std::string_view word) {
 }
 
 Result<TraceFormat> guess_trace_format(std::string_view text, const std::string& file) {
+  if (begins_kubernetes_list(text)) return TraceFormat::kKubernetes;
   TraceLines lines(without_byte_order_mark(text));
   if (!lines.next()) return input_error({file, 1, 1}, "the file is empty, expected a trace");
   const SourcePosition where{file, lines.number(), 1};

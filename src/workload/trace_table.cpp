@@ -128,7 +128,7 @@ class TableReader {
   }
 
   void join_parts() {
-    for (TraceJob& job : join_trace_parts(std::move(parts_), JoinedStatus::kWorst)) {
+    for (TraceJob& job : join_trace_parts(parts_, JoinedStatus::kWorst)) {
       if (options_.within(job.submit)) trace_.jobs.push_back(std::move(job));
     }
   }
