@@ -10,6 +10,7 @@
 #include "base/nearest_name.hpp"
 #include "workload/job_spec.hpp"
 #include "workload/trace_parts.hpp"
+#include "workload/trace_sacct.hpp"
 
 namespace orrery {
 namespace {
@@ -585,6 +586,8 @@ const TraceTable& trace_table(TraceFormat format) {
       return pai::kTable;
     case TraceFormat::kPaiJobs:
       return pai::kJobTable;
+    case TraceFormat::kSacct:
+      return sacct_table();
     case TraceFormat::kSia:
     case TraceFormat::kKubernetes:
     case TraceFormat::kOrrery:

@@ -26,13 +26,14 @@ enum class TraceFormat : std::uint8_t {
   kAcme,        ///< AcmeTrace: jobs of Seren and Kalos, with their kind and the time of their start
   kPai,         ///< the task table of Alibaba's cluster-trace-gpu-v2020
   kPaiJobs,     ///< the list of jobs of its simulator
+  kSacct,       ///< jobs of Slurm as sacct prints them
   kKubernetes,  ///< pods and Jobs as kubectl prints them in JSON
   kOrrery,      ///< our own, YAML or JSON
 };
 
-inline constexpr std::array<std::string_view, 12> kTraceFormatWords = {
-    "philly", "swf",  "gavel", "openb",    "muri",       "tiresias",
-    "sia",    "acme", "pai",   "pai-jobs", "kubernetes", "orrery"};
+inline constexpr std::array<std::string_view, 13> kTraceFormatWords = {
+    "philly", "swf", "gavel",    "openb", "muri",       "tiresias", "sia",
+    "acme",   "pai", "pai-jobs", "sacct", "kubernetes", "orrery"};
 
 [[nodiscard]] std::string_view word_of(TraceFormat format);
 /// Errors (without position): no such format; names the nearest.

@@ -51,6 +51,10 @@ std::optional<TraceFormat> format_of(std::string_view line) {
       if (TraceHeader::from_names(trace_table(format), names, {})) return format;
     }
   }
+  const TraceTable& sacct = trace_table(TraceFormat::kSacct);
+  if (split_cells(line, sacct.separator, names) && TraceHeader::from_names(sacct, names, {})) {
+    return TraceFormat::kSacct;
+  }
   if (is_pai(line)) return TraceFormat::kPai;
   constexpr std::array<std::string_view, 6> kOurs = {"apiVersion", "kind", "name", "{", "#", "---"};
   const auto begins = [&](std::string_view word) { return line.starts_with(word); };

@@ -408,13 +408,15 @@ TEST(TraceReader, AFormatThatIsNotKnownIsNamed) {
   EXPECT_EQ(
       error("a,b\n1,2\n"),
       "t:1:1: \"a,b\" is the first line of no known format of traces; expected one of philly, "
-      "swf, gavel, openb, muri, tiresias, sia, acme, pai, pai-jobs, kubernetes, orrery, or a "
+      "swf, gavel, openb, muri, tiresias, sia, acme, pai, pai-jobs, sacct, kubernetes, orrery, or "
+      "a "
       "format said "
       "beside the file");
   EXPECT_EQ(error(" \n\n"), "t:1:1: the file is empty, expected a trace");
-  EXPECT_EQ(trace_format("phily").error().message,
-            "\"phily\" is no format of traces, did you mean \"philly\"?; expected one of philly, "
-            "swf, gavel, openb, muri, tiresias, sia, acme, pai, pai-jobs, kubernetes, orrery");
+  EXPECT_EQ(
+      trace_format("phily").error().message,
+      "\"phily\" is no format of traces, did you mean \"philly\"?; expected one of philly, "
+      "swf, gavel, openb, muri, tiresias, sia, acme, pai, pai-jobs, sacct, kubernetes, orrery");
   for (const std::string_view word : kTraceFormatWords)
     EXPECT_EQ(word_of(*trace_format(word)), word);
 }
