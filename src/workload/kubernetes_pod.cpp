@@ -45,11 +45,6 @@ constexpr std::array<std::string_view, 6> kGroupLabels = {"jobset.sigs.k8s.io/jo
                                                           "batch.kubernetes.io/job-name",
                                                           "job-name"};
 
-// Labels of nodes that tell the type of their accelerators.
-constexpr std::array<std::string_view, 5> kTypeLabels = {
-    "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
-    "cloud.google.com/gke-tpu-accelerator", "k8s.amazonaws.com/accelerator"};
-
 struct NamedFactor {
   std::string_view suffix;
   double factor;
@@ -238,7 +233,7 @@ void ObjectReader::set_types(const Json* spec) {
     types += type;
   };
   const Json* selector = json_member(spec, "nodeSelector");
-  for (const std::string_view label : kTypeLabels) {
+  for (const std::string_view label : kAcceleratorTypeLabels) {
     if (types.empty()) add(json_text(selector, label));
   }
   const Json* affinity = json_member(json_member(spec, "affinity"), "nodeAffinity");
@@ -250,8 +245,8 @@ void ObjectReader::set_types(const Json* spec) {
     if (rules == nullptr || !rules->is_array()) continue;
     for (const Json& rule : *rules) {
       const std::string_view key = json_text(&rule, "key");
-      const bool known =
-          std::find(kTypeLabels.begin(), kTypeLabels.end(), key) != kTypeLabels.end();
+      const bool known = std::find(kAcceleratorTypeLabels.begin(), kAcceleratorTypeLabels.end(),
+                                   key) != kAcceleratorTypeLabels.end();
       const Json* values = json_member(&rule, "values");
       if (!known || json_text(&rule, "operator") != "In" || !values || !values->is_array())
         continue;

@@ -3,6 +3,7 @@
 // Free functions over one parsed object. Requests count as the scheduler of Kubernetes counts them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +15,11 @@
 #include "workload/trace.hpp"
 
 namespace orrery {
+
+/// Labels of nodes that tell the type of their accelerators.
+inline constexpr std::array<std::string_view, 5> kAcceleratorTypeLabels = {
+    "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
+    "cloud.google.com/gke-tpu-accelerator", "k8s.amazonaws.com/accelerator"};
 
 /// "500m", "4Gi", "1e3" as a number; none: no quantity of Kubernetes, or a negative one.
 [[nodiscard]] std::optional<double> kubernetes_quantity(std::string_view text);
