@@ -393,10 +393,9 @@ Result<KubernetesWork> ObjectReader::read_job() {
 
 std::optional<double> kubernetes_quantity(std::string_view text) {
   double value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, code] = std::from_chars(text.data(), last, value);
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || !std::isfinite(value) || std::signbit(value)) return std::nullopt;
-  const std::string_view suffix(end, static_cast<std::size_t>(last - end));
+  const std::string_view suffix = text.substr(static_cast<std::size_t>(end - text.data()));
   for (const NamedFactor& each : kSuffixes) {
     if (suffix == each.suffix) return value * each.factor;
   }

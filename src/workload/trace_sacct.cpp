@@ -93,10 +93,9 @@ struct Tres {
 // "64G", "1.50T", "2048000K"; without a letter it is MiB.
 std::optional<double> amount_of(std::string_view text) {
   double value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, code] = std::from_chars(text.data(), last, value);
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
-  const std::string_view letter(end, static_cast<std::size_t>(last - end));
+  const std::string_view letter = text.substr(static_cast<std::size_t>(end - text.data()));
   if (letter.empty() || letter == "M") return value;
   if (letter == "K") return value / 1024;
   if (letter == "G") return value * 1024;
@@ -182,7 +181,7 @@ void read(TraceRow& row, TraceJob& job) {
   read_times(row, job);
   const std::string_view limit = row.text(kLimit);
   if (!limit.empty() && limit != "UNLIMITED" && limit != "Partition_Limit") {
-    constexpr std::int64_t kMinutesMax = 100 * 366 * 24 * 60;
+    constexpr std::int64_t kMinutesMax = std::int64_t{100} * 366 * 24 * 60;
     job.limit = Duration::minutes(row.integer(kLimit, 0, kMinutesMax));
   }
 }
