@@ -10,6 +10,7 @@
 #include "apps/orrery/output_file.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/generate.hpp"
+#include "fleet/kubernetes_import.hpp"
 #include "fleet/slurm_import.hpp"
 #include "fleet/summary.hpp"
 #include "fleet/svg.hpp"
@@ -70,6 +71,14 @@ Status import_from_slurm(const CommandOptions& options, const FleetRequest& requ
   Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return forward_error(catalog);
   Result<FleetSpec> spec = import_slurm(*catalog, request.directory);
+  if (!spec) return forward_error(spec);
+  return write_valid(*spec, *catalog, options.output);
+}
+
+Status import_from_kubernetes(const CommandOptions& options, const FleetRequest& request) {
+  Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return forward_error(catalog);
+  Result<FleetSpec> spec = import_kubernetes(*catalog, request.file);
   if (!spec) return forward_error(spec);
   return write_valid(*spec, *catalog, options.output);
 }
@@ -148,6 +157,14 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   slurm_verb->add_option("DIR", request->directory, "the directory of slurm.conf")->required();
   slurm_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return import_from_slurm(options, *request); };
+  });
+
+  CLI::App* kubernetes_verb =
+      import_verb->add_subcommand("kubernetes", "from what `kubectl get nodes -o json` prints");
+  kubernetes_verb->add_option("FILE", request->file, "plain or gzip; - is standard input")
+      ->required();
+  kubernetes_verb->callback([&options, &chosen, request] {
+    chosen = [&options, request] { return import_from_kubernetes(options, *request); };
   });
 
   CLI::App* validate_verb =

@@ -1,5 +1,6 @@
 // orrery simulate
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -133,7 +134,7 @@ void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& as
   verb.add_option("--span", a.span, "for how long: \"7 days\"");
   verb.add_option("--load", a.load, "of what the fleet can do, how much is asked for")
       ->capture_default_str();
-  verb.add_option("--format", a.format, "philly, swf, gavel, openb, muri, tiresias, sia, orrery");
+  verb.add_option("--format", a.format, fmt::format("{}", fmt::join(kTraceFormatWords, ", ")));
   verb.add_option("--where", a.rows, "column=value: only these rows; may be given again");
   verb.add_option("--from", a.from, "first submit, inclusive");
   verb.add_option("--to", a.to, "last submit, inclusive");

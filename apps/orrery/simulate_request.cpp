@@ -186,6 +186,12 @@ void SimulateRequest::note_rows(const std::string& path, const TraceOptions& opt
   } else if (options.bad_rows == TraceOptions::BadRows::kSkip) {
     notes_.push_back("0 rows of the trace were left out: all could be read");
   }
+  for (const std::string& assumed : trace_.notes) notes_.push_back("trace: " + assumed);
+  for (const LeftOutRows& rows : trace_.left_out) {
+    notes_.push_back(fmt::format("{} of the trace {} {} left out; the first is line {}",
+                                 counted(rows.rows, "row"), rows.reason,
+                                 rows.rows == 1 ? "was" : "were", rows.first_line));
+  }
   const auto earlier = std::is_sorted_until(
       trace_.jobs.begin(), trace_.jobs.end(),
       [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });

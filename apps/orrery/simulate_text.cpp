@@ -96,6 +96,12 @@ void add_judgement(Json& json, const PolicyRun& run) {
   add_fairness(json, run.report.fairness);
 }
 
+std::size_t rows_left_out(const Trace& trace) {
+  std::size_t rows = 0;
+  for (const LeftOutRows& each : trace.left_out) rows += each.rows;
+  return rows;
+}
+
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   const SimulationSummary& s = run.summary;
   const std::vector<std::string> unpriced = unpriced_types(request, run);
@@ -110,6 +116,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"unfinished", s.unfinished},
                {"oversized", request.jobs().oversized.size()},
                {"skipped_rows", request.trace().skipped.size()},
+               {"left_out_rows", rows_left_out(request.trace())},
                {"avg_jct_s", s.avg_jct_s},
                {"avg_wait_s", s.avg_wait_s},
                {"avg_queueing_s", s.avg_queueing_s},

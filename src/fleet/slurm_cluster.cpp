@@ -12,6 +12,7 @@
 #include "base/nearest_name.hpp"
 #include "base/utf8.hpp"
 #include "fleet/host_list.hpp"
+#include "fleet/imported_types.hpp"
 #include "fleet/slurm_conf.hpp"
 #include "fleet/slurm_switches.hpp"
 
@@ -89,18 +90,6 @@ Result<GpuRequest> gpus_of(const SlurmSetting& gres) {
   return all;
 }
 
-// AutoDetect writes a product's name with '_' for ' ': nvidia_h100_80gb_hbm3.
-const Accelerator* find_accelerator(const Catalog& catalog, const std::string& type) {
-  if (const Accelerator* found = catalog.find<Accelerator>(type); found != nullptr) return found;
-  for (const char blank : {' ', '-'}) {
-    std::string spelled = type;
-    std::replace(spelled.begin(), spelled.end(), '_', blank);
-    const Accelerator* found = catalog.find<Accelerator>(spelled);
-    if (found != nullptr) return found;
-  }
-  return nullptr;
-}
-
 /// The types gres.conf gives to the GPUs of nodes.
 class GresTypes {
  public:
@@ -149,71 +138,10 @@ class GresTypes {
   std::unordered_map<std::string, std::vector<std::string>> of_node_;
 };
 
-/// Chooses node types of the catalog.
-class TypeChooser {
- public:
-  TypeChooser(const Catalog& catalog, SlurmCluster& cluster)
-      : catalog_(catalog), cluster_(cluster) {}
-
-  [[nodiscard]] Result<const NodeType*> with_gpus(const GpuRequest& gpus,
-                                                  const SourcePosition& where) {
-    const std::string key = fmt::format("{}:{}", gpus.count, gpus.type);
-    if (const auto known = chosen_.find(key); known != chosen_.end()) return known->second;
-    const Accelerator* accelerator = find_accelerator(catalog_, gpus.type);
-    if (accelerator == nullptr) {
-      Result<const Accelerator*> unknown =
-          catalog_.require<Accelerator>(printable(gpus.type, 60), where);
-      return forward_error(unknown);
-    }
-    std::vector<const NodeType*> fitting;
-    std::vector<std::string> others;
-    for (const NodeType& each : catalog_.all<NodeType>()) {
-      if (each.accelerator != accelerator->id) continue;
-      if (each.accelerators_per_node == gpus.count) fitting.push_back(&each);
-      others.push_back(fmt::format("{} ({})", each.id, each.accelerators_per_node));
-    }
-    if (fitting.empty()) {
-      return input_error(where,
-                         fmt::format("no node type of the catalog has {} x {}{}{}; add yours "
-                                     "with --catalog",
-                                     gpus.count, accelerator->id, others.empty() ? "" : ", it has ",
-                                     fmt::join(others, ", ")));
-    }
-    const NodeType* usual = &catalog_.default_node(*accelerator);
-    const bool usual_fits = std::find(fitting.begin(), fitting.end(), usual) != fitting.end();
-    const NodeType* chosen = usual_fits ? usual : fitting.front();
-    if (fitting.size() > 1) note_choice(*chosen, fitting);
-    chosen_.emplace(key, chosen);
-    return chosen;
-  }
-
-  /// The default node of the accelerator called "cpu".
-  [[nodiscard]] Result<const NodeType*> without_gpus(const SourcePosition& where) {
-    Result<const Accelerator*> cpu = catalog_.require<Accelerator>("cpu", where);
-    if (!cpu) return forward_error(cpu);
-    cluster_.cpu_type = &catalog_.default_node(**cpu);
-    return cluster_.cpu_type;
-  }
-
- private:
-  void note_choice(const NodeType& chosen, const std::vector<const NodeType*>& fitting) {
-    std::string note = chosen.id + " rather than";
-    for (const NodeType* each : fitting) {
-      if (each != &chosen) note += " " + each->id;
-    }
-    auto& notes = cluster_.choices;
-    if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
-  }
-
-  const Catalog& catalog_;
-  SlurmCluster& cluster_;
-  std::unordered_map<std::string, const NodeType*> chosen_;  ///< by "COUNT:TYPE"
-};
-
 /// Takes the NodeName lines of slurm.conf.
 class NodeReader {
  public:
-  NodeReader(const Catalog& catalog, const GresTypes& gres_types, SlurmCluster& cluster)
+  NodeReader(const Catalog& catalog, const GresTypes& gres_types, ImportedCluster& cluster)
       : catalog_(catalog), gres_types_(gres_types), cluster_(cluster), chooser_(catalog, cluster) {}
 
   Status read(const SlurmLine& line) {
@@ -244,11 +172,22 @@ class NodeReader {
       if (!type) return forward_error(type);
       cluster_.nodes.push_back({std::move(name), *type, last_line()});
     }
-    if (future) cluster_.future_nodes += static_cast<std::uint32_t>(names->size());
+    if (future) future_nodes_ += names->size();
     return {};
   }
 
   [[nodiscard]] SlurmNodeIndex take_index() { return std::move(index_); }
+
+  void add_notes() {
+    if (feature_nodes_ > 0) {
+      cluster_.notes.push_back(
+          fmt::format("Nodes whose GPU type is taken from a feature: {}.", feature_nodes_));
+    }
+    if (future_nodes_ > 0) {
+      cluster_.notes.push_back(
+          fmt::format("Nodes with State=FUTURE, left out: {}.", future_nodes_));
+    }
+  }
 
  private:
   [[nodiscard]] std::uint32_t last_line() const {
@@ -280,15 +219,14 @@ class NodeReader {
 
   Result<const NodeType*> type_of(const std::string& name, GpuRequest gpus, const SlurmLine& line) {
     if (gpus.count == 0) {
-      ++cluster_.cpu_nodes;
-      return chooser_.without_gpus(line.first().where);
+      return chooser_.without_accelerators(line.first().where);
     }
     const SlurmSetting& gres = *effective(line, "gres");
     if (gpus.type.empty()) {
       Result<std::string> type = gres_types_.type_of(name, gres);
       if (!type) return forward_error(type);
       gpus.type = type->empty() ? type_of_features(line) : *type;
-      if (type->empty() && !gpus.type.empty()) ++cluster_.feature_nodes;
+      if (type->empty() && !gpus.type.empty()) ++feature_nodes_;
     }
     if (gpus.type.empty()) {
       return input_error(gres.where,
@@ -297,7 +235,7 @@ class NodeReader {
                                      "Gres=gpu:TYPE:{} here",
                                      name, gpus.count));
     }
-    return chooser_.with_gpus(gpus, gres.where);
+    return chooser_.with_accelerators(gpus.type, gpus.count, gres.where);
   }
 
   // The one feature that names a GPU of the catalog; "" when none or several do.
@@ -307,7 +245,7 @@ class NodeReader {
     if (features == nullptr) return {};
     const Accelerator* found = nullptr;
     for (const std::string_view feature : split(features->value, ',')) {
-      const Accelerator* named = find_accelerator(catalog_, std::string(feature));
+      const Accelerator* named = find_imported_accelerator(catalog_, std::string(feature));
       if (named == nullptr || named->kind == AcceleratorKind::kCpu || named == found) continue;
       if (found != nullptr) return {};
       found = named;
@@ -317,10 +255,12 @@ class NodeReader {
 
   const Catalog& catalog_;
   const GresTypes& gres_types_;
-  SlurmCluster& cluster_;
-  TypeChooser chooser_;
+  ImportedCluster& cluster_;
+  ImportedTypes chooser_;
   std::unordered_map<std::string, SlurmSetting> defaults_;  ///< of the NodeName=DEFAULT lines
   SlurmNodeIndex index_;
+  std::size_t feature_nodes_ = 0;  ///< their GPU's type is known from a feature alone
+  std::size_t future_nodes_ = 0;
 };
 
 // No lines when the file is missing.
@@ -332,9 +272,10 @@ Result<std::vector<SlurmLine>> read_optional(const std::filesystem::path& path) 
 
 }  // namespace
 
-Result<SlurmCluster> read_slurm_cluster(const Catalog& catalog, const std::string& directory) {
+Result<ImportedCluster> read_slurm_cluster(const Catalog& catalog, const std::string& directory) {
   const std::filesystem::path root(directory);
-  SlurmCluster cluster;
+  ImportedCluster cluster;
+  cluster.source = "Slurm";
   cluster.file = (root / "slurm.conf").string();
   Result<std::vector<SlurmLine>> lines = read_slurm_conf(cluster.file);
   if (!lines) return forward_error(lines);
@@ -354,8 +295,16 @@ Result<SlurmCluster> read_slurm_cluster(const Catalog& catalog, const std::strin
   if (cluster.nodes.empty()) {
     return input_error({cluster.file, 0, 0}, "no node to import; expected NodeName lines");
   }
+  reader.add_notes();
   const Status placed = read_slurm_switches(*switches, reader.take_index(), cluster);
   if (!placed) return tl::unexpected<Error>(placed.error());
+  if (cluster.topology == ImportedTopology::kNone) {
+    cluster.notes.emplace_back("Without topology.conf all nodes are in one pod.");
+  }
+  std::error_code error;
+  if (std::filesystem::exists(root / "topology.yaml", error)) {
+    cluster.notes.emplace_back("topology.yaml is not read.");
+  }
   return cluster;
 }
 

@@ -28,7 +28,7 @@ struct Switch {
 
 class SwitchReader {
  public:
-  SwitchReader(const SlurmNodeIndex& nodes, SlurmCluster& cluster)
+  SwitchReader(const SlurmNodeIndex& nodes, ImportedCluster& cluster)
       : nodes_(nodes), cluster_(cluster), leaf_of_(cluster.nodes.size(), kNoSwitch) {}
 
   // A switch may be named before its own line, so children are looked up once all are known.
@@ -48,13 +48,13 @@ class SwitchReader {
   }
 
   void fill_pods() {
-    std::vector<SlurmPod>& pods = cluster_.pods;
+    std::vector<ImportedPod>& pods = cluster_.pods;
     for (const Switch& above : switches_) {
-      SlurmPod pod{above.name, {}};
+      ImportedPod pod{above.name, {}};
       for (const std::uint32_t child : above.children) add_leaf(switches_[child], pod);
       if (!pod.leaves.empty()) pods.push_back(std::move(pod));
     }
-    SlurmPod alone{"pod", {}};
+    ImportedPod alone{"pod", {}};
     for (const Switch& leaf : switches_) {
       if (leaf.parent == kNoSwitch) add_leaf(leaf, alone);
     }
@@ -70,7 +70,7 @@ class SwitchReader {
   Status add(const SlurmLine& line) {
     const SlurmSetting& name = line.first();
     const bool block = name.key == "blockname";
-    const SlurmTopology kind = block ? SlurmTopology::kBlocks : SlurmTopology::kSwitches;
+    const ImportedTopology kind = block ? ImportedTopology::kBlocks : ImportedTopology::kSwitches;
     if (!switches_.empty() && cluster_.topology != kind) {
       return input_error(name.where, "SwitchName and BlockName lines in one file");
     }
@@ -174,13 +174,13 @@ class SwitchReader {
     return {};
   }
 
-  static void add_leaf(const Switch& leaf, SlurmPod& pod) {
+  static void add_leaf(const Switch& leaf, ImportedPod& pod) {
     if (!leaf.nodes.empty()) pod.leaves.push_back({leaf.name, leaf.nodes});
   }
 
   void add_unlisted() {
-    const bool tree = cluster_.topology != SlurmTopology::kNone;
-    SlurmLeaf leaf{tree ? "no-switch" : "rack", {}};
+    const bool tree = cluster_.topology != ImportedTopology::kNone;
+    ImportedLeaf leaf{tree ? "no-switch" : "rack", {}};
     for (std::uint32_t i = 0; i < leaf_of_.size(); ++i) {
       if (leaf_of_[i] == kNoSwitch) leaf.nodes.push_back(i);
     }
@@ -190,7 +190,7 @@ class SwitchReader {
   }
 
   const SlurmNodeIndex& nodes_;
-  SlurmCluster& cluster_;
+  ImportedCluster& cluster_;
   std::vector<std::uint32_t> leaf_of_;  ///< by node
   std::vector<Switch> switches_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
@@ -200,7 +200,7 @@ class SwitchReader {
 }  // namespace
 
 Status read_slurm_switches(std::span<const SlurmLine> lines, const SlurmNodeIndex& nodes,
-                           SlurmCluster& cluster) {
+                           ImportedCluster& cluster) {
   SwitchReader reader(nodes, cluster);
   if (Status read = reader.read(lines); !read) return read;
   reader.fill_pods();

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// Position in SlurmCluster::nodes by name; kFutureNode for one that is left out.
+/// Position in ImportedCluster::nodes by name; kFutureNode for one that is left out.
 using SlurmNodeIndex = std::unordered_map<std::string, std::uint32_t>;
 inline constexpr std::uint32_t kFutureNode = std::numeric_limits<std::uint32_t>::max();
 
@@ -21,6 +21,6 @@ inline constexpr std::uint32_t kFutureNode = std::numeric_limits<std::uint32_t>:
 /// under no leaf in another. Spines with the same leaves are one pod. Errors (kInput): names that
 /// are unknown or stand twice, a switch under several others, rings. Cost O(lines + nodes).
 [[nodiscard]] Status read_slurm_switches(std::span<const SlurmLine> lines,
-                                         const SlurmNodeIndex& nodes, SlurmCluster& cluster);
+                                         const SlurmNodeIndex& nodes, ImportedCluster& cluster);
 
 }  // namespace orrery

@@ -19,6 +19,16 @@ Instant Trace::last_submit() const {
   return job == jobs.end() ? Instant() : job->submit;
 }
 
+void Trace::leave_out(std::string_view reason, int line) {
+  const auto known = std::find_if(left_out.begin(), left_out.end(),
+                                  [&](const LeftOutRows& each) { return each.reason == reason; });
+  if (known == left_out.end()) {
+    left_out.push_back({std::string(reason), 1, line});
+  } else {
+    ++known->rows;
+  }
+}
+
 double accelerator_seconds(const TraceJob& job) {
   return job.run.count_seconds() * job.accelerators * job.share / 1000.0;
 }

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -79,14 +81,26 @@ struct SkippedRow {
   std::string reason;
 };
 
+/// Rows that could be read and are no job that ran, left out for one reason.
+struct LeftOutRows {
+  std::string reason;  ///< "without a start"
+  std::size_t rows = 0;
+  int first_line = 0;
+};
+
 struct Trace {
   std::vector<TraceJob> jobs;
   std::vector<SkippedRow> skipped;
-  std::string name;  ///< that its file states; empty: none
+  std::vector<LeftOutRows> left_out;
+  std::vector<std::string> notes;  ///< what was assumed where the file does not say
+  std::string name;                ///< that its file states; empty: none
 
   /// The earliest and the latest submit; zero without jobs. O(jobs).
   [[nodiscard]] Instant first_submit() const;
   [[nodiscard]] Instant last_submit() const;
+
+  /// Counts a row at `line` to those left out for `reason`. O(reasons).
+  void leave_out(std::string_view reason, int line);
 
   /// Accelerator-seconds of all jobs: run time x accelerators x share. O(jobs).
   [[nodiscard]] double accelerator_seconds() const;

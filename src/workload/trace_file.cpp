@@ -6,11 +6,11 @@
 #include <cmath>
 #include <utility>
 
-#include "base/nearest_name.hpp"
 #include "base/quantity_text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml_writer.hpp"
 #include "workload/job_spec.hpp"
+#include "workload/trace_columns.hpp"
 #include "workload/trace_text.hpp"
 
 namespace orrery {
@@ -220,18 +220,6 @@ void fill_from_spec(TraceJob& job, const JobSpec& spec) {
   job.limit = duration_of(spec.time_limit);
 }
 
-// The text of a job in the column that `where` names; none: there is no such column.
-std::optional<std::string> column_of(const TraceJob& job, std::string_view column) {
-  if (column == "name") return job.name;
-  if (column == "user") return job.user;
-  if (column == "tenant") return job.tenant;
-  if (column == "model") return job.model;
-  if (column == "types") return job.types;
-  if (column == "kind") return job.kind ? std::string(word_of(*job.kind)) : std::string();
-  if (column == "status") return std::string(word_of(job.status));
-  return std::nullopt;
-}
-
 class TraceFileReader {
  public:
   TraceFileReader(const Document& document, const TraceOptions& options)
@@ -239,7 +227,8 @@ class TraceFileReader {
 
   Result<Trace> read() {
     if (Status status = read_head(); !status) return forward_error(status);
-    if (Status status = check_where(); !status) return forward_error(status);
+    if (Status status = check_job_columns(options_, document_.file()); !status)
+      return forward_error(status);
     const std::optional<DocumentNode> jobs = read_elsewhere<TraceHead>(document_.root(), "jobs");
     if (!jobs || jobs->kind() != NodeKind::kSequence) {
       return input_error((jobs ? *jobs : document_.root()).position(),
@@ -274,20 +263,6 @@ class TraceFileReader {
     return {};
   }
 
-  [[nodiscard]] Status check_where() const {
-    constexpr std::array<std::string_view, 7> kColumns = {"name",  "user", "tenant", "model",
-                                                          "types", "kind", "status"};
-    for (const TraceOptions::Where& where : options_.where) {
-      if (column_of(TraceJob(), where.column)) continue;
-      return input_error(
-          {document_.file(), 0, 0},
-          fmt::format("there is no column \"{}\" to compare{}; the columns are: {}",
-                      printable(where.column, 40), did_you_mean(where.column, kColumns),
-                      fmt::join(kColumns, ", ")));
-    }
-    return {};
-  }
-
   [[nodiscard]] Result<TraceJob> read_job(const DocumentNode& node) const {
     TraceEntry entry;
     if (Status status = read_struct(node, entry, {}); !status) return forward_error(status);
@@ -313,11 +288,7 @@ class TraceFileReader {
   void keep(TraceJob job, std::size_t number) {
     if (!options_.within(job.submit)) return;
     if (job.name.empty()) job.name = std::to_string(number);
-    const bool wanted = std::all_of(options_.where.begin(), options_.where.end(),
-                                    [&](const TraceOptions::Where& where) {
-                                      return column_of(job, where.column) == where.value;
-                                    });
-    if (wanted) trace_.jobs.push_back(std::move(job));
+    if (is_wanted(job, options_)) trace_.jobs.push_back(std::move(job));
   }
 
   const Document& document_;

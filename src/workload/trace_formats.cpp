@@ -1,11 +1,16 @@
 #include "workload/trace_formats.hpp"
 
 #include <charconv>
+#include <cmath>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "base/assert.hpp"
 #include "base/nearest_name.hpp"
+#include "workload/job_spec.hpp"
+#include "workload/trace_parts.hpp"
+#include "workload/trace_sacct.hpp"
 
 namespace orrery {
 namespace {
@@ -22,6 +27,11 @@ std::uint32_t accelerators(TraceRow& row, std::size_t column, std::int64_t low) 
 
 std::uint64_t count(TraceRow& row, std::size_t column) {
   return row.has(column) ? static_cast<std::uint64_t>(row.integer(column, 0, kCountMax)) : 0;
+}
+
+/// Whole cores as thousandths.
+std::uint32_t cores(TraceRow& row, std::size_t column) {
+  return static_cast<std::uint32_t>(row.integer(column, 0, kMillicoresMax / 1000) * 1000);
 }
 
 // The words of the Philly and Helios releases and of Slurm; another word tells nothing.
@@ -59,15 +69,198 @@ void read(TraceRow& row, TraceJob& job) {
   job.user = row.text(kUser);
   job.status = status_of(row.text(kStatus));
   job.model = row.text(kModel);
-  if (row.has(kCpus)) {
-    job.cpu_millicores =
-        static_cast<std::uint32_t>(row.integer(kCpus, 0, kMillicoresMax / 1000) * 1000);
-  }
+  if (row.has(kCpus)) job.cpu_millicores = cores(row, kCpus);
 }
 
 constexpr TraceTable kTable = {.columns = kColumns, .read = read};
 
 }  // namespace philly
+
+namespace acme {
+
+// The column `duration` is not read: in Seren's file it counts from the start of a job, in Kalos's
+// from its submit.
+enum Column : std::size_t {
+  kName,
+  kUser,
+  kNodes,
+  kGpus,
+  kCpus,
+  kMemory,
+  kKind,
+  kStatus,
+  kSubmit,
+  kStart,
+  kEnd
+};
+constexpr std::array<TraceColumn, 11> kColumns = {{
+    {{"job_id"}, Need::kRequired},
+    {{"user"}},
+    {{"node_num"}},
+    {{"gpu_num"}, Need::kRequired},
+    {{"cpu_num"}},
+    {{"mem_per_pod_GB"}},
+    {{"type"}, Need::kRequired},
+    {{"state"}, Need::kRequired},
+    {{"submit_time"}, Need::kRequired},
+    {{"start_time"}, Need::kRequired},
+    {{"end_time"}, Need::kRequired},
+}};
+
+// "Debug" and "Other" tell nothing.
+std::optional<JobKind> kind_of_type(std::string_view type) {
+  if (type == "Pretrain" || type == "MLLM") return JobKind::kTrain;
+  if (type == "SFT") return JobKind::kFineTune;
+  if (type == "Eval") return JobKind::kBatch;
+  return std::nullopt;
+}
+
+void read_times(TraceRow& row, TraceJob& job) {
+  job.submit = row.instant(kSubmit);
+  if (!row.has(kStart)) {
+    job.status = TraceStatus::kCancelled;  // taken back before it ran
+    return;
+  }
+  const Instant start = row.instant(kStart);
+  const Instant end = row.instant(kEnd);
+  if (start < job.submit) row.fail(kStart, "a time not before submit_time");
+  if (end < start) row.fail(kEnd, "a time not before start_time");
+  if (row.ok()) job.run = end - start;
+}
+
+// A pod has a node.
+std::uint64_t memory_of(TraceRow& row) {
+  constexpr std::int64_t kGigabyte = 1'000'000'000;
+  const std::int64_t pods = row.has(kNodes) ? row.integer(kNodes, 0, kTraceAcceleratorsMax) : 1;
+  const double gigabytes = row.number(kMemory);
+  const double mebibytes = gigabytes * kGigabyte / (1 << 20) * static_cast<double>(pods);
+  if (gigabytes >= 0 && mebibytes <= double{kMemoryMibMax}) {
+    return static_cast<std::uint64_t>(mebibytes);
+  }
+  row.fail(kMemory, "0 or more, and at most 4 PiB for all pods");
+  return 0;
+}
+
+void read(TraceRow& row, TraceJob& job) {
+  job.name = row.text(kName);
+  job.user = row.text(kUser);
+  job.accelerators = accelerators(row, kGpus, 0);
+  if (row.has(kCpus)) job.cpu_millicores = cores(row, kCpus);
+  if (row.has(kMemory)) job.memory_mib = memory_of(row);
+  job.kind = kind_of_type(row.text(kKind));
+  job.status = status_of(row.text(kStatus));
+  read_times(row, job);
+}
+
+constexpr TraceTable kTable = {.columns = kColumns, .read = read};
+
+}  // namespace acme
+
+namespace pai {
+
+enum Column : std::size_t {
+  kJob,
+  kTask,
+  kInstances,
+  kStatus,
+  kStart,
+  kEnd,
+  kCpu,
+  kMemory,
+  kGpu,
+  kType
+};
+constexpr std::array<TraceColumn, 10> kColumns = {{
+    {{"job_name"}},
+    {{"task_name"}},
+    {{"inst_num"}},
+    {{"status"}},
+    {{"start_time"}},
+    {{"end_time"}},
+    {{"plan_cpu"}},
+    {{"plan_mem"}},
+    {{"plan_gpu"}},
+    {{"gpu_type"}},
+}};
+
+constexpr std::string_view kInBounds =
+    "0 or more, and at most what a job may have for all instances";
+
+// What `column` says of one instance, in units of which a job may have `most`, for all instances.
+std::uint64_t of_all(TraceRow& row, std::size_t column, double unit, double most) {
+  const std::size_t instances_column = kInstances;
+  const std::int64_t instances =
+      row.has(instances_column) ? row.integer(instances_column, 1, kTraceAcceleratorsMax) : 1;
+  const double of_one = row.has(column) ? row.number(column) : 0;
+  const double all = std::round(of_one * unit) * static_cast<double>(instances);
+  if (of_one >= 0 && all <= most) return static_cast<std::uint64_t>(all);
+  row.fail(column, kInBounds);
+  return 0;
+}
+
+// Jobs without GPUs have the type "CPU"; "MISC" are older ones of several types.
+std::string types_of(std::string_view type) {
+  return std::string(type == "CPU" || type == "MISC" ? std::string_view() : type);
+}
+
+void read_size(TraceRow& row, TraceJob& job) {
+  constexpr double kGpusMax = kTraceAcceleratorsMax * 1000.0;
+  static_cast<void>(set_thousandths(job, of_all(row, kGpu, 10, kGpusMax)));  // of per cent
+  job.cpu_millicores = static_cast<std::uint32_t>(of_all(row, kCpu, 10, kMillicoresMax));
+  job.memory_mib = of_all(row, kMemory, 1024, kMemoryMibMax);
+}
+
+void read(TraceRow& row, TraceJob& job) {
+  job.name = row.text(kJob);
+  if (job.name.empty()) row.fail(kJob, "the name of a job");
+  const std::string_view status = row.text(kStatus);
+  if (status == "Terminated") job.status = TraceStatus::kCompleted;
+  if (status == "Failed") job.status = TraceStatus::kFailed;
+  job.types = types_of(row.text(kType));
+  read_size(row, job);
+  if (!row.has(kStart)) return row.leave_out("without a start");
+  if (!row.has(kEnd)) return row.leave_out("without an end");
+  job.submit = row.instant(kStart);
+  const Instant end = row.instant(kEnd);
+  if (end < job.submit) row.fail(kEnd, "a time not before start_time");
+  if (row.ok()) job.run = end - job.submit;
+}
+
+constexpr TraceTable kTable = {.columns = kColumns,
+                               .header = TraceTable::Header::kFixed,
+                               .unit = TimeUnit::kSeconds,
+                               .read = read,
+                               .rows = TraceTable::Rows::kParts};
+
+// The simulator beside the tables: GPUs and CPUs of an instance as numbers, not in per cent.
+enum JobColumn : std::size_t { kName, kUser, kCount, kSubmit, kGpus, kCpus, kRun, kGpuType };
+constexpr std::array<TraceColumn, 8> kJobColumns = {{
+    {{"job_id"}, Need::kRequired},
+    {{"user"}},
+    {{"num_inst"}, Need::kRequired},
+    {{"submit_time"}, Need::kRequired},
+    {{"num_gpu"}, Need::kRequired},
+    {{"num_cpu"}, Need::kRequired},
+    {{"duration"}, Need::kRequired},
+    {{"gpu_type"}},
+}};
+static_assert(std::size_t{kCount} == std::size_t{kInstances});
+
+void read_job(TraceRow& row, TraceJob& job) {
+  constexpr double kGpusMax = kTraceAcceleratorsMax * 1000.0;
+  job.name = row.text(kName);
+  job.user = row.text(kUser);
+  job.submit = row.instant(kSubmit);
+  job.run = row.duration(kRun);
+  static_cast<void>(set_thousandths(job, of_all(row, kGpus, 1000, kGpusMax)));
+  job.cpu_millicores = static_cast<std::uint32_t>(of_all(row, kCpus, 1000, kMillicoresMax));
+  job.types = types_of(row.text(kGpuType));
+}
+
+constexpr TraceTable kJobTable = {
+    .columns = kJobColumns, .unit = TimeUnit::kSeconds, .read = read_job};
+
+}  // namespace pai
 
 namespace muri {
 
@@ -372,7 +565,8 @@ constexpr TraceTable kTable = {.columns = kColumns,
 }  // namespace
 
 const TraceTable& trace_table(TraceFormat format) {
-  ORRERY_ASSERT(format != TraceFormat::kOrrery, "our own format is no table");
+  ORRERY_ASSERT(format != TraceFormat::kOrrery && format != TraceFormat::kKubernetes,
+                "documents are no tables");
   switch (format) {
     case TraceFormat::kPhilly:
       return philly::kTable;
@@ -386,7 +580,16 @@ const TraceTable& trace_table(TraceFormat format) {
       return muri::kTable;
     case TraceFormat::kTiresias:
       return muri::kTiresiasTable;
+    case TraceFormat::kAcme:
+      return acme::kTable;
+    case TraceFormat::kPai:
+      return pai::kTable;
+    case TraceFormat::kPaiJobs:
+      return pai::kJobTable;
+    case TraceFormat::kSacct:
+      return sacct_table();
     case TraceFormat::kSia:
+    case TraceFormat::kKubernetes:
     case TraceFormat::kOrrery:
       break;
   }

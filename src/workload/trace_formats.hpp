@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-/// Precondition: the format is not kOrrery, which is no table. The table lives as long as the
-/// program.
+/// Precondition: the format is neither kOrrery nor kKubernetes, which are no tables. The table
+/// lives as long as the program.
 [[nodiscard]] const TraceTable& trace_table(TraceFormat format);
 
 }  // namespace orrery

@@ -16,18 +16,24 @@
 namespace orrery {
 
 enum class TraceFormat : std::uint8_t {
-  kPhilly,    ///< Philly, Helios and the like: CSV with submit, duration and GPUs
-  kSwf,       ///< Standard Workload Format of the Parallel Workloads Archive, version 2.2
-  kGavel,     ///< tab-separated job types and steps
-  kOpenb,     ///< pods of Alibaba's cluster-trace-gpu-v2023
-  kMuri,      ///< times in milliseconds, with iterations and stages
-  kTiresias,  ///< the same in seconds, without stages
-  kSia,       ///< applications without run times
-  kOrrery,    ///< our own, YAML or JSON
+  kPhilly,      ///< Philly, Helios and the like: CSV with submit, duration and GPUs
+  kSwf,         ///< Standard Workload Format of the Parallel Workloads Archive, version 2.2
+  kGavel,       ///< tab-separated job types and steps
+  kOpenb,       ///< pods of Alibaba's cluster-trace-gpu-v2023
+  kMuri,        ///< times in milliseconds, with iterations and stages
+  kTiresias,    ///< the same in seconds, without stages
+  kSia,         ///< applications without run times
+  kAcme,        ///< AcmeTrace: jobs of Seren and Kalos, with their kind and the time of their start
+  kPai,         ///< the task table of Alibaba's cluster-trace-gpu-v2020
+  kPaiJobs,     ///< the list of jobs of its simulator
+  kSacct,       ///< jobs of Slurm as sacct prints them
+  kKubernetes,  ///< pods and Jobs as kubectl prints them in JSON
+  kOrrery,      ///< our own, YAML or JSON
 };
 
-inline constexpr std::array<std::string_view, 8> kTraceFormatWords = {
-    "philly", "swf", "gavel", "openb", "muri", "tiresias", "sia", "orrery"};
+inline constexpr std::array<std::string_view, 13> kTraceFormatWords = {
+    "philly", "swf", "gavel",    "openb", "muri",       "tiresias", "sia",
+    "acme",   "pai", "pai-jobs", "sacct", "kubernetes", "orrery"};
 
 [[nodiscard]] std::string_view word_of(TraceFormat format);
 /// Errors (without position): no such format; names the nearest.

@@ -9,22 +9,37 @@
 #include "base/gzip.hpp"
 #include "base/nearest_name.hpp"
 #include "base/utf8.hpp"
+#include "workload/kubernetes_list.hpp"
 #include "workload/trace_file.hpp"
 #include "workload/trace_formats.hpp"
+#include "workload/trace_kubernetes.hpp"
 #include "workload/trace_text.hpp"
 
 namespace orrery {
 namespace {
 
 // From the columns that only one format has to those that many have.
-constexpr std::array<TraceFormat, 5> kNamedTables = {TraceFormat::kOpenb, TraceFormat::kMuri,
-                                                     TraceFormat::kTiresias, TraceFormat::kSia,
-                                                     TraceFormat::kPhilly};
+constexpr std::array<TraceFormat, 7> kNamedTables = {
+    TraceFormat::kOpenb, TraceFormat::kMuri,    TraceFormat::kTiresias, TraceFormat::kSia,
+    TraceFormat::kAcme,  TraceFormat::kPaiJobs, TraceFormat::kPhilly};
 
 bool has_cells(std::string_view line, TraceFormat format) {
   const TraceTable& table = trace_table(format);
   std::vector<std::string_view> cells;
   return split_cells(line, table.separator, cells) && cells.size() == table.columns.size();
+}
+
+// A row of as many cells, whose fourth is a status, or the names of the columns.
+bool is_pai(std::string_view line) {
+  constexpr std::array<std::string_view, 4> kStatus = {"Running", "Terminated", "Failed",
+                                                       "Waiting"};
+  const TraceTable& table = trace_table(TraceFormat::kPai);
+  std::vector<std::string_view> cells;
+  if (!split_cells(line, table.separator, cells) || cells.size() != table.columns.size()) {
+    return false;
+  }
+  return std::find(kStatus.begin(), kStatus.end(), cells[3]) != kStatus.end() ||
+         names_columns(table, line);
 }
 
 std::optional<TraceFormat> format_of(std::string_view line) {
@@ -36,6 +51,11 @@ std::optional<TraceFormat> format_of(std::string_view line) {
       if (TraceHeader::from_names(trace_table(format), names, {})) return format;
     }
   }
+  const TraceTable& sacct = trace_table(TraceFormat::kSacct);
+  if (split_cells(line, sacct.separator, names) && TraceHeader::from_names(sacct, names, {})) {
+    return TraceFormat::kSacct;
+  }
+  if (is_pai(line)) return TraceFormat::kPai;
   constexpr std::array<std::string_view, 6> kOurs = {"apiVersion", "kind", "name", "{", "#", "---"};
   const auto begins = [&](std::string_view word) { return line.starts_with(word); };
   if (std::any_of(kOurs.begin(), kOurs.end(), begins)) return TraceFormat::kOrrery;
@@ -51,6 +71,7 @@ Result<Trace> read_text(std::string_view text, const std::string& file,
     format = *guessed;
   }
   if (*format == TraceFormat::kOrrery) return read_trace_file(text, file, options);
+  if (*format == TraceFormat::kKubernetes) return read_kubernetes_trace(text, file, options);
   return read_trace_table(trace_table(*format), text, file, options);
 }
 
@@ -71,6 +92,7 @@ Result<TraceFormat> trace_format(std::string_view word) {
 }
 
 Result<TraceFormat> guess_trace_format(std::string_view text, const std::string& file) {
+  if (begins_kubernetes_list(text)) return TraceFormat::kKubernetes;
   TraceLines lines(without_byte_order_mark(text));
   if (!lines.next()) return input_error({file, 1, 1}, "the file is empty, expected a trace");
   const SourcePosition where{file, lines.number(), 1};

@@ -24,7 +24,8 @@ inline constexpr std::size_t kTraceBytesMax = std::size_t{256} << 20;
                                        const TraceOptions& options);
 [[nodiscard]] Result<Trace> load_trace(const std::string& path, const TraceOptions& options);
 
-/// The format whose required columns the first line has. Errors: none; lists the formats.
+/// The format whose required columns the first line has, or that a JSON text begins as. Errors:
+/// none; lists the formats.
 [[nodiscard]] Result<TraceFormat> guess_trace_format(std::string_view text,
                                                      const std::string& file);
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "workload/job_spec.hpp"
+
 namespace orrery {
 namespace {
 
@@ -157,6 +159,140 @@ TEST(TraceReader, OpenbKeepsFractionsAndPodsOfCpusAlone) {
   EXPECT_EQ(trace.jobs[2].run, Duration());
 }
 
+// A made-up sample by the columns of AcmeTrace's description.
+constexpr std::string_view kKalos =
+    "job_id,user,node_num,gpu_num,cpu_num,mem_per_pod_GB,shared_mem_per_pod,type,state,submit_time,"
+    "start_time,end_time,fail_time,stop_time,duration,queue,gpu_time\n"
+    "k1,u1,8,64,960,1000,100.0,SFT,FAILED,2023-05-17 11:00:58+00:00,2023-05-17 11:01:08+00:00,"
+    "2023-05-17 11:01:16+00:00,2023-05-17 11:01:16+00:00,,18,10.0,1152.0\n"
+    "k2,u1,1,0,4,,,Eval,CANCELLED,2023-05-17 11:28:42+00:00,,,,2023-05-17 11:30:04+00:00,82,,0\n"
+    "k3,u2,1,8,96,,,Other,NODE_FAIL,2023-05-17 19:28:42+08:00,2023-05-17 19:28:42+08:00,"
+    "2023-05-17 19:30:00+08:00,,,78,0,624\n";
+
+TEST(TraceReader, AcmeCountsRunTimesFromTheStart) {
+  const Trace trace = read(kKalos);
+  ASSERT_EQ(trace.jobs.size(), 3u);
+  const TraceJob& first = trace.jobs[0];
+  EXPECT_EQ(first.name, "k1");
+  EXPECT_EQ(first.user, "u1");
+  EXPECT_EQ(first.submit.text(), "2023-05-17T11:00:58Z");
+  EXPECT_EQ(first.run, Duration::seconds(8)) << "the column duration has 18 s, from the submit on";
+  EXPECT_EQ(first.accelerators, 64u);
+  EXPECT_EQ(first.cpu_millicores, 960'000u);
+  EXPECT_EQ(first.memory_mib, 8'000'000'000'000u >> 20) << "of eight pods";
+  EXPECT_EQ(first.kind, JobKind::kFineTune);
+  EXPECT_EQ(first.status, TraceStatus::kFailed);
+  EXPECT_EQ(trace.jobs[1].run, Duration());
+  EXPECT_EQ(trace.jobs[1].status, TraceStatus::kCancelled) << "before it ran";
+  EXPECT_EQ(trace.jobs[1].kind, JobKind::kBatch);
+  EXPECT_EQ(trace.jobs[1].memory_mib, 0u);
+  EXPECT_EQ(trace.jobs[2].submit.text(), "2023-05-17T11:28:42Z") << "the zone counts";
+  EXPECT_EQ(trace.jobs[2].kind, std::nullopt);
+  EXPECT_EQ(trace.jobs[2].status, TraceStatus::kFailed);
+}
+
+TEST(TraceReader, AcmeRefusesTimesThatRunBackwards) {
+  const std::string head =
+      "job_id,node_num,gpu_num,mem_per_pod_GB,type,state,submit_time,"
+      "start_time,end_time\n";
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:09,"
+                         "2023-05-01 00:00:20\n"),
+            "t:2:40: start_time is \"2023-05-01 00:00:09\", expected a time not before "
+            "submit_time");
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,"
+                         "2023-05-01 00:00:18\n"),
+            "t:2:60: end_time is \"2023-05-01 00:00:18\", expected a time not before start_time");
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,\n"),
+            "t:2:60: end_time is \"\", expected a time such as \"2017-10-09 06:13:03\", or seconds "
+            "from 0");
+  EXPECT_EQ(error(head + "a,1,8,-3,Eval,FAILED,2023-05-01 00:00:10,,\n"),
+            "t:2:7: mem_per_pod_GB is \"-3\", expected 0 or more, and at most 4 PiB for all pods");
+  EXPECT_EQ(error(head + "a,1,8,Eval,FAILED,2023-05-01 00:00:10,,\n"),
+            "t:2:40: the row has 8 cells, expected 9");
+}
+
+// A made-up sample by the columns of the description of cluster-trace-gpu-v2020.
+constexpr std::string_view kPaiTasks =
+    "j1,ps,1.0,Terminated,1000.0,1500.0,600.0,29.296875,,\n"
+    "j2,tensorflow,1.0,Failed,1200.0,1260.5,600.0,29.296875,50.0,MISC\n"
+    "j1,worker,2.0,Terminated,1010.0,1490.0,400.0,10.0,50.0,T4\n"
+    "j3,worker,4.0,Failed,2000.0,2100.0,800.0,64.0,200.0,V100\n"
+    "j3,evaluator,1.0,Terminated,2000.0,2200.0,100.0,4.0,,\n"
+    "j4,worker,1.0,Waiting,,,400.0,10.0,100.0,T4\n"
+    "j5,worker,1.0,Running,3000.0,,400.0,10.0,100.0,T4\n"
+    "j6,worker,1.0,Waiting,,,400.0,10.0,100.0,T4\n";
+
+TEST(TraceReader, PaiJoinsTheTasksOfAJob) {
+  const std::string named =
+      "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,"
+      "gpu_type\n" +
+      std::string(kPaiTasks);
+  for (const std::string& text : {std::string(kPaiTasks), named}) {
+    const Trace trace = read(text);
+    ASSERT_EQ(trace.jobs.size(), 3u);
+    const TraceJob& first = trace.jobs[0];
+    EXPECT_EQ(first.name, "j1");
+    EXPECT_EQ(first.submit, at_seconds(1000));
+    EXPECT_EQ(first.run, Duration::seconds(500));
+    EXPECT_EQ(first.accelerators, 1u) << "two halves";
+    EXPECT_EQ(first.share, 1000);
+    EXPECT_EQ(first.cpu_millicores, 14'000u) << "600 % + 2 x 400 %";
+    EXPECT_EQ(first.memory_mib, 30'000u + 2 * 10'240u);
+    EXPECT_EQ(first.types, "T4");
+    EXPECT_EQ(first.status, TraceStatus::kCompleted);
+    EXPECT_EQ(trace.jobs[1].share, 500);
+    EXPECT_EQ(trace.jobs[1].types, "") << "of several older types";
+    EXPECT_EQ(trace.jobs[1].run, Duration::milliseconds(60'500));
+    EXPECT_EQ(trace.jobs[2].accelerators, 8u) << "four of two";
+    EXPECT_EQ(trace.jobs[2].status, TraceStatus::kFailed);
+    ASSERT_EQ(trace.left_out.size(), 2u);
+    EXPECT_EQ(trace.left_out[0].reason, "without a start");
+    EXPECT_EQ(trace.left_out[0].rows, 2u);
+    EXPECT_EQ(trace.left_out[1].reason, "without an end");
+  }
+}
+
+TEST(TraceReader, PaiKeepsTheTasksAndJobsThatAreAskedFor) {
+  EXPECT_EQ(read(kPaiTasks, {.where = {{"gpu_type", "V100"}}}).jobs.size(), 1u);
+  const Trace late = read(kPaiTasks, {.from = at_seconds(1005)});
+  ASSERT_EQ(late.jobs.size(), 2u) << "a job is asked, not its tasks";
+  EXPECT_EQ(late.jobs[0].name, "j2");
+}
+
+TEST(TraceReader, PaiRefusesWhatIsNoTask) {
+  EXPECT_EQ(error("j,w,1.0,Terminated,10.0,9.0,600.0,1.0,50.0,T4\n"),
+            "t:1:25: end_time is \"9.0\", expected a time not before start_time");
+  EXPECT_EQ(error("j,w,1.0,Terminated,10.0,19.0,600.0,1.0,-50.0,T4\n"),
+            "t:1:40: plan_gpu is \"-50.0\", expected 0 or more, and at most what a job may have "
+            "for all instances");
+  EXPECT_EQ(error("j,w,0.5,Terminated,10.0,19.0,600.0,1.0,50.0,T4\n"),
+            "t:1:5: inst_num is \"0.5\", expected a whole number from 1 to 1048576");
+  EXPECT_EQ(error("j,w,1048576,Terminated,10.0,19.0,,,10000.0,T4\n").substr(0, 29),
+            "t:1:36: plan_gpu is \"10000.0\"");
+  EXPECT_EQ(error(",w,1,Terminated,10.0,19.0,,,100.0,T4\n"),
+            "t:1:1: job_name is \"\", expected the name of a job");
+  EXPECT_EQ(error("j,w,1.0,Terminated,10.0,19.0,600.0,1.0,50.0\n", {.format = TraceFormat::kPai}),
+            "t:1:40: the row has 9 cells, expected 10");
+}
+
+TEST(TraceReader, ThePaiSimulatorsListHasInstancesOfEqualSize) {
+  const Trace trace = read(
+      "job_id,user,num_inst,submit_time,num_gpu,num_cpu,duration,wait_time,gpu_type,group_dur\n"
+      "0,ae8ed1,1,10,0.25,6.0,300.0,2.0,T4,\n"
+      "1,ae8ed1,20,11,8,96,1000.0,2.0,V100,5\n"
+      "2,b,,12,,4.0,7,,CPU,\n");
+  ASSERT_EQ(trace.jobs.size(), 3u);
+  EXPECT_EQ(trace.jobs[0].share, 250);
+  EXPECT_EQ(trace.jobs[0].cpu_millicores, 6000u);
+  EXPECT_EQ(trace.jobs[0].types, "T4");
+  EXPECT_EQ(trace.jobs[0].user, "ae8ed1");
+  EXPECT_EQ(trace.jobs[1].accelerators, 160u);
+  EXPECT_EQ(trace.jobs[1].cpu_millicores, 1'920'000u);
+  EXPECT_EQ(trace.jobs[1].run, Duration::seconds(1000));
+  EXPECT_EQ(trace.jobs[2].accelerators, 0u);
+  EXPECT_EQ(trace.jobs[2].types, "");
+}
+
 TEST(TraceReader, MuriIsInMillisecondsAndTiresiasInSeconds) {
   const Trace muri = read(
       "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,"
@@ -272,11 +408,15 @@ TEST(TraceReader, AFormatThatIsNotKnownIsNamed) {
   EXPECT_EQ(
       error("a,b\n1,2\n"),
       "t:1:1: \"a,b\" is the first line of no known format of traces; expected one of philly, "
-      "swf, gavel, openb, muri, tiresias, sia, orrery, or a format said beside the file");
+      "swf, gavel, openb, muri, tiresias, sia, acme, pai, pai-jobs, sacct, kubernetes, orrery, or "
+      "a "
+      "format said "
+      "beside the file");
   EXPECT_EQ(error(" \n\n"), "t:1:1: the file is empty, expected a trace");
-  EXPECT_EQ(trace_format("phily").error().message,
-            "\"phily\" is no format of traces, did you mean \"philly\"?; expected one of philly, "
-            "swf, gavel, openb, muri, tiresias, sia, orrery");
+  EXPECT_EQ(
+      trace_format("phily").error().message,
+      "\"phily\" is no format of traces, did you mean \"philly\"?; expected one of philly, "
+      "swf, gavel, openb, muri, tiresias, sia, acme, pai, pai-jobs, sacct, kubernetes, orrery");
   for (const std::string_view word : kTraceFormatWords)
     EXPECT_EQ(word_of(*trace_format(word)), word);
 }

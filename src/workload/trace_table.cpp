@@ -9,6 +9,7 @@
 
 #include "base/nearest_name.hpp"
 #include "base/utf8.hpp"
+#include "workload/trace_parts.hpp"
 
 namespace orrery {
 namespace {
@@ -61,12 +62,14 @@ class TableReader {
     }
     Result<TraceHeader> header = read_header(lines);
     if (!header) return forward_error(header);
-    if (table_.header == TraceTable::Header::kInFile) more = next(lines);
+    const bool named = table_.header == TraceTable::Header::kInFile;
+    if (named || (more && names_columns(table_, lines.line()))) more = next(lines);
     if (Status found = find_wanted(*header); !found) return forward_error(found);
     TraceRow row(*header, file_, options_.unit);
     for (int number = 1; more; more = next(lines), ++number) {
       if (Status status = read_row(lines, number, row); !status) return forward_error(status);
     }
+    if (table_.rows == TraceTable::Rows::kParts) join_parts();
     return std::move(trace_);
   }
 
@@ -109,10 +112,25 @@ class TableReader {
     job.line = row.line();
     table_.read(row, job);
     if (!row.ok()) return refuse(row.error());
-    if (!options_.within(job.submit)) return {};
+    if (!row.left_out().empty()) {
+      trace_.leave_out(row.left_out(), row.line());
+      return {};
+    }
     if (job.name.empty()) job.name = std::to_string(row.number());
-    trace_.jobs.push_back(std::move(job));
+    if (table_.rows == TraceTable::Rows::kParts) {
+      const Instant start = job.submit;
+      std::string name = job.name;
+      parts_.push_back({std::move(name), std::move(job), start});
+    } else if (options_.within(job.submit)) {
+      trace_.jobs.push_back(std::move(job));
+    }
     return {};
+  }
+
+  void join_parts() {
+    for (TraceJob& job : join_trace_parts(parts_, JoinedStatus::kWorst)) {
+      if (options_.within(job.submit)) trace_.jobs.push_back(std::move(job));
+    }
   }
 
   Status refuse(const Error& error) {
@@ -131,6 +149,7 @@ class TableReader {
   const std::string& file_;
   const TraceOptions& options_;
   std::vector<WantedCell> wanted_;
+  std::vector<TracePart> parts_;
   Trace trace_;
 };
 
@@ -197,6 +216,7 @@ bool TraceRow::begin(const TraceLines& lines, int row) {
   line_ = lines.line();
   line_number_ = lines.number();
   row_ = row;
+  left_out_ = {};
   status_ = check_trace_line(line_, {file_, line_number_, 0});
   if (!status_) return false;
   if (!split_cells(line_, header_.table().separator, cells_)) {
@@ -296,6 +316,15 @@ double TraceRow::number(std::size_t column) {
   if (read && std::isfinite(value)) return value;
   fail(column, "a number");
   return 0;
+}
+
+bool names_columns(const TraceTable& table, std::string_view line) {
+  std::vector<std::string_view> cells;
+  return split_cells(line, table.separator, cells) &&
+         std::equal(cells.begin(), cells.end(), table.columns.begin(), table.columns.end(),
+                    [](std::string_view cell, const TraceColumn& column) {
+                      return cell == column.names.front();
+                    });
 }
 
 Result<Trace> read_trace_table(const TraceTable& table, std::string_view text,

@@ -36,7 +36,7 @@ struct TraceColumn {
 struct TraceTable {
   std::span<const TraceColumn> columns;
   /// kInFile: the first line names the columns, in any order. kFixed: every line is a row of
-  /// exactly these columns.
+  /// exactly these columns, but for a first line that is their names.
   enum class Header : std::uint8_t { kInFile, kFixed } header = Header::kInFile;
   char separator = ',';      ///< ' ': runs of blanks
   char comment = '\0';       ///< what a line that says nothing begins with
@@ -45,6 +45,9 @@ struct TraceTable {
   /// milliseconds (as seconds they would be after the year 5000, as milliseconds before 1974).
   std::optional<TimeUnit> unit;
   void (*read)(TraceRow& row, TraceJob& job) = nullptr;
+  /// kParts: rows of one name are parts of one job, joined by workload/trace_parts.hpp; a part
+  /// starts when it is submitted.
+  enum class Rows : std::uint8_t { kJobs, kParts } rows = Rows::kJobs;
 };
 
 /// Which cell of a row is which column of the table.
@@ -107,6 +110,13 @@ class TraceRow {
   /// Notes "NAME is "text", expected ...".
   void fail(std::size_t column, std::string_view expected);
 
+  /// Notes that the row is no job that ran; the first reason stays.
+  void leave_out(std::string_view reason) {
+    if (left_out_.empty()) left_out_ = reason;
+  }
+  /// Why it is left out; "": it is not.
+  [[nodiscard]] std::string_view left_out() const { return left_out_; }
+
   [[nodiscard]] bool ok() const { return status_.has_value(); }
   [[nodiscard]] const Error& error() const { return status_.error(); }
 
@@ -123,8 +133,12 @@ class TraceRow {
   std::vector<std::string_view> cells_;
   /// Of submits, once the first number has told.
   std::optional<TimeUnit> instant_unit_;
+  std::string_view left_out_;
   Status status_;
 };
+
+/// Whether the line is the names of the table's columns, in their order.
+[[nodiscard]] bool names_columns(const TraceTable& table, std::string_view line);
 
 /// Every row of the text that the options let through.
 [[nodiscard]] Result<Trace> read_trace_table(const TraceTable& table, std::string_view text,

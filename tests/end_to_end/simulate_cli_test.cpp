@@ -386,6 +386,21 @@ TEST_F(SimulateCli, RowsThatWereLeftOutAreCountedEvenIfThereAreNone) {
       << torn.out << torn.err;
 }
 
+TEST_F(SimulateCli, RowsThatTellOfNoRunAreCounted) {
+  const std::string asked = "simulate --accelerators t4:8 --policy fifo --trace " +
+                            write("tasks.csv",
+                                  "a,worker,2,Terminated,0,60,600,29,100,T4\n"
+                                  "b,worker,2,Waiting,,,600,29,100,T4\n"
+                                  "c,worker,2,Waiting,,,600,29,100,T4\n");
+  const CliRun text = orrery(asked);
+  EXPECT_NE(text.out.find("note: 2 rows of the trace without a start were left out; the first is "
+                          "line 2"),
+            std::string::npos)
+      << text.out << text.err;
+  const CliRun json = orrery(asked + " -o json");
+  EXPECT_NE(json.out.find("\"left_out_rows\": 2"), std::string::npos) << json.out;
+}
+
 TEST_F(SimulateCli, SpecsMayEndInYamlYmlOrJsonOrStandBehindASlash) {
   for (const std::string suffix : {".json", ".yml", ".yaml", ""}) {
     const CliRun run = orrery(kSmall + "--failures " + write("failures" + suffix, kFailures) +

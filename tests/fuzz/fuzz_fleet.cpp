@@ -1,12 +1,14 @@
-// tests/fuzz/fuzz_fleet.cpp - any text as a fleet: what is read is written and read again to the
-// same text, and what is not too large is built.
+// tests/fuzz/fuzz_fleet.cpp - any text as a fleet, or as nodes of Kubernetes: what is read is
+// written and read again to the same text, and what is not too large is built.
 #include <cstdint>
 #include <string_view>
 
 #include "base/assert.hpp"
 #include "fleet/builder.hpp"
+#include "fleet/kubernetes_import.hpp"
 #include "fleet/spec.hpp"
 #include "hardware/builtin_catalog.hpp"
+#include "workload/kubernetes_list.hpp"
 
 namespace orrery {
 namespace {
@@ -59,6 +61,11 @@ void check_built(const FleetSpec& spec) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (begins_kubernetes_list(text)) {
+    const Result<FleetSpec> imported = read_kubernetes_fleet(builtin(), text, "nodes.json");
+    if (imported) check_written(*imported);
+    return 0;
+  }
   const Result<Document> document = Document::parse(text, "fleet.yaml");
   if (!document) return 0;
   const Result<FleetSpec> spec = read_fleet_spec(*document);

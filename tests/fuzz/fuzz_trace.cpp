@@ -13,9 +13,11 @@
 namespace orrery {
 namespace {
 
-constexpr std::uint8_t kGuess = 8;
-constexpr std::uint8_t kThroughputs = 9;
+constexpr std::uint8_t kPick = 0x0F;
+constexpr std::uint8_t kGuess = 0x0E;
+constexpr std::uint8_t kThroughputs = 0x0F;
 constexpr std::uint8_t kSkip = 0x10;
+static_assert(kTraceFormatWords.size() <= kGuess);
 
 void check_job(const TraceJob& job) {
   ORRERY_ASSERT(job.run >= Duration(), "no job runs backwards");
@@ -43,9 +45,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace orrery;
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const std::uint8_t pick = data[0] & 0x0F;
+  const std::uint8_t pick = data[0] & kPick;
   TraceOptions options;
-  if (pick < kGuess) options.format = static_cast<TraceFormat>(pick);
+  if (pick < kTraceFormatWords.size()) options.format = static_cast<TraceFormat>(pick);
   if ((data[0] & kSkip) != 0) options.bad_rows = TraceOptions::BadRows::kSkip;
   if (pick == kThroughputs) {
     static_cast<void>(GavelThroughputs::read(bytes, "fuzz"));

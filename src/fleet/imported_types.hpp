@@ -1,0 +1,40 @@
+// fleet/imported_types.hpp - node types of the catalog for nodes of which another system names the
+// accelerators alone.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.hpp"
+#include "fleet/imported_cluster.hpp"
+#include "hardware/catalog.hpp"
+
+namespace orrery {
+
+/// By its id or an alias, in which '_' may stand for a blank or a dash; null: there is none.
+[[nodiscard]] const Accelerator* find_imported_accelerator(const Catalog& catalog,
+                                                           const std::string& type);
+
+/// Chooses node types and notes the choices in the cluster. Catalog and cluster must outlive it.
+class ImportedTypes {
+ public:
+  ImportedTypes(const Catalog& catalog, ImportedCluster& cluster)
+      : catalog_(catalog), cluster_(cluster) {}
+
+  /// Errors: no such accelerator (names the nearest), no node type with so many of them.
+  [[nodiscard]] Result<const NodeType*> with_accelerators(const std::string& type, int count,
+                                                          const SourcePosition& where);
+
+  /// The default node of the accelerator called "cpu"; counts it.
+  [[nodiscard]] Result<const NodeType*> without_accelerators(const SourcePosition& where);
+
+ private:
+  void note_choice(const NodeType& chosen, const std::vector<const NodeType*>& fitting);
+
+  const Catalog& catalog_;
+  ImportedCluster& cluster_;
+  std::unordered_map<std::string, const NodeType*> chosen_;  ///< by "COUNT:TYPE"
+};
+
+}  // namespace orrery
