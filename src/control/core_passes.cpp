@@ -15,7 +15,7 @@ namespace {
 /// A full pass does more than an incremental one only for these.
 bool wants_full(const Policy& policy) {
   return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
-         policy.choice == OptionChoice::kCheapest;
+         policy.preemption == PreemptionRule::kRounds || policy.choice == OptionChoice::kCheapest;
 }
 
 constexpr const char* kGuaranteed = "its tenant is guaranteed by now what it would lose";

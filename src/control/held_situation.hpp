@@ -7,8 +7,10 @@
 // Cost: O(waiting + running + nodes / page), some 10 ms for 100,000 jobs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "control/submission.hpp"
@@ -18,6 +20,18 @@
 #include "scheduler/situation.hpp"
 
 namespace orrery {
+
+/// What jobs of a situation had when it was held; nothing where the policy does not ask.
+class HeldHistory final : public DeviceHistory {
+ public:
+  HeldHistory(const Situation& of, const Policy& policy);
+  [[nodiscard]] double device_seconds(JobId job, FleetTypeId type, Instant now) const override;
+
+ private:
+  void note(JobId job, const JobRequest& request, const Situation& of);
+
+  std::map<std::pair<JobId, FleetTypeId>, double> had_;
+};
 
 class HeldSituation {
  public:
@@ -48,6 +62,7 @@ class HeldSituation {
   std::shared_ptr<const TenantTree> tenants_;
   std::vector<WaitingJob> waiting_;
   std::vector<RunningJob> running_;
+  HeldHistory history_;
   TenantUsage usage_;
   std::optional<PowerBudget> power_;
   std::optional<PowerCaps> caps_;

@@ -103,6 +103,7 @@ Situation State::situation(Instant now) const {
   s.caps = caps_ ? &*caps_ : nullptr;
   // Policies that take the first option start jobs before plans are known: plans only meter.
   s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
+  s.history = this;
   s.costs = setup_.costs;
   s.electricity = setup_.electricity;
   s.carbon = setup_.carbon;

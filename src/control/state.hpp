@@ -22,6 +22,7 @@
 #include "control/ledger.hpp"
 #include "control/setup.hpp"
 #include "fleet/fleet.hpp"
+#include "scheduler/device_history.hpp"
 
 namespace orrery {
 
@@ -67,11 +68,9 @@ struct Maintenance {
   std::string why;
 };
 
-class State {
+class State : public DeviceHistory {
  public:
   explicit State(const ControlSetup& setup);
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   /// Precondition: `at` is not before that of the event before, and the event fits the state.
   void apply(Instant at, const Event& event);
@@ -152,6 +151,7 @@ class State {
 
   /// What a job has used up to `now`.
   [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
+  [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override;
   /// What of a job's time counted as useful in `ledger`, which holds up to `now`, was none, as
   /// `progress` says: lays it where it belongs there, and returns what its usage gains.
   /// Precondition: the job holds devices.

@@ -177,6 +177,20 @@ JobUsage State::usage_of(JobId id, Instant now) const {
   return used;
 }
 
+double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
+  const Job& job = this->job(id);
+  DeviceTime time = job.usage.devices.of(type);
+  if (holds_devices(job.phase) && now > job.metered) {
+    for (const PlacedGang& gang : running_[job.at].gangs) {
+      const Allocation& has = gang.allocation;
+      if (setup_.topology->group(has.ranks.front().node).type != type) continue;
+      const DeviceTime whole = DeviceTime{has.devices()} * (now - job.metered).count_ns();
+      time += share_of(whole, has.share);
+    }
+  }
+  return static_cast<double>(time) * 1e-9;
+}
+
 // What an executor tells of an attempt's work goes first. Where it tells nothing, a job that writes
 // no checkpoints has lost all that the attempt did, whenever it begins anew.
 Progress State::progress_at_stop(const Job& job, const JobStopping& event) const {

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
@@ -17,7 +19,7 @@
 namespace orrery {
 
 /// Two pods of two racks of four DGX H100, or any other fleet.
-class TestCluster {
+class TestCluster : public DeviceHistory {
  public:
   explicit TestCluster(const std::string& fleet = small_h100(), const std::string& tenants = "")
       : fleet_(built(fleet)),
@@ -66,6 +68,7 @@ class TestCluster {
     s.running = running_;
     s.tenants = &tenants_;
     s.usage = &usage_;
+    s.history = this;
     s.reserved = reserved_;
     s.closures = closures_;
     s.changes = changes_;
@@ -107,6 +110,19 @@ class TestCluster {
   void stop(JobId id) {
     const RunningJob job = take_out(id);
     waiting_.push_back({id, job.request, job.submitted, job.done, job.attained});
+  }
+
+  [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override {
+    const auto before = had_.find({id, type});
+    double had = before == had_.end() ? 0 : before->second;
+    const RunningJob* job = find(id);
+    if (job != nullptr && type_of(*job) == type) {
+      had += (now - job->started).count_seconds() * job->devices();
+    }
+    return had;
+  }
+  [[nodiscard]] double device_hours(JobId id, FleetTypeId type) const {
+    return device_seconds(id, type, now_) / 3600;
   }
 
   [[nodiscard]] bool runs(JobId id) const { return find(id) != nullptr; }
@@ -159,11 +175,17 @@ class TestCluster {
                                  [&](const RunningJob& job) { return job.id == id; });
     EXPECT_NE(at, running_.end());
     RunningJob job = *at;
+    had_[{id, type_of(job)}] = device_seconds(id, type_of(job), now_);
     running_.erase(at);
     give_back(fleet_, std::span<const PlacedGang>(job.gangs));
     count(job, -1);
     ++changes_.freed;
     return job;
+  }
+
+  static FleetTypeId type_of(const RunningJob& job) {
+    const PlacedGang& gang = job.gangs.front();
+    return job.request->roles[gang.role].options[gang.option].gang.type;
   }
 
   void count(const RunningJob& job, std::int64_t sign) {
@@ -197,6 +219,7 @@ class TestCluster {
   std::vector<Reservation> reserved_;
   std::vector<Closure> closures_;
   Changes changes_;
+  std::map<std::pair<JobId, FleetTypeId>, double> had_;  ///< device-seconds, before the present run
   Instant now_;
   bool victims_linger_ = false;
 };

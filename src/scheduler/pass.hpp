@@ -18,6 +18,7 @@
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/reserved.hpp"
+#include "scheduler/round_turns.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/start_ramp.hpp"
 #include "scheduler/timeline.hpp"
@@ -75,6 +76,7 @@ class PassMemory {
   Timeline timeline_;
   WaitingQueue queue_;
   Yielders yielders_;
+  ThroughputShares shares_;
   std::vector<Refused> classes_;        ///< by ClassId
   std::vector<Refused> refused_rooms_;  ///< by room
   std::vector<Stays> stays_;            ///< by running job
@@ -109,6 +111,27 @@ class Pass {
   [[nodiscard]] std::vector<std::int64_t> capacity() const;
   void run_by_order();
   void run_anew();
+  void run_rounds();
+  /// Who waits starts on what is free, from the first turn on.
+  void fill(std::span<const RoundJob> jobs, std::span<const Turn> turns);
+  void begin_round(std::span<const RoundJob> jobs, std::span<const Turn> turns);
+  /// A place for a job that is to start or to move.
+  struct RoundPlace {
+    std::uint32_t job = 0;
+    Found found;
+  };
+  struct Round {
+    std::span<const RoundJob> jobs;
+    std::vector<char> goes_on;  ///< by job: it keeps the devices that it has
+    std::vector<RoundPlace> places;
+  };
+  [[nodiscard]] bool may_end_turn(const RunningJob& job) const;
+  void end_turns(Round& round, const FleetView& after);
+  void begin_turns(Round& round);
+  [[nodiscard]] std::vector<RoundJob> round_jobs();
+  [[nodiscard]] std::vector<std::uint32_t> round_devices() const;
+  [[nodiscard]] FoundOrRefusal by_turn(const FleetView& view, const WaitingJob& job,
+                                       std::uint32_t option);
   /// A job in the order of all, waiting and running.
   struct Entry {
     OrderKey key;

@@ -160,7 +160,8 @@ TEST(PassMemory, NeverChangesWhatAPassDecides) {
   const char* policies[] = {"hardware-aware", "hardware-aware:version=1",
                             "capacity",       "hardware-aware:ageing=2 h",
                             "easy",           "srtf",
-                            "tiresias"};
+                            "tiresias",       "gavel",
+                            "themis",         "sia"};
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     History history(seed);
     const std::string policy = policies[seed % std::size(policies)];
