@@ -32,10 +32,14 @@ void for_each_option(CLI::App& verb, const std::string& path, const Each& each) 
     const std::string& name =
         option->get_lnames().empty() ? option->get_single_name() : option->get_lnames().front();
     if (name == "help" || name == "version") continue;
-    each(path + (name.size() > 1 ? " --" : " -") + name, *option);
+    std::string full = path;
+    full += name.size() > 1 ? " --" : " -";
+    each(full += name, *option);
   }
   for (CLI::App* inner : verb.get_subcommands([](const CLI::App*) { return true; })) {
-    for_each_option(*inner, path + " " + inner->get_name(), each);
+    std::string below = path;
+    below += ' ';
+    for_each_option(*inner, below += inner->get_name(), each);
   }
 }
 

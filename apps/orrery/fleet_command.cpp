@@ -86,6 +86,9 @@ Status validate(const CommandOptions& options, const FleetRequest& request) {
   } else {
     print_text(fmt::format("{}: valid; nodes: {}, accelerators: {}\n", request.file,
                            print_count(summary.nodes), print_count(summary.accelerators)));
+    for (const std::string& domain : oversubscribed_texts(summary.power)) {
+      print_text("oversubscribed: " + domain + "\n");
+    }
   }
   return {};
 }

@@ -237,8 +237,26 @@ std::string summary_text(const FleetSummary& summary) {
                                          power.oversubscribed.size(), fmt::join(names, ", "),
                                          shown < power.oversubscribed.size() ? ", ..." : "")});
   }
+  for (const std::string& domain : oversubscribed_texts(power)) {
+    table.add({"oversubscribed", domain});
+  }
   add_money(table, summary.money);
   return table.text();
+}
+
+std::vector<std::string> oversubscribed_texts(const PowerTotal& power) {
+  constexpr std::size_t kShown = 4;
+  std::vector<std::string> texts;
+  for (const OversubscribedPower& domain : power.oversubscribed_in_training) {
+    if (texts.size() == kShown) {
+      texts.push_back(fmt::format("and {} more", power.oversubscribed_in_training.size() - kShown));
+      break;
+    }
+    texts.push_back(fmt::format("{} would draw {} in training, {:.1f} % more than its {}",
+                                domain.domain, print(domain.load),
+                                (domain.load / domain.limit - 1) * 100, print(domain.limit)));
+  }
+  return texts;
 }
 
 }  // namespace orrery

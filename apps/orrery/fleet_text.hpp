@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "fleet/summary.hpp"
 #include "fleet/topology.hpp"
@@ -12,5 +13,8 @@ namespace orrery {
 [[nodiscard]] std::string tree_text(const Topology& topology);
 
 [[nodiscard]] std::string summary_text(const FleetSummary& summary);
+
+/// Domains that carry less than their load in training, by how much; the first few.
+[[nodiscard]] std::vector<std::string> oversubscribed_texts(const PowerTotal& power);
 
 }  // namespace orrery

@@ -457,7 +457,7 @@ std::string LiveText::users(const v1::ListUsersResponse& users) const {
     const std::string end = user.has_expires() ? instant_of(user.expires()).text() : "";
     const bool over = user.has_expires() && instant_of(user.expires()) <= now;
     std::string token = end.empty() ? "does not expire" : (over ? "expired " : "until ") + end;
-    if (user.replaced()) token = "older one, " + token;
+    if (user.replaced()) token.insert(0, "older one, ");
     table.add({user.name(), user.role(), user.tenant(), user.run_as(), std::move(token)});
   }
   return table.text();

@@ -193,10 +193,11 @@ std::string facts_of(const std::string& fields) {
     // Of who is to blame, why.
     const bool blame = key == "blame" && part.is_object();
     const Json& value = blame && part.contains("evidence") ? part["evidence"] : part;
-    if (key == "at" || key == "event" || value.is_structured() || value == "") continue;
+    if (key == "at" || key == "event" || value.is_structured()) continue;
     const std::string shown = value.is_null()     ? "-"
                               : value.is_string() ? value.get<std::string>()
                                                   : value.dump();
+    if (shown.empty()) continue;
     if (shown.find('\n') == std::string::npos) text += fmt::format("  {}={}", key, shown);
   }
   return text;

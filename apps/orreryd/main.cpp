@@ -368,7 +368,7 @@ Status Daemon::begin() {
   if (Status watching = watch(); !watching) return watching;
   Status serving = serve();
   const bool as_before = options_.listen.empty() || options_.http.empty();
-  if (!serving && as_before && text("cluster.json").value_or("").size() > 0) {
+  if (!serving && as_before && !text("cluster.json").value_or("").empty()) {
     serving.error().message +=
         fmt::format(" (served as {}/cluster.json:1 says; --listen and --http name other addresses)",
                     options_.directory);

@@ -59,7 +59,7 @@ void renew_certificate(const Env& env, const Access& access,
 constexpr std::uint64_t kSecondsPerDay = 86'400;
 /// The lifetime of a token, in seconds, where the request names none.
 constexpr std::uint64_t kLifetimeUsual = 365 * kSecondsPerDay;
-constexpr std::uint64_t kLifetimeMax = 100 * 365 * kSecondsPerDay;
+constexpr std::uint64_t kLifetimeMax = std::uint64_t{100} * 365 * kSecondsPerDay;
 
 /// In whole seconds, as people read it; none where 0 is asked.
 Result<Instant> expiry_of(std::uint64_t lifetime_s, Instant now) {

@@ -39,7 +39,7 @@ std::string ranges_text(const std::set<std::uint64_t>& numbers) {
   for (auto at = numbers.begin(); at != numbers.end();) {
     const std::uint64_t first = *at;
     std::uint64_t last = first;
-    while (++at != numbers.end() && *at == last + 1) last = *at;
+    for (++at; at != numbers.end() && *at == last + 1; ++at) last = *at;
     if (!text.empty()) text += ", ";
     text += first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
   }

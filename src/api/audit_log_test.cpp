@@ -58,7 +58,7 @@ TEST_F(AuditLogTest, OneCallerHasAThousandLinesAnHourAndTheRestIsCounted) {
   cancel(ada, 7, CallCode::kOk);
   for (std::uint64_t job = 0; job < 5'000; ++job) {
     cancel(eve, job, job % 2 == 0 ? CallCode::kNotFound : CallCode::kOk);
-    if (job < 2 * AuditLog::kLinesMax) cancel(root, job, CallCode::kOk);
+    if (job < std::uint64_t{2} * AuditLog::kLinesMax) cancel(root, job, CallCode::kOk);
   }
   cancel(ada, 8, CallCode::kOk);
   EXPECT_EQ(lines_of("eve").size(), AuditLog::kLinesMax);

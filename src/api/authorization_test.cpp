@@ -120,7 +120,7 @@ class AuthorizationTest : public ServerTest {
                                       std::uint64_t id) {
     const Method& method = *serving_->methods.find(name);
     const std::shared_ptr<google::protobuf::Message> request = method.request();
-    const auto set = [&](const char* field, auto setter, auto value) {
+    const auto set = [&](const char* field, auto setter, const auto& value) {
       const auto* known = request->GetDescriptor()->FindFieldByName(field);
       if (known != nullptr) (request->GetReflection()->*setter)(request.get(), known, value);
     };

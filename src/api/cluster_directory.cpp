@@ -32,10 +32,10 @@ std::string ClusterAddress::text() const {
 
 std::string cluster_directory(const ClusterSearch& search) {
   if (!search.asked.empty()) return search.asked;
-  const std::string here = search.current + "/.orrery";
+  std::string here = search.current + "/.orrery";
   std::error_code failed;
   if (search.home.empty() || std::filesystem::is_directory(here, failed)) return here;
-  const std::string home = search.home + "/.orrery";
+  std::string home = search.home + "/.orrery";
   return std::filesystem::is_directory(home, failed) ? home : here;
 }
 

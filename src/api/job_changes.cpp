@@ -179,7 +179,7 @@ void add_job_changes(MethodTable& table, Controller& controller) {
                                           const) {
     table.add<Request>(
         name, kChangesJob,
-        [self = JobChanges(controller), method](const Request& request, CallPtr call) {
+        [self = JobChanges(controller), method](const Request& request, const CallPtr& call) {
           (self.*method)(request, call);
         });
   };

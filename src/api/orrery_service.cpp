@@ -13,6 +13,7 @@
 #include "api/event_selection.hpp"
 #include "api/exec_service.hpp"
 #include "api/job_changes.hpp"
+#include "api/job_notes.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
 #include "base/count_text.hpp"
@@ -291,6 +292,8 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
     const v1::Job shown = job_view(controller_, *id, JobDetail::kRow);
     std::string text = fmt::format("Job {} ({}) is {}", id->value(), job.name, shown.phase());
     if (!shown.waiting().empty()) text += ": it " + shown.waiting();
+    const std::string slowed = slowed_note(controller_, job);
+    if (!slowed.empty()) text += ": it " + slowed;
     if (!shown.reason().empty()) text += ", its last attempt stopped: " + shown.reason();
     if (!shown.blame().empty()) text += " (" + shown.blame() + ")";
     view.set_text(terminal_text(text, Newlines::kEscaped) + ".\n");
@@ -510,9 +513,10 @@ MethodTable Methods::table() const {
   const auto add = [&]<class Request>(const std::string& name, const MethodRule& rule,
                                       void (Methods::*method)(const Request&, const CallPtr&)
                                           const) {
-    table.add<Request>(name, rule, [self = *this, method](const Request& request, CallPtr call) {
-      (self.*method)(request, call);
-    });
+    table.add<Request>(name, rule,
+                       [self = *this, method](const Request& request, const CallPtr& call) {
+                         (self.*method)(request, call);
+                       });
   };
   add("SubmitJob", {Role::kUser, Effect::kChange, Scope::kOwn}, &Methods::submit);
   add_job_changes(table, controller_);
@@ -530,11 +534,11 @@ MethodTable Methods::table() const {
   add("ListPowerDomains", kReadsCluster, &Methods::list_power);
   add("SetPowerCap", kOperates, &Methods::set_cap);
   table.add<v1::ListTenantsRequest>(
-      "ListTenants", kReadsOwn, [self = *this](const v1::ListTenantsRequest&, CallPtr call) {
+      "ListTenants", kReadsOwn, [self = *this](const v1::ListTenantsRequest&, const CallPtr& call) {
         self.read(call, tenants_view(self.controller_, self.visibility(*call)));
       });
   table.add<v1::GetClusterRequest>(
-      "GetCluster", kReadsOwn, [self = *this](const v1::GetClusterRequest&, CallPtr call) {
+      "GetCluster", kReadsOwn, [self = *this](const v1::GetClusterRequest&, const CallPtr& call) {
         self.read(call, cluster_view(self.controller_, self.visibility(*call)));
       });
   add("ListEvents", kReadsOwn, &Methods::list_events);

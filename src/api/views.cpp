@@ -11,12 +11,12 @@
 #include "agent/launch_plan.hpp"
 #include "api/agent_messages.hpp"
 #include "api/event_selection.hpp"
+#include "api/job_notes.hpp"
 #include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "control/codec.hpp"
 #include "control/snapshot.hpp"
 #include "scheduler/explain.hpp"
-#include "scheduler/slack.hpp"
 
 namespace orrery {
 namespace {
@@ -52,25 +52,6 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
   std::string text(word_of(blame.layer));
   if (blame.node.valid()) text += " of " + topology.node_name(blame.node);
   return blame.evidence.empty() ? text : text + ": " + blame.evidence;
-}
-
-/// Whether a job that has not ended is in time for its deadline, as far as is expected.
-std::optional<std::string> deadline_note(const Controller& controller, const Job& job) {
-  const State& state = controller.state();
-  if (job.submission == nullptr || ended(job.phase)) return std::nullopt;
-  const std::optional<Instant> deadline = job.submission->request.deadline;
-  if (!deadline) return std::nullopt;
-  const Instant now = controller.now();
-  if (now > *deadline) return fmt::format("its deadline was {} ago", (now - *deadline).text());
-  if (holds_devices(job.phase)) {
-    const Instant end = state.running(job.id).expected_end;
-    if (end == Instant::max()) return std::nullopt;
-    if (end <= *deadline) return "it is expected to meet its deadline, at " + end.text();
-    return fmt::format("it is expected to be {} late, at {}", (end - *deadline).text(), end.text());
-  }
-  const WaitingJob waiting{job.id, &job.submission->request, job.submitted, job.done, 0};
-  const std::optional<Slack> slack = slack_of(waiting, state.policy(), state.situation(now));
-  return slack ? std::optional(slack_text(*slack)) : std::nullopt;
 }
 
 /// "waits for job 3 (prep) to finish and job 4 (load) to end".
@@ -170,33 +151,6 @@ std::uint32_t wanted_accelerators(const JobRequest& request) {
   std::uint32_t accelerators = 0;
   for (const RoleRequest& role : request.roles) accelerators += role.gangs * role.devices_max;
   return accelerators;
-}
-
-/// "rank 5 on node-3 is slow: it computes 1.43 s in a step, the median of the ranks is 1 s".
-std::vector<std::string> straggler_notes(const Controller& controller, const Job& job) {
-  constexpr std::size_t kNamed = 8;
-  const State& state = controller.state();
-  std::vector<std::string> notes;
-  if (!holds_devices(job.phase)) return notes;
-  std::vector<NodePaces> paces = controller.agents().paces_of({job.id, job.attempt});
-  if (paces.empty()) return notes;
-  // What left it with an earlier epoch is not of it.
-  const LaunchPlan plan = launch_plan(state, job.id);
-  std::erase_if(paces, [&](const NodePaces& of) {
-    return std::none_of(plan.nodes.begin(), plan.nodes.end(),
-                        [&](const NodeRanks& node) { return node.node == of.node; });
-  });
-  const std::vector<Straggler> slow = find_stragglers(paces);
-  notes.reserve(kNamed);
-  for (const Straggler& each : slow) {
-    if (notes.size() == kNamed) break;
-    notes.push_back(fmt::format(
-        "rank {} on {} is slow: it computes {} in a step, the median of the ranks is {}",
-        each.pace.rank, state.setup().topology->node_name(each.node),
-        Duration::from_seconds(each.pace.seconds).text(),
-        Duration::from_seconds(each.usual).text()));
-  }
-  return notes;
 }
 
 void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
@@ -337,8 +291,7 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   if (detail == JobDetail::kAll) {
     view.set_spec(job.spec);
     add_attempts(state, job, view);
-    if (std::optional<std::string> note = deadline_note(controller, job)) view.add_notes(*note);
-    for (std::string& note : straggler_notes(controller, job)) view.add_notes(std::move(note));
+    for (std::string& note : job_notes(controller, job)) view.add_notes(std::move(note));
   }
   return view;
 }

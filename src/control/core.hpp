@@ -170,12 +170,14 @@ class Core {
   [[nodiscard]] Instant next_full() const;
   [[nodiscard]] Instant next_pass() const;
   void run_pass();
-  void carry_out(PassResult& result);
+  /// Decisions of a pass over the state as it was then.
+  void carry_out(PassResult& result, Instant looked_at);
   [[nodiscard]] bool beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
                                   std::span<const PlacedGang> instead_of) const;
   [[nodiscard]] bool loses_guaranteed(JobId id, JobId in_favour_of,
                                       std::span<const PlacedGang> left) const;
   void preempt(const PreemptJob& preempt);
+  [[nodiscard]] bool may_set(const SetClock& clock, Instant looked_at) const;
   [[nodiscard]] std::string misfit(const StartJob& start) const;
   [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
   void go_on_as(const ResizeJob& resize);

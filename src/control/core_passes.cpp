@@ -12,12 +12,6 @@
 namespace orrery {
 namespace {
 
-/// A full pass does more than an incremental one only for these.
-bool wants_full(const Policy& policy) {
-  return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
-         policy.preemption == PreemptionRule::kRounds || policy.choice == OptionChoice::kCheapest;
-}
-
 constexpr const char* kGuaranteed = "its tenant is guaranteed by now what it would lose";
 
 Duration span_of(Seconds seconds) { return Duration::from_seconds(seconds.value()); }
@@ -162,7 +156,7 @@ void Core::run_pass() {
   const Instant holds_until = result.holds_until;
   wake_asked_ = result.wake;
   const std::uint64_t before = state_.version();
-  carry_out(result);
+  carry_out(result, now_);
   held_until_ = before == state_.version() ? holds_until : now_;
   held_version_ = state_.version();
 }
@@ -171,10 +165,10 @@ void Core::on(const Proposal& proposal) {
   full_asked_ = false;
   ++passes_.full;
   PassResult result = proposal.result;
-  carry_out(result);
+  carry_out(result, last_full_.value_or(now_));
 }
 
-void Core::carry_out(PassResult& result) {
+void Core::carry_out(PassResult& result, Instant looked_at) {
   passes_.candidates += result.candidates;
   passes_.placements += result.placements;
   for (const Decision& decision : result.decisions) {
@@ -190,10 +184,8 @@ void Core::carry_out(PassResult& result) {
     } else if (const auto* other = std::get_if<ResizeJob>(&decision)) {
       resize(*other);
     } else if (const auto* clock = std::get_if<SetClock>(&decision)) {
-      if (!state_.has(clock->job)) continue;
+      if (!may_set(*clock, looked_at)) continue;
       const Job& job = state_.job(clock->job);
-      if (!holds_devices(job.phase) || job.phase == JobPhase::kStopping) continue;
-      if (clock->gang >= state_.running(clock->job).gangs.size()) continue;
       emit(ClockSet{clock->job, clock->gang, clock->terms,
                     state_.running(clock->job).done_at(now_)});
       act(ApplyClock{clock->job, job.attempt, clock->gang, clock->terms.clock});
@@ -273,6 +265,23 @@ bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const Placed
   return std::any_of(lost.begin(), lost.end(), [&](const auto& entry) {
     return entry.second > usage.above_guarantee(tenant, entry.first, other);
   });
+}
+
+// A gang has to run as it did when the pass looked, and its draw still has to fit.
+bool Core::may_set(const SetClock& clock, Instant looked_at) const {
+  if (!state_.has(clock.job)) return false;
+  const JobPhase phase = state_.job(clock.job).phase;
+  if (!holds_devices(phase) || phase == JobPhase::kStopping) return false;
+  const RunningJob& run = state_.running(clock.job);
+  if (run.started > looked_at || clock.gang >= run.gangs.size()) return false;
+  const GangTerms& now = run.terms[clock.gang];
+  if (now.plan != clock.terms.plan || now.ratio != clock.terms.ratio) return false;
+  const Situation s = state_.situation(now_);
+  if (s.power == nullptr || clock.terms.draw <= now.draw) return true;
+  const PlacedGang& gang = run.gangs[clock.gang];
+  PowerBudget budget = *s.power;
+  budget.remove(draws_of_gang(budget.tree(), gang, now.draw));
+  return above_limit(std::move(budget), *s.caps, {&gang, 1}, {&clock.terms, 1}).empty();
 }
 
 // Why a start no longer fits the present; empty: it does.

@@ -259,6 +259,7 @@ TEST(CoreJobs, OfAnArrayRunSoManyAtATime) {
   submission.parallel = 2;
   submission.restart_max = 1;
   std::vector<JobId> ids;
+  ids.reserve(4);
   for (int i = 0; i < 4; ++i) ids.push_back(cluster.submit(submission));
   cluster.tick();
   EXPECT_EQ(cluster.state().active(ArrayId(0)), 2u);
@@ -402,6 +403,55 @@ TEST(CoreCommands, SetPolicyAndPowerCaps) {
   EXPECT_EQ(s.caps->limit(PowerDomainId(0)), Watts(12'345));
   cluster.send(SupplyObserved{PowerDomainId(0), Watts(10'000)});
   EXPECT_EQ(s.caps->limit(PowerDomainId(0)), Watts(10'000));
+}
+
+TEST(CoreClocks, RiseOnlyWhereTheDrawStillFitsAndTheGangStillRunsAsItDid) {
+  ScriptedOptions options;
+  options.power = PowerLimits::kAsBuilt;
+  ScriptedCluster cluster(options);
+  const JobId id = cluster.run(cluster.job(8));
+  const auto clock = [&](double share, Watts draw) {
+    SetClock set{id, 0, cluster.state().running(id).terms.front()};
+    set.terms.clock = share;
+    set.terms.draw = draw;
+    return set;
+  };
+  cluster.decide({clock(0.7, Watts(700))});
+  EXPECT_EQ(cluster.count<ClockSet>(), 1U);
+  // Two idle nodes of 2 kW, and 8 x (700 - 250) W; 950 W each would be 5.6 kW more than idle.
+  ASSERT_TRUE(cluster.send(SetPowerCap{PowerDomainId(0), Watts(9e3)}).answer.status);
+  cluster.decide({clock(1, Watts(950))});
+  EXPECT_EQ(cluster.count<ClockSet>(), 0U);
+  cluster.decide({clock(0.8, Watts(800))});
+  EXPECT_EQ(cluster.count<ClockSet>(), 1U);
+  SetClock stale = clock(0.5, Watts(500));
+  stale.terms.ratio = 2;
+  cluster.decide({stale});
+  EXPECT_EQ(cluster.count<ClockSet>(), 0U);
+  EXPECT_EQ(cluster.state().running(id).terms.front().clock, 0.8);
+}
+
+TEST(CoreClocks, AFullPassSetsNoClockOfAnAttemptThatStartedAfterItLooked) {
+  ScriptedOptions options;
+  options.policy = "hardware-aware";
+  options.power = PowerLimits::kAsBuilt;
+  ScriptedCluster cluster(options);
+  const JobId before = cluster.run(cluster.job(8));
+  cluster.submit(cluster.job(32));  // waits, so that a full pass looks
+  cluster.tick();
+  cluster.wait(Duration::minutes(1));
+  Submission brief = cluster.job(8);
+  brief.request.estimate = Duration::minutes(10);
+  const JobId after = cluster.run(brief);
+  const auto lowered = [&](JobId id) {
+    SetClock set{id, 0, cluster.state().running(id).terms.front()};
+    set.terms.clock = 0.7;
+    set.terms.draw = set.terms.draw * 0.7;
+    return set;
+  };
+  cluster.decide({lowered(before), lowered(after)});
+  EXPECT_EQ(cluster.state().running(before).terms.front().clock, 0.7);
+  EXPECT_EQ(cluster.state().running(after).terms.front().clock, 1);
 }
 
 TEST(CoreStarts, AreLaterByTheirDelayOnce) {

@@ -292,7 +292,7 @@ TEST_F(ControllerTest, KnowsOfAllNodesHowFastTheRanksOfTheNewestAttemptCompute) 
 }
 
 TEST(Stragglers, AreFarFromTheMedianAndFromWhatIsUsualBetweenRanks) {
-  const auto slow = [](std::vector<double> seconds) {
+  const auto slow = [](const std::vector<double>& seconds) {
     NodePaces node;
     for (const double each : seconds) {
       node.paces.push_back({static_cast<std::uint32_t>(node.paces.size()), each});

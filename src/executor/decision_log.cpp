@@ -4,6 +4,8 @@
 
 #include <span>
 
+#include "base/field_writer.hpp"
+
 namespace orrery {
 namespace {
 

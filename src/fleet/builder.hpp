@@ -13,7 +13,7 @@ namespace orrery {
 
 /// Builds the tree, the power and cooling tree and the fabrics, and checks every reference and
 /// limit. `catalog` must outlive the topology. Errors name the line of the spec: unknown types,
-/// racks over their cooling or power limit, domains that cannot carry even a training load,
+/// racks over their cooling limit, domains whose limit is below what they carry while nothing runs,
 /// accelerators whose power nobody knows, scale-up domains that do not fit their rack or pod,
 /// networks too large for their switches. Cost O(nodes + links).
 [[nodiscard]] Result<Topology> build_topology(const FleetSpec& spec, const Catalog& catalog);
@@ -34,6 +34,7 @@ class TopologyBuilder {
     const CoolingClass* cooling;
     Watts max_power;
     Watts typical_power;
+    Watts idle_power;
   };
 
   // The tree (builder.cpp).
@@ -75,6 +76,7 @@ class TopologyBuilder {
   void add_rack_power(std::size_t rack, PowerDomainId above, PowerDomainId loop);
   [[nodiscard]] Status set_site_facts(const SiteSpec& site, std::uint32_t site_index);
   void add_shared_power();
+  [[nodiscard]] std::vector<Watts> idle_loads() const;
   [[nodiscard]] Status check_power_limits() const;
   PowerDomainId add_power(PowerDomain domain);
 

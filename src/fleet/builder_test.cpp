@@ -7,6 +7,7 @@
 #include "base/field_writer.hpp"
 #include "fleet/fleet_test.hpp"
 #include "fleet/generate.hpp"
+#include "fleet/summary.hpp"
 
 namespace orrery {
 namespace {
@@ -56,11 +57,15 @@ TEST(TopologyBuilder, ARackOverItsCoolingLimitNamesRackLoadAndLimit) {
             "in-row-or-dense-air (60 kW)");
 }
 
-TEST(TopologyBuilder, ARackOverItsPowerLimitNamesRackLoadAndLimit) {
-  EXPECT_EQ(refusal(rack("cooling: in-row-or-dense-air, power_limit: 40 kW",
-                         "{type: dgx-h100, count: 4}")),
-            "fleet.yaml:9:15: rack hall/pod/rack draws up to 40.8 kW, more than its power_limit of "
-            "40 kW");
+TEST(TopologyBuilder, ARackWhoseIdleNodesExceedItsPowerLimitIsRefusedWithWhatWouldDo) {
+  const auto limited = [](const std::string& limit) {
+    return rack("cooling: in-row-or-dense-air, power_limit: " + limit,
+                "{type: dgx-h100, count: 4}");
+  };
+  EXPECT_EQ(refusal(limited("7.9 kW")),
+            "fleet.yaml:9:15: east/hall/pod/rack (rack) carries 8 kW while nothing runs, more than "
+            "its 7.9 kW; expected at least that, and 31 kW for all of it to train at full clocks");
+  EXPECT_EQ(built(limited("8 kW")).power_domains().back().limit, Watts(8e3));
 }
 
 TEST(TopologyBuilder, AsksForAPowerNobodyPublished) {
@@ -99,10 +104,23 @@ TEST(TopologyBuilder, ShowsWhatPowerIsAssumed) {
   EXPECT_FALSE(built(small_h100()).groups()[0].power_assumed);
 }
 
-TEST(TopologyBuilder, RefusesADomainThatCannotCarryTraining) {
-  const std::string text = refusal(
-      one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 2}]}]\n", "  power_cap: 10 kW\n"));
-  EXPECT_NE(text.find("east/power-cap (site-cap) would carry"), std::string::npos) << text;
+TEST(TopologyBuilder, ADomainMayCarryLessThanItsTrainingLoadButNotLessThanWithoutWork) {
+  const auto capped = [](const std::string& cap) {
+    return one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 2}]}]\n",
+                    "  pue: 1.25\n  power_cap: " + cap + "\n");
+  };
+  const Topology topology = built(capped("10 kW"));
+  const FleetSummary summary = summarize(topology);
+  ASSERT_EQ(summary.power.oversubscribed_in_training.size(), 1u);
+  EXPECT_EQ(summary.power.oversubscribed_in_training[0].domain, "east/power-cap");
+  EXPECT_EQ(summary.power.oversubscribed_in_training[0].load, Watts(19'375));
+  EXPECT_EQ(summary.power.oversubscribed_in_training[0].limit, Watts(10e3));
+  const std::string text = refusal(capped("4.9 kW"));
+  EXPECT_NE(text.find("east/power-cap (site-cap) carries 5 kW while nothing runs, more than its "
+                      "4.9 kW; expected at least that, and 19.38 kW"),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(summarize(built(capped("20 kW"))).power.oversubscribed_in_training.empty());
 }
 
 TEST(TopologyBuilder, RefusesUnknownReferencesWithTheNearestName) {

@@ -6,6 +6,7 @@
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
 #include "fleet/builder.hpp"
+#include "fleet/node_power.hpp"
 #include "fleet/rack_cooling.hpp"
 
 namespace orrery {
@@ -32,11 +33,12 @@ double middle(const std::vector<double>& range) { return (range.front() + range.
 }  // namespace
 
 Status TopologyBuilder::plan_rack(const RackSpec& rack, std::span<const std::uint32_t> groups) {
-  RackPlan plan{&rack, hall_, nullptr, nullptr, {}, {}};
+  RackPlan plan{&rack, hall_, nullptr, nullptr, {}, {}, {}};
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const NodeGroup& group = topology_.groups_[groups[g]];
     plan.max_power += *group.max_power * rack.nodes[g].count;
     plan.typical_power += *group.typical_power * rack.nodes[g].count;
+    plan.idle_power += idle_power(group, topology_.node_type(group)) * rack.nodes[g].count;
   }
   plan.type = &topology_.node_type(topology_.groups_[groups.front()]);
   Result<const CoolingClass*> cooling = cooling_of(rack, *plan.type);
@@ -56,27 +58,20 @@ Result<const CoolingClass*> TopologyBuilder::cooling_of(const RackSpec& rack,
 
 Status TopologyBuilder::check_rack(const RackPlan& plan) const {
   const DomainId local = DomainId::at(racks_.size());
-  const auto refuse = [&](Watts limit, const std::string& what, const std::string& hint) {
-    const Domain& rack = levels_[static_cast<std::size_t>(Level::kRack)][local.value()];
-    const Domain& pod = levels_[static_cast<std::size_t>(Level::kPod)][rack.parent.value()];
-    const auto shown = [&](const Domain& domain) {
-      const std::string& name = topology_.names_[domain.name];
-      return domain.ordinal == 0 ? name : fmt::format("{}-{}", name, domain.ordinal);
-    };
-    return input_error(
-        plan.spec->where,
-        fmt::format("rack {}/{}/{} draws up to {}, more than {} of {}{}", plan.hall->name,
-                    shown(pod), shown(rack), print(plan.max_power), what, print(limit), hint));
+  if (plan.max_power <= plan.cooling->max_rack) return {};
+  const Domain& rack = levels_[static_cast<std::size_t>(Level::kRack)][local.value()];
+  const Domain& pod = levels_[static_cast<std::size_t>(Level::kPod)][rack.parent.value()];
+  const auto shown = [&](const Domain& domain) {
+    const std::string& name = topology_.names_[domain.name];
+    return domain.ordinal == 0 ? name : fmt::format("{}-{}", name, domain.ordinal);
   };
-  if (plan.max_power > plan.cooling->max_rack) {
-    return refuse(plan.cooling->max_rack,
-                  fmt::format("the limit of its cooling class {}", plan.cooling->id),
-                  "; " + class_that_holds(catalog_, *plan.type, plan.max_power));
-  }
-  if (plan.spec->power_limit && plan.max_power > *plan.spec->power_limit) {
-    return refuse(*plan.spec->power_limit, "its power_limit", "");
-  }
-  return {};
+  return input_error(
+      plan.spec->where,
+      fmt::format("rack {}/{}/{} draws up to {}, more than the limit of its cooling class {} of "
+                  "{}; {}",
+                  plan.hall->name, shown(pod), shown(rack), print(plan.max_power), plan.cooling->id,
+                  print(plan.cooling->max_rack),
+                  class_that_holds(catalog_, *plan.type, plan.max_power)));
 }
 
 PowerDomainId TopologyBuilder::add_power(PowerDomain domain) {
@@ -240,7 +235,11 @@ Result<PowerDomainId> TopologyBuilder::loop_of(const RackPlan& rack, const HallS
 // A rack's own domain, and its power added to everything it hangs from.
 void TopologyBuilder::add_rack_power(std::size_t rack, PowerDomainId above, PowerDomainId loop) {
   const RackPlan& plan = racks_[rack];
-  PowerDomain domain{.kind = PowerKind::kRack, .name = "", .parent = above, .loop = loop};
+  PowerDomain domain{.kind = PowerKind::kRack,
+                     .name = "",
+                     .where = plan.spec->where,
+                     .parent = above,
+                     .loop = loop};
   domain.domain = DomainId(topology_.first_rack_.value() + static_cast<std::uint32_t>(rack));
   domain.limit = plan.cooling->max_rack;
   if (plan.spec->power_limit) domain.limit = std::min(*domain.limit, *plan.spec->power_limit);
@@ -256,15 +255,44 @@ void TopologyBuilder::add_rack_power(std::size_t rack, PowerDomainId above, Powe
   topology_.rack_power_[rack] = add_power(std::move(domain));
 }
 
-// Above its nameplate a domain may be oversubscribed on purpose and capped at run time; one that
-// cannot carry an ordinary training load is a mistake.
-Status TopologyBuilder::check_power_limits() const {
+// What every domain carries while nothing runs: nodes at rest, switches and storage.
+std::vector<Watts> TopologyBuilder::idle_loads() const {
+  std::vector<Watts> idle;
+  std::vector<double> pue;
   for (const PowerDomain& domain : topology_.power_) {
-    if (!domain.limit || domain.typical_power <= *domain.limit) continue;
+    idle.push_back(domain.typical_power);
+    pue.push_back(1);
+    if (domain.kind != PowerKind::kSiteCap && domain.kind != PowerKind::kFeeds) continue;
+    for (const SiteFacts& site : topology_.sites_) {
+      if (domain.name.starts_with(site.spec.name + "/")) pue.back() = site.pue;
+    }
+  }
+  for (std::size_t i = 0; i < racks_.size(); ++i) {
+    const Watts rests = racks_[i].typical_power - racks_[i].idle_power;
+    const PowerDomainId own = topology_.rack_power_[i];
+    for (PowerDomainId at = own; at.valid(); at = topology_.power(at).parent) {
+      idle[at.value()] = idle[at.value()] - rests * pue[at.value()];
+    }
+    const PowerDomainId loop = topology_.power(own).loop;
+    if (loop.valid()) idle[loop.value()] = idle[loop.value()] - rests;
+  }
+  return idle;
+}
+
+// A domain may carry less than all its nodes draw in training: clocks and starts keep it under its
+// limit. A domain whose idle nodes alone exceed its limit is a mistake.
+Status TopologyBuilder::check_power_limits() const {
+  constexpr double kRounding = 1 + 1e-9;
+  const std::vector<Watts> idle = idle_loads();
+  for (std::size_t i = 0; i < idle.size(); ++i) {
+    const PowerDomain& domain = topology_.power_[i];
+    if (!domain.limit || idle[i] <= *domain.limit * kRounding) continue;
     return input_error(
         domain.where,
-        fmt::format("{} ({}) would carry {} under training, more than its {}", domain.name,
-                    word_of(domain.kind), print(domain.typical_power), print(*domain.limit)));
+        fmt::format("{} ({}) carries {} while nothing runs, more than its {}; expected at least "
+                    "that, and {} for all of it to train at full clocks",
+                    topology_.power_name(PowerDomainId::at(i)), word_of(domain.kind),
+                    print(idle[i]), print(*domain.limit), print(domain.typical_power)));
   }
   return {};
 }

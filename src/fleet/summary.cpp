@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "fleet/scale_up_domain.hpp"
@@ -141,7 +142,14 @@ void add_power(const Topology& topology, const std::vector<Batch>& batches, Flee
     if (domains[i].limit && domains[i].max_power > *domains[i].limit) {
       power.oversubscribed.push_back(topology.power_name(PowerDomainId::at(i)));
     }
+    if (domains[i].limit && domains[i].typical_power > *domains[i].limit) {
+      power.oversubscribed_in_training.push_back(
+          {topology.power_name(PowerDomainId::at(i)), domains[i].typical_power, *domains[i].limit});
+    }
   }
+  std::ranges::stable_sort(
+      power.oversubscribed_in_training, std::greater<>(),
+      [](const OversubscribedPower& domain) { return domain.load / domain.limit; });
 }
 
 FabricTotal fabric_total(const Topology& topology, const FabricInstance& fabric) {

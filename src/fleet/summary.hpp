@@ -63,6 +63,20 @@ void describe(Visitor& visitor, Self& f) {
   visitor.optional("switch_power_watts", f.switch_power);
 }
 
+/// A power domain whose nodes draw more in training than its limit.
+struct OversubscribedPower {
+  std::string domain;
+  Watts load;  ///< in training
+  Watts limit;
+};
+
+template <class Visitor, SameStruct<OversubscribedPower> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.required("domain", p.domain);
+  visitor.required("training_watts", p.load);
+  visitor.required("limit_watts", p.limit);
+}
+
 struct PowerTotal {
   Watts it_max;
   Watts it_typical;
@@ -70,6 +84,7 @@ struct PowerTotal {
   Watts facility_typical;
   std::vector<std::string> assumed;         ///< node types whose power is an assumed range
   std::vector<std::string> oversubscribed;  ///< domains above their limit at full nameplate
+  std::vector<OversubscribedPower> oversubscribed_in_training;  ///< the largest share above first
 };
 
 template <class Visitor, SameStruct<PowerTotal> Self>
@@ -80,6 +95,7 @@ void describe(Visitor& visitor, Self& p) {
   visitor.required("facility_typical_watts", p.facility_typical);
   visitor.required("assumed_for", p.assumed);
   visitor.required("oversubscribed", p.oversubscribed);
+  visitor.required("oversubscribed_in_training", p.oversubscribed_in_training);
 }
 
 struct MoneyTotal {

@@ -353,7 +353,7 @@ void AgentProcess::apply(const TellKeeper& tell) {
     note_clocks(tell.id, launch->shares);
     if (program_ != nullptr) order.gangs = program_->gangs;
   }
-  found->second.link->tell(std::move(order));
+  found->second.link->tell(order);
 }
 
 void AgentProcess::arm_timer() {

@@ -163,7 +163,7 @@ class ExecProcess::OutputPipe final : public ReadyHandler {
     if (got > 0) {
       ExecOutput output{.id = process_.id_};
       (output.*field_).assign(chunk.data(), static_cast<std::size_t>(got));
-      process_.note_output(std::move(output));
+      process_.note_output(output);
       return State::kOpen;
     }
     if (got < 0 && errno == EINTR) return State::kOpen;
@@ -278,7 +278,7 @@ void ExecProcess::note_input_taken(std::uint64_t bytes) {
   if (!hung_up_) told_({.id = id_, .output = {}, .errors = {}, .taken = bytes});
 }
 
-void ExecProcess::note_output(ExecOutput output) {
+void ExecProcess::note_output(const ExecOutput& output) {
   on_the_way_ += output.output.size() + output.errors.size();
   told_(output);
 }

@@ -57,7 +57,7 @@ class ExecProcess {
   [[nodiscard]] Status open_terminal(TerminalSize size);
   [[nodiscard]] Status run(const ExecOpen& open, const Setup& setup);
   void note_input_taken(std::uint64_t bytes);
-  void note_output(ExecOutput output);
+  void note_output(const ExecOutput& output);
   void pace();
   void end_if_read();
   void end();

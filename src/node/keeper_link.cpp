@@ -82,7 +82,7 @@ void KeeperLink::adopt() {
   connect();
 }
 
-void KeeperLink::tell(KeeperInput message) {
+void KeeperLink::tell(const KeeperInput& message) {
   std::string frame = encode(message);
   if (connection_ == ConnectionId::kNone) {
     waiting_.push_back(std::move(frame));

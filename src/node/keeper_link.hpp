@@ -50,7 +50,7 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
   void adopt();
 
   /// In order; waits until the keeper can be spoken to.
-  void tell(KeeperInput message);
+  void tell(const KeeperInput& message);
   /// Whether it has said that it runs commands beside its ranks, on the connection there is.
   [[nodiscard]] bool runs_commands() const { return runs_commands_; }
 

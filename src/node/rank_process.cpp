@@ -42,7 +42,7 @@ struct StartFailure {
 std::string closed_directory(const std::string& path, const ProcessUser& user) {
   for (std::size_t end = 0; end != path.npos;) {
     end = path.find('/', end + 1);
-    const std::string part = path.substr(0, end);
+    std::string part = path.substr(0, end);
     struct stat found{};
     if (::stat(part.c_str(), &found) != 0) return "";
     const bool member =

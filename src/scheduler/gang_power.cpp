@@ -1,5 +1,6 @@
 #include "scheduler/gang_power.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace orrery {
@@ -21,8 +22,17 @@ std::vector<NodeShare> shares_of(const PlacedGang& gang) {
   return nodes;
 }
 
-std::vector<ClockStep> ladder_of(const Situation& situation, const JobRequest& job,
-                                 const PlacedGang& gang) {
+std::optional<Duration> longest_of(std::span<const GangTerms> gangs) {
+  Duration longest;
+  for (const GangTerms& terms : gangs) {
+    if (!terms.length) return std::nullopt;
+    longest = std::max(longest, *terms.length);
+  }
+  return longest;
+}
+
+GangClocks clocks_of(const Situation& situation, const JobRequest& job, const PlacedGang& gang,
+                     const GangTerms& terms) {
   if (situation.costs == nullptr) return {};
   const GangOption& option = job.roles[gang.role].options[gang.option];
   const Topology& topology = situation.fleet.topology();
@@ -32,8 +42,14 @@ std::vector<ClockStep> ladder_of(const Situation& situation, const JobRequest& j
   if (costs == nullptr || !costs->power) return {};
   const PlanEntry* entry =
       situation.plans != nullptr && option.plan ? situation.plans->find(*option.plan) : nullptr;
-  const double bound = entry != nullptr && *entry ? entry->value().front().clock_bound : 1;
-  Result<std::vector<ClockStep>> ladder = clock_ladder(*costs->power, load_of(bound));
+  if (entry == nullptr || !*entry) return {&*costs->power, 1};
+  const auto& plans = entry->value();
+  return {&*costs->power, plans[terms.plan < plans.size() ? terms.plan : 0].clock_bound};
+}
+
+std::vector<ClockStep> ladder_of(const GangClocks& clocks) {
+  if (clocks.model == nullptr) return {};
+  Result<std::vector<ClockStep>> ladder = clock_ladder(*clocks.model, load_of(clocks.clock_bound));
   if (!ladder) return {};
   return *std::move(ladder);
 }
@@ -48,13 +64,15 @@ std::optional<PowerShortfall> settle_power(const PowerQuestion& question, const 
   const PowerTree& tree = question.budget.tree();
   std::optional<PowerShortfall> shortfall =
       question.budget.check(question.caps, draws_of(tree, nodes, terms.draw));
-  if (!shortfall || question.model == nullptr) return shortfall;
-  const Result<std::vector<ClockStep>> ladder =
-      clock_ladder(*question.model, load_of(question.clock_bound));
-  if (!ladder) return shortfall;
-  const auto step = clock_for(question.budget, question.caps, {.nodes = nodes, .ladder = *ladder});
+  if (!shortfall) return shortfall;
+  std::vector<ClockStep> ladder = ladder_of(question.clocks);
+  if (ladder.empty()) return shortfall;
+  // A plan knows more of the work than the ladder does.
+  const double scale = terms.draw / ladder.front().each;
+  for (ClockStep& step : ladder) step.each = step.each * scale;
+  const auto step = clock_for(question.budget, question.caps, {.nodes = nodes, .ladder = ladder});
   if (!step) return step.error();
-  const ClockStep& taken = (*ladder)[*step];
+  const ClockStep& taken = ladder[*step];
   terms.clock = taken.clock;
   terms.draw = taken.each;
   if (terms.length) {

@@ -15,9 +15,21 @@ namespace orrery {
 /// Devices of a gang by node, shares as fractions.
 [[nodiscard]] std::vector<NodeShare> shares_of(const PlacedGang& gang);
 
-/// Clocks a placed gang can run at, by its plan and what is known of its devices; none: unknown.
-[[nodiscard]] std::vector<ClockStep> ladder_of(const Situation& situation, const JobRequest& job,
-                                               const PlacedGang& gang);
+/// The run time of a job with such gangs; none: the job runs until it is stopped.
+[[nodiscard]] std::optional<Duration> longest_of(std::span<const GangTerms> gangs);
+
+/// What the clocks depend on at which a placed gang can run.
+struct GangClocks {
+  const PowerModel* model = nullptr;  ///< of its devices; none: it is not known
+  double clock_bound = 1;             ///< part of the work that stretches with the clock
+};
+
+/// The clocks of a gang follow from the plan of its terms and the power model of its devices.
+[[nodiscard]] GangClocks clocks_of(const Situation& situation, const JobRequest& job,
+                                   const PlacedGang& gang, const GangTerms& terms);
+
+/// The clock steps of a gang; empty where the power of its devices is not known.
+[[nodiscard]] std::vector<ClockStep> ladder_of(const GangClocks& clocks);
 
 /// Beyond the idle draw of its nodes, while each device draws `each`. O(nodes).
 [[nodiscard]] std::vector<NodeDraw> draws_of_gang(const PowerTree& tree, const PlacedGang& gang,
@@ -27,8 +39,7 @@ namespace orrery {
 struct PowerQuestion {
   const PowerBudget& budget;
   const PowerCaps& caps;
-  const PowerModel* model = nullptr;  ///< of the gang's devices; none: their clock is fixed
-  double clock_bound = 1;             ///< part of the work that stretches with the clock
+  GangClocks clocks;  ///< of the gang; no model: its clock is fixed
 };
 
 /// Leaves the terms as they are where the gang fits under every cap, lowers its clock (and so

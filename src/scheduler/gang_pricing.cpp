@@ -261,7 +261,7 @@ tl::expected<GangTerms, Refusal> terms_of(const PriceContext& context, const Wai
   }
   if (context.power == nullptr) return terms;
   const PowerModel* model = costs != nullptr && costs->power ? &*costs->power : nullptr;
-  const PowerQuestion question{*context.power, *context.situation.caps, model, clock_bound};
+  const PowerQuestion question{*context.power, *context.situation.caps, {model, clock_bound}};
   if (settle_power(question, gang, terms)) {
     return tl::unexpected(
         Refusal{RejectionKind::kPower, TopologyLevel::kFleet, gang.allocation.devices()});

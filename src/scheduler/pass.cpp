@@ -50,6 +50,7 @@ PassResult Pass::run(PassKind kind) {
   kind_ = kind;
   result_.holds_until = holds_at_all() ? Instant::max() : s_.now;
   relieve_power();
+  clocks_at_ = result_.decisions.size();
   for (const RunningJob& job : s_.running) {
     if (job.stopping) count(*job.request, job.gangs, Held::kLess);
   }
@@ -66,6 +67,7 @@ PassResult Pass::run(PassKind kind) {
   } else {
     run_in_order();
   }
+  tell_clocks(clocks_at_);
   // Nobody is better off for a pass that had to slow somebody.
   if (kind == PassKind::kFull && !slowed_somebody()) {
     if (policy_.preemption == PreemptionRule::kEntitled) defragment();
@@ -179,6 +181,7 @@ Pass::Queue Pass::consider(const QueuedJob& queued) {
   } else {
     in_the_way_ = false;
     FoundOrRefusal found = find(job);
+    share_power(job, found);
     if (found) {
       start(job, *std::move(found));
       return Queue::kGoesOn;
@@ -336,7 +339,9 @@ Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job)
   ++result_.placements;
   FoundOrRefusal found =
       policy_.choice == OptionChoice::kCheapest ? by_price(view, job) : by_fit(view, job);
-  if (!found || !power_ || found->gangs.size() == 1) return found;
+  if (!found || !power_ || power_counts_ == PowerCounts::kNo || found->gangs.size() == 1) {
+    return found;
+  }
   // Each gang was weighed alone.
   if (!power_holds(*found)) {
     return tl::unexpected(Refusal{RejectionKind::kPower, TopologyLevel::kFleet, 0});
@@ -378,15 +383,14 @@ Pass::FoundOrRefusal Pass::with_terms(const FleetView& view, const WaitingJob& j
     const auto terms = terms_of(context, job, gang);
     if (!terms) return tl::unexpected(terms.error());
     found.terms.push_back(*terms);
-    found.length = found.length && terms->length
-                       ? std::optional(std::max(*found.length, *terms->length))
-                       : std::nullopt;
   }
+  found.length = longest_of(found.terms);
   return found;
 }
 
 PriceContext Pass::context_of(const FleetView& view) const {
-  return {s_, policy_, view, power_ ? &*power_ : nullptr};
+  const bool counts = power_ && power_counts_ == PowerCounts::kYes;
+  return {s_, policy_, view, counts ? &*power_ : nullptr};
 }
 
 Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job) {
@@ -439,6 +443,8 @@ void Pass::start(const WaitingJob& job, Found found) {
   }
   result_.decisions.emplace_back(StartJob{job.id, std::move(found.gangs), std::move(found.terms),
                                           found.length, Duration(), found.price});
+  starts_.push_back({&job, result_.decisions.size() - 1});
+  if (powered_) add_powered_start(static_cast<std::uint32_t>(starts_.size() - 1));
 }
 
 // As far as rights go, what is stopping has left, and what is kept for a job it already has.

@@ -14,7 +14,7 @@
 
 #include "scheduler/defragment.hpp"
 #include "scheduler/job_placer.hpp"
-#include "scheduler/power_clock.hpp"
+#include "scheduler/powered_gangs.hpp"
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/reserved.hpp"
@@ -151,7 +151,27 @@ class Pass {
   /// What a running job draws by its terms, out of the budget; a gang with its terms, into it.
   void leave_power(const RunningJob& job);
   void enter_power(const PlacedGang& gang, const GangTerms& terms);
-  void set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step, double slower);
+  /// Gangs whose clocks can be set, as a question for relieve() and make_room().
+  struct AskedGangs {
+    std::vector<std::uint32_t> entries;  ///< positions among the powered, of each gang
+    std::vector<RunningGang> gangs;
+  };
+  [[nodiscard]] PoweredGangs& powered();
+  void add_powered_start(std::uint32_t at);
+  /// kThatKeepPromises: clocks at which deadlines, time limits and budgets are kept.
+  enum class Steps : std::uint8_t { kAll, kThatKeepPromises };
+  [[nodiscard]] AskedGangs ask_gangs(Steps steps);
+  void set_step(PoweredGang& gang, std::size_t step);
+  void tell_clocks(std::size_t at);
+  /// `slot`: the only place it may start in; empty: any.
+  void share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot = {});
+  void slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
+                       std::size_t others);
+  [[nodiscard]] bool affordable(const WaitingJob& job, const Found& found) const;
+  [[nodiscard]] Price price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
+                                   std::span<const GangTerms> terms) const;
+  /// The terms of a running job's gang, with the clock that the pass has set.
+  [[nodiscard]] const GangTerms& terms_now(const RunningJob& job, std::size_t gang) const;
   void stagger_starts();
   void move_jobs();
   [[nodiscard]] double sooner(const WaitingJob& job) const;
@@ -299,8 +319,22 @@ class Pass {
   PassKind kind_ = PassKind::kIncremental;
   std::optional<TenantUsage> usage_;  ///< a copy, once something started
   std::optional<PowerBudget> power_;
-  std::vector<TenantId> changed_;           ///< whose usage the job in hand changed
-  std::vector<char> stopped_;               ///< by running job: this pass has decided of it
+  enum class PowerCounts : std::uint8_t { kYes, kNo };
+  PowerCounts power_counts_ = PowerCounts::kYes;  ///< whether what is looked for has to fit it
+  std::optional<PoweredGangs> powered_;           ///< once clocks are looked at
+  /// Clocks that the pass has set: by position among the running, and gang.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, GangTerms> clocked_;
+  struct Start {
+    const WaitingJob* job;
+    std::size_t decision;  ///< its position
+    bool slowed = false;   ///< since it was priced
+  };
+  std::vector<Start> starts_;
+  std::size_t clocks_at_ = 0;      ///< where decisions about clocks stand: before all starts
+  std::uint32_t shares_ = 0;       ///< starts that others gave up power for
+  std::uint32_t vain_shares_ = 0;  ///< starts that others gave up no power for
+  std::vector<TenantId> changed_;  ///< whose usage the job in hand changed
+  std::vector<char> stopped_;      ///< by running job: this pass has decided of it
   std::vector<const WaitingJob*> blocked_;  ///< that nothing but room would help, in order
   std::vector<JobId> held_;                 ///< jobs that have a slot, ascending
   std::vector<std::uint32_t> yielding_;     ///< running job, by victim of the plan being made
@@ -318,22 +352,22 @@ class Pass {
     std::uint64_t under = kNever;
     bool may_take_any = false;
   };
-  std::vector<Group> groups_;  ///< by QueuedJob::group
-  bool looked_for_yielders_ = false;
+  std::vector<Group> groups_;          ///< by QueuedJob::group
   const Leavers* left_out_ = nullptr;  ///< of PassMemory::without_
   std::uint64_t left_out_under_ = 0;
   /// Places of gangs apart from what the asking job holds, until somebody moves; empty: none.
   std::map<GangRequest, std::optional<Allocation>> elsewhere_;
   std::map<TenantId, Duration> longest_waiting_;  ///< expected run; empty: nobody asked yet
-  bool own_leave_ = false;  ///< only jobs of the tenant in hand are asked to yield
   const FleetView* left_ =
       nullptr;                     ///< without some of them: their devices are in its limits again
   std::uint32_t overtakes_ = 0;    ///< tried in vain
   std::uint32_t preemptions_ = 0;  ///< likewise, by right or rank
   std::uint32_t views_ = 0;        ///< beside slots, likewise
-  bool in_the_way_ = false;        ///< the job in hand was refused because of somebody's slot
-  bool lacks_room_ = false;        ///< it was refused for want of room alone
-  bool hidden_ = false;            ///< free devices are kept from others without a slot
+  bool looked_for_yielders_ = false;
+  bool own_leave_ = false;   ///< only jobs of the tenant in hand are asked to yield
+  bool in_the_way_ = false;  ///< a slot of another job is why the job in hand was refused
+  bool lacks_room_ = false;  ///< it was refused for want of room alone
+  bool hidden_ = false;      ///< free devices are kept from others without a slot
   bool timeline_open_ = false;
   std::uint32_t slots_sought_ = 0;  ///< jobs that a new slot was looked for
   PassResult result_;

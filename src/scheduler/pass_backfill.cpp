@@ -124,7 +124,7 @@ std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of
   leave_power(job);
   std::optional<Found> found = smaller_of(job, kept);
   if (!found) {
-    for (std::size_t i = 0; i < job.gangs.size(); ++i) enter_power(job.gangs[i], job.terms[i]);
+    for (std::size_t i = 0; i < job.gangs.size(); ++i) enter_power(job.gangs[i], terms_now(job, i));
     return std::nullopt;
   }
   PlacedGang smaller = found->gangs.front();

@@ -334,7 +334,7 @@ bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
   }
   if (!best) {
     take(edit_now(), std::span<const PlacedGang>(job.gangs));
-    enter_power(job.gangs.front(), job.terms.front());
+    enter_power(job.gangs.front(), terms_now(job, 0));
     return false;
   }
   take(edit_now(), std::span<const PlacedGang>(best->gangs));
@@ -354,8 +354,14 @@ bool Pass::improve(std::uint32_t running, const std::vector<char>& wanted) {
 
 void Pass::leave_power(const RunningJob& job) {
   for (std::size_t i = 0; power_ && i < job.gangs.size(); ++i) {
-    power_->remove(draws_of_gang(power_->tree(), job.gangs[i], job.terms[i].draw));
+    power_->remove(draws_of_gang(power_->tree(), job.gangs[i], terms_now(job, i).draw));
   }
+}
+
+const GangTerms& Pass::terms_now(const RunningJob& job, std::size_t gang) const {
+  const auto at = static_cast<std::uint32_t>(&job - s_.running.data());
+  const auto found = clocked_.find({at, static_cast<std::uint32_t>(gang)});
+  return found == clocked_.end() ? job.terms[gang] : found->second;
 }
 
 void Pass::enter_power(const PlacedGang& gang, const GangTerms& terms) {
@@ -405,7 +411,7 @@ bool Pass::move(std::uint32_t running) {
   }
   const double gained = best ? (*here->length - *best_terms.length).count_seconds() * devices : 0;
   if (!best || gained <= cost) {
-    enter_power(old, job.terms.front());
+    enter_power(old, terms_now(job, 0));
     return false;
   }
   enter_power(*best, best_terms);
@@ -481,7 +487,7 @@ void Pass::carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const W
       power_ = before;
       return;
     }
-    enter_power(there, terms ? *terms : moved.terms.front());
+    enter_power(there, terms ? *terms : terms_now(moved, 0));
     moves.push_back({moved.id,
                      {std::move(there)},
                      {terms ? *terms : moved.terms.front()},

@@ -1,7 +1,9 @@
 // Power that fell short, and clocks that may rise again.
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <utility>
 
+#include "scheduler/expected_bill.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/pass.hpp"
 #include "scheduler/power_relief.hpp"
@@ -9,72 +11,173 @@
 namespace orrery {
 namespace {
 
-/// Of a gang that runs: what it draws at which clock.
-struct Powered {
-  std::uint32_t running = 0;  ///< job
-  std::uint32_t gang = 0;
-  std::vector<NodeShare> nodes;
-  std::vector<ClockStep> ladder;
-  std::size_t step = 0;
-};
+/// After so many starts for which no other job could give up power, a pass no longer looks.
+constexpr std::uint32_t kVainShares = 8;
+/// The most starts for which one pass lowers the clocks of other jobs; the next pass goes on.
+constexpr std::uint32_t kShares = 64;
+/// The time of launches and pauses that an expected end leaves out.
+constexpr Duration kMargin = Duration::minutes(2);
+/// New clocks have to do this many times the work of the present ones to be worth a change.
+constexpr double kWorthwhile = 1.002;
 
-/// What a second of the work is worth beside others: a service's most, preemptible batch least.
-double worth(const JobRequest& job) {
-  constexpr double kService = 10;
-  constexpr double kFiller = 0.5;
-  if (job.kind == JobKind::kServe) return kService;
-  return job.kind == JobKind::kBatch && job.preemptible ? kFiller : 1;
-}
-
-std::size_t nearest_step(std::span<const ClockStep> ladder, double clock) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < ladder.size(); ++i) {
-    if (std::fabs(ladder[i].clock - clock) < std::fabs(ladder[best].clock - clock)) best = i;
+/// How fast a job is at the steps that `step` names: as fast as its slowest gangs.
+double speed_of(std::span<const PoweredGang> gangs, std::size_t PoweredGang::* step) {
+  double slowest = 1;
+  for (const PoweredGang& gang : gangs) {
+    slowest = std::min(slowest, gang.ladder[gang.*step].throughput);
   }
-  return best;
+  return slowest;
 }
 
-enum class Clocks { kAny, kLowered };
+std::optional<Duration> left_of(const RunningJob& job, Instant now) {
+  if (job.expected_end == Instant::max()) return std::nullopt;
+  return std::max(job.expected_end - now, Duration());
+}
 
-/// Gangs whose clocks can be set, each with its ladder. A ladder is dear, and few run slowed.
-std::vector<Powered> powered_gangs(const Situation& s, std::span<const char> stopped,
-                                   Clocks clocks) {
-  std::vector<Powered> gangs;
-  for (std::uint32_t i = 0; i < s.running.size(); ++i) {
-    const RunningJob& job = s.running[i];
-    if (stopped[i] != 0 || job.stopping) continue;
-    for (std::uint32_t g = 0; g < job.gangs.size(); ++g) {
-      if (clocks == Clocks::kLowered && job.terms[g].clock >= 1) continue;
-      std::vector<ClockStep> ladder = ladder_of(s, *job.request, job.gangs[g]);
-      if (ladder.empty()) continue;
-      const std::size_t step = nearest_step(ladder, job.terms[g].clock);
-      gangs.push_back({i, g, shares_of(job.gangs[g]), std::move(ladder), step});
-    }
+/// How many times as long the rest of a job may take while it keeps its deadline and its time
+/// limit. A job with a budget keeps its present clock (1). Infinite: the job has none of them.
+double slowest_kept(const JobRequest& request, Instant now, Instant started,
+                    std::optional<Duration> left) {
+  if (request.budget) return 1;
+  Instant latest = request.deadline.value_or(Instant::max());
+  if (request.time_limit) latest = std::min(latest, started + *request.time_limit);
+  if (latest == Instant::max() || !left || *left <= Duration()) {
+    return std::numeric_limits<double>::infinity();
   }
-  return gangs;
+  return std::max(1.0, (latest - now - kMargin).count_seconds() / left->count_seconds());
 }
 
-/// How much longer its work takes at another step.
-double slower(const Powered& gang, std::size_t step) {
-  return gang.ladder[gang.step].throughput / gang.ladder[step].throughput;
+void slow_down(GangTerms& terms, const ClockStep& step, double slower) {
+  terms.clock = step.clock;
+  terms.draw = step.each;
+  if (terms.length) terms.length = Duration::from_seconds(terms.length->count_seconds() * slower);
 }
 
 }  // namespace
 
-// What is left of it takes `slower` times as long.
-void Pass::set_clock(std::uint32_t running, std::uint32_t gang, const ClockStep& step,
-                     double slower) {
-  const RunningJob& job = s_.running[running];
-  GangTerms terms = job.terms[gang];
-  if (terms.length && job.expected_end != Instant::max()) {
-    const double left = std::max((job.expected_end - s_.now).count_seconds(), 0.0);
-    terms.length = Duration::from_seconds(left * slower);
+PoweredGangs& Pass::powered() {
+  if (powered_) return *powered_;
+  powered_.emplace(s_);
+  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+    const RunningJob& job = s_.running[i];
+    if (stopped_[i] != 0 || job.stopping) continue;
+    powered_->add(
+        {.job = i,
+         .request = job.request,
+         .gangs = job.gangs,
+         .terms = job.terms,
+         .stop_loss = lost_device_seconds(job) / policy_.horizon.value(),
+         .slowest = slowest_kept(*job.request, s_.now, job.started, left_of(job, s_.now))});
   }
-  power_->remove(draws_of_gang(power_->tree(), job.gangs[gang], terms.draw));
-  terms.clock = step.clock;
-  terms.draw = step.each;
-  power_->add(draws_of_gang(power_->tree(), job.gangs[gang], terms.draw));
-  result_.decisions.emplace_back(SetClock{job.id, gang, terms});
+  for (std::uint32_t i = 0; i < starts_.size(); ++i) add_powered_start(i);
+  return *powered_;
+}
+
+void Pass::add_powered_start(std::uint32_t at) {
+  const auto& start = std::get<StartJob>(result_.decisions[starts_[at].decision]);
+  powered_->add({.source = PoweredGang::Source::kStarts,
+                 .job = at,
+                 .request = starts_[at].job->request,
+                 .gangs = start.gangs,
+                 .terms = start.terms,
+                 .slowest = slowest_kept(*starts_[at].job->request, s_.now, s_.now,
+                                         longest_of(start.terms))});
+}
+
+// Running jobs that the pass has stopped, moved or resized are left out.
+Pass::AskedGangs Pass::ask_gangs(Steps steps) {
+  AskedGangs asked;
+  const std::vector<PoweredGang>& list = powered().list();
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    const PoweredGang& gang = list[i];
+    if (gang.source == PoweredGang::Source::kRuns && stopped_[gang.job] != 0) continue;
+    asked.entries.push_back(i);
+    const std::size_t lowest = steps == Steps::kAll ? gang.ladder.size() : gang.steps_kept();
+    asked.gangs.push_back({.power = {.nodes = gang.nodes, .ladder = gang.ladder.first(lowest)},
+                           .step = gang.step,
+                           .value = gang.value,
+                           .stop_loss = gang.stop_loss});
+  }
+  return asked;
+}
+
+void Pass::set_step(PoweredGang& gang, std::size_t step) {
+  const PowerTree& tree = power_->tree();
+  power_->remove(draws_of(tree, gang.nodes, gang.ladder[gang.step].each));
+  power_->add(draws_of(tree, gang.nodes, gang.ladder[step].each));
+  const double slower = gang.ladder[gang.step].throughput / gang.ladder[step].throughput;
+  gang.step = step;
+  if (gang.source == PoweredGang::Source::kRuns) {
+    for (const std::uint32_t g : gang.gangs) {
+      GangTerms& terms =
+          clocked_.try_emplace({gang.job, g}, s_.running[gang.job].terms[g]).first->second;
+      terms.clock = gang.ladder[step].clock;
+      terms.draw = gang.ladder[step].each;
+    }
+    return;
+  }
+  Start& start = starts_[gang.job];
+  start.slowed = true;
+  auto& decision = std::get<StartJob>(result_.decisions[start.decision]);
+  for (const std::uint32_t g : gang.gangs) {
+    slow_down(decision.terms[g], gang.ladder[step], slower);
+  }
+  decision.expected = longest_of(decision.terms);
+}
+
+// The rest of a job takes as many times as long as its slowest gang is slower than before the pass.
+// Lower clocks are set first, because others take the power that they set free.
+void Pass::tell_clocks(std::size_t at) {
+  if (!powered_) return;
+  std::vector<Decision> lowered;
+  std::vector<Decision> raised;
+  const std::span<PoweredGang> list = powered_->list();
+  for (std::size_t first = 0; first < list.size();) {
+    std::size_t end = first + 1;
+    const auto same_job = [&](const PoweredGang& other) {
+      return other.source == list[first].source && other.job == list[first].job;
+    };
+    while (end < list.size() && same_job(list[end])) ++end;
+    const std::span<PoweredGang> gangs = list.subspan(first, end - first);
+    first = end;
+    if (gangs.front().source == PoweredGang::Source::kStarts) continue;
+    const RunningJob& job = s_.running[gangs.front().job];
+    const double slower = speed_of(gangs, &PoweredGang::was) / speed_of(gangs, &PoweredGang::step);
+    for (PoweredGang& gang : gangs) {
+      if (gang.step == gang.told) continue;
+      for (const std::uint32_t g : gang.gangs) {
+        GangTerms terms = clocked_.at({gang.job, g});
+        if (terms.length && job.expected_end != Instant::max()) {
+          const double left = std::max((job.expected_end - s_.now).count_seconds(), 0.0);
+          terms.length = Duration::from_seconds(left * slower);
+        }
+        (gang.step > gang.told ? lowered : raised).emplace_back(SetClock{job.id, g, terms});
+      }
+      gang.told = gang.step;
+    }
+  }
+  lowered.insert(lowered.end(), raised.begin(), raised.end());
+  result_.decisions.insert(result_.decisions.begin() + static_cast<std::ptrdiff_t>(at),
+                           lowered.begin(), lowered.end());
+  for (Start& start : starts_) {
+    if (start.decision >= at) start.decision += lowered.size();
+    auto& decision = std::get<StartJob>(result_.decisions[start.decision]);
+    if (!std::exchange(start.slowed, false) || !decision.price) continue;
+    decision.price = price_of_all(*start.job, decision.gangs, decision.terms);
+  }
+}
+
+Price Pass::price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
+                         std::span<const GangTerms> terms) const {
+  PriceContext context = context_of(s_.fleet);
+  if (gangs.size() > 1) context.beside.until = least_seconds(context, job);
+  Price sum;
+  for (std::size_t i = 0; i < gangs.size(); ++i) {
+    const Price price = price_of(context, job, gangs[i], terms[i]);
+    sum += price;
+    add_beside(context, job, {gangs[i], terms[i], price});
+  }
+  return sum;
 }
 
 // A cap that fell below the planned draw is met at once: clocks first, then the least worth stops.
@@ -93,27 +196,96 @@ void Pass::relieve_power() {
   }
   if (!above) return;
   hold_until(s_.now);
-  const std::vector<Powered> gangs = powered_gangs(s_, stopped_, Clocks::kAny);
-  std::vector<RunningGang> asked;
-  for (const Powered& gang : gangs) {
-    const RunningJob& job = s_.running[gang.running];
-    const double devices = job.gangs[gang.gang].allocation.devices();
-    asked.push_back({.power = {.nodes = gang.nodes, .ladder = gang.ladder},
-                     .step = gang.step,
-                     .value = worth(*job.request) * devices,
-                     .stop_loss = lost_device_seconds(job) / policy_.horizon.value(),
-                     .preemptible = job.request->preemptible});
+  AskedGangs asked = ask_gangs(Steps::kAll);
+  std::vector<PoweredGang>& list = powered().list();
+  for (std::size_t i = 0; i < asked.gangs.size(); ++i) {
+    asked.gangs[i].preemptible = list[asked.entries[i]].preemptible;
   }
-  for (const PowerChange& change : relieve(staying, *s_.caps, asked).changes) {
-    const Powered& gang = gangs[change.gang];
-    const RunningJob& job = s_.running[gang.running];
+  for (const PowerChange& change : relieve(staying, *s_.caps, asked.gangs).changes) {
+    PoweredGang& gang = list[asked.entries[change.gang]];
     if (change.step) {
-      set_clock(gang.running, gang.gang, gang.ladder[*change.step], slower(gang, *change.step));
-    } else if (stopped_[gang.running] == 0) {
-      stopped_[gang.running] = 1;
+      set_step(gang, *change.step);
+    } else if (stopped_[gang.job] == 0) {
+      stopped_[gang.job] = 1;
+      const RunningJob& job = s_.running[gang.job];
       result_.decisions.emplace_back(PreemptJob{job.id, JobId(), lost_device_seconds(job)});
     }
   }
+  tell_clocks(result_.decisions.size());
+}
+
+// Where a cap leaves too little power for a start, the clocks of all gangs below that cap are
+// lowered for it, if more work is done so than without the start, or with the start alone at a
+// lower clock.
+void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot) {
+  // Clocks go up again in full passes.
+  if (!power_ || !wants_full(policy_) || vain_shares_ == kVainShares) return;
+  const bool slowed =
+      found && std::ranges::any_of(found->terms, [](const GangTerms& t) { return t.clock < 1; });
+  if (found ? !slowed : found.error().kind != RejectionKind::kPower) return;
+  if (shares_ == kShares) {
+    hold_until(s_.now);
+    return;
+  }
+  if (slowed) slot = found->gangs;
+  power_counts_ = PowerCounts::kNo;
+  FoundOrRefusal full =
+      slot.empty() ? find(job) : with_terms(m_.now_->view(), job, std::move(slot));
+  power_counts_ = PowerCounts::kYes;
+  if (!full) return;
+  std::vector<PoweredGang>& list = powered().list();
+  const std::size_t others = list.size();
+  powered_->add({.source = PoweredGang::Source::kStarts,
+                 .job = static_cast<std::uint32_t>(starts_.size()),
+                 .request = job.request,
+                 .gangs = full->gangs,
+                 .terms = full->terms,
+                 .slowest = slowest_kept(*job.request, s_.now, s_.now, full->length)});
+  double alone = 0;
+  for (const PoweredGang& gang : std::span(list).subspan(slowed ? others : list.size())) {
+    alone += gang.work(nearest_step(gang.ladder, found->terms[gang.gangs.front()].clock));
+  }
+  PowerBudget budget = *power_;
+  for (std::size_t i = 0; i < full->gangs.size(); ++i) {
+    budget.add(draws_of_gang(budget.tree(), full->gangs[i], full->terms[i].draw));
+  }
+  const AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
+  const auto relief = make_room(budget, *s_.caps, asked.gangs, {list.size() - others, alone});
+  if (relief) slow_down_start(*full, *relief, asked, others);
+  powered_->cut(others);
+  const bool late = m_.reserved_->any() && m_.reserved_->delays(full->gangs, end_of(*full), job.id);
+  if (!relief || late || !affordable(job, *full)) {
+    ++vain_shares_;
+    return;
+  }
+  ++shares_;
+  for (const PowerChange& change : relief->changes) {
+    const std::uint32_t entry = asked.entries[change.gang];
+    if (entry < others) set_step(list[entry], *change.step);
+  }
+  if (policy_.choice == OptionChoice::kCheapest) {
+    full->price = price_of_all(job, full->gangs, full->terms);
+  }
+  found = std::move(full);
+}
+
+// The powered gangs from `others` on are those that start.
+void Pass::slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
+                           std::size_t others) {
+  for (const PowerChange& change : relief.changes) {
+    if (asked.entries[change.gang] < others) continue;
+    const PoweredGang& gang = powered().list()[asked.entries[change.gang]];
+    const ClockStep& step = gang.ladder[*change.step];
+    for (const std::uint32_t g : gang.gangs) slow_down(found.terms[g], step, 1 / step.throughput);
+  }
+  found.length = longest_of(found.terms);
+}
+
+bool Pass::affordable(const WaitingJob& job, const Found& found) const {
+  const std::optional<Dollars>& budget = job.request->budget;
+  if (!budget) return true;
+  const ExpectedBill bill = expected_bill(context_of(s_.fleet), job, found.gangs, found.terms);
+  return Dollars(bill.dollars() + bill.assumed_hire) <= *budget;
 }
 
 bool Pass::slowed_somebody() const {
@@ -122,18 +294,44 @@ bool Pass::slowed_somebody() const {
       [](const Decision& decision) { return std::holds_alternative<SetClock>(decision); });
 }
 
-// What was slowed goes on at the highest clock that fits now, in the order of the running jobs.
+// Slowed gangs get the clocks at which most work is done under the caps that hold now.
 void Pass::raise_clocks() {
-  if (!power_) return;
-  for (const Powered& gang : powered_gangs(s_, stopped_, Clocks::kLowered)) {
-    if (gang.step == 0) continue;
-    const RunningJob& job = s_.running[gang.running];
-    PowerBudget without = *power_;
-    without.remove(draws_of_gang(without.tree(), job.gangs[gang.gang], job.terms[gang.gang].draw));
-    const auto step = clock_for(without, *s_.caps, {.nodes = gang.nodes, .ladder = gang.ladder});
-    if (step && *step < gang.step)
-      set_clock(gang.running, gang.gang, gang.ladder[*step], slower(gang, *step));
+  const auto lowered = [](const RunningJob& job) {
+    return std::ranges::any_of(job.terms, [](const GangTerms& terms) { return terms.clock < 1; });
+  };
+  if (!power_ || std::ranges::none_of(s_.running, lowered)) return;
+  AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
+  // The starts of this pass are decided by now.
+  for (std::size_t i = asked.entries.size(); i-- > 0;) {
+    if (powered().list()[asked.entries[i]].source == PoweredGang::Source::kRuns) continue;
+    asked.entries.erase(asked.entries.begin() + static_cast<std::ptrdiff_t>(i));
+    asked.gangs.erase(asked.gangs.begin() + static_cast<std::ptrdiff_t>(i));
   }
+  std::vector<PoweredGang>& list = powered().list();
+  PowerBudget budget = *power_;
+  std::vector<std::size_t> steps(list.size());
+  for (std::size_t i = 0; i < asked.gangs.size(); ++i) {
+    const PoweredGang& gang = list[asked.entries[i]];
+    budget.remove(draws_of(budget.tree(), gang.nodes, gang.ladder[gang.step].each));
+    budget.add(draws_of(budget.tree(), gang.nodes, gang.ladder[0].each));
+    asked.gangs[i].step = 0;
+  }
+  const PowerRelief relief = relieve(budget, *s_.caps, asked.gangs);
+  for (const PowerChange& change : relief.changes) {
+    steps[asked.entries[change.gang]] = *change.step;
+  }
+  double before = 0;
+  double after = 0;
+  for (const std::uint32_t i : asked.entries) {
+    if (steps[i] == list[i].step) continue;
+    before += list[i].work(list[i].step);
+    after += list[i].work(steps[i]);
+  }
+  if (after < before * kWorthwhile) return;
+  for (const std::uint32_t i : asked.entries) {
+    if (steps[i] != list[i].step) set_step(list[i], steps[i]);
+  }
+  tell_clocks(result_.decisions.size());
 }
 
 // The draw of a site rises step by step.

@@ -97,6 +97,7 @@ void Pass::start_reserved() {
 
 bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
   FoundOrRefusal found = with_terms(m_.now_->view(), job, slot.gangs);
+  share_power(job, found, slot.gangs);
   if (!found) return false;
   if (policy_.choice == OptionChoice::kCheapest) {
     PriceContext context = context_of(m_.now_->view());

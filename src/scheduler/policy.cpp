@@ -38,8 +38,12 @@ constexpr std::array<NamedPolicy, 13> kPolicies{{
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
-/// Of `hardware-aware`; the other policies have one version.
+/// The newest version of these policies; the others have one version.
 constexpr std::uint32_t kNewest = 2;
+constexpr std::array<std::string_view, 3> kTwoVersions = {"hardware-aware", "las", "srtf"};
+
+/// A job runs at least so long before others may take its place: a round of Gavel and Blox.
+constexpr Seconds kQuantum{360};
 
 /// What their makers gave them: rounds of 6 min (Gavel), leases of 20 min (Themis), rounds of 60 s
 /// (Sia).
@@ -51,7 +55,7 @@ Seconds round_of(QueueOrder order) {
 }
 
 constexpr std::uint32_t newest_version(std::string_view name) {
-  return name == "hardware-aware" ? kNewest : 1;
+  return std::ranges::find(kTwoVersions, name) != kTwoVersions.end() ? kNewest : 1;
 }
 
 std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
@@ -69,6 +73,7 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
       policy.full_interval = round_of(row.order);
       policy.min_run = Seconds{policy.full_interval.value() / 2};
     }
+    if ((name == "las" || name == "srtf") && version >= 2) policy.min_run = kQuantum;
     if (name == "hardware-aware") {
       policy.choice = OptionChoice::kCheapest;
       policy.reserve_jobs = kSlotsAhead;
@@ -197,6 +202,7 @@ std::string yaml_of(std::string_view options) {
 
 std::vector<std::string_view> policy_names() {
   std::vector<std::string_view> names;
+  names.reserve(kPolicies.size());
   for (const NamedPolicy& row : kPolicies) names.push_back(row.name);
   return names;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/assert.hpp"
+#include "fleet/node_power.hpp"
 
 namespace orrery {
 namespace {
@@ -63,9 +64,7 @@ void PowerTree::set_paths() {
 void PowerTree::set_idle() {
   for (const NodeGroup& group : topology_->groups()) {
     const NodeType& type = topology_->node_type(group);
-    Watts idle = type.idle_power.value_or(Watts(0));
-    if (group.typical_power) idle = std::min(idle, *group.typical_power);
-    node_idle_.push_back(milliwatts_of(idle));
+    node_idle_.push_back(milliwatts_of(idle_power(group, type)));
     if (type.idle_power) continue;
     std::string text = fmt::format("idle power of {}: not published, counted as 0 W", type.id);
     if (std::find(assumptions_.begin(), assumptions_.end(), text) == assumptions_.end()) {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "fleet/fleet.hpp"
 #include "scheduler/power_test.hpp"
+#include "scheduler/slowed_text.hpp"
 
 namespace orrery {
 namespace {
@@ -206,6 +208,23 @@ TEST(PowerBudget, OnRandomTreesAStartIsTakenExactlyWhenEveryDomainHoldsIt) {
   }
   EXPECT_GT(taken, 100);
   EXPECT_GT(refused, 100);
+}
+
+TEST_F(PowerBudgetTest, ASlowedJobIsToldWithTheLimitThatLeavesLeast) {
+  const Fleet fleet(topology_);
+  RunningJob job;
+  job.gangs.resize(1);
+  job.gangs[0].allocation.ranks = {{NodeId(0), 0xff}};
+  job.terms.push_back({.clock = 1});
+  Situation situation{.fleet = fleet.view(), .power = &budget_, .caps = &caps_};
+  EXPECT_EQ(slowed_text(situation, job), "");
+  job.terms[0].clock = 0.92;
+  budget_.add(kilowatts(0, 6));
+  caps_.set_cap(domain(PowerKind::kRow), Watts(14.5e3));
+  EXPECT_EQ(slowed_text(situation, job),
+            "runs at 92 % of its clock: s/h/row-1 carries 14 kW of its 14.5 kW");
+  situation.power = nullptr;
+  EXPECT_EQ(slowed_text(situation, job), "runs at 92 % of its clock");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 namespace orrery {
 namespace {
 
-constexpr int kStepPercent = 5;
 constexpr int kClockPercentMin = 50;
 
 /// The load at `clock` of the one it is given at.
@@ -30,7 +29,7 @@ Result<std::vector<ClockStep>> clock_ladder(const PowerModel& model, const Power
   const double bound = std::min(1.0, load.compute_share * model.compute_clock_bound +
                                          load.memory_share * model.memory_clock_bound);
   PowerModel slowed = model;
-  for (int percent = 100; percent >= kClockPercentMin; percent -= kStepPercent) {
+  for (int percent = 100; percent >= kClockPercentMin; --percent) {
     const double clock = percent / 100.0;
     slowed.clock = model.clock * clock;
     Result<PowerLoad> shifted = load_at(model, load, clock);

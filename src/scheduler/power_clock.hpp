@@ -23,7 +23,7 @@ struct ClockStep {
   [[nodiscard]] Joules energy() const { return each * Seconds(1 / throughput); }
 };
 
-/// Clocks from 100 % down to 50 % by 5 %, without those that draw no less than a faster one: a
+/// Clocks from 100 % down to 50 % by 1 %, without those that draw no less than a faster one: a
 /// phase that stretches with the clock takes a larger share of the time. `load` is at the model's
 /// clock. Errors: shares that are no shares. At least one step; draw falls strictly, throughput
 /// never rises.

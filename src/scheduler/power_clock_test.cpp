@@ -25,7 +25,7 @@ constexpr PowerLoad kMixed{.compute_share = 0.6, .memory_share = 0.2, .network_s
 
 TEST(ClockLadder, FallsInDrawAndInThroughputButLessInThroughput) {
   const std::vector<ClockStep> ladder = ladder_of(kMixed);
-  ASSERT_EQ(ladder.size(), 11u);
+  ASSERT_EQ(ladder.size(), 51u);
   EXPECT_EQ(ladder.front().clock, 1);
   EXPECT_EQ(ladder.front().throughput, 1);
   EXPECT_EQ(ladder.back().clock, 0.5);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -43,8 +45,15 @@ class Relief {
   PowerRelief solve();
 
  private:
-  [[nodiscard]] std::vector<Milliwatts> draw_by_domain(const RunningGang& gang,
-                                                       std::size_t step) const;
+  /// Nodes of a gang that draw the same at each step.
+  struct Kind {
+    NodeShare example;
+    Watts idle;                       ///< of a device
+    std::vector<std::int64_t> nodes;  ///< by domain of the gang
+  };
+  [[nodiscard]] std::vector<Kind> kinds_of(const RunningGang& gang,
+                                           std::span<const std::size_t> domains) const;
+  [[nodiscard]] std::vector<std::size_t> domains_of(const RunningGang& gang) const;
   void add_candidate(std::size_t index, const RunningGang& gang);
   void forbid_needless_stops();
   void settle_for_the_lowest();
@@ -78,30 +87,58 @@ Relief::Relief(const PowerBudget& budget, const PowerCaps& caps, std::span<const
   for (std::size_t i = 0; i < gangs.size(); ++i) add_candidate(i, gangs[i]);
 }
 
-std::vector<Milliwatts> Relief::draw_by_domain(const RunningGang& gang, std::size_t step) const {
-  std::vector<Milliwatts> sum(over_.size());
-  for (const NodeDraw& draw : draws_of(tree_, gang.power.nodes, gang.power.ladder[step].each)) {
-    for (const PowerDomainId id : tree_.path(tree_.topology().place(draw.node).rack)) {
-      if (position_[id.value()] != kWithin) sum[position_[id.value()]] += draw.added;
+// Most nodes of a gang are alike, so that each kind is priced once and counted by domain.
+std::vector<Relief::Kind> Relief::kinds_of(const RunningGang& gang,
+                                           std::span<const std::size_t> domains) const {
+  std::vector<Kind> kinds;
+  for (const NodeShare& share : gang.power.nodes) {
+    const double devices = tree_.topology().group(share.node).devices;
+    const Watts idle = watts_of(tree_.idle(share.node)) / devices;
+    auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& other) {
+      return other.idle == idle && other.example.accelerators == share.accelerators;
+    });
+    if (kind == kinds.end()) {
+      kinds.push_back({share, idle, std::vector<std::int64_t>(domains.size())});
+      kind = std::prev(kinds.end());
+    }
+    for (const PowerDomainId id : tree_.path(tree_.topology().place(share.node).rack)) {
+      const std::size_t position = position_[id.value()];
+      if (position == kWithin) continue;
+      ++kind->nodes[static_cast<std::size_t>(
+          std::lower_bound(domains.begin(), domains.end(), position) - domains.begin())];
     }
   }
-  return sum;
+  return kinds;
+}
+
+// Ascending.
+std::vector<std::size_t> Relief::domains_of(const RunningGang& gang) const {
+  std::vector<std::size_t> domains;
+  for (const NodeShare& share : gang.power.nodes) {
+    for (const PowerDomainId id : tree_.path(tree_.topology().place(share.node).rack)) {
+      if (position_[id.value()] != kWithin) domains.push_back(position_[id.value()]);
+    }
+  }
+  std::sort(domains.begin(), domains.end());
+  domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
+  return domains;
 }
 
 void Relief::add_candidate(std::size_t index, const RunningGang& gang) {
   const auto& ladder = gang.power.ladder;
   ORRERY_ASSERT(gang.step < ladder.size(), "a gang runs at a step of its ladder");
-  Candidate candidate{.gang = index};
-  const std::vector<Milliwatts> now = draw_by_domain(gang, gang.step);
-  for (std::size_t d = 0; d < now.size(); ++d) {
-    if (now[d] > 0) candidate.domains.push_back(d);
-  }
+  Candidate candidate{.gang = index, .domains = domains_of(gang)};
   if (candidate.domains.empty()) return;
+  const std::vector<Kind> kinds = kinds_of(gang, candidate.domains);
   const double value_now = gang.value * ladder[gang.step].throughput;
   for (std::size_t step = gang.step; step < ladder.size(); ++step) {
-    const std::vector<Milliwatts> all = draw_by_domain(gang, step);
-    Option option{.step = step, .loss = value_now - gang.value * ladder[step].throughput};
-    for (const std::size_t d : candidate.domains) option.draw.push_back(all[d]);
+    Option option{.step = step,
+                  .loss = value_now - gang.value * ladder[step].throughput,
+                  .draw = std::vector<Milliwatts>(candidate.domains.size())};
+    for (const Kind& kind : kinds) {
+      const Milliwatts each = draws_of(tree_, {&kind.example, 1}, ladder[step].each).front().added;
+      for (std::size_t d = 0; d < option.draw.size(); ++d) option.draw[d] += each * kind.nodes[d];
+    }
     candidate.options.push_back(std::move(option));
   }
   if (gang.preemptible) {
@@ -234,6 +271,25 @@ PowerRelief Relief::solve() {
 PowerRelief relieve(const PowerBudget& budget, const PowerCaps& caps,
                     std::span<const RunningGang> gangs) {
   return Relief(budget, caps, gangs).solve();
+}
+
+std::optional<PowerRelief> make_room(const PowerBudget& budget, const PowerCaps& caps,
+                                     std::span<const RunningGang> gangs, GangsStarting starting) {
+  double work = 0;
+  for (const RunningGang& gang : gangs.last(starting.count)) {
+    work += gang.value * gang.power.ladder[gang.step].throughput;
+  }
+  PowerRelief relief = relieve(budget, caps, gangs);
+  if (work - relief.loss <= starting.alone) return std::nullopt;
+  const PowerTree& tree = budget.tree();
+  for (const RunningGang& gang : gangs.last(starting.count)) {
+    for (const NodeShare& share : gang.power.nodes) {
+      for (const PowerDomainId id : tree.path(tree.topology().place(share.node).rack)) {
+        if (std::ranges::find(relief.above, id) != relief.above.end()) return std::nullopt;
+      }
+    }
+  }
+  return relief;
 }
 
 }  // namespace orrery

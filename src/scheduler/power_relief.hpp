@@ -44,9 +44,22 @@ struct PowerRelief {
 /// Precondition: the budget holds every gang at its step. Ties break by ascending index of the
 /// gang, then by the smaller change. A greedy answer (G. Dobson, "Worst-case analysis of greedy
 /// heuristics for integer programming with nonnegative data", Mathematics of Operations Research
-/// 7(4), 1982). Cost: O(nodes x depth x steps) of the gangs under such domains, then O(log gangs) a
-/// change.
+/// 7(4), 1982). Cost: O(nodes x depth + domains x steps) of the gangs under such domains, then
+/// O(log gangs) a change.
 [[nodiscard]] PowerRelief relieve(const PowerBudget& budget, const PowerCaps& caps,
                                   std::span<const RunningGang> gangs);
+
+/// The gangs that start, which are the last ones of those given.
+struct GangsStarting {
+  std::size_t count = 0;
+  double alone = 0;  ///< value of their work of a second if nobody makes room; 0: they have to wait
+};
+
+/// Lower clocks, of those that run and those that start, under which every cap in the way of those
+/// that start holds and more work is done than if nobody made room; none: there are none.
+/// Precondition: as for relieve, those that start at the first step.
+[[nodiscard]] std::optional<PowerRelief> make_room(const PowerBudget& budget, const PowerCaps& caps,
+                                                   std::span<const RunningGang> gangs,
+                                                   GangsStarting starting);
 
 }  // namespace orrery

@@ -222,5 +222,142 @@ TEST(PowerRelief, OnSmallTreesHoldsEveryCapWheneverThatIsPossibleAtLittleMoreTha
   EXPECT_LT(sum_ratio / feasible, 1.1);
 }
 
+TEST_F(PowerReliefTest, AnExcessElsewhereDoesNotTakeTheRoomOfAStart) {
+  run(2, 2, 1);
+  run(4, 2, 1);
+  run(0, 2, 1);
+  caps_.set_cap(rack(4), budget_.planned(rack(4)) * 0.3);
+  const auto room = make_room(budget_, caps_, gangs_, {1, 0});
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->above, std::vector{rack(4)});
+  EXPECT_EQ(room->changes, (std::vector<PowerChange>{{1, 3}})) << "only what is above slows";
+  std::swap(gangs_[1], gangs_[2]);
+  EXPECT_FALSE(make_room(budget_, caps_, gangs_, {1, 0})) << "it would start above a limit";
+}
+
+/// A few gangs with curves of their own below one or two caps, and one more that would start.
+struct Crowd {
+  explicit Crowd(Rng& rng) {
+    const std::size_t count = 2 + rng.below(5);
+    ladders.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      // Draw falls faster than throughput at first, by a curve of random bend.
+      const double bend = 1.3 + 1.7 * rng.uniform();
+      const double fixed = 250 + 200 * rng.uniform();
+      const double bound = 0.5 + 0.5 * rng.uniform();
+      for (double clock = 1; clock > 0.45; clock -= 0.1) {
+        const double moving = (1000 - fixed) * std::exp(bend * std::log(clock));
+        ladders[i].push_back({clock, Watts(fixed + moving), 1 / (bound / clock + 1 - bound)});
+      }
+    }
+    for (std::uint32_t n = 0; n < count; ++n) nodes.push_back({NodeId(n), 8});
+    for (std::size_t i = 0; i < count; ++i) {
+      gangs.push_back({.power = {std::span(nodes).subspan(i, 1), ladders[i]},
+                       .value = 8 * (0.5 + rng.uniform())});
+    }
+    PowerBudget full(tree);
+    for (const RunningGang& gang : gangs) full.add(draws_of(tree, gang.power.nodes, each(gang, 0)));
+    const auto part = [&](PowerDomainId id, double share) {
+      const Watts idle = PowerBudget(tree).planned(id);
+      caps.set_cap(id, idle + (full.planned(id) - idle) * share);
+    };
+    part(power_domain(topology, PowerKind::kUps), 0.55 + 0.4 * rng.uniform());
+    if (rng.below(2) == 0) {
+      part(power_domain(topology, PowerKind::kRow), 0.6 + 0.4 * rng.uniform());
+    }
+    // Those that run came first, each at the best of what was left.
+    for (std::size_t i = 0; i + 1 < count; ++i) {
+      const auto step = clock_for(budget, caps, gangs[i].power);
+      if (!step) continue;
+      gangs[i].step = *step;
+      budget.add(draws_of(tree, gangs[i].power.nodes, each(gangs[i], *step)));
+      running.push_back(gangs[i]);
+    }
+    newcomer = gangs.back();
+  }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+  static Watts each(const RunningGang& gang, std::size_t step) {
+    return gang.power.ladder[step].each;
+  }
+  static double work(const RunningGang& gang, std::size_t step) {
+    return gang.value * gang.power.ladder[step].throughput;
+  }
+  /// Most work of a second over all steps no higher than theirs, the newcomer's or none of it.
+  double best(const PowerBudget& planned, std::size_t from) const {
+    if (from == running.size()) {
+      double most = 0;
+      for (std::size_t step = 0; step < newcomer.power.ladder.size(); ++step) {
+        if (planned.check(caps, draws_of(tree, newcomer.power.nodes, each(newcomer, step)))) {
+          continue;
+        }
+        most = std::max(most, work(newcomer, step));
+      }
+      return most;
+    }
+    const RunningGang& gang = running[from];
+    double most = 0;
+    for (std::size_t step = gang.step; step < gang.power.ladder.size(); ++step) {
+      PowerBudget lower = planned;
+      lower.remove(draws_of(tree, gang.power.nodes, each(gang, gang.step)));
+      lower.add(draws_of(tree, gang.power.nodes, each(gang, step)));
+      most = std::max(most, work(gang, step) + best(lower, from + 1));
+    }
+    return most;
+  }
+
+  Topology topology = built(powered_site());
+  PowerTree tree{topology};
+  PowerCaps caps{tree};
+  PowerBudget budget{tree};
+  std::vector<std::vector<ClockStep>> ladders;
+  std::vector<NodeShare> nodes;
+  std::vector<RunningGang> gangs;
+  std::vector<RunningGang> running;
+  RunningGang newcomer;
+};
+
+TEST(PowerRelief, RoomForAStartDoesAlmostTheMostWorkOfAllClocks) {
+  Rng rng = Rng::stream(1, "room");
+  double sum = 0;
+  int shared = 0;
+  constexpr int kRounds = 60;
+  for (int round = 0; round < kRounds; ++round) {
+    Crowd crowd(rng);
+    double now = 0;
+    for (const RunningGang& gang : crowd.running) now += Crowd::work(gang, gang.step);
+    const auto own = clock_for(crowd.budget, crowd.caps, crowd.newcomer.power);
+    const double alone = own ? Crowd::work(crowd.newcomer, *own) : 0;
+    std::vector<RunningGang> all = crowd.running;
+    all.push_back(crowd.newcomer);
+    PowerBudget with = crowd.budget;
+    with.add(draws_of(crowd.tree, crowd.newcomer.power.nodes, Crowd::each(crowd.newcomer, 0)));
+    const auto room = make_room(with, crowd.caps, all, {1, alone});
+    double chosen = now + alone;
+    if (room) {
+      ++shared;
+      PowerBudget after = with;
+      chosen = now + Crowd::work(crowd.newcomer, 0) - room->loss;
+      EXPECT_GT(chosen, now + alone);
+      for (const PowerChange& change : room->changes) {
+        const RunningGang& gang = all[change.gang];
+        ASSERT_TRUE(change.step);
+        after.remove(draws_of(crowd.tree, gang.power.nodes, Crowd::each(gang, gang.step)));
+        after.add(draws_of(crowd.tree, gang.power.nodes, Crowd::each(gang, *change.step)));
+      }
+      for (std::size_t i = 0; i < crowd.topology.power_domains().size(); ++i) {
+        EXPECT_LE(after.excess(crowd.caps, PowerDomainId::at(i)), 0);
+      }
+    }
+    const double best = crowd.best(crowd.budget, 0);
+    EXPECT_LE(chosen, best * (1 + 1e-9));
+    EXPECT_GT(chosen, best * 0.95) << "round " << round;
+    sum += chosen / best;
+  }
+  EXPECT_GT(shared, kRounds / 4);
+  EXPECT_GT(sum / kRounds, 0.99);
+}
+
 }  // namespace
 }  // namespace orrery

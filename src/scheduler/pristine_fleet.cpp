@@ -42,6 +42,7 @@ PristineFleet::Gangs PristineFleet::gangs_of_role(const RoleRequest& role) {
 
 bool PristineFleet::fits_together(const JobRequest& job) {
   std::vector<Gangs> roles;
+  roles.reserve(job.roles.size());
   for (const RoleRequest& role : job.roles) roles.push_back(gangs_of_role(role));
   const auto known = together_.find(roles);
   if (known != together_.end()) return known->second;

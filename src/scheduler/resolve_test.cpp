@@ -13,6 +13,7 @@ using Plans = ResolveLab::Plans;
 
 std::vector<std::uint32_t> sizes_of(const RoleRequest& role) {
   std::vector<std::uint32_t> sizes;
+  sizes.reserve(role.options.size());
   for (const GangOption& option : role.options) sizes.push_back(option.gang.devices);
   return sizes;
 }

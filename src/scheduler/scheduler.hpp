@@ -22,6 +22,10 @@ namespace orrery {
 
 enum class PassKind : std::uint8_t { kIncremental, kFull };
 
+/// Whether a full pass does more than an incremental one under the policy; if not, no full pass
+/// runs.
+[[nodiscard]] bool wants_full(const Policy& policy);
+
 class PassMemory;
 
 class Scheduler {

@@ -84,6 +84,9 @@ TEST(Scheduler, SrtfPushesOutTheLongestAndStartsInItsPlace) {
   cluster.wait(Duration::minutes(5));
   const JobId shorter = cluster.submit(cluster.job(64, Duration::hours(1)));
   cluster.pass("srtf");
+  EXPECT_TRUE(cluster.runs(longest)) << "before its round of 6 min has ended";
+  cluster.wait(Duration::minutes(1));
+  cluster.pass("srtf");
   EXPECT_FALSE(cluster.runs(longest));
   EXPECT_FALSE(cluster.runs(shorter));
   cluster.pass("srtf");
@@ -98,6 +101,7 @@ TEST(Scheduler, CapacityReclaimsAGuaranteeFromWhoeverBorrowedIt) {
   borrower.tenant = *cluster.tenants().find("a");
   borrower.preemptible = true;
   std::vector<JobId> borrowers;
+  borrowers.reserve(4);
   for (int i = 0; i < 4; ++i) borrowers.push_back(cluster.submit(borrower));
   cluster.pass("capacity");
   for (const JobId id : borrowers) EXPECT_TRUE(cluster.runs(id));

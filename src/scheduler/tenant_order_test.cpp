@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/rng.hpp"
 #include "scheduler/cluster_test.hpp"
 
 namespace orrery {
@@ -224,7 +225,7 @@ TEST(TenantOrder, BatchWorkIsBehindOthersByItsServiceAlone) {
 TEST(TenantOrder, WhoHasWaitedLongGoesBeforeShorterJobs) {
   TestCluster cluster;
   const JobId large = cluster.submit(preemptible(cluster, 128, Duration::hours(9)));
-  cluster.wait(Duration::hours(24 * 300));
+  cluster.wait(Duration::hours(std::int64_t{24} * 300));
   const JobId small = cluster.submit(preemptible(cluster, 128, Duration::hours(1)));
   cluster.pass(kDefault);
   EXPECT_TRUE(cluster.runs(large));
@@ -275,6 +276,12 @@ TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
   EXPECT_EQ(policy_named("hardware-aware", 1)->inside, TenantOrder::kSubmitted);
   EXPECT_EQ(policy_named("hardware-aware:version=2", 1)->inside, TenantOrder::kService);
   EXPECT_EQ(policy_named("fifo")->version, 1u);
+  for (const char* rounds : {"las", "srtf"}) {
+    EXPECT_EQ(policy_named(rounds)->version, 2u);
+    EXPECT_EQ(policy_named(rounds)->min_run, Seconds{360});
+    EXPECT_EQ(policy_named(rounds, 1)->min_run, Seconds{0});
+  }
+  EXPECT_EQ(policy_named("srsf")->min_run, Seconds{0});
   EXPECT_EQ(policy_named("fifo:version=2").error().message,
             "version: expected 1 to 1 of fifo, found 2");
   EXPECT_EQ(policy_named("hardware-aware:version=3").error().message,

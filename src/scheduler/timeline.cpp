@@ -311,8 +311,8 @@ bool Timeline::fits_in(Stretch slices, const PlaceTry& job, std::span<std::uint1
 }
 
 void Timeline::note_failed(Stretch slices, std::span<std::uint16_t> failed) {
-  for (std::uint32_t i = slices.first + 1; i-- > 0 && failed[i] > slices.last;) {
-    failed[i] = static_cast<std::uint16_t>(slices.last);
+  for (std::uint32_t i = slices.first + 1; i > 0 && failed[i - 1] > slices.last; --i) {
+    failed[i - 1] = static_cast<std::uint16_t>(slices.last);
   }
 }
 

@@ -63,7 +63,7 @@ int decimals_of(double step) {
 }
 
 std::string amount_label(const Axis& axis, double value, const Prefix& prefix, int decimals) {
-  const std::string digits = fmt::format("{:.{}f}", std::abs(value) / prefix.factor, decimals);
+  std::string digits = fmt::format("{:.{}f}", std::abs(value) / prefix.factor, decimals);
   const std::string_view sign = value < 0 ? "-" : "";
   const std::string_view count = prefix.factor == 1e9 ? "B" : prefix.text;
   switch (axis.unit) {

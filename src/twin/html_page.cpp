@@ -37,10 +37,13 @@ void HtmlTable::add(const std::vector<Cell>& cells) {
   ORRERY_ASSERT(cells.size() == columns_.size(), "one cell a column");
   rows_ += "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::string text = escaped_xml(cells[i].text);
-    rows_ +=
-        fmt::format("<td{}>{}</td>", class_attribute(columns_[i].align, class_of(cells[i].mark)),
-                    cells[i].mark == CellMark::kCode ? "<code>" + text + "</code>" : text);
+    std::string text = escaped_xml(cells[i].text);
+    if (cells[i].mark == CellMark::kCode) text = fmt::format("<code>{}</code>", text);
+    if (!cells[i].target.empty()) {
+      text = fmt::format("<a href=\"#{}\">{}</a>", escaped_xml(cells[i].target), text);
+    }
+    rows_ += fmt::format("<td{}>{}</td>",
+                         class_attribute(columns_[i].align, class_of(cells[i].mark)), text);
   }
   rows_ += "</tr>\n";
 }

@@ -26,6 +26,7 @@ enum class CellMark : std::uint8_t {
 struct Cell {
   std::string text;
   CellMark mark = CellMark::kNone;
+  std::string target = {};  ///< id of the part of the page that it leads to; empty: none
 };
 
 /// Columns with titles; the first names the row and stays in sight when the table is scrolled.

@@ -25,7 +25,7 @@ std::string fact(std::string_view name, std::string_view text) {
 }
 
 std::string window_text(const ReportData& data) {
-  const std::string length = print(Seconds((data.to - data.from).count_seconds()));
+  std::string length = print(Seconds((data.to - data.from).count_seconds()));
   if (data.time == TimeAxis::kElapsed) return length;
   return fmt::format("{} to {} ({})", data.from.text(), data.to.text(), length);
 }

@@ -49,9 +49,32 @@ TEST(HtmlReport, IsWellFormedAndTheSameForTheSameData) {
 
 TEST(HtmlReport, NeedsNothingFromTheNetwork) {
   const std::string page = html_report(made_up_report(small()));
-  for (const char* link : {" src=", " href=", "url(", "@import", "fetch("}) {
+  for (const char* link : {" src=", "url(", "@import", "fetch("}) {
     EXPECT_EQ(page.find(link), page.npos) << link;
   }
+  EXPECT_EQ(count_of(page, " href="), count_of(page, " href=\"#course-"));
+}
+
+TEST(HtmlReport, LeadsFromASlowJobToHowItWent) {
+  const ReportData data = made_up_report(small());
+  const std::string page = html_report(data);
+  for (std::size_t p = 0; p < data.policies.size(); ++p) {
+    for (std::size_t i = 0; i < data.policies[p].slowest.size(); ++i) {
+      const std::string id = fmt::format("course-{}-{}", p, i);
+      EXPECT_EQ(count_of(page, "href=\"#" + id + "\""), 1u) << id;
+      EXPECT_EQ(count_of(page, "id=\"" + id + "\""), 1u) << id;
+    }
+  }
+  EXPECT_NE(page.find("<li>2017-10-05T18:00:00Z  starts: 512 x h100-sxm</li>"), page.npos);
+}
+
+TEST(HtmlReport, DrawsWhoRanWhereAndTheCap) {
+  const std::string page = html_report(made_up_report(small()));
+  EXPECT_NE(page.find("data-j=\"job-0, "), page.npos);
+  EXPECT_NE(page.find("The 17 attempts with the least work are left out"), page.npos);
+  EXPECT_NE(page.find("data-n=\"cap\""), page.npos);
+  EXPECT_NE(page.find("Power by place"), page.npos);
+  EXPECT_NE(page.find("Use by place"), page.npos);
 }
 
 TEST(HtmlReport, EscapesEveryTextOfTheUser) {
@@ -62,10 +85,12 @@ TEST(HtmlReport, EscapesEveryTextOfTheUser) {
     *text = rude;
   }
   PolicyReport& policy = data.policies[0];
-  for (auto* text : {&policy.name, &policy.summary.history_hash, &policy.classes[0].name,
-                     &policy.failures[0].component, &policy.fragmentation.rows[0],
-                     &policy.tenants[0].name, &policy.slowest[0].id, &policy.slowest[0].tenant,
-                     &policy.slowest[0].kind, &policy.slowest[0].reason}) {
+  for (auto* text :
+       {&policy.name, &policy.summary.history_hash, &policy.classes[0].name,
+        &policy.failures[0].component, &policy.fragmentation.rows[0], &policy.tenants[0].name,
+        &policy.slowest[0].id, &policy.slowest[0].tenant, &policy.slowest[0].kind,
+        &policy.slowest[0].reason, &policy.slowest[0].course[0], &policy.gantt.bars[0].job,
+        &policy.gantt.rows[0].name, &policy.gantt.groups[0]}) {
     *text = rude;
   }
   const std::string page = html_report(data);

@@ -1,5 +1,5 @@
-// What a reader can do with a page that is complete without it: values under the pointer, legends
-// that switch series off, tabs.
+// What a reader can do with a page that is complete without it: values under the pointer, zoom,
+// legends that switch series off, tabs.
 (function () {
   "use strict";
 
@@ -18,6 +18,13 @@
     if (axis.log) return axis.min * Math.pow(axis.max / axis.min, part);
     return axis.min + part * (axis.max - axis.min);
   }
+
+  function pixelAt(axis, value) {
+    return axis.from + (value - axis.min) / (axis.max - axis.min) * (axis.to - axis.from);
+  }
+
+  // The part of its width that a plot shows, in drawn pixels: all of it, or what it is zoomed to.
+  function partOf(svg) { return svg.zoomed || axisOf(svg.dataset.x); }
 
   function digits(value) { return String(+value.toPrecision(4)); }
 
@@ -90,7 +97,9 @@
   function tellDots(svg, at, tip, paths) {
     let best = { far: 12 };
     for (const path of paths) {
-      const near = nearest(pointsOf(path), (p) => Math.hypot(p[0] - at.x, p[1] - at.y));
+      const near = nearest(pointsOf(path), (p) => {
+        return Math.hypot((p[0] - at.x) * at.scale, p[1] - at.y);
+      });
       if (near.far < best.far) best = { far: near.far, at: near.at, path };
     }
     if (!best.at) return null;
@@ -144,8 +153,22 @@
     return at.x;
   }
 
+  function tellBar(svg, at, tip) {
+    const bar = at.target;
+    if (!bar.dataset.j) return null;
+    const x = axisOf(svg.dataset.x);
+    const box = bar.getBBox();
+    const row = Math.floor((at.y - svg.dataset.top) / svg.dataset.thick);
+    addRow(tip, bar, bar.dataset.j);
+    addRow(tip, null, svg.dataset.rows.split("|")[row] || "");
+    addRow(tip, null, textOf(x, valueAt(x, box.x)) + " to "
+      + textOf(x, valueAt(x, box.x + box.width)));
+    return at.x;
+  }
+
   function tell(svg, at, tip) {
     if (svg.dataset.cells) return tellCell(svg, at, tip);
+    if (svg.dataset.rows) return tellBar(svg, at, tip);
     const paths = Array.from(svg.querySelectorAll("path[data-n]"));
     if (!paths.some((path) => path.classList.contains("dots"))) {
       return tellLines(svg, at, tip, paths);
@@ -165,24 +188,160 @@
     svg.appendChild(line);
   }
 
+  // Where the pointer is, in pixels of the picture; null while the picture is not shown.
+  function placeIn(svg, event) {
+    const matrix = svg.getScreenCTM();
+    if (!matrix) return null;
+    return new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+  }
+
   function show(plot, svg, event) {
     clear(plot);
-    const matrix = svg.getScreenCTM();
-    if (!matrix) return;
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(matrix.inverse());
+    const at = placeIn(svg, event);
     const x = axisOf(svg.dataset.x);
-    if (at.x < x.from - 6 || at.x > x.to + 6) return;
+    if (!at || at.x < x.from - 6 || at.x > x.to + 6) return;
     const tip = document.createElement("div");
     tip.className = "tip";
-    const cross = tell(svg, at, tip);
+    const part = partOf(svg);
+    const scale = (x.to - x.from) / (part.to - part.from);
+    const drawn = {
+      x: part.from + (at.x - x.from) / scale, y: at.y, scale, target: event.target,
+    };
+    const cross = tell(svg, drawn, tip);
     if (cross === null) return;
-    if (svg.dataset.y) drawCursor(svg, cross);
+    if (svg.dataset.y) {
+      drawCursor(svg, Math.min(Math.max(x.from + (cross - part.from) * scale, x.from), x.to));
+    }
     plot.appendChild(tip);
     const box = plot.getBoundingClientRect();
     const pointer = event.clientX - box.left;
     const fits = pointer + 14 + tip.offsetWidth <= box.width;
     tip.style.left = Math.max(0, fits ? pointer + 14 : pointer - tip.offsetWidth - 14) + "px";
     tip.style.top = Math.max(0, event.clientY - box.top - tip.offsetHeight - 10) + "px";
+  }
+
+  // --- Zoom: every plot over time shows the same part of it ---
+
+  const timed = Array.from(document.querySelectorAll(".plot>svg[data-x]")).filter((svg) => {
+    const x = axisOf(svg.dataset.x);
+    return svg.querySelector(".inside") && !x.log && x.max > x.min
+      && (x.unit === "elapsed" || x.unit === "calendar");
+  });
+  const showAll = document.createElement("button");
+
+  function tickStep(span) {
+    const day = 86400;
+    const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
+      43200, day, 2 * day, 7 * day, 14 * day, 30 * day, 91 * day, 182 * day];
+    return steps.find((step) => span / step <= 6) || 365 * day;
+  }
+
+  function tickText(x, value, step) {
+    if (x.unit !== "calendar") return durationText(value);
+    const text = new Date(value * 1e3).toISOString().replace("T", " ");
+    return step >= 86400 ? text.slice(0, 10) : text.slice(5, step < 60 ? 19 : 16);
+  }
+
+  function drawTicks(svg, x, from, to) {
+    const ticks = svg.querySelector(".ticks");
+    const line = ticks.querySelector("line");
+    const text = ticks.querySelector("text");
+    if (!line || !text) return;
+    if (!ticks.all) ticks.all = ticks.innerHTML;
+    ticks.textContent = "";
+    const step = tickStep(to - from);
+    for (let value = Math.ceil(from / step) * step; value <= to; value += step) {
+      const at = x.from + (value - from) / (to - from) * (x.to - x.from);
+      const mark = ticks.appendChild(line.cloneNode());
+      mark.setAttribute("x1", at);
+      mark.setAttribute("x2", at);
+      const label = ticks.appendChild(text.cloneNode());
+      label.setAttribute("x", Math.min(at, x.to - 20));
+      label.textContent = tickText(x, value, step);
+    }
+  }
+
+  // Shows the part of time from `from` to `to`; without them all of it.
+  function zoom(from, to) {
+    for (const svg of timed) {
+      const x = axisOf(svg.dataset.x);
+      const inside = svg.querySelector(".inside");
+      if (!inside.all) inside.all = inside.getAttribute("viewBox");
+      const box = inside.all.split(" ");
+      svg.zoomed = null;
+      if (from !== undefined) {
+        svg.zoomed = { from: pixelAt(x, from), to: pixelAt(x, to) };
+        box[0] = svg.zoomed.from;
+        box[2] = svg.zoomed.to - svg.zoomed.from;
+        drawTicks(svg, x, from, to);
+      } else {
+        const ticks = svg.querySelector(".ticks");
+        if (ticks.all) ticks.innerHTML = ticks.all;
+      }
+      inside.setAttribute("viewBox", box.join(" "));
+    }
+    showAll.classList.toggle("hidden", from === undefined);
+  }
+
+  function watchDrag(plot, svg) {
+    const x = axisOf(svg.dataset.x);
+    let start = null;
+    let band = null;
+    const within = (event) => {
+      const at = placeIn(svg, event);
+      return at ? Math.min(Math.max(at.x, x.from), x.to) : x.from;
+    };
+    const valueOf = (pixel) => {
+      const part = partOf(svg);
+      return valueAt(x, part.from + (pixel - x.from) / (x.to - x.from) * (part.to - part.from));
+    };
+    svg.addEventListener("pointerdown", (event) => {
+      if (event.button === 0 && event.pointerType !== "touch") start = within(event);
+    });
+    svg.addEventListener("pointermove", (event) => {
+      if (start === null) return;
+      const at = within(event);
+      if (!band && Math.abs(at - start) < 5) return;
+      clear(plot);
+      if (!band) {
+        band = svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "rect"));
+        band.setAttribute("class", "chosen");
+        band.setAttribute("y", 20);
+        band.setAttribute("height", svg.viewBox.baseVal.height - 60);
+        svg.setPointerCapture(event.pointerId);
+      }
+      band.setAttribute("x", Math.min(start, at));
+      band.setAttribute("width", Math.abs(at - start));
+    });
+    const end = (event) => {
+      const at = within(event);
+      const chosen = band && Math.abs(at - start) >= 5;
+      if (band) band.remove();
+      if (chosen && event.type === "pointerup") {
+        zoom(valueOf(Math.min(start, at)), valueOf(Math.max(start, at)));
+      }
+      start = band = null;
+    };
+    svg.addEventListener("pointerup", end);
+    svg.addEventListener("pointercancel", end);
+    svg.addEventListener("dblclick", () => zoom());
+  }
+
+  if (timed.length > 0) {
+    showAll.type = "button";
+    showAll.className = "all hidden";
+    showAll.textContent = "Show the whole time";
+    showAll.addEventListener("click", () => zoom());
+    document.body.appendChild(showAll);
+    for (const figures of document.querySelectorAll(".figures")) {
+      if (!timed.some((svg) => figures.contains(svg))) continue;
+      const hint = document.createElement("p");
+      hint.className = "note hint";
+      hint.textContent = "Drag over a plot to zoom all plots over time; a double click shows the "
+        + "whole time again.";
+      figures.before(hint);
+    }
+    for (const svg of timed) watchDrag(svg.parentElement, svg);
   }
 
   for (const plot of document.querySelectorAll(".plot")) {

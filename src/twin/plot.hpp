@@ -107,6 +107,32 @@ struct HeatMap {
   std::vector<double> cells;
 };
 
+/// What each job held of each row over time. A bar is as high as its amount is of the row's
+/// capacity. Bars of a row that overlap in time are below each other, the first at the top of the
+/// row.
+struct GanttPlot {
+  struct Row {
+    std::string name;
+    double capacity = 0;
+  };
+  struct Bar {
+    std::size_t row = 0;
+    std::size_t group = 0;
+    double from = 0;
+    double to = 0;
+    double amount = 0;
+    std::string label;
+    bool fault = false;  ///< its end is marked
+  };
+  Axis x;
+  ValueRange span;
+  std::string value;  ///< what is drawn
+  std::vector<Row> rows;
+  std::vector<std::string> groups;
+  std::vector<Bar> bars;  ///< by start
+  std::string fault;      ///< what marked ends are
+};
+
 struct Dots {
   std::string name;
   std::vector<double> x;
@@ -131,6 +157,7 @@ struct ScatterPlot {
 [[nodiscard]] std::string plot_html(const BarPlot& plot);
 [[nodiscard]] std::string plot_html(const WaterfallPlot& plot);
 [[nodiscard]] std::string plot_html(const HeatMap& plot);
+[[nodiscard]] std::string plot_html(const GanttPlot& plot);
 [[nodiscard]] std::string plot_html(const ScatterPlot& plot);
 
 }  // namespace orrery

@@ -137,15 +137,14 @@ std::string plot_html(const BarPlot& plot) {
   legend.reserve(plot.parts.size() + 1);
   for (const BarPart& part : plot.parts) legend.push_back({part.name, palette.next(part.tone)});
   SvgCanvas canvas;
-  draw_x_axis(canvas, rows.axis, rows.area);
-  std::string bars;
+  std::string bars = x_axis_svg(rows.axis, rows.area);
   for (std::size_t row = 0; row < plot.bars.size(); ++row) {
     draw_row_text(canvas, rows, row, plot.bars[row].label);
     draw_figure(canvas, rows, row, value_text(plot.value, shown_amount(plot.bars[row])));
     bars += bar_svg(plot, rows, row, legend);
   }
   if (!plot.mark.empty()) legend.push_back({plot.mark, "k"});
-  return rows_html(rows, canvas.elements() + bars, std::move(legend));
+  return rows_html(rows, bars + canvas.elements(), std::move(legend));
 }
 
 std::string plot_html(const WaterfallPlot& plot) {
@@ -155,8 +154,7 @@ std::string plot_html(const WaterfallPlot& plot) {
   labels.push_back(plot.rest);
   const Rows rows = rows_for(plot.value, plot.amount, labels);
   SvgCanvas canvas;
-  draw_x_axis(canvas, rows.axis, rows.area);
-  std::string bars;
+  std::string bars = x_axis_svg(rows.axis, rows.area);
   const auto add = [&](std::size_t row, double from, double to, const std::string& colour) {
     const std::string text = fmt::format("{} ({:.3g} %)", value_text(plot.value, to - from),
                                          (to - from) / plot.amount * 100);
@@ -177,7 +175,7 @@ std::string plot_html(const WaterfallPlot& plot) {
     left -= amount;
   }
   add(labels.size() - 1, 0, left, "0");
-  return rows_html(rows, canvas.elements() + bars, {});
+  return rows_html(rows, bars + canvas.elements(), {});
 }
 
 }  // namespace orrery

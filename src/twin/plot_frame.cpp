@@ -13,6 +13,8 @@ constexpr double kTop = 26;
 constexpr double kBottom = 40;
 constexpr double kRight = 14;
 constexpr std::size_t kColours = 7;
+constexpr double kRowNameMax = 110;
+constexpr TextStyle kRowName{.size = kTickSize, .ink = "soft"};
 
 std::string_view unit_word(AxisUnit unit) {
   switch (unit) {
@@ -82,7 +84,6 @@ PlotFrame::PlotFrame(FittedAxis x, FittedAxis y) : x_(std::move(x)), y_(std::mov
 
 std::string PlotFrame::html(std::vector<LegendEntry> legend, std::string_view elements) const {
   SvgCanvas canvas;
-  draw_x_axis(canvas, x_, area_);
   for (const AxisTick& tick : y_.ticks()) {
     const double at = y(tick.value);
     canvas.line({area_.x, at}, {area_.right(), at}, 1, "grid");
@@ -94,12 +95,52 @@ std::string PlotFrame::html(std::vector<LegendEntry> legend, std::string_view el
                   .data = axis_data("x", x_, {area_.x, area_.right()}) +
                           axis_data("y", y_, {area_.bottom(), area_.y}),
                   .legend = std::move(legend),
-                  .elements = canvas.elements()};
-  picture.elements += elements;
+                  .elements = x_axis_svg(x_, area_) + canvas.elements()};
+  picture.elements += clipped_svg(area_, elements);
   return picture_html(picture);
 }
 
-void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area) {
+RowFrame::RowFrame(FittedAxis x, std::vector<std::string> names, Heights heights)
+    : x_(std::move(x)), names_(std::move(names)) {
+  double widest = 0;
+  for (const std::string& name : names_) widest = std::max(widest, text_width(name, kRowName));
+  const double left = std::min(widest, kRowNameMax) + 10;
+  const auto rows = static_cast<double>(names_.size());
+  height_ = std::clamp(heights.all / rows, heights.least, heights.most);
+  area_ = {left, kTop, kPlotWidth - left - kRight, height_ * rows};
+}
+
+std::string RowFrame::html(Content content) const {
+  SvgCanvas canvas;
+  canvas.box(area_, "ground", 0);
+  // As many names as leave each its height.
+  const auto stride = static_cast<std::size_t>(std::ceil(13 / height_));
+  for (std::size_t row = 0; row < names_.size(); row += stride) {
+    const double width = std::min(text_width(names_[row], kRowName), area_.x - 10);
+    const double y = area_.y + height_ * (static_cast<double>(row) + 0.5) + 4;
+    canvas.fitted_text({area_.x - 6 - width, y}, width + 0.1, names_[row], kRowName);
+  }
+  canvas.text({0, 13}, content.value, {.size = 12, .ink = "soft"});
+  std::string names;
+  for (const std::string& name : names_) {
+    if (!names.empty()) names += '|';
+    names += name;
+    std::replace(names.end() - static_cast<std::ptrdiff_t>(name.size()), names.end(), '|', '/');
+  }
+  return picture_html(
+      {.label = content.value + " over " + x_.title(),
+       .height = area_.bottom() + kBottom,
+       .data = axis_data("x", x_, {area_.x, area_.right()}) +
+               fmt::format(" data-top=\"{}\" data-thick=\"{:.4f}\" data-rows=\"{}\"",
+                           svg_number(area_.y), height_, escaped_xml(names)) +
+               content.data,
+       .legend = std::move(content.legend),
+       .elements = canvas.elements() + x_axis_svg(x_, area_) + clipped_svg(area_, content.inside) +
+                   content.above});
+}
+
+std::string x_axis_svg(const FittedAxis& axis, const Rect& area) {
+  SvgCanvas canvas;
   double taken = -kPlotWidth;
   for (const AxisTick& tick : axis.ticks()) {
     const double at = area.x + axis.part(tick.value) * area.width;
@@ -111,9 +152,23 @@ void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area) {
                 {.size = kTickSize, .ink = "soft", .anchor = Anchor::kMiddle});
     taken = middle + half;
   }
-  canvas.line({area.x, area.bottom()}, {area.right(), area.bottom()}, 1, "rule");
-  canvas.text({area.right(), area.bottom() + 34}, axis.title(),
-              {.size = 12, .ink = "soft", .anchor = Anchor::kEnd});
+  SvgCanvas rest;
+  rest.line({area.x, area.bottom()}, {area.right(), area.bottom()}, 1, "rule");
+  rest.text({area.right(), area.bottom() + 34}, axis.title(),
+            {.size = 12, .ink = "soft", .anchor = Anchor::kEnd});
+  return "<g class=\"ticks\">\n" + canvas.elements() + "</g>\n" + rest.elements();
+}
+
+std::string clipped_svg(const Rect& area, std::string_view elements) {
+  // Lines at an edge keep their whole width.
+  constexpr double kEdge = 3;
+  const std::string box = fmt::format("{} {} {} {}", svg_number(area.x), svg_number(area.y - kEdge),
+                                      svg_number(area.width), svg_number(area.height + 2 * kEdge));
+  return fmt::format(
+      "<svg class=\"inside\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" viewBox=\"{}\" "
+      "preserveAspectRatio=\"none\">\n{}</svg>\n",
+      svg_number(area.x), svg_number(area.y - kEdge), svg_number(area.width),
+      svg_number(area.height + 2 * kEdge), box, elements);
 }
 
 std::string axis_data(std::string_view name, const FittedAxis& axis, ValueRange pixels) {

@@ -66,8 +66,44 @@ class PlotFrame {
   Rect area_;
 };
 
-/// The labels and title of a horizontal axis under an area, and its lines across it.
-void draw_x_axis(SvgCanvas& canvas, const FittedAxis& axis, const Rect& area);
+/// Named rows over a horizontal axis.
+class RowFrame {
+ public:
+  /// Of all rows together, and of one.
+  struct Heights {
+    double all = 0;
+    double least = 0;
+    double most = 0;
+  };
+  RowFrame(FittedAxis x, std::vector<std::string> names, Heights heights);
+
+  [[nodiscard]] double x(double value) const { return area_.x + x_.part(value) * area_.width; }
+  [[nodiscard]] const Rect& area() const { return area_; }
+  [[nodiscard]] double row_height() const { return height_; }
+
+  struct Content {
+    std::string value;  ///< what is drawn: the title
+    std::vector<LegendEntry> legend = {};
+    std::string inside;      ///< cut at the edges of the area
+    std::string above = {};  ///< beside the title
+    std::string data = {};   ///< more attributes of the <svg>
+  };
+  [[nodiscard]] std::string html(Content content) const;
+
+ private:
+  FittedAxis x_;
+  std::vector<std::string> names_;
+  double height_ = 0;
+  Rect area_;
+};
+
+/// The labels and title of a horizontal axis under an area, and its lines across it. The script
+/// replaces ticks when a reader zooms.
+[[nodiscard]] std::string x_axis_svg(const FittedAxis& axis, const Rect& area);
+
+/// Elements in the same coordinates, cut at the edges of the area. The script zooms by the part of
+/// the drawing that the area shows.
+[[nodiscard]] std::string clipped_svg(const Rect& area, std::string_view elements);
 
 /// How the script reads an axis between two pixels: ` data-x="46 548 0 3600 linear elapsed"`.
 [[nodiscard]] std::string axis_data(std::string_view name, const FittedAxis& axis,

@@ -95,9 +95,8 @@ std::string cells_svg(const Grid& grid, const Rect& area) {
   return svg += "</g>\n";
 }
 
-std::string key_svg(const Rect& area, std::string_view value) {
+std::string key_svg(const Rect& area) {
   SvgCanvas canvas;
-  canvas.text({0, 13}, value, {.size = 12, .ink = "soft"});
   const double left = area.right() - 175;
   canvas.text({left - 6, 13}, "0 %", {.size = kTickSize, .ink = "soft", .anchor = Anchor::kEnd});
   canvas.text({area.right(), 13}, "100 %",
@@ -110,52 +109,22 @@ std::string key_svg(const Rect& area, std::string_view value) {
   return svg;
 }
 
-std::string row_data(const HeatMap& map, const Grid& grid) {
-  std::string names;
-  for (std::size_t row = 0; row < grid.rows; ++row) {
-    if (row > 0) names += '|';
-    std::string name = row_name(map, grid, row);
-    std::ranges::replace(name, '|', '/');
-    names += name;
-  }
-  return fmt::format(" data-cells=\"{}\" data-rows=\"{}\"",
-                     std::string(grid.levels.begin(), grid.levels.end()), escaped_xml(names));
-}
-
 }  // namespace
 
 std::string plot_html(const HeatMap& map) {
   ORRERY_ASSERT(map.cells.size() == map.columns * map.rows.size(), "one cell a row and column");
   if (map.cells.empty()) return nothing_to_show();
   const Grid grid = reduced(map);
-  constexpr TextStyle kName{.size = kTickSize, .ink = "soft"};
-  double names = 0;
-  for (std::size_t row = 0; row < grid.rows; ++row) {
-    names = std::max(names, text_width(row_name(map, grid, row), kName));
-  }
-  const double left = std::min(names, 110.0) + 10;
-  const auto rows = static_cast<double>(grid.rows);
-  const double thick = std::clamp(240 / rows, 5.0, 22.0);
-  const Rect area{left, 26, kPlotWidth - left - 14, thick * rows};
-  const FittedAxis axis(map.x, map.span, {});
-  SvgCanvas canvas;
-  canvas.box(area, "ground", 0);
-  draw_x_axis(canvas, axis, area);
-  // As many names as leave each its height.
-  const auto stride = static_cast<std::size_t>(std::ceil(13 / thick));
-  for (std::size_t row = 0; row < grid.rows; row += stride) {
-    const std::string name = row_name(map, grid, row);
-    const double width = std::min(text_width(name, kName), left - 10);
-    const double y = area.y + thick * (static_cast<double>(row) + 0.5) + 4;
-    canvas.fitted_text({left - 6 - width, y}, width + 0.1, name, kName);
-  }
-  return picture_html(
-      {.label = map.value + " over " + axis.title(),
-       .height = area.bottom() + 40,
-       .data = axis_data("x", axis, {area.x, area.right()}) +
-               fmt::format(" data-top=\"{}\" data-thick=\"{:.4f}\"", svg_number(area.y), thick) +
-               row_data(map, grid),
-       .elements = canvas.elements() + cells_svg(grid, area) + key_svg(area, map.value)});
+  std::vector<std::string> names;
+  names.reserve(grid.rows);
+  for (std::size_t row = 0; row < grid.rows; ++row) names.push_back(row_name(map, grid, row));
+  const RowFrame frame(FittedAxis(map.x, map.span, {}), std::move(names),
+                       {.all = 240, .least = 5, .most = 22});
+  return frame.html({.value = map.value,
+                     .inside = cells_svg(grid, frame.area()),
+                     .above = key_svg(frame.area()),
+                     .data = fmt::format(" data-cells=\"{}\"",
+                                         std::string(grid.levels.begin(), grid.levels.end()))});
 }
 
 }  // namespace orrery

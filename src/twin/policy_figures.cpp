@@ -10,6 +10,7 @@
 
 #include "base/quantity.hpp"
 #include "base/quantity_text.hpp"
+#include "fleet/svg_canvas.hpp"
 #include "twin/plot.hpp"
 #include "twin/use_figures.hpp"
 
@@ -136,27 +137,32 @@ struct Course {
   std::string title;
   Axis axis;
   const std::vector<double>& values;
+  const std::vector<double>* cap = nullptr;  ///< what the values may not exceed
 };
 
 void add_course(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy,
                 const Course& course) {
   if (course.values.empty()) return;
   const ReportClock clock = clock_of(data);
+  std::vector<Line> lines = {
+      {.name = course.title, .x = clock.at(policy.samples.at), .y = course.values}};
+  if (course.cap != nullptr && !course.cap->empty()) {
+    lines.push_back({.name = "cap", .x = clock.at(policy.samples.at), .y = *course.cap});
+  }
   figures.push_back(
       {.title = course.title,
        .html = plot_html(LinePlot{
-           .x = clock.axis,
-           .y = course.axis,
-           .lines = {{.name = course.title, .x = clock.at(policy.samples.at), .y = course.values}},
-           .span = clock.span})});
+           .x = clock.axis, .y = course.axis, .lines = std::move(lines), .span = clock.span})});
 }
 
 void add_courses(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy) {
   const FleetSamples& samples = policy.samples;
   add_course(figures, data, policy, {"Queue", {.title = "jobs waiting"}, samples.queue});
-  add_course(
-      figures, data, policy,
-      {"Power", {.title = "power", .unit = AxisUnit::kPhysical, .symbol = "W"}, samples.power_w});
+  add_course(figures, data, policy,
+             {"Power of the nodes",
+              {.title = "power", .unit = AxisUnit::kPhysical, .symbol = "W"},
+              samples.power_w,
+              &samples.cap_w});
   add_course(figures, data, policy,
              {"Price of electricity",
               {.title = "price per MWh", .unit = AxisUnit::kMoney},
@@ -236,23 +242,118 @@ std::string failure_table(const PolicyReport& policy) {
   return "<h3>Failures by component</h3>\n" + table.html();
 }
 
-void add_fragmentation(std::vector<Figure>& figures, const ReportData& data,
-                       const PolicyReport& policy) {
-  const FragmentationMap& map = policy.fragmentation;
-  if (map.stranded.empty()) return;
-  const ReportClock clock = clock_of(data);
-  figures.push_back({.title = "Fragmentation",
-                     .note = "Share of the free devices that are in partly used nodes: a gang of "
-                             "whole nodes cannot have them.",
-                     .html = plot_html(HeatMap{.x = clock.axis,
-                                               .span = clock.span,
-                                               .value = "stranded share",
-                                               .columns = map.columns,
-                                               .rows = map.rows,
-                                               .cells = map.stranded})});
+/// Names of places without the path that all of them share: "rack-2/n3" of "site/hall/rack-2/n3".
+std::vector<std::string> without_shared_path(std::vector<std::string> names) {
+  if (names.size() < 2) return names;
+  std::size_t shared = names.front().rfind('/') + 1;  // 0 where there is none
+  for (const std::string& name : names) {
+    while (shared > 0 && name.compare(0, shared, names.front(), 0, shared) != 0) {
+      shared = shared < 2 ? 0 : names.front().rfind('/', shared - 2) + 1;
+    }
+  }
+  for (std::string& name : names) name.erase(0, shared);
+  return names;
 }
 
-std::string slow_jobs(const PolicyReport& policy) {
+struct Heat {
+  std::string title;
+  std::string note;
+  std::string value;
+  const RowMap& map;
+};
+
+void add_heat(std::vector<Figure>& figures, const ReportData& data, const Heat& heat) {
+  if (heat.map.shares.empty()) return;
+  const ReportClock clock = clock_of(data);
+  figures.push_back({.title = heat.title,
+                     .note = heat.note,
+                     .html = plot_html(HeatMap{.x = clock.axis,
+                                               .span = clock.span,
+                                               .value = heat.value,
+                                               .columns = heat.map.columns,
+                                               .rows = without_shared_path(heat.map.rows),
+                                               .cells = heat.map.shares})});
+}
+
+void add_heats(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy) {
+  add_heat(
+      figures, data,
+      {"Use by place", "Mean share of the devices that jobs hold.", "share in use", policy.in_use});
+  add_heat(figures, data,
+           {"Power by place",
+            "Planned draw as a share of the racks' limits, or of their nodes' ratings where they "
+            "have none.",
+            "share of the limit", policy.power});
+  add_heat(figures, data,
+           {"Fragmentation",
+            "Share of the free devices that are in partly used nodes: a gang of whole nodes cannot "
+            "have them.",
+            "stranded share", policy.fragmentation});
+}
+
+void add_gantt(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy) {
+  const GanttChart& chart = policy.gantt;
+  if (chart.bars.empty()) return;
+  const ReportClock clock = clock_of(data);
+  GanttPlot plot{.x = clock.axis,
+                 .span = clock.span,
+                 .value = "devices that jobs hold",
+                 .rows = {},
+                 .groups = chart.groups,
+                 .bars = {},
+                 .fault = "ended by a fault"};
+  std::vector<std::string> places;
+  places.reserve(chart.rows.size());
+  for (const GanttRow& row : chart.rows) places.push_back(row.name);
+  places = without_shared_path(std::move(places));
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    plot.rows.push_back({places[r], static_cast<double>(chart.rows[r].devices)});
+  }
+  for (const GanttBar& bar : chart.bars) {
+    plot.bars.push_back({.row = bar.row,
+                         .group = bar.group,
+                         .from = clock.at(bar.from),
+                         .to = clock.at(std::min(bar.to, data.to)),
+                         .amount = bar.devices,
+                         .label = fmt::format("{}, {} of {} devices", bar.job, bar.devices,
+                                              chart.rows[bar.row].devices),
+                         .fault = bar.fault});
+  }
+  std::string note = "Each bar is the devices that one job holds at a place, coloured by " +
+                     chart.grouped_by + ".";
+  if (chart.left_out > 0) {
+    note += fmt::format(" The {} attempts with the least work are left out.",
+                        print_count(static_cast<double>(chart.left_out)));
+  }
+  figures.push_back({.title = "Jobs by place", .note = note, .html = plot_html(plot)});
+}
+
+// The anchor of the part of the page that tells the course of the i-th of the slowest jobs.
+std::string course_id(const ReportData& data, const PolicyReport& policy, std::size_t i) {
+  return fmt::format("course-{}-{}", &policy - data.policies.data(), i);
+}
+
+std::string courses_html(const ReportData& data, const PolicyReport& policy) {
+  std::string html;
+  for (std::size_t i = 0; i < policy.slowest.size(); ++i) {
+    const SlowJob& job = policy.slowest[i];
+    if (job.course.empty()) continue;
+    html += fmt::format("<h4 id=\"{}\">{}</h4>\n<ol class=\"course\">", course_id(data, policy, i),
+                        escaped_xml(job.id));
+    for (const std::string& line : job.course) html += "<li>" + escaped_xml(line) + "</li>";
+    html += "</ol>\n";
+    if (!job.reason.empty()) {
+      html += "<p class=\"note\">Waited: " + escaped_xml(job.reason) + ".</p>\n";
+    }
+  }
+  if (html.empty()) return html;
+  return "<h3>How the slowest jobs went</h3>\n<p class=\"note\">With <code>--explain JOB</code> "
+         "the "
+         "command tells each refusal of a job and what would have helped.</p>\n" +
+         html;
+}
+
+std::string slow_jobs(const ReportData& data, const PolicyReport& policy) {
   if (policy.slowest.empty()) return {};
   HtmlTable table({{"job"},
                    {"tenant"},
@@ -261,8 +362,9 @@ std::string slow_jobs(const PolicyReport& policy) {
                    {"queueing", Align::kRight},
                    {"completion time", Align::kRight},
                    {"why it waited"}});
-  for (const SlowJob& job : policy.slowest) {
-    table.add({{job.id, CellMark::kCode},
+  for (std::size_t i = 0; i < policy.slowest.size(); ++i) {
+    const SlowJob& job = policy.slowest[i];
+    table.add({{job.id, CellMark::kCode, job.course.empty() ? "" : course_id(data, policy, i)},
                {job.tenant},
                {job.kind},
                {print_count(job.devices)},
@@ -270,7 +372,7 @@ std::string slow_jobs(const PolicyReport& policy) {
                {duration(job.jct)},
                {job.reason, CellMark::kProse}});
   }
-  return "<h3>Slowest jobs</h3>\n" + table.html();
+  return "<h3>Slowest jobs</h3>\n" + table.html() + courses_html(data, policy);
 }
 
 }  // namespace
@@ -318,14 +420,15 @@ std::vector<Figure> comparison_figures(const ReportData& data) {
 std::string policy_html(const ReportData& data, const PolicyReport& policy) {
   std::vector<Figure> figures;
   add_devices(figures, data, policy);
+  add_gantt(figures, data, policy);
   add_courses(figures, data, policy);
   add_distributions(figures, policy);
   add_use(figures, data, policy);
   add_failures(figures, data, policy);
-  add_fragmentation(figures, data, policy);
+  add_heats(figures, data, policy);
   add_tenants(figures, policy);
   return figures_html(figures) + use_table(data, policy) + groups_html(policy) +
-         failure_table(policy) + slow_jobs(policy);
+         failure_table(policy) + slow_jobs(data, policy);
 }
 
 }  // namespace orrery

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/count_text.hpp"
 #include "base/field_writer.hpp"
 #include "twin/arrivals.hpp"
+#include "twin/attempt_log.hpp"
 #include "twin/sampler.hpp"
 #include "twin/wait_story.hpp"
 
@@ -17,6 +19,7 @@ namespace {
 constexpr std::uint64_t kInputsBetweenProgress = 4096;
 constexpr std::size_t kSlowestShown = 20;
 constexpr std::size_t kFailuresShown = 5000;
+constexpr std::size_t kCourseLines = 40;
 
 /// Spares evenly over the fleet, so that one is near; then who arrives, and what was asked for.
 std::vector<Input> commands_of(const PolicyRunInputs& in) {
@@ -93,8 +96,46 @@ std::string reason_of(const JobOutcome& job) {
   return reason + stops;
 }
 
-void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
-                  std::span<const JobOutcome> outcomes, const State& state) {
+/// The course of a job from its submission to its end, at most kCourseLines lines of it.
+std::vector<std::string> course_of(const JobOutcome& job, const AttemptLog& attempts,
+                                   const State& state) {
+  std::vector<std::string> lines = {job.submit.text() + "  submitted"};
+  const auto name = [&](JobId id) { return state.job(id).name; };
+  for (std::string& line : attempts.course(job.job, name)) lines.push_back(std::move(line));
+  if (lines.size() > kCourseLines) {
+    const std::size_t out = lines.size() - kCourseLines;
+    const auto middle = lines.begin() + static_cast<std::ptrdiff_t>(kCourseLines / 2);
+    lines.erase(middle, middle + static_cast<std::ptrdiff_t>(out));
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(kCourseLines / 2),
+                 fmt::format("... {} lines ...", out));
+  }
+  return lines;
+}
+
+void fill_gantt(PolicyRun& run, const PolicyRunInputs& in, const AttemptLog& attempts,
+                const Simulation& simulation) {
+  const State& state = simulation.state();
+  std::map<JobId, const PlayedJob*> jobs;
+  bool tenants = false;
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    jobs.emplace(run.outcomes[i].job, &in.jobs.jobs[i]);
+    tenants = tenants || in.jobs.jobs[i].tenant != in.jobs.jobs.front().tenant;
+  }
+  const auto group = [&](JobId id) -> std::string {
+    const PlayedJob& job = *jobs.at(id);
+    return tenants ? job.tenant : std::string(word_of(job.submission.request.kind));
+  };
+  const GanttNames names{.job = [&](JobId id) -> std::string { return state.job(id).name; },
+                         .group = group,
+                         .grouped_by = tenants ? "tenant" : "kind of work"};
+  run.report.gantt = attempts.chart(names, simulation.now());
+  run.report.in_use = attempts.use(in.begin, simulation.now());
+}
+
+void fill_slowest(PolicyRun& run, const PolicyRunInputs& in, const AttemptLog& attempts,
+                  const State& state) {
+  PolicyReport& report = run.report;
+  const std::vector<JobOutcome>& outcomes = run.outcomes;
   std::vector<const JobOutcome*> slowest;
   for (const JobOutcome& job : outcomes) {
     if (job.end != Instant::max() && job.measured) slowest.push_back(&job);
@@ -109,13 +150,14 @@ void fill_slowest(PolicyReport& report, const PolicyRunInputs& in,
     const Job& job = state.job(slowest[i]->job);
     SlowJob& row = report.slowest.emplace_back();
     row.id = job.name;
-    row.tenant = in.cluster.tenants().path(job.tenant);
     const std::size_t at = static_cast<std::size_t>(slowest[i] - outcomes.data());
+    row.tenant = in.jobs.jobs[at].tenant;
     row.kind = word_of(in.jobs.jobs[at].submission.request.kind);
     row.devices = slowest[i]->devices;
     row.queueing = slowest[i]->watched.queued;
     row.jct = jct(slowest[i]);
     row.reason = reason_of(*slowest[i]);
+    row.course = course_of(*slowest[i], attempts, state);
   }
 }
 
@@ -236,6 +278,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
     inputs.emplace(JournalOptions{.writer = "orrery", .setup = in.setup, .sink = in.inputs});
   }
   Sampler sampler(in.cluster.topology());
+  AttemptLog attempts(in.cluster.topology());
   WaitStory story(in.explain);
   const Simulation* running = nullptr;
   std::uint64_t seen = 0;
@@ -246,6 +289,7 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   };
   hooks.events = [&](Instant at, std::span<const Event> events) {
     for (const Event& event : events) journal.append(at, event);
+    attempts.look(at, events);
     if (in.explain.valid()) story.look(at, *running, events);
   };
   hooks.tick = [&](Instant at, const State& state) { sampler.look(at, state); };
@@ -268,7 +312,9 @@ Result<PolicyRun> run_policy(const PolicyRunInputs& in) {
   fill_classes(run.report, run.outcomes);
   run.report.use = simulation.use_hours();
   fill_grid(run.report.samples, in);
-  fill_slowest(run.report, in, run.outcomes, simulation.state());
+  run.report.power = sampler.power();
+  fill_gantt(run, in, attempts, simulation);
+  fill_slowest(run, in, attempts, simulation.state());
   fill_failures(run.report, simulation.world(), simulation.now());
   fill_tenants(run.report, in, simulation.state(), simulation.now() - in.begin);
   const std::uint32_t types = in.cluster.topology().type_count();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "control/journal.hpp"
@@ -50,6 +51,27 @@ template <class Value>
 StepSeries<Value> doubles_after_an_hour(Value first) {
   return *StepSeries<Value>::make(
       {{Instant(), first}, {Instant() + Duration::hours(1), first * 2.0}});
+}
+
+// A site that leaves its nodes 64 kW, over two rows of 22 kW each.
+TEST_F(PolicyRunTest, TheCapInItsReportIsWhatAllLimitsTogetherLeaveTheNodes) {
+  cluster_ = facts_of(
+      "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  pue: 1.25\n"
+      "  power_cap: 80 kW\n  halls:\n  - name: h\n    rows: {racks: 2, capacity: 22 kW}\n"
+      "    pods:\n    - racks:\n      - count: 4\n        cooling: in-row-or-dense-air\n"
+      "        nodes: [{type: dgx-h100, count: 2}]\n");
+  const Result<PolicyRun> run = run_policy(inputs());
+  ASSERT_TRUE(run);
+  const FleetSamples& samples = run->report.samples;
+  ASSERT_EQ(samples.cap_w.size(), samples.at.size());
+  EXPECT_NEAR(samples.cap_w.front(), 44e3, 1);
+  // Eight nodes of 2 kW at rest, and the job on one of them.
+  const double most = *std::ranges::max_element(samples.power_w);
+  EXPECT_GT(most, 16e3 + 3e3);
+  EXPECT_LT(most, 16e3 + 9e3);
+  const RowMap& power = run->report.power;
+  ASSERT_EQ(power.rows.size(), 4u);
+  for (const double share : power.shares) EXPECT_TRUE(share > 0 && share <= 1) << share;
 }
 
 TEST_F(PolicyRunTest, PricesAndCarbonOfTheSeriesAreInItsReport) {

@@ -53,6 +53,7 @@ struct FleetSamples {
   std::vector<double> free;               ///< devices
   std::vector<double> down;               ///< devices
   std::vector<double> power_w;
+  std::vector<double> cap_w;        ///< what the fleet may draw; empty: not every part has a limit
   std::vector<double> queue;        ///< jobs waiting
   std::vector<double> usd_per_mwh;  ///< price of electricity
   std::vector<double> g_per_kwh;    ///< carbon of electricity
@@ -73,12 +74,38 @@ struct FailureRecord {
   std::uint32_t jobs_hit = 0;
 };
 
-/// Of the free devices of a rack or pod, the share in nodes that are partly used, by row and then
-/// by equal parts of the window; NaN where none is free.
-struct FragmentationMap {
+/// Shares from 0 to 1 by row (a node, rack or pod) and then by equal parts of the window; NaN where
+/// there is none.
+struct RowMap {
   std::vector<std::string> rows;
   std::size_t columns = 0;
-  std::vector<double> stranded;
+  std::vector<double> shares;
+};
+
+struct GanttRow {
+  std::string name;
+  std::uint32_t devices = 0;
+};
+
+/// The devices that one job held of one row, from its start there until it ended, stopped or
+/// changed its devices.
+struct GanttBar {
+  std::string job;
+  std::uint32_t row = 0;
+  std::uint32_t group = 0;
+  double devices = 0;  ///< of shared ones the share
+  Instant from;
+  Instant to;
+  bool fault = false;  ///< it ended by a fault of the hardware
+};
+
+/// Bars by start. `left_out` counts the attempts that are not drawn, those with the least work.
+struct GanttChart {
+  std::vector<GanttRow> rows;
+  std::string grouped_by;
+  std::vector<std::string> groups;
+  std::vector<GanttBar> bars;
+  std::size_t left_out = 0;
 };
 
 struct TenantUse {
@@ -94,7 +121,8 @@ struct SlowJob {
   std::uint32_t devices = 0;
   Duration queueing;
   Duration jct;
-  std::string reason;  ///< why it waited
+  std::string reason;               ///< why it waited
+  std::vector<std::string> course;  ///< its submission, starts and stops, a line each
 };
 
 struct PolicyReport {
@@ -105,7 +133,10 @@ struct PolicyReport {
   std::vector<JobClass> classes;
   std::vector<UseHours> use;  ///< by type
   std::vector<FailureRecord> failures;
-  FragmentationMap fragmentation;
+  RowMap fragmentation;  ///< of the free devices, the share in nodes that are partly used
+  RowMap in_use;         ///< of all devices
+  RowMap power;          ///< of a rack's limit, or of its nodes' ratings where it has none
+  GanttChart gantt;
   std::vector<TenantUse> tenants;
   FairnessFigures fairness;
   std::vector<SlowJob> slowest;

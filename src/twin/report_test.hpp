@@ -59,6 +59,7 @@ inline FleetSamples made_up_samples(const MadeUpSize& size, Instant from, Rng& r
     samples.down.push_back(down);
     samples.free.push_back(std::max(0.0, devices - busy - down));
     samples.power_w.push_back(9e5 + busy * (520 + 60 * rng.uniform()));
+    samples.cap_w.push_back(5e6);
     samples.queue.push_back(std::floor(math::exp(load * 7.5) * (0.6 + 0.5 * rng.uniform())));
     samples.usd_per_mwh.push_back(70 + 35 * wave(days) + 25 * (rng.uniform() - 0.5) -
                                   (rng.uniform() > 0.99 ? 120 : 0));
@@ -98,15 +99,15 @@ inline std::vector<UseHours> made_up_use(double hours, double slow) {
   return use;
 }
 
-inline FragmentationMap made_up_map(Rng& rng) {
-  FragmentationMap map{.columns = 200};
+inline RowMap made_up_map(Rng& rng) {
+  RowMap map{.columns = 200};
   for (int row = 0; row < 60; ++row) {
     map.rows.push_back(fmt::format("hall-{}/pod-{:02}", row / 20 + 1, row % 20 + 1));
     double share = rng.uniform();
     for (std::size_t column = 0; column < map.columns; ++column) {
       share = std::clamp(share + (rng.uniform() - 0.52) * 0.3, 0.0, 1.0);
-      map.stranded.push_back(rng.uniform() > 0.995 ? std::numeric_limits<double>::quiet_NaN()
-                                                   : share);
+      map.shares.push_back(rng.uniform() > 0.995 ? std::numeric_limits<double>::quiet_NaN()
+                                                 : share);
     }
   }
   return map;
@@ -129,6 +130,26 @@ inline std::vector<FailureRecord> made_up_failures(const MadeUpSize& size, Insta
   return failures;
 }
 
+inline GanttChart made_up_gantt(const MadeUpSize& size, Instant from, Rng& rng) {
+  GanttChart chart{.grouped_by = "tenant", .groups = {"research", "speech & <audio>"}};
+  for (int row = 0; row < 32; ++row) chart.rows.push_back({fmt::format("rack-{}", row + 1), 64});
+  const std::size_t bars = std::min<std::size_t>(size.jobs, 1500);
+  for (std::size_t i = 0; i < bars; ++i) {
+    const double begin = static_cast<double>(i) / static_cast<double>(bars);
+    const double length = 0.05 * rng.uniform();
+    chart.bars.push_back(
+        {.job = fmt::format("job-{}", i),
+         .row = static_cast<std::uint32_t>(rng.uniform() * 32),
+         .group = static_cast<std::uint32_t>(i % 2),
+         .devices = std::floor(1 + rng.uniform() * 40),
+         .from = from + Duration::from_seconds(size.window.count_seconds() * begin),
+         .to = from + Duration::from_seconds(size.window.count_seconds() * (begin + length)),
+         .fault = i % 40 == 0});
+  }
+  chart.left_out = 17;
+  return chart;
+}
+
 inline void add_people(PolicyReport& policy, double hours) {
   constexpr const char* kTenants[] = {"research",         "products", "vision",
                                       "speech & <audio>", "platform", "guests"};
@@ -146,7 +167,9 @@ inline void add_people(PolicyReport& policy, double hours) {
          .jct = Duration::hours(260 - 11 * i),
          .reason = i % 2 == 0 ? "enough devices were free, but not within one pod: 61 nodes free "
                                 "in 9 pods, 64 wanted in one"
-                              : "its tenant had used its guarantee and others had not"});
+                              : "its tenant had used its guarantee and others had not",
+         .course = {"2017-10-02T00:00:00Z  submitted",
+                    "2017-10-05T18:00:00Z  starts: 512 x h100-sxm"}});
   }
 }
 
@@ -203,6 +226,9 @@ inline ReportData made_up_report(const MadeUpSize& size) {
     policy.use = made_up_use(hours, slow);
     policy.failures = made_up_failures(size, data.from, rng);
     policy.fragmentation = made_up_map(rng);
+    policy.in_use = made_up_map(rng);
+    policy.power = made_up_map(rng);
+    policy.gantt = made_up_gantt(size, data.from, rng);
     add_people(policy, hours);
     data.policies.push_back(std::move(policy));
   }

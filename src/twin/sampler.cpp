@@ -1,13 +1,14 @@
 #include "twin/sampler.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace orrery {
 namespace {
 
-constexpr std::size_t kRowsMax = 60;
 constexpr std::size_t kColumns = 120;
+constexpr std::uint32_t kNoRow = 0xffffffff;
 
 std::vector<DomainId> domains_at(const Topology& topology, Level level) {
   std::vector<DomainId> found;
@@ -23,6 +24,15 @@ Sampler::Sampler(const Topology& topology) : topology_(&topology) {
   rows_ = domains_at(topology, Level::kRack);
   if (rows_.size() > kRowsMax) rows_ = domains_at(topology, Level::kPod);
   if (rows_.size() > kRowsMax) rows_.resize(kRowsMax);
+  for (const PowerDomain& domain : topology.power_domains()) {
+    std::uint32_t row = kNoRow;
+    if (domain.kind == PowerKind::kRack && !rows_.empty()) {
+      const DomainId at = topology.ancestor(domain.domain, topology.domain(rows_.front()).level);
+      const auto found = std::ranges::find(rows_, at);
+      if (found != rows_.end()) row = static_cast<std::uint32_t>(found - rows_.begin());
+    }
+    row_of_.push_back(row);
+  }
 }
 
 void Sampler::look(Instant now, const State& state) {
@@ -71,17 +81,45 @@ Sampler::Sample Sampler::take(Instant now, const State& state) const {
     }
   }
   const Situation s = state.situation(now);
-  if (s.power != nullptr) {
-    const std::span<const PowerDomain> domains = topology_->power_domains();
-    for (std::uint32_t d = 0; d < domains.size(); ++d) {
-      if (domains[d].kind != PowerKind::kRack) continue;
-      sample.watts += s.power->planned(PowerDomainId(d)).value();
-    }
-  }
+  if (s.power != nullptr) add_power(sample, s);
   sample.queue = static_cast<double>(s.waiting.size());
   sample.stranded.reserve(rows_.size());
   for (const DomainId row : rows_) sample.stranded.push_back(stranded_in(state, row));
   return sample;
+}
+
+// All figures are those at the nodes, where the limits of every level are comparable: a site's cap
+// at the meter leaves its nodes less. A domain may draw what its own limit and those below it
+// allow.
+void Sampler::add_power(Sample& sample, const Situation& situation) const {
+  const std::span<const PowerDomain> domains = topology_->power_domains();
+  const PowerCaps& caps = *situation.caps;
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  std::vector<double> below(domains.size());
+  std::vector<double> planned(rows_.size());
+  std::vector<double> allowed(rows_.size());
+  // A domain has a higher number than its parent.
+  for (auto d = static_cast<std::uint32_t>(domains.size()); d-- > 0;) {
+    const PowerDomain& domain = domains[d];
+    const PowerDomainId id(d);
+    if (domain.kind == PowerKind::kCoolingLoop) continue;
+    const double room = caps.limit(id) ? watts_of(caps.room(id)).value() : kNoLimit;
+    const double may = domain.kind == PowerKind::kRack ? room : std::min(room, below[d]);
+    const double draws = watts_of(situation.power->excess(caps, id) + caps.room(id)).value();
+    if (domain.parent.valid()) {
+      below[domain.parent.value()] += may;
+    } else {
+      sample.watts += draws;
+      sample.cap += may;
+    }
+    if (row_of_[d] == kNoRow) continue;
+    planned[row_of_[d]] += draws;
+    allowed[row_of_[d]] += caps.limit(id) ? room : domain.max_power.value();
+  }
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    sample.draw.push_back(allowed[r] > 0 ? static_cast<float>(planned[r] / allowed[r])
+                                         : std::numeric_limits<float>::quiet_NaN());
+  }
 }
 
 FleetSamples Sampler::samples() const {
@@ -89,22 +127,30 @@ FleetSamples Sampler::samples() const {
   const std::size_t types = samples_.empty() ? 0 : samples_.front().busy.size();
   all.busy.resize(types);
   bool powered = false;
+  bool capped = true;
   for (const Sample& sample : samples_) {
     all.at.push_back(sample.at);
     for (std::size_t t = 0; t < types; ++t) all.busy[t].push_back(sample.busy[t]);
     all.free.push_back(sample.free);
     all.down.push_back(sample.down);
     all.power_w.push_back(sample.watts);
+    all.cap_w.push_back(sample.cap);
     all.queue.push_back(sample.queue);
     powered = powered || sample.watts > 0;
+    capped = capped && std::isfinite(sample.cap);
   }
   if (!powered) all.power_w.clear();
+  if (!powered || !capped) all.cap_w.clear();
   return all;
 }
 
-FragmentationMap Sampler::fragmentation() const {
-  FragmentationMap map;
-  if (samples_.size() < 2) return map;
+RowMap Sampler::fragmentation() const { return map_of(&Sample::stranded); }
+
+RowMap Sampler::power() const { return map_of(&Sample::draw); }
+
+RowMap Sampler::map_of(std::vector<float> Sample::* shares) const {
+  RowMap map;
+  if (samples_.size() < 2 || (samples_.front().*shares).empty()) return map;
   map.columns = std::min(kColumns, samples_.size());
   const Instant from = samples_.front().at;
   const double span = std::max((samples_.back().at - from).count_seconds(), 1e-9);
@@ -116,7 +162,7 @@ FragmentationMap Sampler::fragmentation() const {
   }
   for (std::size_t r = 0; r < rows_.size(); ++r) {
     map.rows.push_back(topology_->path(rows_[r]));
-    for (const std::size_t i : last) map.stranded.push_back(samples_[i].stranded[r]);
+    for (const std::size_t i : last) map.shares.push_back((samples_[i].*shares)[r]);
   }
   return map;
 }

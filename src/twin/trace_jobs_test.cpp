@@ -119,6 +119,7 @@ TEST(ReplayRulesTest, RefuseAPolicyThatTheOtherSimulatorDoesNotHave) {
             "the rules of helios know fifo, sjf; \"srtf\" is played without --rules");
   EXPECT_TRUE(policy_under(*replay_rules("muri"), "srsf"));
   EXPECT_TRUE(policy_under(*replay_rules("orrery"), "las"));
+  EXPECT_EQ(policy_under(*replay_rules("muri"), "srtf")->min_run, Seconds{0});
 }
 
 /// Bare rows of a trace on a fleet of two types.

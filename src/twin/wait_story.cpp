@@ -4,25 +4,10 @@
 
 #include "base/field_writer.hpp"
 #include "scheduler/explain.hpp"
+#include "scheduler/slowed_text.hpp"
+#include "twin/attempt_log.hpp"
 
 namespace orrery {
-namespace {
-
-std::string where(const Topology& topology, std::span<const PlacedGang> gangs) {
-  std::uint32_t devices = 0;
-  std::size_t nodes = 0;
-  for (const PlacedGang& gang : gangs) {
-    devices += gang.allocation.devices();
-    nodes += gang.allocation.ranks.size();
-  }
-  const NodeId first = gangs.front().allocation.ranks.front().node;
-  return fmt::format("{} x {} on {} node{} from {} on", devices,
-                     topology.accelerator(topology.group(first).type).id, nodes,
-                     nodes == 1 ? "" : "s", topology.node_name(first));
-}
-
-}  // namespace
-
 void WaitStory::tell(Instant at, const std::string& what) {
   text_ += fmt::format("{}  {}\n", at.text(), what);
 }
@@ -37,11 +22,15 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
       if (started->job != job_) continue;
       tell(at,
            fmt::format(
-               "starts: {}{}", where(topology, started->gangs),
+               "starts: {}{}", place_text(topology, place_of(started->gangs)),
                started->expected ? fmt::format(", for about {}", started->expected->text()) : ""));
       last_.clear();
+      tell_clock(at, state);
+    } else if (const auto* clock = std::get_if<ClockSet>(&event)) {
+      if (clock->job == job_) tell_clock(at, state);
     } else if (const auto* resized = std::get_if<JobResized>(&event)) {
-      if (resized->job == job_) tell(at, "goes on with " + where(topology, resized->gangs));
+      if (resized->job == job_)
+        tell(at, "goes on with " + place_text(topology, place_of(resized->gangs)));
     } else if (const auto* stopping = std::get_if<JobStopping>(&event)) {
       if (stopping->job != job_) continue;
       std::string why(word_of(stopping->reason));
@@ -59,6 +48,15 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
     }
   }
   tell_refusal(at, simulation);
+}
+
+// A later event of the instant may have stopped it.
+void WaitStory::tell_clock(Instant at, const State& state) {
+  if (!state.has(job_) || !holds_devices(state.job(job_).phase)) return;
+  const std::string slowed = slowed_text(state.situation(at), state.running(job_));
+  if (slowed == slowed_) return;
+  slowed_ = slowed;
+  tell(at, slowed.empty() ? "runs at its full clock" : slowed);
 }
 
 // At the first refusal of a kind the full explanation, with what would help.

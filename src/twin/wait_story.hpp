@@ -21,10 +21,12 @@ class WaitStory {
 
  private:
   void tell(Instant at, const std::string& what);
+  void tell_clock(Instant at, const State& state);
   void tell_refusal(Instant at, const Simulation& simulation);
 
   JobId job_;
-  std::string last_;  ///< reason to wait that was told last
+  std::string last_;    ///< reason to wait that was told last
+  std::string slowed_;  ///< what was told last of its clock; empty: it is the full one
   std::string text_;
 };
 

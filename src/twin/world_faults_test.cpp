@@ -32,7 +32,7 @@ sites:
 )";
 
 Instant at(std::int64_t seconds) { return Instant() + Duration::seconds(seconds); }
-double hours(std::int64_t device_seconds) { return static_cast<double>(device_seconds) / 3600; }
+double hours(int device_seconds) { return device_seconds / 3600.0; }
 
 class WorldFaultsTest : public testing::Test {
  protected:
@@ -135,7 +135,7 @@ TEST_F(WorldFaultsTest, AFaultOfEveryScopeIsFelt) {
   };
   const SwitchIndex leaf = fabric().graph.leaf_of({0, 0});
   const std::size_t cables =
-      4 * fabric().graph.ports_per_node() + fabric().graph.uplinks(leaf).uppers.size();
+      std::size_t{4} * fabric().graph.ports_per_node() + fabric().graph.uplinks(leaf).uppers.size();
   for (const Case& each :
        {Case{FaultKind::kHost, NodeId(0), 1, 0, 0},
         Case{FaultKind::kAccelerator, DeviceId(3), 1, 0, 0},

@@ -93,6 +93,7 @@ std::optional<double> GavelThroughputs::steps_per_second(std::string_view accele
 
 std::vector<std::string> GavelThroughputs::accelerators() const {
   std::vector<std::string> names;
+  names.reserve(by_accelerator_.size());
   for (const auto& [accelerator, types] : by_accelerator_) names.push_back(accelerator);
   return names;
 }

@@ -249,8 +249,9 @@ TEST(JobSpec, AcceptsPreferencesInsideOrIncomparableWithWhatIsRequired) {
                                                         {"rack", "leaf"},
                                                         {"scale-up", "rack"},
                                                         {"fleet", "site"}}) {
-    const JobSpec spec = accepted(job("accelerators: 8, topology: {required: " + required +
-                                      ", preferred: " + preferred + "}"));
+    std::string line = "accelerators: 8, topology: {required: ";
+    line.append(required).append(", preferred: ").append(preferred).append("}");
+    const JobSpec spec = accepted(job(line));
     EXPECT_EQ(word_of(*spec.roles[0].topology.preferred), preferred);
   }
 }

@@ -248,7 +248,7 @@ class Rhythm {
   // Precondition: the span is positive.
   Rhythm(Instant start, Duration span) {
     constexpr std::int64_t kThursday = 3;  // 1970-01-01
-    constexpr std::int64_t kWeek = 7 * 24;
+    constexpr std::int64_t kWeek = std::int64_t{7} * 24;
     const std::int64_t hours = (span.count_ns() + kHour.count_ns() - 1) / kHour.count_ns();
     const std::int64_t first = start.ns() / kHour.count_ns() + kThursday * 24;
     last_hour_ = span - kHour * (hours - 1);

@@ -111,7 +111,7 @@ TEST(TraceGenerator, AsksForTheLoadThatWasAskedFor) {
 // One job had up to a quarter of the work, so that seeds differed by a factor of four in jobs.
 TEST(TraceGenerator, EverySeedMeetsTheLoadOfASpanWithTheSameNumberOfJobs) {
   for (const TraceStyle style : {TraceStyle::kPhilly, TraceStyle::kHelios, TraceStyle::kAcme}) {
-    const Duration span = Duration::hours(7 * 24);
+    const Duration span = Duration::hours(24 * std::int64_t{7});
     const TraceShape shape{.style = style, .accelerators = 512, .utilisation = 0.8, .span = span};
     const double work = 0.8 * 512 * span.count_seconds();
     std::set<std::size_t> numbers;
