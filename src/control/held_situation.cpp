@@ -5,7 +5,11 @@
 namespace orrery {
 
 HeldHistory::HeldHistory(const Situation& of, const Policy& policy) {
-  if (of.history == nullptr || policy.order != QueueOrder::kMaxMin) return;
+  if (of.history == nullptr || policy.preemption != PreemptionRule::kRounds) return;
+  for (const WaitingJob& job : of.waiting) past_[job.id] = of.history->past(job.id);
+  for (const RunningJob& job : of.running) past_[job.id] = of.history->past(job.id);
+  if (policy.order != QueueOrder::kMaxMin) return;
+  period_ = of.history->share_period();
   for (const WaitingJob& job : of.waiting) note(job.id, *job.request, of);
   for (const RunningJob& job : of.running) note(job.id, *job.request, of);
 }
@@ -22,6 +26,11 @@ void HeldHistory::note(JobId job, const JobRequest& request, const Situation& of
 double HeldHistory::device_seconds(JobId job, FleetTypeId type, Instant) const {
   const auto found = had_.find({job, type});
   return found == had_.end() ? 0 : found->second;
+}
+
+JobPast HeldHistory::past(JobId job) const {
+  const auto found = past_.find(job);
+  return found == past_.end() ? JobPast{} : found->second;
 }
 
 HeldSituation::HeldSituation(const Situation& of, Shared shared)

@@ -26,11 +26,15 @@ class HeldHistory final : public DeviceHistory {
  public:
   HeldHistory(const Situation& of, const Policy& policy);
   [[nodiscard]] double device_seconds(JobId job, FleetTypeId type, Instant now) const override;
+  [[nodiscard]] JobPast past(JobId job) const override;
+  [[nodiscard]] const SharePeriod& share_period() const override { return period_; }
 
  private:
   void note(JobId job, const JobRequest& request, const Situation& of);
 
   std::map<std::pair<JobId, FleetTypeId>, double> had_;
+  std::map<JobId, JobPast> past_;
+  SharePeriod period_;
 };
 
 class HeldSituation {

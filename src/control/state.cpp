@@ -7,6 +7,7 @@
 #include "control/settings.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
+#include "scheduler/round_turns.hpp"
 
 namespace orrery {
 namespace {
@@ -110,6 +111,7 @@ Situation State::situation(Instant now) const {
   s.node_risk = risk_;
   s.failures_per_node_second = setup_.failures_per_node_second;
   s.launch = setup_.timing.launch;
+  s.grace = setup_.timing.grace;
   s.reserved = slots_;
   s.closures = closures_;
   s.changes = changes_;
@@ -562,6 +564,13 @@ void State::on(const IdleCauseSet& event) {
 void State::on(const PassDone& event) {
   last_pass_[static_cast<std::size_t>(event.kind)] = now_;
   ++passes_;
+  const bool shares =
+      policy_.order == QueueOrder::kMaxMin && policy_.preemption == PreemptionRule::kRounds;
+  if (shares && event.kind == PassKind::kFull) {
+    renew_share_period(situation(now_), share_period_);
+  } else if (!shares) {
+    share_period_ = {};
+  }
 }
 
 void State::advance_usage() {

@@ -152,6 +152,8 @@ class State : public DeviceHistory {
   /// What a job has used up to `now`.
   [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
   [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override;
+  [[nodiscard]] JobPast past(JobId id) const override;
+  [[nodiscard]] const SharePeriod& share_period() const override { return share_period_; }
   /// What of a job's time counted as useful in `ledger`, which holds up to `now`, was none, as
   /// `progress` says: lays it where it belongs there, and returns what its usage gains.
   /// Precondition: the job holds devices.
@@ -283,6 +285,7 @@ class State : public DeviceHistory {
   Changes changes_;
   std::array<std::optional<Instant>, 2> last_pass_;
   std::uint64_t passes_ = 0;
+  SharePeriod share_period_;  ///< of QueueOrder::kMaxMin; empty under other orders
   std::size_t ended_ = 0;
 
   Ledger ledger_;

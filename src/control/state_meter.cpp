@@ -191,6 +191,8 @@ double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
   return static_cast<double>(time) * 1e-9;
 }
 
+JobPast State::past(JobId id) const { return {job(id).attempt, job(id).since}; }
+
 // What an executor tells of an attempt's work goes first. Where it tells nothing, a job that writes
 // no checkpoints has lost all that the attempt did, whenever it begins anew.
 Progress State::progress_at_stop(const Job& job, const JobStopping& event) const {

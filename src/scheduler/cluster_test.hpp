@@ -13,6 +13,7 @@
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
 #include "scheduler/queue_order.hpp"
+#include "scheduler/round_turns.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/taking.hpp"
 
@@ -59,6 +60,7 @@ class TestCluster : public DeviceHistory {
     const JobId id = JobId::at(requests_.size());
     requests_.push_back(std::move(request));
     waiting_.push_back({id, &requests_.back(), now_, 0, 0});
+    past_.push_back({0, now_});
     return id;
   }
 
@@ -79,6 +81,7 @@ class TestCluster : public DeviceHistory {
   PassResult pass(const std::string& policy, PassKind kind = PassKind::kIncremental) {
     const Result<Policy> rules = policy_named(policy);
     EXPECT_TRUE(rules) << (rules ? "" : rules.error().text());
+    renew_shares(*rules, kind);
     PassResult result = scheduler_.decide(situation(), *rules, kind);
     for (const Decision& decision : result.decisions) {
       if (const auto* start = std::get_if<StartJob>(&decision)) carry_out(*start);
@@ -89,6 +92,11 @@ class TestCluster : public DeviceHistory {
     return result;
   }
 
+  /// As the state does before a full pass.
+  void renew_shares(const Policy& rules, PassKind kind) {
+    const bool shares = rules.order == QueueOrder::kMaxMin && kind == PassKind::kFull;
+    if (shares) renew_share_period(situation(), period_);
+  }
   /// From now on victims take their time.
   void let_victims_linger() { victims_linger_ = true; }
 
@@ -110,6 +118,7 @@ class TestCluster : public DeviceHistory {
   void stop(JobId id) {
     const RunningJob job = take_out(id);
     waiting_.push_back({id, job.request, job.submitted, job.done, job.attained});
+    past_[id.value()].waits_since = now_;
   }
 
   [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override {
@@ -121,6 +130,8 @@ class TestCluster : public DeviceHistory {
     }
     return had;
   }
+  [[nodiscard]] JobPast past(JobId id) const override { return past_[id.value()]; }
+  [[nodiscard]] const SharePeriod& share_period() const override { return period_; }
   [[nodiscard]] double device_hours(JobId id, FleetTypeId type) const {
     return device_seconds(id, type, now_) / 3600;
   }
@@ -155,6 +166,7 @@ class TestCluster : public DeviceHistory {
     job.terms = start.terms;
     count(job, 1);
     running_.push_back(std::move(job));
+    ++past_[start.job.value()].starts;
     waiting_.erase(at);
   }
 
@@ -220,6 +232,8 @@ class TestCluster : public DeviceHistory {
   std::vector<Closure> closures_;
   Changes changes_;
   std::map<std::pair<JobId, FleetTypeId>, double> had_;  ///< device-seconds, before the present run
+  std::vector<JobPast> past_;                            ///< by job
+  SharePeriod period_;
   Instant now_;
   bool victims_linger_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "scheduler/linear_program.hpp"
 
@@ -18,19 +19,27 @@ const std::vector<GangOption>& options_of(const GoodputJob& job) {
 }
 
 double restart_factor(const GoodputJob& job, std::uint32_t option) {
-  if (!job.has || *job.has == option || job.age < job.restart) return 1;
+  if (!job.has || *job.has == option) return 1;
   const double whole = job.age + job.restart;
-  return whole > 0 ? (job.age - job.restart) / whole : 1;
+  return whole > 0 ? std::max(job.age - job.restarts * job.restart, 0.0) / whole : 1;
 }
 
-/// Jobs that are one for the program: those that wait and ask for the same, else a job by itself.
+/// What an option is for the program.
+using ProgramOption = std::tuple<FleetTypeId, std::uint32_t, double>;
+
+/// Jobs that are one for the program: those that wait and have alike options, else a job by itself.
 std::vector<std::vector<std::uint32_t>> groups_of(std::span<const GoodputJob> jobs) {
   std::vector<std::vector<std::uint32_t>> groups;
-  std::map<ClassId, std::size_t> known;
+  std::map<std::vector<ProgramOption>, std::size_t> known;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    const ClassId id = jobs[i].request->class_id;
     std::size_t at = groups.size();
-    if (!jobs[i].has && id.valid()) at = known.emplace(id, at).first->second;
+    if (!jobs[i].has) {
+      std::vector<ProgramOption> options;
+      for (const GangOption& option : options_of(jobs[i])) {
+        options.emplace_back(option.gang.type, option.gang.devices, option.speed);
+      }
+      at = known.emplace(std::move(options), at).first->second;
+    }
     if (at == groups.size()) groups.emplace_back();
     groups[at].push_back(i);
   }

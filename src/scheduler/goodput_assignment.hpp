@@ -7,14 +7,14 @@
 // job that makes
 //   sum of A x (lambda - (r x g)^p),  p = -0.5, lambda = 1.1
 // greatest, within the devices of each type. r is 1 for the option a job has and for jobs that
-// wait, else (T - S) / (T + S), T the job's age and S its restart; Sia also takes S from T for each
-// restart that the job has had. Goodput is the option's speed: nothing here tells statistical
-// efficiency.
+// wait, else max(T - N x S, 0) / (T + S): T is the time since the job was submitted, N how often it
+// has been restarted and S what a restart takes (as in policies/mip.py and cluster.py of
+// siasosp23/artifacts). Goodput is the option's speed: nothing here tells statistical efficiency.
 //
 // Sia solves an integer program. Here it is the linear one: at its vertices no more jobs than there
-// are types are split, and of those the largest parts go first. Jobs that wait and are alike are
-// one column an option. Pure. Cost: LinearProgram of (classes of the waiting + running jobs +
-// types) rows.
+// are types are split, and of those the largest parts go first. Jobs that wait and have alike
+// options are one column an option. Pure. Cost: LinearProgram of (classes of the waiting + running
+// jobs + types) rows.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,7 @@ struct GoodputJob {
   const JobRequest* request = nullptr;
   std::optional<std::uint32_t> has;  ///< the option that it runs by; none: it waits
   double age = 0;                    ///< seconds since it was submitted
+  std::uint32_t restarts = 0;        ///< starts but for the first
   double restart = 0;                ///< seconds
 };
 

@@ -60,9 +60,13 @@ TEST(GoodputAssignment, GainsAreThoseOfTheObjective) {
   const GoodputJob waits{.request = &request, .age = 100, .restart = 60};
   EXPECT_NEAR(goodput_gain(waits, 0), 0.1, 1e-12);
   EXPECT_NEAR(goodput_gain(waits, 1), 0.6, 1e-12);  // 1.1 - 4^-0.5
-  const GoodputJob runs{.request = &request, .has = 0, .age = 940, .restart = 60};
+  GoodputJob runs{.request = &request, .has = 0, .age = 940, .restart = 60};
   EXPECT_NEAR(goodput_gain(runs, 0), 0.1, 1e-12);
-  EXPECT_NEAR(goodput_gain(runs, 1), 1.1 - 1 / std::sqrt(4 * 0.88), 1e-12);
+  EXPECT_NEAR(goodput_gain(runs, 1), 1.1 - 1 / std::sqrt(4 * 0.94), 1e-12);
+  runs.restarts = 3;
+  EXPECT_NEAR(goodput_gain(runs, 1), 1.1 - 1 / std::sqrt(4 * 0.76), 1e-12);
+  runs.restarts = 20;  // nothing is left of it
+  EXPECT_NEAR(goodput_gain(runs, 1), -1.1, 1e-12);
 }
 
 TEST(GoodputAssignment, SharesAFleetRatherThanGivingAllToOne) {

@@ -92,6 +92,7 @@ class History {
   void pass(const std::string& policy) {
     const PassKind kind = rng_.below(4) == 0 ? PassKind::kFull : PassKind::kIncremental;
     const Policy rules = *policy_named(policy);
+    cluster_.renew_shares(rules, kind);
     const std::string anew =
         text_of(Scheduler(cluster_.tree()).decide(cluster_.situation(), rules, kind));
     ASSERT_EQ(text_of(cluster_.pass(policy, kind)), anew) << policy;

@@ -140,6 +140,12 @@ Status check(const Policy& policy) {
                                    {"full_interval", policy.full_interval}}) {
     if (value < Seconds{0}) return wrong(key, "a time of at least 0 s");
   }
+  if (policy.preemption == PreemptionRule::kRounds) {
+    if (policy.quotas == Quotas::kHeld) return wrong("quotas", "ignored, with preemption: rounds");
+    if (policy.full_interval <= Seconds{0}) {
+      return wrong("full_interval", "more than 0 s, with preemption: rounds");
+    }
+  }
   for (std::size_t i = 0; i < policy.queue_limits.size(); ++i) {
     const double before = i == 0 ? 0 : policy.queue_limits[i - 1];
     if (policy.queue_limits[i] <= before) return wrong("queue_limits", "rising numbers above 0");

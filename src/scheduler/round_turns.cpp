@@ -18,13 +18,14 @@ namespace {
 struct Ranked {
   double first = 0;
   double second = 0;
+  double third = 0;
   Instant submitted;
   JobId id;
   Turn turn;
 
   friend bool operator<(const Ranked& a, const Ranked& b) {
-    return std::tie(a.first, a.second, a.submitted, a.id, a.turn.option) <
-           std::tie(b.first, b.second, b.submitted, b.id, b.turn.option);
+    return std::tie(a.first, a.second, a.third, a.submitted, a.id, a.turn.option) <
+           std::tie(b.first, b.second, b.third, b.submitted, b.id, b.turn.option);
   }
 };
 
@@ -36,17 +37,29 @@ std::vector<Turn> in_order(std::vector<Ranked> ranked) {
   return turns;
 }
 
-/// Jobs by the class of their request; a request without one is alone in its class.
+/// The jobs that max-min shares are made for, by what their options come to; shares are made when a
+/// period begins (SharePeriod), and jobs that have come since have none.
 class ShareClasses {
  public:
-  explicit ShareClasses(std::span<const RoundJob> jobs) {
-    std::map<ClassId, std::uint32_t> known;
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  ShareClasses(std::span<const RoundJob> jobs, const SharePeriod* period) {
+    std::map<std::vector<ShareClass::Option>, std::uint32_t> known;
     for (const RoundJob& job : jobs) {
-      const ClassId id = job.job.request->class_id;
+      const bool has = period == nullptr || period->jobs.empty() ||
+                       std::binary_search(period->jobs.begin(), period->jobs.end(), job.job.id);
+      if (!has) {
+        of_job_.push_back(kNone);
+        continue;
+      }
+      ShareClass alike = class_of(job);
       const auto next = static_cast<std::uint32_t>(classes_.size());
-      const std::uint32_t at = id.valid() ? known.emplace(id, next).first->second : next;
-      if (at == next) classes_.push_back(class_of(job));
-      if (at != next) ++classes_[at].jobs;
+      const std::uint32_t at = known.emplace(alike.options, next).first->second;
+      if (at == next) {
+        classes_.push_back(std::move(alike));
+      } else {
+        ++classes_[at].jobs;
+      }
       of_job_.push_back(at);
     }
   }
@@ -89,25 +102,44 @@ std::vector<double> places_of_types(const RoundInputs& in) {
   return places;
 }
 
+/// Seconds for which a job has had devices of a type: all in all, and since the period began.
+struct TimeHad {
+  double ever = 0;
+  double lately = 0;
+};
+TimeHad time_had(const RoundInputs& in, const WaitingJob& job, const GangRequest& gang) {
+  const DeviceHistory* history = in.situation.history;
+  if (history == nullptr) return {};
+  const double had = history->device_seconds(job.id, gang.type, in.situation.now) / gang.devices;
+  const auto& before = history->share_period().had;
+  const auto found = before.find({job.id, gang.type});
+  return {had, found == before.end() ? had : had - found->second / gang.devices};
+}
+
 std::vector<Turn> turns_by_shares(const RoundInputs& in, ThroughputShares& memory) {
-  constexpr double kHadNone = 1e9;
-  const ShareClasses classes(in.jobs);
-  const auto& shares = memory.of(classes.all(), in.devices);
   const Situation& s = in.situation;
+  const SharePeriod* period = s.history == nullptr ? nullptr : &s.history->share_period();
+  const ShareClasses classes(in.jobs, period);
+  const auto& shares = memory.of(classes.all(), in.devices);
   const std::vector<double> places = places_of_types(in);
+  const double half_round = in.policy.full_interval.value() / 2;
   std::vector<Ranked> ranked;
   for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
     const WaitingJob& job = in.jobs[i].job;
     const double age = (s.now - job.submitted).count_seconds();
+    const std::uint32_t at = classes.of(i);
     const std::vector<GangOption>& options = options_of(in.jobs[i]);
     for (std::uint32_t o = 0; o < options.size(); ++o) {
-      const GangRequest& gang = options[o].gang;
-      const double share = shares[classes.of(i)][o];
-      const double had =
-          s.history == nullptr ? 0 : s.history->device_seconds(job.id, gang.type, s.now);
-      const double part = age > 0 ? had / gang.devices / age : 0;
-      const double priority = part > 0 ? share / part : share * kHadNone;
-      ranked.push_back({places[gang.type.value()], -priority, job.submitted, job.id, {i, o}});
+      const double share = at == ShareClasses::kNone ? 0 : shares[at][o];
+      const TimeHad had = time_had(in, job, options[o].gang);
+      const double priority = share / (had.lately + half_round);
+      const double deficit = share * age - had.ever;
+      ranked.push_back({places[options[o].gang.type.value()],
+                        -priority,
+                        -deficit,
+                        job.submitted,
+                        job.id,
+                        {i, o}});
     }
   }
   return in_order(std::move(ranked));
@@ -159,6 +191,12 @@ std::vector<std::uint32_t> by_finish_time(const RoundInputs& in) {
   return order;
 }
 
+std::uint32_t restarts_of(const RoundInputs& in, const RoundJob& job) {
+  if (in.situation.history == nullptr) return 0;
+  const std::uint32_t starts = in.situation.history->past(job.job.id).starts;
+  return starts > 0 ? starts - 1 : 0;
+}
+
 std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
   const bool begins = in.phase == RoundPhase::kBegins;
   std::vector<std::uint32_t> who;
@@ -170,6 +208,7 @@ std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
     jobs.push_back({.request = job.job.request,
                     .has = job.option,
                     .age = (in.situation.now - job.job.submitted).count_seconds(),
+                    .restarts = restarts_of(in, job),
                     .restart = job.job.request->restart.count_seconds()});
   }
   const GoodputAssignment found = assign_goodput(jobs, begins ? in.devices : in.free);
@@ -179,7 +218,7 @@ std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
     const std::vector<GangOption>& options = options_of(in.jobs[who[i]]);
     for (std::uint32_t o = 0; o < options.size(); ++o) {
       const double gain = goodput_gain(jobs[i], o) / options[o].gang.devices;
-      ranked.push_back({-found[i][o], -gain, job.submitted, job.id, {who[i], o}});
+      ranked.push_back({-found[i][o], -gain, 0, job.submitted, job.id, {who[i], o}});
     }
   }
   return in_order(std::move(ranked));
@@ -206,6 +245,31 @@ std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares) {
       break;
   }
   return turns_of_each(in, by_key(in));
+}
+
+void renew_share_period(const Situation& situation, SharePeriod& period) {
+  constexpr Duration kLeast = Duration::seconds(1920);
+  std::vector<JobId> jobs;
+  jobs.reserve(situation.waiting.size() + situation.running.size());
+  for (const WaitingJob& job : situation.waiting) jobs.push_back(job.id);
+  for (const RunningJob& job : situation.running) jobs.push_back(job.id);
+  std::sort(jobs.begin(), jobs.end());
+  const bool first = period.jobs.empty();
+  if (jobs == period.jobs || (!first && situation.now - period.since < kLeast)) return;
+  period.since = situation.now;
+  period.had.clear();
+  const auto note = [&](JobId job, const JobRequest& request) {
+    for (const RoleRequest& role : request.roles) {
+      for (const GangOption& option : role.options) {
+        const FleetTypeId type = option.gang.type;
+        const double had = situation.history->device_seconds(job, type, situation.now);
+        if (had > 0) period.had[{job, type}] = had;
+      }
+    }
+  };
+  for (const WaitingJob& job : situation.waiting) note(job.id, *job.request);
+  for (const RunningJob& job : situation.running) note(job.id, *job.request);
+  period.jobs = std::move(jobs);
 }
 
 bool takes_turns(const JobRequest& job) {

@@ -113,6 +113,7 @@ struct Situation {
   std::span<const float> node_risk;
   double failures_per_node_second = 0;    ///< usual
   Duration launch;                        ///< of the ranks of a job, usual
+  Duration grace;                         ///< for a last checkpoint of a job that is stopped
   std::span<const Reservation> reserved;  ///< slots of earlier passes
   std::span<const Closure> closures;      ///< nodes of those that have begun are drained
   Changes changes;

@@ -30,7 +30,7 @@ struct ShareClass {
     std::uint32_t devices = 1;
     double speed = 1;  ///< of the whole gang, in any unit that the options of the class share
 
-    friend bool operator==(const Option&, const Option&) = default;
+    friend auto operator<=>(const Option&, const Option&) = default;
   };
   std::vector<Option> options;
   std::uint32_t jobs = 1;
