@@ -7,7 +7,6 @@
 #include "control/settings.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
-#include "scheduler/round_turns.hpp"
 
 namespace orrery {
 namespace {
@@ -559,18 +558,6 @@ void State::on(const IdleCauseSet& event) {
   DeviceUse& now = idle_[event.type.value()];
   ledger_.move({event.type, now, to, ledger_.count(event.type, now)}, now_);
   now = to;
-}
-
-void State::on(const PassDone& event) {
-  last_pass_[static_cast<std::size_t>(event.kind)] = now_;
-  ++passes_;
-  const bool shares =
-      policy_.order == QueueOrder::kMaxMin && policy_.preemption == PreemptionRule::kRounds;
-  if (shares && event.kind == PassKind::kFull) {
-    renew_share_period(situation(now_), share_period_);
-  } else if (!shares) {
-    share_period_ = {};
-  }
 }
 
 void State::advance_usage() {

@@ -4,6 +4,7 @@
 
 #include "control/state.hpp"
 #include "scheduler/gang_run.hpp"
+#include "scheduler/round_turns.hpp"
 
 namespace orrery {
 namespace {
@@ -189,6 +190,18 @@ double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
     }
   }
   return static_cast<double>(time) * 1e-9;
+}
+
+void State::on(const PassDone& event) {
+  last_pass_[static_cast<std::size_t>(event.kind)] = now_;
+  ++passes_;
+  const bool shares =
+      policy_.order == QueueOrder::kMaxMin && policy_.preemption == PreemptionRule::kRounds;
+  if (shares && event.kind == PassKind::kFull) {
+    renew_share_period(situation(now_), share_period_);
+  } else if (!shares) {
+    share_period_ = {};
+  }
 }
 
 JobPast State::past(JobId id) const { return {job(id).attempt, job(id).since}; }
