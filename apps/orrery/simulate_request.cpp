@@ -294,6 +294,14 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
     const std::string label = taken(policy->name) ? text : policy->name;
     policies_.push_back({label, *std::move(policy), text});
   }
+  for (const NamedRun& run : policies_) {
+    if (run.policy.order != QueueOrder::kFinishTime || information_ != Information::kBlind)
+      continue;
+    return wrong("policy",
+                 fmt::format("{} orders jobs by when they will be done, which nobody knows "
+                             "with --information blind: give oracle or estimate",
+                             run.label));
+  }
   return {};
 }
 

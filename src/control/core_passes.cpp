@@ -102,7 +102,10 @@ Instant Core::next_full() const {
                         now.links != seen_full_.links);
   if (!wants_full(policy) || policy.full_interval <= Seconds() || full_asked_)
     return Instant::max();
-  if (state_.waiting().empty() && !runs_on) return Instant::max();
+  // In rounds, jobs take turns on the faster type although nobody waits.
+  const bool turns = policy.preemption == PreemptionRule::kRounds && !state_.running().empty() &&
+                     state_.setup().topology->type_count() > 1;
+  if (state_.waiting().empty() && !runs_on && !turns) return Instant::max();
   return last_full_ ? std::max(now_, *last_full_ + span_of(policy.full_interval)) : now_;
 }
 
@@ -195,7 +198,9 @@ void Core::carry_out(PassResult& result, Instant looked_at) {
   }
   // Of an earlier state, it may keep slots for jobs that have started or ended since.
   std::erase_if(result.reservations, [this](const Reservation& slot) {
-    return !state_.has(slot.job) || state_.job(slot.job).phase != JobPhase::kQueued;
+    if (!state_.has(slot.job)) return true;
+    const JobPhase phase = state_.job(slot.job).phase;
+    return phase != JobPhase::kQueued && phase != JobPhase::kStopping;
   });
   const std::span<const Reservation> slots = state_.slots();
   const bool kept = slots.size() == result.reservations.size() &&

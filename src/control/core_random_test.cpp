@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/rng.hpp"
 #include "control/journal.hpp"
@@ -58,6 +59,8 @@ class RandomOperator {
 
  private:
   static constexpr std::size_t kNewest = 12;
+  static constexpr std::array<const char*, 5> kPolicies{"srtf", "hardware-aware", "conservative",
+                                                        "gavel", "sia"};
 
   NodeId any_node() {
     return NodeId(static_cast<std::uint32_t>(rng_.below(cluster_.topology().node_count())));
@@ -83,6 +86,7 @@ class RandomOperator {
     } else if (one_of(6)) {
       gang.exclusive = TopologyLevel::kRack;
     }
+    if (one_of(2)) submission.request.checkpoint_interval = Duration::minutes(10);
     submission.request.tenant = TenantId(1 + static_cast<std::uint32_t>(rng_.below(2)));
     submission.request.priority = static_cast<std::int32_t>(rng_.below(3));
     submission.request.preemptible = !one_of(4);
@@ -219,7 +223,7 @@ class RandomOperator {
         return;
       case 2:
         cluster_.send(
-            SetPolicy{head + "Policy\nname: " + (one_of(2) ? "srtf" : "hardware-aware") + "\n"});
+            SetPolicy{head + "Policy\nname: " + kPolicies[rng_.below(kPolicies.size())] + "\n"});
         return;
       case 3:
         cluster_.send(SetPowerCap{PowerDomainId(0), Watts(20'000 + 30'000 * rng_.uniform())});

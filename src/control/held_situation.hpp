@@ -7,8 +7,10 @@
 // Cost: O(waiting + running + nodes / page), some 10 ms for 100,000 jobs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "control/submission.hpp"
@@ -18,6 +20,22 @@
 #include "scheduler/situation.hpp"
 
 namespace orrery {
+
+/// What jobs of a situation had when it was held; nothing where the policy does not ask.
+class HeldHistory final : public DeviceHistory {
+ public:
+  HeldHistory(const Situation& of, const Policy& policy);
+  [[nodiscard]] double device_seconds(JobId job, FleetTypeId type, Instant now) const override;
+  [[nodiscard]] JobPast past(JobId job) const override;
+  [[nodiscard]] const SharePeriod& share_period() const override { return period_; }
+
+ private:
+  void note(JobId job, const JobRequest& request, const Situation& of);
+
+  std::map<std::pair<JobId, FleetTypeId>, double> had_;
+  std::map<JobId, JobPast> past_;
+  SharePeriod period_;
+};
 
 class HeldSituation {
  public:
@@ -49,6 +67,7 @@ class HeldSituation {
   std::vector<WaitingJob> waiting_;
   std::vector<RunningJob> running_;
   std::vector<std::uint64_t> running_changes_;
+  HeldHistory history_;
   TenantUsage usage_;
   std::optional<PowerBudget> power_;
   std::optional<PowerCaps> caps_;

@@ -214,7 +214,10 @@ Broken StateCheck::queue() const {
     }
   }
   for (const Reservation& slot : s_.slots_) {
-    if (!s_.has(slot.job) || s_.job(slot.job).phase != JobPhase::kQueued) {
+    // A job that stops in order to move has one where it goes on.
+    const bool has = s_.has(slot.job) && !ended(s_.job(slot.job).phase);
+    const JobPhase phase = has ? s_.job(slot.job).phase : JobPhase::kFinished;
+    if (!has || (holds_devices(phase) && phase != JobPhase::kStopping)) {
       return fmt::format("a slot is kept for job {}, which does not wait", slot.job.value());
     }
   }

@@ -22,7 +22,7 @@ namespace orrery {
 namespace {
 
 /// Rises with every change of the fields.
-constexpr std::uint32_t kForm = 9;
+constexpr std::uint32_t kForm = 10;
 /// Of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last that only counted a node's faults.
@@ -39,6 +39,9 @@ constexpr std::uint32_t kFormWithoutAttempts = 7;
 /// data of a job are.
 constexpr std::uint32_t kFormOfOneBill = 8;
 
+/// The last without the period of max-min shares.
+constexpr std::uint32_t kFormWithoutShares = 9;
+
 /// Which form fields are of.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
 std::uint32_t form_of(const Decoder& decoder) { return decoder.form(); }
@@ -54,6 +57,12 @@ template <class Codec, SameStruct<TypeTimes::Entry> S>
 void code(Codec& codec, S& entry) {
   auto& [type, time] = entry;
   codec(type, time);
+}
+
+template <class Codec, SameStruct<SharePeriod> S>
+void code(Codec& codec, S& period) {
+  auto& [since, jobs, had] = period;
+  codec(since, jobs, had);
 }
 
 template <class Codec, SameStruct<TypeTimes> S>
@@ -240,6 +249,7 @@ class StateCodec {
       for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
     }
     if (form_of(codec) > kFormWithoutClaims) codec(s.claims_);
+    if (form_of(codec) > kFormWithoutShares) codec(s.share_period_);
   }
 
   static Parts parts_of(const State& state);

@@ -104,12 +104,14 @@ Situation State::situation(Instant now) const {
   s.caps = caps_ ? &*caps_ : nullptr;
   // Policies that take the first option start jobs before plans are known: plans only meter.
   s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
+  s.history = this;
   s.costs = setup_.costs;
   s.electricity = setup_.electricity;
   s.carbon = setup_.carbon;
   s.node_risk = risk_;
   s.failures_per_node_second = setup_.failures_per_node_second;
   s.launch = setup_.timing.launch;
+  s.grace = setup_.timing.grace;
   s.reserved = slots_;
   s.closures = closures_;
   s.changes = changes_;
@@ -555,11 +557,6 @@ void State::on(const IdleCauseSet& event) {
   DeviceUse& now = idle_[event.type.value()];
   ledger_.move({event.type, now, to, ledger_.count(event.type, now)}, now_);
   now = to;
-}
-
-void State::on(const PassDone& event) {
-  last_pass_[static_cast<std::size_t>(event.kind)] = now_;
-  ++passes_;
 }
 
 void State::advance_usage() {

@@ -23,6 +23,7 @@
 #include "control/running_list.hpp"
 #include "control/setup.hpp"
 #include "fleet/fleet.hpp"
+#include "scheduler/device_history.hpp"
 
 namespace orrery {
 
@@ -68,11 +69,9 @@ struct Maintenance {
   std::string why;
 };
 
-class State {
+class State : public DeviceHistory {
  public:
   explicit State(const ControlSetup& setup);
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   /// Precondition: `at` is not before that of the event before, and the event fits the state.
   void apply(Instant at, const Event& event);
@@ -153,6 +152,9 @@ class State {
 
   /// What a job has used up to `now`.
   [[nodiscard]] JobUsage usage_of(JobId id, Instant now) const;
+  [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override;
+  [[nodiscard]] JobPast past(JobId id) const override;
+  [[nodiscard]] const SharePeriod& share_period() const override { return share_period_; }
   /// What of a job's time counted as useful in `ledger`, which holds up to `now`, was none, as
   /// `progress` says: lays it where it belongs there, and returns what its usage gains.
   /// Precondition: the job holds devices.
@@ -284,6 +286,7 @@ class State {
   Changes changes_;
   std::array<std::optional<Instant>, 2> last_pass_;
   std::uint64_t passes_ = 0;
+  SharePeriod share_period_;  ///< of QueueOrder::kMaxMin; empty under other orders
   std::size_t ended_ = 0;
 
   Ledger ledger_;

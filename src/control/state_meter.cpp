@@ -4,6 +4,7 @@
 
 #include "control/state.hpp"
 #include "scheduler/gang_run.hpp"
+#include "scheduler/round_turns.hpp"
 
 namespace orrery {
 namespace {
@@ -176,6 +177,34 @@ JobUsage State::usage_of(JobId id, Instant now) const {
   if (job(id).phase <= JobPhase::kQueued) used.waited += now - job(id).since;
   return used;
 }
+
+double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
+  const Job& job = this->job(id);
+  DeviceTime time = job.usage.devices.of(type);
+  if (holds_devices(job.phase) && now > job.metered) {
+    for (const PlacedGang& gang : running_[job.at].gangs) {
+      const Allocation& has = gang.allocation;
+      if (setup_.topology->group(has.ranks.front().node).type != type) continue;
+      const DeviceTime whole = DeviceTime{has.devices()} * (now - job.metered).count_ns();
+      time += share_of(whole, has.share);
+    }
+  }
+  return static_cast<double>(time) * 1e-9;
+}
+
+void State::on(const PassDone& event) {
+  last_pass_[static_cast<std::size_t>(event.kind)] = now_;
+  ++passes_;
+  const bool shares =
+      policy_.order == QueueOrder::kMaxMin && policy_.preemption == PreemptionRule::kRounds;
+  if (shares && event.kind == PassKind::kFull) {
+    renew_share_period(situation(now_), share_period_);
+  } else if (!shares) {
+    share_period_ = {};
+  }
+}
+
+JobPast State::past(JobId id) const { return {job(id).attempt, job(id).since}; }
 
 // What an executor tells of an attempt's work goes first. Where it tells nothing, a job that writes
 // no checkpoints has lost all that the attempt did, whenever it begins anew.

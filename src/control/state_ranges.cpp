@@ -264,7 +264,9 @@ Wrong StateRanges::wrong_of(const Ghost& ghost) {
 }
 
 Wrong StateRanges::wrong_of(const Reservation& slot) const {
-  if (!s_.jobs_.has(slot.job) || s_.jobs_[slot.job].phase != JobPhase::kQueued) {
+  const bool has = s_.jobs_.has(slot.job) && s_.jobs_[slot.job].submission != nullptr;
+  const JobPhase phase = has ? s_.jobs_[slot.job].phase : JobPhase::kFinished;
+  if (ended(phase) || (holds_devices(phase) && phase != JobPhase::kStopping)) {
     return "a job that does not wait";
   }
   if (!is_sum(slot.lost_device_seconds)) return "a loss that is no number";
@@ -275,6 +277,11 @@ Wrong StateRanges::wrong_of(const Reservation& slot) const {
 }
 
 Wrong StateRanges::others() const {
+  const SharePeriod& period = s_.share_period_;
+  if (!std::is_sorted(period.jobs.begin(), period.jobs.end())) return "shares of jobs out of order";
+  for (const auto& [of, had] : period.had) {
+    if (!is_sum(had)) return "a share with a time that is no number";
+  }
   for (const auto& [before, next] : s_.after_) {
     const auto is_job = [this](JobId id) { return id.value() < s_.jobs_.size(); };
     const bool all = std::all_of(next.begin(), next.end(), is_job);

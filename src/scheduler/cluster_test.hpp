@@ -6,18 +6,21 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
 #include "scheduler/queue_order.hpp"
+#include "scheduler/round_turns.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/taking.hpp"
 
 namespace orrery {
 
 /// Two pods of two racks of four DGX H100, or any other fleet.
-class TestCluster {
+class TestCluster : public DeviceHistory {
  public:
   explicit TestCluster(const std::string& fleet = small_h100(), const std::string& tenants = "")
       : fleet_(built(fleet)),
@@ -57,6 +60,7 @@ class TestCluster {
     const JobId id = JobId::at(requests_.size());
     requests_.push_back(std::move(request));
     waiting_.push_back({id, &requests_.back(), now_, 0, 0});
+    past_.push_back({0, now_});
     return id;
   }
 
@@ -66,6 +70,7 @@ class TestCluster {
     s.running = running_;
     s.tenants = &tenants_;
     s.usage = &usage_;
+    s.history = this;
     s.reserved = reserved_;
     s.closures = closures_;
     s.changes = changes_;
@@ -76,6 +81,7 @@ class TestCluster {
   PassResult pass(const std::string& policy, PassKind kind = PassKind::kIncremental) {
     const Result<Policy> rules = policy_named(policy);
     EXPECT_TRUE(rules) << (rules ? "" : rules.error().text());
+    renew_shares(*rules, kind);
     PassResult result = scheduler_.decide(situation(), *rules, kind);
     for (const Decision& decision : result.decisions) {
       if (const auto* start = std::get_if<StartJob>(&decision)) carry_out(*start);
@@ -86,6 +92,11 @@ class TestCluster {
     return result;
   }
 
+  /// As the state does before a full pass.
+  void renew_shares(const Policy& rules, PassKind kind) {
+    const bool shares = rules.order == QueueOrder::kMaxMin && kind == PassKind::kFull;
+    if (shares) renew_share_period(situation(), period_);
+  }
   /// From now on victims take their time.
   void let_victims_linger() { victims_linger_ = true; }
 
@@ -107,6 +118,22 @@ class TestCluster {
   void stop(JobId id) {
     const RunningJob job = take_out(id);
     waiting_.push_back({id, job.request, job.submitted, job.done, job.attained});
+    past_[id.value()].waits_since = now_;
+  }
+
+  [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override {
+    const auto before = had_.find({id, type});
+    double had = before == had_.end() ? 0 : before->second;
+    const RunningJob* job = find(id);
+    if (job != nullptr && type_of(*job) == type) {
+      had += (now - job->started).count_seconds() * job->devices();
+    }
+    return had;
+  }
+  [[nodiscard]] JobPast past(JobId id) const override { return past_[id.value()]; }
+  [[nodiscard]] const SharePeriod& share_period() const override { return period_; }
+  [[nodiscard]] double device_hours(JobId id, FleetTypeId type) const {
+    return device_seconds(id, type, now_) / 3600;
   }
 
   [[nodiscard]] bool runs(JobId id) const { return find(id) != nullptr; }
@@ -139,6 +166,7 @@ class TestCluster {
     job.terms = start.terms;
     count(job, 1);
     running_.push_back(std::move(job));
+    ++past_[start.job.value()].starts;
     waiting_.erase(at);
   }
 
@@ -159,11 +187,17 @@ class TestCluster {
                                  [&](const RunningJob& job) { return job.id == id; });
     EXPECT_NE(at, running_.end());
     RunningJob job = *at;
+    had_[{id, type_of(job)}] = device_seconds(id, type_of(job), now_);
     running_.erase(at);
     give_back(fleet_, std::span<const PlacedGang>(job.gangs));
     count(job, -1);
     ++changes_.freed;
     return job;
+  }
+
+  static FleetTypeId type_of(const RunningJob& job) {
+    const PlacedGang& gang = job.gangs.front();
+    return job.request->roles[gang.role].options[gang.option].gang.type;
   }
 
   void count(const RunningJob& job, std::int64_t sign) {
@@ -197,6 +231,9 @@ class TestCluster {
   std::vector<Reservation> reserved_;
   std::vector<Closure> closures_;
   Changes changes_;
+  std::map<std::pair<JobId, FleetTypeId>, double> had_;  ///< device-seconds, before the present run
+  std::vector<JobPast> past_;                            ///< by job
+  SharePeriod period_;
   Instant now_;
   bool victims_linger_ = false;
 };

@@ -58,6 +58,8 @@ PassResult Pass::run(PassKind kind) {
   if (makes_reservations() && !s_.waiting.empty()) open_timeline();
   if (policy_.preemption == PreemptionRule::kAnew) {
     run_anew();
+  } else if (policy_.preemption == PreemptionRule::kRounds) {
+    run_rounds();
   } else if (policy_.preemption == PreemptionRule::kByOrder) {
     run_by_order();
   } else if (policy_.order == QueueOrder::kFair) {
@@ -69,7 +71,7 @@ PassResult Pass::run(PassKind kind) {
   // Nobody is better off for a pass that had to slow somebody.
   if (kind == PassKind::kFull && !slowed_somebody()) {
     if (policy_.preemption == PreemptionRule::kEntitled) defragment();
-    improve_running();
+    if (policy_.preemption != PreemptionRule::kRounds) improve_running();
     if (policy_.choice == OptionChoice::kCheapest) move_jobs();
     raise_clocks();
   }

@@ -18,6 +18,7 @@
 #include "scheduler/preemption.hpp"
 #include "scheduler/priced_placer.hpp"
 #include "scheduler/reserved.hpp"
+#include "scheduler/round_turns.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/start_ramp.hpp"
 #include "scheduler/timeline.hpp"
@@ -75,6 +76,7 @@ class PassMemory {
   Timeline timeline_;
   WaitingQueue queue_;
   Yielders yielders_;
+  ThroughputShares shares_;
   std::vector<Refused> classes_;        ///< by ClassId
   std::vector<Refused> refused_rooms_;  ///< by room
   std::vector<Stays> stays_;            ///< by running job
@@ -114,6 +116,53 @@ class Pass {
   [[nodiscard]] std::vector<std::int64_t> capacity() const;
   void run_by_order();
   void run_anew();
+  void run_rounds();
+  /// A place for a job that is to start or to move.
+  struct RoundPlace {
+    const WaitingJob* job = nullptr;
+    std::optional<std::uint32_t> moves;  ///< the running job that it is
+    Found found;
+  };
+  /// What a round comes to.
+  struct Round {
+    std::span<const RoundJob> jobs;
+    FleetOverlay after;  ///< the fleet once all have left who do not go on
+    std::vector<Turn> turns;
+    std::vector<std::size_t> turn_of;  ///< by job: where the turn that it was chosen for stands
+    std::vector<char> has_place;       ///< by job
+    std::vector<char> goes_on;         ///< by job: it keeps the devices that it has
+    std::vector<RoundPlace> places;
+  };
+  /// Waiting jobs that found no room, with why.
+  using Refusals = std::map<JobId, Refusal>;
+  [[nodiscard]] std::vector<const WaitingJob*> without_turns() const;
+  [[nodiscard]] std::vector<RoundJob> round_jobs() const;
+  [[nodiscard]] bool may_end_turn(const RunningJob& job) const;
+  [[nodiscard]] bool somebody_starves() const;
+  [[nodiscard]] std::vector<std::uint32_t> round_devices() const;
+  /// Whoever waits starts on what is free, from the first turn on.
+  void fill(std::span<const RoundJob> jobs);
+  void begin_round(std::span<const RoundJob> jobs, std::span<const WaitingJob* const> first);
+  void leave_devices(Round& round, const RunningJob& job);
+  void open_round(Round& round);
+  void choose_turns(Round& round);
+  void go_on(Round& round, std::uint32_t job);
+  [[nodiscard]] bool may_go_on(const Round& round, std::uint32_t job) const;
+  void take_place(Round& round, RoundPlace place);
+  void take_turn(Round& round, const Turn& turn, Found found);
+  bool place_turn(Round& round, const Turn& turn);
+  bool make_place(Round& round, const Turn& turn, const Refusal& refusal);
+  [[nodiscard]] std::vector<std::uint32_t> who_makes_place(const Round& round, const Turn& turn,
+                                                           const Refusal& refusal) const;
+  void place_rest(Round& round);
+  void end_turns(const Round& round);
+  void begin_turns(Round& round);
+  [[nodiscard]] bool starts_in_full(const WaitingJob& job, Found& found) const;
+  void wait_for_turns(const Refusals& refusals);
+  /// Whether a node closes while a job is there.
+  [[nodiscard]] bool is_closed(const Found& found) const;
+  [[nodiscard]] FoundOrRefusal by_turn(const FleetView& view, const WaitingJob& job,
+                                       std::uint32_t option);
   /// A job in the order of all, waiting and running.
   struct Entry {
     OrderKey key;
@@ -122,6 +171,7 @@ class Pass {
   };
   [[nodiscard]] std::vector<Entry> everybody() const;
   void start_reserved();
+  void keep_slot_of_mover(const Reservation& slot);
   [[nodiscard]] bool start_in(const WaitingJob& job, const Reservation& slot);
   void hold(JobId job);
   [[nodiscard]] bool makes_reservations() const;

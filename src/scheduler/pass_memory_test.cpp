@@ -92,6 +92,7 @@ class History {
   void pass(const std::string& policy) {
     const PassKind kind = rng_.below(4) == 0 ? PassKind::kFull : PassKind::kIncremental;
     const Policy rules = *policy_named(policy);
+    cluster_.renew_shares(rules, kind);
     const std::string anew =
         text_of(Scheduler(cluster_.tree()).decide(cluster_.situation(), rules, kind));
     ASSERT_EQ(text_of(cluster_.pass(policy, kind)), anew) << policy;
@@ -160,7 +161,8 @@ TEST(PassMemory, NeverChangesWhatAPassDecides) {
   const char* policies[] = {"hardware-aware", "hardware-aware:version=1",
                             "capacity",       "hardware-aware:ageing=2 h",
                             "easy",           "srtf",
-                            "tiresias"};
+                            "tiresias",       "gavel",
+                            "themis",         "sia"};
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     History history(seed);
     const std::string policy = policies[seed % std::size(policies)];

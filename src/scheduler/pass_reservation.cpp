@@ -64,7 +64,7 @@ SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& 
 
 // Slots whose time has come are for their jobs alone: started where all devices are free, kept
 // while somebody is still leaving them, given up when anything else is in the way. Later slots are
-// found anew by a full pass.
+// found anew by a full pass, and where jobs take turns in rounds, all slots are at the next round.
 void Pass::start_reserved() {
   for (const Closure& closure : s_.closures) {
     if (closure.from > s_.now) edit_reserved().close(closure);
@@ -72,17 +72,23 @@ void Pass::start_reserved() {
   if (s_.reserved.empty()) return;
   const std::map<JobId, std::uint32_t> waiting = waiting_with_slot(s_.waiting, s_.reserved);
   const Masks leaving = devices_of_stopping(s_.running);
+  const bool begins_round =
+      policy_.preemption == PreemptionRule::kRounds && kind_ == PassKind::kFull;
   for (const Reservation& slot : s_.reserved) {
     const auto found = waiting.find(slot.job);
-    if (found == waiting.end()) continue;
     const bool due = slot.start <= s_.now;
-    if (!due && makes_reservations()) continue;
+    if (!due && (makes_reservations() || policy_.preemption == PreemptionRule::kRounds)) continue;
     const SlotState state = due ? state_of(slot, m_.now_->view(), leaving) : SlotState::kLeaving;
     if (state == SlotState::kBroken) continue;
+    if (found == waiting.end()) {
+      keep_slot_of_mover(slot);
+      continue;
+    }
     if (state == SlotState::kFree && start_in(s_.waiting[found->second], slot)) {
       hold(slot.job);
       continue;
     }
+    if (begins_round) continue;
     keep(slot);
     result_.reservations.push_back(slot);
     if (!due) {
@@ -93,6 +99,16 @@ void Pass::start_reserved() {
     hold(slot.job);
     wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
   }
+}
+
+// A job that leaves its devices for others starts there once it has stopped.
+void Pass::keep_slot_of_mover(const Reservation& slot) {
+  const bool leaves = std::any_of(s_.running.begin(), s_.running.end(), [&](const RunningJob& job) {
+    return job.id == slot.job && job.stopping;
+  });
+  if (!leaves) return;
+  keep(slot);
+  result_.reservations.push_back(slot);
 }
 
 bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {

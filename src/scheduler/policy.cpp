@@ -19,7 +19,7 @@ struct NamedPolicy {
 };
 
 // The rest of `capacity` and `hardware-aware` is set in built_in().
-constexpr std::array<NamedPolicy, 10> kPolicies{{
+constexpr std::array<NamedPolicy, 13> kPolicies{{
     {"fifo", QueueOrder::kSubmitted, Blocked::kStops, PreemptionRule::kNone},
     {"sjf", QueueOrder::kShortest, Blocked::kSkipped, PreemptionRule::kNone},
     {"srtf", QueueOrder::kRemaining, Blocked::kSkipped, PreemptionRule::kByOrder},
@@ -30,6 +30,9 @@ constexpr std::array<NamedPolicy, 10> kPolicies{{
     {"conservative", QueueOrder::kPriority, Blocked::kReserves, PreemptionRule::kNone},
     {"capacity", QueueOrder::kFair, Blocked::kSkipped, PreemptionRule::kEntitled},
     {"hardware-aware", QueueOrder::kFair, Blocked::kReserves, PreemptionRule::kEntitled},
+    {"gavel", QueueOrder::kMaxMin, Blocked::kSkipped, PreemptionRule::kRounds},
+    {"themis", QueueOrder::kFinishTime, Blocked::kSkipped, PreemptionRule::kRounds},
+    {"sia", QueueOrder::kGoodput, Blocked::kSkipped, PreemptionRule::kRounds},
 }};
 
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
@@ -41,6 +44,15 @@ constexpr std::array<std::string_view, 3> kTwoVersions = {"hardware-aware", "las
 
 /// A job runs at least so long before others may take its place: a round of Gavel and Blox.
 constexpr Seconds kQuantum{360};
+
+/// What their makers gave them: rounds of 6 min (Gavel), leases of 20 min (Themis), rounds of 60 s
+/// (Sia).
+Seconds round_of(QueueOrder order) {
+  if (order == QueueOrder::kMaxMin) return Seconds{360};
+  if (order == QueueOrder::kFinishTime) return Seconds{1200};
+  if (order == QueueOrder::kGoodput) return Seconds{60};
+  return Policy{}.full_interval;
+}
 
 constexpr std::uint32_t newest_version(std::string_view name) {
   return std::ranges::find(kTwoVersions, name) != kTwoVersions.end() ? kNewest : 1;
@@ -57,6 +69,10 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
     policy.preemption = row.preemption;
     if (row.order == QueueOrder::kFair) policy.quotas = Quotas::kHeld;
     if (row.preemption == PreemptionRule::kByOrder) policy.min_run = Seconds{0};
+    if (row.preemption == PreemptionRule::kRounds) {
+      policy.full_interval = round_of(row.order);
+      policy.min_run = Seconds{policy.full_interval.value() / 2};
+    }
     if ((name == "las" || name == "srtf") && version >= 2) policy.min_run = kQuantum;
     if (name == "hardware-aware") {
       policy.choice = OptionChoice::kCheapest;
@@ -123,6 +139,12 @@ Status check(const Policy& policy) {
                                    {"pass_interval", policy.pass_interval},
                                    {"full_interval", policy.full_interval}}) {
     if (value < Seconds{0}) return wrong(key, "a time of at least 0 s");
+  }
+  if (policy.preemption == PreemptionRule::kRounds) {
+    if (policy.quotas == Quotas::kHeld) return wrong("quotas", "ignored, with preemption: rounds");
+    if (policy.full_interval <= Seconds{0}) {
+      return wrong("full_interval", "more than 0 s, with preemption: rounds");
+    }
   }
   for (std::size_t i = 0; i < policy.queue_limits.size(); ++i) {
     const double before = i == 0 ? 0 : policy.queue_limits[i - 1];

@@ -29,9 +29,12 @@ enum class QueueOrder : std::uint8_t {
   kAttained,          ///< LAS: fewest device-seconds had so far
   kAttainedQueues,    ///< Tiresias: by the queue of device-seconds had, then submitted
   kFair,              ///< tenants by share; inside one Serve first, by priority, then `inside`
+  kMaxMin,            ///< Gavel: least of its share of unlike devices had (round_turns.hpp)
+  kFinishTime,        ///< Themis: largest finish-time fairness (round_turns.hpp)
+  kGoodput,           ///< Sia: by the assignment of most goodput (round_turns.hpp)
 };
 
-inline std::array<EnumWord<QueueOrder>, 8> enum_words(QueueOrder) {
+inline std::array<EnumWord<QueueOrder>, 11> enum_words(QueueOrder) {
   return {{{"submitted", QueueOrder::kSubmitted},
            {"priority", QueueOrder::kPriority},
            {"shortest", QueueOrder::kShortest},
@@ -39,7 +42,10 @@ inline std::array<EnumWord<QueueOrder>, 8> enum_words(QueueOrder) {
            {"remaining-service", QueueOrder::kRemainingService},
            {"attained", QueueOrder::kAttained},
            {"attained-queues", QueueOrder::kAttainedQueues},
-           {"fair", QueueOrder::kFair}}};
+           {"fair", QueueOrder::kFair},
+           {"max-min", QueueOrder::kMaxMin},
+           {"finish-time", QueueOrder::kFinishTime},
+           {"goodput", QueueOrder::kGoodput}}};
 }
 
 /// Of the jobs of one tenant and one rank, who goes first under `fair`.
@@ -75,13 +81,15 @@ enum class PreemptionRule : std::uint8_t {
   kByOrder,   ///< whoever comes first in the order
   kEntitled,  ///< guarantees, then priorities: only what raises the potential
   kAnew,      ///< everybody is placed anew, in the order, whenever something changes
+  kRounds,    ///< a full pass begins a round: whose turn it is runs until the next one
 };
 
-inline std::array<EnumWord<PreemptionRule>, 4> enum_words(PreemptionRule) {
+inline std::array<EnumWord<PreemptionRule>, 5> enum_words(PreemptionRule) {
   return {{{"none", PreemptionRule::kNone},
            {"by-order", PreemptionRule::kByOrder},
            {"entitled", PreemptionRule::kEntitled},
-           {"anew", PreemptionRule::kAnew}}};
+           {"anew", PreemptionRule::kAnew},
+           {"rounds", PreemptionRule::kRounds}}};
 }
 
 /// Which of the ways a job could start is taken.
@@ -157,7 +165,7 @@ struct Policy {
   Seconds patience{6 * 3600};            ///< for which a job may wait for better hardware by choice
   Seconds unknown_run{3600};             ///< assumed of a job without an estimate
   Seconds pass_interval{0};              ///< at least between passes, while anything runs
-  Seconds full_interval{600};            ///< between full passes; 0: every pass is one
+  Seconds full_interval{600};            ///< between full passes, a round; 0: every pass is one
   std::optional<Watts> start_ramp;       ///< by which starts may raise the draw in a second
   double estimate_sigma = 0.5;           ///< of the logarithm of a run time over its estimate
   double oversubscription = 1;           ///< of a device, by preemptible shares
@@ -205,7 +213,7 @@ void describe(Visitor& visitor, Self& p) {
 }
 
 /// Names of the built-in policies: fifo, sjf, srtf, srsf, las, tiresias, easy, conservative,
-/// capacity, hardware-aware.
+/// capacity, hardware-aware, gavel, themis, sia.
 [[nodiscard]] std::vector<std::string_view> policy_names();
 
 /// "NAME[:key=value,..]", where a key is one of a policy file's, or `blocking` (true: blocked is

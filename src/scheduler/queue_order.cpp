@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/finish_time.hpp"
 #include "scheduler/run_time.hpp"
 #include "scheduler/slack.hpp"
 
@@ -39,6 +40,11 @@ double first_key(const WaitingJob& job, const Policy& policy, const Situation& s
       return job.attained;
     case QueueOrder::kAttainedQueues:
       return attained_queue(job.attained, policy);
+    case QueueOrder::kMaxMin:
+    case QueueOrder::kGoodput:
+      return job.attained / devices_wanted(*job.request);
+    case QueueOrder::kFinishTime:
+      return -finish_time_fairness(job, policy, situation);
     case QueueOrder::kFair:
       return -static_cast<double>(rank_in_tenant(*job.request, policy));
   }

@@ -9,7 +9,7 @@ Scheduler::~Scheduler() = default;
 
 bool wants_full(const Policy& policy) {
   return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
-         policy.choice == OptionChoice::kCheapest;
+         policy.preemption == PreemptionRule::kRounds || policy.choice == OptionChoice::kCheapest;
 }
 
 PassResult Scheduler::decide(const Situation& situation, const Policy& policy, PassKind kind) {

@@ -10,6 +10,7 @@
 
 #include "fleet/view.hpp"
 #include "scheduler/data_transfer.hpp"
+#include "scheduler/device_history.hpp"
 #include "scheduler/fleet_costs.hpp"
 #include "scheduler/gang_terms.hpp"
 #include "scheduler/placed_gang.hpp"
@@ -19,8 +20,6 @@
 #include "scheduler/tenant_usage.hpp"
 
 namespace orrery {
-
-using JobId = Id<struct JobTag>;
 
 /// A job that wants to start. 56 bytes.
 struct WaitingJob {
@@ -111,6 +110,7 @@ struct Situation {
   const PowerBudget* power = nullptr;  ///< none: power is not limited
   const PowerCaps* caps = nullptr;     ///< with `power`
   const PlanTable* plans = nullptr;
+  const DeviceHistory* history = nullptr;  ///< none: nobody has had anything
   const FleetCosts* costs = nullptr;
   const StepSeries<DollarsPerJoule>* electricity =
       nullptr;                                           ///< dollars a joule; none: the sites' own
@@ -119,6 +119,7 @@ struct Situation {
   std::span<const float> node_risk;
   double failures_per_node_second = 0;    ///< usual
   Duration launch;                        ///< of the ranks of a job, usual
+  Duration grace;                         ///< for a last checkpoint of a job that is stopped
   std::span<const Reservation> reserved;  ///< slots of earlier passes
   std::span<const Closure> closures;      ///< nodes of those that have begun are drained
   Changes changes;

@@ -33,7 +33,8 @@ void WaitingQueue::update(const Situation& situation, const Policy& policy) {
   Rules rules{policy.order,          policy.inside,
               policy.ageing.value(), policy.unknown_run.value(),
               policy.queue_limits,   situation.changes.plans};
-  if (!(rules == rules_)) {
+  // Finish-time fairness rests on the time and on how many jobs there are.
+  if (!(rules == rules_) || policy.order == QueueOrder::kFinishTime) {
     rules_ = std::move(rules);
     forget();
   }

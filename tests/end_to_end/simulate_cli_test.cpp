@@ -208,6 +208,14 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsRefused) {
   EXPECT_EQ(timed.code, 0) << timed.err;
 }
 
+TEST_F(SimulateCli, FinishTimeFairnessWithoutRunTimesIsRefused) {
+  const CliRun run = orrery(kSmall + "--policy fifo,themis --information blind");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("themis orders jobs by when they will be done"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(orrery(kSmall + "--policy themis --information estimate").code, 0);
+}
+
 TEST_F(SimulateCli, JobsAreNotedWhoseTimesRunBackwards) {
   const std::string rows = write("back.csv",
                                  "timestamp,duration,num_gpus\n2020-06-01 00:01:00,60,1\n"

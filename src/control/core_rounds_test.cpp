@@ -1,0 +1,63 @@
+// Policies in rounds under the core: when rounds are due, and what becomes of slots.
+#include <gtest/gtest.h>
+
+#include "control/scripted_cluster_test.hpp"
+#include "fleet/fleet_test.hpp"
+
+namespace orrery {
+namespace {
+
+std::string one_rack(const std::string& nodes) {
+  return "    - name: su\n      racks:\n      - cooling: in-row-or-dense-air\n        nodes: " +
+         nodes + "\n";
+}
+
+std::string policy_yaml(const std::string& name) {
+  return "apiVersion: orrery/v1\nkind: Policy\nname: " + name + "\n";
+}
+
+Submission saving(const ScriptedCluster& cluster, std::uint32_t devices) {
+  Submission job = cluster.job(devices);
+  job.request.estimate = Duration::hours(5);
+  job.request.checkpoint_interval = Duration::minutes(5);
+  return job;
+}
+
+/// Jobs that start come up, those that stop leave, a minute at a time.
+void play(ScriptedCluster& cluster, int minutes) {
+  for (int i = 0; i < minutes; ++i) {
+    cluster.wait(Duration::minutes(1));
+    for (std::uint64_t j = 0; j < cluster.state().jobs(); ++j) {
+      const JobId id = JobId::at(j);
+      if (cluster.phase(id) == JobPhase::kStarting) cluster.up(id);
+      if (cluster.phase(id) == JobPhase::kStopping) cluster.gone(id);
+    }
+  }
+}
+
+TEST(CoreRounds, ALiveClusterChangesToRoundsWhileSlotsAreKept) {
+  ScriptedCluster cluster({.policy = "conservative:reserve_devices=1"});
+  const JobId first = cluster.run(saving(cluster, 32));
+  const JobId second = cluster.submit(saving(cluster, 32));
+  cluster.wait(Duration::minutes(1));
+  ASSERT_EQ(cluster.state().slots().size(), 1u);
+  ASSERT_TRUE(cluster.send(SetPolicy{policy_yaml("gavel")}).answer.status);
+  play(cluster, 30);
+  EXPECT_GT(cluster.job(first).attempt, 1u);
+  EXPECT_GT(cluster.job(second).attempt, 0u);
+}
+
+TEST(CoreRounds, RoundsOfSeveralTypesAreDueAlthoughNobodyWaits) {
+  for (const bool two : {false, true}) {
+    const std::string nodes = two ? "[{type: dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]"
+                                  : "[{type: dgx-h100, count: 2}]";
+    ScriptedCluster cluster({.fleet = one_hall(one_rack(nodes)), .policy = "sia"});
+    cluster.run(saving(cluster, 8));
+    play(cluster, 5);
+    const std::optional<Instant> last = cluster.state().last_pass(PassKind::kFull);
+    EXPECT_EQ(last.has_value() && cluster.now() - *last < Duration::minutes(2), two);
+  }
+}
+
+}  // namespace
+}  // namespace orrery

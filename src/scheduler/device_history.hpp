@@ -1,0 +1,48 @@
+// scheduler/device_history.hpp - what jobs have had until now: devices of each type, attempts.
+//
+// Implemented by whoever keeps meters; a Situation refers to it. Invariant: what it tells of a job
+// only grows with the time, but for `waits_since`. Cost of a look: O(types the job has had).
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/id.hpp"
+#include "base/time.hpp"
+#include "fleet/ids.hpp"
+
+namespace orrery {
+
+using JobId = Id<struct JobTag>;
+
+/// The time for which an allocation of max-min shares holds: from one change of the jobs that are
+/// there to a later one (round_turns.hpp).
+struct SharePeriod {
+  Instant since;
+  std::vector<JobId> jobs;  ///< that were there when it began, ascending
+  /// Device-seconds of a type that jobs had before it; none: 0.
+  std::map<std::pair<JobId, FleetTypeId>, double> had;
+};
+
+/// Attempts of a job.
+struct JobPast {
+  std::uint32_t starts = 0;
+  Instant waits_since;  ///< of a job that waits
+};
+
+class DeviceHistory {
+ public:
+  DeviceHistory() = default;
+  DeviceHistory(const DeviceHistory&) = delete;
+  DeviceHistory& operator=(const DeviceHistory&) = delete;
+  virtual ~DeviceHistory() = default;
+
+  /// Device-seconds of a type that a job has had up to `now`. Precondition: the job waits or runs.
+  [[nodiscard]] virtual double device_seconds(JobId job, FleetTypeId type, Instant now) const = 0;
+  /// Precondition: the job waits or runs.
+  [[nodiscard]] virtual JobPast past(JobId job) const = 0;
+  [[nodiscard]] virtual const SharePeriod& share_period() const = 0;
+};
+
+}  // namespace orrery

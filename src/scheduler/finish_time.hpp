@@ -1,0 +1,24 @@
+// scheduler/finish_time.hpp - how much later a job is done than it would be on its part of the
+// fleet: the fairness of Themis.
+//
+// K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. rho is the
+// time from a job's submission to its end in the shared fleet, over that on 1/n of the fleet for
+// itself, where n jobs are there; more than 1 is worse than its part. Pure. Cost: O(roles).
+#pragma once
+
+#include "scheduler/policy.hpp"
+#include "scheduler/situation.hpp"
+
+namespace orrery {
+
+/// Seconds that all of a job takes on its part of the fleet, where n is the number of jobs that
+/// wait or run now; on fewer devices than it wants a job is as much slower. A job of unknown length
+/// is taken for one of Policy::unknown_run.
+[[nodiscard]] double time_on_its_part(const WaitingJob& job, const Policy& policy,
+                                      const Situation& situation);
+
+/// rho if the job ran from now on without a break.
+[[nodiscard]] double finish_time_fairness(const WaitingJob& job, const Policy& policy,
+                                          const Situation& situation);
+
+}  // namespace orrery

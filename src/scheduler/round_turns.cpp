@@ -1,0 +1,280 @@
+#include "scheduler/round_turns.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/math.hpp"
+#include "scheduler/finish_time.hpp"
+#include "scheduler/goodput_assignment.hpp"
+#include "scheduler/queue_order.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+namespace {
+
+/// A turn with what orders it: ascending.
+struct Ranked {
+  double first = 0;
+  double second = 0;
+  double third = 0;
+  Instant submitted;
+  JobId id;
+  Turn turn;
+
+  friend bool operator<(const Ranked& a, const Ranked& b) {
+    return std::tie(a.first, a.second, a.third, a.submitted, a.id, a.turn.option) <
+           std::tie(b.first, b.second, b.third, b.submitted, b.id, b.turn.option);
+  }
+};
+
+std::vector<Turn> in_order(std::vector<Ranked> ranked) {
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<Turn> turns;
+  turns.reserve(ranked.size());
+  for (const Ranked& one : ranked) turns.push_back(one.turn);
+  return turns;
+}
+
+/// The jobs that max-min shares are made for, by what their options come to; shares are made when a
+/// period begins (SharePeriod), and jobs that have come since have none.
+class ShareClasses {
+ public:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+
+  ShareClasses(std::span<const RoundJob> jobs, const SharePeriod* period) {
+    std::map<std::vector<ShareClass::Option>, std::uint32_t> known;
+    for (const RoundJob& job : jobs) {
+      const bool has = period == nullptr || period->jobs.empty() ||
+                       std::binary_search(period->jobs.begin(), period->jobs.end(), job.job.id);
+      if (!has) {
+        of_job_.push_back(kNone);
+        continue;
+      }
+      ShareClass alike = class_of(job);
+      const auto next = static_cast<std::uint32_t>(classes_.size());
+      const std::uint32_t at = known.emplace(alike.options, next).first->second;
+      if (at == next) {
+        classes_.push_back(std::move(alike));
+      } else {
+        ++classes_[at].jobs;
+      }
+      of_job_.push_back(at);
+    }
+  }
+
+  [[nodiscard]] const std::vector<ShareClass>& all() const { return classes_; }
+  [[nodiscard]] std::uint32_t of(std::size_t job) const { return of_job_[job]; }
+
+ private:
+  static ShareClass class_of(const RoundJob& job) {
+    ShareClass alike;
+    for (const GangOption& option : options_of(job)) {
+      alike.options.push_back({option.gang.type, option.gang.devices, option.speed});
+    }
+    return alike;
+  }
+
+  std::vector<ShareClass> classes_;
+  std::vector<std::uint32_t> of_job_;
+};
+
+/// By type, its place among the types: those on which jobs are fastest, on average, first.
+std::vector<double> places_of_types(const RoundInputs& in) {
+  std::vector<double> speeds(in.devices.size());
+  for (const RoundJob& job : in.jobs) {
+    double most = 0;
+    for (const GangOption& option : options_of(job)) most = std::max(most, option.speed);
+    std::vector<double> best(in.devices.size());
+    for (const GangOption& option : options_of(job)) {
+      double& speed = best[option.gang.type.value()];
+      speed = std::max(speed, most > 0 ? option.speed / most : 0);
+    }
+    for (std::size_t t = 0; t < speeds.size(); ++t) speeds[t] += best[t];
+  }
+  std::vector<double> places(speeds.size());
+  for (std::size_t t = 0; t < speeds.size(); ++t) {
+    for (std::size_t other = 0; other < speeds.size(); ++other) {
+      if (std::pair(-speeds[other], other) < std::pair(-speeds[t], t)) places[t] += 1;
+    }
+  }
+  return places;
+}
+
+/// Seconds for which a job has had devices of a type: all in all, and since the period began.
+struct TimeHad {
+  double ever = 0;
+  double lately = 0;
+};
+TimeHad time_had(const RoundInputs& in, const WaitingJob& job, const GangRequest& gang) {
+  const DeviceHistory* history = in.situation.history;
+  if (history == nullptr) return {};
+  const double had = history->device_seconds(job.id, gang.type, in.situation.now) / gang.devices;
+  const auto& before = history->share_period().had;
+  const auto found = before.find({job.id, gang.type});
+  return {had, found == before.end() ? had : had - found->second / gang.devices};
+}
+
+std::vector<Turn> turns_by_shares(const RoundInputs& in, ThroughputShares& memory) {
+  const Situation& s = in.situation;
+  const SharePeriod* period = s.history == nullptr ? nullptr : &s.history->share_period();
+  const ShareClasses classes(in.jobs, period);
+  const auto& shares = memory.of(classes.all(), in.devices);
+  const std::vector<double> places = places_of_types(in);
+  const double half_round = in.policy.full_interval.value() / 2;
+  std::vector<Ranked> ranked;
+  for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+    const WaitingJob& job = in.jobs[i].job;
+    const double age = (s.now - job.submitted).count_seconds();
+    const std::uint32_t at = classes.of(i);
+    const std::vector<GangOption>& options = options_of(in.jobs[i]);
+    for (std::uint32_t o = 0; o < options.size(); ++o) {
+      const double share = at == ShareClasses::kNone ? 0 : shares[at][o];
+      const TimeHad had = time_had(in, job, options[o].gang);
+      const double priority = share / (had.lately + half_round);
+      const double deficit = share * age - had.ever;
+      ranked.push_back({places[options[o].gang.type.value()],
+                        -priority,
+                        -deficit,
+                        job.submitted,
+                        job.id,
+                        {i, o}});
+    }
+  }
+  return in_order(std::move(ranked));
+}
+
+/// Turns of jobs in this order; each goes on by the option it has if it can.
+std::vector<Turn> turns_of_each(const RoundInputs& in, std::span<const std::uint32_t> order) {
+  std::vector<Turn> turns;
+  for (const std::uint32_t i : order) {
+    const std::optional<std::uint32_t> has = in.jobs[i].option;
+    if (has) turns.push_back({i, *has});
+    for (std::uint32_t o = 0; o < options_of(in.jobs[i]).size(); ++o) {
+      if (has != o) turns.push_back({i, o});
+    }
+  }
+  return turns;
+}
+
+std::vector<std::uint32_t> by_key(const RoundInputs& in) {
+  std::vector<OrderKey> keys;
+  keys.reserve(in.jobs.size());
+  for (const RoundJob& job : in.jobs) keys.push_back(key_of(job.job, in.policy, in.situation));
+  std::vector<std::uint32_t> order(in.jobs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
+  return order;
+}
+
+/// What a lease is worth to a job that is offered it, a device.
+double gain_of_lease(const RoundInputs& in, const WaitingJob& job) {
+  const double rho = finish_time_fairness(job, in.policy, in.situation);
+  const double later =
+      in.policy.full_interval.value() / time_on_its_part(job, in.policy, in.situation);
+  return math::log((rho + later) / rho) / devices_wanted(*job.request);
+}
+
+std::vector<std::uint32_t> by_finish_time(const RoundInputs& in) {
+  constexpr double kOffered = 1 - 0.8;
+  std::vector<std::uint32_t> order = by_key(in);
+  const auto offered = std::min<std::size_t>(
+      order.size(), static_cast<std::size_t>(static_cast<double>(order.size()) * kOffered) + 1);
+  std::vector<double> gains(in.jobs.size());
+  for (std::size_t i = 0; i < offered; ++i) {
+    gains[order[i]] = gain_of_lease(in, in.jobs[order[i]].job);
+  }
+  std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(offered),
+                   [&](std::uint32_t a, std::uint32_t b) { return gains[a] > gains[b]; });
+  return order;
+}
+
+std::uint32_t restarts_of(const RoundInputs& in, const RoundJob& job) {
+  if (in.situation.history == nullptr) return 0;
+  const std::uint32_t starts = in.situation.history->past(job.job.id).starts;
+  return starts > 0 ? starts - 1 : 0;
+}
+
+std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
+  const bool begins = in.phase == RoundPhase::kBegins;
+  std::vector<std::uint32_t> who;
+  std::vector<GoodputJob> jobs;
+  for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+    const RoundJob& job = in.jobs[i];
+    if (job.option && !begins) continue;
+    who.push_back(i);
+    jobs.push_back({.request = job.job.request,
+                    .has = job.option,
+                    .age = (in.situation.now - job.job.submitted).count_seconds(),
+                    .restarts = restarts_of(in, job),
+                    .restart = job.job.request->restart.count_seconds()});
+  }
+  const GoodputAssignment found = assign_goodput(jobs, begins ? in.devices : in.free);
+  std::vector<Ranked> ranked;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const WaitingJob& job = in.jobs[who[i]].job;
+    const std::vector<GangOption>& options = options_of(in.jobs[who[i]]);
+    for (std::uint32_t o = 0; o < options.size(); ++o) {
+      const double gain = goodput_gain(jobs[i], o) / options[o].gang.devices;
+      ranked.push_back({-found[i][o], -gain, 0, job.submitted, job.id, {who[i], o}});
+    }
+  }
+  return in_order(std::move(ranked));
+}
+
+}  // namespace
+
+std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares) {
+  switch (in.policy.order) {
+    case QueueOrder::kMaxMin:
+      return turns_by_shares(in, shares);
+    case QueueOrder::kFinishTime:
+      return turns_of_each(in, by_finish_time(in));
+    case QueueOrder::kGoodput:
+      return turns_by_goodput(in);
+    case QueueOrder::kSubmitted:
+    case QueueOrder::kPriority:
+    case QueueOrder::kShortest:
+    case QueueOrder::kRemaining:
+    case QueueOrder::kRemainingService:
+    case QueueOrder::kAttained:
+    case QueueOrder::kAttainedQueues:
+    case QueueOrder::kFair:
+      break;
+  }
+  return turns_of_each(in, by_key(in));
+}
+
+void renew_share_period(const Situation& situation, SharePeriod& period) {
+  constexpr Duration kLeast = Duration::seconds(1920);
+  std::vector<JobId> jobs;
+  jobs.reserve(situation.waiting.size() + situation.running.size());
+  for (const WaitingJob& job : situation.waiting) jobs.push_back(job.id);
+  for (const RunningJob& job : situation.running) jobs.push_back(job.id);
+  std::sort(jobs.begin(), jobs.end());
+  const bool first = period.jobs.empty();
+  if (jobs == period.jobs || (!first && situation.now - period.since < kLeast)) return;
+  period.since = situation.now;
+  period.had.clear();
+  const auto note = [&](JobId job, const JobRequest& request) {
+    for (const RoleRequest& role : request.roles) {
+      for (const GangOption& option : role.options) {
+        const FleetTypeId type = option.gang.type;
+        const double had = situation.history->device_seconds(job, type, situation.now);
+        if (had > 0) period.had[{job, type}] = had;
+      }
+    }
+  };
+  for (const WaitingJob& job : situation.waiting) note(job.id, *job.request);
+  for (const RunningJob& job : situation.running) note(job.id, *job.request);
+  period.jobs = std::move(jobs);
+}
+
+bool takes_turns(const JobRequest& job) {
+  return job.kind != JobKind::kServe && job.roles.size() == 1 && job.roles.front().gangs == 1 &&
+         job.roles.front().options.front().gang.share == kWholeDevice;
+}
+
+}  // namespace orrery

@@ -1,0 +1,81 @@
+// scheduler/round_turns.hpp - whose turn it is on which devices, where jobs take turns in rounds
+// (PreemptionRule::kRounds).
+//
+// Called once a pass. A turn is a job and an option of its only role; turns are taken from the
+// first on, each job's first one for which there are devices. The order is that of Policy::order:
+//
+// kMaxMin      Gavel (throughput_shares.hpp; section 5 of the paper, and scheduler.py of
+//              stanford-futuredata/gavel): the types one after the other, the fastest first, and on
+//              each the largest X(m, o) / (t(m, o) + half a round) first, where t is for how long m
+//              has had devices of the type since X was made. Equals go by what they lack of X. X is
+//              made anew at a round for which jobs have come or ended, at most every 1920 s; a job
+//              that has come since gets what is left over.
+// kFinishTime  Themis (finish_time.hpp): the fifth of the jobs whose rho is largest (fairness knob
+//              f = 0.8) is offered the devices of ended leases first. Their auction, which makes
+//              the product of the bidders' gains greatest, is replaced by its greedy form for gangs
+//              of one size: by log(rho without the lease / rho with it) a device. What they leave
+//              goes to the others by rho. Nobody is charged a hidden payment, for nobody bids
+//              falsely.
+// kGoodput     Sia (goodput_assignment.hpp): what is assigned, then the largest gain a device.
+//              Between rounds those that wait are assigned what is free.
+// all others   key_of(), and a job that runs goes on by the option that it has.
+//
+// A round looks at no more than kRoundJobs waiting jobs, the first by key_of(), beside those that
+// run. Pure but for the memory of shares. Cost: O(jobs x options x log), and the programs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "scheduler/policy.hpp"
+#include "scheduler/situation.hpp"
+#include "scheduler/throughput_shares.hpp"
+
+namespace orrery {
+
+/// Waiting jobs that a round looks at: the programs of 20,000 unlike ones would take minutes.
+inline constexpr std::size_t kRoundJobs = 1000;
+
+/// A job that takes turns: of one gang of whole devices.
+struct RoundJob {
+  WaitingJob job;                       ///< one that runs as if it waited from now on
+  std::uint32_t at = 0;                 ///< among the running or the waiting of the situation
+  std::optional<std::uint32_t> option;  ///< that it runs by; none: it waits
+};
+
+struct Turn {
+  std::uint32_t job = 0;     ///< among the jobs that take turns
+  std::uint32_t option = 0;  ///< of its role
+
+  friend bool operator==(const Turn&, const Turn&) = default;
+};
+
+/// Whether a round begins, or what comes free in one is filled.
+enum class RoundPhase : std::uint8_t { kBegins, kGoesOn };
+
+struct RoundInputs {
+  const Situation& situation;
+  const Policy& policy;
+  RoundPhase phase = RoundPhase::kBegins;
+  std::span<const RoundJob> jobs;
+  std::vector<std::uint32_t> devices;  ///< by type, that they take turns on
+  std::vector<std::uint32_t> free;     ///< by type, of those that nobody has
+};
+
+[[nodiscard]] inline const std::vector<GangOption>& options_of(const RoundJob& job) {
+  return job.job.request->roles.front().options;
+}
+
+/// All turns, the first to be taken first.
+[[nodiscard]] std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares);
+
+/// Begins a period for the jobs of the situation, if others are there than when the last one began
+/// and that is long enough ago. Precondition: the situation has a history.
+void renew_share_period(const Situation& situation, SharePeriod& period);
+
+/// Whether a job may take turns: services, shares of devices and jobs of several gangs do not.
+[[nodiscard]] bool takes_turns(const JobRequest& job);
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// scheduler/throughput_shares.hpp - how jobs of unlike speeds share devices of unlike types: the
+// allocation of Gavel's max-min fairness.
+//
+// D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
+// Workloads", OSDI 2020, section 4.1. X(m, o) is the part of its time that job m runs by option o.
+// Wanted are the X at which the worst-off job has most:
+//   maximise  min over m of  z(m) x sum over o of X(m, o) x speed(m, o) / equal(m)
+//   where     sum over o of X(m, o) <= 1,   sum over m, o on type j of z(m, o) x X(m, o) <= n(j)
+// with z the devices, n(j) the devices of a type and equal(m) the speed of the job if it had each
+// type for a time in proportion to n(j). What the minimum leaves open goes to whom it helps most:
+// to the objective is added a thousandth of the mean. Jobs that are alike have equal shares, so
+// that the program has a column for each option of a class of jobs, not of a job.
+//
+// The memory of the last question belongs to a scheduler's memory and changes no answer.
+// Cost: LinearProgram of classes + types rows; nothing where the question is the last one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fleet/ids.hpp"
+
+namespace orrery {
+
+/// Jobs that have the same options.
+struct ShareClass {
+  struct Option {
+    FleetTypeId type;
+    std::uint32_t devices = 1;
+    double speed = 1;  ///< of the whole gang, in any unit that the options of the class share
+
+    friend auto operator<=>(const Option&, const Option&) = default;
+  };
+  std::vector<Option> options;
+  std::uint32_t jobs = 1;
+
+  friend bool operator==(const ShareClass&, const ShareClass&) = default;
+};
+
+/// X by class, then option. `devices`: n(j) by type.
+[[nodiscard]] std::vector<std::vector<double>> throughput_shares(
+    std::span<const ShareClass> classes, std::span<const std::uint32_t> devices);
+
+/// The same; what it found last is found again.
+class ThroughputShares {
+ public:
+  [[nodiscard]] const std::vector<std::vector<double>>& of(std::vector<ShareClass> classes,
+                                                           std::vector<std::uint32_t> devices);
+
+ private:
+  std::vector<ShareClass> classes_;
+  std::vector<std::uint32_t> devices_;
+  std::vector<std::vector<double>> found_;
+};
+
+}  // namespace orrery
