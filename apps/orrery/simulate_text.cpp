@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 #include <set>
 
 #include "base/count_text.hpp"
@@ -96,10 +97,14 @@ void add_judgement(Json& json, const PolicyRun& run) {
   add_fairness(json, run.report.fairness);
 }
 
-std::size_t rows_left_out(const Trace& trace) {
-  std::size_t rows = 0;
-  for (const LeftOutRows& each : trace.left_out) rows += each.rows;
-  return rows;
+void add_trace(Json& json, const SimulateRequest& request) {
+  const Trace& trace = request.trace();
+  json["jobs"] = trace.jobs.size();
+  json["oversized"] = request.jobs().oversized.size();
+  json["skipped_rows"] = trace.skipped.size();
+  json["left_out_rows"] =
+      std::accumulate(trace.left_out.begin(), trace.left_out.end(), std::size_t{0},
+                      [](std::size_t rows, const LeftOutRows& each) { return rows + each.rows; });
 }
 
 Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
@@ -107,16 +112,12 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
   const std::vector<std::string> unpriced = unpriced_types(request, run);
   Json json = {{"policy", run.report.name},
                {"information", word_of(run.report.information)},
-               {"jobs", request.trace().jobs.size()},
                {"played", s.jobs},
                {"measured", s.measured},
                {"finished", s.finished},
                {"failed", s.failed},
                {"cancelled", s.cancelled},
                {"unfinished", s.unfinished},
-               {"oversized", request.jobs().oversized.size()},
-               {"skipped_rows", request.trace().skipped.size()},
-               {"left_out_rows", rows_left_out(request.trace())},
                {"avg_jct_s", s.avg_jct_s},
                {"avg_wait_s", s.avg_wait_s},
                {"avg_queueing_s", s.avg_queueing_s},
@@ -145,6 +146,7 @@ Json summary_json(const SimulateRequest& request, const PolicyRun& run) {
                {"wall_s", run.report.summary.wall_s},
                {"history_hash", run.report.summary.history_hash}};
   if (!unpriced.empty()) json["unpriced"] = unpriced;
+  add_trace(json, request);
   add_judgement(json, run);
   if (!run.story.empty()) json["story"] = run.story;
   const TypeTimes held = held_by(run);

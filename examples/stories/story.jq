@@ -6,9 +6,6 @@ def gangs($job): [.started[] | select(.job == $job) | .gangs[]];
 # The type that a role of a job has, such as "nvidia-h100-sxm5-80g".
 def type_of($job; $role): [gangs($job)[] | select(.role == $role) | .type] | unique | join(" and ");
 
-# Dollars that a job of `orrery schedule` is chosen by, all terms together.
-def price_of($job): .started[] | select(.job == $job) | .price_usd | add;
-
 # What `orrery simulate` says of a policy.
 def policy($name): .policies[] | select(.policy == $name);
 

@@ -59,6 +59,29 @@ bool same(const Reservation& a, const Reservation& b) {
   return true;
 }
 
+/// Whether a running job has sizes or types to choose from.
+bool may_change(const RunningJob& job) {
+  const auto several = [](const RoleRequest& role) { return role.options.size() > 1; };
+  return std::any_of(job.request->roles.begin(), job.request->roles.end(), several);
+}
+
+/// Whether a round is due although nobody waits: jobs take turns on the faster type, and one that
+/// was too young to change at the last round may grow at the next.
+bool take_turns(const State& state) {
+  const std::span<const RunningJob> running = state.running();
+  if (state.policy().preemption != PreemptionRule::kRounds || running.empty()) return false;
+  return state.setup().topology->type_count() > 1 ||
+         std::any_of(running.begin(), running.end(), may_change);
+}
+
+/// Whether a job of a slot waits, or stops only to wait again.
+bool will_wait(const Job& job) {
+  if (job.phase == JobPhase::kQueued) return true;
+  const bool over = job.stop == StopReason::kFinished || job.stop == StopReason::kTimeLimit ||
+                    job.stop == StopReason::kCancelled || job.stop == StopReason::kRefused;
+  return job.phase == JobPhase::kStopping && !job.cancel && !over;
+}
+
 }  // namespace
 
 Proposal full_pass(const State& state, Scheduler& scheduler, Instant now) {
@@ -102,10 +125,7 @@ Instant Core::next_full() const {
                         now.links != seen_full_.links);
   if (!wants_full(policy) || policy.full_interval <= Seconds() || full_asked_)
     return Instant::max();
-  // In rounds, jobs take turns on the faster type although nobody waits.
-  const bool turns = policy.preemption == PreemptionRule::kRounds && !state_.running().empty() &&
-                     state_.setup().topology->type_count() > 1;
-  if (state_.waiting().empty() && !runs_on && !turns) return Instant::max();
+  if (state_.waiting().empty() && !runs_on && !take_turns(state_)) return Instant::max();
   return last_full_ ? std::max(now_, *last_full_ + span_of(policy.full_interval)) : now_;
 }
 
@@ -196,11 +216,10 @@ void Core::carry_out(PassResult& result, Instant looked_at) {
       if (plans_asked_.insert(want->key).second) act(SearchPlan{want->key});
     }
   }
-  // Of an earlier state, it may keep slots for jobs that have started or ended since.
+  // Of an earlier state, it may keep slots for jobs that have started or ended since; and for a job
+  // that moves it cannot tell whether that has been cancelled meanwhile.
   std::erase_if(result.reservations, [this](const Reservation& slot) {
-    if (!state_.has(slot.job)) return true;
-    const JobPhase phase = state_.job(slot.job).phase;
-    return phase != JobPhase::kQueued && phase != JobPhase::kStopping;
+    return !state_.has(slot.job) || !will_wait(state_.job(slot.job));
   });
   const std::span<const Reservation> slots = state_.slots();
   const bool kept = slots.size() == result.reservations.size() &&

@@ -86,7 +86,6 @@ class RandomOperator {
     } else if (one_of(6)) {
       gang.exclusive = TopologyLevel::kRack;
     }
-    if (one_of(2)) submission.request.checkpoint_interval = Duration::minutes(10);
     submission.request.tenant = TenantId(1 + static_cast<std::uint32_t>(rng_.below(2)));
     submission.request.priority = static_cast<std::int32_t>(rng_.below(3));
     submission.request.preemptible = !one_of(4);

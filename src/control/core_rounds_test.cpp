@@ -20,6 +20,7 @@ Submission saving(const ScriptedCluster& cluster, std::uint32_t devices) {
   Submission job = cluster.job(devices);
   job.request.estimate = Duration::hours(5);
   job.request.checkpoint_interval = Duration::minutes(5);
+  job.request.preemptible = true;
   return job;
 }
 
@@ -57,6 +58,64 @@ TEST(CoreRounds, RoundsOfSeveralTypesAreDueAlthoughNobodyWaits) {
     const std::optional<Instant> last = cluster.state().last_pass(PassKind::kFull);
     EXPECT_EQ(last.has_value() && cluster.now() - *last < Duration::minutes(2), two);
   }
+}
+
+TEST(CoreRounds, AJobThatStartedSmallGrowsThoughNothingElseHappens) {
+  ScriptedCluster cluster(
+      {.fleet = one_hall(one_rack("[{type: dgx-h100, count: 2}]")), .policy = "sia:min_run=150 s"});
+  const JobId other = cluster.run(saving(cluster, 8));
+  play(cluster, 1);
+  Submission elastic = saving(cluster, 16);
+  GangOption small = elastic.request.roles.front().options.front();
+  small.gang = cluster.gang(8);
+  small.speed = 0.5;
+  elastic.request.roles.front().options.push_back(small);
+  elastic.request.roles.front().devices_min = 8;
+  const JobId grows = cluster.submit(elastic);
+  play(cluster, 1);
+  EXPECT_EQ(cluster.state().running(grows).devices(), 8u);
+  cluster.end(other);
+  play(cluster, 10);
+  EXPECT_EQ(cluster.state().running(grows).devices(), 16u);
+}
+
+TEST(CoreRounds, TheSlotOfAJobThatIsCancelledWhileItMovesIsGivenUp) {
+  const std::string nodes = "[{type: dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]";
+  ScriptedCluster cluster({.fleet = one_hall(one_rack(nodes)), .policy = "sia"});
+  Submission fixed = cluster.job(8);
+  const JobId first = cluster.run(fixed);
+  Submission either = saving(cluster, 8);
+  GangOption slow = either.request.roles.front().options.front();
+  slow.gang = cluster.gang(8, "a100");
+  slow.speed = 0.3;
+  either.request.roles.front().options.push_back(slow);
+  const JobId moves = cluster.run(either);
+  cluster.wait(Duration::minutes(30));
+  cluster.end(first);
+  while (cluster.phase(moves) == JobPhase::kRunning) cluster.wait(Duration::seconds(10));
+  ASSERT_EQ(cluster.state().slots().size(), 1u);
+  cluster.send(CancelJob{moves});
+  cluster.submit(saving(cluster, 8));
+  cluster.wait(Duration::minutes(2));
+  EXPECT_TRUE(cluster.state().slots().empty());
+}
+
+TEST(CoreRounds, ThePeriodOfSharesEndsWithGavel) {
+  ScriptedCluster cluster({.policy = "gavel"});
+  cluster.run(saving(cluster, 8));
+  cluster.submit(saving(cluster, 64));
+  play(cluster, 10);
+  EXPECT_FALSE(cluster.state().share_period().jobs.empty());
+  ASSERT_TRUE(cluster.send(SetPolicy{policy_yaml("srtf")}).answer.status);
+  cluster.submit(saving(cluster, 8));
+  play(cluster, 20);
+  EXPECT_TRUE(cluster.state().share_period().jobs.empty());
+  ASSERT_TRUE(cluster.send(SetPolicy{policy_yaml("gavel")}).answer.status);
+  play(cluster, 1);
+  const Instant back = cluster.now();
+  play(cluster, 10);
+  EXPECT_FALSE(cluster.state().share_period().jobs.empty());
+  EXPECT_GE(cluster.state().share_period().since, back - Duration::minutes(1));
 }
 
 }  // namespace

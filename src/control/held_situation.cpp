@@ -1,37 +1,57 @@
 #include "control/held_situation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace orrery {
 
+namespace {
+
+/// The value of a key among entries sorted by it; else nothing.
+template <class Key, class Value>
+Value value_of(const std::vector<std::pair<Key, Value>>& entries, const Key& key) {
+  const auto found =
+      std::lower_bound(entries.begin(), entries.end(), key,
+                       [](const auto& entry, const Key& k) { return entry.first < k; });
+  return found == entries.end() || found->first != key ? Value{} : found->second;
+}
+
+/// In the order of keys.
+template <class Entries>
+void sort_by_key(Entries& entries) {
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
+}  // namespace
+
 HeldHistory::HeldHistory(const Situation& of, const Policy& policy) {
   if (of.history == nullptr || policy.preemption != PreemptionRule::kRounds) return;
-  for (const WaitingJob& job : of.waiting) past_[job.id] = of.history->past(job.id);
-  for (const RunningJob& job : of.running) past_[job.id] = of.history->past(job.id);
+  past_.reserve(of.waiting.size() + of.running.size());
+  for (const WaitingJob& job : of.waiting) past_.emplace_back(job.id, of.history->past(job.id));
+  for (const RunningJob& job : of.running) past_.emplace_back(job.id, of.history->past(job.id));
+  sort_by_key(past_);
   if (policy.order != QueueOrder::kMaxMin) return;
   period_ = of.history->share_period();
   for (const WaitingJob& job : of.waiting) note(job.id, *job.request, of);
   for (const RunningJob& job : of.running) note(job.id, *job.request, of);
+  sort_by_key(had_);
 }
 
 void HeldHistory::note(JobId job, const JobRequest& request, const Situation& of) {
   for (const RoleRequest& role : request.roles) {
     for (const GangOption& option : role.options) {
       const double had = of.history->device_seconds(job, option.gang.type, of.now);
-      if (had > 0) had_[{job, option.gang.type}] = had;
+      if (had > 0) had_.push_back({{job, option.gang.type}, had});
     }
   }
 }
 
 double HeldHistory::device_seconds(JobId job, FleetTypeId type, Instant) const {
-  const auto found = had_.find({job, type});
-  return found == had_.end() ? 0 : found->second;
+  return value_of(had_, std::pair(job, type));
 }
 
-JobPast HeldHistory::past(JobId job) const {
-  const auto found = past_.find(job);
-  return found == past_.end() ? JobPast{} : found->second;
-}
+JobPast HeldHistory::past(JobId job) const { return value_of(past_, job); }
 
 HeldSituation::HeldSituation(const Situation& of, Shared shared)
     : version_(shared.version),

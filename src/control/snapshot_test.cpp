@@ -59,6 +59,7 @@ TEST(Snapshot, OneWithAllJobsIsStillRead) {
   EXPECT_EQ(state.job(JobId(2)).phase, JobPhase::kCancelled);
   EXPECT_EQ(state.job(JobId(3)).phase, JobPhase::kQueued);
   EXPECT_EQ(state.answered("asked"), JobId(2));
+  EXPECT_TRUE(state.share_period().jobs.empty()) << "of before there were shares";
   EXPECT_EQ(broken_invariant(state), std::nullopt);
 }
 
@@ -185,6 +186,23 @@ TEST(Snapshot, ComesBackAsTheStateItWas) {
   const TenantId tenant = state.job(JobId(0)).tenant;
   EXPECT_EQ(after.usage->recent(tenant, kAllTypes), before.usage->recent(tenant, kAllTypes));
   EXPECT_GT(after.usage->recent(tenant, kAllTypes), 0);
+}
+
+TEST(Snapshot, HasThePeriodOfShares) {
+  ScriptedCluster cluster({.policy = "gavel"});
+  (void)cluster.run(cluster.job(8));
+  (void)cluster.submit(cluster.job(64));
+  cluster.wait(Duration::minutes(40));
+  (void)cluster.submit(cluster.job(64));
+  cluster.wait(Duration::minutes(40));
+  const SharePeriod& period = cluster.state().share_period();
+  ASSERT_EQ(period.jobs.size(), 3U);
+  ASSERT_FALSE(period.had.empty());
+  State state(cluster.setup());
+  ASSERT_TRUE(restore(state, snapshot_of(cluster.state())));
+  EXPECT_EQ(state.share_period().since, period.since);
+  EXPECT_EQ(state.share_period().jobs, period.jobs);
+  EXPECT_EQ(state.share_period().had, period.had);
 }
 
 TEST(Snapshot, OfANewStateIsRestoredToo) {

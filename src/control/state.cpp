@@ -449,6 +449,7 @@ void State::on(const PowerLimitSet& event) {
 
 void State::on(const PolicySet& event) {
   policy_ = *policy_from(event.yaml);
+  share_period_ = {};  // of the policy before
   policy_text_ = event.yaml;
   ++changes_.freed;
 }

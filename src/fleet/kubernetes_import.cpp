@@ -115,22 +115,26 @@ class NodeListReader {
     return {};
   }
 
+  /// Accelerators by the capacity of a node, without slices; none: an amount is no quantity.
+  static std::optional<double> count_in(const Json* capacity) {
+    if (capacity == nullptr || !capacity->is_object()) return 0;
+    ResourceAccelerators count;
+    for (const auto& [resource, amount] : capacity->items()) {
+      if (accelerator_thousandths(resource) != kWholeAccelerator) continue;
+      const std::optional<double> value = kubernetes_quantity(json_text(capacity, resource));
+      if (!value) return std::nullopt;
+      count.add(resource, *value);
+    }
+    return count.thousandths() / kWholeAccelerator;
+  }
+
   /// Whole accelerators that the node has.
   static Result<int> count_of(const Json& node, const Json* labels, const SourcePosition& where) {
-    const Json* capacity = json_member(json_member(&node, "status"), "capacity");
-    double count = 0;
-    if (capacity != nullptr && capacity->is_object()) {
-      for (const auto& [resource, amount] : capacity->items()) {
-        if (accelerator_thousandths(resource) != 1000) continue;
-        const std::string_view text =
-            amount.is_string() ? std::string_view(amount.get_ref<const std::string&>()) : "";
-        count += kubernetes_quantity(text).value_or(-kAcceleratorsMax);
-      }
-    }
+    std::optional<double> count = count_in(json_member(json_member(&node, "status"), "capacity"));
     const std::string_view physical = json_text(labels, kCountLabel);
-    if (!physical.empty()) count = kubernetes_quantity(physical).value_or(-1);
-    if (count >= 0 && count <= kAcceleratorsMax && count == std::floor(count)) {
-      return static_cast<int>(count);
+    if (!physical.empty()) count = kubernetes_quantity(physical);
+    if (count && *count <= kAcceleratorsMax && *count == std::floor(*count)) {
+      return static_cast<int>(*count);
     }
     return input_error(where, fmt::format("its accelerators are no whole number from 0 to {}, "
                                           "expected one",

@@ -88,6 +88,23 @@ TEST(KubernetesImport, SharedAndCutGpusCountAsWhole) {
   EXPECT_EQ(spec.sites.front().halls.front().pods[0].racks[0].nodes[0].names, "a[1-2]");
 }
 
+TEST(KubernetesImport, NamesOfTheSameDevicesCountOnce) {
+  const std::string type = R"("k8s.amazonaws.com/accelerator": "NVIDIA-H100-80GB-HBM3")";
+  const std::string devices = R"(, "aws.amazon.com/neuron": "8", "aws.amazon.com/neurondevice": "8",
+    "aws.amazon.com/neuroncore": "16")";
+  const FleetSpec spec = imported(node("a1", type, devices));
+  EXPECT_EQ(spec.sites.front().halls.front().pods[0].racks[0].nodes[0].type, "dgx-h100");
+  const std::string wrong = R"(, "aws.amazon.com/neuron": "8", "aws.amazon.com/neurondevice": "x")";
+  EXPECT_EQ(error(node("a1", type, wrong)),
+            "n:2:1: node a1: its accelerators are no whole number from 0 to 1024, expected one");
+}
+
+TEST(KubernetesImport, ANodeIsRefusedWhereAValueNestsTooDeep) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  EXPECT_EQ(error(node("a1", kH100, R"(, "nvidia.com/gpu": )" + deep)),
+            "n:3:1: the value nests deeper than 64, expected at most that");
+}
+
 TEST(KubernetesImport, AnInstanceTypeOfTheCatalogDecides) {
   const FleetSpec spec =
       imported(node("a1", R"("node.kubernetes.io/instance-type": "dgx-h100")", gpus(8)));

@@ -31,6 +31,7 @@ class GavelReplay {
       JobRequest request;
       request.tenant = cluster_.tenants().find("default").value_or(TenantId(0));
       request.checkpoint_interval = Duration::minutes(6);
+      request.preemptible = true;
       request.roles.emplace_back();
       request.roles.front().devices_min = job.accelerators;
       request.roles.front().devices_max = job.accelerators;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "scheduler/linear_program.hpp"
@@ -13,33 +14,51 @@ namespace {
 constexpr double kLambda = 1.1;
 /// Of jobs that gain alike, those that run go on.
 constexpr double kStays = 1e-3;
+/// Steps from 0 to 1 of what a restart leaves of a job.
+constexpr double kRestartSteps = 256;
 
 const std::vector<GangOption>& options_of(const GoodputJob& job) {
   return job.request->roles.front().options;
 }
 
-double restart_factor(const GoodputJob& job, std::uint32_t option) {
-  if (!job.has || *job.has == option) return 1;
+/// What a restart leaves of a job.
+double restart_factor(const GoodputJob& job) {
   const double whole = job.age + job.restart;
   return whole > 0 ? std::max(job.age - job.restarts * job.restart, 0.0) / whole : 1;
 }
 
+/// The same in whole steps, in which the program tells jobs apart.
+std::uint32_t restart_steps(const GoodputJob& job) {
+  return job.has ? static_cast<std::uint32_t>(restart_factor(job) * kRestartSteps + 0.5) : 0;
+}
+
+double gain_where_left(const GoodputJob& job, std::uint32_t option, double left) {
+  const std::vector<GangOption>& options = options_of(job);
+  double worst = options.front().speed;
+  for (const GangOption& other : options) worst = std::min(worst, other.speed);
+  const double goodput = worst > 0 ? options[option].speed / worst : 1;
+  const bool stays = !job.has || *job.has == option;
+  const double kept = (stays ? 1 : left) * goodput;
+  return kept > 0 ? kLambda - 1 / std::sqrt(kept) : -kLambda;
+}
+
 /// What an option is for the program.
 using ProgramOption = std::tuple<FleetTypeId, std::uint32_t, double>;
+/// What a job is: its options, the one it has, and what a restart leaves of it.
+using ProgramJob =
+    std::tuple<std::vector<ProgramOption>, std::optional<std::uint32_t>, std::uint32_t>;
 
-/// Jobs that are one for the program: those that wait and have alike options, else a job by itself.
+/// Jobs that are one for the program.
 std::vector<std::vector<std::uint32_t>> groups_of(std::span<const GoodputJob> jobs) {
   std::vector<std::vector<std::uint32_t>> groups;
-  std::map<std::vector<ProgramOption>, std::size_t> known;
+  std::map<ProgramJob, std::size_t> known;
   for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    std::size_t at = groups.size();
-    if (!jobs[i].has) {
-      std::vector<ProgramOption> options;
-      for (const GangOption& option : options_of(jobs[i])) {
-        options.emplace_back(option.gang.type, option.gang.devices, option.speed);
-      }
-      at = known.emplace(std::move(options), at).first->second;
+    std::vector<ProgramOption> options;
+    for (const GangOption& option : options_of(jobs[i])) {
+      options.emplace_back(option.gang.type, option.gang.devices, option.speed);
     }
+    ProgramJob alike{std::move(options), jobs[i].has, restart_steps(jobs[i])};
+    const std::size_t at = known.emplace(std::move(alike), groups.size()).first->second;
     if (at == groups.size()) groups.emplace_back();
     groups[at].push_back(i);
   }
@@ -67,12 +86,7 @@ void deal(std::span<const std::uint32_t> group, std::span<const double> counts,
 }  // namespace
 
 double goodput_gain(const GoodputJob& job, std::uint32_t option) {
-  const std::vector<GangOption>& options = options_of(job);
-  double worst = options.front().speed;
-  for (const GangOption& other : options) worst = std::min(worst, other.speed);
-  const double goodput = worst > 0 ? options[option].speed / worst : 1;
-  const double kept = restart_factor(job, option) * goodput;
-  return kept > 0 ? kLambda - 1 / std::sqrt(kept) : -kLambda;
+  return gain_where_left(job, option, restart_factor(job));
 }
 
 GoodputAssignment assign_goodput(std::span<const GoodputJob> jobs,
@@ -84,10 +98,11 @@ GoodputAssignment assign_goodput(std::span<const GoodputJob> jobs,
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const GoodputJob& job = jobs[groups[g].front()];
     const std::vector<GangOption>& options = options_of(job);
+    const double left = restart_steps(job) / kRestartSteps;
     std::vector<LinearProgram::Term> once;
     for (std::uint32_t o = 0; o < options.size(); ++o) {
       const double stays = job.has == o ? kStays : 0;
-      const std::uint32_t column = program.add_column(goodput_gain(job, o) + stays);
+      const std::uint32_t column = program.add_column(gain_where_left(job, o, left) + stays);
       columns[g].push_back(column);
       once.push_back({column, 1});
       const GangRequest& gang = options[o].gang;
@@ -101,6 +116,9 @@ GoodputAssignment assign_goodput(std::span<const GoodputJob> jobs,
   GoodputAssignment found;
   for (const GoodputJob& job : jobs) found.emplace_back(options_of(job).size());
   const std::optional<std::vector<double>> values = program.solve();
+  for (std::size_t i = 0; i < jobs.size() && !values; ++i) {
+    if (jobs[i].has) found[i][*jobs[i].has] = 1;
+  }
   if (!values) return found;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     std::vector<double> counts;

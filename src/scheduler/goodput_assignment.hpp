@@ -12,9 +12,11 @@
 // siasosp23/artifacts). Goodput is the option's speed: nothing here tells statistical efficiency.
 //
 // Sia solves an integer program. Here it is the linear one: at its vertices no more jobs than there
-// are types are split, and of those the largest parts go first. Jobs that wait and have alike
-// options are one column an option. Pure. Cost: LinearProgram of (classes of the waiting + running
-// jobs + types) rows.
+// are types are split, and of those the largest parts go first. Jobs with alike options
+// are one column an option: those that wait, and of those that run the ones that have the same
+// option and of which a restart leaves as many 256ths. Where the program takes too many steps
+// (LinearProgram), those that run keep what they have and nobody is assigned the rest.
+// Pure. Cost: LinearProgram of groups + types rows.
 #pragma once
 
 #include <cstdint>

@@ -123,5 +123,18 @@ TEST(GoodputAssignment, TreatsJobsThatAskForTheSameAsOne) {
   EXPECT_NEAR(found[4][0], 0, 1e-9);
 }
 
+TEST(GoodputAssignment, TakesRunningJobsThatAreAlikeTogether) {
+  // Unlike ages come to few steps, so that thousands that run are a small program.
+  const JobRequest request = request_of(std::array{Way{0, 2, 2}, Way{0, 1, 1}});
+  std::vector<GoodputJob> jobs;
+  for (int i = 0; i < 4000; ++i) {
+    jobs.push_back({.request = &request, .has = 1, .age = 600.0 + i, .restart = 60});
+  }
+  const GoodputAssignment found = assign_goodput(jobs, std::array{6000U});
+  double devices = 0;
+  for (const std::vector<double>& parts : found) devices += 2 * parts[0] + parts[1];
+  EXPECT_NEAR(devices, 6000, 1e-6);
+}
+
 }  // namespace
 }  // namespace orrery

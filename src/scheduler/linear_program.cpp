@@ -2,11 +2,19 @@
 
 #include <glpk.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/assert.hpp"
 
 namespace orrery {
+namespace {
+
+/// Steps x (rows + columns) of a program, about 2 s, and steps that any one may take.
+constexpr double kWorkMost = 1e8;
+constexpr double kStepsOfAny = 1000;
+
+}  // namespace
 
 std::uint32_t LinearProgram::add_column(double gain) {
   gains_.push_back(gain);
@@ -46,6 +54,8 @@ std::optional<std::vector<double>> LinearProgram::solve() const {
   glp_smcp control;
   glp_init_smcp(&control);
   control.msg_lev = GLP_MSG_OFF;
+  const double size = static_cast<double>(gains_.size() + rows_.size());
+  control.it_lim = static_cast<int>(std::max(kStepsOfAny, kWorkMost / std::max(size, 100.0)));
   if (glp_simplex(p, &control) != 0 || glp_get_status(p) != GLP_OPT) return std::nullopt;
   std::vector<double> values;
   values.reserve(gains_.size());

@@ -4,7 +4,9 @@
 // Made and solved by policies that divide the fleet by a linear program; a value of its rows and
 // columns. Solved by the simplex method of GLPK, which works in one thread and asks no clock: the
 // same program has the same solution. Invariant: all values are at least 0, and so is each bound.
-// Cost: a simplex step is O(rows x columns that are not 0); a few times the rows of them.
+// Cost: a simplex step is O(rows x columns that are not 0); a few times the rows of them, and no
+// more than 1e8 / (rows + columns), but at least 1000: a program that would take more has no
+// solution here.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ class LinearProgram {
   /// most >= 0.
   void add_row(std::span<const Term> terms, double most);
 
-  /// By column, a vertex at which the sum is greatest; none: it has no greatest value.
+  /// By column, a vertex at which the sum is greatest; none: there is none, or no steps are left.
   [[nodiscard]] std::optional<std::vector<double>> solve() const;
 
  private:

@@ -307,6 +307,8 @@ class Pass {
                              const CostOf& cost, const Objection& objection);
   [[nodiscard]] bool take_from(const WaitingJob& job, std::span<const std::uint32_t> from,
                                const CostOf& cost, const Objection& objection);
+  /// Whether a job may take room that is kept for others.
+  [[nodiscard]] bool may_use_kept(const WaitingJob& job, const Found& found) const;
   /// Whether a job for which there is room started; none: there is no room.
   [[nodiscard]] std::optional<bool> start_as_it_is(const WaitingJob& job);
   /// Whether a job finds no room even when all of those have left.
@@ -319,9 +321,11 @@ class Pass {
                                  const JobRequest& job) const;
   [[nodiscard]] bool overtake(const QueuedJob& queued, const Refusal& refusal);
   enum class Pressed : std::uint8_t { kNo, kYes };
+  /// Whether all that may be overtaken are listed, or the first alone.
+  enum class Overtaken : std::uint8_t { kAll, kAny };
   /// Positions among the running, ascending.
   [[nodiscard]] std::vector<std::uint32_t> who_is_overtaken(const WaitingJob& job, double least,
-                                                            Pressed pressed);
+                                                            Pressed pressed, Overtaken wanted);
   [[nodiscard]] bool overtake_some_of(const WaitingJob& job, std::span<const std::uint32_t> who);
   [[nodiscard]] bool is_overdue(const WaitingJob& job) const;
   [[nodiscard]] bool is_pressed(const WaitingJob& job);

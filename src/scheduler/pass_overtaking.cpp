@@ -26,16 +26,25 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const Pressed pressed = queued.dated && is_overdue(job) ? Pressed::kYes : Pressed::kNo;
   const double most = most_service(queued);
   if (most <= 0 || (most < least && pressed == Pressed::kNo)) return false;
-  if (overtakes_in_vain(queued) || too_few_with(job, pressed == Pressed::kYes ? 0 : least)) {
+  const bool too_few = too_few_with(job, pressed == Pressed::kYes ? 0 : least);
+  if (!too_few && overtakes_in_vain(queued)) {
     ++overtakes_;
     return false;
   }
-  if (const std::optional<bool> started = start_as_it_is(job)) return *started;
+  FoundOrRefusal as_it_is = tl::unexpected(refusal);
+  if (!too_few) as_it_is = find_in(m_.now_->view(), job);
+  if (as_it_is && !may_use_kept(job, *as_it_is)) return false;
   // What others leave is no room within the limits of its tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
-  const std::vector<std::uint32_t> who = who_is_overtaken(job, least, pressed);
-  const bool made_room =
-      !who.empty() && enough_with(devices_of(who), *job.request) && overtake_some_of(job, who);
+  const std::vector<std::uint32_t> who =
+      who_is_overtaken(job, least, pressed, too_few ? Overtaken::kAny : Overtaken::kAll);
+  bool made_room = false;
+  if (!who.empty() && as_it_is) {
+    start(job, *std::move(as_it_is));
+    made_room = true;
+  } else if (!who.empty() && !too_few && enough_with(devices_of(who), *job.request)) {
+    made_room = overtake_some_of(job, who);
+  }
   own_leave_ = false;
   if (who.empty() || made_room) return made_room;
   Leavers& leavers = askers_[queued.asker].overtaken;
@@ -44,9 +53,9 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   return false;
 }
 
-// Of its tenant who is pressed by a deadline passes everybody without one.
+// Of its tenant a job that is pressed by a deadline passes all without one.
 std::vector<std::uint32_t> Pass::who_is_overtaken(const WaitingJob& job, double least,
-                                                  Pressed pressed) {
+                                                  Pressed pressed, Overtaken wanted) {
   std::vector<std::uint32_t> who;
   const double floor = pressed == Pressed::kYes ? 0 : least;
   yielders().each_settled(floor, [&](const Yielders::Settled& other) {
@@ -57,6 +66,7 @@ std::vector<std::uint32_t> Pass::who_is_overtaken(const WaitingJob& job, double 
     if (enough && (!own_leave_ || own) && may_be_overtaken(*job.request, other.at) &&
         !would_be_late(running, job)) {
       who.push_back(other.at);
+      if (wanted == Overtaken::kAny) return std::numeric_limits<double>::infinity();
     }
     return floor;
   });

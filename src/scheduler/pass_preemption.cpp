@@ -228,15 +228,19 @@ bool Pass::enough_with(std::span<const std::uint32_t> devices, const JobRequest&
   });
 }
 
-// What is free as it is may be kept for others: a guarantee goes before their slots.
+// A guarantee goes before slots.
+bool Pass::may_use_kept(const WaitingJob& job, const Found& found) const {
+  if (!m_.reserved_->any() || policy_.quotas != Quotas::kHeld) return true;
+  return std::all_of(found.gangs.begin(), found.gangs.end(), [&](const PlacedGang& gang) {
+    const GangRequest& request = request_of(*job.request, gang);
+    return usage().entitled(job.request->tenant, request.type, request.devices);
+  });
+}
+
 std::optional<bool> Pass::start_as_it_is(const WaitingJob& job) {
   FoundOrRefusal found = find_in(m_.now_->view(), job);
   if (!found) return std::nullopt;
-  const bool kept = m_.reserved_->any() && policy_.quotas == Quotas::kHeld;
-  for (const PlacedGang& gang : found->gangs) {
-    const GangRequest& request = request_of(*job.request, gang);
-    if (kept && !usage().entitled(job.request->tenant, request.type, request.devices)) return false;
-  }
+  if (!may_use_kept(job, *found)) return false;
   start(job, *std::move(found));
   return true;
 }

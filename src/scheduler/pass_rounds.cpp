@@ -114,8 +114,10 @@ std::vector<const WaitingJob*> Pass::without_turns() const {
     const bool second = b.second->request->kind == JobKind::kServe;
     return first != second ? first : a.first < b.first;
   });
+  const std::size_t count = std::min(order.size(), kRoundJobs);
   std::vector<const WaitingJob*> jobs;
-  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), kRoundJobs); ++i) {
+  jobs.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
     jobs.push_back(order[i].second);
   }
   return jobs;
@@ -144,9 +146,9 @@ std::vector<RoundJob> Pass::round_jobs() const {
 }
 
 // A job whose last checkpoint does not fit the grace would do its work again at each turn, unless
-// it has written one since it started.
+// it has written one since it started. One that says it is not preemptible keeps what it has.
 bool Pass::may_end_turn(const RunningJob& job) const {
-  if (job.checkpoint == Duration::max()) return false;
+  if (!job.request->preemptible || job.checkpoint == Duration::max()) return false;
   return job.request->checkpoint_cost <= s_.grace || s_.now - job.started >= job.checkpoint;
 }
 
@@ -263,9 +265,10 @@ void Pass::fill(std::span<const RoundJob> jobs) {
     if (found) {
       start(s_.waiting[job.at], *std::move(found));
       starts[turn.job] = 1;
-    } else if (found.error().kind == RejectionKind::kBusy && s_.closures.empty()) {
-      no_room.insert(gang);
+      continue;
     }
+    result_.waiting.push_back({job.job.id, found.error()});
+    if (found.error().kind == RejectionKind::kBusy && s_.closures.empty()) no_room.insert(gang);
   }
 }
 
@@ -394,7 +397,10 @@ void Pass::take_turn(Round& round, const Turn& turn, Found found) {
 bool Pass::place_turn(Round& round, const Turn& turn) {
   const RoundJob& job = round.jobs[turn.job];
   FoundOrRefusal found = by_turn(round.after.view(), job.job, turn.option);
-  if (!found) return make_place(round, turn, found.error());
+  if (!found) {
+    if (!job.option) result_.waiting.push_back({job.job.id, found.error()});
+    return make_place(round, turn, found.error());
+  }
   take_turn(round, turn, *std::move(found));
   return true;
 }
@@ -456,6 +462,7 @@ void Pass::place_rest(Round& round) {
     if (after.free(Topology::root(), gang.type).devices < gang.devices) continue;
     FoundOrRefusal found = by_turn(after, job.job, turn.option);
     if (!found) {
+      if (!job.option) result_.waiting.push_back({job.job.id, found.error()});
       if (found.error().kind == RejectionKind::kBusy && s_.closures.empty()) no_room.insert(gang);
       continue;
     }
@@ -511,16 +518,27 @@ void Pass::begin_turns(Round& round) {
   }
 }
 
+// Refusals by turn have been noted among those who wait: each job's first one is told, in the order
+// of the situation. Jobs with a slot have been told last that they have one.
 void Pass::wait_for_turns(const Refusals& refusals) {
+  Refusals why = refusals;
+  std::vector<StillWaits> with_slot;
+  std::set<JobId> told;
+  for (auto it = result_.waiting.rbegin(); it != result_.waiting.rend(); ++it) {
+    const bool has_slot = std::binary_search(held_.begin(), held_.end(), it->job);
+    if (!has_slot) why.insert_or_assign(it->job, it->refusal);
+    if (has_slot && told.insert(it->job).second) with_slot.push_back(*it);
+  }
+  result_.waiting.assign(with_slot.rbegin(), with_slot.rend());
   std::vector<JobId> started;
   for (const Start& start : starts_) started.push_back(start.job->id);
   std::sort(started.begin(), started.end());
   for (const WaitingJob& job : s_.waiting) {
     if (std::binary_search(started.begin(), started.end(), job.id)) continue;
     if (std::binary_search(held_.begin(), held_.end(), job.id)) continue;
-    const auto found = refusals.find(job.id);
-    wait(job, found != refusals.end() ? found->second
-                                      : Refusal{RejectionKind::kBusy, TopologyLevel::kFleet, 0});
+    const auto found = why.find(job.id);
+    wait(job, found != why.end() ? found->second
+                                 : Refusal{RejectionKind::kBusy, TopologyLevel::kFleet, 0});
   }
 }
 

@@ -12,10 +12,19 @@ std::string two_types() {
       "dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]\n");
 }
 
-/// A job that writes checkpoints.
+/// So many nodes of eight H100.
+std::string nodes(int count) {
+  return one_hall(
+      "    - name: su\n      racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
+      "dgx-h100, count: " +
+      std::to_string(count) + "}]\n");
+}
+
+/// A preemptible job that writes checkpoints.
 JobRequest saving(const TestCluster& cluster, std::uint32_t devices) {
   JobRequest job = cluster.job(devices, Duration::hours(10));
   job.checkpoint_interval = Duration::minutes(10);
+  job.preemptible = true;
   return job;
 }
 
@@ -100,6 +109,41 @@ TEST(PassRounds, WhoCannotGoOnLaterKeepsItsDevices) {
   cluster.pass("gavel", PassKind::kFull);
   EXPECT_TRUE(cluster.runs(begins_anew));
   EXPECT_FALSE(cluster.runs(other));
+}
+
+TEST(PassRounds, WhoIsNotPreemptibleKeepsItsDevicesThoughItWritesCheckpoints) {
+  for (const char* policy : {"gavel", "themis", "sia"}) {
+    TestCluster cluster(two_types());
+    JobRequest stays = saving(cluster, 8);
+    stays.preemptible = false;
+    const JobId first = cluster.submit(stays);
+    cluster.pass(policy);
+    cluster.submit(saving(cluster, 8));
+    for (int i = 0; i < 5; ++i) {
+      cluster.wait(Duration::hours(1));
+      cluster.pass(policy, PassKind::kFull);
+      EXPECT_TRUE(cluster.runs(first)) << policy;
+    }
+  }
+}
+
+TEST(PassRounds, TellsWhyAJobWithATurnDoesNotStart) {
+  for (const PassKind kind : {PassKind::kIncremental, PassKind::kFull}) {
+    TestCluster cluster(nodes(2));
+    JobRequest hungry = saving(cluster, 8);
+    hungry.roles[0].options[0].gang.host.memory = 1U << 30U;
+    const JobId never = cluster.submit(hungry);
+    const JobId runs = cluster.submit(saving(cluster, 16));
+    const JobId waits = cluster.submit(saving(cluster, 16));
+    const PassResult result = cluster.pass("gavel", kind);
+    EXPECT_TRUE(cluster.runs(runs));
+    ASSERT_EQ(result.waiting.size(), 2u);
+    EXPECT_EQ(result.waiting[0].job, never);
+    const Refusal untold{RejectionKind::kBusy, TopologyLevel::kFleet, 0};
+    EXPECT_NE(result.waiting[0].refusal, untold);
+    EXPECT_EQ(result.waiting[1].job, waits);
+    EXPECT_EQ(result.waiting[1].refusal, untold) << "it was no job's turn";
+  }
 }
 
 TEST(PassRounds, NobodyLeavesBeforeMinRun) {
@@ -188,14 +232,6 @@ TEST(PassRounds, UnderSiaJobsGrowIntoAnEmptyFleetAndMakeRoomForOthers) {
   }
   EXPECT_EQ(option_of(cluster, first), 1u);
   EXPECT_EQ(option_of(cluster, second), 1u);
-}
-
-/// So many nodes of eight H100.
-std::string nodes(int count) {
-  return one_hall(
-      "    - name: su\n      racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
-      "dgx-h100, count: " +
-      std::to_string(count) + "}]\n");
 }
 
 void round(TestCluster& cluster, const std::string& policy = "gavel") {
@@ -384,6 +420,29 @@ TEST(PassRounds, ARoundLooksAtABoundedNumberOfJobs) {
   EXPECT_EQ(cluster.running().size(), 2u);
   EXPECT_LE(result.placements, kRoundJobs);
   EXPECT_EQ(result.waiting.size(), 19'998u);
+}
+
+TEST(PassRounds, TheProgramIsOfABoundedNumberOfClasses) {
+  TestCluster cluster(two_types());
+  for (int i = 0; i < 2000; ++i) {
+    cluster.submit(on_either(cluster, 8, 0.1 + i * 4e-4));
+  }
+  const PassResult result = cluster.pass("gavel", PassKind::kFull);
+  EXPECT_EQ(cluster.running().size(), 2u);
+  EXPECT_EQ(result.waiting.size(), 1998u);
+}
+
+TEST(PassRounds, BetweenRoundsTheJobThatHadLeastTimeIsFirst) {
+  TestCluster cluster(nodes(1));
+  const JobId first = cluster.submit(saving(cluster, 8));
+  cluster.pass("gavel");
+  ASSERT_TRUE(cluster.runs(first));
+  cluster.running()[0].attained = 8 * 1800;
+  cluster.wait(Duration::minutes(30));
+  cluster.stop(first);
+  const JobId later = cluster.submit(saving(cluster, 8));
+  cluster.pass("gavel");
+  EXPECT_TRUE(cluster.runs(later));
 }
 
 TEST(PassRounds, AJobWhoseCheckpointDoesNotFitTheGraceRunsUntilItHasWrittenOne) {

@@ -1,6 +1,7 @@
 #include "scheduler/round_turns.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -37,47 +38,86 @@ std::vector<Turn> in_order(std::vector<Ranked> ranked) {
   return turns;
 }
 
-/// The jobs that max-min shares are made for, by what their options come to; shares are made when a
-/// period begins (SharePeriod), and jobs that have come since have none.
+/// A speed of which so many binary digits after the first are left.
+double in_digits(double speed, int digits) {
+  int exponent = 0;
+  const double part = std::frexp(speed, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(part, digits + 1)), exponent - digits - 1);
+}
+
+/// The jobs that max-min shares are made for, by what their options come to. Shares are made when a
+/// period begins (SharePeriod), and jobs that have come since have none. There are no more than
+/// kShareClasses classes: where jobs are of more, their speeds are told from each other by fewer
+/// digits, and those that are of more classes even so have equal shares.
 class ShareClasses {
  public:
-  static constexpr std::uint32_t kNone = 0xffffffff;
-
   ShareClasses(std::span<const RoundJob> jobs, const SharePeriod* period) {
+    for (const int digits : {kAllDigits, 4, 2, 0}) {
+      if (classify(jobs, period, digits) <= kShareClasses) return;
+    }
+  }
+
+  /// By job and option; `found`: by class, of those of all().
+  [[nodiscard]] double share(std::size_t job, std::size_t option,
+                             const std::vector<std::vector<double>>& found) const {
+    const std::uint32_t at = of_job_[job];
+    if (at == kNone) return 0;
+    return at < found.size() ? found[at][option] : beyond_[at - found.size()][option];
+  }
+  [[nodiscard]] const std::vector<ShareClass>& all() const { return classes_; }
+
+  /// Equal shares of those that are of no class of all().
+  void share_equally(std::span<const std::uint32_t> devices) {
+    for (const ShareClass& alike : more_) beyond_.push_back(equal_shares(alike, devices));
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr int kAllDigits = 52;
+
+  /// How many classes they are of.
+  std::size_t classify(std::span<const RoundJob> jobs, const SharePeriod* period, int digits) {
+    classes_.clear();
+    more_.clear();
+    of_job_.clear();
     std::map<std::vector<ShareClass::Option>, std::uint32_t> known;
     for (const RoundJob& job : jobs) {
       const bool has = period == nullptr || period->jobs.empty() ||
                        std::binary_search(period->jobs.begin(), period->jobs.end(), job.job.id);
-      if (!has) {
-        of_job_.push_back(kNone);
-        continue;
-      }
-      ShareClass alike = class_of(job);
-      const auto next = static_cast<std::uint32_t>(classes_.size());
+      of_job_.push_back(kNone);
+      if (!has) continue;
+      ShareClass alike = class_of(job, digits);
+      const auto next = static_cast<std::uint32_t>(known.size());
       const std::uint32_t at = known.emplace(alike.options, next).first->second;
+      of_job_.back() = at;
+      std::vector<ShareClass>& among = at < kShareClasses ? classes_ : more_;
       if (at == next) {
-        classes_.push_back(std::move(alike));
-      } else {
-        ++classes_[at].jobs;
+        among.push_back(std::move(alike));
+      } else if (at < kShareClasses) {
+        ++among[at].jobs;
       }
-      of_job_.push_back(at);
     }
+    return known.size();
   }
 
-  [[nodiscard]] const std::vector<ShareClass>& all() const { return classes_; }
-  [[nodiscard]] std::uint32_t of(std::size_t job) const { return of_job_[job]; }
-
- private:
-  static ShareClass class_of(const RoundJob& job) {
+  // With fewer digits a speed is a part of the job's best, for units tell nothing.
+  static ShareClass class_of(const RoundJob& job, int digits) {
     ShareClass alike;
-    for (const GangOption& option : options_of(job)) {
-      alike.options.push_back({option.gang.type, option.gang.devices, option.speed});
+    const std::vector<GangOption>& options = options_of(job);
+    double most = 0;
+    for (const GangOption& option : options) most = std::max(most, option.speed);
+    for (const GangOption& option : options) {
+      const bool exact = digits == kAllDigits || most <= 0;
+      const double speed = exact ? option.speed : in_digits(option.speed / most, digits);
+      alike.options.push_back({option.gang.type, option.gang.devices, speed});
     }
     return alike;
   }
 
   std::vector<ShareClass> classes_;
-  std::vector<std::uint32_t> of_job_;
+  std::vector<ShareClass> more_;
+  std::vector<std::uint32_t> of_job_;  ///< more_ count on from classes_
+  std::vector<std::vector<double>> beyond_;
 };
 
 /// By type, its place among the types: those on which jobs are fastest, on average, first.
@@ -119,7 +159,8 @@ TimeHad time_had(const RoundInputs& in, const WaitingJob& job, const GangRequest
 std::vector<Turn> turns_by_shares(const RoundInputs& in, ThroughputShares& memory) {
   const Situation& s = in.situation;
   const SharePeriod* period = s.history == nullptr ? nullptr : &s.history->share_period();
-  const ShareClasses classes(in.jobs, period);
+  ShareClasses classes(in.jobs, period);
+  classes.share_equally(in.devices);
   const auto& shares = memory.of(classes.all(), in.devices);
   const std::vector<double> places = places_of_types(in);
   const double half_round = in.policy.full_interval.value() / 2;
@@ -127,10 +168,9 @@ std::vector<Turn> turns_by_shares(const RoundInputs& in, ThroughputShares& memor
   for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
     const WaitingJob& job = in.jobs[i].job;
     const double age = (s.now - job.submitted).count_seconds();
-    const std::uint32_t at = classes.of(i);
     const std::vector<GangOption>& options = options_of(in.jobs[i]);
     for (std::uint32_t o = 0; o < options.size(); ++o) {
-      const double share = at == ShareClasses::kNone ? 0 : shares[at][o];
+      const double share = classes.share(i, o, shares);
       const TimeHad had = time_had(in, job, options[o].gang);
       const double priority = share / (had.lately + half_round);
       const double deficit = share * age - had.ever;
@@ -140,6 +180,23 @@ std::vector<Turn> turns_by_shares(const RoundInputs& in, ThroughputShares& memor
                         job.submitted,
                         job.id,
                         {i, o}});
+    }
+  }
+  return in_order(std::move(ranked));
+}
+
+/// Those that wait, whoever has had devices for the shortest time first.
+std::vector<Turn> turns_by_time_had(const RoundInputs& in) {
+  const std::vector<double> places = places_of_types(in);
+  std::vector<Ranked> ranked;
+  for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+    if (in.jobs[i].option) continue;
+    const WaitingJob& job = in.jobs[i].job;
+    const std::vector<GangOption>& options = options_of(in.jobs[i]);
+    const double had = job.attained / devices_wanted(*job.request);
+    for (std::uint32_t o = 0; o < options.size(); ++o) {
+      const double place = places[options[o].gang.type.value()];
+      ranked.push_back({place, had, 0, job.submitted, job.id, {i, o}});
     }
   }
   return in_order(std::move(ranked));
@@ -229,7 +286,7 @@ std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
 std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares) {
   switch (in.policy.order) {
     case QueueOrder::kMaxMin:
-      return turns_by_shares(in, shares);
+      return in.phase == RoundPhase::kBegins ? turns_by_shares(in, shares) : turns_by_time_had(in);
     case QueueOrder::kFinishTime:
       return turns_of_each(in, by_finish_time(in));
     case QueueOrder::kGoodput:

@@ -7,9 +7,15 @@
 // kMaxMin      Gavel (throughput_shares.hpp; section 5 of the paper, and scheduler.py of
 //              stanford-futuredata/gavel): the types one after the other, the fastest first, and on
 //              each the largest X(m, o) / (t(m, o) + half a round) first, where t is for how long m
-//              has had devices of the type since X was made. Equals go by what they lack of X. X is
-//              made anew at a round for which jobs have come or ended, at most every 1920 s; a job
-//              that has come since gets what is left over.
+//              has had devices of the type since a period began. Equals go by what they lack of X.
+//              A period begins at a round for which jobs have come or ended, at most every 1920 s.
+//              X is made at each round, for those of its jobs that were there when the period
+//              began; a job that has come since gets what is left over. The program is the same
+//              while the same jobs are there with the same devices to take turns on, and is of no
+//              more than kShareClasses classes: beyond them speeds count to 4, 2, then no binary
+//              digits after the first, and jobs of more classes than that have equal shares.
+//              Between rounds no program is solved: of those that wait, who has had least time
+//              (device-seconds over devices) goes first, then who was submitted first.
 // kFinishTime  Themis (finish_time.hpp): the fifth of the jobs whose rho is largest (fairness knob
 //              f = 0.8) is offered the devices of ended leases first. Their auction, which makes
 //              the product of the bidders' gains greatest, is replaced by its greedy form for gangs
@@ -37,6 +43,9 @@ namespace orrery {
 
 /// Waiting jobs that a round looks at: the programs of 20,000 unlike ones would take minutes.
 inline constexpr std::size_t kRoundJobs = 1000;
+
+/// Classes of unlike jobs, waiting and running, in the program of kMaxMin: some 50 ms.
+inline constexpr std::size_t kShareClasses = 500;
 
 /// A job that takes turns: of one gang of whole devices.
 struct RoundJob {

@@ -9,6 +9,21 @@ namespace orrery {
 namespace {
 
 constexpr double kOfTheMean = 1e-3;
+/// The slowest option that is told from others, of the fastest: the program takes no wider span.
+constexpr double kSlowest = 1e-6;
+
+/// The class as the program sees it: nothing on types without devices, no speed next to nothing.
+ShareClass in_span(ShareClass jobs, std::span<const std::uint32_t> devices) {
+  double fastest = 0;
+  for (const ShareClass::Option& option : jobs.options) {
+    if (devices[option.type.value()] > 0) fastest = std::max(fastest, option.speed);
+  }
+  for (ShareClass::Option& option : jobs.options) {
+    const bool runs = devices[option.type.value()] > 0 && option.speed > 0;
+    option.speed = runs ? std::max(option.speed / fastest, kSlowest) : 0;
+  }
+  return jobs;
+}
 
 /// Its speed if it had each type for a time in proportion to the devices of the type.
 double equal_speed(const ShareClass& jobs, std::span<const std::uint32_t> devices) {
@@ -31,6 +46,18 @@ std::uint32_t most_devices(const ShareClass& jobs) {
 
 }  // namespace
 
+std::vector<double> equal_shares(const ShareClass& jobs, std::span<const std::uint32_t> devices) {
+  const ShareClass alike = in_span(jobs, devices);
+  std::vector<double> shares;
+  double all = 0;
+  for (const ShareClass::Option& option : alike.options) {
+    shares.push_back(option.speed > 0 ? devices[option.type.value()] : 0);
+    all += shares.back();
+  }
+  for (double& share : shares) share = all > 0 ? share / all : 0;
+  return shares;
+}
+
 std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> classes,
                                                    std::span<const std::uint32_t> devices) {
   using Term = LinearProgram::Term;
@@ -41,7 +68,7 @@ std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> c
   std::vector<std::vector<std::uint32_t>> columns(classes.size());
   std::vector<std::vector<Term>> of_type(devices.size());
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    const ShareClass& alike = classes[c];
+    const ShareClass alike = in_span(classes[c], devices);
     const double equal = equal_speed(alike, devices);
     std::vector<Term> time;
     std::vector<Term> falls_short{{least, 1}};
@@ -51,6 +78,7 @@ std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> c
       columns[c].push_back(x);
       time.push_back({x, 1});
       falls_short.push_back({x, -worth});
+      if (devices[option.type.value()] == 0) continue;
       of_type[option.type.value()].push_back({x, double{1} * option.devices * alike.jobs});
     }
     program.add_row(time, 1);
@@ -63,19 +91,22 @@ std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> c
   std::vector<std::vector<double>> shares(classes.size());
   const std::optional<std::vector<double>> values = program.solve();
   for (std::size_t c = 0; c < classes.size(); ++c) {
-    for (const std::uint32_t x : columns[c]) {
-      shares[c].push_back(values ? std::clamp((*values)[x], 0.0, 1.0) : 0);
+    if (!values) shares[c] = equal_shares(classes[c], devices);
+    if (!values) continue;
+    for (std::size_t o = 0; o < columns[c].size(); ++o) {
+      const bool there = devices[classes[c].options[o].type.value()] > 0;
+      shares[c].push_back(there ? std::clamp((*values)[columns[c][o]], 0.0, 1.0) : 0);
     }
   }
   return shares;
 }
 
-const std::vector<std::vector<double>>& ThroughputShares::of(std::vector<ShareClass> classes,
-                                                             std::vector<std::uint32_t> devices) {
+const std::vector<std::vector<double>>& ThroughputShares::of(
+    const std::vector<ShareClass>& classes, const std::vector<std::uint32_t>& devices) {
   if (classes != classes_ || devices != devices_) {
     found_ = throughput_shares(classes, devices);
-    classes_ = std::move(classes);
-    devices_ = std::move(devices);
+    classes_ = classes;
+    devices_ = devices;
   }
   return found_;
 }

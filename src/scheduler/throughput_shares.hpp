@@ -11,6 +11,9 @@
 // to the objective is added a thousandth of the mean. Jobs that are alike have equal shares, so
 // that the program has a column for each option of a class of jobs, not of a job.
 //
+// Options of types without devices have X = 0, and a speed below 1e-6 of the job's best counts as
+// 1e-6 of it. Where the program has no solution, or takes too many steps, shares are equal_shares.
+//
 // The memory of the last question belongs to a scheduler's memory and changes no answer.
 // Cost: LinearProgram of classes + types rows; nothing where the question is the last one.
 #pragma once
@@ -38,6 +41,10 @@ struct ShareClass {
   friend bool operator==(const ShareClass&, const ShareClass&) = default;
 };
 
+/// X by option, in proportion to the devices of each option's type.
+[[nodiscard]] std::vector<double> equal_shares(const ShareClass& jobs,
+                                               std::span<const std::uint32_t> devices);
+
 /// X by class, then option. `devices`: n(j) by type.
 [[nodiscard]] std::vector<std::vector<double>> throughput_shares(
     std::span<const ShareClass> classes, std::span<const std::uint32_t> devices);
@@ -45,8 +52,8 @@ struct ShareClass {
 /// The same; what it found last is found again.
 class ThroughputShares {
  public:
-  [[nodiscard]] const std::vector<std::vector<double>>& of(std::vector<ShareClass> classes,
-                                                           std::vector<std::uint32_t> devices);
+  [[nodiscard]] const std::vector<std::vector<double>>& of(
+      const std::vector<ShareClass>& classes, const std::vector<std::uint32_t>& devices);
 
  private:
   std::vector<ShareClass> classes_;

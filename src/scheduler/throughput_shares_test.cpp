@@ -101,6 +101,30 @@ TEST(ThroughputShares, OfAClassAreThoseOfItsJobsAndNoneIsBeyondWhatThereIs) {
   }
 }
 
+TEST(ThroughputShares, OfTypesWithoutDevicesAreNoneHoweverFastTheyAre) {
+  const std::array classes{jobs_of({4, 1, 1e15}), jobs_of({3, 1}), jobs_of({2, 1})};
+  const auto shares = throughput_shares(classes, std::array{1U, 1U, 0U});
+  EXPECT_EQ(shares[0][2], 0);
+  const std::array without{jobs_of({4, 1}), jobs_of({3, 1}), jobs_of({2, 1})};
+  const auto alone = throughput_shares(without, std::array{1U, 1U});
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t o = 0; o < 2; ++o) EXPECT_NEAR(shares[c][o], alone[c][o], 1e-9);
+  }
+}
+
+TEST(ThroughputShares, OfOneFarFasterJobLeaveTheOthersTheirs) {
+  const std::array classes{jobs_of({1e15, 1}), jobs_of({1, 1})};
+  const auto shares = throughput_shares(classes, std::array{1U, 1U});
+  EXPECT_GT(shares[0][0], 0.4);
+  EXPECT_GT(shares[1][0] + shares[1][1], 0.4);
+}
+
+TEST(ThroughputShares, AreEqualByTheDevicesOfTypesThatAreThere) {
+  const std::array devices{6U, 2U, 0U};
+  EXPECT_EQ(equal_shares(jobs_of({4, 1, 9}), devices), (std::vector{0.75, 0.25, 0.0}));
+  EXPECT_EQ(equal_shares(jobs_of({0, 0, 9}), devices), (std::vector{0.0, 0.0, 0.0}));
+}
+
 TEST(ThroughputShares, AreFoundAnewOnlyForAnotherQuestion) {
   ThroughputShares memory;
   const std::vector<ShareClass> classes{jobs_of({4, 1}), jobs_of({2, 1}, 1, 3)};

@@ -16,7 +16,9 @@ void PowerWatch::look(Instant now, const State& state, std::span<const Event> ev
   for (Entry& entry : entries_) {
     if (!entry.watched) continue;
     const PowerDomainId id = entry.seen.domain;
-    entry.part = situation.power->planned(id) / *situation.caps->limit(id);
+    const Watts limit = *situation.caps->limit(id);
+    // No load is a part of a limit of nothing.
+    entry.part = milliwatts_of(limit) > 0 ? situation.power->planned(id) / limit : 0;
     entry.above = situation.power->excess(*situation.caps, id) > 0;
   }
 }

@@ -15,8 +15,10 @@ namespace orrery {
 
 struct WatchedLimit {
   PowerDomainId domain;
-  double fullest = 0;  ///< the largest part of the limit of the time that was planned
-  Duration above;      ///< for which more was planned than the limit
+  /// The largest part of the limit of the time that was planned. Times when the limit was 0 (less
+  /// than a milliwatt) are left out of it: whatever is planned then is above.
+  double fullest = 0;
+  Duration above;  ///< for which more was planned than the limit
 };
 
 class PowerWatch {

@@ -58,6 +58,11 @@ Status KubernetesList::skip_value() {
     }
     if (c == '"') quoted = true;
     if (c == '{' || c == '[') ++depth;
+    if (depth > kDepthMax) {
+      return input_error(
+          {file_, line_, 1},
+          fmt::format("the value nests deeper than {}, expected at most that", kDepthMax));
+    }
     const bool closes = c == '}' || c == ']';
     if (depth == 0 && (closes || c == ',')) return {};
     if (closes && --depth == 0) {
@@ -124,6 +129,7 @@ Result<std::optional<nlohmann::json>> KubernetesList::next() {
 
 bool begins_kubernetes_list(std::string_view text) {
   constexpr std::size_t kLooked = 4096;
+  text = without_byte_order_mark(text);
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == text.npos || text[begin] != '{') return false;
   const std::string_view head = text.substr(begin, kLooked);

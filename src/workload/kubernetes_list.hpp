@@ -1,7 +1,8 @@
 // workload/kubernetes_list.hpp - the items of a List in JSON, as `kubectl get -o json` prints it.
 //
 // One item is parsed at a time, so that beside the text there is never more than one item in
-// memory; an item has at most 8 MiB (the API server's store takes 1.5 MiB). Not thread-safe.
+// memory; an item has at most 8 MiB (the API server's store takes 1.5 MiB), and values nest at most
+// 64 deep, since copying and printing a value takes stack by its depth. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +12,23 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "workload/trace_text.hpp"
 
 namespace orrery {
 
 class KubernetesList {
  public:
   static constexpr std::size_t kItemMax = std::size_t{8} << 20;
+  static constexpr int kDepthMax = 64;
 
-  /// `text` must outlive the list; `file` names it in messages.
-  KubernetesList(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
+  /// `text` must outlive the list and may begin with a byte order mark; `file` names it in
+  /// messages.
+  KubernetesList(std::string_view text, std::string file)
+      : text_(without_byte_order_mark(text)), file_(std::move(file)) {}
 
   /// The next item; none: the list has ended. Errors, with file:line:column: no JSON, no object
-  /// with `items`, an item that is no object, text behind the list.
+  /// with `items`, an item that is no object or too large, a value that nests too deep, text behind
+  /// the list.
   [[nodiscard]] Result<std::optional<nlohmann::json>> next();
 
   /// Where the item stands that next() handed out.
@@ -47,7 +53,8 @@ class KubernetesList {
   int item_line_ = 1;
 };
 
-/// Whether the text begins as such a List rather than as a file of our own.
+/// Whether the text, behind a byte order mark if it has one, begins as such a List rather than as a
+/// file of our own.
 [[nodiscard]] bool begins_kubernetes_list(std::string_view text);
 
 /// A member of an object; null: it is not there, or `object` is none.

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/utf8.hpp"
@@ -156,17 +155,14 @@ void ObjectReader::set_group() {
 
 void ObjectReader::add_requests(const Json* amounts, Request& request, Counting counting) {
   if (amounts == nullptr || !amounts->is_object()) return;
+  const auto count = [&](Resource which, double amount) {
+    double& total = request.amount[which];
+    total = counting == Counting::kInstead ? amount : total + amount;
+  };
+  std::optional<ResourceAccelerators> devices;
   for (const auto& [resource, amount] : amounts->items()) {
-    double factor = 1000;
-    Resource which = kCpu;
-    if (resource == "memory") {
-      which = kMemory;
-      factor = 1;
-    } else if (resource != "cpu") {
-      which = kDevices;
-      factor = accelerator_thousandths(resource);
-    }
-    if (factor == 0) continue;
+    const bool of_host = resource == "cpu" || resource == "memory";
+    if (!of_host && accelerator_thousandths(resource) == 0) continue;
     const std::optional<double> value =
         amount.is_string() ? kubernetes_quantity(amount.get_ref<const std::string&>())
                            : std::nullopt;
@@ -175,9 +171,13 @@ void ObjectReader::add_requests(const Json* amounts, Request& request, Counting 
           "{} is {}, expected a quantity such as \"8\" or \"64Gi\"", printable(resource, 60),
           printable(amount.dump(-1, ' ', false, Json::error_handler_t::replace), 40)));
     }
-    double& total = request.amount[which];
-    total = counting == Counting::kInstead ? *value * factor : total + *value * factor;
+    if (resource == "cpu") count(kCpu, *value * 1000);
+    if (resource == "memory") count(kMemory, *value);
+    if (of_host) continue;
+    if (!devices) devices.emplace();
+    devices->add(resource, *value);
   }
+  if (devices) count(kDevices, devices->thousandths());
 }
 
 // Where a container states limits alone, its requests are those.
@@ -259,8 +259,8 @@ void ObjectReader::set_types(const Json* spec) {
 
 void ObjectReader::set_size(const Json* spec, double pods) {
   constexpr double kMebibyte = 1 << 20;
-  constexpr double kMillicoresMax = 1e9;
-  constexpr double kMemoryMibMax = 0x1p32;
+  constexpr double kMillicoresMax = kTraceMillicoresMax;
+  constexpr double kMemoryMibMax = kTraceMemoryMibMax;
   constexpr double kDevicesMax = kTraceAcceleratorsMax * 1000.0;
   const Request request = request_of_pod(spec);
   const double devices = std::ceil(request.amount[kDevices]) * pods;
@@ -412,14 +412,30 @@ std::uint32_t accelerator_thousandths(std::string_view resource) {
                                                       "gpu.intel.com/i915",
                                                       "gpu.intel.com/xe",
                                                       "huawei.com/Ascend910"};
-  if (std::find(kWhole.begin(), kWhole.end(), resource) != kWhole.end()) return 1000;
+  if (std::find(kWhole.begin(), kWhole.end(), resource) != kWhole.end()) return kWholeAccelerator;
   constexpr std::string_view kSlice = "nvidia.com/mig-";
   constexpr std::uint32_t kSlices = 7;
   if (!resource.starts_with(kSlice)) return 0;
   resource.remove_prefix(kSlice.size());
   const bool sevenths =
       resource.size() > 1 && resource[0] >= '1' && resource[0] <= '7' && resource[1] == 'g';
-  return sevenths ? static_cast<std::uint32_t>(resource[0] - '0') * 1000 / kSlices : 0;
+  return sevenths ? static_cast<std::uint32_t>(resource[0] - '0') * kWholeAccelerator / kSlices : 0;
+}
+
+void ResourceAccelerators::add(std::string_view resource, double amount) {
+  const std::uint32_t each = accelerator_thousandths(resource);
+  if (each != kWholeAccelerator) {
+    slices_ += amount * each;
+    return;
+  }
+  double& most = whole_[std::string(resource.substr(0, resource.find('/')))];
+  most = std::max(most, amount * each);
+}
+
+double ResourceAccelerators::thousandths() const {
+  double sum = slices_;
+  for (const auto& [vendor, most] : whole_) sum += most;
+  return sum;
 }
 
 Result<KubernetesWork> read_kubernetes_pod(const Json& pod, const SourcePosition& where) {

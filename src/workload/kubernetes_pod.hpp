@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -24,9 +25,25 @@ inline constexpr std::array<std::string_view, 5> kAcceleratorTypeLabels = {
 /// "500m", "4Gi", "1e3" as a number; none: no quantity of Kubernetes, or a negative one.
 [[nodiscard]] std::optional<double> kubernetes_quantity(std::string_view text);
 
+inline constexpr std::uint32_t kWholeAccelerator = 1000;
+
 /// Thousandths of an accelerator that one unit of the extended resource is: 1000 for
 /// "nvidia.com/gpu", 142 for "nvidia.com/mig-1g.10gb" (one seventh); 0: it is no accelerator.
 [[nodiscard]] std::uint32_t accelerator_thousandths(std::string_view resource);
+
+/// The accelerators that one list of resources tells of. Whole ones of one vendor are names of the
+/// same devices (a node of AWS has as many "aws.amazon.com/neuron" as "neurondevice"), so that the
+/// largest amount counts; slices, and what several vendors have, are added. O(log vendors) an add.
+class ResourceAccelerators {
+ public:
+  /// `amount` of the extended resource; one that is no accelerator adds nothing.
+  void add(std::string_view resource, double amount);
+  [[nodiscard]] double thousandths() const;
+
+ private:
+  std::map<std::string, double> whole_;  ///< thousandths, by vendor
+  double slices_ = 0;
+};
 
 /// A Pod, or the pods of a Job together.
 struct KubernetesWork {

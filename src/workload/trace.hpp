@@ -36,6 +36,9 @@ inline std::array<EnumWord<TraceStatus>, 4> enum_words(TraceStatus) {
 
 /// Of one job; every reader refuses more.
 inline constexpr std::uint32_t kTraceAcceleratorsMax = 1u << 20;
+inline constexpr std::uint32_t kTraceMillicoresMax = 1'000'000'000;
+/// 4 PiB; our own format alone takes more.
+inline constexpr std::uint64_t kTraceMemoryMibMax = std::uint64_t{1} << 32;
 
 struct TraceJob {
   std::string name;  ///< as in the file, else the number of its row, from 1

@@ -18,8 +18,8 @@ namespace {
 using Need = TraceColumn::Need;
 
 constexpr std::int64_t kCountMax = std::int64_t{1} << 53;
-constexpr std::int64_t kMillicoresMax = 1'000'000'000;
-constexpr std::int64_t kMemoryMibMax = std::int64_t{1} << 32;
+constexpr std::int64_t kMillicoresMax = kTraceMillicoresMax;
+constexpr std::int64_t kMemoryMibMax = kTraceMemoryMibMax;
 
 std::uint32_t accelerators(TraceRow& row, std::size_t column, std::int64_t low) {
   return static_cast<std::uint32_t>(row.integer(column, low, kTraceAcceleratorsMax));

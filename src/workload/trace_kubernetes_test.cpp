@@ -179,6 +179,44 @@ TEST(KubernetesTrace, SlicesAreSeventhsOfAnAccelerator) {
   EXPECT_EQ(made.share, 428);
 }
 
+TEST(KubernetesTrace, NamesOfTheSameDevicesCountOnce) {
+  PodText text;
+  text.spec = R"("containers": [{"resources": {"requests":
+    {"aws.amazon.com/neuron": "16", "aws.amazon.com/neurondevice": "16"}}}])";
+  EXPECT_EQ(only(read(pod(text))).accelerators, 16u);
+  text.spec = R"("containers": [
+    {"resources": {"requests": {"aws.amazon.com/neuron": "2"}}},
+    {"resources": {"requests": {"aws.amazon.com/neurondevice": "2", "nvidia.com/gpu": "1"}}}])";
+  EXPECT_EQ(only(read(pod(text))).accelerators, 5u) << "containers and vendors are added";
+}
+
+TEST(KubernetesTrace, AListMayBeginWithAByteOrderMark) {
+  const std::string text = "\xEF\xBB\xBF" + list(pod({}));
+  const Result<Trace> trace = read_trace(text, "k", {});
+  ASSERT_TRUE(trace) << trace.error().text();
+  EXPECT_EQ(trace->jobs.size(), 1u);
+}
+
+// Whether it would be printed, copied or passed over. The second line of the item has it.
+TEST(KubernetesTrace, AValueThatNestsTooDeepIsRefused) {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  const std::string wrong = "k:5:1: the value nests deeper than 64, expected at most that";
+  PodText text;
+  text.metadata = R"(, "creationTimestamp": )" + nested(200'000);
+  EXPECT_EQ(error(list(pod(text))), wrong);
+  text = {.spec = R"("containers": [{"resources": {"requests": {"cpu": )" + nested(200'000) +
+                  R"(}, "limits": {"cpu": "1"}}}])"};
+  EXPECT_EQ(error(list(pod(text))), wrong);
+  text = {.metadata = R"(, "annotations": )" + nested(62)};
+  EXPECT_EQ(error(list(pod(text))), "read") << "the item and its metadata are the other two";
+  text = {.metadata = R"(, "annotations": )" + nested(63)};
+  EXPECT_EQ(error(list(pod(text))), wrong);
+  EXPECT_EQ(error("{\"metadata\": " + nested(200'000) + ", \"items\": []}"),
+            "k:1:1: the value nests deeper than 64, expected at most that");
+}
+
 TEST(KubernetesTrace, KeepsWhatIsAskedFor) {
   const std::string two = pod({}) + "," + pod({.name = "q"});
   EXPECT_EQ(only(read(two, {.where = {{"name", "q"}}})).name, "q");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -80,9 +79,9 @@ TraceJob joined(const std::vector<const TracePart*>& parts, JoinedStatus rule) {
   const PartSize most = most_at_once(parts);
   constexpr std::uint64_t kMost = kTraceAcceleratorsMax * kWhole;
   static_cast<void>(set_thousandths(job, std::min(most[0], kMost)));
-  constexpr std::uint64_t kMillicoresMax = std::numeric_limits<std::uint32_t>::max();
-  job.cpu_millicores = static_cast<std::uint32_t>(std::min(most[1], kMillicoresMax));
-  job.memory_mib = most[2];
+  constexpr std::uint64_t kMillicores = kTraceMillicoresMax;
+  job.cpu_millicores = static_cast<std::uint32_t>(std::min(most[1], kMillicores));
+  job.memory_mib = std::min(most[2], kTraceMemoryMibMax);
   return job;
 }
 

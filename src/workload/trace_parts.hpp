@@ -32,7 +32,8 @@ enum class JoinedStatus : std::uint8_t { kWorst, kLast };
 /// A job for each key, in the order of first parts and with what the first part says. It is
 /// submitted with its first part, runs from the first start to the last end, and has the most
 /// accelerators, CPUs and memory that its parts had at one time; a part that starts when another
-/// ends takes its place. `types` are those of the first part with accelerators.
+/// ends takes its place. Of each it has at most what a reader takes of one job. `types` are those
+/// of the first part with accelerators.
 [[nodiscard]] std::vector<TraceJob> join_trace_parts(const std::vector<TracePart>& parts,
                                                      JoinedStatus status);
 

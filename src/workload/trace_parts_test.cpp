@@ -61,6 +61,15 @@ TEST(TraceParts, APartWithoutARunCountsAlone) {
   EXPECT_EQ(job.run, Duration::seconds(2));
 }
 
+TEST(TraceParts, AJobHasNoMoreThanAReaderTakes) {
+  TracePart half = part("a", {0, 0, 10}, 1);
+  half.job.cpu_millicores = 600'000'000;
+  half.job.memory_mib = kTraceMemoryMibMax - 1;
+  const TraceJob job = join_trace_parts({half, half}, JoinedStatus::kWorst).front();
+  EXPECT_EQ(job.cpu_millicores, kTraceMillicoresMax);
+  EXPECT_EQ(job.memory_mib, kTraceMemoryMibMax);
+}
+
 TEST(TraceParts, StatusIsTheWorstOrTheLast) {
   TracePart failed = part("a", {0, 0, 10}, 1);
   failed.job.status = TraceStatus::kFailed;

@@ -46,22 +46,23 @@ struct NamedState {
 };
 // A job that was requeued has another row for its next run.
 constexpr std::string_view kRequeued = "REQUEUED";
-constexpr std::array<NamedState, 16> kStates = {{{"COMPLETED", TraceStatus::kCompleted},
-                                                 {"CANCELLED", TraceStatus::kCancelled},
-                                                 {"REVOKED", TraceStatus::kCancelled},
-                                                 {"FAILED", TraceStatus::kFailed},
-                                                 {"TIMEOUT", TraceStatus::kFailed},
-                                                 {"NODE_FAIL", TraceStatus::kFailed},
-                                                 {"OUT_OF_MEMORY", TraceStatus::kFailed},
-                                                 {"BOOT_FAIL", TraceStatus::kFailed},
-                                                 {"DEADLINE", TraceStatus::kFailed},
-                                                 {"PREEMPTED", TraceStatus::kUnknown},
-                                                 {"RUNNING", TraceStatus::kUnknown},
-                                                 {"COMPLETING", TraceStatus::kUnknown},
-                                                 {"PENDING", TraceStatus::kUnknown},
-                                                 {"SUSPENDED", TraceStatus::kUnknown},
-                                                 {"RESIZING", TraceStatus::kUnknown},
-                                                 {kRequeued, TraceStatus::kUnknown}}};
+// A sibling in another cluster of a federation ran, and tells of the job there.
+constexpr std::string_view kRevoked = "REVOKED";
+// Those that are unknown run still, or wait: whether a row has a start tells.
+constexpr std::array<NamedState, 25> kStates = {
+    {{"COMPLETED", TraceStatus::kCompleted},  {"CANCELLED", TraceStatus::kCancelled},
+     {kRevoked, TraceStatus::kCancelled},     {"FAILED", TraceStatus::kFailed},
+     {"TIMEOUT", TraceStatus::kFailed},       {"NODE_FAIL", TraceStatus::kFailed},
+     {"OUT_OF_MEMORY", TraceStatus::kFailed}, {"BOOT_FAIL", TraceStatus::kFailed},
+     {"DEADLINE", TraceStatus::kFailed},      {"LAUNCH_FAILED", TraceStatus::kFailed},
+     {"PREEMPTED", TraceStatus::kUnknown},    {"RUNNING", TraceStatus::kUnknown},
+     {"COMPLETING", TraceStatus::kUnknown},   {"PENDING", TraceStatus::kUnknown},
+     {"SUSPENDED", TraceStatus::kUnknown},    {"RESIZING", TraceStatus::kUnknown},
+     {"CONFIGURING", TraceStatus::kUnknown},  {"STOPPED", TraceStatus::kUnknown},
+     {"SIGNALING", TraceStatus::kUnknown},    {"STAGE_OUT", TraceStatus::kUnknown},
+     {"REQUEUE_HOLD", TraceStatus::kUnknown}, {"REQUEUE_FED", TraceStatus::kUnknown},
+     {"SPECIAL_EXIT", TraceStatus::kUnknown}, {"RESV_DEL_HOLD", TraceStatus::kUnknown},
+     {kRequeued, TraceStatus::kUnknown}}};
 
 // Slurm's words for a time that there is not.
 bool has_time(const TraceRow& row, std::size_t column) {
@@ -76,10 +77,16 @@ void read_state(TraceRow& row, TraceJob& job) {
   const auto known = std::find_if(kStates.begin(), kStates.end(),
                                   [&](const NamedState& each) { return each.word == word; });
   if (known == kStates.end()) {
-    return row.fail(kState, "a state of Slurm such as COMPLETED, FAILED or \"CANCELLED by 1000\"");
+    std::string words;
+    for (const NamedState& each : kStates) {
+      if (!words.empty()) words += ", ";
+      words += each.word;
+    }
+    return row.fail(kState, "a state of Slurm, \"CANCELLED by 1000\" or one of " + words);
   }
   job.status = known->status;
   if (word == kRequeued) row.leave_out("of a run that was requeued");
+  if (word == kRevoked) row.leave_out("of jobs that another cluster ran");
 }
 
 /// The resources of a job, "cpu=16,gres/gpu:h100=8,gres/gpu=8,mem=64G,node=1".

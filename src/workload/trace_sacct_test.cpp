@@ -87,10 +87,39 @@ TEST(SacctTrace, WhatStillRunsHasRunSoFarAndWhatNeverRanIsToldApart) {
   EXPECT_EQ(trace.left_out[3].reason, "of a run that was requeued");
 }
 
+TEST(SacctTrace, RareStatesCountAsSlurmMeansThem) {
+  const std::string ran = "|2026-11-20T10:00:00|2026-11-20T10:01:00|2026-11-20T10:02:00|60|60|";
+  const std::string runs = "|2026-11-20T10:00:00|2026-11-20T10:01:00|Unknown|90|60|";
+  const std::string waits = "|2026-11-20T10:00:00|Unknown|Unknown|0|60|";
+  const std::string gpus = "gres/gpu=1|gres/gpu=1\n";
+  std::string rows = "1|a|x|LAUNCH_FAILED" + ran + gpus;
+  for (const std::string state : {"CONFIGURING", "STOPPED", "SIGNALING", "STAGE_OUT"}) {
+    rows += state + "|a|x|" + state + runs + gpus;
+  }
+  for (const std::string state :
+       {"CONFIGURING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}) {
+    rows += "w" + state + "|a|x|" + state + waits + gpus;
+  }
+  const Trace trace = read(rows + "9|a|x|REVOKED" + waits + gpus);
+  ASSERT_EQ(trace.jobs.size(), 5u);
+  EXPECT_EQ(trace.jobs[0].status, TraceStatus::kFailed);
+  for (std::size_t i = 1; i < trace.jobs.size(); ++i) {
+    EXPECT_EQ(trace.jobs[i].status, TraceStatus::kUnknown) << trace.jobs[i].name;
+    EXPECT_EQ(trace.jobs[i].run, Duration::seconds(90)) << trace.jobs[i].name;
+  }
+  ASSERT_EQ(trace.left_out.size(), 2u);
+  EXPECT_EQ(trace.left_out[0].reason, "without a start");
+  EXPECT_EQ(trace.left_out[0].rows, 5u);
+  EXPECT_EQ(trace.left_out[1].reason, "of jobs that another cluster ran");
+}
+
 TEST(SacctTrace, ARowThatIsWrongIsNamedWithItsPlace) {
   EXPECT_EQ(error("1|a|x|DONE|2026-11-20T10:00:00|Unknown|Unknown|0|1|cpu=1|\n"),
-            "s:2:7: State is \"DONE\", expected a state of Slurm such as COMPLETED, FAILED or "
-            "\"CANCELLED by 1000\"");
+            "s:2:7: State is \"DONE\", expected a state of Slurm, \"CANCELLED by 1000\" or one of "
+            "COMPLETED, CANCELLED, REVOKED, FAILED, TIMEOUT, NODE_FAIL, OUT_OF_MEMORY, BOOT_FAIL, "
+            "DEADLINE, LAUNCH_FAILED, PREEMPTED, RUNNING, COMPLETING, PENDING, SUSPENDED, "
+            "RESIZING, CONFIGURING, STOPPED, SIGNALING, STAGE_OUT, REQUEUE_HOLD, REQUEUE_FED, "
+            "SPECIAL_EXIT, RESV_DEL_HOLD, REQUEUED");
   EXPECT_EQ(error("1|a|x|FAILED|2026-11-20T10:00:00|2026-11-20T09:00:00|Unknown|0|1|cpu=1|\n"),
             "s:2:34: Start is \"2026-11-20T09:00:00\", expected a time not before Submit");
   EXPECT_EQ(error("1|a|x|FAILED|2026-11-20T10:00:00|2026-11-20T11:00:00|2026-11-20T10:30:00|0|1|"
