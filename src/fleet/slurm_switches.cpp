@@ -124,6 +124,7 @@ class SwitchReader {
       return input_error(list.where, fmt::format("more than {} names of switches", kChildNamesMax));
     }
     std::vector<std::uint32_t> all;
+    all.reserve(names->size());
     for (const std::string& name : *names) {
       const auto found = by_name_.find(name);
       if (found != by_name_.end()) {

@@ -29,7 +29,7 @@ double restart_factor(const GoodputJob& job) {
 
 /// The same in whole steps, in which the program tells jobs apart.
 std::uint32_t restart_steps(const GoodputJob& job) {
-  return job.has ? static_cast<std::uint32_t>(restart_factor(job) * kRestartSteps + 0.5) : 0;
+  return job.has ? static_cast<std::uint32_t>(std::lround(restart_factor(job) * kRestartSteps)) : 0;
 }
 
 double gain_where_left(const GoodputJob& job, std::uint32_t option, double left) {

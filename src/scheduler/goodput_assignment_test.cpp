@@ -127,6 +127,7 @@ TEST(GoodputAssignment, TakesRunningJobsThatAreAlikeTogether) {
   // Unlike ages come to few steps, so that thousands that run are a small program.
   const JobRequest request = request_of(std::array{Way{0, 2, 2}, Way{0, 1, 1}});
   std::vector<GoodputJob> jobs;
+  jobs.reserve(4000);
   for (int i = 0; i < 4000; ++i) {
     jobs.push_back({.request = &request, .has = 1, .age = 600.0 + i, .restart = 60});
   }

@@ -531,6 +531,7 @@ void Pass::wait_for_turns(const Refusals& refusals) {
   }
   result_.waiting.assign(with_slot.rbegin(), with_slot.rend());
   std::vector<JobId> started;
+  started.reserve(starts_.size());
   for (const Start& start : starts_) started.push_back(start.job->id);
   std::sort(started.begin(), started.end());
   for (const WaitingJob& job : s_.waiting) {

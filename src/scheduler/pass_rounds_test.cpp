@@ -43,6 +43,7 @@ std::uint32_t option_of(const TestCluster& cluster, JobId id) {
 TEST(PassRounds, AFullPassGivesDevicesToWhoHasHadLeast) {
   TestCluster cluster(two_types());
   std::vector<JobId> jobs;
+  jobs.reserve(3);
   for (int i = 0; i < 3; ++i) jobs.push_back(cluster.submit(saving(cluster, 4)));
   cluster.pass("gavel");
   EXPECT_TRUE(cluster.runs(jobs[0]) && cluster.runs(jobs[1]) && !cluster.runs(jobs[2]));
@@ -60,6 +61,7 @@ TEST(PassRounds, AFullPassGivesDevicesToWhoHasHadLeast) {
 TEST(PassRounds, EverybodyHasAnEqualPartOfTheTime) {
   TestCluster cluster(two_types());
   std::vector<JobId> jobs;
+  jobs.reserve(5);
   for (int i = 0; i < 5; ++i) jobs.push_back(cluster.submit(saving(cluster, 4)));
   for (int round = 0; round < 50; ++round) {
     cluster.pass("gavel", PassKind::kFull);
@@ -333,6 +335,7 @@ TEST(PassRounds, AGangOfAWholeNodeStartsAmongAStreamOfSmallJobs) {
 TEST(PassRounds, JobsInTheWayOfAGangGoToOtherNodes) {
   TestCluster cluster(nodes(2));
   std::vector<JobId> small;
+  small.reserve(16);
   for (int i = 0; i < 16; ++i) small.push_back(cluster.submit(saving(cluster, 1)));
   round(cluster);
   // One is left on each node, so that no node is free for the gang.
@@ -358,6 +361,7 @@ TEST(PassRounds, AJobThatHasNoRoomOnAnyHostHoldsNobodyBack) {
   hungry.roles[0].options[0].gang.host.memory = memory / 8 + 1;
   const JobId never = cluster.submit(hungry);
   std::vector<JobId> others;
+  others.reserve(2);
   for (int i = 0; i < 2; ++i) others.push_back(cluster.submit(saving(cluster, 4)));
   round(cluster);
   EXPECT_FALSE(cluster.runs(never));

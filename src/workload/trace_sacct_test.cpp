@@ -94,11 +94,11 @@ TEST(SacctTrace, RareStatesCountAsSlurmMeansThem) {
   const std::string gpus = "gres/gpu=1|gres/gpu=1\n";
   std::string rows = "1|a|x|LAUNCH_FAILED" + ran + gpus;
   for (const std::string state : {"CONFIGURING", "STOPPED", "SIGNALING", "STAGE_OUT"}) {
-    rows += state + "|a|x|" + state + runs + gpus;
+    rows.append(state).append("|a|x|").append(state).append(runs).append(gpus);
   }
   for (const std::string state :
        {"CONFIGURING", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}) {
-    rows += "w" + state + "|a|x|" + state + waits + gpus;
+    rows.append("w").append(state).append("|a|x|").append(state).append(waits).append(gpus);
   }
   const Trace trace = read(rows + "9|a|x|REVOKED" + waits + gpus);
   ASSERT_EQ(trace.jobs.size(), 5u);
