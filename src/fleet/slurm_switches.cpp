@@ -124,7 +124,6 @@ class SwitchReader {
       return input_error(list.where, fmt::format("more than {} names of switches", kChildNamesMax));
     }
     std::vector<std::uint32_t> all;
-    all.reserve(names->size());
     for (const std::string& name : *names) {
       const auto found = by_name_.find(name);
       if (found != by_name_.end()) {
@@ -132,6 +131,7 @@ class SwitchReader {
         continue;
       }
       std::vector<std::string_view> known;
+      known.reserve(switches_.size());
       for (const Switch& each : switches_) known.push_back(each.name);
       return input_error(list.where, fmt::format("there is no switch \"{}\"{}", printable(name, 60),
                                                  did_you_mean(name, known)));

@@ -222,7 +222,8 @@ TEST_F(LocalClusterTest, ChangedLinesOfConfigurationFilesAreReportedUntilTheNext
     EXPECT_NE(doctor.find(change), std::string::npos) << change << " in " << doctor;
   }
   EXPECT_NE(slurp(path("c/orreryd.log")).find("controller.yaml:3: "), std::string::npos);
-  EXPECT_NE(slurp(path("c/nodes/node-1/agent.log")).find("agent.yaml:3: "), std::string::npos);
+  const std::string log = slurp(path("c/nodes/node-1/agent.log"));
+  EXPECT_NE(log.find("agent.yaml:3: "), std::string::npos) << log;
   (void)write("c/tenants.yaml", "");
   restart();
   EXPECT_NE(live("doctor --fleet").out.find("tenants.yaml:5: "), std::string::npos);
