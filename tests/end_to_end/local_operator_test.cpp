@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "tests/end_to_end/local_cluster.hpp"
 
@@ -222,7 +224,12 @@ TEST_F(LocalClusterTest, ChangedLinesOfConfigurationFilesAreReportedUntilTheNext
     EXPECT_NE(doctor.find(change), std::string::npos) << change << " in " << doctor;
   }
   EXPECT_NE(slurp(path("c/orreryd.log")).find("controller.yaml:3: "), std::string::npos);
-  const std::string log = slurp(path("c/nodes/node-1/agent.log"));
+  // The controller knows the node from before, so that `up` does not wait for its agent.
+  std::string log;
+  for (int i = 0; i < 200 && log.find("agent.yaml:3: ") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    log = slurp(path("c/nodes/node-1/agent.log"));
+  }
   EXPECT_NE(log.find("agent.yaml:3: "), std::string::npos) << log;
   (void)write("c/tenants.yaml", "");
   restart();
