@@ -65,7 +65,7 @@ bool may_change(const RunningJob& job) {
   return std::any_of(job.request->roles.begin(), job.request->roles.end(), several);
 }
 
-/// Whether a round is due although nobody waits: jobs take turns on the faster type, and one that
+/// Whether a round is due although no job waits: jobs take turns on the faster type, and one that
 /// was too young to change at the last round may grow at the next.
 bool take_turns(const State& state) {
   const std::span<const RunningJob> running = state.running();
@@ -216,8 +216,8 @@ void Core::carry_out(PassResult& result, Instant looked_at) {
       if (plans_asked_.insert(want->key).second) act(SearchPlan{want->key});
     }
   }
-  // Of an earlier state, it may keep slots for jobs that have started or ended since; and for a job
-  // that moves it cannot tell whether that has been cancelled meanwhile.
+  // The proposal may be of an earlier state: it may keep slots for jobs that have started or ended
+  // since, and cannot tell whether a job that moves has been cancelled meanwhile.
   std::erase_if(result.reservations, [this](const Reservation& slot) {
     return !state_.has(slot.job) || !will_wait(state_.job(slot.job));
   });

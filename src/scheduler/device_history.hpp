@@ -1,7 +1,8 @@
 // scheduler/device_history.hpp - what jobs have had until now: devices of each type, attempts.
 //
-// Implemented by whoever keeps meters; a Situation refers to it. Invariant: what it tells of a job
-// only grows with the time, but for `waits_since`. Cost of a look: O(types the job has had).
+// The control state, which keeps meters, implements it; a Situation refers to it. Invariant: what
+// it tells of a job only grows with the time, but for `waits_since`. Cost of a look: O(types the
+// job has had).
 #pragma once
 
 #include <map>

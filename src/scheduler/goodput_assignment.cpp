@@ -12,7 +12,8 @@ namespace orrery {
 namespace {
 
 constexpr double kLambda = 1.1;
-/// Of jobs that gain alike, those that run go on.
+/// Added to the gain of a running job for the option that it has: it goes on where another job
+/// would gain as much.
 constexpr double kStays = 1e-3;
 /// Steps from 0 to 1 of what a restart leaves of a job.
 constexpr double kRestartSteps = 256;

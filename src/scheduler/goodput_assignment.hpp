@@ -15,7 +15,7 @@
 // are types are split, and of those the largest parts go first. Jobs with alike options
 // are one column an option: those that wait, and of those that run the ones that have the same
 // option and of which a restart leaves as many 256ths. Where the program takes too many steps
-// (LinearProgram), those that run keep what they have and nobody is assigned the rest.
+// (LinearProgram), running jobs keep what they have and the rest is assigned to no job.
 // Pure. Cost: LinearProgram of groups + types rows.
 #pragma once
 

@@ -81,7 +81,7 @@ enum class PreemptionRule : std::uint8_t {
   kByOrder,   ///< whoever comes first in the order
   kEntitled,  ///< guarantees, then priorities: only what raises the potential
   kAnew,      ///< everybody is placed anew, in the order, whenever something changes
-  kRounds,    ///< a full pass begins a round: whose turn it is runs until the next one
+  kRounds,    ///< a full pass begins a round; the jobs whose turn it is run until the next
 };
 
 inline std::array<EnumWord<PreemptionRule>, 5> enum_words(PreemptionRule) {

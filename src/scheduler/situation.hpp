@@ -110,7 +110,7 @@ struct Situation {
   const PowerBudget* power = nullptr;  ///< none: power is not limited
   const PowerCaps* caps = nullptr;     ///< with `power`
   const PlanTable* plans = nullptr;
-  const DeviceHistory* history = nullptr;  ///< none: nobody has had anything
+  const DeviceHistory* history = nullptr;  ///< none: no job has had devices
   const FleetCosts* costs = nullptr;
   const StepSeries<DollarsPerJoule>* electricity =
       nullptr;                                           ///< dollars a joule; none: the sites' own
