@@ -139,8 +139,7 @@ class Pass {
   [[nodiscard]] std::vector<RoundJob> round_jobs() const;
   [[nodiscard]] bool may_end_turn(const RunningJob& job) const;
   [[nodiscard]] bool somebody_starves() const;
-  [[nodiscard]] std::vector<std::uint32_t> round_devices() const;
-  /// Whoever waits starts on what is free, from the first turn on.
+  /// Starts waiting jobs on what is free, from the first turn on.
   void fill(std::span<const RoundJob> jobs);
   void begin_round(std::span<const RoundJob> jobs, std::span<const WaitingJob* const> first);
   void leave_devices(Round& round, const RunningJob& job);

@@ -68,18 +68,6 @@ std::vector<std::uint32_t> free_by_type(const FleetView& view) {
   return free;
 }
 
-void count_devices(const Topology& topology, std::span<const PlacedGang> gangs,
-                   std::vector<std::uint32_t>& counts) {
-  for (const PlacedGang& gang : gangs) {
-    for (const auto* list : {&gang.allocation.ranks, &gang.allocation.idle}) {
-      for (const NodeDevices& at : *list) {
-        counts[topology.group(at.node).type.value()] +=
-            static_cast<std::uint32_t>(std::popcount(at.devices));
-      }
-    }
-  }
-}
-
 /// The first kRoundJobs of them in the order of the policy.
 void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation) {
   if (jobs.size() <= kRoundJobs) return;
@@ -123,7 +111,7 @@ std::vector<const WaitingJob*> Pass::without_turns() const {
   return jobs;
 }
 
-// Those that run and may not be stopped are none of them.
+// Running jobs that may not be stopped are none of them.
 std::vector<RoundJob> Pass::round_jobs() const {
   std::vector<RoundJob> jobs;
   for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) {
@@ -162,23 +150,6 @@ bool Pass::somebody_starves() const {
     return takes_turns(*job.request) && devices_wanted(*job.request) > 1 &&
            s_.now - s_.history->past(job.id).waits_since >= patience;
   });
-}
-
-// What is free, and what those hold who take turns or leave, but for what slots keep.
-std::vector<std::uint32_t> Pass::round_devices() const {
-  const Topology& topology = s_.fleet.topology();
-  std::vector<std::uint32_t> devices = free_by_type(m_.now_->view());
-  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    const RunningJob& job = s_.running[i];
-    const bool leaves = job.stopping || stopped_[i] != 0;
-    if (leaves || (takes_turns(*job.request) && may_end_turn(job))) {
-      count_devices(topology, job.gangs, devices);
-    }
-  }
-  std::vector<std::uint32_t> kept(devices.size());
-  for (const Reservation& slot : result_.reservations) count_devices(topology, slot.gangs, kept);
-  for (std::size_t t = 0; t < devices.size(); ++t) devices[t] -= std::min(devices[t], kept[t]);
-  return devices;
 }
 
 // Jobs that take no turns go first and stay. In a full pass those that find no room get devices of
@@ -248,8 +219,8 @@ void Pass::fill(std::span<const RoundJob> jobs) {
   std::vector<std::uint32_t> free = free_by_type(m_.now_->view());
   const auto none = [](std::uint32_t devices) { return devices == 0; };
   if (!waits || std::all_of(free.begin(), free.end(), none)) return;
-  const std::vector<Turn> turns = turns_of(
-      {s_, policy_, RoundPhase::kGoesOn, jobs, round_devices(), std::move(free)}, m_.shares_);
+  const std::vector<Turn> turns =
+      turns_of({s_, policy_, RoundPhase::kGoesOn, jobs, std::move(free)}, m_.shares_);
   std::set<GangRequest> no_room;
   std::vector<char> starts(jobs.size());
   for (const Turn& turn : turns) {
@@ -272,8 +243,8 @@ void Pass::fill(std::span<const RoundJob> jobs) {
   }
 }
 
-// Devices of jobs that may go on are nobody's until the turns are known. The power of those that do
-// not go on is there for others, as their devices are.
+// Devices of jobs that may go on are free until the turns are known. The power of jobs that do not
+// go on is there for others, as their devices are.
 void Pass::begin_round(std::span<const RoundJob> jobs, std::span<const WaitingJob* const> first) {
   Round round{jobs,
               FleetOverlay(m_.now_->view()),
@@ -321,7 +292,7 @@ void Pass::open_round(Round& round) {
 void Pass::choose_turns(Round& round) {
   if (round.jobs.empty()) return;
   std::vector<std::uint32_t> left = free_by_type(round.after.view());
-  round.turns = turns_of({s_, policy_, RoundPhase::kBegins, round.jobs, left, left}, m_.shares_);
+  round.turns = turns_of({s_, policy_, RoundPhase::kBegins, round.jobs, left}, m_.shares_);
   std::vector<char> chosen(round.jobs.size());
   std::vector<Turn> places;
   std::fill(round.turn_of.begin(), round.turn_of.end(), round.turns.size());
@@ -501,7 +472,7 @@ bool Pass::starts_in_full(const WaitingJob& job, Found& found) const {
   return true;
 }
 
-// Those whose devices are free start; the others, and those that move, have a slot on them.
+// Jobs whose devices are free start; the others, and those that move, have a slot on them.
 void Pass::begin_turns(Round& round) {
   for (RoundPlace& place : round.places) {
     if (!place.moves && starts_in_full(*place.job, place.found)) {

@@ -185,7 +185,7 @@ std::vector<Turn> turns_by_shares(const RoundInputs& in, ThroughputShares& memor
   return in_order(std::move(ranked));
 }
 
-/// Those that wait, whoever has had devices for the shortest time first.
+/// Turns of the jobs that wait: first the job that has had devices for the shortest time.
 std::vector<Turn> turns_by_time_had(const RoundInputs& in) {
   const std::vector<double> places = places_of_types(in);
   std::vector<Ranked> ranked;
@@ -268,7 +268,7 @@ std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
                     .restarts = restarts_of(in, job),
                     .restart = job.job.request->restart.count_seconds()});
   }
-  const GoodputAssignment found = assign_goodput(jobs, begins ? in.devices : in.free);
+  const GoodputAssignment found = assign_goodput(jobs, in.devices);
   std::vector<Ranked> ranked;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const WaitingJob& job = in.jobs[who[i]].job;

@@ -14,13 +14,13 @@
 //              while the same jobs are there with the same devices to take turns on, and is of no
 //              more than kShareClasses classes: beyond them speeds count to 4, 2, then no binary
 //              digits after the first, and jobs of more classes than that have equal shares.
-//              Between rounds no program is solved: of those that wait, who has had least time
-//              (device-seconds over devices) goes first, then who was submitted first.
+//              Between rounds no program is solved: of the jobs that wait, the one that has had
+//              least time (device-seconds over devices) goes first, then the one submitted first.
 // kFinishTime  Themis (finish_time.hpp): the fifth of the jobs whose rho is largest (fairness knob
 //              f = 0.8) is offered the devices of ended leases first. Their auction, which makes
 //              the product of the bidders' gains greatest, is replaced by its greedy form for gangs
 //              of one size: by log(rho without the lease / rho with it) a device. What they leave
-//              goes to the others by rho. Nobody is charged a hidden payment, for nobody bids
+//              goes to the others by rho. No job is charged a hidden payment, for none bids
 //              falsely.
 // kGoodput     Sia (goodput_assignment.hpp): what is assigned, then the largest gain a device.
 //              Between rounds those that wait are assigned what is free.
@@ -69,8 +69,7 @@ struct RoundInputs {
   const Policy& policy;
   RoundPhase phase = RoundPhase::kBegins;
   std::span<const RoundJob> jobs;
-  std::vector<std::uint32_t> devices;  ///< by type, that they take turns on
-  std::vector<std::uint32_t> free;     ///< by type, of those that nobody has
+  std::vector<std::uint32_t> devices;  ///< by type, that they take turns on; in a round: free ones
 };
 
 [[nodiscard]] inline const std::vector<GangOption>& options_of(const RoundJob& job) {
