@@ -121,11 +121,8 @@ void read_times(TraceRow& row, TraceJob& job) {
     job.status = TraceStatus::kCancelled;  // taken back before it ran
     return;
   }
-  const Instant start = row.instant(kStart);
-  const Instant end = row.instant(kEnd);
-  if (start < job.submit) row.fail(kStart, "a time not before submit_time");
-  if (end < start) row.fail(kEnd, "a time not before start_time");
-  if (row.ok()) job.run = end - start;
+  static_cast<void>(row.time_between(kSubmit, kStart));
+  job.run = row.time_between(kStart, kEnd);
 }
 
 // A pod has a node.
@@ -221,9 +218,7 @@ void read(TraceRow& row, TraceJob& job) {
   if (!row.has(kStart)) return row.leave_out("without a start");
   if (!row.has(kEnd)) return row.leave_out("without an end");
   job.submit = row.instant(kStart);
-  const Instant end = row.instant(kEnd);
-  if (end < job.submit) row.fail(kEnd, "a time not before start_time");
-  if (row.ok()) job.run = end - job.submit;
+  job.run = row.time_between(kStart, kEnd);
 }
 
 constexpr TraceTable kTable = {.columns = kColumns,
@@ -391,10 +386,7 @@ void read_times(TraceRow& row, TraceJob& job) {
     job.status = TraceStatus::kCancelled;  // taken back before it ran
     return;
   }
-  const Instant begin = row.instant(kScheduled);
-  const Instant end = row.instant(kDeleted);
-  if (end < begin) row.fail(kDeleted, "a time not before scheduled_time");
-  job.run = end - begin;
+  job.run = row.time_between(kScheduled, kDeleted);
 }
 
 void read(TraceRow& row, TraceJob& job) {

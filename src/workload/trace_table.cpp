@@ -291,6 +291,13 @@ Instant TraceRow::instant(std::size_t column) {
   return {};
 }
 
+Duration TraceRow::time_between(std::size_t first, std::size_t second) {
+  const Instant from = instant(first);
+  const Instant to = instant(second);
+  if (to < from) fail(second, fmt::format("a time not before {}", header_.name_of(first)));
+  return ok() ? to - from : Duration();
+}
+
 std::int64_t TraceRow::integer(std::size_t column, std::int64_t low, std::int64_t high) {
   if (!ok()) return 0;
   std::string_view digits = text(column);
