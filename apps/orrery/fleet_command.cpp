@@ -67,18 +67,12 @@ Status generate(const CommandOptions& options, const FleetRequest& request) {
   return write_valid(*spec, *catalog, options.output);
 }
 
-Status import_from_slurm(const CommandOptions& options, const FleetRequest& request) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<FleetSpec> spec = import_slurm(*catalog, request.directory);
-  if (!spec) return forward_error(spec);
-  return write_valid(*spec, *catalog, options.output);
-}
+using FleetImport = Result<FleetSpec> (*)(const Catalog& catalog, const std::string& path);
 
-Status import_from_kubernetes(const CommandOptions& options, const FleetRequest& request) {
+Status import_from(FleetImport read, const CommandOptions& options, const std::string& path) {
   Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return forward_error(catalog);
-  Result<FleetSpec> spec = import_kubernetes(*catalog, request.file);
+  Result<FleetSpec> spec = read(*catalog, path);
   if (!spec) return forward_error(spec);
   return write_valid(*spec, *catalog, options.output);
 }
@@ -156,7 +150,7 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "slurm", "from slurm.conf, with gres.conf and topology.conf where they are");
   slurm_verb->add_option("DIR", request->directory, "the directory of slurm.conf")->required();
   slurm_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return import_from_slurm(options, *request); };
+    chosen = [&options, request] { return import_from(import_slurm, options, request->directory); };
   });
 
   CLI::App* kubernetes_verb =
@@ -164,7 +158,7 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   kubernetes_verb->add_option("FILE", request->file, "plain or gzip; - is standard input")
       ->required();
   kubernetes_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return import_from_kubernetes(options, *request); };
+    chosen = [&options, request] { return import_from(import_kubernetes, options, request->file); };
   });
 
   CLI::App* validate_verb =
