@@ -298,7 +298,7 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
     if (run.policy.order != QueueOrder::kFinishTime || information_ != Information::kBlind)
       continue;
     return wrong("policy",
-                 fmt::format("{} orders jobs by when they will be done, which nobody knows "
+                 fmt::format("{} orders jobs by when they will be done, which is not known "
                              "with --information blind: give oracle or estimate",
                              run.label));
   }

@@ -1,5 +1,5 @@
-// Who is overtaken by a job that has far less work left: the order inside a tenant, among those
-// that run.
+// Overtaking: running jobs stop for a waiting job that has far less work left, so that the order
+// inside a tenant holds among the jobs that run too.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// What those who are overtaken lose is bounded by `yield_ratio` and `min_run`; who has most left,
-// and so gives way to most others, is the first of them.
+// What overtaken jobs lose is bounded by `yield_ratio` and `min_run`. The job with most left gives
+// way to most others, and is the first to be overtaken.
 bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const bool helps = refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kQuota;
   if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps || queued.serves ||
@@ -53,7 +53,7 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   return false;
 }
 
-// Of its tenant a job that is pressed by a deadline passes all without one.
+// A job that is pressed by a deadline passes all jobs of its tenant without one.
 std::vector<std::uint32_t> Pass::who_is_overtaken(const WaitingJob& job, double least,
                                                   Pressed pressed, Overtaken wanted) {
   std::vector<std::uint32_t> who;
@@ -131,7 +131,7 @@ bool Pass::overtakes_in_vain(const QueuedJob& queued) {
   return no_room_without(leavers, job);
 }
 
-// Of those that are settled (Yielders).
+// Precondition: the running job is settled (Yielders).
 bool Pass::may_be_overtaken(const JobRequest& mine, std::uint32_t running) const {
   if (stopped_[running] != 0) return false;
   const RunningJob& other = s_.running[running];
@@ -152,7 +152,8 @@ bool Pass::is_lent(const RunningJob& job, TenantId claimant) const {
   });
 }
 
-// Of those whom a job of the same tenant and rank may overtake; 0: nobody.
+// The most service of the jobs that a job of the same tenant and rank may overtake; 0: there are
+// none.
 double Pass::most_service(const QueuedJob& queued) {
   Asker& asker = askers_[queued.asker];
   if (asker.most_under != usage_changes_) {
@@ -193,7 +194,8 @@ std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
   return std::nullopt;
 }
 
-// By number alone, when all have left that have so much service, whoever may be asked.
+// Compares numbers alone: of free devices and those of all jobs with so much service, whether or
+// not they may be overtaken.
 bool Pass::too_few_with(const WaitingJob& job, double service) {
   if (!asks_by_number(*job.request)) return false;
   const std::uint64_t left = yielders().devices_with(service);

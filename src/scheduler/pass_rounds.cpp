@@ -53,7 +53,7 @@ const GangRequest& gang_of(const RoundJob& job, std::uint32_t option) {
   return job.job.request->roles.front().options[option].gang;
 }
 
-/// Devices that nobody else can have beside a gang.
+/// Devices that no other job can have beside a gang: of exclusive nodes all.
 std::uint32_t devices_taken(const Topology& topology, const GangRequest& gang) {
   if (!gang.exclusive) return gang.devices;
   const std::uint32_t nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices;
@@ -489,8 +489,8 @@ void Pass::begin_turns(Round& round) {
   }
 }
 
-// Refusals by turn have been noted among those who wait: each job's first one is told, in the order
-// of the situation. Jobs with a slot have been told last that they have one.
+// Refusals by turn have been noted among the jobs that wait: each job's first one is told, in the
+// order of the situation. Jobs with a slot have been told last that they have one.
 void Pass::wait_for_turns(const Refusals& refusals) {
   Refusals why = refusals;
   std::vector<StillWaits> with_slot;

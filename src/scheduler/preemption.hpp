@@ -62,7 +62,7 @@ struct PreemptionScratch {
   std::optional<FleetOverlay> trial;
 };
 
-/// Whether the job fits while nobody leaves, as far as the caller knows.
+/// Whether the job fits before any job leaves, as far as the caller knows.
 enum class AsItIs : std::uint8_t { kUnknown, kDoesNotFit };
 
 struct PreemptionAsk {

@@ -82,7 +82,7 @@ std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> c
       of_type[option.type.value()].push_back({x, double{1} * option.devices * alike.jobs});
     }
     program.add_row(time, 1);
-    // Who can run nowhere holds nobody back.
+    // A class that can run nowhere holds no other back.
     if (equal > 0) program.add_row(falls_short, 0);
   }
   for (std::size_t j = 0; j < devices.size(); ++j) {

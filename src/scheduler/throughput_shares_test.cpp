@@ -19,7 +19,7 @@ ShareClass jobs_of(std::vector<double> speeds, std::uint32_t devices = 1, std::u
   return alike;
 }
 
-/// Of the worst-off class: devices x its speed over that on an equal share.
+/// What the worst-off class has: devices x its speed over that on an equal share.
 double least(std::span<const ShareClass> classes, std::span<const std::uint32_t> devices,
              const std::vector<std::vector<double>>& shares) {
   double all = 0;

@@ -97,7 +97,7 @@ class Contention {
     std::optional<DataAt> data;  ///< that is staged
   };
 
-  /// Of a gang; none: it has no training plan.
+  /// The traffic of a gang in a step; none: it has no training plan.
   [[nodiscard]] std::optional<StepTraffic> traffic_of(const RunningJob& job, std::size_t gang,
                                                       const State& state) const;
   void send_no_more(JobId job);

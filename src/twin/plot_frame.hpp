@@ -69,7 +69,7 @@ class PlotFrame {
 /// Named rows over a horizontal axis.
 class RowFrame {
  public:
-  /// Of all rows together, and of one.
+  /// The heights of all rows together and of one row.
   struct Heights {
     double all = 0;
     double least = 0;

@@ -26,7 +26,7 @@ class PowerWatch {
   /// After the events of an instant were applied.
   void look(Instant now, const State& state, std::span<const Event> events);
 
-  /// Of every domain that was watched at some time, by domain; `end` is that of the run.
+  /// The limits of all domains that were watched at some time, by domain; `end`: of the run.
   [[nodiscard]] std::vector<WatchedLimit> limits(Instant end) const;
 
  private:

@@ -132,7 +132,8 @@ Input World::link_observed(LinkId link, Instant now) {
   return {now, LinkObserved{link, {health, 0}}, {}};
 }
 
-// After all links of the instant: a step of who crosses them takes longer, or no longer.
+// Called once all links of the instant have changed: steps of jobs that cross them take longer, or
+// no longer do.
 void World::feel_links(const State& state, Instant now) {
   book_.links_changed();
   const std::vector<LinkId> told = std::exchange(links_told_, {});

@@ -74,7 +74,7 @@ Status KubernetesList::skip_value() {
 }
 
 Status KubernetesList::find_items() {
-  if (!take('{')) return expected("a List in JSON, as \"kubectl get pods -A -o json\" prints it");
+  if (!take('{')) return expected("a List in JSON, as \"kubectl get ... -o json\" prints it");
   while (true) {
     const Result<std::string_view> name = key();
     if (!name) return tl::unexpected<Error>(name.error());

@@ -253,8 +253,8 @@ TEST(KubernetesTrace, APodThatIsWrongIsNamedWithItsLine) {
 
 TEST(KubernetesTrace, WhatIsNoListIsRefused) {
   EXPECT_EQ(error("NAME READY\n"),
-            "k:1:1: \"NAME READY\" is no such JSON, expected a List in JSON, as \"kubectl get pods "
-            "-A -o json\" prints it");
+            "k:1:1: \"NAME READY\" is no such JSON, expected a List in JSON, as \"kubectl get ... "
+            "-o json\" prints it");
   EXPECT_EQ(error(R"({"kind": "Pod"})"),
             "k:1:1: \"}\" is no such JSON, expected a List with \"items\"");
   EXPECT_EQ(error(list("")),

@@ -25,8 +25,8 @@ struct TracePart {
   Instant start;
 };
 
-/// Of a job: kWorst: it failed if any part did, else was cancelled if any was; kLast: as the part
-/// that ended last.
+/// How a job of several parts ended. kWorst: it failed if any part did, else was cancelled if any
+/// was. kLast: as the part that ended last.
 enum class JoinedStatus : std::uint8_t { kWorst, kLast };
 
 /// A job for each key, in the order of first parts and with what the first part says. It is
