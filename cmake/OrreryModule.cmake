@@ -154,8 +154,8 @@ endfunction()
 #
 # Precompiles the headers of a gtest program (LEVEL as above) and tells CTest of it twice: each test by
 # its own name (label `single`), for a person who picks some, and the whole as a few shards (label
-# `shard`), because a process a test costs more than most tests. A shard prints only what fails, so its
-# output names the failing tests.
+# `shard`), because a process a test costs more than most tests. CTest shows the output of a shard that
+# fails; its last line names the test that ran when the time limit ended it.
 function(orrery_tests target prefix level)
   orrery_precompile_test(${target} ${level})
   gtest_discover_tests(${target} TEST_PREFIX ${prefix} DISCOVERY_TIMEOUT 60
@@ -163,7 +163,7 @@ function(orrery_tests target prefix level)
   set(shards 4)
   foreach(index RANGE 1 ${shards})
     math(EXPR zero_based "${index} - 1")
-    add_test(NAME ${target}.${index}of${shards} COMMAND ${target} --gtest_brief=1)
+    add_test(NAME ${target}.${index}of${shards} COMMAND ${target})
     set_tests_properties(${target}.${index}of${shards} PROPERTIES LABELS shard
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${zero_based}")
   endforeach()

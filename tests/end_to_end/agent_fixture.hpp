@@ -198,10 +198,11 @@ class AgentTest : public ::testing::Test {
       return found != controller_->told.notes.end() && found->second.progress.step == step;
     });
   }
-  /// Tells the agent that the end is durable, and waits until it has forgotten the attempt.
+  /// Tells the agent that the end is durable, and waits until it has forgotten the attempt. When a
+  /// keeper reports the same end again, with what a rank wrote last, the newest report counts.
   void acknowledge() {
-    controller_->order(Acknowledge{controller_->told.number});
     do {
+      controller_->order(Acknowledge{controller_->told.number});
       reconcile();
     } while (!HasFailure() && !controller_->told.hellos.back().attempts.empty());
   }
