@@ -38,9 +38,12 @@ constexpr std::array<NamedPolicy, 13> kPolicies{{
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
-/// The newest version of these policies; the others have one version.
-constexpr std::uint32_t kNewest = 2;
-constexpr std::array<std::string_view, 3> kTwoVersions = {"hardware-aware", "las", "srtf"};
+/// The newest version of a policy; those that are not listed have one version.
+struct NewestVersion {
+  std::string_view name;
+  std::uint32_t version;
+};
+constexpr std::array<NewestVersion, 3> kVersions{{{"hardware-aware", 3}, {"las", 2}, {"srtf", 2}}};
 
 /// A job runs at least so long before others may take its place: a round of Gavel and Blox.
 constexpr Seconds kQuantum{360};
@@ -55,7 +58,8 @@ Seconds round_of(QueueOrder order) {
 }
 
 constexpr std::uint32_t newest_version(std::string_view name) {
-  return std::ranges::find(kTwoVersions, name) != kTwoVersions.end() ? kNewest : 1;
+  const auto found = std::ranges::find(kVersions, name, &NewestVersion::name);
+  return found == kVersions.end() ? 1 : found->version;
 }
 
 std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
@@ -83,6 +87,7 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
       policy.ageing = Seconds{60 * 86'400};
       policy.yield_ratio = 2;
     }
+    if (name == "hardware-aware" && version >= 3) policy.blocked = Blocked::kReservesIfNeeded;
     if (name == "conservative") policy.full_interval = Seconds{0};
     return policy;
   }

@@ -66,13 +66,17 @@ enum class Blocked : std::uint8_t {
   kSkipped,      ///< everybody may
   kReservesOne,  ///< EASY: the first gets a slot that nobody may delay
   kReserves,     ///< conservative: everybody gets one
+  /// The same for a job that finds no room even without all jobs that it may overtake, that waits
+  /// for Policy::ageing, or that is pressed by its deadline.
+  kReservesIfNeeded,
 };
 
-inline std::array<EnumWord<Blocked>, 4> enum_words(Blocked) {
+inline std::array<EnumWord<Blocked>, 5> enum_words(Blocked) {
   return {{{"stops", Blocked::kStops},
            {"skipped", Blocked::kSkipped},
            {"reserves-one", Blocked::kReservesOne},
-           {"reserves", Blocked::kReserves}}};
+           {"reserves", Blocked::kReserves},
+           {"reserves-if-needed", Blocked::kReservesIfNeeded}}};
 }
 
 /// Who may take devices from whom.
@@ -154,7 +158,7 @@ struct Policy {
   Quotas quotas = Quotas::kIgnored;
   TenantOrder inside = TenantOrder::kSubmitted;
   /// Time of waiting in which `inside: service` halves what a job counts for, and after which
-  /// preemptible batch work is no longer behind the other kinds; 0: never.
+  /// `blocked: reserves-if-needed` keeps a slot for a large job in any case; 0: never.
   Seconds ageing{0};
   /// A job takes devices from jobs of its rank that have at least so many times its service, of its
   /// tenant or of one that borrows more; 0: never.
@@ -210,6 +214,11 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("reserve_jobs", p.reserve_jobs);
   visitor.optional("queue_limits", p.queue_limits);
   visitor.optional("weights", p.weights);
+}
+
+/// Whether full passes keep slots for many jobs.
+[[nodiscard]] constexpr bool keeps_slots(const Policy& policy) {
+  return policy.blocked == Blocked::kReserves || policy.blocked == Blocked::kReservesIfNeeded;
 }
 
 /// Names of the built-in policies: fifo, sjf, srtf, srsf, las, tiresias, easy, conservative,

@@ -95,10 +95,14 @@ double aged(double service, Duration waited, const Policy& policy) {
   return service / (1 + age * age);
 }
 
+Duration time_waited(const WaitingJob& job, const Situation& situation) {
+  const auto ran = job.attained / std::max(devices_wanted(*job.request), 1U);
+  return situation.now - job.submitted - Duration::from_seconds(ran);
+}
+
 double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const ServiceBasis basis = service_basis(*job.request, situation.plans);
-  const Duration waited = situation.now - job.submitted - ran_for(basis, job.attained);
-  return aged(service_of(basis, job.done, job.attained), waited, policy);
+  return aged(service_of(basis, job.done, job.attained), time_waited(job, situation), policy);
 }
 
 bool by_service(const Policy& policy) {

@@ -271,10 +271,12 @@ TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
 }
 
 TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
-  EXPECT_EQ(policy_named("hardware-aware")->version, 2u);
+  EXPECT_EQ(policy_named("hardware-aware")->version, 3u);
   EXPECT_EQ(policy_named("hardware-aware", 1)->version, 1u);
   EXPECT_EQ(policy_named("hardware-aware", 1)->inside, TenantOrder::kSubmitted);
   EXPECT_EQ(policy_named("hardware-aware:version=2", 1)->inside, TenantOrder::kService);
+  EXPECT_EQ(policy_named("hardware-aware", 2)->blocked, Blocked::kReserves);
+  EXPECT_EQ(policy_named("hardware-aware")->blocked, Blocked::kReservesIfNeeded);
   EXPECT_EQ(policy_named("fifo")->version, 1u);
   for (const char* rounds : {"las", "srtf"}) {
     EXPECT_EQ(policy_named(rounds)->version, 2u);
@@ -284,8 +286,8 @@ TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
   EXPECT_EQ(policy_named("srsf")->min_run, Seconds{0});
   EXPECT_EQ(policy_named("fifo:version=2").error().message,
             "version: expected 1 to 1 of fifo, found 2");
-  EXPECT_EQ(policy_named("hardware-aware:version=3").error().message,
-            "version: expected 1 to 2 of hardware-aware, found 3");
+  EXPECT_EQ(policy_named("hardware-aware:version=4").error().message,
+            "version: expected 1 to 3 of hardware-aware, found 4");
   EXPECT_EQ(policy_named("hardware-aware:yield_ratio=0.5").error().message,
             "yield_ratio: expected 0 or 1 to 1000");
 }
