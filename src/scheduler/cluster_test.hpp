@@ -117,7 +117,7 @@ class TestCluster : public DeviceHistory {
   /// It waits again.
   void stop(JobId id) {
     const RunningJob job = take_out(id);
-    waiting_.push_back({id, job.request, job.submitted, job.done, job.attained});
+    waiting_.push_back({id, job.request, job.submitted, job.done, job.attained_at(now_)});
     past_[id.value()].waits_since = now_;
   }
 
@@ -159,7 +159,9 @@ class TestCluster : public DeviceHistory {
     ASSERT_NE(at, waiting_.end());
     for (const PlacedGang& gang : start.gangs) take(fleet_, gang.allocation, gang.host);
     RunningJob job{.id = start.job, .request = at->request, .submitted = at->submitted};
-    job.started = now_;
+    job.started = job.since = now_;
+    job.done = at->done;
+    job.attained = at->attained;
     job.checkpoint = at->request->checkpoint_interval;
     job.expected_end = start.expected ? now_ + *start.expected : Instant::max();
     job.gangs = start.gangs;

@@ -160,6 +160,10 @@ struct Policy {
   /// Time of waiting in which `inside: service` halves what a job counts for, and after which
   /// `blocked: reserves-if-needed` keeps a slot for a large job in any case; 0: never.
   Seconds ageing{0};
+  /// What `inside: service` counts for device-seconds that a job of unknown length has had: the end
+  /// of their class, one device-hour, then so many times the end of the class before; 1:
+  /// themselves.
+  double attained_step = 1;
   /// A job takes devices from jobs of its rank that have at least so many times its service, of its
   /// tenant or of one that borrows more; 0: never.
   double yield_ratio = 0;
@@ -197,6 +201,7 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("quotas", p.quotas);
   visitor.optional("inside", p.inside);
   visitor.optional("ageing", p.ageing);
+  visitor.optional("attained_step", p.attained_step);
   visitor.optional("yield_ratio", p.yield_ratio);
   visitor.optional("min_run", p.min_run);
   visitor.optional("plan_wait", p.plan_wait);

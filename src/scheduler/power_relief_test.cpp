@@ -245,7 +245,8 @@ struct Crowd {
       const double bend = 1.3 + 1.7 * rng.uniform();
       const double fixed = 250 + 200 * rng.uniform();
       const double bound = 0.5 + 0.5 * rng.uniform();
-      for (double clock = 1; clock > 0.45; clock -= 0.1) {
+      for (int tenths = 10; tenths >= 5; --tenths) {
+        const double clock = tenths / 10.0;
         const double moving = (1000 - fixed) * std::exp(bend * std::log(clock));
         ladders[i].push_back({clock, Watts(fixed + moving), 1 / (bound / clock + 1 - bound)});
       }

@@ -15,6 +15,14 @@ double attained_queue(double attained, const Policy& policy) {
                              limits.begin());
 }
 
+double end_of_class(double attained, double step) {
+  constexpr double kFirst = 3600;
+  if (step <= 1) return attained;
+  double end = kFirst;
+  while (end <= attained) end *= step;
+  return end;
+}
+
 double first_key(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const PlanTable* plans = situation.plans;
   const auto left = [&] {
@@ -78,8 +86,8 @@ ServiceBasis service_basis(const JobRequest& job, const PlanTable* plans) {
           rank_of(job) < job.priority ? kBatch : 1};
 }
 
-double service_of(const ServiceBasis& basis, double done, double attained) {
-  if (!basis.whole) return attained * basis.weight;
+double service_of(const ServiceBasis& basis, double done, double attained, const Policy& policy) {
+  if (!basis.whole) return end_of_class(attained, policy.attained_step) * basis.weight;
   const Duration left = Duration::from_seconds(basis.whole->count_seconds() * (1 - done));
   return left.count_seconds() * basis.devices * basis.weight;
 }
@@ -102,7 +110,8 @@ Duration time_waited(const WaitingJob& job, const Situation& situation) {
 
 double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const ServiceBasis basis = service_basis(*job.request, situation.plans);
-  return aged(service_of(basis, job.done, job.attained), time_waited(job, situation), policy);
+  return aged(service_of(basis, job.done, job.attained, policy), time_waited(job, situation),
+              policy);
 }
 
 bool by_service(const Policy& policy) {

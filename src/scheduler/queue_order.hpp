@@ -43,8 +43,10 @@ struct ServiceBasis {
 [[nodiscard]] ServiceBasis service_basis(const JobRequest& job, const PlanTable* plans);
 
 /// Device-seconds by which jobs of one tenant and rank are ordered under TenantOrder::kService:
-/// those left where the length of the job is known, else those it has had; times the weight.
-[[nodiscard]] double service_of(const ServiceBasis& basis, double done, double attained);
+/// those left where the length of the job is known, else the end of the class of those it has had
+/// (Policy::attained_step); times the weight.
+[[nodiscard]] double service_of(const ServiceBasis& basis, double done, double attained,
+                                const Policy& policy);
 /// How long it ran of the time since it was submitted.
 [[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
 /// Since the job was submitted, without the time that it ran.

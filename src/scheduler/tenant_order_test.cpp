@@ -126,11 +126,35 @@ std::unique_ptr<TestCluster> two_tenants(const std::string& tenants) {
   return made;
 }
 
+// Of 128 devices, a job is in the class that ends at 36 device-hours from 169 s on, in the next from
+// 1,013 s on.
+TEST(TenantOrder, JobsOfUnknownLengthTakeTurnsByTheClassOfWhatTheyHaveHad) {
+  TestCluster cluster;
+  const JobId first = cluster.submit(without_estimate(cluster, 128));
+  cluster.pass(kDefault);
+  cluster.wait(Duration::minutes(10));
+  const JobId second = cluster.submit(without_estimate(cluster, 128));
+  const auto pass = [&](const std::string& policy = kDefault) {
+    cluster.pass(policy);  // one leaves
+    cluster.pass(policy);  // the other starts
+  };
+  pass();
+  ASSERT_TRUE(cluster.runs(second));
+  cluster.wait(Duration::seconds(1012));
+  pass();
+  EXPECT_TRUE(cluster.runs(second)) << "both are in one class";
+  cluster.wait(Duration::seconds(1));
+  pass("hardware-aware:version=2");
+  EXPECT_TRUE(cluster.runs(second)) << "it has not had twice as much";
+  pass();
+  EXPECT_TRUE(cluster.runs(first));
+}
+
 TEST(TenantOrder, WhoHasHadMostYieldsToAJobThatHasHadNothing) {
   TestCluster cluster;
   const JobId first = cluster.submit(without_estimate(cluster, 64));
   cluster.pass(kDefault);
-  cluster.wait(Duration::hours(1));
+  cluster.wait(Duration::hours(3));
   const JobId second = cluster.submit(without_estimate(cluster, 64));
   cluster.pass(kDefault);
   cluster.wait(Duration::hours(1));
@@ -290,6 +314,8 @@ TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
             "version: expected 1 to 3 of hardware-aware, found 4");
   EXPECT_EQ(policy_named("hardware-aware:yield_ratio=0.5").error().message,
             "yield_ratio: expected 0 or 1 to 1000");
+  EXPECT_EQ(policy_named("hardware-aware:attained_step=0.5").error().message,
+            "attained_step: expected 1 to 1000");
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ void WaitingQueue::forget() {
 }
 
 void WaitingQueue::update(const Situation& situation, const Policy& policy) {
-  Rules rules{policy.order,          policy.inside,
-              policy.ageing.value(), policy.unknown_run.value(),
-              policy.queue_limits,   situation.changes.plans};
+  Rules rules{
+      policy.order,         policy.inside,       policy.ageing.value(),  policy.unknown_run.value(),
+      policy.attained_step, policy.queue_limits, situation.changes.plans};
   // Finish-time fairness rests on the time and on how many jobs there are.
   if (!(rules == rules_) || policy.order == QueueOrder::kFinishTime) {
     rules_ = std::move(rules);
@@ -118,7 +118,7 @@ QueuedJob WaitingQueue::queued(std::uint32_t at, const Situation& situation, con
   QueuedJob queued;
   queued.key = key_of(job, policy, situation);
   const ServiceBasis basis = service_basis(request, situation.plans);
-  queued.service = service_of(basis, job.done, job.attained);
+  queued.service = service_of(basis, job.done, job.attained, policy);
   queued.ran = ran_for(basis, job.attained);
   queued.at = at;
   queued.tenant = request.tenant;

@@ -59,6 +59,7 @@ class WaitingQueue {
     TenantOrder inside{};
     double ageing = 0;
     double unknown_run = 0;
+    double attained_step = 0;
     std::vector<double> queue_limits;
     std::uint64_t plans = 0;  ///< Changes::plans
 

@@ -52,11 +52,12 @@ void Yielders::look(const Situation& situation, const Policy& policy) {
   situation_ = &situation;
   policy_ = &policy;
   const std::size_t tenants = situation.usage->tree().size();
-  if (ageing_ != policy.ageing.value() || plans_ != situation.changes.plans ||
-      ranks_.size() != tenants) {
+  if (ageing_ != policy.ageing.value() || step_ != policy.attained_step ||
+      plans_ != situation.changes.plans || ranks_.size() != tenants) {
     forget();
   }
   ageing_ = policy.ageing.value();
+  step_ = policy.attained_step;
   plans_ = situation.changes.plans;
   ranks_.resize(tenants);
   const std::size_t size = situation.running.size();
@@ -149,7 +150,7 @@ double Yielders::bound_of(const RunningJob& job, const Seat& seat) const {
   if (!seat.preemptible || job.checkpoint == Duration::max()) return 0;
   const double more = kBoundLasts.count_seconds() * devices_most(*job.request);
   const double attained = job.attained_at(situation_->now) + more;
-  const double service = service_of(seat.basis, job.done_at(situation_->now), attained);
+  const double service = service_of(seat.basis, job.done_at(situation_->now), attained, *policy_);
   const Duration waited = situation_->now - job.submitted - ran_for(seat.basis, attained);
   return aged(service, waited, *policy_) * kRounding;
 }
@@ -165,7 +166,8 @@ const Yielders::Settled& Yielders::settled(std::uint32_t at) {
   // As attained_at(), which would count the devices.
   const double ran = now <= seat.since ? 0 : (now - seat.since).count_seconds();
   const double attained = now <= seat.since ? seat.attained : seat.attained + ran * seat.devices;
-  const double service = service_of(seat.basis, situation_->running[at].done_at(now), attained);
+  const double service =
+      service_of(seat.basis, situation_->running[at].done_at(now), attained, *policy_);
   known.service = aged(service, now - seat.submitted - ran_for(seat.basis, attained), *policy_);
   return known;
 }

@@ -122,6 +122,7 @@ class Yielders {
   const Situation* situation_ = nullptr;
   const Policy* policy_ = nullptr;
   double ageing_ = 0;
+  double step_ = 0;
   std::uint64_t plans_ = 0;
   std::size_t elastic_ = 0;          ///< seats that are
   std::vector<Seat> seats_;          ///< by position
