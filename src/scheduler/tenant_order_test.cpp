@@ -126,8 +126,8 @@ std::unique_ptr<TestCluster> two_tenants(const std::string& tenants) {
   return made;
 }
 
-// Of 128 devices, a job is in the class that ends at 36 device-hours from 169 s on, in the next from
-// 1,013 s on.
+// A job on 128 devices is in the class that ends at 36 device-hours from 169 s on, in the next one
+// from 1,013 s on.
 TEST(TenantOrder, JobsOfUnknownLengthTakeTurnsByTheClassOfWhatTheyHaveHad) {
   TestCluster cluster;
   const JobId first = cluster.submit(without_estimate(cluster, 128));
