@@ -74,7 +74,7 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
   Situation whole = changed;
   whole.waiting = queue_;
   whole.reserved = reserved_;
-  const bool slots_stay = keeps_slots(as_is_) && as_is_.full_interval > Seconds(0);
+  const bool slots_stay = as_is_.blocked == Blocked::kReserves && as_is_.full_interval > Seconds(0);
   if (slots_stay && !start_in_pass(whole, PassKind::kIncremental)) return std::nullopt;
   return start_in_pass(whole, PassKind::kFull);
 }

@@ -1,6 +1,7 @@
-// For which jobs `blocked: reserves-if-needed` keeps a slot.
+// Slots let a large gang start beside a stream of jobs that it may not overtake.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "scheduler/cluster_test.hpp"
@@ -19,87 +20,59 @@ JobRequest resuming(const TestCluster& cluster, std::uint32_t devices, Duration 
   return request;
 }
 
-/// Fills a cluster with jobs of one node; `last` is one more.
-void fill(TestCluster& cluster, const JobRequest& last) {
-  for (std::uint32_t devices = 8; devices < kAll; devices += 8) {
-    cluster.submit(resuming(cluster, 8, Duration::hours(1)));
+/// Every 24 minutes a job of a node ends and another comes, of the tenants in turn. Steps until the
+/// gang starts, at most 60.
+int steps_until_start(TestCluster& cluster, const std::vector<std::string>& tenants,
+                      JobRequest gang, const std::string& policy) {
+  std::size_t came = 0;
+  const auto submit = [&](Duration estimate) {
+    JobRequest request = resuming(cluster, 8, estimate);
+    request.tenant = *cluster.tenants().find(tenants[came++ % tenants.size()]);
+    cluster.submit(std::move(request));
+  };
+  for (int node = 1; node <= 16; ++node) submit(Duration::minutes(24 * node));
+  cluster.pass(policy, PassKind::kFull);
+  const JobId id = cluster.submit(std::move(gang));
+  for (int step = 0; step < 60; ++step) {
+    cluster.wait(Duration::minutes(24));
+    while (true) {
+      const auto& running = cluster.running();
+      const auto ended = std::ranges::find_if(
+          running, [&](const RunningJob& job) { return job.expected_end <= cluster.now(); });
+      if (ended == running.end()) break;
+      cluster.finish(JobId(ended->id));
+    }
+    submit(Duration::minutes(24 * 16));
+    cluster.pass(policy, PassKind::kFull);
+    cluster.pass(policy, PassKind::kFull);
+    if (cluster.runs(id)) return step;
   }
-  cluster.submit(last);
-  cluster.pass(kDefault);
-  ASSERT_EQ(cluster.running().size(), kAll / 8);
+  return 60;
 }
 
-std::size_t slots(TestCluster& cluster, const std::string& policy = kDefault) {
-  return cluster.pass(policy, PassKind::kFull).reservations.size();
+// 42 device-hours are before the 51 of each job that comes, and too many to overtake those.
+TEST(KeptSlots, AGangStartsBesideAStreamOfJobsOfSomewhatMoreService) {
+  const std::vector<std::string> tenants{"a"};
+  const auto steps = [&](const std::string& policy) {
+    TestCluster cluster(small_h100(), "- {name: a}\n");
+    JobRequest gang = resuming(cluster, kAll, Duration::minutes(20));
+    gang.tenant = *cluster.tenants().find("a");
+    return steps_until_start(cluster, tenants, gang, policy);
+  };
+  EXPECT_LE(steps(kDefault), 16);
+  EXPECT_EQ(steps("hardware-aware:reserve_jobs=0"), 60);
 }
 
-TEST(KeptSlots, AJobKeepsNoneWhereItsTurnComesByTheOrder) {
-  TestCluster cluster;
-  fill(cluster, resuming(cluster, 8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
-  EXPECT_EQ(slots(cluster), 0u);
-  EXPECT_EQ(slots(cluster, "hardware-aware:version=2"), 1u);
-  EXPECT_EQ(slots(cluster, "hardware-aware:blocked=reserves"), 1u);
-  EXPECT_EQ(slots(cluster, "hardware-aware:yield_ratio=0"), 1u) << "nobody overtakes";
-}
-
-TEST(KeptSlots, AJobThatMayNotBeOvertakenIsInTheWayOfAWholeGang) {
-  TestCluster cluster;
-  fill(cluster, cluster.job(8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
-  EXPECT_EQ(slots(cluster), 1u);
-  TestCluster without_checkpoints;
-  JobRequest last = resuming(without_checkpoints, 8, Duration::hours(1));
-  last.checkpoint_interval = Duration::max();
-  fill(without_checkpoints, last);
-  without_checkpoints.submit(resuming(without_checkpoints, kAll, Duration::hours(100)));
-  EXPECT_EQ(slots(without_checkpoints), 1u);
-}
-
-TEST(KeptSlots, ASmallerGangNeedsOnlyTheOthers) {
-  TestCluster cluster;
-  fill(cluster, cluster.job(8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll - 8, Duration::hours(100)));
-  EXPECT_EQ(slots(cluster), 0u);
-}
-
-TEST(KeptSlots, ARoleOfSeveralGangsIsAskedForAsAWhole) {
-  TestCluster cluster;
-  fill(cluster, cluster.job(8, Duration::hours(1)));
-  JobRequest gangs = resuming(cluster, 32, Duration::hours(100));
-  gangs.roles[0].gangs = 4;
-  cluster.submit(gangs);
-  EXPECT_EQ(slots(cluster), 1u);
-  gangs.roles[0].gangs = 3;
-  TestCluster other;
-  fill(other, other.job(8, Duration::hours(1)));
-  other.submit(gangs);
-  EXPECT_EQ(slots(other), 0u);
-}
-
-TEST(KeptSlots, AnotherTenantsOwnDevicesAreNotToBeWonByTheOrder) {
-  const std::string tenants = "- {name: a, guarantee: {h100: 128}}\n- {name: b}\n";
-  TestCluster cluster(small_h100(), tenants);
-  JobRequest theirs = resuming(cluster, kAll, Duration::hours(1));
-  theirs.tenant = *cluster.tenants().find("a");
-  cluster.submit(theirs);
-  cluster.pass(kDefault);
-  JobRequest mine = resuming(cluster, kAll, Duration::hours(100));
-  mine.tenant = *cluster.tenants().find("b");
-  cluster.submit(mine);
-  EXPECT_EQ(slots(cluster), 1u);
-}
-
-TEST(KeptSlots, AJobThatHasWaitedForTheAgeingKeepsOneInAnyCase) {
-  TestCluster cluster;
-  fill(cluster, resuming(cluster, 8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
-  const std::string policy = "hardware-aware:ageing=2 h";
-  EXPECT_EQ(slots(cluster, policy), 0u);
-  cluster.wait(Duration::minutes(119));
-  EXPECT_EQ(slots(cluster, policy), 0u);
-  cluster.wait(Duration::minutes(1));
-  EXPECT_EQ(slots(cluster, policy), 1u);
+TEST(KeptSlots, AGangStartsBesideTheStreamsOfOtherTenants) {
+  const std::vector<std::string> tenants{"b", "c"};
+  const auto steps = [&](const std::string& policy) {
+    TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n- {name: c}\n");
+    JobRequest gang = resuming(cluster, kAll, Duration::minutes(20));
+    gang.tenant = *cluster.tenants().find("a");
+    return steps_until_start(cluster, tenants, gang, policy);
+  };
+  EXPECT_LE(steps(kDefault), 16);
+  EXPECT_EQ(steps("hardware-aware:reserve_jobs=0"), 60);
 }
 
 }  // namespace

@@ -25,7 +25,6 @@ bool Pass::makes_reservations() const {
     case Blocked::kReservesOne:
       return true;
     case Blocked::kReserves:
-    case Blocked::kReservesIfNeeded:
       return kind_ == PassKind::kFull;
   }
   return false;
@@ -56,7 +55,7 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   const bool one = policy_.blocked == Blocked::kReservesOne;
   const bool large = devices_wanted(*job.request) >= policy_.reserve_devices;
   if (!one && !large && !is_pressed(job)) return;
-  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs) || !needs_slot(queued)) return;
+  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
   ++slots_sought_;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
@@ -67,31 +66,6 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};
   keep(kept);
   result_.reservations.push_back(std::move(kept));
-}
-
-// Where jobs are overtaken, the order brings a job its turn, and a slot would only keep devices
-// empty. It has to be kept where jobs hold the devices that this one may not overtake.
-bool Pass::needs_slot(const QueuedJob& queued) {
-  if (policy_.blocked != Blocked::kReservesIfNeeded) return true;
-  const WaitingJob& job = job_of(queued);
-  const Duration ageing = Duration::from_seconds(policy_.ageing.value());
-  const bool old = ageing > Duration() && time_waited(job, s_) >= ageing;
-  return old || is_pressed(job) || !may_win_room(queued);
-}
-
-// Whether a job would find room if all jobs had left that it may overtake once they have run long
-// enough and it has less service left.
-bool Pass::may_win_room(const QueuedJob& queued) {
-  if (policy_.yield_ratio == 0 || queued.serves) return false;
-  const WaitingJob& job = job_of(queued);
-  Leavers& leavers = askers_[queued.asker].in_time;
-  if (leavers.under != usage_changes_) {
-    leavers = {usage_changes_, {}, false, {}};
-    yielders().each_that_resumes([&](std::uint32_t i) {
-      if (may_be_overtaken(*job.request, i)) leavers.who.push_back(i);
-    });
-  }
-  return fits_without(leavers, job);
 }
 
 // On its own devices and what is free: what other victims hold is theirs until they have left.

@@ -87,10 +87,7 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
       policy.ageing = Seconds{60 * 86'400};
       policy.yield_ratio = 2;
     }
-    if (name == "hardware-aware" && version >= 3) {
-      policy.blocked = Blocked::kReservesIfNeeded;
-      policy.attained_step = 6;
-    }
+    if (name == "hardware-aware" && version >= 3) policy.attained_step = 6;
     if (name == "conservative") policy.full_interval = Seconds{0};
     return policy;
   }
@@ -136,8 +133,8 @@ Status check(const Policy& policy) {
   if (policy.yield_ratio != 0 && !(policy.yield_ratio >= 1 && policy.yield_ratio <= 1000)) {
     return wrong("yield_ratio", "0 or 1 to 1000");
   }
-  if (!(policy.attained_step >= 1 && policy.attained_step <= 1000)) {
-    return wrong("attained_step", "1 to 1000");
+  if (policy.attained_step != 1 && !(policy.attained_step >= 2 && policy.attained_step <= 1000)) {
+    return wrong("attained_step", "1 or 2 to 1000");
   }
   if (policy.offers < 1 || policy.offers > 16) return wrong("offers", "1 to 16");
   if (policy.budget < 1) return wrong("budget", "at least 1");

@@ -51,8 +51,8 @@ inline std::array<EnumWord<QueueOrder>, 11> enum_words(QueueOrder) {
 /// Of the jobs of one tenant and one rank, who goes first under `fair`.
 enum class TenantOrder : std::uint8_t {
   kSubmitted,
-  /// The fewest device-seconds left where the length is known, else the fewest had so far; either
-  /// shrinks while a job waits (Policy::ageing).
+  /// The fewest device-seconds left where the length is known, else the lowest class of those had
+  /// (Policy::attained_step); either shrinks while a job waits (Policy::ageing).
   kService,
 };
 
@@ -66,17 +66,13 @@ enum class Blocked : std::uint8_t {
   kSkipped,      ///< everybody may
   kReservesOne,  ///< EASY: the first gets a slot that nobody may delay
   kReserves,     ///< conservative: everybody gets one
-  /// The same for a job that finds no room even without all jobs that it may overtake, that waits
-  /// for Policy::ageing, or that is pressed by its deadline.
-  kReservesIfNeeded,
 };
 
-inline std::array<EnumWord<Blocked>, 5> enum_words(Blocked) {
+inline std::array<EnumWord<Blocked>, 4> enum_words(Blocked) {
   return {{{"stops", Blocked::kStops},
            {"skipped", Blocked::kSkipped},
            {"reserves-one", Blocked::kReservesOne},
-           {"reserves", Blocked::kReserves},
-           {"reserves-if-needed", Blocked::kReservesIfNeeded}}};
+           {"reserves", Blocked::kReserves}}};
 }
 
 /// Who may take devices from whom.
@@ -157,12 +153,10 @@ struct Policy {
   PreemptionRule preemption = PreemptionRule::kNone;
   Quotas quotas = Quotas::kIgnored;
   TenantOrder inside = TenantOrder::kSubmitted;
-  /// Time of waiting in which `inside: service` halves what a job counts for, and after which
-  /// `blocked: reserves-if-needed` keeps a slot for a large job in any case; 0: never.
+  /// Time of waiting in which `inside: service` halves what a job counts for; 0: never.
   Seconds ageing{0};
-  /// What `inside: service` counts for device-seconds that a job of unknown length has had: the end
-  /// of their class, one device-hour, then so many times the end of the class before; 1:
-  /// themselves.
+  /// `inside: service` counts the device-seconds that a job of unknown length has had as the end of
+  /// their class: one device-hour, then so many times the end before; 1: as they are.
   double attained_step = 1;
   /// A job takes devices from jobs of its rank that have at least so many times its service, of its
   /// tenant or of one that borrows more; 0: never.
@@ -219,11 +213,6 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("reserve_jobs", p.reserve_jobs);
   visitor.optional("queue_limits", p.queue_limits);
   visitor.optional("weights", p.weights);
-}
-
-/// Whether full passes keep slots for many jobs.
-[[nodiscard]] constexpr bool keeps_slots(const Policy& policy) {
-  return policy.blocked == Blocked::kReserves || policy.blocked == Blocked::kReservesIfNeeded;
 }
 
 /// Names of the built-in policies: fifo, sjf, srtf, srsf, las, tiresias, easy, conservative,

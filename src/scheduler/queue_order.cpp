@@ -103,15 +103,10 @@ double aged(double service, Duration waited, const Policy& policy) {
   return service / (1 + age * age);
 }
 
-Duration time_waited(const WaitingJob& job, const Situation& situation) {
-  const auto ran = job.attained / std::max(devices_wanted(*job.request), 1U);
-  return situation.now - job.submitted - Duration::from_seconds(ran);
-}
-
 double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const ServiceBasis basis = service_basis(*job.request, situation.plans);
-  return aged(service_of(basis, job.done, job.attained, policy), time_waited(job, situation),
-              policy);
+  const Duration waited = situation.now - job.submitted - ran_for(basis, job.attained);
+  return aged(service_of(basis, job.done, job.attained, policy), waited, policy);
 }
 
 bool by_service(const Policy& policy) {

@@ -49,8 +49,6 @@ struct ServiceBasis {
                                 const Policy& policy);
 /// How long it ran of the time since it was submitted.
 [[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
-/// Since the job was submitted, without the time that it ran.
-[[nodiscard]] Duration time_waited(const WaitingJob& job, const Situation& situation);
 /// Service over 1 + (the time waited / Policy::ageing)^2.
 [[nodiscard]] double aged(double service, Duration waited, const Policy& policy);
 /// The service of a job, aged by the time it has waited.

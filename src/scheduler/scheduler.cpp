@@ -8,7 +8,7 @@ Scheduler::Scheduler(const PlaceTree& tree) : memory_(std::make_unique<PassMemor
 Scheduler::~Scheduler() = default;
 
 bool wants_full(const Policy& policy) {
-  return keeps_slots(policy) || policy.preemption == PreemptionRule::kEntitled ||
+  return policy.blocked == Blocked::kReserves || policy.preemption == PreemptionRule::kEntitled ||
          policy.preemption == PreemptionRule::kRounds || policy.choice == OptionChoice::kCheapest;
 }
 

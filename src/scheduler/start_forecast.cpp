@@ -47,7 +47,6 @@ class PlayedFuture {
     TenantId tenant;
     std::int32_t rank = 0;
     bool awaited = false;
-    bool resumes = false;
   };
   /// Kept for somebody who is blocked: from `at` on all devices of the type but `extra`.
   struct CountedSlot {
@@ -70,11 +69,9 @@ class PlayedFuture {
   [[nodiscard]] bool may_use(const Entry& entry, const ForecastOption& option, std::int64_t more);
   [[nodiscard]] bool beside_slots(const ForecastOption& option) const;
   void keep_slot(const ForecastJob& job);
-  [[nodiscard]] bool needs_slot(const ForecastJob& job) const;
-  void count_resuming(const Run& run, std::int64_t sign);
   [[nodiscard]] std::optional<CountedSlot> slot_for(const GangRequest& gang, std::uint32_t gangs);
   [[nodiscard]] bool reserves() const {
-    return policy_.blocked == Blocked::kReservesOne || keeps_slots(policy_);
+    return policy_.blocked == Blocked::kReservesOne || policy_.blocked == Blocked::kReserves;
   }
 
   const ForecastSetup& setup_;
@@ -91,7 +88,6 @@ class PlayedFuture {
   std::vector<std::set<std::pair<double, std::uint32_t>>> believed_;  ///< by type
   std::vector<std::vector<CountedSlot>> slots_;                       ///< by type
   std::vector<std::int64_t> kept_;                                    ///< by type
-  std::vector<std::int64_t> resuming_;  ///< devices of preemptible jobs, by type
   std::vector<std::uint64_t> no_room_;  ///< by room, the pass that found none
   std::vector<TenantId> changed_;       ///< tenants, since the last look
   std::uint64_t passes_ = 0;
@@ -124,7 +120,6 @@ PlayedFuture::PlayedFuture(const ForecastSetup& setup, std::uint32_t index)
   believed_.resize(capacity_.size());
   slots_.resize(capacity_.size());
   kept_.resize(capacity_.size());
-  resuming_.resize(capacity_.size());
   for (const ForecastJob& job : setup.queue()) {
     const UncertainRun run{.expected = 1, .lasted = 0, .sigma = policy_.estimate_sigma};
     queue_.push_back({job.key, &job, time_left(run, part(job.stratum, job.stride))});
@@ -159,14 +154,12 @@ void PlayedFuture::enter_runs() {
             .pieces = from.pieces,
             .tenant = from.tenant,
             .rank = from.rank,
-            .awaited = from.awaited,
-            .resumes = from.resumes};
+            .awaited = from.awaited};
     if (from.length.expected < kNeverEnds) {
       run.end = std::min(from.limit, time_left(from.length, part(from.stratum, from.stride)));
     }
     awaited_ += run.awaited ? 1 : 0;
     add_run(run);
-    count_resuming(run, 1);
   }
 }
 
@@ -182,20 +175,12 @@ void PlayedFuture::add_run(Run run) {
 }
 
 void PlayedFuture::count(const Run& run, std::int64_t sign) {
-  count_resuming(run, sign);
   if (!usage_) return;
   for (std::uint32_t i = 0; i < run.pieces; ++i) {
     const CountedPiece& piece = pieces_[run.first_piece + i];
     usage_->apply({run.tenant, fleet_.type_of(piece.node), run.rank, sign * piece.devices});
   }
   changed_.push_back(run.tenant);
-}
-
-void PlayedFuture::count_resuming(const Run& run, std::int64_t sign) {
-  for (std::uint32_t i = 0; run.resumes && i < run.pieces; ++i) {
-    const CountedPiece& piece = pieces_[run.first_piece + i];
-    resuming_[fleet_.type_of(piece.node).value()] += sign * piece.devices;
-  }
 }
 
 void PlayedFuture::let_end() {
@@ -363,8 +348,7 @@ bool PlayedFuture::try_start(Entry& entry) {
           .first_piece = static_cast<std::uint32_t>(before),
           .pieces = static_cast<std::uint32_t>(pieces_.size() - before),
           .tenant = job.job.request->tenant,
-          .rank = rank_of(*job.job.request),
-          .resumes = job.job.request->preemptible};
+          .rank = rank_of(*job.job.request)};
   add_run(run);
   count(run, 1);
   entry.started = true;
@@ -374,7 +358,7 @@ bool PlayedFuture::try_start(Entry& entry) {
 void PlayedFuture::keep_slot(const ForecastJob& job) {
   const bool one = policy_.blocked == Blocked::kReservesOne;
   if (!one && devices_wanted(*job.job.request) < policy_.reserve_devices) return;
-  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs) || !needs_slot(job)) return;
+  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
   ++slots_sought_;
   const ForecastRole& role = job.roles.front();
   std::optional<CountedSlot> best;
@@ -389,20 +373,6 @@ void PlayedFuture::keep_slot(const ForecastJob& job) {
   if (!best) return;
   slots_[gang->type.value()].push_back(*best);
   kept_[gang->type.value()] += std::int64_t{gang->devices} * role.gangs;
-}
-
-// As Pass::needs_slot(), by numbers of devices; all preemptible jobs count as jobs that it may
-// overtake.
-bool PlayedFuture::needs_slot(const ForecastJob& job) const {
-  if (policy_.blocked != Blocked::kReservesIfNeeded) return true;
-  const double waited = time_waited(job.job, setup_.situation()).count_seconds() + now_;
-  if (policy_.ageing > Seconds{0} && waited >= policy_.ageing.value()) return true;
-  if (policy_.yield_ratio == 0 || job.serves) return true;
-  const ForecastRole& role = job.roles.front();
-  return std::none_of(role.options.begin(), role.options.end(), [&](const ForecastOption& option) {
-    const std::int64_t wanted = std::int64_t{option.gang->devices} * role.gangs;
-    return fleet_.free(option.gang->type) + resuming_[option.gang->type.value()] >= wanted;
-  });
 }
 
 // When, as the scheduler expects ends, enough devices are free beside earlier slots.

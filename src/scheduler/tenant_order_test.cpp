@@ -299,8 +299,8 @@ TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
   EXPECT_EQ(policy_named("hardware-aware", 1)->version, 1u);
   EXPECT_EQ(policy_named("hardware-aware", 1)->inside, TenantOrder::kSubmitted);
   EXPECT_EQ(policy_named("hardware-aware:version=2", 1)->inside, TenantOrder::kService);
-  EXPECT_EQ(policy_named("hardware-aware", 2)->blocked, Blocked::kReserves);
-  EXPECT_EQ(policy_named("hardware-aware")->blocked, Blocked::kReservesIfNeeded);
+  EXPECT_EQ(policy_named("hardware-aware", 2)->attained_step, 1);
+  EXPECT_EQ(policy_named("hardware-aware")->attained_step, 6);
   EXPECT_EQ(policy_named("fifo")->version, 1u);
   for (const char* rounds : {"las", "srtf"}) {
     EXPECT_EQ(policy_named(rounds)->version, 2u);
@@ -314,8 +314,11 @@ TEST(PolicyVersion, ATextThatStatesNoneGetsTheNewestOrTheOneOfItsRecord) {
             "version: expected 1 to 3 of hardware-aware, found 4");
   EXPECT_EQ(policy_named("hardware-aware:yield_ratio=0.5").error().message,
             "yield_ratio: expected 0 or 1 to 1000");
+  for (const char* step : {"0.5", "1.0001", "1001", "nan"}) {
+    EXPECT_FALSE(policy_named(std::string("hardware-aware:attained_step=") + step)) << step;
+  }
   EXPECT_EQ(policy_named("hardware-aware:attained_step=0.5").error().message,
-            "attained_step: expected 1 to 1000");
+            "attained_step: expected 1 or 2 to 1000");
 }
 
 }  // namespace

@@ -52,14 +52,6 @@ class Yielders {
     }
   }
 
-  /// Calls visit(position) for the preemptible jobs that can go on from a checkpoint.
-  template <class Visit>
-  void each_that_resumes(const Visit& visit) const {
-    for (std::uint32_t i = 0; i < seats_.size(); ++i) {
-      if (seats_[i].preemptible && seats_[i].checkpoint != Duration::max()) visit(i);
-    }
-  }
-
   /// A job that can go on from its checkpoint and has run for Policy::min_run.
   struct Settled {
     std::uint32_t at = 0;       ///< among the running
