@@ -30,7 +30,7 @@ int steps_until_start(TestCluster& cluster, const std::vector<std::string>& tena
     request.tenant = *cluster.tenants().find(tenants[came++ % tenants.size()]);
     cluster.submit(std::move(request));
   };
-  for (int node = 1; node <= 16; ++node) submit(Duration::minutes(24 * node));
+  for (std::int64_t node = 1; node <= 16; ++node) submit(Duration::minutes(24 * node));
   cluster.pass(policy, PassKind::kFull);
   const JobId id = cluster.submit(std::move(gang));
   for (int step = 0; step < 60; ++step) {
@@ -42,7 +42,7 @@ int steps_until_start(TestCluster& cluster, const std::vector<std::string>& tena
       if (ended == running.end()) break;
       cluster.finish(JobId(ended->id));
     }
-    submit(Duration::minutes(24 * 16));
+    submit(Duration::minutes(std::int64_t{24} * 16));
     cluster.pass(policy, PassKind::kFull);
     cluster.pass(policy, PassKind::kFull);
     if (cluster.runs(id)) return step;
