@@ -1,6 +1,7 @@
 #include "scheduler/queue_order.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "scheduler/finish_time.hpp"
 #include "scheduler/run_time.hpp"
@@ -15,9 +16,10 @@ double attained_queue(double attained, const Policy& policy) {
                              limits.begin());
 }
 
+/// Device-seconds at which the class ends that so many belong to (Policy::attained_step).
 double end_of_class(double attained, double step) {
   constexpr double kFirst = 3600;
-  if (step <= 1) return attained;
+  if (step <= 1 || !std::isfinite(attained)) return attained;
   double end = kFirst;
   while (end <= attained) end *= step;
   return end;

@@ -101,16 +101,47 @@ TEST(TenantOrder, AJobThatWritesNoCheckpointsIsNotOvertaken) {
   EXPECT_TRUE(cluster.runs(longest));
 }
 
-TEST(TenantOrder, WhereNoLengthIsKnownTheJobThatHasHadLeastGoesFirst) {
-  TestCluster cluster;
+void pass_twice(TestCluster& cluster, const std::string& policy = kDefault) {
+  cluster.pass(policy);  // one job leaves
+  cluster.pass(policy);  // another starts in its place
+}
+
+/// Two jobs of unknown length that want all devices: `second` comes once `first` has had them for a
+/// time.
+struct TwoJobs {
+  JobId first;
+  JobId second;
+};
+TwoJobs submit_one_after_another(TestCluster& cluster, Duration had) {
   const JobId first = cluster.submit(without_estimate(cluster, 128));
   cluster.pass(kDefault);
-  cluster.wait(Duration::hours(1));
-  const JobId second = cluster.submit(without_estimate(cluster, 128));
-  cluster.pass(kDefault);
-  cluster.pass(kDefault);
-  EXPECT_FALSE(cluster.runs(first));
-  EXPECT_TRUE(cluster.runs(second));
+  cluster.wait(had);
+  const TwoJobs jobs{first, cluster.submit(without_estimate(cluster, 128))};
+  pass_twice(cluster);
+  return jobs;
+}
+
+TEST(TenantOrder, WhereNoLengthIsKnownTheJobThatHasHadLeastGoesFirst) {
+  TestCluster cluster;
+  const TwoJobs jobs = submit_one_after_another(cluster, Duration::hours(1));
+  EXPECT_FALSE(cluster.runs(jobs.first));
+  EXPECT_TRUE(cluster.runs(jobs.second));
+}
+
+// A job on 128 devices is in the class that ends at 36 device-hours from 169 s on, in the next one
+// from 1,013 s on.
+TEST(TenantOrder, JobsOfUnknownLengthTakeTurnsByTheClassOfWhatTheyHaveHad) {
+  TestCluster cluster;
+  const TwoJobs jobs = submit_one_after_another(cluster, Duration::minutes(10));
+  ASSERT_TRUE(cluster.runs(jobs.second));
+  cluster.wait(Duration::seconds(1012));
+  pass_twice(cluster);
+  EXPECT_TRUE(cluster.runs(jobs.second)) << "both are in one class";
+  cluster.wait(Duration::seconds(1));
+  pass_twice(cluster, "hardware-aware:version=2");
+  EXPECT_TRUE(cluster.runs(jobs.second)) << "it has not had twice as much";
+  pass_twice(cluster);
+  EXPECT_TRUE(cluster.runs(jobs.first));
 }
 
 /// A job of `a` has the fleet for 9 hours; after one of them `b` wants a node for ten minutes.
@@ -124,30 +155,6 @@ std::unique_ptr<TestCluster> two_tenants(const std::string& tenants) {
   cluster.pass(kDefault);
   cluster.pass(kDefault);
   return made;
-}
-
-// A job on 128 devices is in the class that ends at 36 device-hours from 169 s on, in the next one
-// from 1,013 s on.
-TEST(TenantOrder, JobsOfUnknownLengthTakeTurnsByTheClassOfWhatTheyHaveHad) {
-  TestCluster cluster;
-  const JobId first = cluster.submit(without_estimate(cluster, 128));
-  cluster.pass(kDefault);
-  cluster.wait(Duration::minutes(10));
-  const JobId second = cluster.submit(without_estimate(cluster, 128));
-  const auto pass = [&](const std::string& policy = kDefault) {
-    cluster.pass(policy);  // one leaves
-    cluster.pass(policy);  // the other starts
-  };
-  pass();
-  ASSERT_TRUE(cluster.runs(second));
-  cluster.wait(Duration::seconds(1012));
-  pass();
-  EXPECT_TRUE(cluster.runs(second)) << "both are in one class";
-  cluster.wait(Duration::seconds(1));
-  pass("hardware-aware:version=2");
-  EXPECT_TRUE(cluster.runs(second)) << "it has not had twice as much";
-  pass();
-  EXPECT_TRUE(cluster.runs(first));
 }
 
 TEST(TenantOrder, WhoHasHadMostYieldsToAJobThatHasHadNothing) {
@@ -291,6 +298,46 @@ TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
       cluster.wait(Duration::minutes(static_cast<std::int64_t>(1 + rng.below(15))));
     }
     EXPECT_EQ(ended, submitted) << "seed " << seed;
+  }
+}
+
+/// Jobs of a node come and end every 24 minutes, of the tenants in turn; at the beginning one of
+/// tenant `a` comes that wants the whole cluster for 20 minutes. Returns after how many such times
+/// it starts, 60 if it does not start before.
+int times_until_start(const std::vector<std::string>& tenants, const std::string& policy) {
+  constexpr std::int64_t kNodes = 16;
+  const auto after = [](std::int64_t times) { return Duration::minutes(24 * times); };
+  TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n- {name: c}\n");
+  std::size_t came = 0;
+  const auto come = [&](Duration estimate) {
+    submit_of(cluster, tenants[came++ % tenants.size()], preemptible(cluster, 8, estimate));
+  };
+  for (std::int64_t node = 1; node <= kNodes; ++node) come(after(node));
+  cluster.pass(policy, PassKind::kFull);
+  const JobId whole = submit_of(cluster, "a", preemptible(cluster, 128, Duration::minutes(20)));
+  for (int times = 0; times < 60; ++times) {
+    cluster.wait(after(1));
+    std::vector<JobId> ended;
+    ended.reserve(cluster.running().size());
+    for (const RunningJob& job : cluster.running()) {
+      if (job.expected_end <= cluster.now()) ended.push_back(job.id);
+    }
+    for (const JobId job : ended) cluster.finish(job);
+    come(after(kNodes));
+    cluster.pass(policy, PassKind::kFull);
+    cluster.pass(policy, PassKind::kFull);
+    if (cluster.runs(whole)) return times;
+  }
+  return 60;
+}
+
+// The job's 42 device-hours put it before each that comes, which has 51, but are too many to
+// overtake those. Nor may it overtake jobs of a tenant that holds no more than its own would hold
+// with it.
+TEST(TenantOrder, ASlotLetsALargeJobStartBesideAStreamOfJobsThatItMayNotOvertake) {
+  for (const std::vector<std::string>& tenants : {std::vector<std::string>{"a"}, {"b", "c"}}) {
+    EXPECT_LE(times_until_start(tenants, kDefault), 16) << tenants[0];
+    EXPECT_EQ(times_until_start(tenants, "hardware-aware:reserve_jobs=0"), 60) << tenants[0];
   }
 }
 
