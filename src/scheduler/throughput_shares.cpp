@@ -60,18 +60,17 @@ std::vector<double> equal_shares(const ShareClass& jobs, std::span<const std::ui
 
 std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> classes,
                                                    std::span<const std::uint32_t> devices) {
-  using Term = LinearProgram::Term;
   double jobs = 0;
   for (const ShareClass& alike : classes) jobs += alike.jobs;
   LinearProgram program;
   const std::uint32_t least = program.add_column(1);
   std::vector<std::vector<std::uint32_t>> columns(classes.size());
-  std::vector<std::vector<Term>> of_type(devices.size());
+  std::vector<std::vector<LinearProgram::Term>> of_type(devices.size());
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const ShareClass alike = in_span(classes[c], devices);
     const double equal = equal_speed(alike, devices);
-    std::vector<Term> time;
-    std::vector<Term> falls_short{{least, 1}};
+    std::vector<LinearProgram::Term> time;
+    std::vector<LinearProgram::Term> falls_short{{least, 1}};
     for (const ShareClass::Option& option : alike.options) {
       const double worth = equal > 0 ? most_devices(alike) * option.speed / equal : 0;
       const std::uint32_t x = program.add_column(kOfTheMean * worth * alike.jobs / jobs);
