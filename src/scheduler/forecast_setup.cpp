@@ -167,6 +167,7 @@ void ForecastSetup::add_runs() {
     for (const PlacedGang& gang : job.gangs) CountedFleet::append(gang, pieces_);
     run.pieces = static_cast<std::uint32_t>(pieces_.size()) - run.first_piece;
     run.awaited = std::find(ask_.after.begin(), ask_.after.end(), job.id) != ask_.after.end();
+    run.resumes = job.request->preemptible && job.checkpoint != Duration::max() && !job.stopping;
     run.stratum = static_cast<std::uint32_t>(rng_.below(futures_));
     run.stride = static_cast<std::uint32_t>(1 + rng_.below(futures_ - 1));
     runs_.push_back(run);

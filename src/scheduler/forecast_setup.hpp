@@ -49,6 +49,7 @@ struct ForecastRun {
   TenantId tenant;
   std::int32_t rank = 0;
   bool awaited = false;
+  bool resumes = false;  ///< it is preemptible and goes on from a checkpoint
   std::uint32_t stratum = 0;
   std::uint32_t stride = 1;
 };

@@ -438,6 +438,7 @@ void Pass::start(const WaitingJob& job, Found found) {
     m_.timeline_.reserve({s_.now, found.gangs}, found.length.value_or(Duration::max()));
   }
   count(*job.request, found.gangs, Held::kMore);
+  m_.priced_.add_start(*job.request, found.gangs, end_of(found));
   for (std::size_t i = 0; power_ && i < found.gangs.size(); ++i) {
     power_->add(draws_of_gang(power_->tree(), found.gangs[i], found.terms[i].draw));
   }

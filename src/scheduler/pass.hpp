@@ -176,6 +176,10 @@ class Pass {
   [[nodiscard]] bool makes_reservations() const;
   void open_timeline();
   void reserve(const QueuedJob& queued, const Refusal& refusal);
+  [[nodiscard]] bool needs_slot(const QueuedJob& queued);
+  /// Whether a job would find room without the jobs of its tenant that it may overtake, now or once
+  /// it counts for little enough.
+  [[nodiscard]] bool may_win_room(const QueuedJob& queued);
   void relieve_power();
   [[nodiscard]] bool slowed_somebody() const;
   void raise_clocks();
@@ -312,6 +316,8 @@ class Pass {
   [[nodiscard]] std::optional<bool> start_as_it_is(const WaitingJob& job);
   /// Whether a job finds no room even when all of those have left.
   [[nodiscard]] bool no_room_without(Leavers& leavers, const WaitingJob& job);
+  /// Whether a job would find room if all of those had left, whatever its tenant may have.
+  [[nodiscard]] bool fits_without(const Leavers& leavers, const WaitingJob& job);
   [[nodiscard]] static bool asks_by_number(const JobRequest& job);
   [[nodiscard]] bool too_few_with(const WaitingJob& job, double service);
   /// Devices that those have, by type.
@@ -396,6 +402,7 @@ class Pass {
   struct Asker {
     Leavers by_right;
     Leavers overtaken;                  ///< listed for the second search after one in vain
+    Leavers own;                        ///< of the tenant, that may be overtaken now or later
     std::uint64_t no_surplus = kNever;  ///< no job has more than its least for them
     double most_service = 0;            ///< of the jobs that they may overtake
     std::uint64_t most_under = kNever;

@@ -57,6 +57,7 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   if (!one && !large && !is_pressed(job)) return;
   if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
   ++slots_sought_;
+  if (!needs_slot(queued)) return;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
   std::optional<Slot> slot = m_.timeline_.earliest(
@@ -66,6 +67,28 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};
   keep(kept);
   result_.reservations.push_back(std::move(kept));
+}
+
+// A slot keeps devices empty that jobs with less left could use. Where a job may overtake others,
+// it has its turn by the order, in the end because it counts for nothing; then a slot keeps new
+// jobs off the devices of those that have not run for long enough to be overtaken.
+bool Pass::needs_slot(const QueuedJob& queued) {
+  if (policy_.max_stretch <= 0 || !queued.ages || !queued.run) return true;
+  if (queued.key.second <= 0) return true;
+  return is_pressed(job_of(queued)) || !may_win_room(queued);
+}
+
+bool Pass::may_win_room(const QueuedJob& queued) {
+  if (policy_.yield_ratio == 0) return false;
+  const WaitingJob& job = job_of(queued);
+  Leavers& leavers = askers_[queued.asker].own;
+  if (leavers.under != usage_changes_) {
+    leavers = {usage_changes_, {}, false, {}};
+    yielders().each_that_resumes(job.request->tenant, [&](std::uint32_t i) {
+      if (may_be_overtaken(*job.request, i)) leavers.who.push_back(i);
+    });
+  }
+  return fits_without(leavers, job);
 }
 
 // On its own devices and what is free: what other victims hold is theirs until they have left.

@@ -104,6 +104,11 @@ bool Pass::no_room_without(Leavers& leavers, const WaitingJob& job) {
   }
   if (leavers.devices.empty()) leavers.devices = devices_of(leavers.who);
   if (!enough_with(leavers.devices, *job.request)) return true;
+  return !fits_without(leavers, job);
+}
+
+// The fleet without them is made once for each list of jobs.
+bool Pass::fits_without(const Leavers& leavers, const WaitingJob& job) {
   if (left_out_ != &leavers || left_out_under_ != leavers.under) {
     if (!m_.without_) m_.without_.emplace(m_.now_->view());
     m_.without_->reset(m_.now_->view());
@@ -115,7 +120,7 @@ bool Pass::no_room_without(Leavers& leavers, const WaitingJob& job) {
   }
   JobPlaceRules rules = rules_for(job);
   rules.may_take = nullptr;
-  return !m_.placer_.fits(m_.without_->view(), *job.request, rules);
+  return m_.placer_.fits(m_.without_->view(), *job.request, rules);
 }
 
 bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {

@@ -87,7 +87,10 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
       policy.ageing = Seconds{60 * 86'400};
       policy.yield_ratio = 2;
     }
-    if (name == "hardware-aware" && version >= 3) policy.attained_step = 6;
+    if (name == "hardware-aware" && version >= 3) {
+      policy.attained_step = 6;
+      policy.max_stretch = 100;
+    }
     if (name == "conservative") policy.full_interval = Seconds{0};
     return policy;
   }
@@ -135,6 +138,9 @@ Status check(const Policy& policy) {
   }
   if (policy.attained_step != 1 && !(policy.attained_step >= 2 && policy.attained_step <= 1000)) {
     return wrong("attained_step", "1 or 2 to 1000");
+  }
+  if (policy.max_stretch != 0 && !(policy.max_stretch >= 1 && policy.max_stretch <= 1e6)) {
+    return wrong("max_stretch", "0 or 1 to 1000000");
   }
   if (policy.offers < 1 || policy.offers > 16) return wrong("offers", "1 to 16");
   if (policy.budget < 1) return wrong("budget", "at least 1");

@@ -155,6 +155,10 @@ struct Policy {
   TenantOrder inside = TenantOrder::kSubmitted;
   /// Time of waiting in which `inside: service` halves what a job counts for; 0: never.
   Seconds ageing{0};
+  /// `inside: service` counts a job of known length for nothing once the time it waited and its run
+  /// are so many times its run, and before keeps no slot for it where jobs of its tenant can make
+  /// room; 0: never.
+  double max_stretch = 0;
   /// `inside: service` counts the device-seconds that a job of unknown length has had as the end of
   /// their class: one device-hour, then so many times the end before; 1: as they are.
   double attained_step = 1;
@@ -195,6 +199,7 @@ void describe(Visitor& visitor, Self& p) {
   visitor.optional("quotas", p.quotas);
   visitor.optional("inside", p.inside);
   visitor.optional("ageing", p.ageing);
+  visitor.optional("max_stretch", p.max_stretch);
   visitor.optional("attained_step", p.attained_step);
   visitor.optional("yield_ratio", p.yield_ratio);
   visitor.optional("min_run", p.min_run);

@@ -35,6 +35,7 @@ PricedPlacer::PricedPlacer(const PlaceTree& tree) : placer_(tree) {
 
 void PricedPlacer::begin() {
   for (FreedOfType& type : freed_) {
+    type.starts.clear();
     type.list.clear();
     type.claimed = 0;
   }
@@ -42,6 +43,25 @@ void PricedPlacer::begin() {
   forget_offers();
   holds_until_ = Instant::max();
   wake_ = Instant::max();
+}
+
+PricedPlacer::FreedOfType& PricedPlacer::freed(FleetTypeId type) {
+  if (freed_.size() <= type.value()) freed_.resize(type.value() + 1);
+  return freed_[type.value()];
+}
+
+void PricedPlacer::add_start(const JobRequest& job, std::span<const PlacedGang> gangs,
+                             Instant end) {
+  for (const PlacedGang& placed : gangs) {
+    const GangRequest& gang = job.roles[placed.role].options[placed.option].gang;
+    FreedOfType& type = freed(gang.type);
+    type.starts.push_back({end, gang.devices});
+    if (type.list.empty()) continue;
+    auto at = std::ranges::upper_bound(type.list, end, {}, &Freed::at);
+    const std::uint32_t before = at == type.list.begin() ? 0 : std::prev(at)->devices;
+    at = type.list.insert(at, {end, before});
+    for (; at != type.list.end(); ++at) at->devices += gang.devices;
+  }
 }
 
 // A gang whose plan is not there yet waits for it a while, and then starts without.
@@ -221,10 +241,11 @@ std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
   const Situation& s = context.situation;
   const std::uint32_t free = context.view.free(Topology::root(), gang.type).devices;
   if (free >= gang.devices) return Duration();
-  if (freed_.size() <= gang.type.value()) freed_.resize(gang.type.value() + 1);
-  std::vector<Freed>& list = freed_[gang.type.value()].list;
-  const std::uint32_t wanted = freed_[gang.type.value()].claimed + gang.devices;
+  FreedOfType& type = freed(gang.type);
+  std::vector<Freed>& list = type.list;
+  const std::uint32_t wanted = type.claimed + gang.devices;
   if (list.empty()) {
+    list = type.starts;
     for (const RunningJob& job : s.running) {
       for (const PlacedGang& placed : job.gangs) {
         const GangRequest& request = job.request->roles[placed.role].options[placed.option].gang;
@@ -272,7 +293,7 @@ bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
                                   {present, now.energy});
     holds_until_ = std::min(holds_until_, worth ? s.now + *wait : s.now);
     if (!worth) continue;
-    freed_[option.gang.type.value()].claimed += option.gang.devices;
+    freed(option.gang.type).claimed += option.gang.devices;
     return true;
   }
   return false;

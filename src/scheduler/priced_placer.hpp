@@ -46,6 +46,8 @@ class PricedPlacer {
 
   /// Forgets what it counted of running jobs and nodes; before the first job of a pass.
   void begin();
+  /// A job starts in this pass: those that may wait for its devices count on them from `end` on.
+  void add_start(const JobRequest& job, std::span<const PlacedGang> gangs, Instant end);
 
   /// In a view that lasts, jobs that ask for the same gang are offered the same places: they are
   /// looked for once.
@@ -89,6 +91,7 @@ class PricedPlacer {
     std::uint32_t devices;  ///< in all until then
   };
   struct FreedOfType {
+    std::vector<Freed> starts;  ///< of this pass, with their own devices
     std::vector<Freed> list;    ///< by time; empty: not counted yet
     std::uint32_t claimed = 0;  ///< by jobs of this pass that wait for them
   };
@@ -113,6 +116,7 @@ class PricedPlacer {
                                    const Candidate& now);
   [[nodiscard]] std::optional<Duration> wait_for(const PriceContext& context,
                                                  const GangRequest& gang);
+  [[nodiscard]] FreedOfType& freed(FleetTypeId type);
 
   Placer placer_;
   std::vector<PlaceId> sites_;  ///< of the fleet, where it has several

@@ -98,17 +98,23 @@ Duration ran_for(const ServiceBasis& basis, double attained) {
   return Duration::from_seconds(attained / std::max(basis.devices, 1U));
 }
 
-double aged(double service, Duration waited, const Policy& policy) {
+double aged(double service, const JobAge& age, const Policy& policy) {
+  const double waited = std::max(Duration(), age.waited).count_seconds();
+  if (policy.max_stretch > 0 && age.run) {
+    const double run = age.run->count_seconds();
+    if (waited + run >= policy.max_stretch * run) return 0;
+  }
   const double ageing = policy.ageing.value();
   if (ageing <= 0) return service;
-  const double age = std::max(Duration(), waited).count_seconds() / ageing;
-  return service / (1 + age * age);
+  const double part = waited / ageing;
+  return service / (1 + part * part);
 }
 
 double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const ServiceBasis basis = service_basis(*job.request, situation.plans);
   const Duration waited = situation.now - job.submitted - ran_for(basis, job.attained);
-  return aged(service_of(basis, job.done, job.attained, policy), waited, policy);
+  const double service = service_of(basis, job.done, job.attained, policy);
+  return aged(service, {waited, basis.whole}, policy);
 }
 
 bool by_service(const Policy& policy) {

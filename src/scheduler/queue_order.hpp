@@ -49,8 +49,12 @@ struct ServiceBasis {
                                 const Policy& policy);
 /// How long it ran of the time since it was submitted.
 [[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
-/// Service over 1 + (the time waited / Policy::ageing)^2.
-[[nodiscard]] double aged(double service, Duration waited, const Policy& policy);
+struct JobAge {
+  Duration waited;
+  std::optional<Duration> run;  ///< of the whole job; none: its length is not known
+};
+/// Service over 1 + (the time waited / Policy::ageing)^2; 0 from Policy::max_stretch on.
+[[nodiscard]] double aged(double service, const JobAge& age, const Policy& policy);
 /// The service of a job, aged by the time it has waited.
 [[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,
                                   const Situation& situation);

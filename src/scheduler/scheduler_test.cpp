@@ -134,6 +134,28 @@ TEST(Scheduler, HardwareAwareTakesWhatCostsLeastForTheJob) {
 
 // What runs on the slower type leaves for the faster one once nobody waits for that, and not
 // before.
+// The second would run for 10 hours on the A100, and for one on the H100 that the first leaves.
+TEST(Scheduler, AJobWaitsForWhatAnotherOfItsPassWillLeave) {
+  TestCluster cluster(one_hall(
+      "    - racks:\n      - count: 1\n        cooling: in-row-or-dense-air\n        nodes: "
+      "[{type: dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]\n"));
+  const auto on_either = [&](Duration estimate) {
+    JobRequest wish = cluster.job(8, estimate);
+    wish.roles[0].options.push_back({cluster.gang(8, "nvidia-a100-sxm4-80g"), 0.1, std::nullopt});
+    return cluster.submit(wish);
+  };
+  for (const Duration first_runs : {Duration::minutes(30), Duration::hours(20)}) {
+    const JobId first = cluster.submit(cluster.job(8, first_runs));
+    const JobId second = on_either(Duration::hours(1));
+    cluster.pass("hardware-aware");
+    EXPECT_TRUE(cluster.runs(first));
+    EXPECT_EQ(cluster.runs(second), first_runs > Duration::hours(10));
+    cluster.finish(first);
+    if (!cluster.runs(second)) cluster.pass("hardware-aware");
+    cluster.finish(second);
+  }
+}
+
 TEST(Scheduler, HardwareAwareMovesAJobToATypeThatNobodyWaitsFor) {
   TestCluster cluster(
       one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "

@@ -22,6 +22,10 @@ constexpr std::size_t kRoomForNew = 256;
 /// Slots that are counted of a type.
 constexpr std::size_t kSlotsMost = 8;
 
+bool resumes(const JobRequest& job) {
+  return job.preemptible && job.checkpoint_interval != Duration::max();
+}
+
 /// One course of things, from now on.
 class PlayedFuture {
  public:
@@ -47,6 +51,7 @@ class PlayedFuture {
     TenantId tenant;
     std::int32_t rank = 0;
     bool awaited = false;
+    bool resumes = false;
   };
   /// Kept for somebody who is blocked: from `at` on all devices of the type but `extra`.
   struct CountedSlot {
@@ -69,6 +74,12 @@ class PlayedFuture {
   [[nodiscard]] bool may_use(const Entry& entry, const ForecastOption& option, std::int64_t more);
   [[nodiscard]] bool beside_slots(const ForecastOption& option) const;
   void keep_slot(const ForecastJob& job);
+  [[nodiscard]] bool needs_slot(const ForecastJob& job) const;
+  /// Devices of a type that those jobs of a tenant hold that go on from a checkpoint.
+  [[nodiscard]] std::size_t resuming_of(TenantId tenant, FleetTypeId type) const {
+    return tenant.value() * capacity_.size() + type.value();
+  }
+  void count_resuming(const Run& run, std::int64_t sign);
   [[nodiscard]] std::optional<CountedSlot> slot_for(const GangRequest& gang, std::uint32_t gangs);
   [[nodiscard]] bool reserves() const {
     return policy_.blocked == Blocked::kReservesOne || policy_.blocked == Blocked::kReserves;
@@ -88,6 +99,7 @@ class PlayedFuture {
   std::vector<std::set<std::pair<double, std::uint32_t>>> believed_;  ///< by type
   std::vector<std::vector<CountedSlot>> slots_;                       ///< by type
   std::vector<std::int64_t> kept_;                                    ///< by type
+  std::vector<std::int64_t> resuming_;                                ///< by resuming_of()
   std::vector<std::uint64_t> no_room_;  ///< by room, the pass that found none
   std::vector<TenantId> changed_;       ///< tenants, since the last look
   std::uint64_t passes_ = 0;
@@ -154,12 +166,14 @@ void PlayedFuture::enter_runs() {
             .pieces = from.pieces,
             .tenant = from.tenant,
             .rank = from.rank,
-            .awaited = from.awaited};
+            .awaited = from.awaited,
+            .resumes = from.resumes};
     if (from.length.expected < kNeverEnds) {
       run.end = std::min(from.limit, time_left(from.length, part(from.stratum, from.stride)));
     }
     awaited_ += run.awaited ? 1 : 0;
     add_run(run);
+    count_resuming(run, 1);
   }
 }
 
@@ -174,7 +188,18 @@ void PlayedFuture::add_run(Run run) {
   believed_[fleet_.type_of(pieces_[run.first_piece].node).value()].emplace(run.believed, at);
 }
 
+void PlayedFuture::count_resuming(const Run& run, std::int64_t sign) {
+  if (policy_.max_stretch <= 0 || !run.resumes) return;
+  for (std::uint32_t i = 0; i < run.pieces; ++i) {
+    const CountedPiece& piece = pieces_[run.first_piece + i];
+    const std::size_t at = resuming_of(run.tenant, fleet_.type_of(piece.node));
+    if (at >= resuming_.size()) resuming_.resize(at + 1);
+    resuming_[at] += sign * piece.devices;
+  }
+}
+
 void PlayedFuture::count(const Run& run, std::int64_t sign) {
+  count_resuming(run, sign);
   if (!usage_) return;
   for (std::uint32_t i = 0; i < run.pieces; ++i) {
     const CountedPiece& piece = pieces_[run.first_piece + i];
@@ -348,7 +373,8 @@ bool PlayedFuture::try_start(Entry& entry) {
           .first_piece = static_cast<std::uint32_t>(before),
           .pieces = static_cast<std::uint32_t>(pieces_.size() - before),
           .tenant = job.job.request->tenant,
-          .rank = rank_of(*job.job.request)};
+          .rank = rank_of(*job.job.request),
+          .resumes = resumes(*job.job.request)};
   add_run(run);
   count(run, 1);
   entry.started = true;
@@ -360,6 +386,7 @@ void PlayedFuture::keep_slot(const ForecastJob& job) {
   if (!one && devices_wanted(*job.job.request) < policy_.reserve_devices) return;
   if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
   ++slots_sought_;
+  if (!needs_slot(job)) return;
   const ForecastRole& role = job.roles.front();
   std::optional<CountedSlot> best;
   const GangRequest* gang = nullptr;
@@ -373,6 +400,26 @@ void PlayedFuture::keep_slot(const ForecastJob& job) {
   if (!best) return;
   slots_[gang->type.value()].push_back(*best);
   kept_[gang->type.value()] += std::int64_t{gang->devices} * role.gangs;
+}
+
+// As Pass::needs_slot(), by numbers of devices, where all jobs of its tenant that go on from a
+// checkpoint count as jobs that it may overtake.
+bool PlayedFuture::needs_slot(const ForecastJob& job) const {
+  const WaitingJob& it = job.job;
+  if (policy_.max_stretch <= 0 || policy_.yield_ratio == 0 || !by_service(*it.request, policy_)) {
+    return true;
+  }
+  const ServiceBasis basis = service_basis(*it.request, setup_.situation().plans);
+  const Duration waited = setup_.situation().now + Duration::from_seconds(now_) - it.submitted -
+                          ran_for(basis, it.attained);
+  if (!basis.whole || aged(1, {waited, basis.whole}, policy_) <= 0) return true;
+  const ForecastRole& role = job.roles.front();
+  return std::none_of(role.options.begin(), role.options.end(), [&](const ForecastOption& option) {
+    const FleetTypeId type = option.gang->type;
+    const std::size_t at = resuming_of(it.request->tenant, type);
+    const std::int64_t theirs = at < resuming_.size() ? resuming_[at] : 0;
+    return fleet_.free(type) + theirs >= std::int64_t{option.gang->devices} * role.gangs;
+  });
 }
 
 // When, as the scheduler expects ends, enough devices are free beside earlier slots.

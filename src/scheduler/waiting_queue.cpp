@@ -31,8 +31,8 @@ void WaitingQueue::forget() {
 
 void WaitingQueue::update(const Situation& situation, const Policy& policy) {
   Rules rules{
-      policy.order,         policy.inside,       policy.ageing.value(),  policy.unknown_run.value(),
-      policy.attained_step, policy.queue_limits, situation.changes.plans};
+      policy.order,         policy.inside,      policy.ageing.value(), policy.unknown_run.value(),
+      policy.attained_step, policy.max_stretch, policy.queue_limits,   situation.changes.plans};
   // Finish-time fairness rests on the time and on how many jobs there are.
   if (!(rules == rules_) || policy.order == QueueOrder::kFinishTime) {
     rules_ = std::move(rules);
@@ -92,7 +92,8 @@ void WaitingQueue::reorder(const Situation& situation, const Policy& policy) {
     if (at == QueuedJob::kNone) continue;
     job.at = at;
     if (job.ages) {
-      job.key.second = aged(job.service, situation.now - job.key.submitted - job.ran, policy);
+      const Duration waited = situation.now - job.key.submitted - job.ran;
+      job.key.second = aged(job.service, {waited, job.run}, policy);
     }
     if (kept > 0 && goes_before(job, order_[kept - 1])) {
       loose_.push_back(order_[--kept]);
@@ -120,6 +121,7 @@ QueuedJob WaitingQueue::queued(std::uint32_t at, const Situation& situation, con
   const ServiceBasis basis = service_basis(request, situation.plans);
   queued.service = service_of(basis, job.done, job.attained, policy);
   queued.ran = ran_for(basis, job.attained);
+  queued.run = basis.whole;
   queued.at = at;
   queued.tenant = request.tenant;
   queued.class_id = request.class_id;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -17,14 +18,15 @@
 
 namespace orrery {
 
-/// A waiting job, as a pass sees it. 88 bytes.
+/// A waiting job, as a pass sees it. 104 bytes.
 struct QueuedJob {
   static constexpr std::uint32_t kNone = 0xffffffff;
 
   OrderKey key;
-  double service = 0;    ///< service_of
-  Duration ran;          ///< ran_for
-  std::uint32_t at = 0;  ///< among the situation's waiting jobs
+  double service = 0;           ///< service_of
+  Duration ran;                 ///< ran_for
+  std::optional<Duration> run;  ///< of the whole job, where its length is known
+  std::uint32_t at = 0;         ///< among the situation's waiting jobs
   TenantId tenant;
   ClassId class_id;         ///< invalid: none
   ClassId room;             ///< jobs of a room are placed alike; invalid where there is no class
@@ -60,6 +62,7 @@ class WaitingQueue {
     double ageing = 0;
     double unknown_run = 0;
     double attained_step = 0;
+    double max_stretch = 0;
     std::vector<double> queue_limits;
     std::uint64_t plans = 0;  ///< Changes::plans
 

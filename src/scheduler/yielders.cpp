@@ -53,11 +53,13 @@ void Yielders::look(const Situation& situation, const Policy& policy) {
   policy_ = &policy;
   const std::size_t tenants = situation.usage->tree().size();
   if (ageing_ != policy.ageing.value() || step_ != policy.attained_step ||
-      plans_ != situation.changes.plans || ranks_.size() != tenants) {
+      stretch_ != policy.max_stretch || plans_ != situation.changes.plans ||
+      ranks_.size() != tenants) {
     forget();
   }
   ageing_ = policy.ageing.value();
   step_ = policy.attained_step;
+  stretch_ = policy.max_stretch;
   plans_ = situation.changes.plans;
   ranks_.resize(tenants);
   const std::size_t size = situation.running.size();
@@ -152,7 +154,7 @@ double Yielders::bound_of(const RunningJob& job, const Seat& seat) const {
   const double attained = job.attained_at(situation_->now) + more;
   const double service = service_of(seat.basis, job.done_at(situation_->now), attained, *policy_);
   const Duration waited = situation_->now - job.submitted - ran_for(seat.basis, attained);
-  return aged(service, waited, *policy_) * kRounding;
+  return aged(service, {waited, seat.basis.whole}, *policy_) * kRounding;
 }
 
 const Yielders::Settled& Yielders::settled(std::uint32_t at) {
@@ -168,7 +170,8 @@ const Yielders::Settled& Yielders::settled(std::uint32_t at) {
   const double attained = now <= seat.since ? seat.attained : seat.attained + ran * seat.devices;
   const double service =
       service_of(seat.basis, situation_->running[at].done_at(now), attained, *policy_);
-  known.service = aged(service, now - seat.submitted - ran_for(seat.basis, attained), *policy_);
+  const Duration waited = now - seat.submitted - ran_for(seat.basis, attained);
+  known.service = aged(service, {waited, seat.basis.whole}, *policy_);
   return known;
 }
 

@@ -52,6 +52,15 @@ class Yielders {
     }
   }
 
+  /// Calls visit(position) for the preemptible jobs of a tenant that can go on from a checkpoint.
+  template <class Visit>
+  void each_that_resumes(TenantId of, const Visit& visit) const {
+    for (std::uint32_t i = 0; i < seats_.size(); ++i) {
+      const Seat& seat = seats_[i];
+      if (seat.tenant == of && seat.preemptible && seat.checkpoint != Duration::max()) visit(i);
+    }
+  }
+
   /// A job that can go on from its checkpoint and has run for Policy::min_run.
   struct Settled {
     std::uint32_t at = 0;       ///< among the running
@@ -115,6 +124,7 @@ class Yielders {
   const Policy* policy_ = nullptr;
   double ageing_ = 0;
   double step_ = 0;
+  double stretch_ = 0;
   std::uint64_t plans_ = 0;
   std::size_t elastic_ = 0;          ///< seats that are
   std::vector<Seat> seats_;          ///< by position

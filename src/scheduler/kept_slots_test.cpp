@@ -1,0 +1,146 @@
+// For which large jobs the default policy keeps slots, and that none waits for ever without one.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "scheduler/cluster_test.hpp"
+
+namespace orrery {
+namespace {
+
+const std::string kDefault = "hardware-aware";
+constexpr std::uint32_t kAll = 128;  ///< devices of the cluster
+
+JobRequest resuming(const TestCluster& cluster, std::uint32_t devices, Duration estimate) {
+  JobRequest request = cluster.job(devices, estimate);
+  request.kind = JobKind::kTrain;
+  request.preemptible = true;
+  request.checkpoint_interval = Duration::minutes(30);
+  return request;
+}
+
+/// Fills a cluster with jobs of one node; `last` is one more.
+void fill(TestCluster& cluster, const JobRequest& last) {
+  for (std::uint32_t devices = 8; devices < kAll; devices += 8) {
+    cluster.submit(resuming(cluster, 8, Duration::hours(1)));
+  }
+  cluster.submit(last);
+  cluster.pass(kDefault);
+  ASSERT_EQ(cluster.running().size(), kAll / 8);
+}
+
+std::size_t slots(TestCluster& cluster, const std::string& policy = kDefault) {
+  return cluster.pass(policy, PassKind::kFull).reservations.size();
+}
+
+TEST(KeptSlots, AJobThatMayOvertakeAllOthersOfItsTenantKeepsNone) {
+  TestCluster cluster;
+  fill(cluster, resuming(cluster, 8, Duration::hours(1)));
+  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
+  EXPECT_EQ(slots(cluster), 0u);
+  EXPECT_EQ(slots(cluster, "hardware-aware:version=2"), 1u);
+  EXPECT_EQ(slots(cluster, "hardware-aware:max_stretch=0"), 1u);
+  EXPECT_EQ(slots(cluster, "hardware-aware:yield_ratio=0"), 1u) << "nobody overtakes";
+}
+
+TEST(KeptSlots, AJobKeepsOneWhereAnotherMayNotBeOvertaken) {
+  TestCluster cluster;
+  fill(cluster, cluster.job(8, Duration::hours(1)));
+  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
+  EXPECT_EQ(slots(cluster), 1u) << "it is not preemptible";
+  TestCluster without_checkpoints;
+  JobRequest last = resuming(without_checkpoints, 8, Duration::hours(1));
+  last.checkpoint_interval = Duration::max();
+  fill(without_checkpoints, last);
+  without_checkpoints.submit(resuming(without_checkpoints, kAll, Duration::hours(100)));
+  EXPECT_EQ(slots(without_checkpoints), 1u);
+}
+
+TEST(KeptSlots, AJobThatFindsRoomWithoutTheOthersOfItsTenantKeepsNone) {
+  TestCluster cluster;
+  fill(cluster, cluster.job(8, Duration::hours(1)));
+  cluster.submit(resuming(cluster, kAll - 8, Duration::hours(100)));
+  EXPECT_EQ(slots(cluster), 0u);
+}
+
+TEST(KeptSlots, AllGangsOfARoleHaveToFindRoom) {
+  for (const std::uint32_t gangs : {3U, 4U}) {
+    TestCluster cluster;
+    fill(cluster, cluster.job(8, Duration::hours(1)));
+    JobRequest request = resuming(cluster, 32, Duration::hours(100));
+    request.roles[0].gangs = gangs;
+    cluster.submit(request);
+    EXPECT_EQ(slots(cluster), gangs == 4 ? 1u : 0u);
+  }
+}
+
+TEST(KeptSlots, AJobKeepsOneWhereAnotherTenantHasTheDevices) {
+  TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
+  JobRequest theirs = resuming(cluster, kAll, Duration::hours(1));
+  theirs.tenant = *cluster.tenants().find("a");
+  cluster.submit(theirs);
+  cluster.pass(kDefault);
+  JobRequest mine = resuming(cluster, kAll, Duration::hours(100));
+  mine.tenant = *cluster.tenants().find("b");
+  cluster.submit(mine);
+  EXPECT_EQ(slots(cluster), 1u);
+}
+
+/// Jobs of one node come and end, one after each `step`, so that the 16 nodes are always full; at
+/// the beginning a job of all devices comes, for 20 minutes. Returns when it starts, at most 600
+/// steps later.
+Duration time_until_start(Duration step, const std::string& policy) {
+  constexpr std::int64_t kNodes = kAll / 8;
+  TestCluster cluster;
+  const auto come = [&](std::int64_t steps) {
+    const Duration estimate = Duration::nanoseconds(step.count_ns() * steps);
+    return cluster.submit(resuming(cluster, 8, estimate));
+  };
+  for (std::int64_t node = 1; node <= kNodes; ++node) come(node);
+  cluster.pass(policy, PassKind::kFull);
+  const Instant begin = cluster.now();
+  const JobId whole = cluster.submit(resuming(cluster, kAll, Duration::minutes(20)));
+  for (int steps = 0; steps < 600 && !cluster.runs(whole); ++steps) {
+    cluster.wait(step);
+    std::vector<JobId> ended;
+    ended.reserve(cluster.running().size());
+    for (const RunningJob& job : cluster.running()) {
+      if (job.expected_end <= cluster.now()) ended.push_back(job.id);
+    }
+    for (const JobId job : ended) cluster.finish(job);
+    come(kNodes);
+    cluster.pass(policy, PassKind::kFull);
+    cluster.pass(policy, PassKind::kFull);
+  }
+  return cluster.now() - begin;
+}
+
+// The job's 42 device-hours put it before each that comes, which has 51, but are too many to
+// overtake those. At 33 hours it has waited for 99 times its run, and counts for nothing.
+TEST(KeptSlots, AJobOvertakesJobsOfItsTenantOnceItHasWaitedForManyTimesItsRun) {
+  const Duration step = Duration::minutes(24);
+  EXPECT_LE(time_until_start(step, kDefault), Duration::hours(34));
+  EXPECT_LE(time_until_start(step, "hardware-aware:max_stretch=10"), Duration::hours(4));
+  EXPECT_EQ(time_until_start(step, "hardware-aware:max_stretch=1000"), Duration::hours(240));
+}
+
+// Jobs of 8 minutes are never overtaken: each ends within its quantum.
+TEST(KeptSlots, AJobThatCountsForNothingKeepsASlotAmongJobsThatEndWithinTheirQuantum) {
+  const Duration step = Duration::seconds(30);
+  EXPECT_LE(time_until_start(step, "hardware-aware:max_stretch=10"), Duration::hours(4));
+  EXPECT_EQ(time_until_start(step, "hardware-aware:max_stretch=1000"), Duration::hours(5));
+}
+
+// How many times its run a job of unknown length has waited for, nobody can say.
+TEST(KeptSlots, AJobOfUnknownLengthKeepsOneFromTheBeginning) {
+  TestCluster cluster;
+  fill(cluster, resuming(cluster, 8, Duration::hours(1)));
+  JobRequest unknown = resuming(cluster, kAll, Duration::hours(100));
+  unknown.estimate.reset();
+  cluster.submit(unknown);
+  EXPECT_EQ(slots(cluster), 1u);
+}
+
+}  // namespace
+}  // namespace orrery
