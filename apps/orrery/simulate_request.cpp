@@ -295,8 +295,9 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
     policies_.push_back({label, *std::move(policy), text});
   }
   for (const NamedRun& run : policies_) {
-    if (run.policy.order != QueueOrder::kFinishTime || information_ != Information::kBlind)
-      continue;
+    const bool asks_for_times = run.policy.order == QueueOrder::kFinishTime ||
+                                run.policy.order == QueueOrder::kDeadlineShares;
+    if (!asks_for_times || information_ != Information::kBlind) continue;
     return wrong("policy",
                  fmt::format("{} orders jobs by when they will be done, which is not known "
                              "with --information blind: give oracle or estimate",

@@ -59,8 +59,8 @@ class RandomOperator {
 
  private:
   static constexpr std::size_t kNewest = 12;
-  static constexpr std::array<const char*, 5> kPolicies{"srtf", "hardware-aware", "conservative",
-                                                        "gavel", "sia"};
+  static constexpr std::array<const char*, 6> kPolicies{
+      "srtf", "hardware-aware", "conservative", "gavel", "sia", "elasticflow"};
 
   NodeId any_node() {
     return NodeId(static_cast<std::uint32_t>(rng_.below(cluster_.topology().node_count())));

@@ -1,6 +1,8 @@
 // Policies in rounds under the core: when rounds are due, and what becomes of slots.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "control/scripted_cluster_test.hpp"
 #include "fleet/fleet_test.hpp"
 
@@ -116,6 +118,23 @@ TEST(CoreRounds, ThePeriodOfSharesEndsWithGavel) {
   play(cluster, 10);
   EXPECT_FALSE(cluster.state().share_period().jobs.empty());
   EXPECT_GE(cluster.state().share_period().since, back - Duration::minutes(1));
+}
+
+TEST(CoreRounds, ADeadlineThatIsPromisedStaysSoUntilTheJobEnds) {
+  ScriptedCluster cluster({.policy = "elasticflow"});
+  Submission dated = saving(cluster, 32);
+  dated.request.deadline = cluster.now() + Duration::hours(6);
+  const JobId promised = cluster.run(dated);
+  dated.request.deadline = cluster.now() + Duration::minutes(330);
+  cluster.submit(dated);
+  play(cluster, 20);
+  EXPECT_EQ(cluster.state().share_period().jobs, std::vector{promised});
+  EXPECT_EQ(cluster.phase(promised), JobPhase::kRunning);
+  EXPECT_EQ(cluster.job(promised).attempt, 1u);
+  cluster.end(promised);
+  cluster.submit(saving(cluster, 32));
+  play(cluster, 10);
+  EXPECT_EQ(std::ranges::count(cluster.state().share_period().jobs, promised), 0);
 }
 
 }  // namespace

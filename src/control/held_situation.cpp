@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "scheduler/round_turns.hpp"
+
 namespace orrery {
 
 namespace {
@@ -31,8 +33,9 @@ HeldHistory::HeldHistory(const Situation& of, const Policy& policy) {
   for (const WaitingJob& job : of.waiting) past_.emplace_back(job.id, of.history->past(job.id));
   for (const RunningJob& job : of.running) past_.emplace_back(job.id, of.history->past(job.id));
   sort_by_key(past_);
-  if (policy.order != QueueOrder::kMaxMin) return;
+  if (!keeps_share_period(policy)) return;
   period_ = of.history->share_period();
+  if (policy.order != QueueOrder::kMaxMin) return;
   for (const WaitingJob& job : of.waiting) note(job.id, *job.request, of);
   for (const RunningJob& job : of.running) note(job.id, *job.request, of);
   sort_by_key(had_);

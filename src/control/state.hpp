@@ -286,7 +286,7 @@ class State : public DeviceHistory {
   Changes changes_;
   std::array<std::optional<Instant>, 2> last_pass_;
   std::uint64_t passes_ = 0;
-  SharePeriod share_period_;  ///< of QueueOrder::kMaxMin; empty under other orders
+  SharePeriod share_period_;  ///< where keeps_share_period(); else empty
   std::size_t ended_ = 0;
 
   Ledger ledger_;

@@ -195,10 +195,9 @@ double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
 void State::on(const PassDone& event) {
   last_pass_[static_cast<std::size_t>(event.kind)] = now_;
   ++passes_;
-  const bool shares =
-      policy_.order == QueueOrder::kMaxMin && policy_.preemption == PreemptionRule::kRounds;
+  const bool shares = keeps_share_period(policy_);
   if (shares && event.kind == PassKind::kFull) {
-    renew_share_period(situation(now_), share_period_);
+    renew_share_period(situation(now_), policy_, share_period_);
   } else if (!shares) {
     share_period_ = {};
   }

@@ -94,8 +94,9 @@ class TestCluster : public DeviceHistory {
 
   /// As the state does before a full pass.
   void renew_shares(const Policy& rules, PassKind kind) {
-    const bool shares = rules.order == QueueOrder::kMaxMin && kind == PassKind::kFull;
-    if (shares) renew_share_period(situation(), period_);
+    if (kind == PassKind::kFull && keeps_share_period(rules)) {
+      renew_share_period(situation(), rules, period_);
+    }
   }
   /// From now on victims take their time.
   void let_victims_linger() { victims_linger_ = true; }

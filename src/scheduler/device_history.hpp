@@ -17,11 +17,12 @@ namespace orrery {
 
 using JobId = Id<struct JobTag>;
 
-/// The time for which an allocation of max-min shares holds: from one change of the jobs that are
-/// there to a later one (round_turns.hpp).
+/// The time for which shares hold. Of max-min shares: from one change of the jobs that are there to
+/// a later one. Of deadline shares: a round (round_turns.hpp).
 struct SharePeriod {
   Instant since;
-  std::vector<JobId> jobs;  ///< that were there when it began, ascending
+  /// Ascending: those that were there when it began; of deadline shares: that are admitted.
+  std::vector<JobId> jobs;
   /// Device-seconds of a type that jobs had before it; none: 0.
   std::map<std::pair<JobId, FleetTypeId>, double> had;
 };

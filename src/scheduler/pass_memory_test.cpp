@@ -162,7 +162,8 @@ TEST(PassMemory, NeverChangesWhatAPassDecides) {
                             "capacity",       "hardware-aware:ageing=2 h",
                             "easy",           "srtf",
                             "tiresias",       "gavel",
-                            "themis",         "sia"};
+                            "themis",         "sia",
+                            "elasticflow"};
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     History history(seed);
     const std::string policy = policies[seed % std::size(policies)];

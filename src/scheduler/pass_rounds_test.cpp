@@ -114,7 +114,7 @@ TEST(PassRounds, WhoCannotGoOnLaterKeepsItsDevices) {
 }
 
 TEST(PassRounds, WhoIsNotPreemptibleKeepsItsDevicesThoughItWritesCheckpoints) {
-  for (const char* policy : {"gavel", "themis", "sia"}) {
+  for (const char* policy : {"gavel", "themis", "sia", "elasticflow"}) {
     TestCluster cluster(two_types());
     JobRequest stays = saving(cluster, 8);
     stays.preemptible = false;
@@ -491,6 +491,7 @@ TEST(PassRounds, PoliciesThatHoldQuotasTakeNoTurns) {
   EXPECT_FALSE(policy_named("capacity:preemption=rounds"));
   EXPECT_TRUE(policy_named("capacity:preemption=rounds,quotas=ignored"));
   EXPECT_FALSE(policy_named("sia:full_interval=0 s"));
+  EXPECT_FALSE(policy_named("elasticflow:quotas=held"));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct NamedPolicy {
 };
 
 // The rest of `capacity` and `hardware-aware` is set in built_in().
-constexpr std::array<NamedPolicy, 13> kPolicies{{
+constexpr std::array<NamedPolicy, 14> kPolicies{{
     {"fifo", QueueOrder::kSubmitted, Blocked::kStops, PreemptionRule::kNone},
     {"sjf", QueueOrder::kShortest, Blocked::kSkipped, PreemptionRule::kNone},
     {"srtf", QueueOrder::kRemaining, Blocked::kSkipped, PreemptionRule::kByOrder},
@@ -33,6 +33,7 @@ constexpr std::array<NamedPolicy, 13> kPolicies{{
     {"gavel", QueueOrder::kMaxMin, Blocked::kSkipped, PreemptionRule::kRounds},
     {"themis", QueueOrder::kFinishTime, Blocked::kSkipped, PreemptionRule::kRounds},
     {"sia", QueueOrder::kGoodput, Blocked::kSkipped, PreemptionRule::kRounds},
+    {"elasticflow", QueueOrder::kDeadlineShares, Blocked::kSkipped, PreemptionRule::kRounds},
 }};
 
 /// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
@@ -49,11 +50,12 @@ constexpr std::array<NewestVersion, 3> kVersions{{{"hardware-aware", 3}, {"las",
 constexpr Seconds kQuantum{360};
 
 /// What their makers gave them: rounds of 6 min (Gavel), leases of 20 min (Themis), rounds of 60 s
-/// (Sia).
+/// (Sia), slots of 240 s (ElasticFlow, on its testbed).
 Seconds round_of(QueueOrder order) {
   if (order == QueueOrder::kMaxMin) return Seconds{360};
   if (order == QueueOrder::kFinishTime) return Seconds{1200};
   if (order == QueueOrder::kGoodput) return Seconds{60};
+  if (order == QueueOrder::kDeadlineShares) return Seconds{240};
   return Policy{}.full_interval;
 }
 

@@ -32,9 +32,10 @@ enum class QueueOrder : std::uint8_t {
   kMaxMin,            ///< Gavel: least of its share of unlike devices had (round_turns.hpp)
   kFinishTime,        ///< Themis: largest finish-time fairness (round_turns.hpp)
   kGoodput,           ///< Sia: by the assignment of most goodput (round_turns.hpp)
+  kDeadlineShares,    ///< ElasticFlow: least shares that keep deadlines (round_turns.hpp)
 };
 
-inline std::array<EnumWord<QueueOrder>, 11> enum_words(QueueOrder) {
+inline std::array<EnumWord<QueueOrder>, 12> enum_words(QueueOrder) {
   return {{{"submitted", QueueOrder::kSubmitted},
            {"priority", QueueOrder::kPriority},
            {"shortest", QueueOrder::kShortest},
@@ -45,7 +46,8 @@ inline std::array<EnumWord<QueueOrder>, 11> enum_words(QueueOrder) {
            {"fair", QueueOrder::kFair},
            {"max-min", QueueOrder::kMaxMin},
            {"finish-time", QueueOrder::kFinishTime},
-           {"goodput", QueueOrder::kGoodput}}};
+           {"goodput", QueueOrder::kGoodput},
+           {"deadline-shares", QueueOrder::kDeadlineShares}}};
 }
 
 /// Of the jobs of one tenant and one rank, who goes first under `fair`.
@@ -221,7 +223,7 @@ void describe(Visitor& visitor, Self& p) {
 }
 
 /// Names of the built-in policies: fifo, sjf, srtf, srsf, las, tiresias, easy, conservative,
-/// capacity, hardware-aware, gavel, themis, sia.
+/// capacity, hardware-aware, gavel, themis, sia, elasticflow.
 [[nodiscard]] std::vector<std::string_view> policy_names();
 
 /// "NAME[:key=value,..]", where a key is one of a policy file's, or `blocking` (true: blocked is

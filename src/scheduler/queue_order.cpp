@@ -53,6 +53,8 @@ double first_key(const WaitingJob& job, const Policy& policy, const Situation& s
     case QueueOrder::kMaxMin:
     case QueueOrder::kGoodput:
       return job.attained / devices_wanted(*job.request);
+    case QueueOrder::kDeadlineShares:
+      return job.request->deadline ? 0 : 1;
     case QueueOrder::kFinishTime:
       return -finish_time_fairness(job, policy, situation);
     case QueueOrder::kFair:

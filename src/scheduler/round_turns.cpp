@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/math.hpp"
+#include "scheduler/deadline_shares.hpp"
 #include "scheduler/finish_time.hpp"
 #include "scheduler/goodput_assignment.hpp"
 #include "scheduler/queue_order.hpp"
@@ -281,6 +282,199 @@ std::vector<Turn> turns_by_goodput(const RoundInputs& in) {
   return in_order(std::move(ranked));
 }
 
+/// Sizes that are faster than all smaller ones of their type.
+std::vector<SizeLadder> ladders_of(const JobRequest& request, const Situation& s,
+                                   const Policy& policy) {
+  constexpr double kShortest = 1e-3;  // second
+  const RoleRequest& role = request.roles.front();
+  std::vector<SizeLadder> ladders;
+  for (std::uint32_t o = 0; o < role.options.size(); ++o) {
+    const GangOption& option = role.options[o];
+    const std::optional<Duration> whole =
+        whole_run_time(request, role, option, {best_plan(s.plans, option), 1});
+    const double seconds =
+        whole ? whole->count_seconds() : policy.unknown_run.value() / option.speed;
+    const std::uint32_t type = option.gang.type.value();
+    auto at = std::ranges::find(ladders, type, &SizeLadder::type);
+    if (at == ladders.end()) at = ladders.insert(at, {type, {}});
+    at->sizes.push_back({o, option.gang.devices, 1 / std::max(seconds, kShortest)});
+  }
+  for (SizeLadder& ladder : ladders) {
+    std::ranges::sort(ladder.sizes, {}, [](const SizeRate& size) {
+      return std::tuple(size.devices, -size.rate, size.option);
+    });
+    double fastest = 0;
+    std::erase_if(ladder.sizes, [&](const SizeRate& size) {
+      const bool slower = size.rate <= fastest;
+      fastest = std::max(fastest, size.rate);
+      return slower;
+    });
+  }
+  return ladders;
+}
+
+DeadlineJob deadline_job(const RoundJob& job, const Situation& s, const Policy& policy) {
+  const JobRequest& request = *job.job.request;
+  DeadlineJob made;
+  made.ladders = ladders_of(request, s, policy);
+  made.left = 1 - job.job.done;
+  made.has = job.option;
+  const bool worked = job.option || job.job.attained > 0;
+  made.restart = (s.launch + (worked ? request.restart : Duration())).count_seconds();
+  if (request.deadline && known_time_left(job.job, s.plans)) {
+    const double due = (*request.deadline - s.now).count_seconds();
+    const double reserve = (s.launch + request.restart).count_seconds();
+    made.due = std::max(due - reserve, std::min(due, policy.full_interval.value()));
+  }
+  return made;
+}
+
+/// What running jobs hold that take no turns among these.
+class DevicesOfOthers {
+ public:
+  DevicesOfOthers(const Situation& s, std::span<const RoundJob> jobs)
+      : s_(s), turns_(s.running.size()) {
+    for (const RoundJob& job : jobs) {
+      if (job.option) turns_[job.at] = 1;
+    }
+  }
+
+  /// When they are expected to come free.
+  [[nodiscard]] std::vector<DeviceRelease> releases() const {
+    std::vector<DeviceRelease> found;
+    for (std::size_t i = 0; i < s_.running.size(); ++i) {
+      const RunningJob& job = s_.running[i];
+      if (turns_[i] != 0 || job.stopping || job.expected_end == Instant::max()) continue;
+      const double after = std::max(0.0, (job.expected_end - s_.now).count_seconds());
+      for_each_gang(job, [&](const GangRequest& gang) {
+        found.push_back({gang.type.value(), gang.devices, after});
+      });
+    }
+    return found;
+  }
+
+  /// By type, what is free beside them.
+  [[nodiscard]] std::vector<std::uint32_t> rest() const {
+    std::vector<std::uint32_t> free(s_.fleet.topology().type_count());
+    for (std::uint32_t t = 0; t < free.size(); ++t) {
+      free[t] = s_.fleet.free(Topology::root(), FleetTypeId(t)).devices;
+    }
+    for (std::size_t i = 0; i < s_.running.size(); ++i) {
+      if (turns_[i] == 0 && !s_.running[i].stopping) continue;
+      for_each_gang(s_.running[i],
+                    [&](const GangRequest& gang) { free[gang.type.value()] += gang.devices; });
+    }
+    return free;
+  }
+
+ private:
+  /// Of whole devices.
+  template <class Visit>
+  static void for_each_gang(const RunningJob& job, const Visit& visit) {
+    for (const PlacedGang& gang : job.gangs) {
+      const GangRequest& has = job.request->roles[gang.role].options[gang.option].gang;
+      if (has.share == kWholeDevice) visit(has);
+    }
+  }
+
+  const Situation& s_;
+  std::vector<char> turns_;  ///< by running job
+};
+
+/// In the order in which jobs were submitted.
+constexpr auto kBySubmission = [](const RoundJob& job) {
+  return std::pair(job.job.submitted, job.job.id);
+};
+
+std::vector<Turn> turns_by_deadline(const RoundInputs& in) {
+  const Situation& s = in.situation;
+  const bool begins = in.phase == RoundPhase::kBegins;
+  std::vector<std::uint32_t> who;
+  for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+    if (begins || !in.jobs[i].option) who.push_back(i);
+  }
+  std::ranges::sort(who, {}, [&](std::uint32_t i) { return kBySubmission(in.jobs[i]); });
+  std::vector<DeadlineJob> jobs;
+  std::vector<char> admitted;
+  jobs.reserve(who.size());
+  admitted.reserve(who.size());
+  for (const std::uint32_t i : who) {
+    const RoundJob& job = in.jobs[i];
+    jobs.push_back(deadline_job(job, s, in.policy));
+    const bool promised = begins && s.history != nullptr && jobs.back().due &&
+                          std::ranges::binary_search(s.history->share_period().jobs, job.job.id);
+    admitted.push_back(promised ? 1 : 0);
+  }
+  std::vector<DeviceRelease> releases;
+  if (begins) releases = DevicesOfOthers(s, in.jobs).releases();
+  const DeadlineShares shares =
+      share_by_deadline({jobs, in.devices, releases, in.policy.full_interval.value()}, admitted);
+  std::vector<Ranked> ranked;
+  for (std::size_t i = 0; i < who.size(); ++i) {
+    const std::vector<GangOption>& options = options_of(in.jobs[who[i]]);
+    const std::uint32_t most = shares[i] ? options[*shares[i]].gang.devices : 0;
+    for (std::uint32_t o = 0; o < options.size(); ++o) {
+      const std::uint32_t devices = options[o].gang.devices;
+      if (shares[i] && devices > most) continue;
+      // Where the share finds no place, smaller ones are tried, and by those without one the least.
+      const double size = shares[i] ? most - devices : devices;
+      const double part = (shares[i] == o ? 0 : 2) + (admitted[i] != 0 ? 0 : 1);
+      const WaitingJob& job = in.jobs[who[i]].job;
+      ranked.push_back({part, static_cast<double>(i), size, job.submitted, job.id, {who[i], o}});
+    }
+  }
+  return in_order(std::move(ranked));
+}
+
+/// The jobs of a situation that may be promised their deadlines, and those that run and take turns,
+/// by submission. One that stops waits as far as its deadline goes.
+std::vector<RoundJob> jobs_that_ask(const Situation& s) {
+  std::vector<RoundJob> jobs;
+  for (std::uint32_t i = 0; i < s.waiting.size(); ++i) {
+    const WaitingJob& job = s.waiting[i];
+    if (job.request->deadline && takes_turns(*job.request)) jobs.push_back({job, i, std::nullopt});
+  }
+  std::ranges::sort(jobs, {}, kBySubmission);
+  if (jobs.size() > kRoundJobs) jobs.resize(kRoundJobs);
+  for (std::uint32_t i = 0; i < s.running.size(); ++i) {
+    const RunningJob& job = s.running[i];
+    const bool stays = !job.request->preemptible || job.checkpoint == Duration::max();
+    if (stays || !takes_turns(*job.request)) continue;
+    jobs.push_back({as_waiting(job, s.now), i, std::nullopt});
+    if (!job.stopping) jobs.back().option = job.gangs.front().option;
+  }
+  std::ranges::sort(jobs, {}, kBySubmission);
+  return jobs;
+}
+
+/// The jobs that are admitted from now on, ascending.
+std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
+                                 std::span<const JobId> before) {
+  const std::vector<RoundJob> asking = jobs_that_ask(s);
+  std::vector<DeadlineJob> jobs;
+  std::vector<char> admitted;
+  std::vector<JobId> ids;
+  jobs.reserve(asking.size());
+  for (const RoundJob& job : asking) {
+    DeadlineJob made = deadline_job(job, s, policy);
+    if (made.due.value_or(0) <= 0) continue;
+    jobs.push_back(std::move(made));
+    ids.push_back(job.job.id);
+    admitted.push_back(std::ranges::binary_search(before, job.job.id) ? 1 : 0);
+  }
+  const DevicesOfOthers others(s, asking);
+  const std::vector<std::uint32_t> devices = others.rest();
+  const std::vector<DeviceRelease> releases = others.releases();
+  const std::vector<char> found =
+      admit_by_deadline({jobs, devices, releases, policy.full_interval.value()}, admitted);
+  std::vector<JobId> now;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (found[i] != 0) now.push_back(ids[i]);
+  }
+  std::ranges::sort(now);
+  return now;
+}
+
 }  // namespace
 
 std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares) {
@@ -291,6 +485,8 @@ std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares) {
       return turns_of_each(in, by_finish_time(in));
     case QueueOrder::kGoodput:
       return turns_by_goodput(in);
+    case QueueOrder::kDeadlineShares:
+      return turns_by_deadline(in);
     case QueueOrder::kSubmitted:
     case QueueOrder::kPriority:
     case QueueOrder::kShortest:
@@ -304,7 +500,16 @@ std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares) {
   return turns_of_each(in, by_key(in));
 }
 
-void renew_share_period(const Situation& situation, SharePeriod& period) {
+bool keeps_share_period(const Policy& policy) {
+  return policy.preemption == PreemptionRule::kRounds &&
+         (policy.order == QueueOrder::kMaxMin || policy.order == QueueOrder::kDeadlineShares);
+}
+
+void renew_share_period(const Situation& situation, const Policy& policy, SharePeriod& period) {
+  if (policy.order == QueueOrder::kDeadlineShares) {
+    period = {situation.now, admitted_jobs(situation, policy, period.jobs), {}};
+    return;
+  }
   constexpr Duration kLeast = Duration::seconds(1920);
   std::vector<JobId> jobs;
   jobs.reserve(situation.waiting.size() + situation.running.size());

@@ -24,6 +24,15 @@
 //              falsely.
 // kGoodput     Sia (goodput_assignment.hpp): what is assigned, then the largest gain a device.
 //              Between rounds those that wait are assigned what is free.
+// kDeadlineShares
+//              ElasticFlow (deadline_shares.hpp): what promised deadlines need in this round, in
+//              their order, then what is left, to the others by submission. A slot is a round. As a
+//              round begins, deadlines are promised to the first kRoundJobs that wait with one, by
+//              submission. A restart is held in reserve before a deadline, but for its last slot,
+//              since a plan may change the size of a job once more. A job of unknown length is
+//              promised nothing and counts as one of Policy::unknown_run; a time limit ends a run
+//              at any size. Between rounds those that wait share what is free, and no deadline
+//              counts.
 // all others   key_of(), and a job that runs goes on by the option that it has.
 //
 // A round looks at no more than kRoundJobs waiting jobs, the first by key_of(), beside those that
@@ -79,9 +88,14 @@ struct RoundInputs {
 /// All turns, the first to be taken first.
 [[nodiscard]] std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares);
 
-/// Begins a period for the jobs of the situation, if others are there than when the last one began
-/// and that is long enough ago. Precondition: the situation has a history.
-void renew_share_period(const Situation& situation, SharePeriod& period);
+/// Whether the turns of a policy rest on a SharePeriod.
+[[nodiscard]] bool keeps_share_period(const Policy& policy);
+
+/// As a round begins. kMaxMin: begins a period for the jobs of the situation, if others are there
+/// than when the last one began and that is long enough ago. kDeadlineShares: admits jobs. Cost:
+/// the lists of jobs, or that of admit_by_deadline(). Preconditions: keeps_share_period(); the
+/// situation has a history.
+void renew_share_period(const Situation& situation, const Policy& policy, SharePeriod& period);
 
 /// Whether a job may take turns: services, shares of devices and jobs of several gangs do not.
 [[nodiscard]] bool takes_turns(const JobRequest& job);

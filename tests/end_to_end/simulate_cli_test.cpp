@@ -208,12 +208,14 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsRefused) {
   EXPECT_EQ(timed.code, 0) << timed.err;
 }
 
-TEST_F(SimulateCli, FinishTimeFairnessWithoutRunTimesIsRefused) {
-  const CliRun run = orrery(kSmall + "--policy fifo,themis --information blind");
-  EXPECT_EQ(run.code, 2);
-  EXPECT_NE(run.err.find("themis orders jobs by when they will be done"), std::string::npos)
-      << run.err;
-  EXPECT_EQ(orrery(kSmall + "--policy themis --information estimate").code, 0);
+TEST_F(SimulateCli, OrdersByWhenJobsWillBeDoneAreRefusedWithoutRunTimes) {
+  for (const std::string policy : {"themis", "elasticflow"}) {
+    const CliRun run = orrery(kSmall + "--policy fifo," + policy + " --information blind");
+    EXPECT_EQ(run.code, 2);
+    EXPECT_NE(run.err.find(policy + " orders jobs by when they will be done"), std::string::npos)
+        << run.err;
+    EXPECT_EQ(orrery(kSmall + "--policy " + policy + " --information estimate").code, 0);
+  }
 }
 
 TEST_F(SimulateCli, JobsAreNotedWhoseTimesRunBackwards) {

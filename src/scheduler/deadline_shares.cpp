@@ -1,0 +1,465 @@
+#include "scheduler/deadline_shares.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+/// Part of a quantity that is taken for an error of rounding.
+constexpr double kTiny = 1e-9;
+constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
+
+/// Slots up to a time, a part of one counted as one.
+std::uint32_t slots_until(double seconds, double slot) {
+  const double slots = std::ceil(seconds / slot - kTiny);
+  return static_cast<std::uint32_t>(std::clamp(slots, 0.0, double{kForever}));
+}
+
+/// Free devices of one type, by slot.
+class FreeBySlot {
+ public:
+  /// From `from` until the next step.
+  struct Step {
+    std::uint32_t from = 0;
+    std::int64_t free = 0;
+  };
+
+  explicit FreeBySlot(std::uint32_t free) : steps_{{0, free}} {}
+
+  [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
+  [[nodiscard]] std::int64_t now() const { return steps_.front().free; }
+
+  /// Adds a number, which may be negative, in slots from `from` to before `to`.
+  void add(std::uint32_t from, std::uint32_t to, std::int64_t devices) {
+    if (from >= to) return;
+    const std::size_t first = cut(from);
+    const std::size_t last = to == kForever ? steps_.size() : cut(to);
+    for (std::size_t i = first; i < last; ++i) steps_[i].free += devices;
+  }
+
+ private:
+  /// The step that begins at a slot.
+  std::size_t cut(std::uint32_t at) {
+    const auto after = std::ranges::upper_bound(steps_, at, {}, &Step::from);
+    const auto index = static_cast<std::size_t>(after - steps_.begin());
+    if (steps_[index - 1].from == at) return index - 1;
+    steps_.insert(after, {at, steps_[index - 1].free});
+    return index;
+  }
+
+  std::vector<Step> steps_;
+};
+
+/// By type.
+using FreeByType = std::vector<FreeBySlot>;
+
+FreeByType free_of(const DeadlineInputs& in) {
+  FreeByType free;
+  free.reserve(in.devices.size());
+  for (const std::uint32_t devices : in.devices) free.emplace_back(devices);
+  for (const DeviceRelease& release : in.releases) {
+    free[release.type].add(slots_until(release.after, in.slot), kForever, release.devices);
+  }
+  return free;
+}
+
+/// Devices of a job in slots from `from` to before `to`.
+struct PlannedSlots {
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  const SizeRate* size = nullptr;  ///< none: it has none
+};
+
+/// What a job has until its deadline.
+struct DevicePlan {
+  std::size_t ladder = 0;
+  std::vector<PlannedSlots> slots;
+  double work = 0;            ///< that is done in them
+  double device_seconds = 0;  ///< until the work is done
+  bool kept = false;          ///< whether it is done by the deadline
+
+  [[nodiscard]] const SizeRate* now() const {
+    return slots.empty() || slots.front().from > 0 ? nullptr : slots.front().size;
+  }
+};
+
+void take(FreeByType& free, const DeadlineJob& job, const DevicePlan& plan) {
+  FreeBySlot& of_type = free[job.ladders[plan.ladder].type];
+  for (const PlannedSlots& part : plan.slots) {
+    if (part.size != nullptr) of_type.add(part.from, part.to, -std::int64_t{part.size->devices});
+  }
+}
+
+/// What a plan is made for.
+struct PlanAsk {
+  const DeadlineJob& job;
+  std::size_t ladder = 0;
+  double left = 0;
+  double slot = 1;
+  std::uint32_t from = 0;  ///< slot
+};
+
+/// Progressive filling of one job on one type. A level is a number of sizes, the smallest first.
+class ProgressiveFilling {
+ public:
+  ProgressiveFilling(const PlanAsk& ask, const FreeBySlot& free)
+      : ask_(ask),
+        sizes_(ask.job.ladders[ask.ladder].sizes),
+        end_(slots_until(ask.job.due.value_or(0), ask.slot)) {
+    const std::vector<FreeBySlot::Step>& steps = free.steps();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::uint32_t to = i + 1 < steps.size() ? steps[i + 1].from : kForever;
+      const std::uint32_t begin = std::max(steps[i].from, ask.from);
+      const std::uint32_t end = std::min(to, end_);
+      if (begin < end) windows_.push_back({begin, end, steps[i].free});
+    }
+  }
+
+  /// The least level that does the work, from the latest slot that does; else the highest.
+  [[nodiscard]] DevicePlan plan() const {
+    for (std::size_t level = 1; level <= sizes_.size(); ++level) {
+      double work = 0;
+      for (const Window& w : windows_) work += work_of({w.from, w.to, size_at(level, w)});
+      if (is_enough(work)) return split(level);
+    }
+    return filled(sizes_.size(), 0);
+  }
+
+ private:
+  struct Window {
+    std::uint32_t from = 0;
+    std::uint32_t to = 0;
+    std::int64_t free = 0;
+  };
+
+  [[nodiscard]] bool is_enough(double work) const { return work >= ask_.left * (1 - kTiny); }
+
+  [[nodiscard]] const SizeRate* size_at(std::size_t level, const Window& window) const {
+    while (level > 0 && sizes_[level - 1].devices > window.free) --level;
+    return level > 0 ? &sizes_[level - 1] : nullptr;
+  }
+
+  /// Seconds in which a size is worked by; the deadline ends the last slot.
+  [[nodiscard]] double time_of(const PlannedSlots& part) const {
+    const double end = part.to == end_ ? *ask_.job.due : part.to * ask_.slot;
+    const bool starts = part.from == 0 && part.size->option != ask_.job.has;
+    return std::max(0.0, end - part.from * ask_.slot - (starts ? ask_.job.restart : 0));
+  }
+
+  [[nodiscard]] double work_of(const PlannedSlots& part) const {
+    return part.size == nullptr || part.from >= part.to ? 0 : part.size->rate * time_of(part);
+  }
+
+  // Work falls as the point moves back in time, so the last window is looked at first.
+  [[nodiscard]] DevicePlan split(std::size_t high) const {
+    std::vector<double> before(windows_.size());
+    for (std::size_t i = 1; i < windows_.size(); ++i) {
+      const Window& w = windows_[i - 1];
+      before[i] = before[i - 1] + work_of({w.from, w.to, size_at(high - 1, w)});
+    }
+    double after = 0;
+    for (std::size_t i = windows_.size(); i-- > 0;) {
+      const Window& w = windows_[i];
+      const SizeRate* size = size_at(high, w);
+      after += work_of({w.from, w.to, size});
+      if (!is_enough(before[i] + after)) continue;
+      const SizeRate* less = size_at(high - 1, w);
+      const double slower = less == nullptr ? 0 : less->rate;
+      const double a_slot = ((size == nullptr ? 0 : size->rate) - slower) * ask_.slot;
+      if (a_slot <= 0) return filled(high, w.from);
+      const double spare = std::floor((before[i] + after - ask_.left) / a_slot + kTiny);
+      const double most = w.to - w.from - 1;
+      const auto later = static_cast<std::uint32_t>(std::clamp(spare, 0.0, most));
+      DevicePlan plan = filled(high, w.from + later);
+      return plan.kept ? plan : filled(high, w.from);  // a restart may cost less at one size
+    }
+    return filled(high, 0);
+  }
+
+  /// The level `high` from slot `point` on, one size less before.
+  [[nodiscard]] DevicePlan filled(std::size_t high, std::uint32_t point) const {
+    DevicePlan plan;
+    plan.ladder = ask_.ladder;
+    for (const Window& w : windows_) {
+      const std::uint32_t at = std::clamp(point, w.from, w.to);
+      if (w.from < at) plan.slots.push_back({w.from, at, size_at(high - 1, w)});
+      if (at < w.to) plan.slots.push_back({at, w.to, size_at(high, w)});
+    }
+    const SizeRate* last = nullptr;
+    for (const PlannedSlots& part : plan.slots) {
+      if (part.size == nullptr) continue;
+      last = part.size;
+      plan.work += work_of(part);
+      plan.device_seconds += part.size->devices * time_of(part);
+    }
+    plan.kept = is_enough(plan.work);
+    const double over = plan.work - ask_.left;
+    if (last != nullptr && over > 0) plan.device_seconds -= last->devices * over / last->rate;
+    return plan;
+  }
+
+  PlanAsk ask_;
+  const std::vector<SizeRate>& sizes_;
+  std::uint32_t end_;  ///< the slot after the deadline
+  std::vector<Window> windows_;
+};
+
+bool has_size_of(const DeadlineJob& job, const SizeLadder& ladder) {
+  return std::ranges::any_of(ladder.sizes,
+                             [&](const SizeRate& size) { return size.option == job.has; });
+}
+
+/// The plan on the type that the job has, if that keeps its deadline; else the best one.
+DevicePlan plan_of(const DeadlineJob& job, const FreeByType& free, double slot) {
+  const auto cost = [](const DevicePlan& plan) {
+    return std::tuple(!plan.kept, plan.kept ? plan.device_seconds : -plan.work);
+  };
+  std::optional<DevicePlan> best;
+  for (std::size_t l = 0; l < job.ladders.size(); ++l) {
+    const FreeBySlot& of_type = free[job.ladders[l].type];
+    DevicePlan plan =
+        ProgressiveFilling({.job = job, .ladder = l, .left = job.left, .slot = slot}, of_type)
+            .plan();
+    if (plan.kept && has_size_of(job, job.ladders[l])) return plan;
+    if (!best || cost(plan) < cost(*best)) best = std::move(plan);
+  }
+  return best.value_or(DevicePlan{});
+}
+
+/// The admitted jobs in the order of their deadlines.
+std::vector<std::uint32_t> by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+    if (admitted[i] != 0) order.push_back(i);
+  }
+  std::ranges::sort(order, {}, [&](std::uint32_t i) { return std::pair(*in.jobs[i].due, i); });
+  return order;
+}
+
+/// The plans of all jobs that are admitted so far.
+class AdmittedPlans {
+ public:
+  AdmittedPlans(const DeadlineInputs& in, std::span<const char> admitted) : in_(in) {
+    FreeByType free = free_of(in);
+    for (const std::uint32_t job : by_deadline(in, admitted)) {
+      plans_.push_back({job, false, free});
+      plans_.back().kept = plan(job, free);
+    }
+    rest_ = std::move(free);
+  }
+
+  /// Admits a job if it and all others keep their deadlines; else changes nothing.
+  bool admit(std::uint32_t job) {
+    const auto place = [&](std::uint32_t i) { return std::pair(*in_.jobs[i].due, i); };
+    const auto at = std::ranges::upper_bound(plans_, place(job), {},
+                                             [&](const Entry& entry) { return place(entry.job); });
+    FreeByType free = at == plans_.end() ? rest_ : at->before;
+    std::vector<Entry> tail;
+    tail.push_back({job, true, free});
+    if (!plan(job, free)) return false;
+    for (auto it = at; it != plans_.end(); ++it) {
+      tail.push_back({it->job, false, free});
+      tail.back().kept = plan(it->job, free);
+      if (it->kept && !tail.back().kept) return false;
+    }
+    plans_.erase(at, plans_.end());
+    std::ranges::move(tail, std::back_inserter(plans_));
+    rest_ = std::move(free);
+    return true;
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t job = 0;
+    bool kept = false;
+    FreeByType before;  ///< what the jobs before leave free
+  };
+
+  /// Whether it keeps its deadline; takes its devices.
+  [[nodiscard]] bool plan(std::uint32_t job, FreeByType& free) const {
+    const DevicePlan plan = plan_of(in_.jobs[job], free, in_.slot);
+    take(free, in_.jobs[job], plan);
+    return plan.kept;
+  }
+
+  const DeadlineInputs& in_;
+  std::vector<Entry> plans_;  ///< by deadline
+  FreeByType rest_;
+};
+
+/// The first slot: minimum shares, then what is left.
+class FirstSlot {
+ public:
+  FirstSlot(const DeadlineInputs& in, std::span<const char> admitted)
+      : in_(in), free_(free_of(in)), plans_(in.jobs.size()), given_(in.jobs.size()) {
+    for (const std::uint32_t job : by_deadline(in, admitted)) {
+      order_.push_back(job);
+      DevicePlan plan = plan_of(in.jobs[job], free_, in.slot);
+      take(free_, in.jobs[job], plan);
+      if (const SizeRate* size = plan.now()) {
+        const std::vector<SizeRate>& sizes = in.jobs[job].ladders[plan.ladder].sizes;
+        given_[job] = Given{plan.ladder, static_cast<std::size_t>(size - sizes.data())};
+      }
+      plans_[job] = std::move(plan);
+    }
+    for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+      if (admitted[i] == 0) order_.push_back(i);
+    }
+    left_.reserve(free_.size());
+    for (const FreeBySlot& of_type : free_) left_.push_back(of_type.now());
+  }
+
+  [[nodiscard]] DeadlineShares shares() {
+    for (const std::uint32_t job : order_) {
+      if (!given_[job]) begin(job);
+    }
+    grow();
+    DeadlineShares shares(in_.jobs.size());
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      if (given_[i]) shares[i] = size_of(i, *given_[i]).option;
+    }
+    return shares;
+  }
+
+ private:
+  /// A size on a type.
+  struct Given {
+    std::size_t ladder = 0;
+    std::size_t size = 0;
+  };
+  /// The next size of a job.
+  struct Offer {
+    std::int64_t saved = 0;   ///< milliseconds of a device, a device added
+    bool has = false;         ///< the job has run by as much until now
+    std::uint32_t place = 0;  ///< in the order
+    std::uint32_t job = 0;
+
+    friend bool operator<(const Offer& a, const Offer& b) {
+      return std::tuple(a.saved, a.has, b.place) < std::tuple(b.saved, b.has, a.place);
+    }
+  };
+
+  [[nodiscard]] const SizeRate& size_of(std::size_t job, const Given& given) const {
+    return in_.jobs[job].ladders[given.ladder].sizes[given.size];
+  }
+
+  /// Gives a job without devices its least size: of the type that it has, else of the first with
+  /// room.
+  void begin(std::uint32_t job) {
+    const std::vector<SizeLadder>& ladders = in_.jobs[job].ladders;
+    for (std::size_t l = 0; l < ladders.size(); ++l) {
+      if (left_[ladders[l].type] < ladders[l].sizes.front().devices) continue;
+      const bool stays = has_size_of(in_.jobs[job], ladders[l]);
+      if (!given_[job] || stays) given_[job] = Given{l, 0};
+    }
+    if (given_[job]) {
+      left_[ladders[given_[job]->ladder].type] -= size_of(job, *given_[job]).devices;
+    }
+  }
+
+  void grow() {
+    std::priority_queue<Offer> offers;
+    const auto offer = [&](std::uint32_t place) {
+      if (const std::optional<Offer> next = next_of(place)) offers.push(*next);
+    };
+    for (std::uint32_t place = 0; place < order_.size(); ++place) offer(place);
+    while (!offers.empty()) {
+      const Offer best = offers.top();
+      offers.pop();
+      Given& given = *given_[best.job];
+      const std::uint32_t more = added(best.job, given);
+      std::int64_t& left = left_[in_.jobs[best.job].ladders[given.ladder].type];
+      if (left < more) continue;
+      left -= more;
+      ++given.size;
+      offer(best.place);
+    }
+  }
+
+  /// Devices between a size and the next.
+  [[nodiscard]] std::uint32_t added(std::uint32_t job, const Given& given) const {
+    const Given next{given.ladder, given.size + 1};
+    return size_of(job, next).devices - size_of(job, given).devices;
+  }
+
+  /// None: there is no larger size, no room for it, or it does no more in the slot.
+  [[nodiscard]] std::optional<Offer> next_of(std::uint32_t place) const {
+    const std::uint32_t job = order_[place];
+    if (!given_[job]) return std::nullopt;
+    const Given given = *given_[job];
+    const SizeLadder& ladder = in_.jobs[job].ladders[given.ladder];
+    if (given.size + 1 == ladder.sizes.size()) return std::nullopt;
+    const std::uint32_t more = added(job, given);
+    if (left_[ladder.type] < more) return std::nullopt;
+    const Given next{given.ladder, given.size + 1};
+    if (work_in_slot(job, next) <= work_in_slot(job, given)) return std::nullopt;
+    const double saved = (device_seconds(job, given) - device_seconds(job, next)) / more;
+    const std::optional<std::uint32_t>& has = in_.jobs[job].has;
+    const bool had =
+        std::any_of(ladder.sizes.begin() + static_cast<std::ptrdiff_t>(next.size),
+                    ladder.sizes.end(), [&](const SizeRate& size) { return size.option == has; });
+    return Offer{std::llround(saved * 1000), had, place, job};
+  }
+
+  [[nodiscard]] double pause_of(std::uint32_t job, const SizeRate& size) const {
+    return size.option == in_.jobs[job].has ? 0 : in_.jobs[job].restart;
+  }
+  [[nodiscard]] double work_in_slot(std::uint32_t job, const Given& given) const {
+    const SizeRate& size = size_of(job, given);
+    return size.rate * std::max(0.0, in_.slot - pause_of(job, size));
+  }
+
+  /// Device-time of a job that has a size in the first slot.
+  [[nodiscard]] double device_seconds(std::uint32_t job, const Given& given) const {
+    const SizeRate& size = size_of(job, given);
+    const double left = in_.jobs[job].left - work_in_slot(job, given);
+    if (left > 0) return size.devices * in_.slot + rest_of(job, given, left);
+    return size.devices * (pause_of(job, size) + in_.jobs[job].left / size.rate);
+  }
+
+  /// Device-time from the second slot on: by its plan where it is admitted, else at its least size.
+  [[nodiscard]] double rest_of(std::uint32_t job, const Given& given, double left) const {
+    const DeadlineJob& asks = in_.jobs[job];
+    const std::optional<DevicePlan>& plan = plans_[job];
+    if (plan && plan->kept) {
+      FreeBySlot free = free_[asks.ladders[plan->ladder].type];
+      for (const PlannedSlots& part : plan->slots) {
+        if (part.size != nullptr) free.add(part.from, part.to, part.size->devices);
+      }
+      const PlanAsk ask{asks, plan->ladder, left, in_.slot, 1};
+      const DevicePlan rest = ProgressiveFilling(ask, free).plan();
+      if (rest.kept) return rest.device_seconds;
+    }
+    const SizeRate& least = asks.ladders[given.ladder].sizes.front();
+    return least.devices * left / least.rate;
+  }
+
+  const DeadlineInputs& in_;
+  FreeByType free_;                   ///< what the plans of admitted jobs leave
+  std::vector<std::int64_t> left_;    ///< by type, in the first slot
+  std::vector<std::uint32_t> order_;  ///< admitted jobs by deadline, then the others
+  std::vector<std::optional<DevicePlan>> plans_;
+  std::vector<std::optional<Given>> given_;
+};
+
+}  // namespace
+
+std::vector<char> admit_by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {
+  std::vector<char> promised(admitted.begin(), admitted.end());
+  AdmittedPlans plans(in, admitted);
+  for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
+    if (promised[i] == 0 && in.jobs[i].due && plans.admit(i)) promised[i] = 1;
+  }
+  return promised;
+}
+
+DeadlineShares share_by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {
+  return FirstSlot(in, admitted).shares();
+}
+
+}  // namespace orrery
