@@ -1,6 +1,7 @@
 // For which large jobs the default policy keeps slots, and that none waits for ever without one.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ JobRequest resuming(const TestCluster& cluster, std::uint32_t devices, Duration 
   return request;
 }
 
-/// Fills a cluster with jobs of one node; `last` is one more.
+/// Fills a cluster with jobs of one node for an hour; `last` is one more.
 void fill(TestCluster& cluster, const JobRequest& last) {
   for (std::uint32_t devices = 8; devices < kAll; devices += 8) {
     cluster.submit(resuming(cluster, 8, Duration::hours(1)));
@@ -37,7 +38,7 @@ std::size_t slots(TestCluster& cluster, const std::string& policy = kDefault) {
 TEST(KeptSlots, AJobThatMayOvertakeAllOthersOfItsTenantKeepsNone) {
   TestCluster cluster;
   fill(cluster, resuming(cluster, 8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
+  cluster.submit(resuming(cluster, kAll, Duration::hours(2)));
   EXPECT_EQ(slots(cluster), 0u);
   EXPECT_EQ(slots(cluster, "hardware-aware:version=2"), 1u);
   EXPECT_EQ(slots(cluster, "hardware-aware:max_stretch=0"), 1u);
@@ -47,28 +48,61 @@ TEST(KeptSlots, AJobThatMayOvertakeAllOthersOfItsTenantKeepsNone) {
 TEST(KeptSlots, AJobKeepsOneWhereAnotherMayNotBeOvertaken) {
   TestCluster cluster;
   fill(cluster, cluster.job(8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
+  cluster.submit(resuming(cluster, kAll, Duration::hours(2)));
   EXPECT_EQ(slots(cluster), 1u) << "it is not preemptible";
   TestCluster without_checkpoints;
   JobRequest last = resuming(without_checkpoints, 8, Duration::hours(1));
   last.checkpoint_interval = Duration::max();
   fill(without_checkpoints, last);
-  without_checkpoints.submit(resuming(without_checkpoints, kAll, Duration::hours(100)));
+  without_checkpoints.submit(resuming(without_checkpoints, kAll, Duration::hours(2)));
   EXPECT_EQ(slots(without_checkpoints), 1u);
 }
 
 TEST(KeptSlots, AJobThatFindsRoomWithoutTheOthersOfItsTenantKeepsNone) {
   TestCluster cluster;
   fill(cluster, cluster.job(8, Duration::hours(1)));
-  cluster.submit(resuming(cluster, kAll - 8, Duration::hours(100)));
+  cluster.submit(resuming(cluster, kAll - 8, Duration::hours(2)));
   EXPECT_EQ(slots(cluster), 0u);
+}
+
+// Devices would be empty for up to an hour.
+TEST(KeptSlots, AJobOfALongRunKeepsOneThatEmptiesDevicesForAShortTime) {
+  for (const std::int64_t hours : {3, 4}) {
+    TestCluster cluster;
+    fill(cluster, resuming(cluster, 8, Duration::hours(1)));
+    cluster.submit(resuming(cluster, kAll, Duration::hours(hours)));
+    EXPECT_EQ(slots(cluster), hours == 4 ? 1u : 0u);
+  }
+}
+
+TEST(KeptSlots, AJobThatHasWaitedForTheAgeingKeepsOne) {
+  TestCluster cluster;
+  cluster.submit(resuming(cluster, kAll, Duration::hours(100)));
+  cluster.pass(kDefault);
+  cluster.submit(resuming(cluster, kAll, Duration::hours(60)));
+  const std::string policy = "hardware-aware:ageing=2 h,yield_ratio=1000";
+  cluster.wait(Duration::minutes(119));
+  EXPECT_EQ(slots(cluster, policy), 0u);
+  cluster.wait(Duration::minutes(1));
+  EXPECT_EQ(slots(cluster, policy), 1u);
+}
+
+TEST(KeptSlots, JobsThatKeepNoneLeaveTheOnesThatThereAreToOthers) {
+  TestCluster cluster;
+  fill(cluster, cluster.job(8, Duration::hours(1)));
+  cluster.submit(resuming(cluster, kAll - 8, Duration::hours(1)));
+  cluster.submit(resuming(cluster, kAll - 8, Duration::hours(1)));
+  const JobId whole = cluster.submit(resuming(cluster, kAll, Duration::hours(2)));
+  const PassResult result = cluster.pass("hardware-aware:reserve_jobs=1", PassKind::kFull);
+  ASSERT_EQ(result.reservations.size(), 1u);
+  EXPECT_EQ(result.reservations.front().job, whole);
 }
 
 TEST(KeptSlots, AllGangsOfARoleHaveToFindRoom) {
   for (const std::uint32_t gangs : {3U, 4U}) {
     TestCluster cluster;
     fill(cluster, cluster.job(8, Duration::hours(1)));
-    JobRequest request = resuming(cluster, 32, Duration::hours(100));
+    JobRequest request = resuming(cluster, 32, Duration::hours(2));
     request.roles[0].gangs = gangs;
     cluster.submit(request);
     EXPECT_EQ(slots(cluster), gangs == 4 ? 1u : 0u);
@@ -81,16 +115,16 @@ TEST(KeptSlots, AJobKeepsOneWhereAnotherTenantHasTheDevices) {
   theirs.tenant = *cluster.tenants().find("a");
   cluster.submit(theirs);
   cluster.pass(kDefault);
-  JobRequest mine = resuming(cluster, kAll, Duration::hours(100));
+  JobRequest mine = resuming(cluster, kAll, Duration::hours(2));
   mine.tenant = *cluster.tenants().find("b");
   cluster.submit(mine);
   EXPECT_EQ(slots(cluster), 1u);
 }
 
 /// Jobs of one node come and end, one after each `step`, so that the 16 nodes are always full; at
-/// the beginning a job of all devices comes, for 20 minutes. Returns when it starts, at most 600
-/// steps later.
-Duration time_until_start(Duration step, const std::string& policy) {
+/// the beginning a job of all devices comes, for 20 minutes. Returns after what time it starts;
+/// none: not within 600 steps.
+std::optional<Duration> time_until_start(Duration step, const std::string& policy) {
   constexpr std::int64_t kNodes = kAll / 8;
   TestCluster cluster;
   const auto come = [&](std::int64_t steps) {
@@ -101,7 +135,7 @@ Duration time_until_start(Duration step, const std::string& policy) {
   cluster.pass(policy, PassKind::kFull);
   const Instant begin = cluster.now();
   const JobId whole = cluster.submit(resuming(cluster, kAll, Duration::minutes(20)));
-  for (int steps = 0; steps < 600 && !cluster.runs(whole); ++steps) {
+  for (int steps = 0; steps < 600; ++steps) {
     cluster.wait(step);
     std::vector<JobId> ended;
     ended.reserve(cluster.running().size());
@@ -112,31 +146,39 @@ Duration time_until_start(Duration step, const std::string& policy) {
     come(kNodes);
     cluster.pass(policy, PassKind::kFull);
     cluster.pass(policy, PassKind::kFull);
+    if (cluster.runs(whole)) return cluster.now() - begin;
   }
-  return cluster.now() - begin;
+  return std::nullopt;
 }
 
 // The job's 42 device-hours put it before each that comes, which has 51, but are too many to
 // overtake those. At 33 hours it has waited for 99 times its run, and counts for nothing.
 TEST(KeptSlots, AJobOvertakesJobsOfItsTenantOnceItHasWaitedForManyTimesItsRun) {
   const Duration step = Duration::minutes(24);
-  EXPECT_LE(time_until_start(step, kDefault), Duration::hours(34));
-  EXPECT_LE(time_until_start(step, "hardware-aware:max_stretch=10"), Duration::hours(4));
-  EXPECT_EQ(time_until_start(step, "hardware-aware:max_stretch=1000"), Duration::hours(240));
+  const std::optional<Duration> by_default = time_until_start(step, kDefault);
+  ASSERT_TRUE(by_default);
+  EXPECT_GE(*by_default, Duration::hours(33));
+  EXPECT_LE(*by_default, Duration::hours(34));
+  const std::optional<Duration> soon = time_until_start(step, "hardware-aware:max_stretch=10");
+  ASSERT_TRUE(soon);
+  EXPECT_LE(*soon, Duration::hours(4));
+  EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=1000"));
 }
 
 // Jobs of 8 minutes are never overtaken: each ends within its quantum.
 TEST(KeptSlots, AJobThatCountsForNothingKeepsASlotAmongJobsThatEndWithinTheirQuantum) {
   const Duration step = Duration::seconds(30);
-  EXPECT_LE(time_until_start(step, "hardware-aware:max_stretch=10"), Duration::hours(4));
-  EXPECT_EQ(time_until_start(step, "hardware-aware:max_stretch=1000"), Duration::hours(5));
+  const std::optional<Duration> soon = time_until_start(step, "hardware-aware:max_stretch=10");
+  ASSERT_TRUE(soon);
+  EXPECT_LE(*soon, Duration::hours(4));
+  EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=1000"));
 }
 
 // How many times its run a job of unknown length has waited for, nobody can say.
 TEST(KeptSlots, AJobOfUnknownLengthKeepsOneFromTheBeginning) {
   TestCluster cluster;
   fill(cluster, resuming(cluster, 8, Duration::hours(1)));
-  JobRequest unknown = resuming(cluster, kAll, Duration::hours(100));
+  JobRequest unknown = resuming(cluster, kAll, Duration::hours(2));
   unknown.estimate.reset();
   cluster.submit(unknown);
   EXPECT_EQ(slots(cluster), 1u);

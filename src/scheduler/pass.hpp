@@ -429,7 +429,8 @@ class Pass {
   bool lacks_room_ = false;  ///< it was refused for want of room alone
   bool hidden_ = false;      ///< free devices are kept from others without a slot
   bool timeline_open_ = false;
-  std::uint32_t slots_sought_ = 0;  ///< jobs that a new slot was looked for
+  std::uint64_t slots_ = 0;         ///< jobs that keep a new slot or need one
+  std::uint64_t slots_sought_ = 0;  ///< jobs that a new slot was looked for
   PassResult result_;
 };
 

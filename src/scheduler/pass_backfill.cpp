@@ -15,6 +15,9 @@ bool is_on(const RunningJob& job, NodeId node) {
   });
 }
 
+/// Jobs that a slot is looked for, for each that may have one.
+constexpr std::uint64_t kSoughtForASlot = 4;
+
 }  // namespace
 
 bool Pass::makes_reservations() const {
@@ -55,27 +58,36 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   const bool one = policy_.blocked == Blocked::kReservesOne;
   const bool large = devices_wanted(*job.request) >= policy_.reserve_devices;
   if (!one && !large && !is_pressed(job)) return;
-  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
+  const std::uint64_t most = one ? 1 : policy_.reserve_jobs;
+  if (slots_ >= most || slots_sought_ >= kSoughtForASlot * most) return;
   ++slots_sought_;
-  if (!needs_slot(queued)) return;
+  const bool needed = needs_slot(queued);
+  slots_ += needed ? 1 : 0;
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
   std::optional<Slot> slot = m_.timeline_.earliest(
       place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}), {length, queued.room});
   if (!slot) return;
+  if (!needed) {
+    const double drains = (slot->start - s_.now).count_seconds();
+    if (drains > kDrainOfRun * length.count_seconds()) return;
+    ++slots_;
+  }
   m_.timeline_.reserve(*slot, length);
   Reservation kept{job.id, slot->start, std::move(slot->gangs)};
   keep(kept);
   result_.reservations.push_back(std::move(kept));
 }
 
-// A slot keeps devices empty that jobs with less left could use. Where a job may overtake others,
-// it has its turn by the order, in the end because it counts for nothing; then a slot keeps new
-// jobs off the devices of those that have not run for long enough to be overtaken.
+// A slot keeps devices empty that jobs with less left could use, which is little beside a long run.
+// Where a job may overtake others, it has its turn by the order, in the end because it counts for
+// nothing; then a slot keeps new jobs off the devices of those that have not run for long enough to
+// be overtaken.
 bool Pass::needs_slot(const QueuedJob& queued) {
   if (policy_.max_stretch <= 0 || !queued.ages || !queued.run) return true;
-  if (queued.key.second <= 0) return true;
-  return is_pressed(job_of(queued)) || !may_win_room(queued);
+  const WaitingJob& job = job_of(queued);
+  const bool aged = queued.key.second <= 0 || is_old(s_.now - job.submitted - queued.ran, policy_);
+  return aged || is_pressed(job) || !may_win_room(queued);
 }
 
 bool Pass::may_win_room(const QueuedJob& queued) {

@@ -131,7 +131,7 @@ bool Pass::overtakes_in_vain(const QueuedJob& queued) {
   return no_room_without(leavers, job);
 }
 
-// Precondition: the running job is settled (Yielders).
+// Precondition: the running job is preemptible and writes checkpoints.
 bool Pass::may_be_overtaken(const JobRequest& mine, std::uint32_t running) const {
   if (stopped_[running] != 0) return false;
   const RunningJob& other = s_.running[running];

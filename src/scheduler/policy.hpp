@@ -158,8 +158,8 @@ struct Policy {
   /// Time of waiting in which `inside: service` halves what a job counts for; 0: never.
   Seconds ageing{0};
   /// `inside: service` counts a job of known length for nothing once the time it waited and its run
-  /// are so many times its run, and before keeps no slot for it where jobs of its tenant can make
-  /// room; 0: never.
+  /// are so many times its run; before, where jobs of its tenant can make room, it keeps a slot
+  /// only if devices are empty for a short part of its run, or after `ageing`. 0: never.
   double max_stretch = 0;
   /// `inside: service` counts the device-seconds that a job of unknown length has had as the end of
   /// their class: one device-hour, then so many times the end before; 1: as they are.

@@ -112,6 +112,10 @@ double aged(double service, const JobAge& age, const Policy& policy) {
   return service / (1 + part * part);
 }
 
+bool is_old(Duration waited, const Policy& policy) {
+  return policy.ageing > Seconds{0} && waited.count_seconds() >= policy.ageing.value();
+}
+
 double aged_service(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const ServiceBasis basis = service_basis(*job.request, situation.plans);
   const Duration waited = situation.now - job.submitted - ran_for(basis, job.attained);

@@ -58,6 +58,11 @@ struct JobAge {
 /// The service of a job, aged by the time it has waited.
 [[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,
                                   const Situation& situation);
+/// Whether a job has waited for Policy::ageing.
+[[nodiscard]] bool is_old(Duration waited, const Policy& policy);
+/// The part of a job's run for which devices may be kept empty for it where its turn would come by
+/// the order.
+inline constexpr double kDrainOfRun = 0.3;
 /// Whether its aged service orders a job inside its tenant.
 [[nodiscard]] bool by_service(const Policy& policy);
 [[nodiscard]] bool by_service(const JobRequest& job, const Policy& policy);

@@ -132,8 +132,6 @@ TEST(Scheduler, HardwareAwareTakesWhatCostsLeastForTheJob) {
   EXPECT_EQ(cluster.find(first)->gangs[0].option, 0u);
 }
 
-// What runs on the slower type leaves for the faster one once nobody waits for that, and not
-// before.
 // The second would run for 300 hours on the A100, and for 30 on the H100 that the first leaves. It
 // waits no longer than its patience of 6 hours.
 TEST(Scheduler, AJobWaitsForWhatAnotherOfItsPassWillLeave) {
@@ -158,6 +156,8 @@ TEST(Scheduler, AJobWaitsForWhatAnotherOfItsPassWillLeave) {
   }
 }
 
+// What runs on the slower type leaves for the faster one once nobody waits for that, and not
+// before.
 TEST(Scheduler, HardwareAwareMovesAJobToATypeThatNobodyWaitsFor) {
   TestCluster cluster(
       one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "

@@ -73,8 +73,8 @@ class PlayedFuture {
   [[nodiscard]] bool try_start(Entry& entry);
   [[nodiscard]] bool may_use(const Entry& entry, const ForecastOption& option, std::int64_t more);
   [[nodiscard]] bool beside_slots(const ForecastOption& option) const;
-  void keep_slot(const ForecastJob& job);
-  [[nodiscard]] bool needs_slot(const ForecastJob& job) const;
+  void keep_slot(const Entry& entry);
+  [[nodiscard]] bool needs_slot(const Entry& entry) const;
   /// Devices of a type that those jobs of a tenant hold that go on from a checkpoint.
   [[nodiscard]] std::size_t resuming_of(TenantId tenant, FleetTypeId type) const {
     return tenant.value() * capacity_.size() + type.value();
@@ -104,7 +104,7 @@ class PlayedFuture {
   std::vector<TenantId> changed_;       ///< tenants, since the last look
   std::uint64_t passes_ = 0;
   std::uint64_t considered_ = 0;
-  std::uint32_t slots_sought_ = 0;
+  std::uint32_t kept_slots_ = 0;
   std::uint32_t awaited_ = 0;
   std::uint32_t came_ = 0;
   double now_ = 0;
@@ -258,7 +258,7 @@ double PlayedFuture::play() {
 
 void PlayedFuture::pass() {
   ++passes_;
-  slots_sought_ = 0;
+  kept_slots_ = 0;
   for (auto& slots : slots_) slots.clear();
   std::fill(kept_.begin(), kept_.end(), 0);
   if (policy_.order == QueueOrder::kFair && usage_) {
@@ -315,7 +315,7 @@ PlayedFuture::Turn PlayedFuture::consider(Entry& entry) {
     if (refused_for_room_ && !asked) no_room = passes_;
   }
   if (policy_.blocked == Blocked::kStops) return Turn::kStop;
-  if (reserves()) keep_slot(job);
+  if (reserves()) keep_slot(entry);
   return Turn::kNext;
 }
 
@@ -381,38 +381,47 @@ bool PlayedFuture::try_start(Entry& entry) {
   return true;
 }
 
-void PlayedFuture::keep_slot(const ForecastJob& job) {
+void PlayedFuture::keep_slot(const Entry& entry) {
+  const ForecastJob& job = *entry.job;
   const bool one = policy_.blocked == Blocked::kReservesOne;
   if (!one && devices_wanted(*job.job.request) < policy_.reserve_devices) return;
-  if (slots_sought_ >= (one ? 1 : policy_.reserve_jobs)) return;
-  ++slots_sought_;
-  if (!needs_slot(job)) return;
+  if (kept_slots_ >= (one ? 1 : policy_.reserve_jobs)) return;
+  const bool needed = needs_slot(entry);
   const ForecastRole& role = job.roles.front();
   std::optional<CountedSlot> best;
   const GangRequest* gang = nullptr;
+  double run = 0;
   for (const ForecastOption& option : role.options) {
     if (slots_[option.gang->type.value()].size() >= kSlotsMost) continue;
     const std::optional<CountedSlot> slot = slot_for(*option.gang, role.gangs);
     if (!slot || (best && best->at <= slot->at)) continue;
     best = slot;
     gang = option.gang;
+    run = option.seconds;
   }
+  kept_slots_ += needed ? 1 : 0;
   if (!best) return;
+  if (!needed) {
+    if (best->at - now_ > kDrainOfRun * run) return;
+    ++kept_slots_;
+  }
   slots_[gang->type.value()].push_back(*best);
   kept_[gang->type.value()] += std::int64_t{gang->devices} * role.gangs;
 }
 
-// As Pass::needs_slot(), by numbers of devices, where all jobs of its tenant that go on from a
-// checkpoint count as jobs that it may overtake.
-bool PlayedFuture::needs_slot(const ForecastJob& job) const {
+// As Pass::needs_slot(), by numbers of devices of one role, where all jobs of its tenant that go on
+// from a checkpoint count as jobs that it may overtake.
+bool PlayedFuture::needs_slot(const Entry& entry) const {
+  const ForecastJob& job = *entry.job;
   const WaitingJob& it = job.job;
   if (policy_.max_stretch <= 0 || policy_.yield_ratio == 0 || !by_service(*it.request, policy_)) {
     return true;
   }
   const ServiceBasis basis = service_basis(*it.request, setup_.situation().plans);
-  const Duration waited = setup_.situation().now + Duration::from_seconds(now_) - it.submitted -
-                          ran_for(basis, it.attained);
-  if (!basis.whole || aged(1, {waited, basis.whole}, policy_) <= 0) return true;
+  const Duration waited = setup_.situation().now + Duration::from_seconds(now_) -
+                          entry.key.submitted - ran_for(basis, it.attained);
+  if (!basis.whole || is_old(waited, policy_)) return true;
+  if (aged(1, {waited, basis.whole}, policy_) <= 0) return true;
   const ForecastRole& role = job.roles.front();
   return std::none_of(role.options.begin(), role.options.end(), [&](const ForecastOption& option) {
     const FleetTypeId type = option.gang->type;
