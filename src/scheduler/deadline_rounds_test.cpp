@@ -118,6 +118,21 @@ TEST(DeadlineRounds, DevicesOfJobsThatEndInTimeArePromised) {
   }
 }
 
+TEST(DeadlineRounds, AJobBeyondItsEstimateIsTakenToRunForAsLongAgain) {
+  for (const auto& [hours, promised] : {std::pair{2.6, 1u}, {2.4, 0u}}) {
+    TestCluster cluster(one_node());
+    cluster.submit(cluster.job(8, Duration::hours(1)));  // without checkpoints
+    cluster.pass("elasticflow");
+    cluster.wait(Duration::minutes(90));
+    JobRequest dated = saving(cluster, 8);
+    dated.estimate = Duration::hours(1);
+    dated.deadline = cluster.now() + Duration::from_seconds(hours * 3600);
+    cluster.submit(dated);
+    cluster.pass("elasticflow", PassKind::kFull);
+    EXPECT_EQ(cluster.share_period().jobs.size(), promised) << hours;
+  }
+}
+
 TEST(DeadlineRounds, ARestartIsHeldInReserve) {
   for (const auto& [minutes, promised] : {std::pair{71, 1u}, {69, 0u}}) {
     TestCluster cluster(one_node());

@@ -63,7 +63,8 @@ FreeByType free_of(const DeadlineInputs& in) {
   free.reserve(in.devices.size());
   for (const std::uint32_t devices : in.devices) free.emplace_back(devices);
   for (const DeviceRelease& release : in.releases) {
-    free[release.type].add(slots_until(release.after, in.slot), kForever, release.devices);
+    const std::uint32_t from = std::max(1U, slots_until(release.after, in.slot));
+    free[release.type].add(from, kForever, release.devices);
   }
   return free;
 }

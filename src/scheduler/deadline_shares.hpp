@@ -57,7 +57,7 @@ struct DeadlineJob {
   double restart = 0;                ///< seconds until it works by another option
 };
 
-/// Devices that other jobs hold for now.
+/// Devices that other jobs hold in the first slot, and for longer where it ends before `after`.
 struct DeviceRelease {
   std::uint32_t type = 0;
   std::uint32_t devices = 0;

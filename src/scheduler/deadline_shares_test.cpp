@@ -51,6 +51,7 @@ struct OneType {
     admitted.resize(jobs.size());
     const DeadlineShares found = share_by_deadline(inputs(), admitted);
     std::vector<std::uint32_t> sizes;
+    sizes.reserve(jobs.size());
     for (std::size_t i = 0; i < jobs.size(); ++i) sizes.push_back(devices_of(i, found[i]));
     return sizes;
   }
@@ -184,6 +185,12 @@ TEST(DeadlineShares, DevicesThatOthersLeaveInTimeCount) {
     EXPECT_EQ(fleet.admit()[0], promised) << after;
     EXPECT_EQ(fleet.shares({1})[0], 0U);
   }
+}
+
+TEST(DeadlineShares, DevicesThatOthersHoldAreNotFreeInTheFirstSlot) {
+  const OneType fleet{{job_of({1}, 2, 3)}, {0}, {{0, 1, 0}}};
+  EXPECT_EQ(fleet.admit()[0], 1);
+  EXPECT_EQ(fleet.shares({1}), std::vector{0U});
 }
 
 TEST(DeadlineShares, AJobThatIsLateHasItsLargestSizeUntilItsDeadline) {

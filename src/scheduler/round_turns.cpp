@@ -339,13 +339,14 @@ class DevicesOfOthers {
     }
   }
 
-  /// When they are expected to come free.
+  /// When they are expected to come free: of a job that runs for longer than was expected, after as
+  /// much time again as it has run.
   [[nodiscard]] std::vector<DeviceRelease> releases() const {
     std::vector<DeviceRelease> found;
     for (std::size_t i = 0; i < s_.running.size(); ++i) {
       const RunningJob& job = s_.running[i];
       if (turns_[i] != 0 || job.stopping || job.expected_end == Instant::max()) continue;
-      const double after = std::max(0.0, (job.expected_end - s_.now).count_seconds());
+      const double after = seconds_left(job);
       for_each_gang(job, [&](const GangRequest& gang) {
         found.push_back({gang.type.value(), gang.devices, after});
       });
@@ -368,6 +369,11 @@ class DevicesOfOthers {
   }
 
  private:
+  [[nodiscard]] double seconds_left(const RunningJob& job) const {
+    const bool over = job.expected_end <= s_.now;
+    return (over ? s_.now - job.started : job.expected_end - s_.now).count_seconds();
+  }
+
   /// Of whole devices.
   template <class Visit>
   static void for_each_gang(const RunningJob& job, const Visit& visit) {
