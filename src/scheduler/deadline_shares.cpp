@@ -333,12 +333,13 @@ class FirstSlot {
     std::size_t ladder = 0;
     std::size_t size = 0;
   };
-  /// The next size of a job.
+  /// A larger size of a job.
   struct Offer {
     std::int64_t saved = 0;   ///< milliseconds of a device, a device added
     bool has = false;         ///< the job has run by as much until now
     std::uint32_t place = 0;  ///< in the order
     std::uint32_t job = 0;
+    Given to;
 
     friend bool operator<(const Offer& a, const Offer& b) {
       return std::tuple(a.saved, a.has, b.place) < std::tuple(b.saved, b.has, a.place);
@@ -372,39 +373,39 @@ class FirstSlot {
     while (!offers.empty()) {
       const Offer best = offers.top();
       offers.pop();
-      Given& given = *given_[best.job];
-      const std::uint32_t more = added(best.job, given);
-      std::int64_t& left = left_[in_.jobs[best.job].ladders[given.ladder].type];
+      const std::uint32_t more = added(best.job, best.to);
+      std::int64_t& left = left_[in_.jobs[best.job].ladders[best.to.ladder].type];
       if (left < more) continue;
       left -= more;
-      ++given.size;
+      given_[best.job] = best.to;
       offer(best.place);
     }
   }
 
-  /// Devices between a size and the next.
-  [[nodiscard]] std::uint32_t added(std::uint32_t job, const Given& given) const {
-    const Given next{given.ladder, given.size + 1};
-    return size_of(job, next).devices - size_of(job, given).devices;
+  /// Devices between the size that a job is given and a larger one.
+  [[nodiscard]] std::uint32_t added(std::uint32_t job, const Given& to) const {
+    return size_of(job, to).devices - size_of(job, *given_[job]).devices;
   }
 
-  /// None: there is no larger size, no room for it, or it does no more in the slot.
+  /// The least size that does more in the slot than the one that the job is given; none: there is
+  /// no such size, or no room for it.
   [[nodiscard]] std::optional<Offer> next_of(std::uint32_t place) const {
     const std::uint32_t job = order_[place];
     if (!given_[job]) return std::nullopt;
     const Given given = *given_[job];
     const SizeLadder& ladder = in_.jobs[job].ladders[given.ladder];
-    if (given.size + 1 == ladder.sizes.size()) return std::nullopt;
-    const std::uint32_t more = added(job, given);
+    const double work = work_in_slot(job, given);
+    Given next{given.ladder, given.size + 1};
+    while (next.size < ladder.sizes.size() && work_in_slot(job, next) <= work) ++next.size;
+    if (next.size == ladder.sizes.size()) return std::nullopt;
+    const std::uint32_t more = added(job, next);
     if (left_[ladder.type] < more) return std::nullopt;
-    const Given next{given.ladder, given.size + 1};
-    if (work_in_slot(job, next) <= work_in_slot(job, given)) return std::nullopt;
     const double saved = (device_seconds(job, given) - device_seconds(job, next)) / more;
     const std::optional<std::uint32_t>& has = in_.jobs[job].has;
     const bool had =
         std::any_of(ladder.sizes.begin() + static_cast<std::ptrdiff_t>(next.size),
                     ladder.sizes.end(), [&](const SizeRate& size) { return size.option == has; });
-    return Offer{std::llround(saved * 1000), had, place, job};
+    return Offer{std::llround(saved * 1000), had, place, job, next};
   }
 
   [[nodiscard]] double pause_of(std::uint32_t job, const SizeRate& size) const {

@@ -12,7 +12,8 @@
 // one size smaller up to the latest slot from which that is enough. A job is admitted if it and all
 // that were admitted before have such a share. Devices that are left in the first slot go first to
 // jobs without any, then size by size to the job whose device-time, sum of x_i(t) x d, falls most
-// (rises least) a device added; the rest of its plan is filled anew from the second slot on.
+// (rises least) a device added; the rest of its plan is filled anew from the second slot on. Sizes
+// that do no more work in the first slot than a smaller one, for they cost a restart, are passed.
 //
 // A job that is admitted stays so: with exact rates and lengths and without restarts each finds its
 // share again in the next slot, if the job has every size up to its largest on one type. The

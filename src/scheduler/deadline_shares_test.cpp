@@ -147,6 +147,30 @@ TEST(DeadlineShares, AJobDoesNotGrowWhereItsRestartTakesTheSlot) {
   }
 }
 
+TEST(DeadlineShares, AJobGoesPastSizesThatDoNoMoreInTheSlot) {
+  // A restart takes the whole slot, so the job keeps what it has; one of 0.2 s leaves four devices
+  // 1.2 units, and one of 0.3 s leaves eight devices 1.6 units but four only 0.8.
+  struct Case {
+    std::uint32_t has = 0;
+    double restart = 0;
+    std::uint32_t devices = 0;
+  };
+  const Curve curve{1, 2, 3, 4};
+  for (const auto& [has, restart, devices] :
+       {Case{2, 0.6, 4}, {1, 0.6, 2}, {0, 0.6, 1}, {1, 0.2, 4}}) {
+    OneType fleet{{DeadlineJob{}}, {4}, {}};
+    fleet.jobs[0].ladders.push_back(ladder(curve, 100, SizesOf::kPowers));
+    fleet.jobs[0].has = has;
+    fleet.jobs[0].restart = restart;
+    EXPECT_EQ(fleet.shares(), std::vector{devices}) << has << " " << restart;
+  }
+  OneType larger{{DeadlineJob{}}, {8}, {}};
+  larger.jobs[0].ladders.push_back(ladder({1, 2, 3, 4, 5, 6, 7, 8}, 100, SizesOf::kPowers));
+  larger.jobs[0].has = 1;
+  larger.jobs[0].restart = 0.3;
+  EXPECT_EQ(larger.shares(), std::vector{8U});
+}
+
 TEST(DeadlineShares, ARestartCountsAgainstTheDeadline) {
   OneType fleet{{job_of({1}, 3, 3.1)}, {1}, {}};
   fleet.jobs[0].restart = 0.2;
