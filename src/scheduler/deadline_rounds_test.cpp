@@ -146,6 +146,40 @@ TEST(DeadlineRounds, ARestartIsHeldInReserve) {
   }
 }
 
+/// Of eight devices and one hour, by a deadline so long from now.
+JobRequest dated(const TestCluster& cluster, Duration until) {
+  JobRequest job = saving(cluster, 8);
+  job.estimate = Duration::hours(1);
+  job.deadline = cluster.now() + until;
+  return job;
+}
+
+TEST(DeadlineRounds, ManyJobsThatCanBePromisedNothingDoNotShutOthersOut) {
+  TestCluster cluster(one_node());
+  JobRequest unknown = dated(cluster, Duration::hours(100));
+  unknown.estimate.reset();
+  for (std::size_t i = 0; i < kRoundJobs; ++i) {
+    cluster.submit(dated(cluster, Duration::minutes(-1)));
+    cluster.submit(unknown);
+  }
+  const JobId in_time = cluster.submit(dated(cluster, Duration::minutes(62)));
+  cluster.pass("elasticflow", PassKind::kFull);
+  EXPECT_EQ(cluster.share_period().jobs, std::vector{in_time});
+  EXPECT_TRUE(cluster.runs(in_time));
+}
+
+TEST(DeadlineRounds, APromiseHoldsBehindManyEarlierJobs) {
+  TestCluster cluster(one_node());
+  for (std::size_t i = 0; i < kRoundJobs; ++i) {
+    cluster.submit(dated(cluster, Duration::hours(10)));
+  }
+  const JobId promised = cluster.submit(dated(cluster, Duration::minutes(62)));
+  cluster.promise(promised);
+  cluster.pass("elasticflow", PassKind::kFull);
+  EXPECT_TRUE(std::ranges::binary_search(cluster.share_period().jobs, promised));
+  EXPECT_TRUE(cluster.runs(promised));
+}
+
 TEST(DeadlineRounds, NothingIsPromisedToJobsOfUnknownLength) {
   TestCluster cluster(one_node());
   JobRequest unknown = due(cluster, 10);

@@ -68,24 +68,6 @@ std::vector<std::uint32_t> free_by_type(const FleetView& view) {
   return free;
 }
 
-/// The first kRoundJobs of them in the order of the policy.
-void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation) {
-  if (jobs.size() <= kRoundJobs) return;
-  std::vector<std::pair<OrderKey, std::uint32_t>> order;
-  order.reserve(jobs.size());
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    order.emplace_back(key_of(jobs[i].job, policy, situation), i);
-  }
-  const auto end = order.begin() + kRoundJobs;
-  std::nth_element(order.begin(), end, order.end());
-  std::vector<RoundJob> first;
-  first.reserve(kRoundJobs);
-  for (auto it = order.begin(); it != end; ++it) first.push_back(jobs[it->second]);
-  std::sort(first.begin(), first.end(),
-            [](const RoundJob& a, const RoundJob& b) { return a.at < b.at; });
-  jobs = std::move(first);
-}
-
 }  // namespace
 
 // Services, then jobs of several gangs and shares of devices, each in the order of the policy.

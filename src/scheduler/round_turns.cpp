@@ -321,7 +321,7 @@ DeadlineJob deadline_job(const RoundJob& job, const Situation& s, const Policy& 
   made.has = job.option;
   const bool worked = job.option || job.job.attained > 0;
   made.restart = (s.launch + (worked ? request.restart : Duration())).count_seconds();
-  if (request.deadline && known_time_left(job.job, s.plans)) {
+  if (may_be_promised(job.job, s)) {
     const double due = (*request.deadline - s.now).count_seconds();
     const double reserve = (s.launch + request.restart).count_seconds();
     made.due = std::max(due - reserve, std::min(due, policy.full_interval.value()));
@@ -434,14 +434,14 @@ std::vector<Turn> turns_by_deadline(const RoundInputs& in) {
 
 /// The jobs of a situation that may be promised their deadlines, and those that run and take turns,
 /// by submission. One that stops waits as far as its deadline goes.
-std::vector<RoundJob> jobs_that_ask(const Situation& s) {
+std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   std::vector<RoundJob> jobs;
   for (std::uint32_t i = 0; i < s.waiting.size(); ++i) {
     const WaitingJob& job = s.waiting[i];
-    if (job.request->deadline && takes_turns(*job.request)) jobs.push_back({job, i, std::nullopt});
+    if (may_be_promised(job, s) && takes_turns(*job.request))
+      jobs.push_back({job, i, std::nullopt});
   }
-  std::ranges::sort(jobs, {}, kBySubmission);
-  if (jobs.size() > kRoundJobs) jobs.resize(kRoundJobs);
+  keep_first(jobs, policy, s);
   for (std::uint32_t i = 0; i < s.running.size(); ++i) {
     const RunningJob& job = s.running[i];
     const bool stays = !job.request->preemptible || job.checkpoint == Duration::max();
@@ -456,14 +456,14 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s) {
 /// The jobs that are admitted from now on, ascending.
 std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
                                  std::span<const JobId> before) {
-  const std::vector<RoundJob> asking = jobs_that_ask(s);
+  const std::vector<RoundJob> asking = jobs_that_ask(s, policy);
   std::vector<DeadlineJob> jobs;
   std::vector<char> admitted;
   std::vector<JobId> ids;
   jobs.reserve(asking.size());
   for (const RoundJob& job : asking) {
     DeadlineJob made = deadline_job(job, s, policy);
-    if (made.due.value_or(0) <= 0) continue;
+    if (!made.due) continue;
     jobs.push_back(std::move(made));
     ids.push_back(job.job.id);
     admitted.push_back(std::ranges::binary_search(before, job.job.id) ? 1 : 0);
@@ -538,6 +538,23 @@ void renew_share_period(const Situation& situation, const Policy& policy, ShareP
   for (const WaitingJob& job : situation.waiting) note(job.id, *job.request);
   for (const RunningJob& job : situation.running) note(job.id, *job.request);
   period.jobs = std::move(jobs);
+}
+
+void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation) {
+  if (jobs.size() <= kRoundJobs) return;
+  std::vector<std::pair<OrderKey, std::uint32_t>> order;
+  order.reserve(jobs.size());
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    order.emplace_back(key_of(jobs[i].job, policy, situation), i);
+  }
+  const auto end = order.begin() + kRoundJobs;
+  std::nth_element(order.begin(), end, order.end());
+  std::vector<RoundJob> first;
+  first.reserve(kRoundJobs);
+  for (auto it = order.begin(); it != end; ++it) first.push_back(jobs[it->second]);
+  std::sort(first.begin(), first.end(),
+            [](const RoundJob& a, const RoundJob& b) { return a.at < b.at; });
+  jobs = std::move(first);
 }
 
 bool takes_turns(const JobRequest& job) {
