@@ -154,6 +154,42 @@ JobRequest dated(const TestCluster& cluster, Duration until) {
   return job;
 }
 
+TEST(DeadlineRounds, DevicesOfAJobWhoseTurnMayNotEndYetAreNotPromised) {
+  // Its turn ends 40 minutes after it began at the earliest, and five have passed.
+  struct Case {
+    Duration checkpoint_cost;
+    std::string policy;
+  };
+  for (const Case& why : {Case{Duration::minutes(1), "elasticflow"},
+                          Case{Duration(), "elasticflow:min_run=40 min"}}) {
+    for (const auto& [minutes, promised] : {std::pair{99, 1u}, {93, 0u}}) {
+      TestCluster cluster(one_node());
+      JobRequest runs = saving(cluster, 8);
+      runs.checkpoint_interval = Duration::minutes(40);
+      runs.checkpoint_cost = why.checkpoint_cost;
+      cluster.submit(runs);
+      cluster.pass(why.policy);
+      cluster.wait(Duration::minutes(5));
+      cluster.submit(dated(cluster, Duration::minutes(minutes)));
+      cluster.pass(why.policy, PassKind::kFull);
+      EXPECT_EQ(cluster.share_period().jobs.size(), promised) << why.policy << " " << minutes;
+    }
+  }
+}
+
+TEST(DeadlineRounds, APromiseHoldsWhileTheTurnMayNotEnd) {
+  TestCluster cluster(one_node());
+  JobRequest runs = dated(cluster, Duration::hours(2));
+  runs.checkpoint_interval = Duration::minutes(40);
+  runs.checkpoint_cost = Duration::minutes(1);
+  const JobId promised = cluster.submit(runs);
+  play_rounds(cluster, 3);
+  cluster.submit(dated(cluster, Duration::minutes(90)));
+  cluster.pass("elasticflow", PassKind::kFull);
+  EXPECT_EQ(cluster.share_period().jobs, std::vector{promised});
+  EXPECT_TRUE(cluster.runs(promised));
+}
+
 TEST(DeadlineRounds, ManyJobsThatCanBePromisedNothingDoNotShutOthersOut) {
   TestCluster cluster(one_node());
   JobRequest unknown = dated(cluster, Duration::hours(100));
