@@ -44,7 +44,7 @@ struct OneType {
   [[nodiscard]] DeadlineInputs inputs() const { return {jobs, devices, releases, slot}; }
   [[nodiscard]] std::vector<char> admit(std::vector<char> before = {}) const {
     before.resize(jobs.size());
-    return admit_by_deadline(inputs(), before);
+    return admit_by_deadline(inputs(), before).promised;
   }
   /// Devices of each job in the first slot.
   [[nodiscard]] std::vector<std::uint32_t> shares(std::vector<char> admitted = {}) const {
@@ -309,7 +309,7 @@ class ExactRun {
     }
     const std::array devices{devices_};
     const DeadlineInputs in{plans, devices, {}, kSlot};
-    const std::vector<char> promised = admit_by_deadline(in, admitted);
+    const std::vector<char> promised = admit_by_deadline(in, admitted).promised;
     const DeadlineShares shares = share_by_deadline(in, promised);
     std::uint32_t taken = 0;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
@@ -346,6 +346,30 @@ class ExactRun {
   std::vector<Job> jobs_;
   Counts counts_;
 };
+
+TEST(DeadlineShares, AdmissionEndsAfterSoManyPlansAndGoesOnInALaterRound) {
+  // The admitted jobs need all devices of the first type. One that asks finds room before them, and
+  // the last of them then has none: all are planned to see that. The last that asks is on the other
+  // type.
+  constexpr std::size_t kMany = 1000;
+  OneType fleet{{}, {kMany, 1}, {}};
+  std::vector<char> admitted(2 * kMany);
+  fleet.jobs.reserve(admitted.size());
+  for (std::size_t i = 0; i < 2 * kMany; ++i) {
+    admitted[i] = i < kMany ? 1 : 0;
+    fleet.jobs.push_back(i < kMany ? job_of({1}, 10, 10) : job_of({1}, 5, 5));
+  }
+  fleet.jobs.back().ladders.front().type = 1;
+  DeadlineInputs in = fleet.inputs();
+  for (const std::uint64_t round : {0U, 30U, 60U}) {
+    in.round = round;
+    const DeadlineAdmission found = admit_by_deadline(in, admitted);
+    EXPECT_GE(found.plans, kAdmissionPlans) << "others were not asked";
+    EXPECT_LE(found.plans, kAdmissionPlans + 2 * kMany + 1);
+    EXPECT_TRUE(std::equal(found.promised.begin(), found.promised.end() - 1, admitted.begin()));
+    EXPECT_EQ(found.promised.back(), round == 60 ? 1 : 0);
+  }
+}
 
 TEST(DeadlineShares, EveryAdmittedJobOfAllSizesIsDoneByItsDeadline) {
   ExactRun::Counts sum;

@@ -502,8 +502,11 @@ std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
   const DevicesOfOthers others(s, policy, asking);
   const std::vector<std::uint32_t> devices = others.rest();
   const std::vector<DeviceRelease> releases = others.releases(before);
+  const double slot = policy.full_interval.value();
+  const double rounds = (s.now - Instant()).count_seconds() / slot;
+  const auto round = static_cast<std::uint64_t>(std::clamp(rounds, 0.0, 1e15));
   const std::vector<char> found =
-      admit_by_deadline({jobs, devices, releases, policy.full_interval.value()}, admitted);
+      admit_by_deadline({jobs, devices, releases, slot, round}, admitted).promised;
   std::vector<JobId> now = admitted_that_go_on(s, policy, before);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (found[i] != 0) now.push_back(ids[i]);
