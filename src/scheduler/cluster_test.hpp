@@ -109,6 +109,11 @@ class TestCluster : public DeviceHistory {
   }
   /// Devices came free that no job held.
   void free_up() { ++changes_.freed; }
+  /// As if its deadline had been promised.
+  void promise(JobId id) {
+    period_.jobs.push_back(id);
+    std::sort(period_.jobs.begin(), period_.jobs.end());
+  }
   /// It is done.
   void finish(JobId id) { (void)take_out(id); }
   /// It waits no longer.

@@ -118,6 +118,21 @@ TEST(DeadlineRounds, DevicesOfJobsThatEndInTimeArePromised) {
   }
 }
 
+TEST(DeadlineRounds, AJobBeyondItsEstimateIsTakenToRunForAsLongAgain) {
+  for (const auto& [hours, promised] : {std::pair{2.6, 1u}, {2.4, 0u}}) {
+    TestCluster cluster(one_node());
+    cluster.submit(cluster.job(8, Duration::hours(1)));  // without checkpoints
+    cluster.pass("elasticflow");
+    cluster.wait(Duration::minutes(90));
+    JobRequest dated = saving(cluster, 8);
+    dated.estimate = Duration::hours(1);
+    dated.deadline = cluster.now() + Duration::from_seconds(hours * 3600);
+    cluster.submit(dated);
+    cluster.pass("elasticflow", PassKind::kFull);
+    EXPECT_EQ(cluster.share_period().jobs.size(), promised) << hours;
+  }
+}
+
 TEST(DeadlineRounds, ARestartIsHeldInReserve) {
   for (const auto& [minutes, promised] : {std::pair{71, 1u}, {69, 0u}}) {
     TestCluster cluster(one_node());
@@ -129,6 +144,76 @@ TEST(DeadlineRounds, ARestartIsHeldInReserve) {
     cluster.pass("elasticflow", PassKind::kFull);
     EXPECT_EQ(cluster.share_period().jobs.size(), promised) << minutes;
   }
+}
+
+/// Of eight devices and one hour, by a deadline so long from now.
+JobRequest dated(const TestCluster& cluster, Duration until) {
+  JobRequest job = saving(cluster, 8);
+  job.estimate = Duration::hours(1);
+  job.deadline = cluster.now() + until;
+  return job;
+}
+
+TEST(DeadlineRounds, DevicesOfAJobWhoseTurnMayNotEndYetAreNotPromised) {
+  // Its turn ends 40 minutes after it began at the earliest, and five have passed.
+  struct Case {
+    Duration checkpoint_cost;
+    std::string policy;
+  };
+  for (const Case& why : {Case{Duration::minutes(1), "elasticflow"},
+                          Case{Duration(), "elasticflow:min_run=40 min"}}) {
+    for (const auto& [minutes, promised] : {std::pair{99, 1u}, {93, 0u}}) {
+      TestCluster cluster(one_node());
+      JobRequest runs = saving(cluster, 8);
+      runs.checkpoint_interval = Duration::minutes(40);
+      runs.checkpoint_cost = why.checkpoint_cost;
+      cluster.submit(runs);
+      cluster.pass(why.policy);
+      cluster.wait(Duration::minutes(5));
+      cluster.submit(dated(cluster, Duration::minutes(minutes)));
+      cluster.pass(why.policy, PassKind::kFull);
+      EXPECT_EQ(cluster.share_period().jobs.size(), promised) << why.policy << " " << minutes;
+    }
+  }
+}
+
+TEST(DeadlineRounds, APromiseHoldsWhileTheTurnMayNotEnd) {
+  TestCluster cluster(one_node());
+  JobRequest runs = dated(cluster, Duration::hours(2));
+  runs.checkpoint_interval = Duration::minutes(40);
+  runs.checkpoint_cost = Duration::minutes(1);
+  const JobId promised = cluster.submit(runs);
+  play_rounds(cluster, 3);
+  cluster.submit(dated(cluster, Duration::minutes(90)));
+  cluster.pass("elasticflow", PassKind::kFull);
+  EXPECT_EQ(cluster.share_period().jobs, std::vector{promised});
+  EXPECT_TRUE(cluster.runs(promised));
+}
+
+TEST(DeadlineRounds, ManyJobsThatCanBePromisedNothingDoNotShutOthersOut) {
+  TestCluster cluster(one_node());
+  JobRequest unknown = dated(cluster, Duration::hours(100));
+  unknown.estimate.reset();
+  for (std::size_t i = 0; i < kRoundJobs; ++i) {
+    cluster.submit(dated(cluster, Duration::minutes(-1)));
+    cluster.submit(unknown);
+  }
+  const JobId in_time = cluster.submit(dated(cluster, Duration::minutes(62)));
+  cluster.pass("elasticflow", PassKind::kFull);
+  EXPECT_EQ(cluster.share_period().jobs, std::vector{in_time});
+  EXPECT_TRUE(cluster.runs(in_time));
+}
+
+TEST(DeadlineRounds, APromiseHoldsBehindManyEarlierJobs) {
+  TestCluster cluster(one_node());
+  for (std::size_t i = 0; i < kRoundJobs; ++i) {
+    cluster.submit(dated(cluster, Duration::hours(10)));
+  }
+  const JobId promised = cluster.submit(dated(cluster, Duration::minutes(62)));
+  cluster.promise(promised);
+  cluster.pass("elasticflow", PassKind::kFull);
+  EXPECT_TRUE(std::ranges::binary_search(cluster.share_period().jobs, promised));
+  EXPECT_TRUE(cluster.runs(promised));
 }
 
 TEST(DeadlineRounds, NothingIsPromisedToJobsOfUnknownLength) {

@@ -34,12 +34,15 @@ class FreeBySlot {
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] std::int64_t now() const { return steps_.front().free; }
 
-  /// Adds a number, which may be negative, in slots from `from` to before `to`.
+  /// Adds a number, which may be negative, in slots from `from` to before `to`. Steps that are
+  /// alike are one.
   void add(std::uint32_t from, std::uint32_t to, std::int64_t devices) {
     if (from >= to) return;
     const std::size_t first = cut(from);
     const std::size_t last = to == kForever ? steps_.size() : cut(to);
     for (std::size_t i = first; i < last; ++i) steps_[i].free += devices;
+    if (last < steps_.size()) join(last);
+    join(first);
   }
 
  private:
@@ -50,6 +53,11 @@ class FreeBySlot {
     if (steps_[index - 1].from == at) return index - 1;
     steps_.insert(after, {at, steps_[index - 1].free});
     return index;
+  }
+  /// With the step before, if they are alike.
+  void join(std::size_t index) {
+    if (index == 0 || steps_[index].free != steps_[index - 1].free) return;
+    steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   std::vector<Step> steps_;
@@ -63,12 +71,13 @@ FreeByType free_of(const DeadlineInputs& in) {
   free.reserve(in.devices.size());
   for (const std::uint32_t devices : in.devices) free.emplace_back(devices);
   for (const DeviceRelease& release : in.releases) {
-    free[release.type].add(slots_until(release.after, in.slot), kForever, release.devices);
+    const std::uint32_t from = std::max(1U, slots_until(release.after, in.slot));
+    free[release.type].add(from, kForever, release.devices);
   }
   return free;
 }
 
-/// Devices of a job in slots from `from` to before `to`.
+/// Devices of a job in slots from `from` to before `to`. In a plan neighbours differ in size.
 struct PlannedSlots {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
@@ -88,11 +97,21 @@ struct DevicePlan {
   }
 };
 
-void take(FreeByType& free, const DeadlineJob& job, const DevicePlan& plan) {
-  FreeBySlot& of_type = free[job.ladders[plan.ladder].type];
+void give_back(FreeBySlot& of_type, const DevicePlan& plan) {
+  for (const PlannedSlots& part : plan.slots) {
+    if (part.size != nullptr) of_type.add(part.from, part.to, part.size->devices);
+  }
+}
+
+void take(FreeBySlot& of_type, const DevicePlan& plan) {
   for (const PlannedSlots& part : plan.slots) {
     if (part.size != nullptr) of_type.add(part.from, part.to, -std::int64_t{part.size->devices});
   }
+}
+
+/// What is free of the type of a plan.
+FreeBySlot& of_plan(FreeByType& free, const DeadlineJob& job, const DevicePlan& plan) {
+  return free[job.ladders[plan.ladder].type];
 }
 
 /// What a plan is made for.
@@ -187,20 +206,29 @@ class ProgressiveFilling {
     plan.ladder = ask_.ladder;
     for (const Window& w : windows_) {
       const std::uint32_t at = std::clamp(point, w.from, w.to);
-      if (w.from < at) plan.slots.push_back({w.from, at, size_at(high - 1, w)});
-      if (at < w.to) plan.slots.push_back({at, w.to, size_at(high, w)});
+      if (w.from < at) append(plan, {w.from, at, size_at(high - 1, w)});
+      if (at < w.to) append(plan, {at, w.to, size_at(high, w)});
     }
     const SizeRate* last = nullptr;
     for (const PlannedSlots& part : plan.slots) {
-      if (part.size == nullptr) continue;
-      last = part.size;
-      plan.work += work_of(part);
-      plan.device_seconds += part.size->devices * time_of(part);
+      if (part.size != nullptr) last = part.size;
     }
     plan.kept = is_enough(plan.work);
     const double over = plan.work - ask_.left;
     if (last != nullptr && over > 0) plan.device_seconds -= last->devices * over / last->rate;
     return plan;
+  }
+
+  void append(DevicePlan& plan, const PlannedSlots& part) const {
+    if (part.size != nullptr) {
+      plan.work += work_of(part);
+      plan.device_seconds += part.size->devices * time_of(part);
+    }
+    if (!plan.slots.empty() && plan.slots.back().size == part.size) {
+      plan.slots.back().to = part.to;
+    } else {
+      plan.slots.push_back(part);
+    }
   }
 
   PlanAsk ask_;
@@ -244,53 +272,69 @@ std::vector<std::uint32_t> by_deadline(const DeadlineInputs& in, std::span<const
 /// The plans of all jobs that are admitted so far.
 class AdmittedPlans {
  public:
-  AdmittedPlans(const DeadlineInputs& in, std::span<const char> admitted) : in_(in) {
-    FreeByType free = free_of(in);
-    for (const std::uint32_t job : by_deadline(in, admitted)) {
-      plans_.push_back({job, false, free});
-      plans_.back().kept = plan(job, free);
-    }
-    rest_ = std::move(free);
+  AdmittedPlans(const DeadlineInputs& in, std::span<const char> admitted)
+      : in_(in), free_(free_of(in)) {
+    const std::vector<std::uint32_t> order = by_deadline(in, admitted);
+    plans_.reserve(order.size());
+    for (const std::uint32_t job : order) plans_.push_back({job, planned(job, free_)});
+    made_ = 0;
   }
+
+  /// Plans that were made or taken back since.
+  [[nodiscard]] std::uint64_t made() const { return made_; }
 
   /// Admits a job if it and all others keep their deadlines; else changes nothing.
   bool admit(std::uint32_t job) {
     const auto place = [&](std::uint32_t i) { return std::pair(*in_.jobs[i].due, i); };
     const auto at = std::ranges::upper_bound(plans_, place(job), {},
                                              [&](const Entry& entry) { return place(entry.job); });
-    FreeByType free = at == plans_.end() ? rest_ : at->before;
-    std::vector<Entry> tail;
-    tail.push_back({job, true, free});
-    if (!plan(job, free)) return false;
+    FreeByType free = free_;
     for (auto it = at; it != plans_.end(); ++it) {
-      tail.push_back({it->job, false, free});
-      tail.back().kept = plan(it->job, free);
-      if (it->kept && !tail.back().kept) return false;
+      give_back(of_plan(free, in_.jobs[it->job], it->plan), it->plan);
+      ++made_;
+    }
+    std::vector<Entry> tail;
+    tail.reserve(1 + static_cast<std::size_t>(plans_.end() - at));
+    tail.push_back({job, planned(job, free)});
+    if (!tail.back().plan.kept) return false;
+    for (auto it = at; it != plans_.end(); ++it) {
+      tail.push_back({it->job, planned(it->job, free)});
+      if (it->plan.kept && !tail.back().plan.kept) return false;
     }
     plans_.erase(at, plans_.end());
     std::ranges::move(tail, std::back_inserter(plans_));
-    rest_ = std::move(free);
+    free_ = std::move(free);
     return true;
   }
 
  private:
   struct Entry {
     std::uint32_t job = 0;
-    bool kept = false;
-    FreeByType before;  ///< what the jobs before leave free
+    DevicePlan plan;
   };
 
-  /// Whether it keeps its deadline; takes its devices.
-  [[nodiscard]] bool plan(std::uint32_t job, FreeByType& free) const {
-    const DevicePlan plan = plan_of(in_.jobs[job], free, in_.slot);
-    take(free, in_.jobs[job], plan);
-    return plan.kept;
+  /// Takes its devices.
+  [[nodiscard]] DevicePlan planned(std::uint32_t job, FreeByType& free) {
+    DevicePlan plan = plan_of(in_.jobs[job], free, in_.slot);
+    take(of_plan(free, in_.jobs[job], plan), plan);
+    made_ += in_.jobs[job].ladders.size();
+    return plan;
   }
 
   const DeadlineInputs& in_;
+  FreeByType free_;           ///< what they leave
   std::vector<Entry> plans_;  ///< by deadline
-  FreeByType rest_;
+  std::uint64_t made_ = 0;
 };
+
+/// Which of those that ask does so first: the first, unless a round may end before all have asked.
+/// From one round to the next it is later by as many as ask in any case.
+std::size_t first_to_ask(const DeadlineInputs& in, std::size_t asking) {
+  const std::size_t each = in.jobs.size() * (1 + in.devices.size());
+  if (asking == 0 || asking * each <= kAdmissionPlans) return 0;
+  const std::size_t in_a_round = std::max<std::size_t>(1, kAdmissionPlans / each);
+  return in.round % asking * in_a_round % asking;
+}
 
 /// The first slot: minimum shares, then what is left.
 class FirstSlot {
@@ -300,7 +344,7 @@ class FirstSlot {
     for (const std::uint32_t job : by_deadline(in, admitted)) {
       order_.push_back(job);
       DevicePlan plan = plan_of(in.jobs[job], free_, in.slot);
-      take(free_, in.jobs[job], plan);
+      take(of_plan(free_, in.jobs[job], plan), plan);
       if (const SizeRate* size = plan.now()) {
         const std::vector<SizeRate>& sizes = in.jobs[job].ladders[plan.ladder].sizes;
         given_[job] = Given{plan.ladder, static_cast<std::size_t>(size - sizes.data())};
@@ -332,12 +376,13 @@ class FirstSlot {
     std::size_t ladder = 0;
     std::size_t size = 0;
   };
-  /// The next size of a job.
+  /// A larger size of a job.
   struct Offer {
     std::int64_t saved = 0;   ///< milliseconds of a device, a device added
     bool has = false;         ///< the job has run by as much until now
     std::uint32_t place = 0;  ///< in the order
     std::uint32_t job = 0;
+    Given to;
 
     friend bool operator<(const Offer& a, const Offer& b) {
       return std::tuple(a.saved, a.has, b.place) < std::tuple(b.saved, b.has, a.place);
@@ -371,39 +416,39 @@ class FirstSlot {
     while (!offers.empty()) {
       const Offer best = offers.top();
       offers.pop();
-      Given& given = *given_[best.job];
-      const std::uint32_t more = added(best.job, given);
-      std::int64_t& left = left_[in_.jobs[best.job].ladders[given.ladder].type];
+      const std::uint32_t more = added(best.job, best.to);
+      std::int64_t& left = left_[in_.jobs[best.job].ladders[best.to.ladder].type];
       if (left < more) continue;
       left -= more;
-      ++given.size;
+      given_[best.job] = best.to;
       offer(best.place);
     }
   }
 
-  /// Devices between a size and the next.
-  [[nodiscard]] std::uint32_t added(std::uint32_t job, const Given& given) const {
-    const Given next{given.ladder, given.size + 1};
-    return size_of(job, next).devices - size_of(job, given).devices;
+  /// Devices between the size that a job is given and a larger one.
+  [[nodiscard]] std::uint32_t added(std::uint32_t job, const Given& to) const {
+    return size_of(job, to).devices - size_of(job, *given_[job]).devices;
   }
 
-  /// None: there is no larger size, no room for it, or it does no more in the slot.
+  /// The least size that does more in the slot than the one that the job is given; none: there is
+  /// no such size, or no room for it.
   [[nodiscard]] std::optional<Offer> next_of(std::uint32_t place) const {
     const std::uint32_t job = order_[place];
     if (!given_[job]) return std::nullopt;
     const Given given = *given_[job];
     const SizeLadder& ladder = in_.jobs[job].ladders[given.ladder];
-    if (given.size + 1 == ladder.sizes.size()) return std::nullopt;
-    const std::uint32_t more = added(job, given);
+    const double work = work_in_slot(job, given);
+    Given next{given.ladder, given.size + 1};
+    while (next.size < ladder.sizes.size() && work_in_slot(job, next) <= work) ++next.size;
+    if (next.size == ladder.sizes.size()) return std::nullopt;
+    const std::uint32_t more = added(job, next);
     if (left_[ladder.type] < more) return std::nullopt;
-    const Given next{given.ladder, given.size + 1};
-    if (work_in_slot(job, next) <= work_in_slot(job, given)) return std::nullopt;
     const double saved = (device_seconds(job, given) - device_seconds(job, next)) / more;
     const std::optional<std::uint32_t>& has = in_.jobs[job].has;
     const bool had =
         std::any_of(ladder.sizes.begin() + static_cast<std::ptrdiff_t>(next.size),
                     ladder.sizes.end(), [&](const SizeRate& size) { return size.option == has; });
-    return Offer{std::llround(saved * 1000), had, place, job};
+    return Offer{std::llround(saved * 1000), had, place, job, next};
   }
 
   [[nodiscard]] double pause_of(std::uint32_t job, const SizeRate& size) const {
@@ -428,9 +473,7 @@ class FirstSlot {
     const std::optional<DevicePlan>& plan = plans_[job];
     if (plan && plan->kept) {
       FreeBySlot free = free_[asks.ladders[plan->ladder].type];
-      for (const PlannedSlots& part : plan->slots) {
-        if (part.size != nullptr) free.add(part.from, part.to, part.size->devices);
-      }
+      give_back(free, *plan);
       const PlanAsk ask{asks, plan->ladder, left, in_.slot, 1};
       const DevicePlan rest = ProgressiveFilling(ask, free).plan();
       if (rest.kept) return rest.device_seconds;
@@ -449,13 +492,22 @@ class FirstSlot {
 
 }  // namespace
 
-std::vector<char> admit_by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {
-  std::vector<char> promised(admitted.begin(), admitted.end());
-  AdmittedPlans plans(in, admitted);
+DeadlineAdmission admit_by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {
+  DeadlineAdmission found{{admitted.begin(), admitted.end()}, 0};
+  std::vector<std::uint32_t> asking;
+  asking.reserve(in.jobs.size());
   for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
-    if (promised[i] == 0 && in.jobs[i].due && plans.admit(i)) promised[i] = 1;
+    if (admitted[i] == 0 && in.jobs[i].due) asking.push_back(i);
   }
-  return promised;
+  AdmittedPlans plans(in, admitted);
+  std::ranges::rotate(
+      asking, asking.begin() + static_cast<std::ptrdiff_t>(first_to_ask(in, asking.size())));
+  for (const std::uint32_t job : asking) {
+    if (plans.made() >= kAdmissionPlans) break;
+    if (plans.admit(job)) found.promised[job] = 1;
+  }
+  found.plans = plans.made();
+  return found;
 }
 
 DeadlineShares share_by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {

@@ -12,7 +12,8 @@
 // one size smaller up to the latest slot from which that is enough. A job is admitted if it and all
 // that were admitted before have such a share. Devices that are left in the first slot go first to
 // jobs without any, then size by size to the job whose device-time, sum of x_i(t) x d, falls most
-// (rises least) a device added; the rest of its plan is filled anew from the second slot on.
+// (rises least) a device added; the rest of its plan is filled anew from the second slot on. Sizes
+// that do no more work in the first slot than a smaller one, for they cost a restart, are passed.
 //
 // A job that is admitted stays so: with exact rates and lengths and without restarts each finds its
 // share again in the next slot, if the job has every size up to its largest on one type. The
@@ -24,9 +25,16 @@
 // first slot alone. The gain of a job is not worked out anew when another one gets more. A job that
 // no longer keeps its deadline has its largest sizes until then, as in their code. Theirs refuses
 // jobs that are not admitted; here they have what is left, for a job that was submitted is not
-// refused by a policy, and are asked again in each round.
-// Pure. Cost: O(plans x sizes x steps of free devices); a round makes O(jobs) plans, and admission
-// one for each admitted job of a later deadline a job that asks.
+// refused by a policy, and ask again in each round.
+//
+// A job that asks costs a plan and, for each admitted job of a later deadline, one that is taken
+// back and one that is made. Jobs ask in their order until kAdmissionPlans are spent, so that those
+// of a round are fewer than that and the plans of one more job; the other jobs ask in later rounds.
+// Where a round may end so, each round begins with a later job than the last.
+//
+// Pure. Cost: O(plans x sizes x steps), where steps are changes of the number of free devices: at
+// most two for each change of size in a plan, and one a slot. Beside those of admission a round
+// makes O(jobs x sizes) plans. Memory: O(jobs + changes of size in plans).
 #pragma once
 
 #include <cstdint>
@@ -57,7 +65,7 @@ struct DeadlineJob {
   double restart = 0;                ///< seconds until it works by another option
 };
 
-/// Devices that other jobs hold for now.
+/// Devices that other jobs hold in the first slot, and for longer where it ends before `after`.
 struct DeviceRelease {
   std::uint32_t type = 0;
   std::uint32_t devices = 0;
@@ -68,12 +76,21 @@ struct DeadlineInputs {
   std::span<const DeadlineJob> jobs;       ///< the order in which equals are served
   std::span<const std::uint32_t> devices;  ///< by type, from now on
   std::span<const DeviceRelease> releases;
-  double slot = 1;  ///< seconds, more than 0
+  double slot = 1;          ///< seconds, more than 0
+  std::uint64_t round = 0;  ///< its number
 };
 
-/// By job, whether its deadline is promised: of those that were `admitted` all, then the others in
-/// the order of the jobs. Precondition: admitted jobs are due.
-[[nodiscard]] std::vector<char> admit_by_deadline(const DeadlineInputs& in,
+/// Plans of a round after which no more jobs ask, each counted once a type of its job.
+inline constexpr std::uint64_t kAdmissionPlans = 100'000;
+
+struct DeadlineAdmission {
+  std::vector<char> promised;  ///< by job, whether its deadline is
+  std::uint64_t plans = 0;     ///< made or taken back for those that asked
+};
+
+/// Promised are those that were `admitted`, all, then the others in the order of the jobs.
+/// Precondition: admitted jobs are due.
+[[nodiscard]] DeadlineAdmission admit_by_deadline(const DeadlineInputs& in,
                                                   std::span<const char> admitted);
 
 /// By job, the option that it has in the first slot; none: none.

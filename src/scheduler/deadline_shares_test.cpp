@@ -44,13 +44,14 @@ struct OneType {
   [[nodiscard]] DeadlineInputs inputs() const { return {jobs, devices, releases, slot}; }
   [[nodiscard]] std::vector<char> admit(std::vector<char> before = {}) const {
     before.resize(jobs.size());
-    return admit_by_deadline(inputs(), before);
+    return admit_by_deadline(inputs(), before).promised;
   }
   /// Devices of each job in the first slot.
   [[nodiscard]] std::vector<std::uint32_t> shares(std::vector<char> admitted = {}) const {
     admitted.resize(jobs.size());
     const DeadlineShares found = share_by_deadline(inputs(), admitted);
     std::vector<std::uint32_t> sizes;
+    sizes.reserve(jobs.size());
     for (std::size_t i = 0; i < jobs.size(); ++i) sizes.push_back(devices_of(i, found[i]));
     return sizes;
   }
@@ -146,6 +147,30 @@ TEST(DeadlineShares, AJobDoesNotGrowWhereItsRestartTakesTheSlot) {
   }
 }
 
+TEST(DeadlineShares, AJobGoesPastSizesThatDoNoMoreInTheSlot) {
+  // A restart takes the whole slot, so the job keeps what it has; one of 0.2 s leaves four devices
+  // 1.2 units, and one of 0.3 s leaves eight devices 1.6 units but four only 0.8.
+  struct Case {
+    std::uint32_t has = 0;
+    double restart = 0;
+    std::uint32_t devices = 0;
+  };
+  const Curve curve{1, 2, 3, 4};
+  for (const auto& [has, restart, devices] :
+       {Case{2, 0.6, 4}, {1, 0.6, 2}, {0, 0.6, 1}, {1, 0.2, 4}}) {
+    OneType fleet{{DeadlineJob{}}, {4}, {}};
+    fleet.jobs[0].ladders.push_back(ladder(curve, 100, SizesOf::kPowers));
+    fleet.jobs[0].has = has;
+    fleet.jobs[0].restart = restart;
+    EXPECT_EQ(fleet.shares(), std::vector{devices}) << has << " " << restart;
+  }
+  OneType larger{{DeadlineJob{}}, {8}, {}};
+  larger.jobs[0].ladders.push_back(ladder({1, 2, 3, 4, 5, 6, 7, 8}, 100, SizesOf::kPowers));
+  larger.jobs[0].has = 1;
+  larger.jobs[0].restart = 0.3;
+  EXPECT_EQ(larger.shares(), std::vector{8U});
+}
+
 TEST(DeadlineShares, ARestartCountsAgainstTheDeadline) {
   OneType fleet{{job_of({1}, 3, 3.1)}, {1}, {}};
   fleet.jobs[0].restart = 0.2;
@@ -184,6 +209,12 @@ TEST(DeadlineShares, DevicesThatOthersLeaveInTimeCount) {
     EXPECT_EQ(fleet.admit()[0], promised) << after;
     EXPECT_EQ(fleet.shares({1})[0], 0U);
   }
+}
+
+TEST(DeadlineShares, DevicesThatOthersHoldAreNotFreeInTheFirstSlot) {
+  const OneType fleet{{job_of({1}, 2, 3)}, {0}, {{0, 1, 0}}};
+  EXPECT_EQ(fleet.admit()[0], 1);
+  EXPECT_EQ(fleet.shares({1}), std::vector{0U});
 }
 
 TEST(DeadlineShares, AJobThatIsLateHasItsLargestSizeUntilItsDeadline) {
@@ -278,7 +309,7 @@ class ExactRun {
     }
     const std::array devices{devices_};
     const DeadlineInputs in{plans, devices, {}, kSlot};
-    const std::vector<char> promised = admit_by_deadline(in, admitted);
+    const std::vector<char> promised = admit_by_deadline(in, admitted).promised;
     const DeadlineShares shares = share_by_deadline(in, promised);
     std::uint32_t taken = 0;
     for (std::size_t i = 0; i < jobs_.size(); ++i) {
@@ -315,6 +346,30 @@ class ExactRun {
   std::vector<Job> jobs_;
   Counts counts_;
 };
+
+TEST(DeadlineShares, AdmissionEndsAfterSoManyPlansAndGoesOnInALaterRound) {
+  // The admitted jobs need all devices of the first type. One that asks finds room before them, and
+  // the last of them then has none: all are planned to see that. The last that asks is on the other
+  // type.
+  constexpr std::size_t kMany = 1000;
+  OneType fleet{{}, {kMany, 1}, {}};
+  std::vector<char> admitted(2 * kMany);
+  fleet.jobs.reserve(admitted.size());
+  for (std::size_t i = 0; i < 2 * kMany; ++i) {
+    admitted[i] = i < kMany ? 1 : 0;
+    fleet.jobs.push_back(i < kMany ? job_of({1}, 10, 10) : job_of({1}, 5, 5));
+  }
+  fleet.jobs.back().ladders.front().type = 1;
+  DeadlineInputs in = fleet.inputs();
+  for (const std::uint64_t round : {0U, 30U, 60U}) {
+    in.round = round;
+    const DeadlineAdmission found = admit_by_deadline(in, admitted);
+    EXPECT_GE(found.plans, kAdmissionPlans) << "others were not asked";
+    EXPECT_LE(found.plans, kAdmissionPlans + 2 * kMany + 1);
+    EXPECT_TRUE(std::equal(found.promised.begin(), found.promised.end() - 1, admitted.begin()));
+    EXPECT_EQ(found.promised.back(), round == 60 ? 1 : 0);
+  }
+}
 
 TEST(DeadlineShares, EveryAdmittedJobOfAllSizesIsDoneByItsDeadline) {
   ExactRun::Counts sum;

@@ -137,8 +137,6 @@ class Pass {
   using Refusals = std::map<JobId, Refusal>;
   [[nodiscard]] std::vector<const WaitingJob*> without_turns() const;
   [[nodiscard]] std::vector<RoundJob> round_jobs() const;
-  [[nodiscard]] bool may_end_turn(const RunningJob& job) const;
-  [[nodiscard]] bool somebody_starves() const;
   /// Starts waiting jobs on what is free, from the first turn on.
   void fill(std::span<const RoundJob> jobs);
   void begin_round(std::span<const RoundJob> jobs, std::span<const WaitingJob* const> first);

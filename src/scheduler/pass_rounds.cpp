@@ -7,12 +7,10 @@
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/round_turns.hpp"
+#include "scheduler/turn_ends.hpp"
 
 namespace orrery {
 namespace {
-
-/// Rounds that a gang waits in before jobs have to leave for it that have only just started.
-constexpr double kRoundsOfPatience = 2;
 
 /// Whether a gang could be taken from the view as it is placed.
 bool fits(const FleetView& view, std::span<const PlacedGang> gangs) {
@@ -68,24 +66,6 @@ std::vector<std::uint32_t> free_by_type(const FleetView& view) {
   return free;
 }
 
-/// The first kRoundJobs of them in the order of the policy.
-void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation) {
-  if (jobs.size() <= kRoundJobs) return;
-  std::vector<std::pair<OrderKey, std::uint32_t>> order;
-  order.reserve(jobs.size());
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    order.emplace_back(key_of(jobs[i].job, policy, situation), i);
-  }
-  const auto end = order.begin() + kRoundJobs;
-  std::nth_element(order.begin(), end, order.end());
-  std::vector<RoundJob> first;
-  first.reserve(kRoundJobs);
-  for (auto it = order.begin(); it != end; ++it) first.push_back(jobs[it->second]);
-  std::sort(first.begin(), first.end(),
-            [](const RoundJob& a, const RoundJob& b) { return a.at < b.at; });
-  jobs = std::move(first);
-}
-
 }  // namespace
 
 // Services, then jobs of several gangs and shares of devices, each in the order of the policy.
@@ -120,36 +100,14 @@ std::vector<RoundJob> Pass::round_jobs() const {
     if (takes_turns(*job.request) && !has_slot) jobs.push_back({job, i, std::nullopt});
   }
   keep_first(jobs, policy_, s_);
-  const bool hurries = kind_ == PassKind::kFull && somebody_starves();
+  const Duration least = kind_ == PassKind::kFull ? least_turn(s_, policy_) : Duration();
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     const RunningJob& job = s_.running[i];
     const bool leaves = job.stopping || stopped_[i] != 0;
-    if (leaves || !takes_turns(*job.request) || !may_end_turn(job)) continue;
-    const Duration ran = s_.now - job.started;
-    const bool settled = hurries || ran >= Duration::from_seconds(policy_.min_run.value());
-    if (kind_ == PassKind::kFull && !settled) continue;
+    if (leaves || !takes_turns(*job.request) || turn_ends_from(job, s_, least) > s_.now) continue;
     jobs.push_back({as_waiting(job, s_.now), i, job.gangs.front().option});
   }
   return jobs;
-}
-
-// A job whose last checkpoint does not fit the grace would do its work again at each turn, unless
-// it has written one since it started. One that says it is not preemptible keeps what it has.
-bool Pass::may_end_turn(const RunningJob& job) const {
-  if (!job.request->preemptible || job.checkpoint == Duration::max()) return false;
-  return job.request->checkpoint_cost <= s_.grace || s_.now - job.started >= job.checkpoint;
-}
-
-// Jobs of one device start all the time on what comes free, so that the devices of a larger gang
-// may never all belong to jobs that have run for long enough.
-bool Pass::somebody_starves() const {
-  if (s_.history == nullptr) return false;
-  const Duration patience =
-      Duration::from_seconds(policy_.full_interval.value() * kRoundsOfPatience);
-  return std::any_of(s_.waiting.begin(), s_.waiting.end(), [&](const WaitingJob& job) {
-    return takes_turns(*job.request) && devices_wanted(*job.request) > 1 &&
-           s_.now - s_.history->past(job.id).waits_since >= patience;
-  });
 }
 
 // Jobs that take no turns go first and stay. In a full pass those that find no room get devices of

@@ -25,6 +25,15 @@ double end_of_class(double attained, double step) {
   return end;
 }
 
+/// Jobs whose deadlines are promised, then those whose deadlines can be, then all others.
+double deadline_class(const WaitingJob& job, const Situation& situation) {
+  if (!may_be_promised(job, situation)) return 2;
+  const DeviceHistory* history = situation.history;
+  const bool promised =
+      history != nullptr && std::ranges::binary_search(history->share_period().jobs, job.id);
+  return promised ? 0 : 1;
+}
+
 double first_key(const WaitingJob& job, const Policy& policy, const Situation& situation) {
   const PlanTable* plans = situation.plans;
   const auto left = [&] {
@@ -54,7 +63,7 @@ double first_key(const WaitingJob& job, const Policy& policy, const Situation& s
     case QueueOrder::kGoodput:
       return job.attained / devices_wanted(*job.request);
     case QueueOrder::kDeadlineShares:
-      return job.request->deadline ? 0 : 1;
+      return deadline_class(job, situation);
     case QueueOrder::kFinishTime:
       return -finish_time_fairness(job, policy, situation);
     case QueueOrder::kFair:
@@ -129,6 +138,11 @@ bool by_service(const Policy& policy) {
 
 bool by_service(const JobRequest& job, const Policy& policy) {
   return by_service(policy) && job.kind != JobKind::kServe;
+}
+
+bool may_be_promised(const WaitingJob& job, const Situation& situation) {
+  const std::optional<Instant>& deadline = job.request->deadline;
+  return deadline && *deadline > situation.now && known_time_left(job, situation.plans);
 }
 
 OrderKey key_of(const WaitingJob& job, const Policy& policy, const Situation& situation) {

@@ -34,6 +34,10 @@ struct OrderKey {
 [[nodiscard]] OrderKey key_of(const WaitingJob& job, const Policy& policy,
                               const Situation& situation);
 
+/// Whether the deadline of a job is one that kDeadlineShares may promise: it is ahead, and the
+/// length of the job is known.
+[[nodiscard]] bool may_be_promised(const WaitingJob& job, const Situation& situation);
+
 /// What the service of a job is reckoned from, beside how far it came.
 struct ServiceBasis {
   std::optional<Duration> whole;  ///< none: its length is not known

@@ -12,6 +12,7 @@
 #include "scheduler/goodput_assignment.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
+#include "scheduler/turn_ends.hpp"
 
 namespace orrery {
 namespace {
@@ -321,7 +322,7 @@ DeadlineJob deadline_job(const RoundJob& job, const Situation& s, const Policy& 
   made.has = job.option;
   const bool worked = job.option || job.job.attained > 0;
   made.restart = (s.launch + (worked ? request.restart : Duration())).count_seconds();
-  if (request.deadline && known_time_left(job.job, s.plans)) {
+  if (may_be_promised(job.job, s)) {
     const double due = (*request.deadline - s.now).count_seconds();
     const double reserve = (s.launch + request.restart).count_seconds();
     made.due = std::max(due - reserve, std::min(due, policy.full_interval.value()));
@@ -332,20 +333,25 @@ DeadlineJob deadline_job(const RoundJob& job, const Situation& s, const Policy& 
 /// What running jobs hold that take no turns among these.
 class DevicesOfOthers {
  public:
-  DevicesOfOthers(const Situation& s, std::span<const RoundJob> jobs)
-      : s_(s), turns_(s.running.size()) {
+  DevicesOfOthers(const Situation& s, const Policy& policy, std::span<const RoundJob> jobs)
+      : s_(s), least_(least_turn(s, policy)), turns_(s.running.size()) {
     for (const RoundJob& job : jobs) {
       if (job.option) turns_[job.at] = 1;
     }
   }
 
-  /// When they are expected to come free.
-  [[nodiscard]] std::vector<DeviceRelease> releases() const {
+  /// When they are expected to come free: of a job that runs for longer than was expected, after as
+  /// much time again as it has run; of one that takes turns later, unless it is promised its
+  /// deadline, once its turn may end. `promised`: ascending.
+  [[nodiscard]] std::vector<DeviceRelease> releases(std::span<const JobId> promised) const {
     std::vector<DeviceRelease> found;
     for (std::size_t i = 0; i < s_.running.size(); ++i) {
       const RunningJob& job = s_.running[i];
-      if (turns_[i] != 0 || job.stopping || job.expected_end == Instant::max()) continue;
-      const double after = std::max(0.0, (job.expected_end - s_.now).count_seconds());
+      if (turns_[i] != 0 || job.stopping) continue;
+      const bool stays = std::ranges::binary_search(promised, job.id);
+      const Instant end = stays ? end_of_run(job) : std::min(end_of_run(job), end_of_turn(job));
+      if (end == Instant::max()) continue;
+      const double after = (end - s_.now).count_seconds();
       for_each_gang(job, [&](const GangRequest& gang) {
         found.push_back({gang.type.value(), gang.devices, after});
       });
@@ -368,6 +374,17 @@ class DevicesOfOthers {
   }
 
  private:
+  [[nodiscard]] Instant end_of_run(const RunningJob& job) const {
+    const bool over = job.expected_end <= s_.now;
+    return over ? s_.now + (s_.now - job.started) : job.expected_end;
+  }
+  /// Max: it does not end because of others, or ends in this round.
+  [[nodiscard]] Instant end_of_turn(const RunningJob& job) const {
+    if (!takes_turns(*job.request)) return Instant::max();
+    const Instant from = turn_ends_from(job, s_, least_);
+    return from > s_.now ? from : Instant::max();
+  }
+
   /// Of whole devices.
   template <class Visit>
   static void for_each_gang(const RunningJob& job, const Visit& visit) {
@@ -378,6 +395,7 @@ class DevicesOfOthers {
   }
 
   const Situation& s_;
+  Duration least_;
   std::vector<char> turns_;  ///< by running job
 };
 
@@ -406,7 +424,11 @@ std::vector<Turn> turns_by_deadline(const RoundInputs& in) {
     admitted.push_back(promised ? 1 : 0);
   }
   std::vector<DeviceRelease> releases;
-  if (begins) releases = DevicesOfOthers(s, in.jobs).releases();
+  if (begins) {
+    std::span<const JobId> promised;
+    if (s.history != nullptr) promised = s.history->share_period().jobs;
+    releases = DevicesOfOthers(s, in.policy, in.jobs).releases(promised);
+  }
   const DeadlineShares shares =
       share_by_deadline({jobs, in.devices, releases, in.policy.full_interval.value()}, admitted);
   std::vector<Ranked> ranked;
@@ -426,19 +448,21 @@ std::vector<Turn> turns_by_deadline(const RoundInputs& in) {
   return in_order(std::move(ranked));
 }
 
-/// The jobs of a situation that may be promised their deadlines, and those that run and take turns,
-/// by submission. One that stops waits as far as its deadline goes.
-std::vector<RoundJob> jobs_that_ask(const Situation& s) {
+/// The jobs of a situation that may be promised their deadlines, and those that run and whose turns
+/// may end now, by submission. One that stops waits as far as its deadline goes.
+std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   std::vector<RoundJob> jobs;
   for (std::uint32_t i = 0; i < s.waiting.size(); ++i) {
     const WaitingJob& job = s.waiting[i];
-    if (job.request->deadline && takes_turns(*job.request)) jobs.push_back({job, i, std::nullopt});
+    if (may_be_promised(job, s) && takes_turns(*job.request))
+      jobs.push_back({job, i, std::nullopt});
   }
-  std::ranges::sort(jobs, {}, kBySubmission);
-  if (jobs.size() > kRoundJobs) jobs.resize(kRoundJobs);
+  keep_first(jobs, policy, s);
+  const Duration least = least_turn(s, policy);
   for (std::uint32_t i = 0; i < s.running.size(); ++i) {
     const RunningJob& job = s.running[i];
-    const bool stays = !job.request->preemptible || job.checkpoint == Duration::max();
+    const Instant from = turn_ends_from(job, s, least);
+    const bool stays = job.stopping ? from == Instant::max() : from > s.now;
     if (stays || !takes_turns(*job.request)) continue;
     jobs.push_back({as_waiting(job, s.now), i, std::nullopt});
     if (!job.stopping) jobs.back().option = job.gangs.front().option;
@@ -447,27 +471,43 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s) {
   return jobs;
 }
 
+/// Of the jobs that were admitted, those whose turn does not end now: they go on as they are.
+std::vector<JobId> admitted_that_go_on(const Situation& s, const Policy& policy,
+                                       std::span<const JobId> before) {
+  const Duration least = least_turn(s, policy);
+  std::vector<JobId> jobs;
+  for (const RunningJob& job : s.running) {
+    const bool goes_on = !job.stopping && turn_ends_from(job, s, least) > s.now;
+    if (!goes_on || !may_be_promised(as_waiting(job, s.now), s)) continue;
+    if (std::ranges::binary_search(before, job.id)) jobs.push_back(job.id);
+  }
+  return jobs;
+}
+
 /// The jobs that are admitted from now on, ascending.
 std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
                                  std::span<const JobId> before) {
-  const std::vector<RoundJob> asking = jobs_that_ask(s);
+  const std::vector<RoundJob> asking = jobs_that_ask(s, policy);
   std::vector<DeadlineJob> jobs;
   std::vector<char> admitted;
   std::vector<JobId> ids;
   jobs.reserve(asking.size());
   for (const RoundJob& job : asking) {
     DeadlineJob made = deadline_job(job, s, policy);
-    if (made.due.value_or(0) <= 0) continue;
+    if (!made.due) continue;
     jobs.push_back(std::move(made));
     ids.push_back(job.job.id);
     admitted.push_back(std::ranges::binary_search(before, job.job.id) ? 1 : 0);
   }
-  const DevicesOfOthers others(s, asking);
+  const DevicesOfOthers others(s, policy, asking);
   const std::vector<std::uint32_t> devices = others.rest();
-  const std::vector<DeviceRelease> releases = others.releases();
+  const std::vector<DeviceRelease> releases = others.releases(before);
+  const double slot = policy.full_interval.value();
+  const double rounds = (s.now - Instant()).count_seconds() / slot;
+  const auto round = static_cast<std::uint64_t>(std::clamp(rounds, 0.0, 1e15));
   const std::vector<char> found =
-      admit_by_deadline({jobs, devices, releases, policy.full_interval.value()}, admitted);
-  std::vector<JobId> now;
+      admit_by_deadline({jobs, devices, releases, slot, round}, admitted).promised;
+  std::vector<JobId> now = admitted_that_go_on(s, policy, before);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (found[i] != 0) now.push_back(ids[i]);
   }
@@ -532,6 +572,23 @@ void renew_share_period(const Situation& situation, const Policy& policy, ShareP
   for (const WaitingJob& job : situation.waiting) note(job.id, *job.request);
   for (const RunningJob& job : situation.running) note(job.id, *job.request);
   period.jobs = std::move(jobs);
+}
+
+void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation) {
+  if (jobs.size() <= kRoundJobs) return;
+  std::vector<std::pair<OrderKey, std::uint32_t>> order;
+  order.reserve(jobs.size());
+  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
+    order.emplace_back(key_of(jobs[i].job, policy, situation), i);
+  }
+  const auto end = order.begin() + kRoundJobs;
+  std::nth_element(order.begin(), end, order.end());
+  std::vector<RoundJob> first;
+  first.reserve(kRoundJobs);
+  for (auto it = order.begin(); it != end; ++it) first.push_back(jobs[it->second]);
+  std::sort(first.begin(), first.end(),
+            [](const RoundJob& a, const RoundJob& b) { return a.at < b.at; });
+  jobs = std::move(first);
 }
 
 bool takes_turns(const JobRequest& job) {

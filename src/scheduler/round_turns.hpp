@@ -27,12 +27,11 @@
 // kDeadlineShares
 //              ElasticFlow (deadline_shares.hpp): what promised deadlines need in this round, in
 //              their order, then what is left, to the others by submission. A slot is a round. As a
-//              round begins, deadlines are promised to the first kRoundJobs that wait with one, by
-//              submission. A restart is held in reserve before a deadline, but for its last slot,
-//              since a plan may change the size of a job once more. A job of unknown length is
-//              promised nothing and counts as one of Policy::unknown_run; a time limit ends a run
-//              at any size. Between rounds those that wait share what is free, and no deadline
-//              counts.
+//              round begins, deadlines that are ahead are promised, by submission. Time for one
+//              restart is kept before each deadline, except in the last slot; a plan may change the
+//              size of a job once more. A job of unknown length is promised nothing and counts as
+//              one of Policy::unknown_run; a time limit ends a run at any size. Between rounds
+//              those that wait share what is free, and no deadline counts.
 // all others   key_of(), and a job that runs goes on by the option that it has.
 //
 // A round looks at no more than kRoundJobs waiting jobs, the first by key_of(), beside those that
@@ -96,6 +95,9 @@ struct RoundInputs {
 /// the lists of jobs, or that of admit_by_deadline(). Preconditions: keeps_share_period(); the
 /// situation has a history.
 void renew_share_period(const Situation& situation, const Policy& policy, SharePeriod& period);
+
+/// Leaves the first kRoundJobs waiting jobs by key_of(), in the order of the situation. O(jobs).
+void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation);
 
 /// Whether a job may take turns: services, shares of devices and jobs of several gangs do not.
 [[nodiscard]] bool takes_turns(const JobRequest& job);

@@ -33,8 +33,10 @@ void WaitingQueue::update(const Situation& situation, const Policy& policy) {
   Rules rules{
       policy.order,         policy.inside,      policy.ageing.value(), policy.unknown_run.value(),
       policy.attained_step, policy.max_stretch, policy.queue_limits,   situation.changes.plans};
-  // Finish-time fairness rests on the time and on how many jobs there are.
-  if (!(rules == rules_) || policy.order == QueueOrder::kFinishTime) {
+  // Finish-time fairness rests on the time and on how many jobs there are, a deadline on whether it
+  // is ahead and promised.
+  if (!(rules == rules_) || policy.order == QueueOrder::kFinishTime ||
+      policy.order == QueueOrder::kDeadlineShares) {
     rules_ = std::move(rules);
     forget();
   }

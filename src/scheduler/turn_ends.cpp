@@ -1,0 +1,41 @@
+#include "scheduler/turn_ends.hpp"
+
+#include <algorithm>
+
+#include "scheduler/round_turns.hpp"
+#include "scheduler/run_time.hpp"
+
+namespace orrery {
+namespace {
+
+/// Rounds that a gang waits in before jobs have to leave for it that have only just started.
+constexpr double kRoundsOfPatience = 2;
+
+// Jobs of one device start all the time on what comes free, so that the devices of a larger gang
+// may never all belong to jobs that have run for long enough.
+bool somebody_starves(const Situation& s, const Policy& policy) {
+  if (s.history == nullptr) return false;
+  const Duration patience =
+      Duration::from_seconds(policy.full_interval.value() * kRoundsOfPatience);
+  return std::any_of(s.waiting.begin(), s.waiting.end(), [&](const WaitingJob& job) {
+    return takes_turns(*job.request) && devices_wanted(*job.request) > 1 &&
+           s.now - s.history->past(job.id).waits_since >= patience;
+  });
+}
+
+}  // namespace
+
+Duration least_turn(const Situation& situation, const Policy& policy) {
+  if (somebody_starves(situation, policy)) return {};
+  return Duration::from_seconds(policy.min_run.value());
+}
+
+// A job whose last checkpoint does not fit the grace would do its work again at each turn, unless
+// it has written one since it started. One that says it is not preemptible keeps what it has.
+Instant turn_ends_from(const RunningJob& job, const Situation& situation, Duration least) {
+  if (!job.request->preemptible || job.checkpoint == Duration::max()) return Instant::max();
+  const bool saves_at_end = job.request->checkpoint_cost <= situation.grace;
+  return job.started + (saves_at_end ? least : std::max(least, job.checkpoint));
+}
+
+}  // namespace orrery
