@@ -210,11 +210,12 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsRefused) {
 
 TEST_F(SimulateCli, OrdersByWhenJobsWillBeDoneAreRefusedWithoutRunTimes) {
   for (const std::string policy : {"themis", "elasticflow"}) {
-    const CliRun run = orrery(kSmall + "--policy fifo," + policy + " --information blind");
+    const CliRun run =
+        orrery(fmt::format("{}--policy fifo,{} --information blind", kSmall, policy));
     EXPECT_EQ(run.code, 2);
-    EXPECT_NE(run.err.find(policy + " orders jobs by when they will be done"), std::string::npos)
-        << run.err;
-    EXPECT_EQ(orrery(kSmall + "--policy " + policy + " --information estimate").code, 0);
+    const std::string why = fmt::format("{} orders jobs by when they will be done", policy);
+    EXPECT_NE(run.err.find(why), std::string::npos) << run.err;
+    EXPECT_EQ(orrery(fmt::format("{}--policy {} --information estimate", kSmall, policy)).code, 0);
   }
 }
 
