@@ -120,6 +120,27 @@ TEST(CoreRounds, ThePeriodOfSharesEndsWithGavel) {
   EXPECT_GE(cluster.state().share_period().since, back - Duration::minutes(1));
 }
 
+TEST(CoreRounds, ALiveClusterChangesBetweenPoliciesThatKeepPeriods) {
+  ScriptedCluster cluster({.policy = "gavel"});
+  Submission dated = saving(cluster, 32);
+  dated.request.deadline = cluster.now() + Duration::hours(12);
+  const JobId promised = cluster.run(dated);
+  const JobId other = cluster.submit(saving(cluster, 64));
+  play(cluster, 10);
+  EXPECT_EQ(cluster.state().share_period().jobs, (std::vector{promised, other}));
+  ASSERT_TRUE(cluster.send(SetPolicy{policy_yaml("elasticflow")}).answer.status);
+  EXPECT_TRUE(cluster.state().share_period().jobs.empty()) << "nothing was promised";
+  play(cluster, 10);
+  EXPECT_EQ(cluster.state().share_period().jobs, std::vector{promised});
+  EXPECT_TRUE(cluster.state().share_period().had.empty());
+  ASSERT_TRUE(cluster.send(SetPolicy{policy_yaml("gavel")}).answer.status);
+  EXPECT_TRUE(cluster.state().share_period().jobs.empty());
+  const Instant back = cluster.now();
+  play(cluster, 10);
+  EXPECT_EQ(cluster.state().share_period().jobs, (std::vector{promised, other}));
+  EXPECT_GE(cluster.state().share_period().since, back);
+}
+
 TEST(CoreRounds, ADeadlineThatIsPromisedStaysSoUntilTheJobEnds) {
   ScriptedCluster cluster({.policy = "elasticflow"});
   Submission dated = saving(cluster, 32);

@@ -242,17 +242,36 @@ bool has_size_of(const DeadlineJob& job, const SizeLadder& ladder) {
                              [&](const SizeRate& size) { return size.option == job.has; });
 }
 
+/// The size that a job has and keeps for now, with its type.
+struct StayingSize {
+  std::uint32_t type = 0;
+  SizeRate size;
+};
+std::optional<StayingSize> staying_size(const DeadlineJob& job) {
+  if (job.stays <= 0) return std::nullopt;
+  for (const SizeLadder& ladder : job.ladders) {
+    for (const SizeRate& size : ladder.sizes) {
+      if (size.option == job.has) return StayingSize{ladder.type, size};
+    }
+  }
+  return std::nullopt;
+}
+
 /// The plan on the type that the job has, if that keeps its deadline; else the best one.
 DevicePlan plan_of(const DeadlineJob& job, const FreeByType& free, double slot) {
   const auto cost = [](const DevicePlan& plan) {
     return std::tuple(!plan.kept, plan.kept ? plan.device_seconds : -plan.work);
   };
+  double left = job.left;
+  std::uint32_t from = 0;
+  if (const std::optional<StayingSize> stays = staying_size(job)) {
+    from = slots_until(job.stays, slot);
+    left -= stays->size.rate * std::min(from * slot, job.due.value_or(0));
+  }
   std::optional<DevicePlan> best;
   for (std::size_t l = 0; l < job.ladders.size(); ++l) {
     const FreeBySlot& of_type = free[job.ladders[l].type];
-    DevicePlan plan =
-        ProgressiveFilling({.job = job, .ladder = l, .left = job.left, .slot = slot}, of_type)
-            .plan();
+    DevicePlan plan = ProgressiveFilling({job, l, left, slot, from}, of_type).plan();
     if (plan.kept && has_size_of(job, job.ladders[l])) return plan;
     if (!best || cost(plan) < cost(*best)) best = std::move(plan);
   }
@@ -274,6 +293,12 @@ class AdmittedPlans {
  public:
   AdmittedPlans(const DeadlineInputs& in, std::span<const char> admitted)
       : in_(in), free_(free_of(in)) {
+    for (const DeadlineJob& job : in.jobs) {
+      const std::optional<StayingSize> stays = staying_size(job);
+      if (!stays) continue;
+      free_[stays->type].add(0, slots_until(job.stays, in.slot),
+                             -std::int64_t{stays->size.devices});
+    }
     const std::vector<std::uint32_t> order = by_deadline(in, admitted);
     plans_.reserve(order.size());
     for (const std::uint32_t job : order) plans_.push_back({job, planned(job, free_)});

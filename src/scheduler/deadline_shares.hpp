@@ -63,6 +63,7 @@ struct DeadlineJob {
   std::optional<double> due;         ///< seconds from now; none: no deadline, or an unknown length
   std::optional<std::uint32_t> has;  ///< the option that it runs by; none: it waits
   double restart = 0;                ///< seconds until it works by another option
+  double stays = 0;                  ///< seconds for which it keeps what it has, for admission
 };
 
 /// Devices that other jobs hold in the first slot, and for longer where it ends before `after`.

@@ -217,6 +217,30 @@ TEST(DeadlineShares, DevicesThatOthersHoldAreNotFreeInTheFirstSlot) {
   EXPECT_EQ(fleet.shares({1}), std::vector{0U});
 }
 
+TEST(DeadlineShares, AJobThatStaysHasItsDevicesAndItsWorkUntilItMoves) {
+  // The first has two devices for 1 s, then none: the second has them from then on.
+  OneType fleet{{job_of({1, 2}, 100), job_of({1, 2}, 4, 3)}, {2}, {}};
+  fleet.jobs[0].has = 1;
+  EXPECT_EQ(fleet.admit()[1], 1);
+  fleet.jobs[0].stays = 1;
+  EXPECT_EQ(fleet.admit()[1], 1);
+  fleet.jobs[0].stays = 1.5;
+  EXPECT_EQ(fleet.admit()[1], 0);
+  // A job of 4 units has done 3 by then.
+  OneType one{{job_of({1, 2}, 4, 2)}, {2}, {}};
+  one.jobs[0].has = 1;
+  one.jobs[0].restart = 1;
+  one.jobs[0].stays = 1.5;
+  EXPECT_EQ(one.admit()[0], 1);
+  one.jobs[0].left = 1.01;
+  EXPECT_EQ(one.admit()[0], 0);
+  one.jobs[0].left = 0.7;
+  one.jobs[0].due = 1.4;
+  EXPECT_EQ(one.admit()[0], 1) << "it is done before it may move";
+  one.jobs[0].left = 0.71;
+  EXPECT_EQ(one.admit()[0], 0);
+}
+
 TEST(DeadlineShares, AJobThatIsLateHasItsLargestSizeUntilItsDeadline) {
   const OneType fleet{{job_of({1}, 100), job_of(kConcave, 100, 3)}, {2}, {}};
   EXPECT_EQ(fleet.shares({0, 1}), (std::vector<std::uint32_t>{0, 2}));

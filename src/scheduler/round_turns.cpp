@@ -449,7 +449,8 @@ std::vector<Turn> turns_by_deadline(const RoundInputs& in) {
 }
 
 /// The jobs of a situation that may be promised their deadlines, and those that run and whose turns
-/// may end now, by submission. One that stops waits as far as its deadline goes.
+/// may end now, by submission. One that stops waits as far as its deadline goes. One whose turn may
+/// end later is among the first.
 std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   std::vector<RoundJob> jobs;
   for (std::uint32_t i = 0; i < s.waiting.size(); ++i) {
@@ -462,25 +463,13 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   for (std::uint32_t i = 0; i < s.running.size(); ++i) {
     const RunningJob& job = s.running[i];
     const Instant from = turn_ends_from(job, s, least);
-    const bool stays = job.stopping ? from == Instant::max() : from > s.now;
-    if (stays || !takes_turns(*job.request)) continue;
-    jobs.push_back({as_waiting(job, s.now), i, std::nullopt});
+    if (from == Instant::max() || !takes_turns(*job.request)) continue;
+    const WaitingJob as_it_is = as_waiting(job, s.now);
+    if (!job.stopping && from > s.now && !may_be_promised(as_it_is, s)) continue;
+    jobs.push_back({as_it_is, i, std::nullopt});
     if (!job.stopping) jobs.back().option = job.gangs.front().option;
   }
   std::ranges::sort(jobs, {}, kBySubmission);
-  return jobs;
-}
-
-/// Of the jobs that were admitted, those whose turn does not end now: they go on as they are.
-std::vector<JobId> admitted_that_go_on(const Situation& s, const Policy& policy,
-                                       std::span<const JobId> before) {
-  const Duration least = least_turn(s, policy);
-  std::vector<JobId> jobs;
-  for (const RunningJob& job : s.running) {
-    const bool goes_on = !job.stopping && turn_ends_from(job, s, least) > s.now;
-    if (!goes_on || !may_be_promised(as_waiting(job, s.now), s)) continue;
-    if (std::ranges::binary_search(before, job.id)) jobs.push_back(job.id);
-  }
   return jobs;
 }
 
@@ -491,10 +480,15 @@ std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
   std::vector<DeadlineJob> jobs;
   std::vector<char> admitted;
   std::vector<JobId> ids;
+  const Duration least = least_turn(s, policy);
   jobs.reserve(asking.size());
   for (const RoundJob& job : asking) {
     DeadlineJob made = deadline_job(job, s, policy);
     if (!made.due) continue;
+    if (job.option) {
+      const Instant from = turn_ends_from(s.running[job.at], s, least);
+      made.stays = std::max(0.0, (from - s.now).count_seconds());
+    }
     jobs.push_back(std::move(made));
     ids.push_back(job.job.id);
     admitted.push_back(std::ranges::binary_search(before, job.job.id) ? 1 : 0);
@@ -507,7 +501,7 @@ std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
   const auto round = static_cast<std::uint64_t>(std::clamp(rounds, 0.0, 1e15));
   const std::vector<char> found =
       admit_by_deadline({jobs, devices, releases, slot, round}, admitted).promised;
-  std::vector<JobId> now = admitted_that_go_on(s, policy, before);
+  std::vector<JobId> now;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (found[i] != 0) now.push_back(ids[i]);
   }
