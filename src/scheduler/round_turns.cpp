@@ -455,8 +455,8 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   std::vector<RoundJob> jobs;
   for (std::uint32_t i = 0; i < s.waiting.size(); ++i) {
     const WaitingJob& job = s.waiting[i];
-    if (may_be_promised(job, s) && takes_turns(*job.request))
-      jobs.push_back({job, i, std::nullopt});
+    const bool asks = may_be_promised(job, s) && takes_turns(*job.request);
+    if (asks) jobs.push_back({job, i, std::nullopt});
   }
   keep_first(jobs, policy, s);
   const Duration least = least_turn(s, policy);
