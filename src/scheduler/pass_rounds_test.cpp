@@ -491,6 +491,9 @@ TEST(PassRounds, PoliciesThatHoldQuotasTakeNoTurns) {
   EXPECT_FALSE(policy_named("capacity:preemption=rounds"));
   EXPECT_TRUE(policy_named("capacity:preemption=rounds,quotas=ignored"));
   EXPECT_FALSE(policy_named("sia:full_interval=0 s"));
+  EXPECT_EQ(policy_named("hardware-aware:full_interval=1 ms").error().message,
+            "full_interval: expected 0 s or at least 1 s");
+  EXPECT_TRUE(policy_named("hardware-aware:full_interval=1 s"));
   EXPECT_FALSE(policy_named("elasticflow:quotas=held"));
 }
 

@@ -156,6 +156,9 @@ Status check(const Policy& policy) {
                                    {"full_interval", policy.full_interval}}) {
     if (value < Seconds{0}) return wrong(key, "a time of at least 0 s");
   }
+  if (policy.full_interval > Seconds{0} && policy.full_interval < Seconds{1}) {
+    return wrong("full_interval", "0 s or at least 1 s");
+  }
   if (policy.preemption == PreemptionRule::kRounds) {
     if (policy.quotas == Quotas::kHeld) return wrong("quotas", "ignored, with preemption: rounds");
     if (policy.full_interval <= Seconds{0}) {
