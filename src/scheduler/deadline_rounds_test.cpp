@@ -104,54 +104,46 @@ TEST(DeadlineRounds, ADeadlineTakesDevicesInTimeAndJobsGrowAfterIt) {
   EXPECT_FALSE(cluster.runs(rigid)) << "it came later";
 }
 
-TEST(DeadlineRounds, DevicesOfJobsThatEndInTimeArePromised) {
-  for (const auto& [hours, promised] : {std::pair{2.2, 1u}, {1.8, 0u}}) {
-    TestCluster cluster(one_node());
-    cluster.submit(cluster.job(8, Duration::hours(1)));  // without checkpoints
-    cluster.pass("elasticflow");
-    JobRequest dated = saving(cluster, 8);
-    dated.estimate = Duration::hours(1);
-    dated.deadline = cluster.now() + Duration::from_seconds(hours * 3600);
-    cluster.submit(dated);
-    cluster.pass("elasticflow", PassKind::kFull);
-    EXPECT_EQ(cluster.share_period().jobs.size(), promised) << hours;
-  }
-}
-
-TEST(DeadlineRounds, AJobBeyondItsEstimateIsTakenToRunForAsLongAgain) {
-  for (const auto& [hours, promised] : {std::pair{2.6, 1u}, {2.4, 0u}}) {
-    TestCluster cluster(one_node());
-    cluster.submit(cluster.job(8, Duration::hours(1)));  // without checkpoints
-    cluster.pass("elasticflow");
-    cluster.wait(Duration::minutes(90));
-    JobRequest dated = saving(cluster, 8);
-    dated.estimate = Duration::hours(1);
-    dated.deadline = cluster.now() + Duration::from_seconds(hours * 3600);
-    cluster.submit(dated);
-    cluster.pass("elasticflow", PassKind::kFull);
-    EXPECT_EQ(cluster.share_period().jobs.size(), promised) << hours;
-  }
-}
-
-TEST(DeadlineRounds, ARestartIsHeldInReserve) {
-  for (const auto& [minutes, promised] : {std::pair{71, 1u}, {69, 0u}}) {
-    TestCluster cluster(one_node());
-    JobRequest dated = saving(cluster, 8);
-    dated.estimate = Duration::hours(1);
-    dated.restart = Duration::minutes(10);
-    dated.deadline = cluster.now() + Duration::minutes(minutes);
-    cluster.submit(dated);
-    cluster.pass("elasticflow", PassKind::kFull);
-    EXPECT_EQ(cluster.share_period().jobs.size(), promised) << minutes;
-  }
-}
-
-/// Of eight devices and one hour, by a deadline so long from now.
+/// A job of eight devices that takes an hour and has to be done within `until` from now.
 JobRequest dated(const TestCluster& cluster, Duration until) {
   JobRequest job = saving(cluster, 8);
   job.estimate = Duration::hours(1);
   job.deadline = cluster.now() + until;
   return job;
+}
+
+/// Deadlines promised to a dated job that comes when a job of one hour without checkpoints has had
+/// the whole node for `after`.
+std::size_t promises_beside_a_rigid_job(Duration after, Duration until) {
+  TestCluster cluster(one_node());
+  cluster.submit(cluster.job(8, Duration::hours(1)));
+  cluster.pass("elasticflow");
+  cluster.wait(after);
+  cluster.submit(dated(cluster, until));
+  cluster.pass("elasticflow", PassKind::kFull);
+  return cluster.share_period().jobs.size();
+}
+
+TEST(DeadlineRounds, DevicesOfJobsThatEndInTimeArePromised) {
+  EXPECT_EQ(promises_beside_a_rigid_job(Duration(), Duration::minutes(132)), 1u);
+  EXPECT_EQ(promises_beside_a_rigid_job(Duration(), Duration::minutes(108)), 0u);
+}
+
+TEST(DeadlineRounds, AJobBeyondItsEstimateIsTakenToRunForAsLongAgain) {
+  const Duration overdue = Duration::minutes(90);
+  EXPECT_EQ(promises_beside_a_rigid_job(overdue, Duration::minutes(156)), 1u);
+  EXPECT_EQ(promises_beside_a_rigid_job(overdue, Duration::minutes(144)), 0u);
+}
+
+TEST(DeadlineRounds, ARestartIsHeldInReserve) {
+  for (const auto& [minutes, promised] : {std::pair{71, 1u}, {69, 0u}}) {
+    TestCluster cluster(one_node());
+    JobRequest restarts = dated(cluster, Duration::minutes(minutes));
+    restarts.restart = Duration::minutes(10);
+    cluster.submit(restarts);
+    cluster.pass("elasticflow", PassKind::kFull);
+    EXPECT_EQ(cluster.share_period().jobs.size(), promised) << minutes;
+  }
 }
 
 TEST(DeadlineRounds, DevicesOfAJobWhoseTurnMayNotEndYetAreNotPromised) {

@@ -68,8 +68,8 @@ struct OneType {
 const Curve kConcave{1, 1.5};
 
 TEST(DeadlineShares, MeetDeadlinesThatAllDevicesForTheEarliestMiss) {
-  // Of 3 units each by 3 s and 3.5 s, two devices do the first in 2 s and the second in 4 s; a
-  // device each does both in 3 s.
+  // Two jobs of 3 units each are due at 3 s and 3.5 s. If both devices work on one job after the
+  // other, the first is done at 2 s and the second at 4 s; with one device each, both at 3 s.
   OneType fleet{{job_of(kConcave, 3, 3), job_of(kConcave, 3, 3.5)}, {2}, {}};
   EXPECT_EQ(fleet.admit(), (std::vector<char>{1, 1}));
   EXPECT_EQ(fleet.shares({1, 1}), (std::vector<std::uint32_t>{1, 1}));
@@ -261,7 +261,7 @@ TEST(DeadlineShares, APlanIsOnTheTypeOfLeastDeviceTimeUnlessTheJobKeepsItsDeadli
 }
 
 TEST(DeadlineShares, ASizeBeyondWhatIsFreeIsRoundedDown) {
-  // Of powers of two: beside three devices of another job four of eight, not five.
+  // The second job may have 1, 2, 4 or 8 devices: beside the three of the first it gets four.
   OneType fleet{{job_of({1}, 10, 10), DeadlineJob{}}, {8}, {}};
   fleet.jobs[0].ladders[0] = {0, {{0, 3, 0.1}}};
   fleet.jobs[1].ladders.push_back(ladder({1, 2, 3, 4, 5, 6, 7, 8}, 40, SizesOf::kPowers));

@@ -174,7 +174,7 @@ TEST(KeptSlots, AJobThatCountsForNothingKeepsASlotAmongJobsThatEndWithinTheirQua
   EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=1000"));
 }
 
-// How many times its run a job of unknown length has waited for, nobody can say.
+// The stretch of a job is not known where its length is not.
 TEST(KeptSlots, AJobOfUnknownLengthKeepsOneFromTheBeginning) {
   TestCluster cluster;
   fill(cluster, resuming(cluster, 8, Duration::hours(1)));

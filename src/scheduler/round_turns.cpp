@@ -385,7 +385,7 @@ class DevicesOfOthers {
     return from > s_.now ? from : Instant::max();
   }
 
-  /// Of whole devices.
+  /// Calls visit(request) for each gang of the job that has whole devices.
   template <class Visit>
   static void for_each_gang(const RunningJob& job, const Visit& visit) {
     for (const PlacedGang& gang : job.gangs) {

@@ -13,7 +13,7 @@ constexpr double kRoundsOfPatience = 2;
 
 // Jobs of one device start all the time on what comes free, so that the devices of a larger gang
 // may never all belong to jobs that have run for long enough.
-bool somebody_starves(const Situation& s, const Policy& policy) {
+bool a_gang_starves(const Situation& s, const Policy& policy) {
   if (s.history == nullptr) return false;
   const Duration patience =
       Duration::from_seconds(policy.full_interval.value() * kRoundsOfPatience);
@@ -26,7 +26,7 @@ bool somebody_starves(const Situation& s, const Policy& policy) {
 }  // namespace
 
 Duration least_turn(const Situation& situation, const Policy& policy) {
-  if (somebody_starves(situation, policy)) return {};
+  if (a_gang_starves(situation, policy)) return {};
   return Duration::from_seconds(policy.min_run.value());
 }
 
