@@ -152,17 +152,33 @@ std::optional<Duration> time_until_start(Duration step, const std::string& polic
 }
 
 // The job's 42 device-hours put it before each that comes, which has 51, but are too many to
-// overtake those. At 33 hours it has waited for 99 times its run, and counts for nothing.
+// overtake those. It counts for half at 1 h 40 min, five times its run, and at 8 h 20 min for little
+// enough to overtake them all, those that end soon too.
 TEST(KeptSlots, AJobOvertakesJobsOfItsTenantOnceItHasWaitedForManyTimesItsRun) {
   const Duration step = Duration::minutes(24);
   const std::optional<Duration> by_default = time_until_start(step, kDefault);
   ASSERT_TRUE(by_default);
-  EXPECT_GE(*by_default, Duration::hours(33));
-  EXPECT_LE(*by_default, Duration::hours(34));
+  EXPECT_GE(*by_default, Duration::hours(8));
+  EXPECT_LE(*by_default, Duration::hours(9));
   const std::optional<Duration> soon = time_until_start(step, "hardware-aware:max_stretch=10");
   ASSERT_TRUE(soon);
   EXPECT_LE(*soon, Duration::hours(4));
-  EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=1000"));
+  EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=10000"));
+}
+
+// The jobs that run are all beyond their estimates: those that have run for twice as long have as
+// much left as the estimate was.
+TEST(KeptSlots, AJobOvertakesJobsThatRunBeyondTheirEstimates) {
+  for (const char* policy : {"hardware-aware", "hardware-aware:max_stretch=0"}) {
+    TestCluster cluster;
+    fill(cluster, resuming(cluster, 8, Duration::hours(1)));
+    cluster.wait(Duration::hours(2));
+    cluster.submit(resuming(cluster, 8, Duration::minutes(40)));
+    EXPECT_TRUE(cluster.pass(policy).decisions.empty()) << "more than half of what each has left";
+    cluster.submit(resuming(cluster, 8, Duration::minutes(20)));
+    const bool overtakes = std::string(policy) == kDefault;
+    EXPECT_EQ(cluster.pass(policy).decisions.empty(), !overtakes) << policy;
+  }
 }
 
 // Jobs of 8 minutes are never overtaken: each ends within its quantum.

@@ -101,7 +101,10 @@ ServiceBasis service_basis(const JobRequest& job, const PlanTable* plans) {
 
 double service_of(const ServiceBasis& basis, double done, double attained, const Policy& policy) {
   if (!basis.whole) return end_of_class(attained, policy.attained_step) * basis.weight;
-  const Duration left = Duration::from_seconds(basis.whole->count_seconds() * (1 - done));
+  Duration left = Duration::from_seconds(basis.whole->count_seconds() * (1 - done));
+  if (done >= 1 && policy.max_stretch > 0) {
+    left = std::max(Duration(), ran_for(basis, attained) - *basis.whole);
+  }
   return left.count_seconds() * basis.devices * basis.weight;
 }
 
@@ -114,6 +117,8 @@ double aged(double service, const JobAge& age, const Policy& policy) {
   if (policy.max_stretch > 0 && age.run) {
     const double run = age.run->count_seconds();
     if (waited + run >= policy.max_stretch * run) return 0;
+    const double part = waited / (run * policy.max_stretch * kHalfOfStretch);
+    service /= 1 + part * part;
   }
   const double ageing = policy.ageing.value();
   if (ageing <= 0) return service;

@@ -48,16 +48,21 @@ struct ServiceBasis {
 
 /// Device-seconds by which jobs of one tenant and rank are ordered under TenantOrder::kService:
 /// those left where the length of the job is known, else the end of the class of those it has had
-/// (Policy::attained_step); times the weight.
+/// (Policy::attained_step); times the weight. Where Policy::max_stretch is set, a job beyond its
+/// length has as much left as it ran beyond it, else nothing.
 [[nodiscard]] double service_of(const ServiceBasis& basis, double done, double attained,
                                 const Policy& policy);
 /// How long it ran of the time since it was submitted.
 [[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
+/// The part of Policy::max_stretch at which what a job counts for is halved.
+inline constexpr double kHalfOfStretch = 0.05;
 struct JobAge {
   Duration waited;
   std::optional<Duration> run;  ///< of the whole job; none: its length is not known
 };
-/// Service over 1 + (the time waited / Policy::ageing)^2; 0 from Policy::max_stretch on.
+/// Service over 1 + (the time waited / Policy::ageing)^2. Where the length of the job is known and
+/// Policy::max_stretch is set, also over 1 + (the time waited / (run x max_stretch x
+/// kHalfOfStretch))^2, and 0 from max_stretch on.
 [[nodiscard]] double aged(double service, const JobAge& age, const Policy& policy);
 /// The service of a job, aged by the time it has waited.
 [[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,

@@ -145,14 +145,16 @@ Yielders::Seat Yielders::seat_of(const RunningJob& job) const {
   return seat;
 }
 
-// The time left shrinks as it runs; what it has had grows, and the time that it has waited shrinks,
-// by no more than the most devices that it may hold.
+// The time left shrinks as it runs, and grows once it is beyond its length; what it has had grows,
+// and the time that it has waited shrinks, by no more than the most devices that it may hold.
 double Yielders::bound_of(const RunningJob& job, const Seat& seat) const {
   constexpr double kRounding = 1 + 1e-9;
   if (!seat.preemptible || job.checkpoint == Duration::max()) return 0;
   const double more = kBoundLasts.count_seconds() * devices_most(*job.request);
   const double attained = job.attained_at(situation_->now) + more;
-  const double service = service_of(seat.basis, job.done_at(situation_->now), attained, *policy_);
+  const double service =
+      std::max(service_of(seat.basis, job.done_at(situation_->now), attained, *policy_),
+               service_of(seat.basis, 1, attained, *policy_));
   const Duration waited = situation_->now - job.submitted - ran_for(seat.basis, attained);
   return aged(service, {waited, seat.basis.whole}, *policy_) * kRounding;
 }
