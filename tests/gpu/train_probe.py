@@ -29,7 +29,7 @@ def tell(**facts):
 
 torch.manual_seed(rank)
 layer = torch.nn.Linear(width, width, bias=False, device=device, dtype=kind)
-optimizer = torch.optim.SGD(layer.parameters(), lr=1e3)
+optimizer = torch.optim.SGD(layer.parameters(), lr=1e3 if on_device else 1)
 begin = 0
 if checkpoint and os.path.exists(checkpoint):
     state = torch.load(checkpoint, map_location=device, weights_only=True)
