@@ -14,6 +14,7 @@
 #include "base/utf8.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "fleet/spec.hpp"
+#include "scheduler/asked_policy.hpp"
 #include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
 
@@ -299,7 +300,9 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
     }
     Result<Document> document = files_.keep(text);
     if (!document) return forward_error(document);
-    Result<Policy> policy = read_policy(*document, asked.policy_version);
+    Result<Policy> policy = asked.policy_version == 0
+                                ? asked_policy(*document)
+                                : read_policy(*document, asked.policy_version);
     if (!policy) return forward_error(policy);
     const std::string label = taken(policy->name) ? text : policy->name;
     policies_.push_back({label, *std::move(policy), text});

@@ -1,4 +1,5 @@
-// Policies as a user gives them to `orrery simulate`: how their files are called.
+// Policies as a user gives them to `orrery simulate`: how their files are called, and which
+// of their keys are refused.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -39,6 +40,30 @@ TEST_F(PolicyCli, PoliciesOfOneFileNameLoseNothing) {
             slurp(path("results/jobs-" + usual + "-2.csv")));
   const std::string notes = nlohmann::json::parse(run.out)["notes"].dump();
   EXPECT_NE(notes.find("d.f.yaml are called " + usual + "-2: " + usual), notes.npos) << notes;
+}
+
+// In an option the key is told, in a file its line.
+TEST_F(PolicyCli, AKeyWithoutEffectIsRefusedWhereAPolicyIsAskedFor) {
+  const std::string work = kOnSixteen + "--generate philly --jobs 5 --policy ";
+  const CliRun option = orrery(work + "easy:max_stretch=1");
+  EXPECT_EQ(option.code, 2);
+  EXPECT_NE(option.err.find("--policy: max_stretch: has no effect under easy (it needs"),
+            std::string::npos)
+      << option.err;
+  const std::string file = policy("mine.yaml", "submitted\nqueue_limits: [60]");
+  const std::string job = write("job.yaml",
+                                "apiVersion: orrery/v1\nkind: Batch\nname: one\n"
+                                "roles: [{accelerators: 8}]\n");
+  const std::string queue = "schedule --fleet " ORRERY_SOURCE_DIR
+                            "/tests/scenarios/fleets/one-rack.yaml " +
+                            job + " --policy ";
+  for (const std::string& verb : {work, queue}) {
+    const CliRun run = orrery(verb + file);
+    EXPECT_EQ(run.code, 2) << verb;
+    EXPECT_NE(run.err.find("mine.yaml:5:1: queue_limits: has no effect under fifo"),
+              std::string::npos)
+        << run.err;
+  }
 }
 
 }  // namespace
