@@ -83,5 +83,28 @@ TEST(AskedPolicy, ARecordIsReadWithoutThis) {
   }
 }
 
+TEST(AskedPolicy, AFigureBeyondItsBoundsIsToldByTheLineOfItsKey) {
+  EXPECT_EQ(refusal_of_file("ours", "ageing: 1 d\n\nyield_ratio: 0.5\n"),
+            "p.yaml:6:1: yield_ratio: expected 0 or 1 to 1000");
+  EXPECT_EQ(refusal_of_file("ours", "weights:\n  hire: 1\n  data: -1\n"),
+            "p.yaml:6:3: weights.data: expected a number of at least 0, found -1");
+  EXPECT_EQ(refusal_of_file("ours", "version: 9\n"),
+            "p.yaml:4:1: version: expected 1 to 3 of hardware-aware, found 9");
+  EXPECT_EQ(refusal_of_file("capacity", "offers: 2\npreemption: rounds\n"),
+            "p.yaml:5:1: quotas: expected ignored, with preemption: rounds");
+  EXPECT_EQ(refusal_of_file("capacity", "quotas: held\npreemption: rounds\n"),
+            "p.yaml:4:1: quotas: expected ignored, with preemption: rounds");
+  EXPECT_EQ(refusal_of_file("ours", "plan_wait: -1 s\n").substr(0, 12), "p.yaml:4:12:");
+}
+
+TEST(AskedPolicy, AValueOfAnotherTypeIsToldByItsKey) {
+  EXPECT_EQ(refusal_of("hardware-aware:min_run=1 h,ageing=x").substr(0, 8), "ageing: ");
+  EXPECT_EQ(refusal_of("hardware-aware:offers=many"),
+            "offers: expected a whole number, found \"many\"");
+  EXPECT_EQ(refusal_of("hardware-aware:weights={hire: x}").substr(0, 9), "weights: ");
+  EXPECT_EQ(refusal_of("hardware-aware:yield_ratio=0.5"), "yield_ratio: expected 0 or 1 to 1000");
+  EXPECT_EQ(refusal_of("hardware-aware:agieng=1 d").substr(0, 20), "unknown key \"agieng\"");
+}
+
 }  // namespace
 }  // namespace orrery
