@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "apps/orrery/output_file.hpp"
-#include "apps/orrery/simulate_text.hpp"
 #include "base/document.hpp"
 #include "base/xxh3.hpp"
 
@@ -65,7 +64,7 @@ Status copy_catalog(const std::string& from, const std::string& to) {
 
 Result<RunRecord> RunRecord::create(const CommandOptions& options, const SimulateOptions& asked,
                                     const SimulateRequest& request, const NamedRun& run) {
-  const std::string at = asked.record + "/" + file_name_of(run.label);
+  const std::string at = asked.record + "/" + run.file_name;
   std::error_code error;
   std::filesystem::create_directories(at, error);
   if (error) return environment_error(fmt::format("{}: {}", at, error.message()));

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "apps/orrery/option_text.hpp"
 #include "apps/orrery/spec_files.hpp"
 #include "apps/orrery/submit_request.hpp"
 #include "base/real_clock.hpp"
 #include "control/setup.hpp"
 #include "fleet/builder.hpp"
+#include "scheduler/asked_policy.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/resolve.hpp"
@@ -94,14 +96,14 @@ Status ScheduleRequest::load_tenants(const std::string& file) {
 
 Status ScheduleRequest::load_policy(const std::string& name) {
   if (!is_file_name(name)) {
-    Result<Policy> policy = policy_named(name);
-    if (!policy) return forward_error(policy);
+    Result<Policy> policy = asked_policy(name);
+    if (!policy) return wrong("policy", policy.error().message);
     policy_ = *std::move(policy);
     return {};
   }
   Result<Document> document = Document::load(name);
   if (!document) return forward_error(document);
-  Result<Policy> policy = read_policy(*document);
+  Result<Policy> policy = asked_policy(*document);
   if (!policy) return forward_error(policy);
   policy_ = *std::move(policy);
   return {};

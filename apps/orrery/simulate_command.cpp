@@ -62,10 +62,10 @@ Status write_results(const SimulateOptions& asked, const SimulateRequest& reques
   std::error_code error;
   std::filesystem::create_directories(asked.out, error);
   if (error) return environment_error(fmt::format("{}: {}", asked.out, error.message()));
-  for (const PolicyRun& run : runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
     const std::string path =
-        fmt::format("{}/jobs-{}.csv", asked.out, file_name_of(run.report.name));
-    if (Status status = write_output_file(path, jobs_csv(request, run)); !status) return status;
+        fmt::format("{}/jobs-{}.csv", asked.out, request.policies()[i].file_name);
+    if (Status status = write_output_file(path, jobs_csv(request, runs[i])); !status) return status;
   }
   const std::string summary = simulate_json(request, runs).dump(2) + "\n";
   if (Status status = write_output_file(asked.out + "/summary.json", summary); !status) {

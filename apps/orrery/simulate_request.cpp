@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "apps/orrery/option_text.hpp"
 #include "base/count_text.hpp"
@@ -12,6 +14,7 @@
 #include "base/utf8.hpp"
 #include "fleet/accelerator_fleet.hpp"
 #include "fleet/spec.hpp"
+#include "scheduler/asked_policy.hpp"
 #include "workload/trace_generator.hpp"
 #include "workload/trace_mapping.hpp"
 
@@ -55,6 +58,14 @@ Result<std::vector<AcceleratorCount>> accelerator_counts(const std::string& list
     counts.push_back({piece.substr(0, colon), count});
   }
   return counts;
+}
+
+std::string file_name_of(const std::string& label) {
+  std::string name = label;
+  for (char& c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '_';
+  }
+  return name;
 }
 
 /// One end of a window: a time as --from takes it, or one since the simulation began.
@@ -289,7 +300,9 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
     }
     Result<Document> document = files_.keep(text);
     if (!document) return forward_error(document);
-    Result<Policy> policy = read_policy(*document, asked.policy_version);
+    Result<Policy> policy = asked.policy_version == 0
+                                ? asked_policy(*document)
+                                : read_policy(*document, asked.policy_version);
     if (!policy) return forward_error(policy);
     const std::string label = taken(policy->name) ? text : policy->name;
     policies_.push_back({label, *std::move(policy), text});
@@ -303,7 +316,23 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
                              "with --information blind: give oracle or estimate",
                              run.label));
   }
+  name_files(asked);
   return {};
+}
+
+// Labels that differ may have one file name; the later ones get a number.
+void SimulateRequest::name_files(const SimulateOptions& asked) {
+  std::set<std::string> taken;
+  for (NamedRun& run : policies_) {
+    const std::string usual = file_name_of(run.label);
+    run.file_name = usual;
+    for (int n = 2; !taken.insert(run.file_name).second; ++n) {
+      run.file_name = fmt::format("{}-{}", usual, n);
+    }
+    if (run.file_name == usual || (asked.out.empty() && asked.record.empty())) continue;
+    notes_.push_back(fmt::format("files of {} are called {}: {} is the name of another policy's",
+                                 run.label, run.file_name, usual));
+  }
 }
 
 // "1 day..8 days", "2017-10-02..2017-10-09"; an end that is left out is that of the simulation.

@@ -115,6 +115,9 @@ struct NamedRun {
   std::string label;  ///< what results are called by; of one run alone
   Policy policy;
   std::string asked;  ///< the option it comes from
+  /// Of its files: letters, digits, '-' and '_' of the label, anything else as '_'. No other run of
+  /// the command has it.
+  std::string file_name = {};
 };
 
 /// What was asked, at addresses that stay.
@@ -159,6 +162,7 @@ class SimulateRequest {
   [[nodiscard]] Status load_throughputs(const SimulateOptions& asked, const std::string& trace);
   [[nodiscard]] Status make_trace(const SimulateOptions& asked);
   [[nodiscard]] Status load_policies(const SimulateOptions& asked);
+  void name_files(const SimulateOptions& asked);
   [[nodiscard]] Status load_failures(const std::string& name);
   [[nodiscard]] Status load_measure(const std::string& window);
   [[nodiscard]] Status load_arrivals(const std::string& list);

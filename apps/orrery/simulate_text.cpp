@@ -331,14 +331,6 @@ std::string description_cells(const SimulateRequest& request, const PolicyRun& r
 
 }  // namespace
 
-std::string file_name_of(const std::string& label) {
-  std::string name = label;
-  for (char& c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_') c = '_';
-  }
-  return name;
-}
-
 std::string command_text(const CommandOptions& options, const SimulateOptions& asked) {
   std::string command = "orrery";
   if (!options.catalog_directory.empty()) {

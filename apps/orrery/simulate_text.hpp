@@ -20,7 +20,5 @@ namespace orrery {
 /// What asks for the same run: every option of the table of SimulateOptions that is not as it would
 /// be without it.
 [[nodiscard]] std::string command_text(const CommandOptions& options, const SimulateOptions& asked);
-/// Letters, digits, '-' and '_' of a label, anything else as '_'.
-[[nodiscard]] std::string file_name_of(const std::string& label);
 
 }  // namespace orrery

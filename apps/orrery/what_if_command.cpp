@@ -12,6 +12,7 @@
 #include "apps/orrery/option_text.hpp"
 #include "base/document.hpp"
 #include "control/settings.hpp"
+#include "scheduler/asked_policy.hpp"
 
 namespace orrery {
 namespace {
@@ -60,7 +61,11 @@ Result<SetPolicy> policy_asked(const std::string& asked) {
   }
   Result<std::string> text = read_file(asked, Document::kSizeMax);
   if (!text) return forward_error(text);
-  if (const Result<Policy> read = policy_from(*text); !read) return in_file(read.error(), asked);
+  const Result<Document> document = Document::parse(*text, asked);
+  if (!document) return tl::unexpected(document.error());
+  if (const Result<Policy> read = asked_policy(*document); !read) {
+    return tl::unexpected(read.error());
+  }
   return SetPolicy{*std::move(text)};
 }
 

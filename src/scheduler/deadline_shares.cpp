@@ -313,15 +313,52 @@ class AdmittedPlans {
     const auto place = [&](std::uint32_t i) { return std::pair(*in_.jobs[i].due, i); };
     const auto at = std::ranges::upper_bound(plans_, place(job), {},
                                              [&](const Entry& entry) { return place(entry.job); });
-    FreeByType free = free_;
-    for (auto it = at; it != plans_.end(); ++it) {
-      give_back(of_plan(free, in_.jobs[it->job], it->plan), it->plan);
-      ++made_;
+    const auto before = static_cast<std::size_t>(at - plans_.begin());
+    if (was_refused(job, before)) return false;
+    if (!insert(job, before)) {
+      if (refused_.size() == kRemembered) refused_.erase(refused_.begin());
+      refused_.push_back({job, before});
+      return false;
     }
+    refused_.clear();
+    opened_.clear();
+    return true;
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t job = 0;
+    DevicePlan plan;
+  };
+  struct Refused {
+    std::uint32_t job = 0;
+    std::size_t before = 0;  ///< so many plans
+  };
+  static constexpr std::size_t kRemembered = 16;
+
+  /// Whether one was that differs in nothing, since the last admission.
+  [[nodiscard]] bool was_refused(std::uint32_t job, std::size_t before) const {
+    const DeadlineJob& asks = in_.jobs[job];
+    return std::ranges::any_of(refused_, [&](const Refused& other) {
+      const DeadlineJob& it = in_.jobs[other.job];
+      return other.before == before && it.due == asks.due && it.left == asks.left &&
+             it.has == asks.has && it.restart == asks.restart && it.stays == asks.stays &&
+             it.ladders == asks.ladders;
+    });
+  }
+
+  /// Among the plans, after so many.
+  bool insert(std::uint32_t job, std::size_t before) {
+    open(before);
+    DevicePlan own = plan_of(in_.jobs[job], opened_, in_.slot);
+    made_ += in_.jobs[job].ladders.size();
+    if (!own.kept) return false;
+    FreeByType free = opened_;
+    take(of_plan(free, in_.jobs[job], own), own);
     std::vector<Entry> tail;
-    tail.reserve(1 + static_cast<std::size_t>(plans_.end() - at));
-    tail.push_back({job, planned(job, free)});
-    if (!tail.back().plan.kept) return false;
+    tail.reserve(1 + plans_.size() - before);
+    tail.push_back({job, std::move(own)});
+    const auto at = plans_.begin() + static_cast<std::ptrdiff_t>(before);
     for (auto it = at; it != plans_.end(); ++it) {
       tail.push_back({it->job, planned(it->job, free)});
       if (it->plan.kept && !tail.back().plan.kept) return false;
@@ -332,11 +369,20 @@ class AdmittedPlans {
     return true;
   }
 
- private:
-  struct Entry {
-    std::uint32_t job = 0;
-    DevicePlan plan;
-  };
+  /// Takes back the plans after the first so many, or takes their devices again.
+  void open(std::size_t before) {
+    if (opened_.empty()) {
+      opened_ = free_;
+      opened_before_ = plans_.size();
+    }
+    while (opened_before_ != before) {
+      const bool back = opened_before_ > before;
+      const Entry& entry = plans_[back ? --opened_before_ : opened_before_++];
+      FreeBySlot& of_type = of_plan(opened_, in_.jobs[entry.job], entry.plan);
+      back ? give_back(of_type, entry.plan) : take(of_type, entry.plan);
+      ++made_;
+    }
+  }
 
   /// Takes its devices.
   [[nodiscard]] DevicePlan planned(std::uint32_t job, FreeByType& free) {
@@ -350,15 +396,17 @@ class AdmittedPlans {
   FreeByType free_;           ///< what they leave
   std::vector<Entry> plans_;  ///< by deadline
   std::uint64_t made_ = 0;
+  std::vector<Refused> refused_;  ///< the latest, since the last admission
+  FreeByType opened_;             ///< what the first of the plans leave; empty: not known
+  std::size_t opened_before_ = 0;
 };
 
-/// Which of those that ask does so first: the first, unless a round may end before all have asked.
-/// From one round to the next it is later by as many as ask in any case.
+/// Which of those that ask again does so first: the first, unless a round may end before all have.
 std::size_t first_to_ask(const DeadlineInputs& in, std::size_t asking) {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // of 2^64
   const std::size_t each = in.jobs.size() * (1 + in.devices.size());
-  if (asking == 0 || asking * each <= kAdmissionPlans) return 0;
-  const std::size_t in_a_round = std::max<std::size_t>(1, kAdmissionPlans / each);
-  return in.round % asking * in_a_round % asking;
+  if (asking * each <= kAskAgainPlans) return 0;
+  return static_cast<std::size_t>(((in.round * kGolden) >> 32) * asking >> 32);
 }
 
 /// The first slot: minimum shares, then what is left.
@@ -519,18 +567,23 @@ class FirstSlot {
 
 DeadlineAdmission admit_by_deadline(const DeadlineInputs& in, std::span<const char> admitted) {
   DeadlineAdmission found{{admitted.begin(), admitted.end()}, 0};
-  std::vector<std::uint32_t> asking;
-  asking.reserve(in.jobs.size());
+  std::vector<std::uint32_t> first;
+  std::vector<std::uint32_t> again;
   for (std::uint32_t i = 0; i < in.jobs.size(); ++i) {
-    if (admitted[i] == 0 && in.jobs[i].due) asking.push_back(i);
+    if (admitted[i] == 0 && in.jobs[i].due) (in.jobs[i].asked ? again : first).push_back(i);
   }
+  const std::size_t begin = first_to_ask(in, again.size());
+  std::ranges::rotate(again, again.begin() + static_cast<std::ptrdiff_t>(begin));
   AdmittedPlans plans(in, admitted);
-  std::ranges::rotate(
-      asking, asking.begin() + static_cast<std::ptrdiff_t>(first_to_ask(in, asking.size())));
-  for (const std::uint32_t job : asking) {
-    if (plans.made() >= kAdmissionPlans) break;
-    if (plans.admit(job)) found.promised[job] = 1;
-  }
+  const auto ask = [&](std::span<const std::uint32_t> asking, std::uint64_t most) {
+    const std::uint64_t end = plans.made() + most;
+    for (const std::uint32_t job : asking) {
+      if (plans.made() >= end) break;
+      if (plans.admit(job)) found.promised[job] = 1;
+    }
+  };
+  ask(first, kAdmissionPlans);
+  ask(again, kAskAgainPlans);
   found.plans = plans.made();
   return found;
 }

@@ -27,10 +27,13 @@
 // jobs that are not admitted; here they have what is left, for a job that was submitted is not
 // refused by a policy, and ask again in each round.
 //
-// A job that asks costs a plan and, for each admitted job of a later deadline, one that is taken
-// back and one that is made. Jobs ask in their order until kAdmissionPlans are spent, so that those
-// of a round are fewer than that and the plans of one more job; the other jobs ask in later rounds.
-// Where a round may end so, each round begins with a later job than the last.
+// A job that asks costs a plan and, for each admitted job of a later deadline, one that is made if
+// its own deadline is kept, and one that is taken back unless it is for the job before. One that is
+// just like another that was refused since the last admission costs nothing. Jobs that ask for the
+// first time do so until kAdmissionPlans are spent, those that were refused in earlier rounds until
+// kAskAgainPlans are, so that a round makes no more than these and the plans of two more jobs; the
+// other jobs ask in later rounds. Where a round may end so, the latter begin with another job than
+// in the last one, by a golden section of their list further on.
 //
 // Pure. Cost: O(plans x sizes x steps), where steps are changes of the number of free devices: at
 // most two for each change of size in a plan, and one a slot. Beside those of admission a round
@@ -49,12 +52,16 @@ struct SizeRate {
   std::uint32_t option = 0;   ///< of the job's role
   std::uint32_t devices = 0;  ///< at least 1
   double rate = 0;            ///< part of the whole work done in a second
+
+  friend bool operator==(const SizeRate&, const SizeRate&) = default;
 };
 
 /// The sizes of a job on one type, rising in devices and in rate; at least one.
 struct SizeLadder {
   std::uint32_t type = 0;
   std::vector<SizeRate> sizes;
+
+  friend bool operator==(const SizeLadder&, const SizeLadder&) = default;
 };
 
 struct DeadlineJob {
@@ -64,6 +71,7 @@ struct DeadlineJob {
   std::optional<std::uint32_t> has;  ///< the option that it runs by; none: it waits
   double restart = 0;                ///< seconds until it works by another option
   double stays = 0;                  ///< seconds for which it keeps what it has, for admission
+  bool asked = false;                ///< in an earlier round, in which it was not admitted
 };
 
 /// Devices that other jobs hold in the first slot, and for longer where it ends before `after`.
@@ -81,15 +89,18 @@ struct DeadlineInputs {
   std::uint64_t round = 0;  ///< its number
 };
 
-/// Plans of a round after which no more jobs ask, each counted once a type of its job.
+/// Plans of a round after which no more jobs ask for the first time, each counted once a type of
+/// its job; and after which no more ask again.
 inline constexpr std::uint64_t kAdmissionPlans = 100'000;
+inline constexpr std::uint64_t kAskAgainPlans = 5000;
 
 struct DeadlineAdmission {
   std::vector<char> promised;  ///< by job, whether its deadline is
   std::uint64_t plans = 0;     ///< made or taken back for those that asked
 };
 
-/// Promised are those that were `admitted`, all, then the others in the order of the jobs.
+/// Promised are those that were `admitted`, all, then those of the others that ask for the first
+/// time, then the rest, in the order of the jobs.
 /// Precondition: admitted jobs are due.
 [[nodiscard]] DeadlineAdmission admit_by_deadline(const DeadlineInputs& in,
                                                   std::span<const char> admitted);

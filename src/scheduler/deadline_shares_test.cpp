@@ -371,28 +371,72 @@ class ExactRun {
   Counts counts_;
 };
 
-TEST(DeadlineShares, AdmissionEndsAfterSoManyPlansAndGoesOnInALaterRound) {
-  // The admitted jobs need all devices of the first type. One that asks finds room before them, and
-  // the last of them then has none: all are planned to see that. The last that asks is on the other
-  // type.
-  constexpr std::size_t kMany = 1000;
-  OneType fleet{{}, {kMany, 1}, {}};
-  std::vector<char> admitted(2 * kMany);
-  fleet.jobs.reserve(admitted.size());
-  for (std::size_t i = 0; i < 2 * kMany; ++i) {
-    admitted[i] = i < kMany ? 1 : 0;
-    fleet.jobs.push_back(i < kMany ? job_of({1}, 10, 10) : job_of({1}, 5, 5));
-  }
+/// The admitted jobs need all devices of the first type. One of the others that asks finds room
+/// before them, and the last of them then has none: all are planned to see that. The last that asks
+/// is on the other type. `differ`: work by which each that asks differs from the one before.
+OneType many_that_ask(std::uint32_t many, double differ) {
+  OneType fleet{{}, {many, 1}, {}};
+  fleet.jobs.reserve(std::size_t{2} * many);
+  for (std::uint32_t i = 0; i < many; ++i) fleet.jobs.push_back(job_of({1}, 10, 10));
+  for (std::uint32_t i = 0; i < many; ++i) fleet.jobs.push_back(job_of({1}, 5 - i * differ, 5));
   fleet.jobs.back().ladders.front().type = 1;
-  DeadlineInputs in = fleet.inputs();
-  for (const std::uint64_t round : {0U, 30U, 60U}) {
-    in.round = round;
-    const DeadlineAdmission found = admit_by_deadline(in, admitted);
-    EXPECT_GE(found.plans, kAdmissionPlans) << "others were not asked";
-    EXPECT_LE(found.plans, kAdmissionPlans + 2 * kMany + 1);
-    EXPECT_TRUE(std::equal(found.promised.begin(), found.promised.end() - 1, admitted.begin()));
-    EXPECT_EQ(found.promised.back(), round == 60 ? 1 : 0);
+  return fleet;
+}
+
+std::vector<char> first_half(const OneType& fleet) {
+  std::vector<char> admitted(fleet.jobs.size());
+  std::fill_n(admitted.begin(), admitted.size() / 2, 1);
+  return admitted;
+}
+
+TEST(DeadlineShares, AdmissionEndsAfterSoManyPlans) {
+  constexpr std::uint32_t kMany = 1000;
+  const OneType fleet = many_that_ask(kMany, 1e-6);
+  const std::vector<char> admitted = first_half(fleet);
+  const DeadlineAdmission found = admit_by_deadline(fleet.inputs(), admitted);
+  EXPECT_GE(found.plans, kAdmissionPlans) << "others were not asked";
+  EXPECT_LE(found.plans, kAdmissionPlans + 2 * kMany + 1);
+  EXPECT_EQ(found.promised, admitted) << "not even the last";
+}
+
+TEST(DeadlineShares, FewerPlansAreMadeForJobsThatAskAgainAndEachHasItsRound) {
+  constexpr std::uint32_t kMany = 200;
+  constexpr std::uint64_t kRounds = 60;
+  OneType fleet = many_that_ask(kMany, 1e-6);
+  const std::vector<char> admitted = first_half(fleet);
+  for (DeadlineJob& job : fleet.jobs) job.asked = true;
+  for (std::uint32_t free = kMany; free < 2 * kMany; free += 30) {
+    for (std::uint32_t i = kMany; i < 2 * kMany; ++i) {
+      fleet.jobs[i].ladders.front().type = i == free ? 1 : 0;
+    }
+    DeadlineInputs in = fleet.inputs();
+    bool promised = false;
+    for (in.round = 0; in.round < kRounds && !promised; ++in.round) {
+      const DeadlineAdmission found = admit_by_deadline(in, admitted);
+      EXPECT_LE(found.plans, kAskAgainPlans + 2 * kMany + 1);
+      promised = found.promised[free] != 0;
+    }
+    EXPECT_TRUE(promised) << free;
   }
+}
+
+TEST(DeadlineShares, AJobThatIsNewAsksBeforeThoseThatWereRefused) {
+  constexpr std::uint32_t kMany = 100;
+  OneType fleet = many_that_ask(kMany, 1e-6);
+  for (DeadlineJob& job : fleet.jobs) job.asked = true;
+  fleet.jobs.back().asked = false;
+  DeadlineInputs in = fleet.inputs();
+  for (in.round = 0; in.round < 5; ++in.round) {
+    EXPECT_EQ(admit_by_deadline(in, first_half(fleet)).promised.back(), 1) << in.round;
+  }
+}
+
+TEST(DeadlineShares, AJobJustLikeOneThatWasRefusedCostsNoPlan) {
+  constexpr std::uint32_t kMany = 1000;
+  const OneType fleet = many_that_ask(kMany, 0);
+  const DeadlineAdmission found = admit_by_deadline(fleet.inputs(), first_half(fleet));
+  EXPECT_EQ(found.promised.back(), 1) << "all are asked";
+  EXPECT_LE(found.plans, 5 * kMany);
 }
 
 TEST(DeadlineShares, EveryAdmittedJobOfAllSizesIsDoneByItsDeadline) {

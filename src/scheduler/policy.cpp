@@ -99,7 +99,23 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
   return std::nullopt;
 }
 
-Status check_weights(const Policy& policy) {
+/// Where a key of a mapping stands; if it does not, the mapping.
+SourcePosition place_of(const DocumentNode& mapping, std::string_view key) {
+  for (const DocumentNode::Entry& entry : mapping.entries()) {
+    if (entry.key.text() == key) return entry.key.position();
+  }
+  return mapping.position();
+}
+
+/// Where a weight stands.
+SourcePosition place_of_weight(const DocumentNode& policy, std::string_view key) {
+  for (const DocumentNode::Entry& entry : policy.entries()) {
+    if (entry.key.text() == "weights") return place_of(entry.value, key);
+  }
+  return policy.position();
+}
+
+Status check_weights(const Policy& policy, const DocumentNode& stated) {
   const PriceWeights& w = policy.weights;
   const std::array<std::pair<std::string_view, double>, 11> all{
       {{"hire", w.hire},
@@ -116,16 +132,52 @@ Status check_weights(const Policy& policy) {
   for (const auto& [name, value] : all) {
     if (value < 0 || !std::isfinite(value)) {
       return input_error(
-          policy.where,
+          place_of_weight(stated, name),
           fmt::format("weights.{}: expected a number of at least 0, found {}", name, value));
     }
   }
   return {};
 }
 
-Status check(const Policy& policy) {
+/// `stated`: the mapping that the policy was read from.
+tl::unexpected<Error> expected_at(const DocumentNode& stated, std::string_view key,
+                                  std::string_view expected) {
+  return input_error(place_of(stated, key), fmt::format("{}: expected {}", key, expected));
+}
+
+/// What rounds ask for; where that is not stated, their own key is at fault.
+Status check_rounds(const Policy& policy, const DocumentNode& stated) {
+  if (policy.preemption != PreemptionRule::kRounds) return {};
   const auto wrong = [&](std::string_view key, std::string_view expected) {
-    return input_error(policy.where, fmt::format("{}: expected {}", key, expected));
+    const SourcePosition at = place_of(stated, key);
+    return input_error(at == stated.position() ? place_of(stated, "preemption") : at,
+                       fmt::format("{}: expected {}, with preemption: rounds", key, expected));
+  };
+  if (policy.quotas == Quotas::kHeld) return wrong("quotas", "ignored");
+  if (policy.full_interval <= Seconds{0}) return wrong("full_interval", "more than 0 s");
+  return {};
+}
+
+Status check_times(const Policy& policy, const DocumentNode& stated) {
+  for (const auto& [key, value] : {std::pair{"min_run", policy.min_run},
+                                   {"plan_wait", policy.plan_wait},
+                                   {"horizon", policy.horizon},
+                                   {"patience", policy.patience},
+                                   {"ageing", policy.ageing},
+                                   {"unknown_run", policy.unknown_run},
+                                   {"pass_interval", policy.pass_interval},
+                                   {"full_interval", policy.full_interval}}) {
+    if (value < Seconds{0}) return expected_at(stated, key, "a time of at least 0 s");
+  }
+  if (policy.full_interval > Seconds{0} && policy.full_interval < Seconds{1}) {
+    return expected_at(stated, "full_interval", "0 s or at least 1 s");
+  }
+  return check_rounds(policy, stated);
+}
+
+Status check(const Policy& policy, const DocumentNode& stated) {
+  const auto wrong = [&](std::string_view key, std::string_view expected) {
+    return expected_at(stated, key, expected);
   };
   if (policy.kind != "Policy") return wrong("kind", "Policy");
   if (policy.api_version != "orrery/v1") return wrong("apiVersion", "orrery/v1");
@@ -146,30 +198,12 @@ Status check(const Policy& policy) {
   }
   if (policy.offers < 1 || policy.offers > 16) return wrong("offers", "1 to 16");
   if (policy.budget < 1) return wrong("budget", "at least 1");
-  for (const auto& [key, value] : {std::pair{"min_run", policy.min_run},
-                                   {"plan_wait", policy.plan_wait},
-                                   {"horizon", policy.horizon},
-                                   {"patience", policy.patience},
-                                   {"ageing", policy.ageing},
-                                   {"unknown_run", policy.unknown_run},
-                                   {"pass_interval", policy.pass_interval},
-                                   {"full_interval", policy.full_interval}}) {
-    if (value < Seconds{0}) return wrong(key, "a time of at least 0 s");
-  }
-  if (policy.full_interval > Seconds{0} && policy.full_interval < Seconds{1}) {
-    return wrong("full_interval", "0 s or at least 1 s");
-  }
-  if (policy.preemption == PreemptionRule::kRounds) {
-    if (policy.quotas == Quotas::kHeld) return wrong("quotas", "ignored, with preemption: rounds");
-    if (policy.full_interval <= Seconds{0}) {
-      return wrong("full_interval", "more than 0 s, with preemption: rounds");
-    }
-  }
+  if (Status times = check_times(policy, stated); !times) return times;
   for (std::size_t i = 0; i < policy.queue_limits.size(); ++i) {
     const double before = i == 0 ? 0 : policy.queue_limits[i - 1];
     if (policy.queue_limits[i] <= before) return wrong("queue_limits", "rising numbers above 0");
   }
-  return check_weights(policy);
+  return check_weights(policy, stated);
 }
 
 /// `text` patches a policy.
@@ -177,18 +211,18 @@ Status patch(Policy& policy, const DocumentNode& node) {
   FieldReader::Options options;
   options.mode = FieldReader::Options::Mode::kPatch;
   if (Status status = read_struct(node, policy, options); !status) return status;
-  return check(policy);
+  return check(policy, node);
 }
 
 /// The built-in policy that one of this name and version begins with. Errors: no such version.
-Result<Policy> begin_of(const Policy& stated, std::uint32_t unstated) {
+Result<Policy> begin_of(const Policy& stated, std::uint32_t unstated, SourcePosition where) {
   const std::vector<std::string_view> names = policy_names();
   const bool known = std::find(names.begin(), names.end(), stated.name) != names.end();
   const std::string_view name = known ? std::string_view(stated.name) : "hardware-aware";
   const std::uint32_t newest = newest_version(name);
   if (stated.version > newest) {
-    return input_error(stated.where, fmt::format("version: expected 1 to {} of {}, found {}",
-                                                 newest, name, stated.version));
+    return input_error(std::move(where), fmt::format("version: expected 1 to {} of {}, found {}",
+                                                     newest, name, stated.version));
   }
   const std::uint32_t version = unstated == 0 ? newest : std::min(unstated, newest);
   return *built_in(name, stated.version == 0 ? version : stated.version);
@@ -196,7 +230,7 @@ Result<Policy> begin_of(const Policy& stated, std::uint32_t unstated) {
 
 /// What `node` says on top of the built-in policy that `stated` names.
 Result<Policy> completed(const Policy& stated, const DocumentNode& node, std::uint32_t unstated) {
-  Result<Policy> policy = begin_of(stated, unstated);
+  Result<Policy> policy = begin_of(stated, unstated, place_of(node, "version"));
   if (!policy) return policy;
   const std::uint32_t version = policy->version;
   if (Status status = patch(*policy, node); !status) return forward_error(status);
@@ -204,7 +238,7 @@ Result<Policy> completed(const Policy& stated, const DocumentNode& node, std::ui
   return policy;
 }
 
-/// "a=1,b=x" as a mapping; blocking=true is blocked: stops.
+/// "a=1,b=x" as a mapping, a line each; blocking=true is blocked: stops.
 std::string yaml_of(std::string_view options) {
   std::string yaml;
   while (!options.empty()) {
@@ -221,6 +255,18 @@ std::string yaml_of(std::string_view options) {
     yaml += fmt::format("{}: {}\n", key, value);
   }
   return yaml;
+}
+
+/// Of an error in that mapping: its lines are nobody's, so the key of the line is told instead.
+/// What stands at the begin of a line is a key, which the message names.
+tl::unexpected<Error> by_key(Error error, std::string_view yaml) {
+  for (int line = 1; line < error.where.line; ++line) {
+    yaml.remove_prefix(std::min(yaml.find('\n'), yaml.size() - 1) + 1);
+  }
+  const std::string_view key = yaml.substr(0, std::min(yaml.find(':'), yaml.size()));
+  if (error.where.column > 1) error.message = fmt::format("{}: {}", key, error.message);
+  error.where = {};
+  return tl::unexpected(std::move(error));
 }
 
 }  // namespace
@@ -243,13 +289,17 @@ Result<Policy> policy_named(std::string_view text, std::uint32_t unstated) {
   if (given.empty() && colon < text.size()) {
     return input_error({}, fmt::format("\"{}\": expected key=value after the colon", text));
   }
-  if (given.empty()) return begin_of(Policy{.name = std::string(name)}, unstated);
-  Result<Document> options = Document::parse(yaml_of(given), "policy options");
-  if (!options) return forward_error(options);
+  if (given.empty()) return begin_of(Policy{.name = std::string(name)}, unstated, {});
+  const std::string yaml = yaml_of(given);
+  const Result<Document> options = Document::parse(yaml, "policy options");
+  if (!options) return by_key(options.error(), yaml);
   Policy stated;
-  if (Status status = patch(stated, options->root()); !status) return forward_error(status);
+  const Status read = patch(stated, options->root());
+  if (!read) return by_key(read.error(), yaml);
   stated.name = name;
-  return completed(stated, options->root(), unstated);
+  Result<Policy> policy = completed(stated, options->root(), unstated);
+  if (!policy) return by_key(std::move(policy).error(), yaml);
+  return policy;
 }
 
 Result<Policy> read_policy(const Document& document, std::uint32_t unstated) {

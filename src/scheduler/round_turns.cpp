@@ -473,9 +473,10 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   return jobs;
 }
 
-/// The jobs that are admitted from now on, ascending.
+/// The jobs that are admitted from now on, ascending. Who came before the last round asked then.
 std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
-                                 std::span<const JobId> before) {
+                                 const SharePeriod& last) {
+  const std::span<const JobId> before = last.jobs;
   const std::vector<RoundJob> asking = jobs_that_ask(s, policy);
   std::vector<DeadlineJob> jobs;
   std::vector<char> admitted;
@@ -485,6 +486,7 @@ std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
   for (const RoundJob& job : asking) {
     DeadlineJob made = deadline_job(job, s, policy);
     if (!made.due) continue;
+    made.asked = job.job.submitted < last.since;
     if (job.option) {
       const Instant from = turn_ends_from(s.running[job.at], s, least);
       made.stays = std::max(0.0, (from - s.now).count_seconds());
@@ -541,7 +543,7 @@ bool keeps_share_period(const Policy& policy) {
 
 void renew_share_period(const Situation& situation, const Policy& policy, SharePeriod& period) {
   if (policy.order == QueueOrder::kDeadlineShares) {
-    period = {situation.now, admitted_jobs(situation, policy, period.jobs), {}};
+    period = {situation.now, admitted_jobs(situation, policy, period), {}};
     return;
   }
   constexpr Duration kLeast = Duration::seconds(1920);

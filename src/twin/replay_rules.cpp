@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/nearest_name.hpp"
+#include "scheduler/asked_policy.hpp"
 
 namespace orrery {
 
@@ -62,6 +63,10 @@ Result<Policy> policy_under(const ReplayRules& rules, std::string_view text,
   } else if (rules.name == "gavel") {
     // A recomputation of who runs comes 1,920 s after the last one, or when nothing runs.
     defaults = "blocked=stops,node_fit=first,pass_interval=1920 s";
+  }
+  if (unstated_version == 0) {
+    Result<Policy> asked = asked_policy(text);
+    if (!asked || defaults.empty()) return asked;
   }
   if (defaults.empty()) return policy_named(text, unstated_version);
   Result<Policy> known = policy_named(name);

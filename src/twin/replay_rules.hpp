@@ -38,6 +38,7 @@ struct ReplayRules {
 [[nodiscard]] Result<ReplayRules> replay_rules(std::string_view name);
 
 /// The policy that the other simulator means by this name; options that were given stay as given.
+/// `unstated_version`: as of policy_named(); without one it is asked for now (asked_policy()).
 /// Errors: a policy that the rules of another simulator do not know.
 [[nodiscard]] Result<Policy> policy_under(const ReplayRules& rules, std::string_view text,
                                           std::uint32_t unstated_version = 0);

@@ -403,8 +403,8 @@ Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context, 
   });
   if (timeless && !made.jobs.empty()) {
     return input_error({},
-                       "no job of the trace tells how long it runs or how many steps it trains, "
-                       "so that none can be played");
+                       "no job of the trace tells how long it runs, as a time above 0 s, or how "
+                       "many steps it trains, so that none can be played");
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlayedJob& a, const PlayedJob& b) { return a.submit < b.submit; });

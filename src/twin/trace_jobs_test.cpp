@@ -119,6 +119,10 @@ TEST(ReplayRulesTest, RefuseAPolicyThatTheOtherSimulatorDoesNotHave) {
             "the rules of helios know fifo, sjf; \"srtf\" is played without --rules");
   EXPECT_TRUE(policy_under(*replay_rules("muri"), "srsf"));
   EXPECT_TRUE(policy_under(*replay_rules("orrery"), "las"));
+  for (const char* rules : {"orrery", "gavel"}) {
+    EXPECT_FALSE(policy_under(*replay_rules(rules), "fifo:max_stretch=1")) << "without effect";
+    EXPECT_TRUE(policy_under(*replay_rules(rules), "fifo:max_stretch=1", 1)) << "of a record";
+  }
   EXPECT_EQ(policy_under(*replay_rules("muri"), "srtf")->min_run, Seconds{0});
 }
 

@@ -143,8 +143,14 @@ Status check_size(const TraceEntry& e) {
 
 Status check_entry(const TraceEntry& e) {
   constexpr double kCoresMax = 1e6;
+  constexpr Duration kLongest = Duration::hours(24) * 36'525;  // times end 292 years after 1970
   if (e.submit.has_value() == e.at.has_value()) {
     return input_error(e.where, "expected either submit (since the epoch) or at (a point in time)");
+  }
+  if (e.run && duration_of(*e.run) > kLongest) {
+    return input_error(e.where,
+                       fmt::format("run is {:.10g} s, expected at most {:.10g} s, 100 years",
+                                   e.run->value(), kLongest.count_seconds()));
   }
   if (e.cpu && !(*e.cpu >= 0 && *e.cpu <= kCoresMax)) {
     return input_error(e.where,
@@ -273,7 +279,10 @@ class TraceFileReader {
     job.submit = entry.at ? *entry.at : epoch + duration_of(*entry.submit);
     job.line = entry.where.line;
     const std::optional<DocumentNode> spec_node = read_elsewhere<TraceEntry>(node, "spec");
-    if (!spec_node || spec_node->kind() == NodeKind::kNull) return job;
+    if (!spec_node || spec_node->kind() == NodeKind::kNull) {
+      if (Status dated = check_deadline(job, node); !dated) return forward_error(dated);
+      return job;
+    }
     if (const std::string_view twice = said_twice(entry); !twice.empty()) {
       return input_error(entry.where,
                          fmt::format("{} beside spec, expected it in the spec alone", twice));
@@ -282,7 +291,22 @@ class TraceFileReader {
     if (!spec) return forward_error(spec);
     fill_from_spec(job, *spec);
     job.spec = std::make_shared<const JobSpec>(std::move(*spec));
+    if (Status dated = check_deadline(job, *spec_node); !dated) return forward_error(dated);
     return job;
+  }
+
+  // `node` says the deadline. Without dates jobs come in 1970, and any date would be met.
+  static Status check_deadline(const TraceJob& job, const DocumentNode& node) {
+    constexpr Instant kDates = Instant() + Duration::seconds(1'000'000'000);  // 2001
+    if (!job.deadline || *job.deadline < kDates || job.submit >= kDates) return {};
+    SourcePosition where = node.position();
+    for (const DocumentNode::Entry& entry : node.entries()) {
+      if (entry.key.text() == "deadline") where = entry.value.position();
+    }
+    return input_error(std::move(where),
+                       fmt::format("deadline is a date, {}, and submit is none, so the trace needs "
+                                   "epoch: expected the date from which submit counts",
+                                   job.deadline->text()));
   }
 
   void keep(TraceJob job, std::size_t number) {

@@ -160,6 +160,30 @@ TEST(TraceFile, ErrorsNameThePlaceAndWhatWasExpected) {
   EXPECT_EQ(error(kHead), "t:1:1: jobs is missing, expected a list of jobs");
 }
 
+TEST(TraceFile, ARunOfMoreThanAHundredYearsIsRefused) {
+  EXPECT_EQ(error(kHead + "jobs:\n- {submit: 0 s, run: 3155760000 s}\n"), "read");
+  EXPECT_EQ(error(kHead + "jobs:\n- {submit: 0 s, run: 60 s}\n- {submit: 0 s, run: 8e9 s}\n"),
+            "t:6:3: run is 8000000000 s, expected at most 3155760000 s, 100 years");
+}
+
+TEST(TraceFile, ADateAsDeadlineNeedsDatesOfSubmits) {
+  const std::string why =
+      "deadline is a date, 2026-01-02T00:00:00Z, and submit is none, so the trace needs epoch: "
+      "expected the date from which submit counts";
+  const std::string date = "\"2026-01-02T00:00:00Z\"";
+  EXPECT_EQ(error(kHead + "jobs:\n- {submit: 0 s, run: 1 h, deadline: " + date + "}\n"),
+            "t:5:37: " + why);
+  const std::string spec =
+      ", run: 1 h, spec: {apiVersion: orrery/v1, kind: Train, name: a, deadline: " + date +
+      ", roles: [{accelerators: 1}]}}\n";
+  EXPECT_EQ(error(kHead + "jobs:\n- {submit: 0 s" + spec), "t:5:89: " + why);
+  const std::string epoch = "epoch: 2026-01-01T00:00:00Z\n";
+  EXPECT_EQ(error(kHead + epoch + "jobs:\n- {submit: 0 s" + spec), "read");
+  EXPECT_EQ(error(kHead + "jobs:\n- {at: \"2026-01-01T00:00:00Z\"" + spec), "read");
+  EXPECT_EQ(error(kHead + "jobs:\n- {submit: 0 s, run: 1 h, deadline: \"1970-01-01T02:00:00Z\"}\n"),
+            "read");
+}
+
 TEST(TraceFile, FiltersAndSkipsLikeEveryOtherFormat) {
   const std::string text = kHead +
                            "jobs:\n"

@@ -56,7 +56,7 @@ std::optional<TraceFormat> format_of(std::string_view line) {
     return TraceFormat::kSacct;
   }
   if (is_pai(line)) return TraceFormat::kPai;
-  constexpr std::array<std::string_view, 6> kOurs = {"apiVersion", "kind", "name", "{", "#", "---"};
+  constexpr std::array<std::string_view, 5> kOurs = {"apiVersion", "kind", "name", "#", "---"};
   const auto begins = [&](std::string_view word) { return line.starts_with(word); };
   if (std::any_of(kOurs.begin(), kOurs.end(), begins)) return TraceFormat::kOrrery;
   return std::nullopt;
@@ -93,7 +93,11 @@ Result<TraceFormat> trace_format(std::string_view word) {
 
 Result<TraceFormat> guess_trace_format(std::string_view text, const std::string& file) {
   if (begins_kubernetes_list(text)) return TraceFormat::kKubernetes;
-  TraceLines lines(without_byte_order_mark(text));
+  // JSON may be one line of any length; no table begins so.
+  const std::string_view from = without_byte_order_mark(text);
+  const std::size_t begin = from.find_first_not_of(" \t\r\n");
+  if (begin != from.npos && from[begin] == '{') return TraceFormat::kOrrery;
+  TraceLines lines(from);
   if (!lines.next()) return input_error({file, 1, 1}, "the file is empty, expected a trace");
   const SourcePosition where{file, lines.number(), 1};
   if (Status fine = check_trace_line(lines.line(), where); !fine) return forward_error(fine);

@@ -421,6 +421,23 @@ TEST(TraceReader, AFormatThatIsNotKnownIsNamed) {
     EXPECT_EQ(word_of(*trace_format(word)), word);
 }
 
+TEST(TraceReader, JsonOfOneLongLineIsKnownByItsBegin) {
+  std::string text = R"({"apiVersion": "orrery/v1", "kind": "Trace", "name": "long", "jobs": [)";
+  constexpr std::size_t kJobs = 3000;
+  for (std::size_t i = 0; i < kJobs; ++i) {
+    text += i == 0 ? "" : ",";
+    text += R"({"submit": "0 s", "run": "1 h"})";
+  }
+  text += "]}";
+  ASSERT_GT(text.size(), std::size_t{64} << 10);
+  for (const std::string& begin :
+       {std::string(), std::string("\xEF\xBB\xBF"), std::string("\n ")}) {
+    const Result<Trace> trace = read_trace(begin + text, "t.json", {});
+    ASSERT_TRUE(trace) << trace.error().text();
+    EXPECT_EQ(trace->jobs.size(), kJobs);
+  }
+}
+
 TEST(TraceReader, AFileWithoutJobsIsATrace) {
   const Trace trace = read("timestamp,duration,num_gpus\n");
   EXPECT_TRUE(trace.jobs.empty());

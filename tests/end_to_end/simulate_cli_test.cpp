@@ -567,5 +567,13 @@ INSTANTIATE_TEST_SUITE_P(
                     RulesAndPolicies{"gavel", "fifo", 1}),
     [](const auto& info) { return std::string(info.param.rules); });
 
+TEST_F(SimulateCli, ATraceOfRunTimesOfZeroIsToldSo) {
+  const CliRun run = orrery("simulate --accelerators h100:8 --policy fifo --trace " +
+                            trace("2026-01-01T00:00:00", 0) + " --format philly");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_NE(run.err.find("tells how long it runs, as a time above 0 s, or"), std::string::npos)
+      << run.err;
+}
+
 }  // namespace
 }  // namespace orrery
