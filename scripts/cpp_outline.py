@@ -68,6 +68,11 @@ def blank_literals(text):
     return LITERALS.sub(replace, text)
 
 
+def without_comments(text):
+    """The words of a text that a compiler reads, comments left out; literals are as they are."""
+    return LITERALS.sub(lambda match: " " if match["comment"] else match.group(0), text).split()
+
+
 def tokenize(code):
     code = PREPROCESSOR.sub(lambda match: spaces(match.group(0)), code)
     tokens, line, at = [], 1, 0
