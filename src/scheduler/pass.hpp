@@ -178,6 +178,12 @@ class Pass {
   /// Whether a job would find room without the jobs of its tenant that it may overtake, now or once
   /// it counts for little enough.
   [[nodiscard]] bool may_win_room(const QueuedJob& queued);
+  /// What becomes of a job and of others that come anew and are like most of those that run.
+  enum class Overtaking : std::uint8_t { kNeither, kIsOvertaken, kOvertakes };
+  [[nodiscard]] Overtaking overtaking_with_such(const QueuedJob& queued) const;
+  /// Whether a job finds room without those that it may overtake within `drain` and those that end
+  /// within it.
+  [[nodiscard]] bool wins_room_within(Duration drain, const QueuedJob& queued);
   void relieve_power();
   [[nodiscard]] bool slowed_somebody() const;
   void raise_clocks();

@@ -69,8 +69,13 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
       place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}), {length, queued.room});
   if (!slot) return;
   if (!needed) {
-    const double drains = (slot->start - s_.now).count_seconds();
-    if (drains > kDrainOfRun * length.count_seconds()) return;
+    const Overtaking with = overtaking_with_such(queued);
+    if (with == Overtaking::kIsOvertaken) return;
+    Duration drain = Duration::from_seconds(kDrainOfRun * length.count_seconds());
+    if (with == Overtaking::kOvertakes) {
+      drain = std::max(drain, Duration::from_seconds(policy_.min_run.value()));
+    }
+    if (slot->start - s_.now > drain && !wins_room_within(drain, queued)) return;
     ++slots_;
   }
   m_.timeline_.reserve(*slot, length);
@@ -101,6 +106,50 @@ bool Pass::may_win_room(const QueuedJob& queued) {
     });
   }
   return fits_without(leavers, job);
+}
+
+// A job that starts in a slot and is overtaken as soon as it has run for its quantum has emptied
+// the devices in vain, again and again.
+Pass::Overtaking Pass::overtaking_with_such(const QueuedJob& queued) const {
+  const double mine = queued.key.second;
+  std::uint64_t devices = 0;
+  std::uint64_t of_overtakers = 0;
+  std::uint64_t of_overtaken = 0;
+  for (const RunningJob& other : s_.running) {
+    const double theirs = service_of(service_basis(*other.request, s_.plans), 0, 0, policy_);
+    const std::uint64_t held = other.devices();
+    devices += held;
+    if (theirs * policy_.yield_ratio <= mine) of_overtakers += held;
+    if (mine * policy_.yield_ratio <= theirs) of_overtaken += held;
+  }
+  if (of_overtakers * 2 > devices) return Overtaking::kIsOvertaken;
+  return of_overtaken * 2 > devices ? Overtaking::kOvertakes : Overtaking::kNeither;
+}
+
+// The jobs that it may not overtake yet are expected to end by then, or to have had their quantum.
+bool Pass::wins_room_within(Duration drain, const QueuedJob& queued) {
+  const WaitingJob& job = job_of(queued);
+  const double least = queued.key.second * policy_.yield_ratio;
+  std::vector<char> leaves(s_.running.size(), 0);
+  yielders().each_settled(least, [&](const Yielders::Settled& other) {
+    leaves[other.at] = may_be_overtaken(*job.request, other.at) ? 1 : 0;
+    return least;
+  });
+  Leavers leavers;
+  for (std::uint32_t i = 0; i < leaves.size(); ++i) {
+    const RunningJob& other = s_.running[i];
+    const Instant until = s_.now + drain;
+    const Instant settles = other.started + Duration::from_seconds(policy_.min_run.value());
+    const bool resumes = other.request->preemptible && other.checkpoint != Duration::max();
+    const bool leaves_later = resumes && settles > s_.now && settles <= until &&
+                              may_be_overtaken(*job.request, i) &&
+                              aged_service(as_waiting(other, s_.now), policy_, s_) >= least;
+    const bool ends = other.expected_end <= until;
+    if (stopped_[i] == 0 && (ends || leaves_later || leaves[i] != 0)) leavers.who.push_back(i);
+  }
+  const bool fits = fits_without(leavers, job);
+  left_out_ = nullptr;  // the list ends here
+  return fits;
 }
 
 // On its own devices and what is free: what other victims hold is theirs until they have left.

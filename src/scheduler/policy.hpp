@@ -157,8 +157,8 @@ struct Policy {
   TenantOrder inside = TenantOrder::kSubmitted;
   /// Time of waiting in which `inside: service` halves what a job counts for; 0: never.
   Seconds ageing{0};
-  /// `inside: service` counts a job of known length for half once it has waited for a twentieth of
-  /// so many times its run, then for ever less, and for nothing once the time it waited and its run
+  /// `inside: service` counts a job of known length for half once it has waited for a tenth of so
+  /// many times its run, then for ever less, and for nothing once the time it waited and its run
   /// are so many times its run; before, where jobs of its tenant can make room, it keeps a slot
   /// only if devices are empty for a short part of its run, or after `ageing`. 0: never.
   double max_stretch = 0;

@@ -55,7 +55,7 @@ struct ServiceBasis {
 /// How long it ran of the time since it was submitted.
 [[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
 /// The part of Policy::max_stretch at which what a job counts for is halved.
-inline constexpr double kHalfOfStretch = 0.05;
+inline constexpr double kHalfOfStretch = 0.1;
 struct JobAge {
   Duration waited;
   std::optional<Duration> run;  ///< of the whole job; none: its length is not known
