@@ -1,11 +1,17 @@
-"""Finds the functions and the mutable globals of a C++ file without compiling it.
+"""Finds the functions, the classes and the mutable globals of a C++ file without compiling it.
 
 A declaration is read as a flat list of tokens up to its `;` or `{`, grouped by brackets, and judged
 by its shape: a namespace, a class, an initializer or a function. Function bodies are skipped whole,
 so lambdas and local classes count to the function around them. What it cannot tell: branches of
 `#if` with unequal braces, and a variable `T x(y);`, which looks like a function taking a y.
+
+A class counts the methods it declares (constructors, operators and static ones too, each overload
+by itself; no friends, and none that is `= default`) and its fields (data members that are not
+static). The members of an unnamed class count to the class around it.
 """
+import functools
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -30,7 +36,15 @@ class Function(NamedTuple):
     line_begin: int
     line_end: int  # 0: only declared
     parameters: list  # of token lists
-    body: list
+
+
+@dataclass
+class Class:
+    """A class with its counts; the name has the classes around it (`A::B`), but no namespace."""
+    name: str
+    line: int
+    methods: int = 0
+    fields: int = 0
 
 
 LITERALS = re.compile(
@@ -40,7 +54,7 @@ LITERALS = re.compile(
     r"""|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.S)
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*", re.M | re.S)
 TOKEN = re.compile(r"""[A-Za-z_]\w*|\d[\w.]*|"[^"]*"|'[^']*'|::|->|<=>|<=|>=|==|!=|&&|\|\||<<"""
-                   r"""|\.\.\.|\S""")
+                   r"""|\.\.\.|\S|\n""")
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 NOT_A_FUNCTION = set(
     "requires noexcept alignas decltype explicit sizeof static_assert throw asm if while for "
@@ -75,11 +89,12 @@ def without_comments(text):
 
 def tokenize(code):
     code = PREPROCESSOR.sub(lambda match: spaces(match.group(0)), code)
-    tokens, line, at = [], 1, 0
-    for match in TOKEN.finditer(code):
-        line += code.count("\n", at, match.start())
-        at = match.start()
-        tokens.append(Token(match.group(0), line))
+    tokens, line = [], 1
+    for text in TOKEN.findall(code):
+        if text != "\n":
+            tokens.append(Token(text, line))
+        if text[0] in "\n\"'":
+            line += text.count("\n")
     return tokens
 
 
@@ -194,16 +209,31 @@ def split_parameters(tokens):
     return parameters
 
 
+def class_name(items):
+    """The name of a class that is being defined; "" where it has none."""
+    words = [item.text for item in items]
+    begin = next(i for i, word in enumerate(words) if word in ("class", "struct", "union")) + 1
+    while words[begin:begin + 2] == ["alignas", "("]:
+        begin += 2
+    end = begin
+    while end < len(words) and (items[end].is_name or words[end] == "::") and words[end] != "final":
+        end += 1
+    return "".join(words[begin:end])
+
+
 class Outline:
-    """The functions, and the variables that are global and can change, of one file."""
+    """The functions, the classes, and the variables that are global and can change, of one file."""
 
     def __init__(self, code):
         self.functions = []
+        self.classes = []
         self.mutable_globals = []  # (line, name)
+        self.around = []  # the classes that are being read, the innermost last
         self.tokens = tokenize(code)
         at = 0
         while at < len(self.tokens):
             at = self.scope(at, "namespace")
+        del self.tokens  # an outline may be kept for each file of the tree
 
     def scope(self, at, kind):
         """Reads declarations up to the closing brace; returns the index past it."""
@@ -228,13 +258,41 @@ class Outline:
         """What a brace after `head` opens; returns what is left of the head and where to go on."""
         items = group(head)
         meaning = self.meaning(items)
-        if meaning in ("namespace", "class"):
+        if meaning == "namespace":
             return [], self.scope(at + 1, meaning)
+        if meaning == "class":
+            return [], self.read_class(class_name(items), at)
         end = after_group(self.tokens, at)
         if meaning == "function":
             self.add_function(head, items, self.tokens[at:end])
+            self.count_member(items)
             return [], end
         return head + self.tokens[at:end], end
+
+    def read_class(self, name, at):
+        """Reads the class whose brace is at `at`; returns the index past it."""
+        around = self.around[-1:]
+        if name or not around:
+            found = Class("::".join([*(each.name for each in around), name]), self.tokens[at].line)
+            self.classes.append(found)
+            around = [found]
+        self.around += around
+        end = self.scope(at + 1, "class")
+        self.around.pop()
+        return end
+
+    def count_member(self, items):
+        """Counts what a declaration adds to the class around it."""
+        words = [item.text for item in items]
+        if not self.around or not words or "friend" in words or words[-2:] == ["=", "default"]:
+            return
+        if words[0] in ("using", "typedef", "static_assert", "enum"):
+            return
+        only_named = words[0] in ("class", "struct", "union") and len(words) < 3
+        if find_parameters(items) is not None:
+            self.around[-1].methods += 1
+        elif "static" not in words and not only_named:
+            self.around[-1].fields += 1 + words.count(",")
 
     @staticmethod
     def meaning(items):
@@ -261,14 +319,15 @@ class Outline:
         parameters = [] if is_macro(name) else split_parameters(items[at].tokens)
         line_end = body[-1].line if body else 0
         self.functions.append(Function(name, items[at].tokens[0].line, head[0].line, line_end,
-                                       parameters, body))
-        for i, token in enumerate(body):
+                                       parameters))
+        for i in [i for i, token in enumerate(body) if token.text == "static"]:
             following = {t.text for t in body[i + 1:i + 4]}
-            if token.text == "static" and not following & CONST_WORDS:
-                self.mutable_globals.append((token.line, f"static local in {name}"))
+            if not following & CONST_WORDS:
+                self.mutable_globals.append((body[i].line, f"static local in {name}"))
 
     def declaration(self, head, kind):
         items = group(head)
+        self.count_member(items)
         words = [item.text for item in items]
         lead = next((word for word in words if word not in SPECIFIERS), "")
         if lead in ("using", "typedef", "static_assert", "namespace", "concept", "template"):
@@ -288,3 +347,20 @@ class Outline:
         if "constexpr" not in declared and (pointee_only or not CONST_WORDS & set(declared)):
             names = [word for word in declared if re.match(r"[A-Za-z_]", word)]
             self.mutable_globals.append((head[0].line, names[-1] if names else "?"))
+
+
+class Source(NamedTuple):
+    """A C++ file as rules read it: the code has neither comments nor the insides of literals."""
+    code: str
+    outline: Outline
+
+
+@functools.lru_cache(maxsize=None)
+def outline_of(text):
+    code = blank_literals(text)
+    return Source(code, Outline(code))
+
+
+def is_cpp(path):
+    return path.startswith(("src/", "apps/", "bench/", "tests/")) and path.endswith(
+        (".cpp", ".hpp"))

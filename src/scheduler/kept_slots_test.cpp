@@ -152,8 +152,8 @@ std::optional<Duration> time_until_start(Duration step, const std::string& polic
 }
 
 // The job's 42 device-hours put it before each that comes, which has 51, but are too many to
-// overtake those. It counts for half at 1 h 40 min, five times its run, and at 8 h 20 min for little
-// enough to overtake them all, those that end soon too.
+// overtake those. It counts for half at 1 h 40 min, five times its run, and at 8 h 20 min for
+// little enough to overtake them all, those that end soon too.
 TEST(KeptSlots, AJobOvertakesJobsOfItsTenantOnceItHasWaitedForManyTimesItsRun) {
   const Duration step = Duration::minutes(24);
   const std::optional<Duration> by_default = time_until_start(step, kDefault);
