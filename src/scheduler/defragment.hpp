@@ -1,8 +1,8 @@
 // scheduler/defragment.hpp - which running gangs to move so that free devices lie together.
 //
-// Pure: who may be moved, what a move costs and what is gained are the caller's. The answer is a
-// proposal; nothing moves. A plan is made as a preemption is (scheduler/preemption.hpp), with the
-// objection that a gang which yields must find another place.
+// Pure: the caller supplies which gangs may be moved, what a move costs and what is gained. The
+// answer is a proposal; nothing moves. A plan is made like a preemption (scheduler/preemption.hpp),
+// with the objection that each victim must find another place.
 #pragma once
 
 #include <cstdint>
