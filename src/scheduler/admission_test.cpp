@@ -1,4 +1,4 @@
-// Whether deadlines and budgets can be kept, and by what.
+// Tests of whether deadlines and budgets can be kept, and with which placement.
 #include "scheduler/admission.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 const std::string kPolicy = "hardware-aware:estimate_sigma=0";
 
-/// What is said of a job that is handed in now. Devices cost a dollar an hour here.
+/// The admission of a job that is submitted now. Devices cost a dollar an hour here.
 Admission judged(TestCluster& cluster, JobRequest request) {
   const JobId job = cluster.submit(std::move(request));
   const Policy policy = *policy_named(kPolicy);

@@ -49,7 +49,7 @@ constexpr std::array<KeyNeeds, 13> kNeeds{{
     {"plan_wait", is_cheapest, "choice: cheapest"},
 }};
 
-/// A key, and where it stands.
+/// A key and its position.
 struct StatedKey {
   std::string_view key;
   SourcePosition where;

@@ -124,7 +124,7 @@ TEST(GoodputAssignment, TreatsJobsThatAskForTheSameAsOne) {
 }
 
 TEST(GoodputAssignment, TakesRunningJobsThatAreAlikeTogether) {
-  // Unlike ages come to few steps, so that thousands that run are a small program.
+  // Different ages give few restart steps, so that thousands of running jobs are a small program.
   const JobRequest request = request_of(std::array{Way{0, 2, 2}, Way{0, 1, 1}});
   std::vector<GoodputJob> jobs;
   jobs.reserve(4000);
