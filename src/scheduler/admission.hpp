@@ -45,7 +45,7 @@ struct BestRun {
 enum class HeldBack : std::uint8_t { kNo, kYes };
 
 struct AdmissionAsk {
-  const Situation& situation;  ///< where the job waits
+  const Situation& situation;  ///< the situation in which the job waits
   const Policy& policy;
   const PlaceTree& tree;
   FleetView empty;  ///< the fleet as built, or with every device free

@@ -58,7 +58,7 @@ class CountedFleet {
 
   [[nodiscard]] std::vector<NodeId>& list_of(NodeId node, std::int32_t free);
   void change(NodeId node, std::int32_t by);
-  /// The node that fits tightest, inside a place.
+  /// The node inside a place that fits tightest.
   [[nodiscard]] NodeId tightest(const GangRequest& gang, std::int32_t wanted, PlaceId inside);
   /// The place where a gang of several nodes may fit: that of its level with the fewest free
   /// devices that are enough. Invalid: there is none.

@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// Cells at 0 <= c[d] < sides[d]; in a closed dimension the last lies next to the first.
+/// The cells at 0 <= c[d] < sides[d]; in a closed dimension the last is adjacent to the first.
 /// Invariant: a block's sides divide the box's.
 struct CellBox {
   Sides sides{1, 1, 1};

@@ -1,7 +1,7 @@
 // scheduler/data_transfer.hpp - the time and cost of moving a job's data from their sites to the
 // site where it runs.
 //
-// Prices, bills and the twin use it. Pure. O(data x links between sites).
+// Prices, bills and the twin use the functions. Pure. O(data x links between sites).
 #pragma once
 
 #include <cstdint>

@@ -149,7 +149,7 @@ TEST(DeadlineRounds, ARestartIsHeldInReserve) {
 }
 
 TEST(DeadlineRounds, DevicesOfAJobWhoseTurnMayNotEndYetAreNotPromised) {
-  // Its turn ends 40 minutes after it began at the earliest, and five have passed.
+  // The job's turn ends 40 minutes after it began at the earliest, and five have passed.
   struct Case {
     Duration checkpoint_cost;
     std::string policy;

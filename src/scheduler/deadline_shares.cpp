@@ -89,7 +89,7 @@ struct DevicePlan {
   std::size_t ladder = 0;
   std::vector<PlannedSlots> slots;
   double work = 0;            ///< work done in the slots
-  double device_seconds = 0;  ///< until the work is done
+  double device_seconds = 0;  ///< device time until the work is done
   bool kept = false;          ///< whether it is done by the deadline
 
   [[nodiscard]] const SizeRate* now() const {
@@ -123,7 +123,7 @@ struct PlanAsk {
   std::uint32_t from = 0;  ///< first slot that may be used
 };
 
-/// Progressive filling of one job on one type. A level is a number of sizes, the smallest first.
+/// Progressive filling of one job on one type. A level is a number of sizes, from the smallest on.
 class ProgressiveFilling {
  public:
   ProgressiveFilling(const PlanAsk& ask, const FreeBySlot& free)
@@ -139,7 +139,8 @@ class ProgressiveFilling {
     }
   }
 
-  /// The least level that does the work, from the latest slot that does; else the highest.
+  /// The plan with the least level that does the work, from the latest slot that suffices; else
+  /// with the highest level.
   [[nodiscard]] DevicePlan plan() const {
     for (std::size_t level = 1; level <= sizes_.size(); ++level) {
       double work = 0;
@@ -200,7 +201,7 @@ class ProgressiveFilling {
     return filled(high, 0);
   }
 
-  /// The level `high` from slot `point` on, one size less before.
+  /// The plan with level `high` from slot `point` on and one level less before.
   [[nodiscard]] DevicePlan filled(std::size_t high, std::uint32_t point) const {
     DevicePlan plan;
     plan.ladder = ask_.ladder;
@@ -399,7 +400,7 @@ class AdmittedPlans {
   std::vector<Entry> plans_;  ///< by deadline
   std::uint64_t made_ = 0;
   std::vector<Refused> refused_;  ///< the latest, since the last admission
-  FreeByType opened_;             ///< what the first of the plans leave; empty: not known
+  FreeByType opened_;             ///< what the first opened_before_ plans leave; empty: not known
   std::size_t opened_before_ = 0;
 };
 
@@ -455,7 +456,7 @@ class FirstSlot {
   struct Offer {
     std::int64_t saved = 0;   ///< device-milliseconds saved for each device added
     bool has = false;         ///< the job has this size or a larger one now
-    std::uint32_t place = 0;  ///< in the order
+    std::uint32_t place = 0;  ///< position in order_
     std::uint32_t job = 0;
     Given to;
 

@@ -67,19 +67,19 @@ struct SizeLadder {
 
 struct DeadlineJob {
   std::vector<SizeLadder> ladders;   ///< by preference, a type each; at least one
-  double left = 1;                   ///< part of the whole work
+  double left = 1;                   ///< part of the whole work that is left
   std::optional<double> due;         ///< seconds from now; none: no deadline, or an unknown length
   std::optional<std::uint32_t> has;  ///< the option that it runs with; none: it waits
   double restart = 0;                ///< seconds until it works with another option
-  double stays = 0;                  ///< seconds for which it keeps what it has, for admission
-  bool asked = false;                ///< whether it asked in an earlier round and was refused
+  double stays = 0;    ///< seconds for which admission assumes that it keeps its devices
+  bool asked = false;  ///< whether it asked in an earlier round and was refused
 };
 
 /// Devices that other jobs hold in the first slot, and until `after` if that is later.
 struct DeviceRelease {
   std::uint32_t type = 0;
   std::uint32_t devices = 0;
-  double after = 0;  ///< seconds from now
+  double after = 0;  ///< seconds from now until the release
 };
 
 struct DeadlineInputs {
@@ -87,7 +87,7 @@ struct DeadlineInputs {
   std::span<const std::uint32_t> devices;  ///< by type, from now on
   std::span<const DeviceRelease> releases;
   double slot = 1;          ///< seconds, more than 0
-  std::uint64_t round = 0;  ///< its number
+  std::uint64_t round = 0;  ///< number of the round
 };
 
 /// Plans of a round, each counted once for each type of its job, after which no more jobs ask for

@@ -228,7 +228,7 @@ TEST(DeadlineShares, AJobThatStaysHasItsDevicesAndItsWorkUntilItMoves) {
   EXPECT_EQ(fleet.admit()[1], 1);
   fleet.jobs[0].stays = 1.5;
   EXPECT_EQ(fleet.admit()[1], 0);
-  // A job of 4 units has done 3 by then.
+  // A job of 4 units has done 3 of them by then.
   OneType one{{job_of({1, 2}, 4, 2)}, {2}, {}};
   one.jobs[0].has = 1;
   one.jobs[0].restart = 1;

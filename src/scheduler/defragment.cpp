@@ -78,7 +78,7 @@ class RoomMaker {
   std::span<const MovableGang> movable_;
   Placer& placer_;
   std::vector<bool> moved_;           ///< by gang
-  std::vector<std::uint32_t> gangs_;  ///< of the victims
+  std::vector<std::uint32_t> gangs_;  ///< gangs of the victims
   FleetOverlay now_;                  ///< the fleet after the plans made so far
   FleetOverlay trial_;
 };

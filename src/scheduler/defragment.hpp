@@ -18,14 +18,14 @@ namespace orrery {
 struct MovableGang {
   HeldGang held;
   const GangRequest* request = nullptr;
-  std::int64_t cost = 0;  ///< of a move: checkpoint, restart and work lost, e.g. device-ms
+  std::int64_t cost = 0;  ///< cost of a move: checkpoint, restart and work lost, e.g. device-ms
 };
 
-/// Something that cannot be placed because what is free is scattered.
+/// A job or place that does not fit because the free devices are scattered.
 struct RoomGoal {
   PlaceTry place;
-  std::uint32_t devices = 1;  ///< of what `place` places
-  std::int64_t gain = 0;      ///< of placing it, in the unit of the costs
+  std::uint32_t devices = 1;  ///< devices of the gangs that `place` places
+  std::int64_t gain = 0;      ///< gain of placing it, in the unit of the costs
 };
 
 struct GangMove {
@@ -33,8 +33,8 @@ struct GangMove {
   Allocation to;
 };
 
-/// Invariants: gain > cost; each move's target is free once those before it are made; what the goal
-/// gets is free after the last.
+/// Invariants: gain > cost; each move's target is free once the moves before it are made; what the
+/// goal gets is free after the last.
 struct RoomPlan {
   std::uint32_t goal = 0;       ///< position among the goals
   std::vector<GangMove> moves;  ///< in this order
@@ -43,9 +43,9 @@ struct RoomPlan {
   std::int64_t cost = 0;
 };
 
-/// Plans for the goals that are worth their moves, in the goals' order, each on top of those before
-/// it; no gang moves twice. Goals that fit without a move get their place and need no plan. The
-/// placer is of the view's topology. Cost: that of plan_preemption a goal.
+/// Plans for the goals that are worth their moves, in the goals' order, each on top of the plans
+/// before it; no gang moves twice. Goals that fit without a move get their place and need no plan.
+/// The placer is of the view's topology. Cost: that of plan_preemption a goal.
 [[nodiscard]] std::vector<RoomPlan> make_room(const FleetView& view,
                                               std::span<const MovableGang> movable,
                                               std::span<const RoomGoal> goals, Placer& placer);

@@ -12,13 +12,13 @@
 namespace orrery {
 
 struct ExpectedBill {
-  double seconds = 0;  ///< for which it holds its devices, until the last gang is done
+  double seconds = 0;  ///< seconds for which it holds its devices, until the last gang is done
   /// Dollars. Devices of unpublished price are billed nothing.
   double hire = 0;
   double electricity = 0;  ///< paid beside the hire, for devices that are owned
   double egress = 0;
-  double assumed_hire = 0;  ///< of devices of unpublished price, as decisions count it
-  double joules = 0;        ///< at the meters of the sites
+  double assumed_hire = 0;  ///< hire of devices of unpublished price, as decisions count it
+  double joules = 0;        ///< energy at the meters of the sites
   double co2_grams = 0;
 
   [[nodiscard]] double dollars() const { return hire + electricity + egress; }

@@ -38,16 +38,17 @@ enum class ChangeKind : std::uint8_t {
   kJobEnds,
 };
 
-/// A hypothesis under which the job starts now. Kinds stand in the order of how small they are.
+/// A hypothesis under which the job starts now. Kinds are ordered from the smallest change to the
+/// largest.
 struct Change {
   ChangeKind kind = ChangeKind::kSize;
   std::string what;                   ///< "with 24 accelerators instead of 32"
-  StartJob start;                     ///< what the scheduler decided under it
+  StartJob start;                     ///< the start that the scheduler decided under it
   std::optional<JobRequest> request;  ///< the request asked for instead
   std::optional<JobId> other;         ///< job that ends or moves
   std::vector<PlacedGang> moved;      ///< the gangs of that job after its move
   std::int64_t devices = 0;           ///< kQuota: how many more the tenant could take
-  PowerDomainId domain;               ///< kPowerCap
+  PowerDomainId domain;               ///< domain whose cap is raised (kPowerCap)
   std::optional<Watts> cap;           ///< new limit of that domain
   std::optional<double> longer;       ///< run time over that of the wish, less one
   std::optional<double> dearer;       ///< dollars over the ideal price of the wish

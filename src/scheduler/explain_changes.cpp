@@ -19,7 +19,7 @@ namespace {
 /// Running jobs tried one by one, and how many of them are shown.
 constexpr std::size_t kOthersMost = 24;
 constexpr std::size_t kOthersShown = 4;
-/// Passes over which the largest size that starts is sought.
+/// The most passes in which the largest size that starts is sought.
 constexpr std::uint32_t kSizePasses = 3;
 
 std::string_view word_of(TopologyLevel level) {

@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<std::int64_t> kCapacity{128, 64};
 
-// The order by its definition, from scratch.
+// The order computed from its definition.
 class NaiveOrder {
  public:
   NaiveOrder(const TenantUsage& usage, const std::vector<Waiting>& waiting)

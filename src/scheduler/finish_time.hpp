@@ -18,7 +18,7 @@ namespace orrery {
 [[nodiscard]] double time_on_its_part(const WaitingJob& job, const Policy& policy,
                                       const Situation& situation);
 
-/// rho if the job ran from now on without a break.
+/// Returns rho if the job runs from now on without a break.
 [[nodiscard]] double finish_time_fairness(const WaitingJob& job, const Policy& policy,
                                           const Situation& situation);
 

@@ -29,7 +29,8 @@ struct DeviceCosts {
   GramsCo2PerJoule carbon;
 
   [[nodiscard]] std::optional<Watts> idle() const;
-  [[nodiscard]] std::optional<Watts> training() const;  ///< computing all the time
+  [[nodiscard]] std::optional<Watts> training() const;  ///< draw while the device computes all the
+                                                        ///< time
 
   /// What the meter of the site shows while the device draws `draw` at its node.
   [[nodiscard]] Watts metered(Watts draw) const { return draw * pue; }

@@ -28,7 +28,7 @@ struct ForecastRole {
   std::vector<ForecastOption> options;  ///< in the order in which they are tried
 };
 
-/// A job that waits, or comes later.
+/// A job that waits or comes later.
 struct ForecastJob {
   WaitingJob job;
   OrderKey key;
@@ -42,8 +42,8 @@ struct ForecastJob {
 
 struct ForecastRun {
   UncertainRun length;
-  double limit = kNeverEnds;     ///< until its time limit
-  double believed = kNeverEnds;  ///< until the scheduler expects its end
+  double limit = kNeverEnds;     ///< seconds until its time limit
+  double believed = kNeverEnds;  ///< seconds until the end that the scheduler expects
   std::uint32_t first_piece = 0;
   std::uint32_t pieces = 0;
   TenantId tenant;
@@ -72,7 +72,7 @@ class ForecastSetup {
   [[nodiscard]] const std::vector<ForecastRun>& runs() const { return runs_; }
   [[nodiscard]] const std::vector<CountedPiece>& pieces() const { return pieces_; }
   [[nodiscard]] std::uint32_t rooms() const { return rooms_; }
-  /// A prime, so that strides permute the strata.
+  /// The number of futures: a prime, so that strides permute the strata.
   [[nodiscard]] std::uint32_t futures() const { return futures_; }
   /// Whether queue() has the job of the forecast.
   [[nodiscard]] bool sees_job() const { return sees_job_; }

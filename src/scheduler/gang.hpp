@@ -37,13 +37,13 @@ struct GangRequest {
   std::uint32_t devices = 1;           ///< ranks
   std::uint32_t node_devices = 1;      ///< ranks that share a node; the last may be fewer
   std::uint16_t share = kWholeDevice;  ///< thousandths of a device
-  HostNeeds host;                      ///< of one rank
+  HostNeeds host;                      ///< needs of one rank
   TopologyLevel required = TopologyLevel::kFleet;
   TopologyLevel preferred = TopologyLevel::kFleet;
-  std::uint32_t segment = 0;  ///< nodes that share a scale-up domain; 0: not asked
+  std::uint32_t segment = 0;  ///< nodes that share a scale-up domain; 0: no segment requested
   std::optional<TopologyLevel> exclusive;
   bool rails_aligned = false;
-  std::array<std::uint32_t, 3> slice{};     ///< of a torus; zeros: not asked
+  std::array<std::uint32_t, 3> slice{};  ///< sides of a slice of a torus; zeros: no slice requested
   std::uint64_t sites = ~std::uint64_t{0};  ///< bit i: allowed at site i
 
   [[nodiscard]] bool asks_slice() const { return slice[0] != 0; }
@@ -53,7 +53,7 @@ struct GangRequest {
 
 /// Devices of a gang. Invariant: sorted by node, one entry a node, no mask empty.
 struct Allocation {
-  std::vector<NodeDevices> ranks;  ///< where ranks run
+  std::vector<NodeDevices> ranks;  ///< devices on which ranks run
   /// Devices taken beside them because the gang is exclusive; disjoint from `ranks`.
   std::vector<NodeDevices> idle;
   std::uint16_t share = kWholeDevice;

@@ -1,8 +1,8 @@
 // scheduler/gang_run.hpp - how long a gang holds its devices, and the power and cost of them.
 //
-// Prices of placements (scheduler/gang_pricing.hpp) and the bills that are expected of them
-// (scheduler/expected_bill.hpp) rest on it. Pure. Cost: O(1), or O(nodes of the gang) where a site
-// has a type both owned and rented.
+// Prices of placements (scheduler/gang_pricing.hpp) and their expected bills
+// (scheduler/expected_bill.hpp) use it. Pure. Cost: O(1), or O(nodes of the gang) where a site has
+// a type both owned and rented.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace orrery {
 
 /// The other gangs of a job, for the price of the next one: the job holds all its gangs until the
-/// last of them is done, its owner waits once, and its data are brought to a site once.
+/// last of them is done, its owner waits once, and its data are moved to a site once.
 struct GangsBeside {
   double until = 0;  ///< seconds that the job takes at least because of these gangs
   double timed = 0;  ///< seconds of the job that the placed gangs have paid for
@@ -34,7 +34,8 @@ struct PriceContext {
   const Situation& situation;
   const Policy& policy;
   FleetView view;
-  const PowerBudget* power = nullptr;  ///< planned so far; none: power is not limited
+  const PowerBudget* power = nullptr;  ///< budget with the power planned so far; none: power is not
+                                       ///< limited
   GangsBeside beside = {};
 };
 
@@ -57,7 +58,7 @@ struct DeviceTimeUse {
 /// hour, so that its time has some weight against its alternatives. A bill does not count it.
 inline constexpr double kAssumedHire = 1.0 / 3600;
 
-/// Dollars a device-second, for decisions.
+/// The hire in dollars a device-second, for decisions.
 [[nodiscard]] double hire_of(const DeviceCosts* costs);
 
 /// The known costs of a type anywhere in the fleet, and at a node; nullptr: not known.

@@ -1,5 +1,5 @@
-// The price of a job of several gangs: its time once, all its gangs until it ends, and the data
-// once for each site.
+// The price of a job of several gangs: its time counts once, and all its gangs are held until it
+// ends.
 #include <gtest/gtest.h>
 
 #include "scheduler/cluster_test.hpp"
@@ -60,7 +60,7 @@ TEST(GangsBeside, AGangIsHeldUntilTheSlowestRoleIsDone) {
 
 TEST(GangsBeside, ASlowerTypeForOneGangIsPaidByAllOthers) {
   TestCluster cluster(two_types());
-  // 20 gangs: 16 fit the H100, so some must go to the slower A100 and all are held for 25 hours.
+  // 20 gangs: 16 fit on the H100, so some must go to the slower A100 and all are held for 25 hours.
   const JobId id = cluster.submit(either(cluster, 20, 1));
   const Price price = price_of_start(cluster.pass("hardware-aware"));
   ASSERT_TRUE(cluster.runs(id));

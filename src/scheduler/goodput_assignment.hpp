@@ -35,12 +35,12 @@ struct GoodputJob {
   double restart = 0;                ///< seconds
 };
 
-/// lambda - (r x g)^p.
+/// Returns lambda - (r x g)^p.
 [[nodiscard]] double goodput_gain(const GoodputJob& job, std::uint32_t option);
 
 /// By job, then option: the part that the program assigns: 0 or 1, except for jobs that are split.
 using GoodputAssignment = std::vector<std::vector<double>>;
-/// `devices`: by type.
+/// Solves the program. `devices`: by type.
 [[nodiscard]] GoodputAssignment assign_goodput(std::span<const GoodputJob> jobs,
                                                std::span<const std::uint32_t> devices);
 

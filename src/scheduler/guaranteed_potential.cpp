@@ -111,7 +111,7 @@ class ChangedUsage {
     return found;
   }
 
-  // Change of E at a priority.
+  // The change of E at a priority.
   [[nodiscard]] std::int64_t guaranteed_rise(std::int32_t priority) const {
     std::int64_t rise = 0;
     for (auto at = shifts_.begin(); at != shifts_.end();) {

@@ -4,7 +4,7 @@
 //   E(p)  over tenants and guarantees (types, and all types), min(held at priority >= p, guarantee)
 //   U(p)  devices held at priority >= p
 // compared entry by entry. From a frozen queue there are finitely many usages, and an accepted plan
-// leads to one of a greater potential: no sequence of plans is endless, whatever makes them.
+// leads to one of a greater potential: no sequence of plans is endless, whatever rule makes them.
 //
 // A rise alone would let a larger job preempt a smaller one of equal rights, so the plan must also
 // be rightful: see PreemptionVerdict. Pure; no state.

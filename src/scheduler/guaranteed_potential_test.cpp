@@ -104,8 +104,8 @@ TEST(GuaranteedPotential, DoesNotReclaimFromAHigherPriority) {
 
 TEST(GuaranteedPotential, SeesAGainAtAPriorityThatNobodyChanges) {
   Pair pair;
-  // At priority 5 one guarantee replaces another; at 3 the victim's tenant has further devices
-  // under its guarantee.
+  // At priority 5 one tenant gains what the other loses; at 3 the victim's tenant still holds its
+  // whole guarantee.
   pair.usage.apply({pair.a, kH100, 5, 64});
   pair.usage.apply({pair.a, kH100, 3, 64});
   const Changes plan{{pair.a, kH100, 5, -32}, {pair.b, kH100, 5, 32}};

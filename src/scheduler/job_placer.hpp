@@ -1,8 +1,8 @@
 // scheduler/job_placer.hpp - places a job: all gangs of all its roles, or none.
 //
 // The role with the largest gangs is placed first; the others go as near to it as they fit, level
-// by level. Gangs of one role keep the distance its `spread` asks for. Pure in its inputs; keeps
-// scratch memory. One thread.
+// by level. Gangs of one role keep the distance that its `spread` requests. Pure in its inputs;
+// keeps scratch memory. One thread.
 #pragma once
 
 #include <functional>
@@ -47,8 +47,8 @@ class JobPlacer {
   [[nodiscard]] GangsOrRefusal place(const FleetView& view, const JobRequest& job,
                                      const JobPlaceRules& rules);
 
-  /// Whether place() would find room. Costs as much as Placer::fits() for a job of one gang, else
-  /// as place().
+  /// Whether place() would find room. Works like Placer::fits() for a job of one gang, else like
+  /// place().
   [[nodiscard]] bool fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules);
 
   /// Whether free devices are enough for each role by itself; nothing else is checked.

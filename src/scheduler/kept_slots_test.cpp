@@ -191,7 +191,7 @@ TEST(KeptSlots, AJobThatCountsForNothingKeepsASlotAmongJobsThatEndWithinTheirQua
   EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=1000"));
 }
 
-// The stretch of a job is not known where its length is not.
+// The stretch of a job of unknown length is not known.
 TEST(KeptSlots, AJobOfUnknownLengthKeepsOneFromTheBeginning) {
   TestCluster cluster;
   fill(cluster, resuming(cluster, 8, Duration::hours(1)));

@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-/// Vain searches beside the slots that matter to a job that a pass makes. Later jobs are placed
+/// The vain searches that a pass makes beside the slots that matter to a job. Later jobs are placed
 /// where they fit best, and wait if they meet a slot there.
 constexpr std::uint32_t kVainViews = 16;
-/// Jobs behind one that stops the queue for which the pass checks whether they have room.
+/// The most jobs behind one that stops the queue that are checked for room.
 constexpr std::size_t kHeldBackAsked = 1000;
 
 }  // namespace

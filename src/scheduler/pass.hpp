@@ -46,7 +46,7 @@ class PassMemory {
   struct Refused {
     Refusal refusal;
     Changes changes;         ///< the situation's counters at the refusal
-    std::uint32_t pass = 0;  ///< the pass that saw it; 0: none
+    std::uint32_t pass = 0;  ///< number of the pass that refused it; 0: none
   };
 
   /// A running job for which no place of another type, wherever it lies, is worth a move.
@@ -84,7 +84,7 @@ class PassMemory {
   std::uint32_t pass_ = 0;
 };
 
-/// What a gang of a job asks for by the option that it has.
+/// The request of a gang of a job: that of the option that it has.
 [[nodiscard]] inline const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
   return job.roles[gang.role].options[gang.option].gang;
 }
@@ -101,7 +101,7 @@ class Pass {
     std::vector<PlacedGang> gangs;
     std::vector<GangTerms> terms;  ///< of each gang
     std::optional<Price> price;
-    std::optional<Duration> length;  ///< expected; none: until it is stopped
+    std::optional<Duration> length;  ///< expected run time; none: until it is stopped
   };
   using FoundOrRefusal = tl::expected<Found, Refusal>;
 
@@ -137,7 +137,7 @@ class Pass {
   using Refusals = std::map<JobId, Refusal>;
   [[nodiscard]] std::vector<const WaitingJob*> without_turns() const;
   [[nodiscard]] std::vector<RoundJob> round_jobs() const;
-  /// Starts waiting jobs on what is free, from the first turn on.
+  /// Starts waiting jobs on free devices, from the first turn on.
   void fill(std::span<const RoundJob> jobs);
   void begin_round(std::span<const RoundJob> jobs, std::span<const WaitingJob* const> first);
   void leave_devices(Round& round, const RunningJob& job);
@@ -160,10 +160,10 @@ class Pass {
   [[nodiscard]] bool is_closed(const Found& found) const;
   [[nodiscard]] FoundOrRefusal by_turn(const FleetView& view, const WaitingJob& job,
                                        std::uint32_t option);
-  /// A job in the order of all, waiting and running.
+  /// A job in the common order of waiting and running jobs.
   struct Entry {
     OrderKey key;
-    std::uint32_t at = 0;  ///< among the waiting or the running
+    std::uint32_t at = 0;  ///< position among the waiting or the running
     bool running = false;
   };
   [[nodiscard]] std::vector<Entry> everybody() const;
@@ -217,7 +217,7 @@ class Pass {
   [[nodiscard]] std::vector<std::uint32_t> options_to_try(std::uint32_t running,
                                                           const std::vector<char>& wanted);
   [[nodiscard]] bool may_change_to(const RunningJob& job, const GangOption& to) const;
-  /// What another option may bring a running job.
+  /// Whether another option may be a gain for a running job.
   enum class Gain { kMaybe, kNoRoom, kWorthNothing };
   [[nodiscard]] Gain may_gain(const RunningJob& job, std::uint32_t to);
   [[nodiscard]] bool bounded(const RunningJob& job, std::uint32_t to) const;
@@ -231,7 +231,7 @@ class Pass {
   /// A lower bound of the micro-dollars by which the other type is worse for a job than its place.
   [[nodiscard]] std::int64_t margin_at(Instant time, const RunningJob& job, std::uint32_t to) const;
   [[nodiscard]] std::optional<Allocation> place_for(const RunningJob& job, const GangRequest& gang);
-  /// How a job whose devices are given back could go on by another option.
+  /// How a job whose devices are given back could go on with another option.
   [[nodiscard]] std::optional<Found> option_of(const RunningJob& job, std::uint32_t option);
   /// What is left of a run and what that costs: micro-dollars (joules if energy is the goal) where
   /// options are priced, else nanoseconds.
@@ -350,7 +350,7 @@ class Pass {
   [[nodiscard]] std::optional<std::uint32_t> object_to_shrinking(const WaitingJob& job,
                                                                  const PreemptionPlan& plan) const;
   [[nodiscard]] std::int64_t lost_device_milliseconds(std::uint32_t running) const;
-  /// What a tenant may take of a type from another.
+  /// The right of a tenant to take devices of a type from another tenant.
   enum class Claim : std::uint8_t { kNotAsked, kNone, kByRank, kRight };
   /// `claims` of the job's tenant: by the other tenant, then the type.
   [[nodiscard]] bool may_yield(const WaitingJob& job, const RunningJob& running,
@@ -378,17 +378,17 @@ class Pass {
   const Policy& policy_;
   PassMemory& m_;
   PassKind kind_ = PassKind::kIncremental;
-  std::optional<TenantUsage> usage_;  ///< a copy, once something started
+  std::optional<TenantUsage> usage_;  ///< a copy, once the pass edits it
   std::optional<PowerBudget> power_;
   enum class PowerCounts : std::uint8_t { kYes, kNo };
   PowerCounts power_counts_ = PowerCounts::kYes;  ///< whether a placement has to fit the power
                                                   ///< budget
-  std::optional<PoweredGangs> powered_;           ///< once clocks are looked at
+  std::optional<PoweredGangs> powered_;           ///< set once clocks are considered
   /// Terms with the clocks that the pass has set, by position among the running, and gang.
   std::map<std::pair<std::uint32_t, std::uint32_t>, GangTerms> clocked_;
   struct Start {
     const WaitingJob* job;
-    std::size_t decision;  ///< its position
+    std::size_t decision;  ///< position of its decision
     bool slowed = false;   ///< its clock was lowered after it was priced
   };
   std::vector<Start> starts_;

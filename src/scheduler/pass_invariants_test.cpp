@@ -236,8 +236,8 @@ TEST(PassInvariants, APassHoldsAsLongAsItSays) {
   EXPECT_GT(patient, 0);
 }
 
-// Half a node of H100 is left for half a node of A100, but only once so little is left of the run
-// that the devices which come together are worth more than its slower end.
+// A job leaves half a node of H100 for half a node of A100, but only once so little is left of its
+// run that the devices that become free together are worth more than its later end.
 TEST(PassInvariants, WhoStaysIsAskedAgainBeforeAMovePays) {
   TestCluster cluster(fast_and_slow_pod());
   JobRequest beside = cluster.job(4, Duration::hours(200));

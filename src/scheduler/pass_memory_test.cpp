@@ -89,7 +89,7 @@ class History {
     cluster_.wait(Duration::minutes(static_cast<std::int64_t>(rng_.below(most))));
   }
 
-  /// Decides twice, compares, and carries it out.
+  /// Decides twice, compares the results and carries them out.
   void pass(const std::string& policy) {
     const PassKind kind = rng_.below(4) == 0 ? PassKind::kFull : PassKind::kIncremental;
     const Policy rules = *policy_named(policy);

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Moves a pass proposes: each stops a job for a while.
+/// The most moves that a pass proposes: each stops a job for a while.
 constexpr std::uint32_t kMovesMax = 4;
 /// Blocked jobs for which one pass makes room.
 constexpr std::size_t kGoalsMax = 4;
@@ -370,8 +370,8 @@ void Pass::enter_power(const PlacedGang& gang, const GangTerms& terms) {
   if (power_) power_->add(draws_of_gang(power_->tree(), gang, terms.draw));
 }
 
-// A job whose network got worse moves when what it gains over the rest of its run exceeds the work
-// it loses: since its last checkpoint, the checkpoint itself, the restart.
+// A job whose network got worse moves when its gain over the rest of its run exceeds the work it
+// loses: since its last checkpoint, the checkpoint itself, the restart.
 void Pass::move_jobs() {
   std::uint32_t moves = 0;
   for (std::uint32_t i = 0; i < s_.running.size() && moves < kMovesMax; ++i) {
@@ -387,7 +387,7 @@ bool Pass::move(std::uint32_t running) {
   const RunningJob& job = s_.running[running];
   const PlacedGang& old = job.gangs.front();
   const GangOption& option = job.request->roles[old.role].options[old.option];
-  if (!option.plan) return false;  // one place is like another
+  if (!option.plan) return false;  // without a plan all places are alike
   const GangRequest& gang = option.gang;
   const WaitingJob left = as_waiting(job, s_.now);
   // The terms at a given place depend on links alone, not on the jobs there.
@@ -425,8 +425,8 @@ bool Pass::move(std::uint32_t running) {
   return true;
 }
 
-// Seconds by which a blocked job starts sooner if room is made for it: until its slot where it has
-// one, and no more than the policy looks ahead.
+// Seconds by which a blocked job starts sooner if room is made for it: until its slot, if it has
+// one, and at most the policy's horizon.
 double Pass::sooner(const WaitingJob& job) const {
   const double horizon = policy_.horizon.value();
   for (const Reservation& slot : result_.reservations) {

@@ -1,5 +1,5 @@
 // Overtaking: running jobs stop for a waiting job that has far less work left, so that the order
-// inside a tenant holds among the jobs that run too.
+// inside a tenant also holds among running jobs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -34,7 +34,7 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   FoundOrRefusal as_it_is = tl::unexpected(refusal);
   if (!too_few) as_it_is = find_in(m_.now_->view(), job);
   if (as_it_is && !may_use_kept(job, *as_it_is)) return false;
-  // Devices of other tenants make no room within the limits of the job's tenant.
+  // Devices that jobs of other tenants free do not help within the limits of the job's tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
   const std::vector<std::uint32_t> who =
       who_is_overtaken(job, least, pressed, too_few ? Overtaken::kAny : Overtaken::kAll);

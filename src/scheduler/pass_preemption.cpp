@@ -237,7 +237,7 @@ bool Pass::enough_with(std::span<const std::uint32_t> devices, const JobRequest&
   });
 }
 
-// A guarantee goes before slots.
+// Jobs within their tenant's guarantee may use devices kept in slots.
 bool Pass::may_use_kept(const WaitingJob& job, const Found& found) const {
   if (!m_.reserved_->any() || policy_.quotas != Quotas::kHeld) return true;
   return std::all_of(found.gangs.begin(), found.gangs.end(), [&](const PlacedGang& gang) {

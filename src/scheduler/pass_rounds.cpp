@@ -111,8 +111,8 @@ std::vector<RoundJob> Pass::round_jobs() const {
   return jobs;
 }
 
-// Jobs that take no turns go first and stay. In a full pass those that find no room get devices of
-// others at the end of their turns.
+// Jobs that take no turns go first and keep their devices. In a full pass those that find no room
+// get devices of others at the end of their turns.
 void Pass::run_rounds() {
   Refusals refusals;
   std::vector<const WaitingJob*> first;
@@ -246,8 +246,8 @@ void Pass::open_round(Round& round) {
   }
 }
 
-// Each job is chosen for its first turn for which there are devices. Those that are chosen for what
-// they have keep it; then the largest gangs are placed first.
+// Each job is chosen for its first turn for which there are devices. Jobs chosen for the devices
+// they have keep them; then the largest gangs are placed first.
 void Pass::choose_turns(Round& round) {
   if (round.jobs.empty()) return;
   std::vector<std::uint32_t> left = free_by_type(round.after.view());

@@ -12,7 +12,7 @@ std::string two_types() {
       "dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]\n");
 }
 
-/// So many nodes of eight H100.
+/// `count` nodes of eight H100.
 std::string nodes(int count) {
   return one_hall(
       "    - name: su\n      racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
@@ -28,7 +28,7 @@ JobRequest saving(const TestCluster& cluster, std::uint32_t devices) {
   return job;
 }
 
-/// On H100, or on A100 at another speed.
+/// A preemptible job on H100, or on A100 at another speed.
 JobRequest on_either(const TestCluster& cluster, std::uint32_t devices, double speed) {
   JobRequest job = saving(cluster, devices);
   job.roles.front().options.push_back({cluster.gang(devices, "a100"), speed, std::nullopt});
