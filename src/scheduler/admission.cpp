@@ -72,7 +72,7 @@ bool starts_in(const PassResult& result, JobId job) {
                      });
 }
 
-/// When it is likely to start, from now: at once if it starts in a pass of the whole queue.
+/// The time until the job is likely to start: 0 if it starts in a pass of the whole queue.
 std::optional<Duration> likely_wait(const AdmissionAsk& ask, const WaitingJob& job) {
   if (ask.held == HeldBack::kYes) return std::nullopt;
   Scheduler scheduler(ask.tree);

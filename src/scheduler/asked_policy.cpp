@@ -16,11 +16,11 @@ bool is_fair(const Policy& p) { return p.order == QueueOrder::kFair; }
 bool is_cheapest(const Policy& p) { return p.choice == OptionChoice::kCheapest; }
 bool has_queues(const Policy& p) { return p.order == QueueOrder::kAttainedQueues; }
 bool reserves(const Policy& p) { return p.blocked == Blocked::kReserves; }
-/// Overtaking compares service, too.
+/// Whether a policy uses service: overtaking compares it, too.
 bool counts_service(const Policy& p) {
   return is_fair(p) && (p.inside == TenantOrder::kService || p.yield_ratio > 0);
 }
-/// Full passes let jobs grow and move.
+/// Whether a policy stops or changes running jobs: full passes let jobs grow and move.
 bool stops_or_changes_jobs(const Policy& p) {
   return wants_full(p) || p.preemption == PreemptionRule::kByOrder ||
          (is_fair(p) && p.yield_ratio > 0);
@@ -49,7 +49,7 @@ constexpr std::array<KeyNeeds, 13> kNeeds{{
     {"plan_wait", is_cheapest, "choice: cheapest"},
 }};
 
-/// A key, and where it stands.
+/// A key and its position.
 struct StatedKey {
   std::string_view key;
   SourcePosition where;
@@ -120,7 +120,7 @@ Result<Policy> asked_policy(const Document& document) {
   Result<Policy> policy = read_policy(document);
   if (!policy) return policy;
   for (const auto& [key, value] : document.root().entries()) {
-    if (value.kind() == NodeKind::kNull) continue;  // as if it were not there
+    if (value.kind() == NodeKind::kNull) continue;  // an empty key counts as absent
     Status status = check_effect(*policy, {key.text(), key.position()});
     if (status && key.text() == "version" && is_zero(value)) {
       status = no_version_zero(*policy, key.position());

@@ -1,9 +1,9 @@
-// scheduler/asked_policy.hpp - a policy as somebody asks for it now.
+// scheduler/asked_policy.hpp - reads a policy that a user requests now.
 //
-// Beside what policy_named() and read_policy() refuse, a key that says nothing is refused: one
-// without a value, version 0, and one that no rule of the policy reads (the table in the source
-// says which rules do). Policies of records and logs are read without this, so that what was once
-// taken replays. Pure.
+// Beside what policy_named() and read_policy() refuse, a key without effect is refused: one without
+// a value, version 0, and one that no rule of the policy reads (the table in the source lists the
+// rules). Policies of records and logs are read without this check, so that what was once accepted
+// replays. Pure.
 #pragma once
 
 #include <string_view>
@@ -14,10 +14,11 @@
 
 namespace orrery {
 
-/// policy_named() of the newest version where the text states none. Errors name the key.
+/// Calls policy_named(), with the newest version where the text states none. Errors name the key.
 [[nodiscard]] Result<Policy> asked_policy(std::string_view text);
 
-/// read_policy(), likewise. Errors with file:line:column.
+/// Calls read_policy(), with the newest version where the document states none. Errors with
+/// file:line:column.
 [[nodiscard]] Result<Policy> asked_policy(const Document& document);
 
 }  // namespace orrery

@@ -7,13 +7,14 @@
 namespace orrery {
 namespace {
 
-/// Why a text is refused; empty: it is not.
+/// The error that a text is refused with; empty: it is accepted.
 std::string refusal_of(std::string_view text) {
   const Result<Policy> policy = asked_policy(text);
   return policy ? "" : policy.error().text();
 }
 
-/// Likewise of a file that begins as all do, on three lines.
+/// The error that a file is refused with, which has the usual first three lines; empty: it is
+/// accepted.
 std::string refusal_of_file(const std::string& name, const std::string& keys) {
   const std::string text = "apiVersion: orrery/v1\nkind: Policy\nname: " + name + "\n" + keys;
   const Result<Document> document = Document::parse(text, "p.yaml");

@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-/// Values one after the other; lists begin with their length, so unlike requests read unlike.
+/// Serializes values one after the other; lists begin with their length, so that different requests
+/// have different keys.
 class Key {
  public:
   template <class T>

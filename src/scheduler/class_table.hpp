@@ -1,9 +1,9 @@
-// scheduler/class_table.hpp - which jobs ask for the same thing.
+// scheduler/class_table.hpp - groups jobs with equal requests into classes.
 //
-// Two requests are of a class when they agree in all that placement and price rest on: options,
-// spread, work and its length, data, limits, what an interruption costs. Names, tenants, priorities
-// and deadlines may differ. Invariant: ids are given out in the order in which classes were first
-// seen, without gaps; a class stays what it is.
+// Two requests are of one class when they agree in all that placement and price depend on: options,
+// spread, work and its length, data, limits, the cost of an interruption. Names, tenants,
+// priorities and deadlines may differ. Invariant: ids are given out without gaps in the order in
+// which classes were first seen; the id of a class does not change.
 #pragma once
 
 #include <map>
@@ -15,23 +15,24 @@ namespace orrery {
 
 class ClassTable {
  public:
-  /// A new id where no request like it was seen. O(options + log classes).
+  /// Returns the id of the request's class, a new one if no equal request was seen. O(options + log
+  /// classes).
   ClassId of(const JobRequest& request);
 
-  /// The same, but only what decides whether there is room: requests that are placed alike, however
-  /// long they run and whatever they may cost. A table holds ids of one sort.
+  /// Returns the id of a class of requests that are placed alike, whatever their run times and
+  /// costs. One table holds ids of one sort.
   ClassId of_room(const JobRequest& request);
 
-  /// A request that has its class already, given out by another table.
+  /// Adds a request whose class was given out by another table.
   void take_up(const JobRequest& request);
 
-  /// Ids below it may be in use.
+  /// All ids in use are below it.
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
   ClassId id_of(std::string key);
 
-  std::map<std::string, ClassId> ids_;  ///< by the bytes of what counts
+  std::map<std::string, ClassId> ids_;  ///< by the bytes of the fields that count
   std::size_t size_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// scheduler/cluster_test.hpp - a fleet with its queue, for tests of passes: submits, decides,
+// scheduler/cluster_test.hpp - a fleet with its queue, for tests of passes: submits jobs, decides,
 // carries decisions out and lets jobs end.
 #pragma once
 
@@ -77,7 +77,8 @@ class TestCluster : public DeviceHistory {
     return s;
   }
 
-  /// Decides and carries it out; victims leave at once, or hold what they have until stop().
+  /// Runs a pass and carries its decisions out; victims leave at once, or hold their devices until
+  /// stop().
   PassResult pass(const std::string& policy, PassKind kind = PassKind::kIncremental) {
     const Result<Policy> rules = policy_named(policy);
     EXPECT_TRUE(rules) << (rules ? "" : rules.error().text());
@@ -92,35 +93,35 @@ class TestCluster : public DeviceHistory {
     return result;
   }
 
-  /// As the state does before a full pass.
+  /// Renews the share period as the control state does before a full pass.
   void renew_shares(const Policy& rules, PassKind kind) {
     if (kind == PassKind::kFull && keeps_share_period(rules)) {
       renew_share_period(situation(), rules, period_);
     }
   }
-  /// From now on victims take their time.
+  /// From now on victims hold their devices until stop().
   void let_victims_linger() { victims_linger_ = true; }
 
   void wait(Duration time) { now_ = now_ + time; }
-  /// Nobody may be on a node from so long after now on.
+  /// Closes a node for all jobs from `from` after now on.
   void close(NodeId node, Duration from) {
     const std::uint64_t all = (std::uint64_t{1} << fleet_.topology().group(node).devices) - 1;
     closures_.push_back({{{node, all}}, now_ + from, Instant::max()});
   }
-  /// Devices came free that no job held.
+  /// Records that devices came free that no job held.
   void free_up() { ++changes_.freed; }
-  /// As if its deadline had been promised.
+  /// Marks the job's deadline as promised.
   void promise(JobId id) {
     period_.jobs.push_back(id);
     std::sort(period_.jobs.begin(), period_.jobs.end());
   }
-  /// It is done.
+  /// Ends a job.
   void finish(JobId id) { (void)take_out(id); }
-  /// It waits no longer.
+  /// Removes a waiting job.
   void withdraw(JobId id) {
     std::erase_if(waiting_, [&](const WaitingJob& job) { return job.id == id; });
   }
-  /// It waits again.
+  /// Stops a running job, which waits again.
   void stop(JobId id) {
     const RunningJob job = take_out(id);
     waiting_.push_back({id, job.request, job.submitted, job.done, job.attained_at(now_)});

@@ -1,10 +1,10 @@
 // scheduler/counted_fleet.hpp - a fleet as numbers of free devices by node: quick to fill, to empty
-// and to copy, for futures that are played many times.
+// and to copy, for forecasts that simulate many futures.
 //
-// Left out of what a real placement looks at: which devices of a node, host resources, segments,
-// rails, exclusive places and the shape of slices. A gang stays inside its required level; a shared
-// device is so many thousandths of its node. A value; one thread. Invariant: a node is in the list
-// of its type and of its number of whole free devices.
+// A real placement also checks what is left out here: which devices of a node, host resources,
+// segments, rails, exclusive places and the shape of slices. A gang stays inside its required
+// level; a shared device is so many thousandths of its node. A value; one thread. Invariant: a node
+// is in the list of its type and of its number of whole free devices.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,12 @@
 
 namespace orrery {
 
-/// Of one node, taken or given back.
+/// What is taken from or given back to one node.
 struct CountedPiece {
   NodeId node;
   std::int32_t thousandths = 0;
-  std::int32_t devices = 0;  ///< that count for the tenant: none where it only keeps others away
+  std::int32_t devices = 0;  ///< devices that count for the tenant; 0 for those that an exclusive
+                             ///< gang leaves idle
 };
 
 class CountedFleet {
@@ -33,19 +34,19 @@ class CountedFleet {
   [[nodiscard]] std::int64_t free(FleetTypeId type) const { return free_[type.value()]; }
   [[nodiscard]] FleetTypeId type_of(NodeId node) const { return nodes_[node.value()].type; }
 
-  /// Takes a gang's devices and appends what it took; nothing, and no, where they do not fit.
-  /// O(devices of a node) for a gang of one node; inside a level O(places of it + nodes of one).
+  /// Takes a gang's devices and appends the pieces; returns false and takes nothing if they do not
+  /// fit. O(devices of a node) for a gang of one node; inside a level O(its places + nodes of one).
   [[nodiscard]] bool take(const GangRequest& gang, std::vector<CountedPiece>& pieces);
-  /// Of a node that is not ready nothing comes free.
+  /// Gives a piece back; devices of a node that is not ready do not become free.
   void give_back(const CountedPiece& piece);
 
-  /// What a running gang gives back.
+  /// Appends the pieces that a running gang gives back.
   static void append(const PlacedGang& gang, std::vector<CountedPiece>& pieces);
 
  private:
   struct Node {
     std::int32_t free = 0;  ///< thousandths of a device
-    std::uint32_t at = 0;   ///< in its list
+    std::uint32_t at = 0;   ///< position in its list
     FleetTypeId type;
     bool ready = false;
   };
@@ -57,12 +58,13 @@ class CountedFleet {
 
   [[nodiscard]] std::vector<NodeId>& list_of(NodeId node, std::int32_t free);
   void change(NodeId node, std::int32_t by);
-  /// The node that fits tightest, inside a place.
+  /// The node inside a place that fits tightest.
   [[nodiscard]] NodeId tightest(const GangRequest& gang, std::int32_t wanted, PlaceId inside);
-  /// Where a gang of several nodes may fit: the tightest place of its level by free devices.
-  /// Invalid: nowhere.
+  /// The place where a gang of several nodes may fit: that of its level with the fewest free
+  /// devices that are enough. Invalid: there is none.
   [[nodiscard]] PlaceId place_for(const GangRequest& gang, TopologyLevel level);
-  /// Takes whole units of a gang from nodes inside a place; how many devices are still wanted.
+  /// Takes whole units of a gang from nodes inside a place; returns how many devices are still
+  /// missing.
   std::int32_t take_units(const GangRequest& gang, PlaceId inside,
                           std::vector<CountedPiece>& pieces);
   void add(const CountedPiece& piece, std::vector<CountedPiece>& pieces);
@@ -72,7 +74,7 @@ class CountedFleet {
   std::vector<std::vector<std::vector<NodeId>>> lists_;  ///< by type, then whole free devices
   std::vector<std::int64_t> free_;                       ///< by type
   std::vector<std::int32_t> free_in_;                    ///< by type, then place
-  std::shared_ptr<const LevelPlaces> places_;            ///< the same in all copies
+  std::shared_ptr<const LevelPlaces> places_;            ///< shared by all copies
 };
 
 }  // namespace orrery

@@ -59,7 +59,7 @@ std::uint32_t CuboidSearch::blocks(const Cuboid& cuboid) const {
     const std::uint32_t side = box_.block[d];
     const std::uint32_t last = cuboid.corner[d] + cuboid.sides[d] - 1;
     const std::uint32_t across = last / side - cuboid.corner[d] / side + 1;
-    // Round the end it may come back to the block it began in.
+    // A cuboid that wraps around may end in the block where it began.
     blocks *= std::min(across, box_.sides[d] / side);
   }
   return blocks;
@@ -91,7 +91,7 @@ void CuboidSearch::for_each_free(const Sides& sides, Visit&& visit) const {
   Sides corners;
   for (std::size_t d = 0; d < sides.size(); ++d) {
     if (sides[d] > box_.sides[d]) return;
-    // All of a closed dimension is one place.
+    // A cuboid that fills a closed dimension has one position in it.
     const bool turns = box_.closed[d] && sides[d] < box_.sides[d];
     corners[d] = turns ? box_.sides[d] : box_.sides[d] - sides[d] + 1;
   }

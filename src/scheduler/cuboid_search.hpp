@@ -1,10 +1,10 @@
-// scheduler/cuboid_search.hpp - where in a box of cells a free cuboid lies, and which of them
-// leaves the least broken room.
+// scheduler/cuboid_search.hpp - finds a free cuboid in a box of cells, the one that leaves the
+// least fragmented room.
 //
-// Made by place_slice for boxes of one shape (tori, or cubes of one) and shown them one after the
-// other; holds sums of free cells from the corner on, so that any cuboid is counted in O(1), also
-// one that runs over the end of a closed dimension. One thread. Memory: 4 bytes a cell, twice that
-// for each closed dimension.
+// place_slice makes one search for all boxes of one shape (tori, or cubes of one) and passes them
+// to look_at() one after the other. It holds prefix sums of free cells from the corner on, so that
+// the free cells of any cuboid are counted in O(1), also of one that wraps around a closed
+// dimension. One thread. Memory: 4 bytes a cell, twice that for each closed dimension.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 
 namespace orrery {
 
-/// Cells at 0 <= c[d] < sides[d]; in a closed dimension the last lies next to the first.
+/// The cells at 0 <= c[d] < sides[d]; in a closed dimension the last is adjacent to the first.
 /// Invariant: a block's sides divide the box's.
 struct CellBox {
   Sides sides{1, 1, 1};
   std::array<bool, 3> closed{};
-  Sides block{1, 1, 1};  ///< cells that had better stay together: those of a node
+  Sides block{1, 1, 1};  ///< sides of a node's cells, which are best kept together
 
-  /// Position of a cell: x fastest.
+  /// Position of a cell; x varies fastest.
   [[nodiscard]] std::uint32_t index(const Sides& at) const {
     return at[0] + sides[0] * (at[1] + sides[1] * at[2]);
   }
@@ -32,7 +32,7 @@ struct CellBox {
   friend bool operator==(const CellBox&, const CellBox&) = default;
 };
 
-/// Invariant: the corner lies in the box; the sides may lead over the end of a closed dimension.
+/// Invariant: the corner lies in the box; the sides may wrap around a closed dimension.
 struct Cuboid {
   Sides corner{};
   Sides sides{1, 1, 1};
@@ -40,7 +40,7 @@ struct Cuboid {
   friend bool operator==(const Cuboid&, const Cuboid&) = default;
 };
 
-/// Calls visit(index) for each cell of a cuboid, x fastest from its corner on.
+/// Calls visit(index) for each cell of a cuboid from its corner on; x varies fastest.
 template <class Visit>
 void for_each_cell(const CellBox& box, const Cuboid& cuboid, Visit&& visit) {
   const auto wrapped = [&](std::size_t d, std::uint32_t step) {
@@ -56,36 +56,36 @@ void for_each_cell(const CellBox& box, const Cuboid& cuboid, Visit&& visit) {
   }
 }
 
-/// The ways to turn a cuboid, as asked first, each once.
+/// The distinct orientations of a cuboid, the requested one first.
 [[nodiscard]] std::vector<Sides> orientations(const Sides& sides);
 
 class CuboidSearch {
  public:
-  /// Of a box without a free cell.
+  /// Starts with a box without a free cell.
   explicit CuboidSearch(const CellBox& box);
 
-  /// `free` by cell, 0 or 1; one value a cell of the box. O(cells).
+  /// Sets the free cells: 0 or 1 for each cell of the box. O(cells).
   void look_at(std::span<const std::uint8_t> free);
 
   [[nodiscard]] const CellBox& box() const { return box_; }
   [[nodiscard]] std::uint32_t free_cells() const { return count({{}, box_.sides}); }
 
-  /// A free cuboid of the sides in any orientation: the one in fewest blocks, then with fewest
-  /// free neighbours, so that it lies in a corner rather than across the room; ties by the lowest
-  /// corner (z, y, x), then by the order of orientations(). None: there is none. O(cells).
+  /// A free cuboid of the sides in any orientation: the one in the fewest blocks, then with the
+  /// fewest free neighbours, so that it lies in a corner rather than in the middle; ties by the
+  /// lowest corner (z, y, x), then by the order of orientations(). None: there is none. O(cells).
   [[nodiscard]] std::optional<Cuboid> tightest(const Sides& sides) const;
 
-  /// The same, the lowest corner alone counting.
+  /// A free cuboid of the sides in any orientation: the one with the lowest corner.
   [[nodiscard]] std::optional<Cuboid> first(const Sides& sides) const;
 
  private:
   /// Free cells of a cuboid. O(1).
   [[nodiscard]] std::uint32_t count(const Cuboid& cuboid) const;
   [[nodiscard]] std::uint32_t blocks(const Cuboid& cuboid) const;
-  /// Free cells next to it, one that touches it twice counted twice. O(1).
+  /// Free cells next to a cuboid; one that touches it twice counts twice. O(1).
   [[nodiscard]] std::uint32_t free_neighbours(const Cuboid& cuboid) const;
-  /// Calls visit(corner) for each free cuboid of just these sides, in order of corners, until it
-  /// returns false.
+  /// Calls visit(corner) for each free cuboid of the sides in this orientation, in order of
+  /// corners, until it returns false.
   template <class Visit>
   void for_each_free(const Sides& sides, Visit&& visit) const;
 

@@ -1,4 +1,5 @@
-// scheduler/cuboid_search_test.cpp - cuboids found are free, and found whenever there is one.
+// scheduler/cuboid_search_test.cpp - cuboids found are free, and one is found whenever there is
+// one.
 #include "scheduler/cuboid_search.hpp"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ CuboidSearch search_of(const CellBox& box, const Cells& free) {
   return search;
 }
 
-/// A box of free cells and, a line a row, those in use.
+/// Reads the cells of a box: `.` is free, `#` is in use.
 Cells cells_of(const CellBox& box, std::string_view rows) {
   Cells cells;
   for (const char c : rows) {
@@ -53,7 +54,7 @@ TEST(CuboidSearch, TakesTheCornerThatLeavesFewestFreeNeighbours) {
                                "..##.."
                                "....#.");
   const CuboidSearch search = search_of(box, cells);
-  // All around it but one cell is in use or beyond the edge.
+  // All neighbours but one are in use or beyond the edge.
   EXPECT_EQ(search.tightest({1, 2, 1}), (Cuboid{{2, 2, 0}, {2, 1, 1}}));
   EXPECT_EQ(search.first({2, 1, 1}), (Cuboid{{0, 0, 0}, {2, 1, 1}}));
   EXPECT_EQ(search.free_cells(), 15U);
@@ -76,7 +77,7 @@ TEST(CuboidSearch, PutsTheFirstOfAnEmptyTorusAtItsOrigin) {
   EXPECT_EQ(search.tightest({8, 1, 1}), std::nullopt);
 }
 
-/// By trying every corner and orientation, cell by cell.
+/// Whether any cuboid is free, found by trying every corner and orientation, cell by cell.
 bool any_cuboid(const CellBox& box, const Cells& cells, Sides sides) {
   std::sort(sides.begin(), sides.end());
   do {

@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kUnlinked = 86'400;  // a day for the disks' journey
+constexpr double kUnlinked = 86'400;  // a day to ship disks
 
 }  // namespace
 

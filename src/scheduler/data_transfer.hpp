@@ -1,7 +1,7 @@
-// scheduler/data_transfer.hpp - what it takes to bring a job's data from their sites to where it
-// runs.
+// scheduler/data_transfer.hpp - the time and cost of moving a job's data from their sites to the
+// site where it runs.
 //
-// Prices, bills and the twin use it. Pure. O(data x links between sites).
+// Prices, bills and the twin use the functions. Pure. O(data x links between sites).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-/// One bit for each of the first 64 sites, by ordinal. What is brought to a later site is not
-/// remembered: it is brought and paid for again.
+/// One bit for each of the first 64 sites, by ordinal. Transfers to later sites are not remembered:
+/// the data are moved and paid for again.
 using SiteSet = std::uint64_t;
 
 [[nodiscard]] constexpr SiteSet site_bit(std::uint32_t site) {
@@ -23,17 +23,17 @@ using SiteSet = std::uint64_t;
 [[nodiscard]] std::uint32_t site_ordinal(const Topology& topology, NodeId node);
 
 struct DataTransfer {
-  double seconds = 0;  ///< one after another, on links that no other job uses
+  double seconds = 0;  ///< data sets one after another, on links that no other job uses
   double dollars = 0;  ///< egress
 };
 
-/// One data set, to another site than its own, by ordinal. Sites that no link joins: a day,
-/// without egress.
+/// The transfer of one data set to another site than its own, by ordinal. Between sites that no
+/// link joins it takes a day and has no egress.
 [[nodiscard]] DataTransfer transfer_of(const DataRequest& data, std::uint32_t site,
                                        const Topology& topology);
 
-/// All data of a job, to a site, by ordinal. Data that lie there, and all data if it is one of
-/// `there`, are not moved.
+/// The transfer of all data of a job to a site, by ordinal. Data that lie there are not moved, and
+/// no data are if the site is one of `there`.
 [[nodiscard]] DataTransfer transfer_to(std::uint32_t site, const Topology& topology,
                                        const JobRequest& job, SiteSet there);
 

@@ -1,4 +1,5 @@
-// Whole passes under `elasticflow`: promised deadlines, what is left, and what becomes of both.
+// Whole passes under `elasticflow`: promised deadlines and the devices that are left for other
+// jobs.
 #include <array>
 #include <map>
 
@@ -27,7 +28,7 @@ std::uint32_t option_of(const TestCluster& cluster, JobId id) {
   return job == nullptr ? 99 : job->gangs.front().option;
 }
 
-/// On eight devices or, two thirds as fast, on four; it has so many hours.
+/// A job of one hour on eight devices, or two thirds as fast on four, that is due in `hours`.
 JobRequest due(const TestCluster& cluster, double hours) {
   JobRequest job = saving(cluster, 8);
   job.estimate = Duration::hours(1);
@@ -37,7 +38,8 @@ JobRequest due(const TestCluster& cluster, double hours) {
   return job;
 }
 
-/// Rounds of four minutes in which jobs end when they are expected to; when each ended.
+/// Plays rounds of four minutes in which jobs end when they are expected to; returns when each
+/// ended.
 std::map<JobId, Instant> play_rounds(TestCluster& cluster, int count) {
   std::map<JobId, Instant> ends;
   for (int i = 0; i < count; ++i) {
@@ -55,7 +57,7 @@ std::map<JobId, Instant> play_rounds(TestCluster& cluster, int count) {
 }
 
 TEST(DeadlineRounds, JobsShareDevicesThatOneAfterTheOtherWouldBeLateOn) {
-  // One after the other on all eight they are done at 1 h and 2 h.
+  // If the jobs run one after the other on all eight devices, they are done at 1 h and 2 h.
   TestCluster cluster(one_node());
   const JobId first = cluster.submit(due(cluster, 1.5));
   const JobId second = cluster.submit(due(cluster, 1.75));
@@ -112,8 +114,8 @@ JobRequest dated(const TestCluster& cluster, Duration until) {
   return job;
 }
 
-/// Deadlines promised to a dated job that comes when a job of one hour without checkpoints has had
-/// the whole node for `after`.
+/// The number of deadlines promised to a dated job that comes when a job of one hour without
+/// checkpoints has had the whole node for `after`.
 std::size_t promises_beside_a_rigid_job(Duration after, Duration until) {
   TestCluster cluster(one_node());
   cluster.submit(cluster.job(8, Duration::hours(1)));
@@ -147,7 +149,7 @@ TEST(DeadlineRounds, ARestartIsHeldInReserve) {
 }
 
 TEST(DeadlineRounds, DevicesOfAJobWhoseTurnMayNotEndYetAreNotPromised) {
-  // Its turn ends 40 minutes after it began at the earliest, and five have passed.
+  // The job's turn ends 40 minutes after it began at the earliest, and five have passed.
   struct Case {
     Duration checkpoint_cost;
     std::string policy;

@@ -10,11 +10,11 @@
 namespace orrery {
 namespace {
 
-/// Part of a quantity that is taken for an error of rounding.
+/// Fraction of a quantity below which a difference counts as a rounding error.
 constexpr double kTiny = 1e-9;
 constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
 
-/// Slots up to a time, a part of one counted as one.
+/// The number of slots up to a time, rounded up.
 std::uint32_t slots_until(double seconds, double slot) {
   const double slots = std::ceil(seconds / slot - kTiny);
   return static_cast<std::uint32_t>(std::clamp(slots, 0.0, double{kForever}));
@@ -23,7 +23,7 @@ std::uint32_t slots_until(double seconds, double slot) {
 /// Free devices of one type, by slot.
 class FreeBySlot {
  public:
-  /// From `from` until the next step.
+  /// The number of free devices from `from` until the next step.
   struct Step {
     std::uint32_t from = 0;
     std::int64_t free = 0;
@@ -34,8 +34,8 @@ class FreeBySlot {
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] std::int64_t now() const { return steps_.front().free; }
 
-  /// Adds a number, which may be negative, in slots from `from` to before `to`. Steps that are
-  /// alike are one.
+  /// Adds `devices`, which may be negative, in slots from `from` to before `to`. Equal neighbouring
+  /// steps are joined.
   void add(std::uint32_t from, std::uint32_t to, std::int64_t devices) {
     if (from >= to) return;
     const std::size_t first = cut(from);
@@ -46,7 +46,7 @@ class FreeBySlot {
   }
 
  private:
-  /// The step that begins at a slot.
+  /// Returns the index of the step that begins at a slot, which is made if needed.
   std::size_t cut(std::uint32_t at) {
     const auto after = std::ranges::upper_bound(steps_, at, {}, &Step::from);
     const auto index = static_cast<std::size_t>(after - steps_.begin());
@@ -54,7 +54,7 @@ class FreeBySlot {
     steps_.insert(after, {at, steps_[index - 1].free});
     return index;
   }
-  /// With the step before, if they are alike.
+  /// Joins a step with the one before if they are equal.
   void join(std::size_t index) {
     if (index == 0 || steps_[index].free != steps_[index - 1].free) return;
     steps_.erase(steps_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -63,7 +63,7 @@ class FreeBySlot {
   std::vector<Step> steps_;
 };
 
-/// By type.
+/// Free devices by slot, for each type.
 using FreeByType = std::vector<FreeBySlot>;
 
 FreeByType free_of(const DeadlineInputs& in) {
@@ -81,15 +81,15 @@ FreeByType free_of(const DeadlineInputs& in) {
 struct PlannedSlots {
   std::uint32_t from = 0;
   std::uint32_t to = 0;
-  const SizeRate* size = nullptr;  ///< none: it has none
+  const SizeRate* size = nullptr;  ///< none: it has no devices
 };
 
-/// What a job has until its deadline.
+/// The devices of a job until its deadline.
 struct DevicePlan {
   std::size_t ladder = 0;
   std::vector<PlannedSlots> slots;
-  double work = 0;            ///< that is done in them
-  double device_seconds = 0;  ///< until the work is done
+  double work = 0;            ///< work done in the slots
+  double device_seconds = 0;  ///< device time until the work is done
   bool kept = false;          ///< whether it is done by the deadline
 
   [[nodiscard]] const SizeRate* now() const {
@@ -109,21 +109,21 @@ void take(FreeBySlot& of_type, const DevicePlan& plan) {
   }
 }
 
-/// What is free of the type of a plan.
+/// The free devices of the type of a plan.
 FreeBySlot& of_plan(FreeByType& free, const DeadlineJob& job, const DevicePlan& plan) {
   return free[job.ladders[plan.ladder].type];
 }
 
-/// What a plan is made for.
+/// The inputs of a plan.
 struct PlanAsk {
   const DeadlineJob& job;
   std::size_t ladder = 0;
   double left = 0;
   double slot = 1;
-  std::uint32_t from = 0;  ///< slot
+  std::uint32_t from = 0;  ///< first slot that may be used
 };
 
-/// Progressive filling of one job on one type. A level is a number of sizes, the smallest first.
+/// Progressive filling of one job on one type. A level is a number of sizes, from the smallest on.
 class ProgressiveFilling {
  public:
   ProgressiveFilling(const PlanAsk& ask, const FreeBySlot& free)
@@ -139,7 +139,8 @@ class ProgressiveFilling {
     }
   }
 
-  /// The least level that does the work, from the latest slot that does; else the highest.
+  /// The plan with the least level that does the work, from the latest slot that suffices; else
+  /// with the highest level.
   [[nodiscard]] DevicePlan plan() const {
     for (std::size_t level = 1; level <= sizes_.size(); ++level) {
       double work = 0;
@@ -163,7 +164,7 @@ class ProgressiveFilling {
     return level > 0 ? &sizes_[level - 1] : nullptr;
   }
 
-  /// Seconds in which a size is worked by; the deadline ends the last slot.
+  /// Seconds of work with a size; the deadline ends the last slot.
   [[nodiscard]] double time_of(const PlannedSlots& part) const {
     const double end = part.to == end_ ? *ask_.job.due : part.to * ask_.slot;
     const bool starts = part.from == 0 && part.size->option != ask_.job.has;
@@ -200,7 +201,7 @@ class ProgressiveFilling {
     return filled(high, 0);
   }
 
-  /// The level `high` from slot `point` on, one size less before.
+  /// The plan with level `high` from slot `point` on and one level less before.
   [[nodiscard]] DevicePlan filled(std::size_t high, std::uint32_t point) const {
     DevicePlan plan;
     plan.ladder = ask_.ladder;
@@ -242,7 +243,7 @@ bool has_size_of(const DeadlineJob& job, const SizeLadder& ladder) {
                              [&](const SizeRate& size) { return size.option == job.has; });
 }
 
-/// The size that a job has and keeps for now, with its type.
+/// The size that a job keeps for now, with its type.
 struct StayingSize {
   std::uint32_t type = 0;
   SizeRate size;
@@ -305,7 +306,7 @@ class AdmittedPlans {
     made_ = 0;
   }
 
-  /// Plans that were made or taken back since.
+  /// Plans that were made or taken back since construction.
   [[nodiscard]] std::uint64_t made() const { return made_; }
 
   /// Admits a job if it and all others keep their deadlines; else changes nothing.
@@ -332,11 +333,11 @@ class AdmittedPlans {
   };
   struct Refused {
     std::uint32_t job = 0;
-    std::size_t before = 0;  ///< so many plans
+    std::size_t before = 0;  ///< number of plans before it
   };
   static constexpr std::size_t kRemembered = 16;
 
-  /// Whether one was that differs in nothing, since the last admission.
+  /// Whether an equal job was refused since the last admission.
   [[nodiscard]] bool was_refused(std::uint32_t job, std::size_t before) const {
     const DeadlineJob& asks = in_.jobs[job];
     return std::ranges::any_of(refused_, [&](const Refused& other) {
@@ -347,7 +348,8 @@ class AdmittedPlans {
     });
   }
 
-  /// Among the plans, after so many.
+  /// Inserts the job after the first `before` plans; returns false and keeps the plans if a
+  /// deadline would be missed.
   bool insert(std::uint32_t job, std::size_t before) {
     open(before);
     DevicePlan own = plan_of(in_.jobs[job], opened_, in_.slot);
@@ -369,7 +371,8 @@ class AdmittedPlans {
     return true;
   }
 
-  /// Takes back the plans after the first so many, or takes their devices again.
+  /// Updates opened_ to what the first `before` plans leave, by taking plans back or taking their
+  /// devices again.
   void open(std::size_t before) {
     if (opened_.empty()) {
       opened_ = free_;
@@ -384,7 +387,7 @@ class AdmittedPlans {
     }
   }
 
-  /// Takes its devices.
+  /// Plans a job and takes its devices.
   [[nodiscard]] DevicePlan planned(std::uint32_t job, FreeByType& free) {
     DevicePlan plan = plan_of(in_.jobs[job], free, in_.slot);
     take(of_plan(free, in_.jobs[job], plan), plan);
@@ -393,15 +396,15 @@ class AdmittedPlans {
   }
 
   const DeadlineInputs& in_;
-  FreeByType free_;           ///< what they leave
+  FreeByType free_;           ///< what the plans leave
   std::vector<Entry> plans_;  ///< by deadline
   std::uint64_t made_ = 0;
   std::vector<Refused> refused_;  ///< the latest, since the last admission
-  FreeByType opened_;             ///< what the first of the plans leave; empty: not known
+  FreeByType opened_;             ///< what the first opened_before_ plans leave; empty: not known
   std::size_t opened_before_ = 0;
 };
 
-/// Which of those that ask again does so first: the first, unless a round may end before all have.
+/// The index of the job that asks again first: 0, unless a round may end before all have asked.
 std::size_t first_to_ask(const DeadlineInputs& in, std::size_t asking) {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // of 2^64
   const std::size_t each = in.jobs.size() * (1 + in.devices.size());
@@ -451,9 +454,9 @@ class FirstSlot {
   };
   /// A larger size of a job.
   struct Offer {
-    std::int64_t saved = 0;   ///< milliseconds of a device, a device added
-    bool has = false;         ///< the job has run by as much until now
-    std::uint32_t place = 0;  ///< in the order
+    std::int64_t saved = 0;   ///< device-milliseconds saved for each device added
+    bool has = false;         ///< the job has this size or a larger one now
+    std::uint32_t place = 0;  ///< position in order_
     std::uint32_t job = 0;
     Given to;
 
@@ -466,7 +469,7 @@ class FirstSlot {
     return in_.jobs[job].ladders[given.ladder].sizes[given.size];
   }
 
-  /// Gives a job without devices its least size: of the type that it has, else of the first with
+  /// Gives a job without devices its smallest size: on the type that it has, else on the first with
   /// room.
   void begin(std::uint32_t job) {
     const std::vector<SizeLadder>& ladders = in_.jobs[job].ladders;
@@ -498,13 +501,13 @@ class FirstSlot {
     }
   }
 
-  /// Devices between the size that a job is given and a larger one.
+  /// The devices that a larger size adds to the size that a job is given.
   [[nodiscard]] std::uint32_t added(std::uint32_t job, const Given& to) const {
     return size_of(job, to).devices - size_of(job, *given_[job]).devices;
   }
 
-  /// The least size that does more in the slot than the one that the job is given; none: there is
-  /// no such size, or no room for it.
+  /// The smallest size that does more work in the slot than the one that the job is given; none:
+  /// there is no such size, or no room for it.
   [[nodiscard]] std::optional<Offer> next_of(std::uint32_t place) const {
     const std::uint32_t job = order_[place];
     if (!given_[job]) return std::nullopt;
@@ -540,7 +543,8 @@ class FirstSlot {
     return size.devices * (pause_of(job, size) + in_.jobs[job].left / size.rate);
   }
 
-  /// Device-time from the second slot on: by its plan where it is admitted, else at its least size.
+  /// Device-time from the second slot on: that of its plan if it is admitted, else that of its
+  /// smallest size.
   [[nodiscard]] double rest_of(std::uint32_t job, const Given& given, double left) const {
     const DeadlineJob& asks = in_.jobs[job];
     const std::optional<DevicePlan>& plan = plans_[job];

@@ -1,5 +1,6 @@
-// scheduler/deadline_shares.hpp - how many devices jobs need at least to keep their deadlines,
-// whose deadlines are promised, and who gets the devices that are left: the shares of ElasticFlow.
+// scheduler/deadline_shares.hpp - the least devices that jobs need to keep their deadlines, the
+// jobs whose deadlines are promised, and the jobs that get the other devices: the shares of
+// ElasticFlow.
 //
 // D. Gu et al., "ElasticFlow: An Elastic Serverless Training Platform for Distributed Deep
 // Learning", ASPLOS 2023, section 4, Algorithms 1 and 2, and ef_sim_allocation() and
@@ -20,20 +21,20 @@
 // reason: less work left lowers its levels in every slot and free devices raise none, so the sum of
 // x over the first k jobs only falls. Where sizes are few, rounding to them may break it.
 //
-// Simplified: the types of a fleet are told apart, and a plan is on one type: the one that the job
-// has where its deadline can be kept there, else that of least device-time. A restart counts in the
-// first slot alone. The gain of a job is not worked out anew when another one gets more. A job that
-// no longer keeps its deadline has its largest sizes until then, as in their code. Theirs refuses
-// jobs that are not admitted; here they have what is left, for a job that was submitted is not
-// refused by a policy, and ask again in each round.
+// Simplified: the types of a fleet are distinguished, and a plan is on one type: the one that the
+// job has if its deadline can be kept there, else that of least device-time. A restart counts in
+// the first slot alone. The gain of a job is not computed anew when another one gets more. A job
+// that no longer keeps its deadline has its largest sizes until then, as in their code. Their code
+// refuses jobs that are not admitted; here these share the devices that are left, because a policy
+// does not refuse a submitted job, and ask again in each round.
 //
-// A job that asks costs a plan and, for each admitted job of a later deadline, one that is made if
-// its own deadline is kept, and one that is taken back unless it is for the job before. One that is
-// just like another that was refused since the last admission costs nothing. Jobs that ask for the
-// first time do so until kAdmissionPlans are spent, those that were refused in earlier rounds until
-// kAskAgainPlans are, so that a round makes no more than these and the plans of two more jobs; the
-// other jobs ask in later rounds. Where a round may end so, the latter begin with another job than
-// in the last one, by a golden section of their list further on.
+// A job that asks for admission costs a plan and, for each admitted job of a later deadline, one
+// plan that is made if its own deadline is kept, and one that is taken back unless that was done
+// for the job before. A job equal to one that was refused since the last admission costs nothing.
+// Jobs that ask for the first time do so until kAdmissionPlans are spent, those that were refused
+// in earlier rounds until kAskAgainPlans are, so that a round makes no more than these and the
+// plans of two more jobs; the other jobs ask in later rounds. Where a round may end before all have
+// asked, the latter begin at another job in each round, a golden section of their list further on.
 //
 // Pure. Cost: O(plans x sizes x steps), where steps are changes of the number of free devices: at
 // most two for each change of size in a plan, and one a slot. Beside those of admission a round
@@ -66,46 +67,46 @@ struct SizeLadder {
 
 struct DeadlineJob {
   std::vector<SizeLadder> ladders;   ///< by preference, a type each; at least one
-  double left = 1;                   ///< part of the whole work
+  double left = 1;                   ///< part of the whole work that is left
   std::optional<double> due;         ///< seconds from now; none: no deadline, or an unknown length
-  std::optional<std::uint32_t> has;  ///< the option that it runs by; none: it waits
-  double restart = 0;                ///< seconds until it works by another option
-  double stays = 0;                  ///< seconds for which it keeps what it has, for admission
-  bool asked = false;                ///< in an earlier round, in which it was not admitted
+  std::optional<std::uint32_t> has;  ///< the option that it runs with; none: it waits
+  double restart = 0;                ///< seconds until it works with another option
+  double stays = 0;    ///< seconds for which admission assumes that it keeps its devices
+  bool asked = false;  ///< whether it asked in an earlier round and was refused
 };
 
-/// Devices that other jobs hold in the first slot, and for longer where it ends before `after`.
+/// Devices that other jobs hold in the first slot, and until `after` if that is later.
 struct DeviceRelease {
   std::uint32_t type = 0;
   std::uint32_t devices = 0;
-  double after = 0;  ///< seconds from now
+  double after = 0;  ///< seconds from now until the release
 };
 
 struct DeadlineInputs {
-  std::span<const DeadlineJob> jobs;       ///< the order in which equals are served
+  std::span<const DeadlineJob> jobs;       ///< ties are resolved in this order
   std::span<const std::uint32_t> devices;  ///< by type, from now on
   std::span<const DeviceRelease> releases;
   double slot = 1;          ///< seconds, more than 0
-  std::uint64_t round = 0;  ///< its number
+  std::uint64_t round = 0;  ///< number of the round
 };
 
-/// Plans of a round after which no more jobs ask for the first time, each counted once a type of
-/// its job; and after which no more ask again.
+/// Plans of a round, each counted once for each type of its job, after which no more jobs ask for
+/// the first time, and after which no more jobs ask again.
 inline constexpr std::uint64_t kAdmissionPlans = 100'000;
 inline constexpr std::uint64_t kAskAgainPlans = 5000;
 
 struct DeadlineAdmission {
-  std::vector<char> promised;  ///< by job, whether its deadline is
-  std::uint64_t plans = 0;     ///< made or taken back for those that asked
+  std::vector<char> promised;  ///< by job, whether its deadline is promised
+  std::uint64_t plans = 0;     ///< plans made or taken back for jobs that asked
 };
 
-/// Promised are those that were `admitted`, all, then those of the others that ask for the first
-/// time, then the rest, in the order of the jobs.
-/// Precondition: admitted jobs are due.
+/// Promises the deadlines of all `admitted` jobs, then of those that ask for the first time, then
+/// of the others, in the order of the jobs, where they can be kept. Precondition: admitted jobs
+/// have `due`.
 [[nodiscard]] DeadlineAdmission admit_by_deadline(const DeadlineInputs& in,
                                                   std::span<const char> admitted);
 
-/// By job, the option that it has in the first slot; none: none.
+/// By job, the option that it has in the first slot; none: no devices.
 using DeadlineShares = std::vector<std::optional<std::uint32_t>>;
 [[nodiscard]] DeadlineShares share_by_deadline(const DeadlineInputs& in,
                                                std::span<const char> admitted);

@@ -13,10 +13,11 @@ namespace {
 
 constexpr std::uint32_t kNothing = 99;
 
-/// Work of a second by number of devices, from 1 on.
+/// Work done in a second, by number of devices from 1 on.
 using Curve = std::vector<double>;
 
-/// Sizes from 1 on, or the powers of two, of a job with so much work; options count from 0.
+/// Makes the sizes from 1 on, or the powers of two, of a job with so much work; options count from
+/// 0.
 enum class SizesOf { kAll, kPowers };
 SizeLadder ladder(const Curve& curve, double work, SizesOf sizes = SizesOf::kAll) {
   SizeLadder made;
@@ -81,7 +82,8 @@ TEST(DeadlineShares, TheLevelRisesUntilTheDeadlineIsKept) {
     const OneType fleet{{job_of(kConcave, 3, due)}, {2}, {}};
     EXPECT_EQ(fleet.admit()[0], promised) << due;
   }
-  // By 2.5 s the first needs both devices from 1.5 s on: 2 s of one are left until 3 s.
+  // To be done by 2.5 s the first needs both devices from 1.5 s on: 2 s of one device are left
+  // until 3 s.
   for (const auto& [work, promised] : {std::pair{2.0, 1}, {2.1, 0}}) {
     const OneType two{{job_of(kConcave, 3, 2.5), job_of({1}, work, 3.0)}, {2}, {}};
     EXPECT_EQ(two.admit()[1], promised) << work;
@@ -113,7 +115,7 @@ TEST(DeadlineShares, WhatIsLeftGoesFirstToJobsWithoutDevices) {
 }
 
 TEST(DeadlineShares, ThenToTheJobWhoseDeviceTimeRisesLeast) {
-  // A slot of two devices in place of one costs the second 0.5 (2 - 1.9) device-seconds, the
+  // A slot of two devices instead of one costs the second job 0.5 (2 - 1.9) device-seconds, the
   // first 0.5 (2 - 1.5); then a third one costs 0.5 (3 - 2.1) - 0.5 (2 - 1.9) = 0.4.
   OneType fleet{{job_of({1, 1.5, 1.6}, 100), job_of({1, 1.9, 2.1}, 100)}, {3}, {}};
   EXPECT_EQ(fleet.shares(), (std::vector<std::uint32_t>{1, 2}));
@@ -124,8 +126,8 @@ TEST(DeadlineShares, ThenToTheJobWhoseDeviceTimeRisesLeast) {
 }
 
 TEST(DeadlineShares, MoreDevicesNowSaveAnAdmittedJobItsWorstSizeLater) {
-  // The first has to run on two devices from 2.5 s on, at 0.75 of a device each: a slot of two now
-  // saves as much then. To the other it costs 0.5 (2 - 1.8) device-seconds.
+  // The first has to run on two devices from 2.5 s on, at 0.75 of a device each: a slot of two
+  // devices now saves as much then. For the other job it costs 0.5 (2 - 1.8) device-seconds.
   const OneType fleet{{job_of(kConcave, 3.25, 3), job_of({1, 1.8}, 100)}, {3}, {}};
   EXPECT_EQ(fleet.shares({1, 0}), (std::vector<std::uint32_t>{2, 1}));
   EXPECT_EQ(fleet.shares({0, 0}), (std::vector<std::uint32_t>{1, 2}));
@@ -226,7 +228,7 @@ TEST(DeadlineShares, AJobThatStaysHasItsDevicesAndItsWorkUntilItMoves) {
   EXPECT_EQ(fleet.admit()[1], 1);
   fleet.jobs[0].stays = 1.5;
   EXPECT_EQ(fleet.admit()[1], 0);
-  // A job of 4 units has done 3 by then.
+  // A job of 4 units has done 3 of them by then.
   OneType one{{job_of({1, 2}, 4, 2)}, {2}, {}};
   one.jobs[0].has = 1;
   one.jobs[0].restart = 1;
@@ -281,7 +283,7 @@ class ExactRun {
   struct Counts {
     int admitted = 0;
     int refused = 0;
-    int late = 0;  ///< of the admitted
+    int late = 0;  ///< of the admitted jobs
   };
 
   Counts play() {
@@ -296,7 +298,7 @@ class ExactRun {
  private:
   struct Job {
     DeadlineJob plan;
-    double due = 0;  ///< on the clock
+    double due = 0;  ///< time by now_
     bool admitted = false;
   };
 
@@ -347,7 +349,7 @@ class ExactRun {
     std::erase_if(jobs_, [](const Job& job) { return job.plan.left <= 0; });
   }
 
-  /// For a slot; its devices.
+  /// Runs a job for a slot; returns its devices.
   std::uint32_t run(Job& job, std::uint32_t option) {
     const SizeRate& size = job.plan.ladders[0].sizes[option];
     const double end = now_ + job.plan.left / size.rate;
@@ -371,9 +373,10 @@ class ExactRun {
   Counts counts_;
 };
 
-/// The admitted jobs need all devices of the first type. One of the others that asks finds room
-/// before them, and the last of them then has none: all are planned to see that. The last that asks
-/// is on the other type. `differ`: work by which each that asks differs from the one before.
+/// The admitted jobs need all devices of the first type. Another job that asks finds room before
+/// them, and the last admitted job then has none: all are planned to find that out. The last job
+/// that asks is on the other type. `differ`: work by which each asking job differs from the one
+/// before.
 OneType many_that_ask(std::uint32_t many, double differ) {
   OneType fleet{{}, {many, 1}, {}};
   fleet.jobs.reserve(std::size_t{2} * many);

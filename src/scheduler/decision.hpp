@@ -1,4 +1,4 @@
-// scheduler/decision.hpp - what a pass decides, and what it keeps of those it cannot help.
+// scheduler/decision.hpp - the decisions of a pass, and why jobs still wait.
 //
 // Values; control checks them against the present state and turns them into events.
 #pragma once
@@ -19,25 +19,25 @@ struct StartJob {
   std::vector<PlacedGang> gangs;
   std::vector<GangTerms> terms;      ///< of each gang
   std::optional<Duration> expected;  ///< run time; none: until it is stopped
-  Duration delay;                    ///< of the start, so that the power draw does not jump
+  Duration delay;                    ///< delay of the start, so that the power draw does not jump
   std::optional<Price> price;        ///< none under policies that do not price
 };
 
 /// A running job gives back its devices and waits again.
 struct PreemptJob {
   JobId job;
-  JobId in_favour_of;  ///< none: a power limit
+  JobId in_favour_of;  ///< none: it stops because of a power limit
   double lost_device_seconds = 0;
 };
 
-/// An elastic job goes on with other devices (a new epoch), or any job on others of the same number
-/// (a migration: checkpoint, move, restart).
+/// An elastic job goes on with other devices (a new epoch), or any job moves to others of the same
+/// number (a migration: checkpoint, move, restart).
 struct ResizeJob {
   JobId job;
   std::vector<PlacedGang> gangs;
   std::vector<GangTerms> terms;  ///< of each gang
   std::optional<JobId> in_favour_of;
-  double gained_device_seconds = 0;  ///< expected, over the horizon
+  double gained_device_seconds = 0;  ///< expected gain over the horizon
   double cost_device_seconds = 0;    ///< checkpoint, restart, lost work
 };
 
@@ -45,7 +45,7 @@ struct ResizeJob {
 struct SetClock {
   JobId job;
   std::uint32_t gang = 0;  ///< position among the job's
-  GangTerms terms;         ///< with the clock and the draw
+  GangTerms terms;         ///< terms with the new clock and draw
 };
 
 /// A plan is missing in the table.
@@ -65,14 +65,15 @@ struct PassResult {
   std::vector<Decision> decisions;  ///< in the order they were taken
   std::vector<StillWaits> waiting;
   std::vector<Reservation> reservations;
-  /// Of an incremental pass: types of which a job behind one that stops the queue could have what
-  /// is free, ascending.
+  /// Set by an incremental pass: types of which a job behind one that stops the queue could have
+  /// the free devices, ascending.
   std::vector<FleetTypeId> held_back;
-  Instant wake = Instant::max();  ///< after now, at which a job that waits by choice would start
-  std::uint64_t candidates = 0;   ///< priced
-  std::uint64_t placements = 0;   ///< tried
-  /// Of an incremental pass: one before then decides the same, nothing, in any situation that is
-  /// like this but for the time and the links.
+  Instant wake = Instant::max();  ///< time after now at which a job that waits by choice would
+                                  ///< start
+  std::uint64_t candidates = 0;   ///< candidates priced
+  std::uint64_t placements = 0;   ///< placements tried
+  /// Set by an incremental pass: before then another one decides nothing either, in a situation
+  /// that differs only in the time and the links.
   Instant holds_until;
 };
 

@@ -23,7 +23,7 @@ class Claim {
     }
   }
 
-  /// After `allocation` was given back.
+  /// Hides claimed devices of `allocation` after it was given back.
   void hide(const Allocation& allocation) {
     for (const NodeDevices& at : allocation.ranks) hide(at);
     for (const NodeDevices& at : allocation.idle) hide(at);
@@ -43,7 +43,7 @@ class Claim {
     const int used = overlay_->view().shared(device) + gang.allocation.share;
     overlay_->set_shared(device, static_cast<std::uint16_t>(used));
   }
-  /// Nor is there room beside the shares that have not left yet.
+  /// Hides claimed devices of a node; shared ones that are claimed whole get no further shares.
   void hide(const NodeDevices& at) {
     NodeState state = overlay_->view().node(at.node);
     state.free_mask &= ~claimed_[at.node.value()];
@@ -57,7 +57,7 @@ class Claim {
 
   FleetOverlay* overlay_;
   std::vector<std::uint64_t> claimed_;  ///< by node
-  std::vector<std::uint64_t> whole_;    ///< of them, those that will not be shared
+  std::vector<std::uint64_t> whole_;    ///< claimed devices that will not be shared, by node
 };
 
 class RoomMaker {
@@ -78,8 +78,8 @@ class RoomMaker {
   std::span<const MovableGang> movable_;
   Placer& placer_;
   std::vector<bool> moved_;           ///< by gang
-  std::vector<std::uint32_t> gangs_;  ///< of the victims
-  FleetOverlay now_;                  ///< with the plans so far carried out
+  std::vector<std::uint32_t> gangs_;  ///< gangs of the victims
+  FleetOverlay now_;                  ///< the fleet after the plans made so far
   FleetOverlay trial_;
 };
 

@@ -1,8 +1,8 @@
 // scheduler/defragment.hpp - which running gangs to move so that free devices lie together.
 //
-// Pure: who may be moved, what a move costs and what is gained are the caller's. The answer is a
-// proposal; nothing moves. A plan is made as a preemption is (scheduler/preemption.hpp), with the
-// objection that a gang which yields must find another place.
+// Pure: the caller supplies which gangs may be moved, what a move costs and what is gained. The
+// answer is a proposal; nothing moves. A plan is made like a preemption (scheduler/preemption.hpp),
+// with the objection that each victim must find another place.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace orrery {
 struct MovableGang {
   HeldGang held;
   const GangRequest* request = nullptr;
-  std::int64_t cost = 0;  ///< of a move: checkpoint, restart and work lost, e.g. device-ms
+  std::int64_t cost = 0;  ///< cost of a move: checkpoint, restart and work lost, e.g. device-ms
 };
 
-/// Something that cannot be placed because what is free is scattered.
+/// A job or place that does not fit because the free devices are scattered.
 struct RoomGoal {
   PlaceTry place;
-  std::uint32_t devices = 1;  ///< of what `place` places
-  std::int64_t gain = 0;      ///< of placing it, in the unit of the costs
+  std::uint32_t devices = 1;  ///< devices of the gangs that `place` places
+  std::int64_t gain = 0;      ///< gain of placing it, in the unit of the costs
 };
 
 struct GangMove {
@@ -33,8 +33,8 @@ struct GangMove {
   Allocation to;
 };
 
-/// Invariants: gain > cost; each move's target is free once those before it are made; what the goal
-/// gets is free after the last.
+/// Invariants: gain > cost; each move's target is free once the moves before it are made; what the
+/// goal gets is free after the last.
 struct RoomPlan {
   std::uint32_t goal = 0;       ///< position among the goals
   std::vector<GangMove> moves;  ///< in this order
@@ -43,9 +43,9 @@ struct RoomPlan {
   std::int64_t cost = 0;
 };
 
-/// Plans for the goals that are worth their moves, in the goals' order, each on top of those before
-/// it; no gang moves twice. Goals that fit without a move get their place and need no plan. The
-/// placer is of the view's topology. Cost: that of plan_preemption a goal.
+/// Plans for the goals that are worth their moves, in the goals' order, each on top of the plans
+/// before it; no gang moves twice. Goals that fit without a move get their place and need no plan.
+/// The placer is of the view's topology. Cost: that of plan_preemption a goal.
 [[nodiscard]] std::vector<RoomPlan> make_room(const FleetView& view,
                                               std::span<const MovableGang> movable,
                                               std::span<const RoomGoal> goals, Placer& placer);

@@ -56,7 +56,7 @@ TEST(MakeRoom, GoalsThatFitNeedNoPlanButKeepTheirPlace) {
   RunningFleet running(h100_racks(1, 2));
   running.start({{NodeId(0), 0x01}}, 1);
   MovableFleet movable(running, 8);
-  // The first goal takes the free node; the only one left to move has no other place.
+  // The first goal takes the free node; the only gang left to move has no other place.
   const std::vector<RoomGoal> goals{goal_of(running, gang_of(8, 8), 100),
                                     goal_of(running, gang_of(8, 8), 100)};
   EXPECT_TRUE(plans_of(movable, goals).empty());
@@ -135,7 +135,7 @@ TEST(MakeRoom, PlansCanBeCarriedOutAndAreWorthIt) {
       take(running.fleet, plan.gangs);
       all.insert(all.end(), plan.moves.begin(), plan.moves.end());
     }
-    cost_of(all, movable.gangs);  // expects each gang once
+    cost_of(all, movable.gangs);  // expects that each gang moves at most once
     moves += static_cast<int>(all.size());
   }
   EXPECT_GT(moves, 100);

@@ -1,8 +1,8 @@
-// scheduler/device_history.hpp - what jobs have had until now: devices of each type, attempts.
+// scheduler/device_history.hpp - device time by type and attempts of jobs until now.
 //
-// The control state, which keeps meters, implements it; a Situation refers to it. Invariant: what
-// it tells of a job only grows with the time, but for `waits_since`. Cost of a look: O(types the
-// job has had).
+// The control state, which keeps meters, implements it; a Situation refers to it. Invariant: the
+// values of a job only grow with time, except `waits_since`. Cost of a look-up: O(types the job has
+// had).
 #pragma once
 
 #include <map>
@@ -17,20 +17,20 @@ namespace orrery {
 
 using JobId = Id<struct JobTag>;
 
-/// The time for which shares hold. Of max-min shares: from one change of the jobs that are there to
-/// a later one. Of deadline shares: a round (round_turns.hpp).
+/// The time for which shares hold. For max-min shares: from one change of the jobs present to a
+/// later one. For deadline shares: a round (round_turns.hpp).
 struct SharePeriod {
   Instant since;
-  /// Ascending: those that were there when it began; of deadline shares: that are admitted.
+  /// Ascending: the jobs present when it began; for deadline shares: the admitted jobs.
   std::vector<JobId> jobs;
-  /// Device-seconds of a type that jobs had before it; none: 0.
+  /// Device-seconds of a type that jobs had before the period; no entry: 0.
   std::map<std::pair<JobId, FleetTypeId>, double> had;
 };
 
 /// Attempts of a job.
 struct JobPast {
   std::uint32_t starts = 0;
-  Instant waits_since;  ///< of a job that waits
+  Instant waits_since;  ///< meaningful for a job that waits
 };
 
 class DeviceHistory {

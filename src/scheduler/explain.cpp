@@ -41,7 +41,7 @@ class Explainer {
   [[nodiscard]] std::string why_busy(const Refusal& refusal) const;
   [[nodiscard]] std::string why(const Refusal& refusal) const;
   [[nodiscard]] std::string why_budget() const;
-  /// On a fleet where nothing runs.
+  /// The best run on a fleet where nothing runs.
   [[nodiscard]] std::optional<BestRun> best(BestAt what) const;
   void find_blocking(Explanation& out, const ExplainNames& names);
   void find_bounds(Explanation& out);
@@ -117,7 +117,7 @@ std::string Explainer::why(const Refusal& refusal) const {
   return "";
 }
 
-// Tenants whose limit binds, and the power domain that lacks most.
+// Lists tenants whose limit binds, and the power domain that lacks most.
 void Explainer::find_bounds(Explanation& out) {
   const JobRequest& job = trial_.request();
   const Topology& topology = s_.fleet.topology();
@@ -152,7 +152,7 @@ void Explainer::find_bounds(Explanation& out) {
   }
 }
 
-// The fewest running jobs found whose devices it needs, whoever has a right to them.
+// Lists the fewest running jobs found whose devices the job needs, regardless of rights to them.
 void Explainer::find_blocking(Explanation& out, const ExplainNames& names) {
   std::vector<std::vector<HeldGang>> held(s_.running.size());
   std::vector<Victim> victims;
@@ -195,7 +195,7 @@ void Explainer::say_why(Explanation& out, const ExplainNames& names) {
   }
 }
 
-// For electricity that is cleaner or cheaper than on what it could take now.
+// Whether the job waits for cleaner or cheaper electricity than it would have now.
 bool Explainer::waits_for_grid(Explanation& out, const StartJob& start) const {
   const auto later = later_start({s_, policy_, s_.fleet}, trial_.job(),
                                  {start.gangs, start.terms, start.expected});
@@ -206,7 +206,7 @@ bool Explainer::waits_for_grid(Explanation& out, const StartJob& start) const {
   return true;
 }
 
-// Where it waits by choice, what it would take now is not what it starts on while it is patient.
+// If the job waits by choice, it does not start on its present choice until its patience ends.
 void Explainer::say_when(Explanation& out) {
   ForecastAsk ask{.job = out.job, .after = out.blocking, .declined = {}, .declined_until = {}};
   const bool by_choice = out.refusal && out.refusal->kind == RejectionKind::kLater;

@@ -1,10 +1,10 @@
 // scheduler/explain.hpp - why one job waits, until when, and the smallest changes that start it
 // now.
 //
-// Computed when somebody asks, from the situation that a pass would see; a pass itself keeps only a
-// Refusal. Every change shown was applied to the situation and the scheduler's next pass made of
-// it, with the whole queue, its slots and preemption: the job starts there, nobody ahead takes its
-// place.
+// Computed on request, from the situation that a pass would see; a pass itself keeps only a
+// Refusal. Every change shown was applied to the situation and decided in the scheduler's next
+// pass, with the whole queue, its slots and preemption: the job starts there, and no job ahead
+// takes its place.
 //
 // Pure in its inputs; one thread. Cost: tens of milliseconds with 12,500 nodes, 10,000 running
 // and 50,000 waiting jobs; the searches are bounded by numbers of trials, not by time.
@@ -20,7 +20,7 @@
 
 namespace orrery {
 
-/// How an explanation calls things.
+/// How an explanation names jobs.
 struct ExplainNames {
   std::function<std::string(JobId)> job;
 };
@@ -38,17 +38,18 @@ enum class ChangeKind : std::uint8_t {
   kJobEnds,
 };
 
-/// A hypothesis under which the job starts now. Kinds stand in the order of how small they are.
+/// A hypothesis under which the job starts now. Kinds are ordered from the smallest change to the
+/// largest.
 struct Change {
   ChangeKind kind = ChangeKind::kSize;
   std::string what;                   ///< "with 24 accelerators instead of 32"
-  StartJob start;                     ///< what the scheduler decided under it
-  std::optional<JobRequest> request;  ///< asked instead
-  std::optional<JobId> other;         ///< that ends or moves
-  std::vector<PlacedGang> moved;      ///< where to
-  std::int64_t devices = 0;           ///< kQuota: how many more
-  PowerDomainId domain;               ///< kPowerCap
-  std::optional<Watts> cap;           ///< its new limit
+  StartJob start;                     ///< the start that the scheduler decided under it
+  std::optional<JobRequest> request;  ///< the request asked for instead
+  std::optional<JobId> other;         ///< job that ends or moves
+  std::vector<PlacedGang> moved;      ///< the gangs of that job after its move
+  std::int64_t devices = 0;           ///< kQuota: how many more the tenant could take
+  PowerDomainId domain;               ///< domain whose cap is raised (kPowerCap)
+  std::optional<Watts> cap;           ///< new limit of that domain
   std::optional<double> longer;       ///< run time over that of the wish, less one
   std::optional<double> dearer;       ///< dollars over the ideal price of the wish
   std::optional<double> hungrier;     ///< joules over those of the wish, where energy is the goal
@@ -60,20 +61,21 @@ struct Explanation {
   std::string wish;                ///< "32 h100"
   std::optional<Refusal> refusal;  ///< none: it could start but for the queue
   std::string why;
-  bool waits_for_plan = false;  ///< that is being made
+  bool waits_for_plan = false;  ///< its plan is still being made
   std::vector<std::string> blocked_by;
   std::vector<JobId> blocking;  ///< running jobs: it fits when all of them have left
   std::uint32_t ahead = 0;      ///< waiting jobs before it in the policy's order
   std::optional<LikelyStart> when;
-  std::string deadline;         ///< whether it can be met; empty: none, or of unknown length
+  std::string deadline;         ///< whether it can be met; empty: no deadline, or unknown length
   std::vector<Change> changes;  ///< by kind
-  std::uint32_t tried = 0;      ///< changes that make room and were put to the whole queue
+  std::uint32_t tried = 0;      ///< changes that make room and were decided in a pass of the whole
+                                ///< queue
 
-  /// Several lines, the last with its line end.
+  /// Returns several lines; the last one ends with a newline.
   [[nodiscard]] std::string text() const;
 };
 
-/// In a few words: "busy: 8 accelerators short (node)".
+/// Describes a refusal in a few words: "busy: 8 accelerators short (node)".
 [[nodiscard]] std::string refusal_text(const Refusal& refusal);
 
 /// Precondition: the job waits in the situation.

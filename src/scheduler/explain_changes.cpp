@@ -1,6 +1,6 @@
 // The smallest changes that start a job now. Each one is decided for the job alone, which is quick,
-// and where that helps in the pass that the scheduler would make of it: it is shown only if the job
-// starts there.
+// and if that helps, in the pass that the scheduler would make under it: it is shown only if the
+// job starts there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 /// Running jobs tried one by one, and how many of them are shown.
 constexpr std::size_t kOthersMost = 24;
 constexpr std::size_t kOthersShown = 4;
-/// Passes over which the largest size that starts is sought.
+/// The most passes in which the largest size that starts is sought.
 constexpr std::uint32_t kSizePasses = 3;
 
 std::string_view word_of(TopologyLevel level) {
@@ -52,10 +52,10 @@ class ChangeSearch {
     for (GangOption& option : request.roles[role_].options) edit(option.gang);
     return request;
   }
-  /// Shows the change when the job starts with its request, else with its own, in a pass of a
-  /// situation that is changed.
+  /// Shows the change if the job starts in a pass of `changed`, with the request of the change if
+  /// it has one, else with its own.
   bool try_change(Change change, const Situation& changed);
-  /// Decides the request.
+  /// Shows a change to another request if the job starts with it.
   bool try_request(ChangeKind kind, JobRequest request, std::string what);
   void show(Change change);
   void set_cost(Change& change) const;
@@ -68,7 +68,7 @@ class ChangeSearch {
   void try_types();
   void try_others();
   void try_other(JobId id);
-  /// `ended`: the situation without the job, where the one to explain would start so.
+  /// `ended`: the situation without `job`, in which the explained job starts with `start`.
   [[nodiscard]] bool try_move(const RunningJob& job, const Situation& ended, const StartJob& start);
   void try_quota();
   void try_caps();
@@ -79,7 +79,7 @@ class ChangeSearch {
   Explanation& out_;
   const Situation s_;
   const std::size_t role_;
-  std::vector<RunningJob> running_;  ///< of s_, in which one may be changed
+  std::vector<RunningJob> running_;  ///< the jobs of s_, of which one may be changed
 };
 
 void ChangeSearch::run() {
@@ -126,7 +126,7 @@ void ChangeSearch::run() {
   out_.tried = trial_.tried();
 }
 
-// Against what the wish would take on its canonical piece.
+// Compares time, dollars and energy with those of the wish on its canonical piece.
 void ChangeSearch::set_cost(Change& change) const {
   const Duration unknown = Duration::from_seconds(trial_.policy().unknown_run.value());
   const Duration wished = time_left(trial_.job(), s_.plans, unknown);
@@ -170,7 +170,7 @@ bool ChangeSearch::try_request(ChangeKind kind, JobRequest request, std::string 
   return try_change(std::move(change), trial_.whole());
 }
 
-// As it starts once it has waited for them long enough.
+// Tries the start without plans, as after the full wait for them.
 void ChangeSearch::try_without_plan() {
   bool missing = false;
   JobRequest request = trial_.request();
@@ -185,7 +185,7 @@ void ChangeSearch::try_without_plan() {
   if (missing) try_request(ChangeKind::kPlan, std::move(request), "without waiting for its plan");
 }
 
-// On what it would take if it had no patience, and on nothing else.
+// Tries only the options that the job would take if it had no patience.
 void ChangeSearch::try_choices() {
   Policy policy = trial_.policy();
   policy.patience = Seconds(-1);
@@ -206,7 +206,7 @@ void ChangeSearch::try_choices() {
               "on what is free, without waiting for better");
 }
 
-// The narrowest level that is wide enough.
+// Shows the narrowest level that is wide enough.
 void ChangeSearch::try_levels() {
   const TopologyLevel asked = role().options.front().gang.required;
   for (int at = static_cast<int>(asked) + 1; at <= static_cast<int>(TopologyLevel::kFleet); ++at) {
@@ -239,7 +239,7 @@ void ChangeSearch::try_rules() {
   }
 }
 
-// Its speed is taken to go with the number, where no plan says better.
+// The speed is assumed proportional to the number of devices where there is no plan.
 JobRequest ChangeSearch::of_size(std::uint32_t devices) const {
   JobRequest request = trial_.request();
   RoleRequest& role = request.roles[role_];
@@ -256,8 +256,8 @@ JobRequest ChangeSearch::of_size(std::uint32_t devices) const {
   return request;
 }
 
-// The largest smaller size that fits, found by halving: what fits still fits when it asks for less.
-// Where it does not start beside the others of the queue, half as many do sooner.
+// Finds the largest smaller size that fits by bisection: a size that fits still fits when it asks
+// for less. If it does not start beside the other jobs of the queue, half the size is tried.
 void ChangeSearch::try_sizes() {
   const GangRequest& gang = role().options.front().gang;
   if (gang.slice[0] != 0 || gang.share < kWholeDevice) return;
@@ -280,7 +280,7 @@ void ChangeSearch::try_sizes() {
   }
 }
 
-// On a type that no option names. Without a plan nothing is known of its speed.
+// Tries types that no option names. Without a plan the speed there is not known.
 void ChangeSearch::try_types() {
   const Topology& topology = s_.fleet.topology();
   const GangOption& first = role().options.front();
@@ -316,7 +316,7 @@ void ChangeSearch::try_types() {
   }
 }
 
-// The jobs that alone free enough, the smallest first. One that is stopping ends anyway.
+// Tries jobs that alone free enough devices, the smallest first. Jobs that are stopping end anyway.
 void ChangeSearch::try_others() {
   std::vector<const RunningJob*> others;
   for (const RunningJob& job : s_.running) {
@@ -340,7 +340,7 @@ void ChangeSearch::try_others() {
   }
 }
 
-// It gives back its power and its tenant's share, too.
+// The job that ends also gives back its power and its tenant's usage.
 void ChangeSearch::try_other(JobId id) {
   const auto job = std::find_if(running_.begin(), running_.end(),
                                 [&](const RunningJob& each) { return each.id == id; });
@@ -383,7 +383,7 @@ void ChangeSearch::try_other(JobId id) {
   std::rotate(job, running_.end() - 1, running_.end());
 }
 
-// To another place, on which it would be as it is now: the same options.
+// Tries to move the job to another place with the same options.
 bool ChangeSearch::try_move(const RunningJob& job, const Situation& ended, const StartJob& start) {
   FleetOverlay with(ended.fleet);
   take(with, std::span<const PlacedGang>(start.gangs));
@@ -425,7 +425,7 @@ bool ChangeSearch::try_move(const RunningJob& job, const Situation& ended, const
   return helps;
 }
 
-// As many more as an option lacks of what the tenant may take; the option that lacks fewest first.
+// Raises the tenant's room by the devices that an option lacks; the option that lacks fewest first.
 void ChangeSearch::try_quota() {
   const JobRequest& job = trial_.request();
   if (s_.usage == nullptr || job.roles.size() > 1) return;

@@ -64,7 +64,7 @@ void make_busy(TestCluster& cluster, Rng& rng, const std::string& policy) {
   cluster.pass(policy, PassKind::kFull);
 }
 
-/// The situation of a cluster that a change was made to.
+/// The situation of a cluster after a change.
 class Changed {
  public:
   Changed(const TestCluster& cluster, const Change& change, JobId job)
@@ -94,7 +94,7 @@ class Changed {
   }
 
  private:
-  /// Tenants of another limit, and what they hold in a cluster.
+  /// Tenants with another limit, and their usage in a cluster.
   class Tenants {
    public:
     explicit Tenants(const std::string& yaml) : cluster_(fleet_of_two_types(), yaml) {}

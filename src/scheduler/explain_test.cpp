@@ -25,7 +25,7 @@ const Change* find(const Explanation& answer, ChangeKind kind) {
   return nullptr;
 }
 
-/// Whether the job alone starts in a fleet, by a request of its own or another.
+/// Whether the job alone starts in a fleet, with its own request or another.
 bool starts(const TestCluster& cluster, const FleetView& fleet, const WaitingJob& job) {
   Situation alone = cluster.situation();
   alone.fleet = fleet;
@@ -38,7 +38,7 @@ bool starts(const TestCluster& cluster, const FleetView& fleet, const WaitingJob
                      [](const Decision& d) { return std::holds_alternative<StartJob>(d); });
 }
 
-/// The change carried out with nothing that explain() itself uses.
+/// Carries the change out with nothing that explain() itself uses; returns whether the job starts.
 bool holds(const TestCluster& cluster, const Change& change, WaitingJob job) {
   FleetOverlay fleet(cluster.situation().fleet);
   if (change.request) job.request = &*change.request;
@@ -57,7 +57,7 @@ bool starts_without(const TestCluster& cluster, const std::vector<JobId>& gone,
   return starts(cluster, fleet.view(), job);
 }
 
-/// Random jobs, some of which ended, so that free devices are scattered. Nobody waits.
+/// Starts random jobs, some of which end, so that free devices are scattered. No job waits.
 void fill(TestCluster& cluster, Rng& rng) {
   for (int i = 0; i < 24; ++i) {
     cluster.submit(cluster.job(static_cast<std::uint32_t>(1 + rng.below(16)),

@@ -7,7 +7,8 @@
 namespace orrery {
 namespace {
 
-/// Passes, and jobs in all of them together: large situations cost more a pass, and get fewer.
+/// The number of passes, bounded by the jobs in all of them together: large situations cost more a
+/// pass, and get fewer.
 constexpr std::size_t kPassesMost = 16;
 constexpr std::size_t kPassesLeast = 2;
 constexpr std::size_t kJobsInPasses = 4000;
@@ -66,7 +67,7 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
   if (!passes_left()) return std::nullopt;
   ++tried_;
   fill_queue(changed, request);
-  // Its own slot is for what it asks now.
+  // The job's own slot fits its present request only.
   reserved_.clear();
   for (const Reservation& slot : changed.reserved) {
     if (slot.job != job_.id) reserved_.push_back(slot);
@@ -79,8 +80,8 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
   return start_in_pass(whole, PassKind::kFull);
 }
 
-// Those behind it are asked after it and have no say: of all where there is one order, of its own
-// tenant where tenants take turns. Who has a slot stays.
+// Leaves out jobs behind it, which are considered later and do not matter: of the whole queue where
+// there is one order, of its own tenant where tenants take turns. Jobs with a slot stay.
 void ExplainTrial::fill_queue(const Situation& changed, const JobRequest& request) {
   WaitingJob own = job_;
   own.request = &request;
@@ -91,7 +92,7 @@ void ExplainTrial::fill_queue(const Situation& changed, const JobRequest& reques
                  (job.request->kind == JobKind::kServe) != (request.kind == JobKind::kServe))) {
       return false;
     }
-    // A deadline may bring it to the front.
+    // A deadline may bring the other job to the front.
     return !job.request->deadline && key < key_of(job, as_is_, changed);
   };
   const auto has_slot = [&](const WaitingJob& job) {

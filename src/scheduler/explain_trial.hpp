@@ -1,9 +1,10 @@
 // scheduler/explain_trial.hpp - decides one waiting job under a hypothesis: alone, and in the pass
 // that the scheduler would make.
 //
-// Alone, nobody else waits and nobody has a slot: a quick answer to whether the fleet could hold
-// it. In a pass, the whole queue, its slots and preemption are as they are, so what starts would
-// start. Made by explain() for one answer. Invariant: no trial changes the answer of another.
+// Alone, no other job waits and no job has a slot: this answers quickly whether the fleet could
+// hold it. In a pass, the whole queue, its slots and preemption are as they are, so what starts
+// there would start. explain() makes one for each answer. Invariant: no trial changes the answer of
+// another.
 #pragma once
 
 #include "scheduler/explain.hpp"
@@ -15,16 +16,16 @@ class ExplainTrial {
  public:
   ExplainTrial(const Situation& situation, const Policy& policy, const WaitingJob& job);
 
-  /// The job alone, nobody's slots.
+  /// The situation with the job alone, without slots.
   [[nodiscard]] Situation situation() const;
-  /// Everything that a pass sees.
+  /// The whole situation, as a pass sees it.
   [[nodiscard]] const Situation& whole() const { return s_; }
   /// The policy without preemption.
   [[nodiscard]] const Policy& policy() const { return policy_; }
   [[nodiscard]] const WaitingJob& job() const { return job_; }
   [[nodiscard]] const JobRequest& request() const { return request_; }
   [[nodiscard]] const PlaceTree& tree() const { return tree_; }
-  /// Where the job fits, quotas and power aside.
+  /// The place where the job fits, quotas and power aside.
   [[nodiscard]] std::optional<std::vector<PlacedGang>> place(const FleetView& view);
 
   [[nodiscard]] tl::expected<StartJob, Refusal> decide(const Situation& situation,
@@ -32,15 +33,15 @@ class ExplainTrial {
   [[nodiscard]] tl::expected<StartJob, Refusal> decide(const Situation& situation) {
     return decide(situation, policy_);
   }
-  /// With another request in the place of the job's.
+  /// Decides the job alone with another request.
   [[nodiscard]] tl::expected<StartJob, Refusal> decide(const JobRequest& request);
 
-  /// How the job starts in the next pass of a situation that is whole() but for the hypothesis, and
-  /// asks for `request`. None: it does not, or no passes are left. Where slots stay from one full
-  /// pass to the next, it must start in either kind of pass.
+  /// How the job starts in the next pass if it asks for `request`, in a situation that equals
+  /// whole() but for the hypothesis. None: it does not start, or no passes are left. Where slots
+  /// stay from one full pass to the next, it must start in either kind of pass.
   [[nodiscard]] std::optional<StartJob> starts(const Situation& changed, const JobRequest& request);
   [[nodiscard]] bool passes_left() const { return passes_ < passes_most_; }
-  /// Changes that were put to a pass.
+  /// The number of changes that were decided in a pass.
   [[nodiscard]] std::uint32_t tried() const { return tried_; }
 
  private:
@@ -50,7 +51,7 @@ class ExplainTrial {
   const Situation& s_;
   const Policy& as_is_;
   Policy policy_;
-  JobRequest request_;  ///< of no class: nothing is remembered of it
+  JobRequest request_;  ///< without a class, so that no refusal is remembered for it
   WaitingJob job_;
   PlaceTree tree_;
   Scheduler scheduler_;
@@ -58,8 +59,9 @@ class ExplainTrial {
   std::uint32_t passes_most_ = 0;
   std::uint32_t passes_ = 0;
   std::uint32_t tried_ = 0;
-  std::vector<WaitingJob> queue_;      ///< with the request that is tried, and who may precede it
-  std::vector<Reservation> reserved_;  ///< of others
+  std::vector<WaitingJob> queue_;      ///< the job with the tried request, and the jobs that may
+                                       ///< precede it
+  std::vector<Reservation> reserved_;  ///< slots of other jobs
 };
 
 /// Fills `changes` of the explanation, ascending by kind, and `tried`.

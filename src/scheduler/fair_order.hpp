@@ -1,14 +1,14 @@
-// scheduler/fair_order.hpp - whose next job goes first.
+// scheduler/fair_order.hpp - the order of tenants: which tenant's next job goes first.
 //
-// From the root down, among the children with waiting jobs: first those whose own guarantee covers
-// a device of a type that their jobs wait for, then the smallest share; ties by ascending id. A
-// share is what a tenant holds and held lately (TenantUsage::recent) over what the fleet has, of
-// the type where that is most, over the tenant's weight.
+// The order goes from the root down, among the children with waiting jobs: first those whose own
+// guarantee covers a device of a type that their jobs wait for, then the smallest share; ties by
+// ascending id. A tenant's share is what it holds and held lately (TenantUsage::recent) over the
+// fleet's devices, of the type where that is most, divided by the tenant's weight.
 //
-// Built once a pass; usage must outlive it and be the one that the pass edits. Invariant: the
-// children that wait are a heap each, whose keys equal what usage says.
-// Cost: O(tenants) to clear and O(waiting x (depth + types)) to build; next O(depth); the others
-// O(depth x (types + log children)).
+// Built once a pass; the usage must outlive it and be the one that the pass edits. Invariant: the
+// waiting children of each tenant are a heap, whose keys match the usage. Cost: O(tenants) to clear
+// and O(waiting x (depth + types)) to build; next O(depth); the others O(depth x (types + log
+// children)).
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ class FairOrder {
   FairOrder(const TenantUsage& usage, std::span<const std::int64_t> capacity,
             std::span<const Waiting> waiting);
 
-  /// The tenant whose job is next; it stays so until something below changes that.
+  /// The tenant whose job is next; it stays so until usage_changed() or exhausted() changes that.
   [[nodiscard]] std::optional<TenantId> next() const;
-  /// The usage of a tenant changed: one of its jobs started, or gave way.
+  /// The usage of a tenant changed: one of its jobs started or was preempted.
   void usage_changed(TenantId tenant);
   /// A tenant has no more waiting jobs to try.
   void exhausted(TenantId tenant);
@@ -66,7 +66,7 @@ class FairOrder {
   std::vector<std::uint32_t> wanted_;  ///< waiting tenants at or below, by tenant, then type
   std::vector<Key> keys_;
   std::vector<TenantId> heap_;
-  std::vector<std::uint32_t> slot_;  ///< of a tenant in its parent's heap
+  std::vector<std::uint32_t> slot_;  ///< position of a tenant in its parent's heap
   std::vector<std::uint32_t> live_;  ///< children that wait
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 const std::vector<std::int64_t> kCapacity{128, 64};
 
-// The order by its definition, from scratch.
+// The order computed from its definition.
 class NaiveOrder {
  public:
   NaiveOrder(const TenantUsage& usage, const std::vector<Waiting>& waiting)
@@ -91,7 +91,7 @@ TEST(FairOrder, SharesByWeightOverTheMostUsedType) {
   TenantUsage usage(tree);
   const TenantId a = tenant(tree, "a");
   const TenantId b = tenant(tree, "b");
-  usage.apply({a, kH100, 0, 64});  // half of them, over 2
+  usage.apply({a, kH100, 0, 64});  // half of the type, over weight 2
   usage.apply({b, kA100, 0, 15});  // 15 of 64
   FairOrder order(usage, kCapacity, std::vector<Waiting>{{a, kH100}, {b, kH100}});
   EXPECT_EQ(order.next(), b);

@@ -2,8 +2,9 @@
 // fleet: the fairness of Themis.
 //
 // K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. rho is the
-// time from a job's submission to its end in the shared fleet, over that on 1/n of the fleet for
-// itself, where n jobs are there; more than 1 is worse than its part. Pure. Cost: O(roles).
+// time from a job's submission to its end in the shared fleet, divided by the time on 1/n of the
+// fleet alone, where n is the number of jobs; a value above 1 is worse than its part. Pure. Cost:
+// O(roles).
 #pragma once
 
 #include "scheduler/policy.hpp"
@@ -11,13 +12,13 @@
 
 namespace orrery {
 
-/// Seconds that all of a job takes on its part of the fleet, where n is the number of jobs that
-/// wait or run now; on fewer devices than it wants a job is as much slower. A job of unknown length
-/// is taken for one of Policy::unknown_run.
+/// Seconds that a whole job takes on its part of the fleet, where n is the number of jobs that wait
+/// or run now; on fewer devices than it wants it slows down in proportion. A job of unknown length
+/// counts as one of Policy::unknown_run.
 [[nodiscard]] double time_on_its_part(const WaitingJob& job, const Policy& policy,
                                       const Situation& situation);
 
-/// rho if the job ran from now on without a break.
+/// Returns rho if the job runs from now on without a break.
 [[nodiscard]] double finish_time_fairness(const WaitingJob& job, const Policy& policy,
                                           const Situation& situation);
 

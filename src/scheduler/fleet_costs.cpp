@@ -103,7 +103,8 @@ const DeviceCosts* FleetCosts::at(const Topology& topology, NodeId node) const {
   const std::size_t i = index(group.type, site);
   if (i >= table_.size()) return nullptr;
   const DeviceCosts* own = table_[i].find(group.ownership);
-  return own != nullptr ? own : find(group.type, site);  // where the operator stated the basis
+  return own != nullptr ? own : find(group.type, site);  // no own costs where the operator stated
+                                                         // the basis
 }
 
 }  // namespace orrery

@@ -1,9 +1,9 @@
 // scheduler/fleet_costs.hpp - what an accelerator of each type costs and draws at each site of a
 // fleet, owned or rented.
 //
-// Resolved once a fleet from the catalog, the sites and what the operator stated. A figure nobody
-// published is absent and listed in missing(), never guessed; what stands in for one is listed in
-// assumptions(). Immutable. Cost: making O(nodes), a look-up O(1).
+// Computed once a fleet from the catalog, the sites and what the operator stated. A figure that is
+// not published is absent and listed in missing(), never guessed; what stands in for one is listed
+// in assumptions(). Immutable. Cost: making O(nodes), a look-up O(1).
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace orrery {
 
 struct FleetPool;
 
-/// Of one accelerator, its share of the node included.
+/// Costs of one accelerator, its share of the node included.
 struct DeviceCosts {
   std::optional<DollarsPerSecond> hire;  ///< rent, or depreciation and maintenance
   bool owned = false;                    ///< its electricity is paid beside the hire
@@ -29,30 +29,31 @@ struct DeviceCosts {
   GramsCo2PerJoule carbon;
 
   [[nodiscard]] std::optional<Watts> idle() const;
-  [[nodiscard]] std::optional<Watts> training() const;  ///< computing all the time
+  [[nodiscard]] std::optional<Watts> training() const;  ///< draw while the device computes all the
+                                                        ///< time
 
   /// What the meter of the site shows while the device draws `draw` at its node.
   [[nodiscard]] Watts metered(Watts draw) const { return draw * pue; }
-  /// The electricity that is paid beside the hire, at a price; none for what is rented. Decisions
-  /// and bills both use it.
+  /// The electricity that is paid beside the hire, at a price; 0 for rented devices. Decisions and
+  /// bills both use it.
   [[nodiscard]] DollarsPerSecond electricity_beside(Watts draw, DollarsPerJoule price) const;
-  /// Of a device that is held and draws `draw` at its node, at the site's price of electricity.
+  /// The price of a held device that draws `draw` at its node, at the site's price of electricity.
   [[nodiscard]] std::optional<DollarsPerSecond> price(Watts draw) const;
 };
 
 class FleetCosts {
  public:
-  /// Where a site has several node types of one accelerator, those of the most devices count
-  /// (ties: the first), the owned and the rented ones apart. A basis of price that the operator
+  /// Where a site has several node types of one accelerator, those with the most devices count
+  /// (ties: the first), for owned and rented nodes separately. A price basis that the operator
   /// stated holds for all nodes, whatever their ownership. Errors: a figure of a site or of the
   /// operator that is out of range, an unknown region.
   [[nodiscard]] static Result<FleetCosts> make(const PlannerFacts& facts, const Topology& topology,
                                                const EconomicsOptions& stated);
 
-  /// Of the ownership that most devices of the type have there (ties: rented). nullptr: the site
-  /// has none of that type.
+  /// The costs under the ownership of most of the site's devices of the type (ties: rented).
+  /// nullptr: the site has none of that type.
   [[nodiscard]] const DeviceCosts* find(FleetTypeId type, DomainId site) const;
-  /// The same of a node's own ownership. Precondition: a node of the topology it was made for.
+  /// The costs under a node's own ownership. Precondition: a node of the topology it was made for.
   [[nodiscard]] const DeviceCosts* at(const Topology& topology, NodeId node) const;
   /// Whether no site has a type both owned and rented: then at() is find().
   [[nodiscard]] bool uniform() const { return uniform_; }
@@ -61,7 +62,7 @@ class FleetCosts {
   [[nodiscard]] std::span<const std::string> assumptions() const { return assumptions_; }
 
  private:
-  /// Of a type at a site, by ownership.
+  /// The costs of a type at a site, by ownership.
   struct Entry {
     std::array<std::optional<DeviceCosts>, 2> costs;
     std::array<std::uint64_t, 2> devices{};

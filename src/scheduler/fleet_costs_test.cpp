@@ -55,7 +55,7 @@ TEST(FleetCosts, OwnedMachinesPayForWhatTheyDraw) {
   EXPECT_NEAR(more.value() * 3600, 1.12 * 0.07, 1e-9);
 }
 
-/// Two DGX H100 of the site's ownership, then one of its own.
+/// Two DGX H100 of the site's ownership, then one node with its own ownership.
 Topology half_owned(const std::string& site, const std::string& last) {
   const std::string text =
       "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  pue: 1.5\n"

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// Of those who came last and are still here: how many speak for those to come, at most.
+/// The most jobs present that came last, which stand for those to come.
 constexpr std::size_t kLatestMost = 64;
 
 std::uint32_t futures_for(std::size_t jobs) {
@@ -34,8 +34,7 @@ ForecastSetup::ForecastSetup(const Situation& situation, const Policy& policy,
   choose_awaited();
 }
 
-// Numbers may show room where places have none; then, and only then, those must leave who are in
-// the way.
+// Only if the fleet's numbers show room although places have none, the jobs in the way are awaited.
 void ForecastSetup::choose_awaited() {
   CountedFleet fleet = fleet_;
   std::vector<CountedPiece> pieces;
@@ -54,7 +53,7 @@ void ForecastSetup::choose_awaited() {
   for (ForecastRun& run : runs_) run.awaited = false;
 }
 
-// What is left of devices that are shared.
+// Adds the free parts of shared devices.
 void ForecastSetup::open_shared() {
   if (!s_.fleet.any_shared()) return;
   std::set<DeviceId> seen;
@@ -114,7 +113,7 @@ ForecastJob ForecastSetup::of(const WaitingJob& job) {
   return out;
 }
 
-// In the order in which they are asked; services come first where tenants take turns.
+// Adds waiting jobs in the order of the queue; services come first where tenants take turns.
 void ForecastSetup::add_queue() {
   std::vector<std::uint32_t> order = in_order(s_, policy_);
   if (policy_.order == QueueOrder::kFair) {
@@ -127,7 +126,7 @@ void ForecastSetup::add_queue() {
     queue_.push_back(of(s_.waiting[at]));
     sees_job_ = sees_job_ || s_.waiting[at].id == ask_.job;
   }
-  // A job that passes others because of a deadline gets a key just before theirs.
+  // A job that overtakes others because of a deadline gets a key just before theirs.
   for (std::size_t i = queue_.size(); i-- > 1;) {
     const OrderKey& next = queue_[i].key;
     if (queue_[i - 1].serves != queue_[i].serves || queue_[i - 1].key < next) continue;
@@ -142,7 +141,7 @@ double ForecastSetup::expected_of(const JobRequest& job) const {
   return time_left(whole, s_.plans, unknown).count_seconds();
 }
 
-// Of a run that nobody knows the length of, as much is expected to be left as has passed.
+// A run of unknown length is expected to last as long again as it has run.
 void ForecastSetup::add_runs() {
   for (const RunningJob& job : s_.running) {
     ForecastRun run{.tenant = job.request->tenant, .rank = rank_of(*job.request)};

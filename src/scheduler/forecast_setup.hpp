@@ -1,5 +1,5 @@
-// scheduler/forecast_setup.hpp - what all futures of a forecast begin with: who waits, who runs,
-// who is likely to come, and the fleet in numbers.
+// scheduler/forecast_setup.hpp - the common start of all futures of a forecast: waiting jobs,
+// running jobs, jobs that are likely to come, and the fleet in numbers.
 //
 // Made once a forecast from a situation that must outlive it; immutable. Times are seconds from the
 // situation's `now`.
@@ -20,7 +20,7 @@ inline constexpr double kNeverEnds = std::numeric_limits<double>::infinity();
 
 struct ForecastOption {
   const GangRequest* gang = nullptr;
-  double seconds = kNeverEnds;  ///< of run time that is left, expected
+  double seconds = kNeverEnds;  ///< expected run time that is left
 };
 
 struct ForecastRole {
@@ -28,22 +28,22 @@ struct ForecastRole {
   std::vector<ForecastOption> options;  ///< in the order in which they are tried
 };
 
-/// A job that waits, or comes later.
+/// A job that waits or comes later.
 struct ForecastJob {
   WaitingJob job;
   OrderKey key;
   bool serves = false;
-  double limit = kNeverEnds;  ///< of its run
-  std::uint32_t room = 0;     ///< of jobs of the same number one fits where another does
-  std::uint32_t stratum = 0;  ///< of its run time in the first future
-  std::uint32_t stride = 1;   ///< from one future to the next
+  double limit = kNeverEnds;  ///< time limit of its run
+  std::uint32_t room = 0;     ///< jobs with the same number fit in the same places
+  std::uint32_t stratum = 0;  ///< stratum of its run time in the first future
+  std::uint32_t stride = 1;   ///< step of the stratum from one future to the next
   std::vector<ForecastRole> roles;
 };
 
 struct ForecastRun {
   UncertainRun length;
-  double limit = kNeverEnds;     ///< until its time limit
-  double believed = kNeverEnds;  ///< until the scheduler expects its end
+  double limit = kNeverEnds;     ///< seconds until its time limit
+  double believed = kNeverEnds;  ///< seconds until the end that the scheduler expects
   std::uint32_t first_piece = 0;
   std::uint32_t pieces = 0;
   TenantId tenant;
@@ -56,7 +56,7 @@ struct ForecastRun {
 
 class ForecastSetup {
  public:
-  /// Jobs of the queue that are looked at.
+  /// The most jobs of the queue that are considered.
   static constexpr std::size_t kJobsMost = 8192;
 
   ForecastSetup(const Situation& situation, const Policy& policy, const PlaceTree& tree,
@@ -67,14 +67,14 @@ class ForecastSetup {
   [[nodiscard]] const ForecastAsk& ask() const { return ask_; }
   [[nodiscard]] const CountedFleet& fleet() const { return fleet_; }
   [[nodiscard]] const std::vector<ForecastJob>& queue() const { return queue_; }
-  /// Those who came last and are still here, the latest first.
+  /// The jobs present that came last, the latest first: they stand for jobs to come.
   [[nodiscard]] const std::vector<ForecastJob>& newcomers() const { return newcomers_; }
   [[nodiscard]] const std::vector<ForecastRun>& runs() const { return runs_; }
   [[nodiscard]] const std::vector<CountedPiece>& pieces() const { return pieces_; }
   [[nodiscard]] std::uint32_t rooms() const { return rooms_; }
-  /// A prime, so that strides permute the strata.
+  /// The number of futures: a prime, so that strides permute the strata.
   [[nodiscard]] std::uint32_t futures() const { return futures_; }
-  /// Whether the queue has the job that is asked for.
+  /// Whether queue() has the job of the forecast.
   [[nodiscard]] bool sees_job() const { return sees_job_; }
 
  private:

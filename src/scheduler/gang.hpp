@@ -1,4 +1,4 @@
-// scheduler/gang.hpp - what one gang asks of a fleet, and what it gets.
+// scheduler/gang.hpp - the request of one gang and its allocation.
 //
 // A gang starts whole or not at all. Requests are made by scheduler/request.hpp from a job spec,
 // allocations by scheduler/placer.hpp; both are values.
@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// What one rank needs of its node beside its accelerator, in the units of NodeState.
+/// The host resources that one rank needs beside its accelerator, in the units of NodeState.
 struct HostNeeds {
   std::uint32_t cpu = 0;     ///< thousandths of a core
   std::uint32_t memory = 0;  ///< MiB
@@ -37,13 +37,13 @@ struct GangRequest {
   std::uint32_t devices = 1;           ///< ranks
   std::uint32_t node_devices = 1;      ///< ranks that share a node; the last may be fewer
   std::uint16_t share = kWholeDevice;  ///< thousandths of a device
-  HostNeeds host;                      ///< of one rank
+  HostNeeds host;                      ///< needs of one rank
   TopologyLevel required = TopologyLevel::kFleet;
   TopologyLevel preferred = TopologyLevel::kFleet;
-  std::uint32_t segment = 0;  ///< nodes that share a scale-up domain; 0: not asked
+  std::uint32_t segment = 0;  ///< nodes that share a scale-up domain; 0: no segment requested
   std::optional<TopologyLevel> exclusive;
   bool rails_aligned = false;
-  std::array<std::uint32_t, 3> slice{};     ///< of a torus; zeros: not asked
+  std::array<std::uint32_t, 3> slice{};  ///< sides of a slice of a torus; zeros: no slice requested
   std::uint64_t sites = ~std::uint64_t{0};  ///< bit i: allowed at site i
 
   [[nodiscard]] bool asks_slice() const { return slice[0] != 0; }
@@ -53,8 +53,8 @@ struct GangRequest {
 
 /// Devices of a gang. Invariant: sorted by node, one entry a node, no mask empty.
 struct Allocation {
-  std::vector<NodeDevices> ranks;  ///< where ranks run
-  /// Taken beside them because the gang is exclusive; disjoint from `ranks`.
+  std::vector<NodeDevices> ranks;  ///< devices on which ranks run
+  /// Devices taken beside them because the gang is exclusive; disjoint from `ranks`.
   std::vector<NodeDevices> idle;
   std::uint16_t share = kWholeDevice;
 
@@ -63,10 +63,10 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-/// A "no" in the few bytes a pass keeps of it.
+/// Why a job was refused, in the few bytes that a pass keeps.
 struct Refusal {
   RejectionKind kind = RejectionKind::kBusy;
-  TopologyLevel level = TopologyLevel::kFleet;  ///< that blocks
+  TopologyLevel level = TopologyLevel::kFleet;  ///< level that blocks
   std::uint32_t missing = 0;  ///< devices by which the fullest place of the level falls short
 
   friend bool operator==(const Refusal&, const Refusal&) = default;

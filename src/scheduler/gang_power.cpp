@@ -67,7 +67,7 @@ std::optional<PowerShortfall> settle_power(const PowerQuestion& question, const 
   if (!shortfall) return shortfall;
   std::vector<ClockStep> ladder = ladder_of(question.clocks);
   if (ladder.empty()) return shortfall;
-  // A plan knows more of the work than the ladder does.
+  // The plan's draw is more exact than the ladder's, so the ladder is scaled to it.
   const double scale = terms.draw / ladder.front().each;
   for (ClockStep& step : ladder) step.each = step.each * scale;
   const auto step = clock_for(question.budget, question.caps, {.nodes = nodes, .ladder = ladder});

@@ -15,13 +15,13 @@ namespace orrery {
 /// Devices of a gang by node, shares as fractions.
 [[nodiscard]] std::vector<NodeShare> shares_of(const PlacedGang& gang);
 
-/// The run time of a job with such gangs; none: the job runs until it is stopped.
+/// The run time of a job with these gangs; none: the job runs until it is stopped.
 [[nodiscard]] std::optional<Duration> longest_of(std::span<const GangTerms> gangs);
 
-/// What the clocks depend on at which a placed gang can run.
+/// The inputs of the clocks at which a placed gang can run.
 struct GangClocks {
-  const PowerModel* model = nullptr;  ///< of its devices; none: it is not known
-  double clock_bound = 1;             ///< part of the work that stretches with the clock
+  const PowerModel* model = nullptr;  ///< power model of its devices; none: not known
+  double clock_bound = 1;             ///< part of the run time that scales with the clock
 };
 
 /// The clocks of a gang follow from the plan of its terms and the power model of its devices.
@@ -31,19 +31,20 @@ struct GangClocks {
 /// The clock steps of a gang; empty where the power of its devices is not known.
 [[nodiscard]] std::vector<ClockStep> ladder_of(const GangClocks& clocks);
 
-/// Beyond the idle draw of its nodes, while each device draws `each`. O(nodes).
+/// The draw of a gang beyond the idle draw of its nodes, while each device draws `each`. O(nodes).
 [[nodiscard]] std::vector<NodeDraw> draws_of_gang(const PowerTree& tree, const PlacedGang& gang,
                                                   Watts each);
 
-/// What there is, and what may be slowed down.
+/// The power budget and its caps, and the clocks that may be lowered.
 struct PowerQuestion {
   const PowerBudget& budget;
   const PowerCaps& caps;
-  GangClocks clocks;  ///< of the gang; no model: its clock is fixed
+  GangClocks clocks;  ///< clocks of the gang; no model: its clock is fixed
 };
 
-/// Leaves the terms as they are where the gang fits under every cap, lowers its clock (and so
-/// lengthens it) until it does, or says what is missing at the lowest. O(nodes x depth).
+/// Leaves the terms as they are where the gang fits under every cap, else lowers its clock (and so
+/// lengthens its run) until it does, or returns what is missing at the lowest clock. O(nodes x
+/// depth).
 [[nodiscard]] std::optional<PowerShortfall> settle_power(const PowerQuestion& question,
                                                          const PlacedGang& gang, GangTerms& terms);
 

@@ -8,8 +8,8 @@
 namespace orrery {
 namespace {
 
-// A plan whose devices draw less than the clock ladder of their type knows: near its limit the gang
-// loses a little of its clock, not the difference.
+// The devices of a plan draw less than the clock ladder of their type states: near its limit the
+// gang loses a little of its clock, not the difference.
 TEST(GangPower, TheLadderOfAGangBeginsAtTheDrawOfItsPlan) {
   const Topology topology = built(powered_site());
   const PowerTree tree(topology);

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// What does not fit is the most there is.
+/// Rounds a value and clamps it to what fits.
 std::int64_t saturated_round(double value) {
   constexpr double kMost = 9e18;
   return static_cast<std::int64_t>(std::llround(std::clamp(value, -kMost, kMost)));
@@ -53,8 +53,8 @@ class Sum {
     add(PriceTerm::kCarbon, weights_.carbon_tonne * joules * carbon.value() * 1e-6);
   }
 
-  /// The owner's time until the job is done, and those beside it, as far as they have not paid yet.
-  /// `wait`: before it starts, in which none of them is held.
+  /// Adds the owner's time until the job is done and the cost of the gangs beside it, as far as
+  /// these have not paid yet. `wait`: time before the start, in which no gang is held.
   void add_time(double seconds, double wait = 0) {
     const GangsBeside& beside = context_.beside;
     const double more = std::max(seconds - beside.timed, 0.0);
@@ -69,7 +69,8 @@ class Sum {
     if (late > 0) add(PriceTerm::kLateness, weights_.lateness * rate * late);
   }
 
-  /// Data that lie elsewhere: egress, and everybody waiting for them.
+  /// Adds the data that lie elsewhere: egress, and the time of devices and owner that wait for
+  /// them.
   void add_data(const PlacedGang& gang, double hire) {
     const Topology& topology = context_.view.topology();
     const DataTransfer data =
@@ -80,7 +81,7 @@ class Sum {
     add(PriceTerm::kData, weights_.data * (data.dollars + data.seconds * rate));
   }
 
-  /// A failure costs half an interval between checkpoints and a restart, on all devices.
+  /// Adds failures: each costs half an interval between checkpoints and a restart, on all devices.
   void add_failure(const PlacedGang& gang, double seconds, double hire) {
     const Situation& s = context_.situation;
     double rate = 0;
@@ -100,7 +101,7 @@ class Sum {
                                        stranded_devices(context_.view, gang.allocation.ranks));
   }
 
-  /// The part of the tightest limit's room that the gang takes.
+  /// Adds the part of the tightest limit's room that the gang takes.
   void add_headroom(const PlacedGang& gang, const DeviceTimeUse& use, double hire) {
     const Situation& s = context_.situation;
     if (s.power == nullptr || use.draw <= Watts()) return;
@@ -207,7 +208,7 @@ PricedRun add_running(Sum& sum, const PriceContext& context, const WaitingJob& j
   return {{gang.allocation.devices() * share, seconds, here.terms.draw}, hire};
 }
 
-/// Of a gang alone: what its devices cost a second, and how long they are held.
+/// The costs of a gang alone, dollars a second, and how long its devices are held.
 struct RunningCosts {
   double seconds = 0;
   double hire = 0;
@@ -215,7 +216,7 @@ struct RunningCosts {
   double carbon = 0;
 };
 
-/// Without what the gang adds to the cost of those beside it.
+/// The costs of a gang without what it adds to the cost of the gangs beside it.
 RunningCosts own_costs(const PriceContext& context, const WaitingJob& job, const GangPriced& gang) {
   const GangsBeside& beside = context.beside;
   RunningCosts own{.seconds = seconds_of(context, job, gang.gang, gang.terms)};
@@ -230,7 +231,7 @@ RunningCosts own_costs(const PriceContext& context, const WaitingJob& job, const
   return own;
 }
 
-/// What a rack's stranded devices count beside those of its nodes.
+/// The weight of a rack's stranded devices beside those of its nodes.
 constexpr double kRackShare = 0.25;
 
 double stranded(double free, double all) { return free * (1 - free / all); }
@@ -370,7 +371,7 @@ bool better_for(JobGoal goal, const PricedWay& a, const PricedWay& b) {
   return order(a) < order(b);
 }
 
-// Under power limits it may run at a lower clock: longer, but on less energy.
+// Under power limits the gang may run at a lower clock: longer, but with less energy.
 Price least_price(const PriceContext& context, const WaitingJob& job, const IdealGang& ideal) {
   Price least = ideal_price(context, job, ideal);
   if (context.power != nullptr) least[PriceTerm::kEnergy] = least[PriceTerm::kCarbon] = 0;
@@ -429,7 +430,7 @@ double stranded_devices(const FleetView& view, std::span<const NodeDevices> gang
   return sum;
 }
 
-// f (1 - f/d) moves by one at most for each device, and a node that is taken whole strands none
+// f (1 - f/d) changes by at most one for each device, and a node that is taken whole strands none
 // before or after.
 double stranded_most(const Topology& topology, const GangRequest& gang) {
   const bool whole = gang.node_devices == topology.node_devices_max(gang.type) &&

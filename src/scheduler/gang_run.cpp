@@ -21,7 +21,7 @@ double assumed_run(const PriceContext& context, const WaitingJob& job, const Ide
   return unknown * here.plan->step_seconds * here.ratio / first->step_seconds;
 }
 
-/// Work with its start and the pauses for checkpoints.
+/// Seconds of work plus its start and the pauses for checkpoints.
 double held_for(const PriceContext& context, const JobRequest& job, double work) {
   const double interval = job.checkpoint_interval.count_seconds();
   const bool saves = job.checkpoint_interval != Duration::max() && interval > 0;

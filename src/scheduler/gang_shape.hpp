@@ -1,5 +1,5 @@
-// scheduler/gang_shape.hpp - the gangs a role may have on one type of accelerator: its wishes in
-// the fleet's own terms, once for each size.
+// scheduler/gang_shape.hpp - the gangs a role may have on one type of accelerator: its spec in the
+// fleet's own terms, by size.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class GangShape {
   /// `sites` as in GangRequest. The arguments must outlive the shape.
   GangShape(const RoleSpec& role, const PlaceTree& tree, FleetTypeId type, std::uint64_t sites);
 
-  /// The fewest and the most devices a gang may have: of a role that names neither size nor slice
-  /// from one to all of the type.
+  /// The fewest and the most devices a gang may have: from one to all of the type if the role names
+  /// neither size nor slice.
   [[nodiscard]] CountRange range() const;
 
-  /// Sizes worth offering in the range, ascending: its ends; below a node powers of two; whole
-  /// nodes (runs of nodes where the role wants segments) in powers of two.
+  /// Sizes worth offering in the range, ascending: its ends; powers of two below a node; powers of
+  /// two of whole nodes (of segments where the role wants these).
   [[nodiscard]] std::vector<std::uint32_t> usual_sizes() const;
 
-  /// What keeps it from being so many devices: they are no whole segments, or no slice of a torus
-  /// where the type has one and they are more than a node has. "": nothing.
+  /// Why the gang cannot have so many devices: they are not whole segments, or not a slice of a
+  /// torus although the type has one and they exceed a node. "": it can.
   [[nodiscard]] std::string refusal(std::uint32_t devices) const;
 
   /// A gang of that size. Host needs are rounded up to the units of NodeState, a share to

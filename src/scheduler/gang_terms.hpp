@@ -1,4 +1,4 @@
-// scheduler/gang_terms.hpp - how a gang fares where it is placed.
+// scheduler/gang_terms.hpp - run time, clock and power of a gang where it is placed.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace orrery {
 
 struct GangTerms {
-  std::optional<Duration> length;  ///< of what was left to do; none: until it is stopped
-  double ratio = 1;                ///< of a step here to the plan's canonical one
-  double clock = 1;                ///< of the full one
-  Watts draw;                      ///< of one device at that clock, with its share of the node
+  std::optional<Duration> length;  ///< time for the work that was left; none: until it is stopped
+  double ratio = 1;                ///< step time here over the plan's canonical one
+  double clock = 1;                ///< fraction of the full clock
+  Watts draw;                      ///< draw of one device at that clock, with its share of the node
   std::uint32_t plan = 0;          ///< position in the entry of the plan table
 };
 

@@ -1,5 +1,5 @@
-// What a job of several gangs costs: its time once, all its gangs until it ends, and each site
-// asked.
+// The price of a job of several gangs: its time counts once, and all its gangs are held until it
+// ends.
 #include <gtest/gtest.h>
 
 #include "scheduler/cluster_test.hpp"
@@ -54,20 +54,20 @@ TEST(GangsBeside, AGangIsHeldUntilTheSlowestRoleIsDone) {
   const JobId id = cluster.submit(request);
   const Price both = price_of_start(cluster.pass("hardware-aware"));
   ASSERT_TRUE(cluster.runs(id));
-  // No type is published here, so each device counts a dollar an hour: 12 devices for 6 hours.
+  // No price is published here, so each device counts a dollar an hour: 12 devices for 6 hours.
   EXPECT_NEAR(static_cast<double>(both[PriceTerm::kHire]), 72e6, 100);
 }
 
 TEST(GangsBeside, ASlowerTypeForOneGangIsPaidByAllOthers) {
   TestCluster cluster(two_types());
-  // 20 gangs: 16 fit the H100, so some must go to the slower A100 and all are held for 25 hours.
+  // 20 gangs: 16 fit on the H100, so some must go to the slower A100 and all are held for 25 hours.
   const JobId id = cluster.submit(either(cluster, 20, 1));
   const Price price = price_of_start(cluster.pass("hardware-aware"));
   ASSERT_TRUE(cluster.runs(id));
   EXPECT_NEAR(static_cast<double>(price[PriceTerm::kHire]), 20 * 25e6, 1000);
 }
 
-// Two gangs for 10 hours on H100 cost $160 here, for 25 hours on A100 $400: no device is published.
+// Two gangs for 10 hours on H100 cost $160 here, for 25 hours on A100 $400: no price is published.
 TEST(GangsBeside, ABudgetIsThatOfAllGangs) {
   const auto runs = [](double budget) {
     TestCluster cluster(two_types());

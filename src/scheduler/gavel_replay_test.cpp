@@ -1,4 +1,4 @@
-// A trace of Gavel under its own policy, beside what its own simulator makes of it.
+// A trace of Gavel under its own policy, compared with the result of its own simulator.
 #include <array>
 #include <optional>
 #include <tuple>
@@ -14,8 +14,8 @@ namespace {
 const std::string kTraces = ORRERY_SOURCE_DIR "/../shared/data/traces/gavel/";
 constexpr std::array<const char*, 3> kAccelerators{"v100", "p100", "k80"};
 
-/// A node of four devices of each of three types, which stand for V100, P100 and K80: how fast jobs
-/// are on them is Gavel's.
+/// A node of four devices of each of three types, which stand for V100, P100 and K80; the speeds of
+/// jobs on them are Gavel's.
 std::string three_types() {
   return one_hall(
       "    - name: su\n      racks:\n      - nodes: [{type: l4-4, count: 1}, {type: p100-pcie-4, "
@@ -38,7 +38,7 @@ class GavelReplay {
       for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
         GangRequest gang = cluster_.gang(job.accelerators, topology.accelerator(FleetTypeId(t)).id);
         const auto rate = rates.steps_per_second(kAccelerators[t], {job.model, job.accelerators});
-        if (rate.value_or(0) <= 0) continue;  // it does not fit there
+        if (rate.value_or(0) <= 0) continue;  // the job does not fit there
         request.roles.front().options.push_back({gang, *rate, std::nullopt});
       }
       request.class_id = classes_.of(request);

@@ -15,20 +15,21 @@ constexpr double kLambda = 1.1;
 /// Added to the gain of a running job for the option that it has: it goes on where another job
 /// would gain as much.
 constexpr double kStays = 1e-3;
-/// Steps from 0 to 1 of what a restart leaves of a job.
+/// The steps from 0 to 1 in which the restart factor is counted.
 constexpr double kRestartSteps = 256;
 
 const std::vector<GangOption>& options_of(const GoodputJob& job) {
   return job.request->roles.front().options;
 }
 
-/// What a restart leaves of a job.
+/// The fraction of its goodput that a restart leaves of a job.
 double restart_factor(const GoodputJob& job) {
   const double whole = job.age + job.restart;
   return whole > 0 ? std::max(job.age - job.restarts * job.restart, 0.0) / whole : 1;
 }
 
-/// The same in whole steps, in which the program tells jobs apart.
+/// The restart factor in whole steps, by which the program distinguishes jobs; 0 for jobs that
+/// wait.
 std::uint32_t restart_steps(const GoodputJob& job) {
   return job.has ? static_cast<std::uint32_t>(std::lround(restart_factor(job) * kRestartSteps)) : 0;
 }
@@ -43,13 +44,13 @@ double gain_where_left(const GoodputJob& job, std::uint32_t option, double left)
   return kept > 0 ? kLambda - 1 / std::sqrt(kept) : -kLambda;
 }
 
-/// What an option is for the program.
+/// An option as the program sees it.
 using ProgramOption = std::tuple<FleetTypeId, std::uint32_t, double>;
-/// What a job is: its options, the one it has, and what a restart leaves of it.
+/// A job as the program sees it: its options, the one it has, and its restart steps.
 using ProgramJob =
     std::tuple<std::vector<ProgramOption>, std::optional<std::uint32_t>, std::uint32_t>;
 
-/// Jobs that are one for the program.
+/// Groups jobs that are equal for the program.
 std::vector<std::vector<std::uint32_t>> groups_of(std::span<const GoodputJob> jobs) {
   std::vector<std::vector<std::uint32_t>> groups;
   std::map<ProgramJob, std::size_t> known;
@@ -66,7 +67,7 @@ std::vector<std::vector<std::uint32_t>> groups_of(std::span<const GoodputJob> jo
   return groups;
 }
 
-/// Deals out how many of a group run by an option, the first jobs first.
+/// Distributes the numbers of jobs of a group for each option, the first jobs first.
 void deal(std::span<const std::uint32_t> group, std::span<const double> counts,
           GoodputAssignment& out) {
   std::size_t next = 0;

@@ -1,5 +1,5 @@
-// scheduler/goodput_assignment.hpp - which jobs run by which of their options, so that goodput is
-// greatest: the assignment of Sia.
+// scheduler/goodput_assignment.hpp - assigns options to jobs so that goodput is greatest: the
+// assignment of Sia.
 //
 // S. Jayaram Subramanya et al., "Sia: Heterogeneity-aware, goodput-optimized ML-cluster
 // scheduling", SOSP 2023, section 3.4. With g the goodput of a job by an option over that by its
@@ -12,11 +12,10 @@
 // siasosp23/artifacts). Goodput is the option's speed: nothing here tells statistical efficiency.
 //
 // Sia solves an integer program. Here it is the linear one: at its vertices no more jobs than there
-// are types are split, and of those the largest parts go first. Jobs with alike options
-// are one column an option: those that wait, and of those that run the ones that have the same
-// option and of which a restart leaves as many 256ths. Where the program takes too many steps
-// (LinearProgram), running jobs keep what they have and the rest is assigned to no job.
-// Pure. Cost: LinearProgram of groups + types rows.
+// are types are split, and of those the largest parts go first. Jobs with equal options share one
+// column an option: waiting jobs, and running jobs that have the same option and the same restart
+// factor in 256ths. Where the program takes too many steps (LinearProgram), running jobs keep what
+// they have and the rest is assigned to no job. Pure. Cost: LinearProgram of groups + types rows.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +29,18 @@ namespace orrery {
 
 struct GoodputJob {
   const JobRequest* request = nullptr;
-  std::optional<std::uint32_t> has;  ///< the option that it runs by; none: it waits
+  std::optional<std::uint32_t> has;  ///< the option that it runs with; none: it waits
   double age = 0;                    ///< seconds since it was submitted
   std::uint32_t restarts = 0;        ///< starts but for the first
   double restart = 0;                ///< seconds
 };
 
-/// lambda - (r x g)^p.
+/// Returns lambda - (r x g)^p.
 [[nodiscard]] double goodput_gain(const GoodputJob& job, std::uint32_t option);
 
-/// By job, then option: the part that the program assigns, 1 but for jobs that are split.
+/// By job, then option: the part that the program assigns: 0 or 1, except for jobs that are split.
 using GoodputAssignment = std::vector<std::vector<double>>;
-/// `devices`: by type.
+/// Solves the program. `devices`: by type.
 [[nodiscard]] GoodputAssignment assign_goodput(std::span<const GoodputJob> jobs,
                                                std::span<const std::uint32_t> devices);
 

@@ -65,12 +65,12 @@ TEST(GoodputAssignment, GainsAreThoseOfTheObjective) {
   EXPECT_NEAR(goodput_gain(runs, 1), 1.1 - 1 / std::sqrt(4 * 0.94), 1e-12);
   runs.restarts = 3;
   EXPECT_NEAR(goodput_gain(runs, 1), 1.1 - 1 / std::sqrt(4 * 0.76), 1e-12);
-  runs.restarts = 20;  // nothing is left of it
+  runs.restarts = 20;  // the restart factor is 0
   EXPECT_NEAR(goodput_gain(runs, 1), -1.1, 1e-12);
 }
 
 TEST(GoodputAssignment, SharesAFleetRatherThanGivingAllToOne) {
-  // Four devices, two jobs that speed up evenly: two each, for 2^-0.5 is convex.
+  // Four devices, two jobs of linear speed-up: two devices each, because 2^-0.5 is convex.
   const JobRequest request =
       request_of(std::array{Way{0, 1, 1}, Way{0, 2, 2}, Way{0, 3, 3}, Way{0, 4, 4}});
   const std::array<GoodputJob, 2> jobs{{{.request = &request}, {.request = &request}}};
@@ -124,7 +124,7 @@ TEST(GoodputAssignment, TreatsJobsThatAskForTheSameAsOne) {
 }
 
 TEST(GoodputAssignment, TakesRunningJobsThatAreAlikeTogether) {
-  // Unlike ages come to few steps, so that thousands that run are a small program.
+  // Different ages give few restart steps, so that thousands of running jobs are a small program.
   const JobRequest request = request_of(std::array{Way{0, 2, 2}, Way{0, 1, 1}});
   std::vector<GoodputJob> jobs;
   jobs.reserve(4000);

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-// A change as one guarantee sees it.
+// The effect of a change on one guarantee.
 struct Shift {
   TenantId tenant;
   FleetTypeId column;
@@ -19,7 +19,7 @@ bool before_in_table(const Shift& a, const Shift& b) {
   return a.tenant != b.tenant ? a.tenant < b.tenant : a.column < b.column;
 }
 
-// The usage after some changes, as far as guarantees see it.
+// The usage after some changes, as far as it concerns guarantees.
 class ChangedUsage {
  public:
   ChangedUsage(const TenantUsage& before, std::span<const UsageChange> changes)
@@ -48,7 +48,7 @@ class ChangedUsage {
     return std::strong_ordering::equal;
   }
 
-  // Whether what `take` takes is its tenant's right against that of `give`.
+  // Whether the tenant of `take` has a right to what it takes against the tenant of `give`.
   [[nodiscard]] bool has_right(const UsageChange& take, const UsageChange& give) const {
     bool guaranteed = false;
     const TenantId shared = tree_.common_ancestor(take.tenant, give.tenant);
@@ -64,7 +64,7 @@ class ChangedUsage {
     return guaranteed;
   }
 
-  // Whether a tenant that takes nothing loses some of its guarantee.
+  // Whether a tenant that takes nothing falls below its guarantee.
   [[nodiscard]] bool breaks_guarantee() const {
     std::vector<TenantId> takers;
     for (const UsageChange& change : changes_) {
@@ -85,14 +85,14 @@ class ChangedUsage {
     return {first, last};
   }
 
-  // Devices held after the changes beyond a guarantee that is there.
+  // Devices held after the changes beyond a guarantee. Precondition: the guarantee exists.
   [[nodiscard]] std::int64_t above(TenantId tenant, FleetTypeId column) const {
     std::int64_t devices = before_.used(tenant, column) - *tree_.guarantee(tenant, column);
     for (const Shift& shift : shifts_of(tenant, column)) devices += shift.devices;
     return devices;
   }
 
-  // Those at which an entry of the potential can differ, from high to low.
+  // The priorities at which an entry of the potential can differ, from high to low.
   [[nodiscard]] std::vector<std::int32_t> priorities() const {
     std::vector<std::int32_t> found;
     for (const UsageChange& change : changes_) found.push_back(change.priority);
@@ -111,7 +111,7 @@ class ChangedUsage {
     return found;
   }
 
-  // Change of E at a priority.
+  // The change of E at a priority.
   [[nodiscard]] std::int64_t guaranteed_rise(std::int32_t priority) const {
     std::int64_t rise = 0;
     for (auto at = shifts_.begin(); at != shifts_.end();) {

@@ -3,12 +3,11 @@
 // The potential of a usage is, from the highest priority p to the lowest,
 //   E(p)  over tenants and guarantees (types, and all types), min(held at priority >= p, guarantee)
 //   U(p)  devices held at priority >= p
-// compared entry by entry. From a frozen queue there are finitely many usages, and a plan that is
-// accepted leads to one of a greater potential: no sequence of plans is endless, whoever makes
-// them.
+// compared entry by entry. From a frozen queue there are finitely many usages, and an accepted plan
+// leads to one of a greater potential: no sequence of plans is endless, whatever rule makes them.
 //
-// A rise alone would let a larger job push a smaller equal out, so a plan has to be somebody's due,
-// too: see PreemptionVerdict. Pure; no state.
+// A rise alone would let a larger job preempt a smaller one of equal rights, so the plan must also
+// be rightful: see PreemptionVerdict. Pure; no state.
 #pragma once
 
 #include <compare>
@@ -22,17 +21,17 @@ namespace orrery {
 enum class PreemptionVerdict : std::uint8_t {
   kAccepted,
   kNoGain,  ///< the potential does not rise
-  /// Work of the same or a higher priority gives way in the same tenant, or to another tenant whose
-  /// guarantees do not cover what it takes.
+  /// The plan preempts work of the same or a higher priority in its own tenant, or for a tenant
+  /// whose guarantees do not cover what it takes.
   kNoRight,
   kBelowGuarantee,  ///< a tenant that only gives is left with less than its guarantee
 };
 
-/// The potential after `changes` against that before. O(changes x depth x priorities).
+/// Compares the potential after `changes` with that before. O(changes x depth x priorities).
 [[nodiscard]] std::strong_ordering compare_potential(const TenantUsage& before,
                                                      std::span<const UsageChange> changes);
 
-/// Whether a plan may be carried out: what it takes (positive changes) and gives back (negative).
+/// Judges whether a plan of takes (positive changes) and gives (negative) may be carried out.
 /// O(takes x gives x depth) beside the comparison.
 [[nodiscard]] PreemptionVerdict judge_preemption(const TenantUsage& before,
                                                  std::span<const UsageChange> changes);

@@ -16,7 +16,7 @@ TenantUsage after(TenantUsage usage, const Changes& changes) {
   return usage;
 }
 
-// Straight from the definition, over every priority there is.
+// Computes the potential from its definition, over all priorities.
 std::vector<std::int64_t> potential_of(const TenantUsage& usage, std::int32_t priorities) {
   std::vector<std::int64_t> entries;
   const TenantTree& tree = usage.tree();
@@ -63,7 +63,7 @@ TEST(GuaranteedPotential, RefusesToTakeWhatWasReclaimedBack) {
 TEST(GuaranteedPotential, LetsAHigherPriorityTakeFromALowerOneOfItsTenant) {
   Pair pair;
   pair.usage.apply({pair.a, kH100, 1, 64});
-  // The victim is larger than what is needed; that is the tenant's own affair.
+  // The victim is larger than needed, which is allowed inside a tenant.
   const Changes plan{{pair.a, kH100, 1, -64}, {pair.a, kH100, 2, 32}};
   EXPECT_EQ(judge_preemption(pair.usage, plan), PreemptionVerdict::kAccepted);
   const Changes reverse{{pair.a, kH100, 2, -32}, {pair.a, kH100, 1, 64}};
@@ -104,7 +104,8 @@ TEST(GuaranteedPotential, DoesNotReclaimFromAHigherPriority) {
 
 TEST(GuaranteedPotential, SeesAGainAtAPriorityThatNobodyChanges) {
   Pair pair;
-  // At priority 5 one guarantee is exchanged for another; at 3 the victim turns out to have more.
+  // At priority 5 one tenant gains what the other loses; at 3 the victim's tenant still holds its
+  // whole guarantee.
   pair.usage.apply({pair.a, kH100, 5, 64});
   pair.usage.apply({pair.a, kH100, 3, 64});
   const Changes plan{{pair.a, kH100, 5, -32}, {pair.b, kH100, 5, 32}};
@@ -215,7 +216,7 @@ TEST(GuaranteedPotential, AcceptsWhatIsTheTenantsRightFromWhatIsNotTheVictims) {
   EXPECT_GT(accepted, 50);
 }
 
-// A frozen queue: jobs that run (bit set) or wait, and what the fleet has room for.
+// A frozen queue: jobs that run (bit set) or wait, and the capacity of the fleet.
 struct Frozen {
   const TenantTree& tree;
   std::vector<UsageChange> jobs;
@@ -228,7 +229,7 @@ struct Frozen {
     return usage;
   }
 
-  // Every usage that one accepted plan leads to: one job starts, any set of others gives way.
+  // Every usage that one accepted plan leads to: one job starts, any set of others is preempted.
   [[nodiscard]] std::vector<std::uint32_t> successors(std::uint32_t running) const {
     std::vector<std::uint32_t> found;
     const TenantUsage before = usage(running);

@@ -1,8 +1,8 @@
 // scheduler/job_placer.hpp - places a job: all gangs of all its roles, or none.
 //
 // The role with the largest gangs is placed first; the others go as near to it as they fit, level
-// by level. Gangs of one role keep the distance its `spread` asks for. Pure in its inputs; keeps
-// scratch memory. One thread.
+// by level. Gangs of one role keep the distance that its `spread` requests. Pure in its inputs;
+// keeps scratch memory. One thread.
 #pragma once
 
 #include <functional>
@@ -23,15 +23,16 @@ struct JobPlaceRules {
 
 using GangsOrRefusal = tl::expected<std::vector<PlacedGang>, Refusal>;
 
-/// Of all its roles.
+/// The number of gangs of all roles.
 [[nodiscard]] std::uint32_t gangs_of(const JobRequest& job);
 
-/// Where gangs of role `index` may not go any more, given those placed.
+/// The places where gangs of role `index` may no longer go, given those placed.
 [[nodiscard]] std::vector<NodeRun> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
                                                      std::uint32_t index,
                                                      std::span<const PlacedGang> placed);
 
-/// Devices that a gang lacks at least where so many of its type are free in all; 0: perhaps none.
+/// A lower bound of the devices that a gang lacks if `free` of its type are free in all; 0: perhaps
+/// none.
 [[nodiscard]] std::uint32_t devices_missing(const Topology& topology, const GangRequest& gang,
                                             FreeCount free);
 
@@ -41,15 +42,16 @@ class JobPlacer {
 
   [[nodiscard]] Placer& placer() { return placer_; }
 
-  /// Every gang by the first of its role's options that fits. The refusal is that of the option
-  /// that came closest.
+  /// Places every gang with the first of its role's options that fits. The refusal is that of the
+  /// option that came closest.
   [[nodiscard]] GangsOrRefusal place(const FleetView& view, const JobRequest& job,
                                      const JobPlaceRules& rules);
 
-  /// Whether place() would find room. As Placer::fits() for a job of one gang, else as place().
+  /// Whether place() would find room. Works like Placer::fits() for a job of one gang, else like
+  /// place().
   [[nodiscard]] bool fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules);
 
-  /// Whether free devices are enough for each role by itself; anything else is not looked at.
+  /// Whether free devices are enough for each role by itself; nothing else is checked.
   [[nodiscard]] bool may_fit(const JobRequest& job, const PlaceTry::Free& free) const;
 
   /// Roles in the order in which they are placed.
@@ -62,7 +64,7 @@ class JobPlacer {
   struct Next {
     const JobRequest* job;
     std::uint32_t role;
-    std::span<const PlacedGang> placed;  ///< of the job, so far
+    std::span<const PlacedGang> placed;  ///< gangs of the job placed so far
     PlaceOptions options;
   };
 
@@ -76,7 +78,7 @@ class JobPlacer {
   Trial trial_;
 };
 
-/// A job under rules. Placer and job must outlive it.
+/// Makes a PlaceTry of a job under rules. Placer and job must outlive it.
 [[nodiscard]] PlaceTry place_try(JobPlacer& placer, const JobRequest& job, JobPlaceRules rules);
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
-// For which large jobs the default policy keeps slots, and that none waits for ever without one.
+// Tests of which large jobs the default policy keeps slots for, and that none waits for ever
+// without one.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -21,7 +22,7 @@ JobRequest resuming(const TestCluster& cluster, std::uint32_t devices, Duration 
   return request;
 }
 
-/// Fills a cluster with jobs of one node for an hour; `last` is one more.
+/// Fills a cluster with jobs of one node for an hour, the last of which is `last`.
 void fill(TestCluster& cluster, const JobRequest& last) {
   for (std::uint32_t devices = 8; devices < kAll; devices += 8) {
     cluster.submit(resuming(cluster, 8, Duration::hours(1)));
@@ -65,7 +66,7 @@ TEST(KeptSlots, AJobThatFindsRoomWithoutTheOthersOfItsTenantKeepsNone) {
   EXPECT_EQ(slots(cluster), 0u);
 }
 
-// Devices would be empty for up to an hour.
+// A slot would keep devices empty for up to an hour.
 TEST(KeptSlots, AJobOfALongRunKeepsOneThatEmptiesDevicesForAShortTime) {
   for (const std::int64_t hours : {3, 4}) {
     TestCluster cluster;
@@ -122,7 +123,7 @@ TEST(KeptSlots, AJobKeepsOneWhereAnotherTenantHasTheDevices) {
 }
 
 /// Jobs of one node come and end, one after each `step`, so that the 16 nodes are always full; at
-/// the beginning a job of all devices comes, for 20 minutes. Returns after what time it starts;
+/// the beginning a job of all devices comes, for 20 minutes. Returns the time until it starts;
 /// none: not within 600 steps.
 std::optional<Duration> time_until_start(Duration step, const std::string& policy) {
   constexpr std::int64_t kNodes = kAll / 8;
@@ -151,9 +152,9 @@ std::optional<Duration> time_until_start(Duration step, const std::string& polic
   return std::nullopt;
 }
 
-// The job's 42 device-hours put it before each that comes, which has 51, but are too many to
-// overtake those. It counts for half at 1 h 40 min, five times its run, and at 8 h 20 min for
-// little enough to overtake them all, those that end soon too.
+// The job's service of 42 device-hours puts it before each job that comes, which has 51, but is too
+// much to overtake those. Its aged service is half of that at 1 h 40 min, five times its run, and
+// at 8 h 20 min low enough to overtake all of them, also those that end soon.
 TEST(KeptSlots, AJobOvertakesJobsOfItsTenantOnceItHasWaitedForManyTimesItsRun) {
   const Duration step = Duration::minutes(24);
   const std::optional<Duration> by_default = time_until_start(step, kDefault);
@@ -166,8 +167,8 @@ TEST(KeptSlots, AJobOvertakesJobsOfItsTenantOnceItHasWaitedForManyTimesItsRun) {
   EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=10000"));
 }
 
-// The jobs that run are all beyond their estimates: those that have run for twice as long have as
-// much left as the estimate was.
+// All running jobs are beyond their estimates: at twice the estimate, the work left is expected to
+// be as much as the estimate was.
 TEST(KeptSlots, AJobOvertakesJobsThatRunBeyondTheirEstimates) {
   for (const char* policy : {"hardware-aware", "hardware-aware:max_stretch=0"}) {
     TestCluster cluster;
@@ -190,7 +191,7 @@ TEST(KeptSlots, AJobThatCountsForNothingKeepsASlotAmongJobsThatEndWithinTheirQua
   EXPECT_FALSE(time_until_start(step, "hardware-aware:max_stretch=1000"));
 }
 
-// The stretch of a job is not known where its length is not.
+// The stretch of a job of unknown length is not known.
 TEST(KeptSlots, AJobOfUnknownLengthKeepsOneFromTheBeginning) {
   TestCluster cluster;
   fill(cluster, resuming(cluster, 8, Duration::hours(1)));

@@ -10,7 +10,8 @@
 namespace orrery {
 namespace {
 
-/// Steps x (rows + columns) of a program, about 2 s, and steps that any one may take.
+/// The bound of steps x (rows + columns) of a program, about 2 s, and the steps that any program
+/// may take.
 constexpr double kWorkMost = 1e8;
 constexpr double kStepsOfAny = 1000;
 

@@ -10,7 +10,7 @@ namespace {
 using Term = LinearProgram::Term;
 
 TEST(LinearProgram, FindsTheVertexWithTheGreatestSum) {
-  // The mill of any textbook: 3x + 5y, x <= 4, 2y <= 12, 3x + 2y <= 18 gives 36 at (2, 6).
+  // A textbook example: 3x + 5y, x <= 4, 2y <= 12, 3x + 2y <= 18 gives 36 at (2, 6).
   LinearProgram program;
   const std::uint32_t x = program.add_column(3);
   const std::uint32_t y = program.add_column(5);

@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-/// Every gang of a fleet as movable, asking again for as many devices as it has, so many a node.
+/// Makes every gang of a fleet movable, with a request for as many devices as it has, at most
+/// `node_devices` a node.
 struct MovableFleet {
   MovableFleet(RunningFleet& of, std::uint32_t node_devices) : running(of) {
     for (std::size_t i = 0; i < of.held.size(); ++i) {
@@ -37,7 +38,7 @@ struct MovableFleet {
   std::vector<MovableGang> gangs;
 };
 
-/// The costs of the moves together; each gang moves once at most.
+/// Returns the sum of the moves' costs; expects that each gang moves at most once.
 inline std::int64_t cost_of(std::span<const GangMove> moves, std::span<const MovableGang> gangs) {
   std::int64_t cost = 0;
   std::vector<bool> moved(gangs.size());

@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-/// Jobs for which a pass looks in vain beside the slots that matter to them. Those behind are put
+/// The vain searches that a pass makes beside the slots that matter to a job. Later jobs are placed
 /// where they fit best, and wait if they meet a slot there.
 constexpr std::uint32_t kVainViews = 16;
-/// Jobs behind one that stops the queue of which it is asked whether they have room.
+/// The most jobs behind one that stops the queue that are checked for room.
 constexpr std::size_t kHeldBackAsked = 1000;
 
 }  // namespace
@@ -36,7 +36,7 @@ Pass::Pass(const Situation& situation, const Policy& policy, PassMemory& memory)
   if (s_.power != nullptr) power_ = *s_.power;
 }
 
-// Orders and timelines that are made anew from the clock hold at no other time.
+// Orders and timelines that depend on the clock are valid only at the time of the pass.
 bool Pass::holds_at_all() const {
   return kind_ == PassKind::kIncremental && !makes_reservations() && s_.electricity == nullptr &&
          s_.carbon == nullptr &&
@@ -68,7 +68,7 @@ PassResult Pass::run(PassKind kind) {
     run_in_order();
   }
   tell_clocks(clocks_at_);
-  // Nobody is better off for a pass that had to slow somebody.
+  // A pass that lowered clocks starts no improvements: they would cost power as well.
   if (kind == PassKind::kFull && !slowed_somebody()) {
     if (policy_.preemption == PreemptionRule::kEntitled) defragment();
     if (policy_.preemption != PreemptionRule::kRounds) improve_running();
@@ -97,7 +97,7 @@ void Pass::run_in_order() {
   }
 }
 
-// The first that has room tells enough: it would run if the one before it did not stop the queue.
+// One job with room is enough: it would run if the job before it did not stop the queue.
 void Pass::note_held_back(std::span<const QueuedJob> behind) {
   const FleetView now = m_.now_->view();
   std::set<ClassId> without_room;
@@ -120,8 +120,8 @@ void Pass::note_held_back(std::span<const QueuedJob> behind) {
   }
 }
 
-// Services first, then everything else; inside each the tenants in turn, and of a tenant the
-// highest rank, then by Policy::inside.
+// Services first, then all other jobs; inside each the tenants in fair order, and inside a tenant
+// the highest rank first, then by Policy::inside.
 void Pass::run_fair() {
   open_queue();
   const bool serves = std::any_of(m_.queue_.order().begin(), m_.queue_.order().end(),
@@ -189,7 +189,8 @@ Pass::Queue Pass::consider(const QueuedJob& queued) {
     refusal = found.error();
     if (!in_the_way_) remember(queued, refusal);
   }
-  // A class is refused room, not the right to it: that is its tenant's and its priority's.
+  // A class shares the refusal of room, but the right to preempt belongs to the job's tenant and
+  // priority.
   if (asked && policy_.preemption == PreemptionRule::kEntitled && preempt_for(queued, refusal)) {
     return Queue::kGoesOn;
   }
@@ -200,8 +201,8 @@ Pass::Queue Pass::consider(const QueuedJob& queued) {
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
 }
 
-// Of rights nothing is remembered for a room: they are its tenant's. Whether there is room does not
-// rest on links either; what a class was refused for may.
+// A room's refusal says nothing about quotas, which are the tenant's, so may_take_any() is checked.
+// Whether there is room does not depend on links; the refusal of a class may.
 const Refusal* Pass::remembered(const QueuedJob& queued) {
   const auto in = [&](const std::vector<PassMemory::Refused>& list,
                       ClassId id) -> const PassMemory::Refused* {
@@ -236,8 +237,8 @@ bool Pass::may_take_any(const JobRequest& request) const {
   });
 }
 
-// A quota refuses a tenant, not a class; and with priorities or guarantees one job of a class may
-// be given room that another is not, which is asked anew each time.
+// Only kBusy is remembered: a quota refuses a tenant, not a class. With priorities or guarantees
+// one job of a class may get room that another does not, so that is tried anew for each job.
 void Pass::remember(const QueuedJob& queued, const Refusal& refusal) {
   const ClassId id = queued.class_id;
   if (!id.valid() || refusal.kind != RejectionKind::kBusy) return;
@@ -274,12 +275,12 @@ Pass::FoundOrRefusal Pass::find(const WaitingJob& job) {
   if (!before && before.error().kind != RejectionKind::kBusy) return before;
   if (!before && !m_.placer_.fits(now, *job.request, rules_for(job))) return find_in(now, job);
   if (look) ++views_;
-  // That depends on lengths and on the clock: the next job of the class may have more luck.
+  // The refusal depends on lengths and on the clock, so the next job of the class may still start.
   in_the_way_ = true;
   return beside;
 }
 
-// By whichever option it runs longest.
+// The option with the longest run counts.
 Instant Pass::latest_end(const WaitingJob& job) const {
   Duration longest;
   for (const RoleRequest& role : job.request->roles) {
@@ -293,8 +294,8 @@ Instant Pass::latest_end(const WaitingJob& job) const {
   return s_.now + Duration::from_seconds(longest.count_seconds() * (1 - job.done));
 }
 
-// Whether free devices are too few beside those kept for others until the job could be done, by
-// each of its options: then no place is, and none is looked for. Its least number that is missing.
+// Returns the least number of devices missing, by any option, if each option lacks free devices
+// beside those kept for others until the job could be done: no place is sought then.
 std::optional<std::uint32_t> Pass::missing_beside_slots(const WaitingJob& job) const {
   const JobRequest& request = *job.request;
   if (policy_.preemption == PreemptionRule::kAnew || gangs_of(request) != 1 ||
@@ -310,7 +311,7 @@ std::optional<std::uint32_t> Pass::missing_beside_slots(const WaitingJob& job) c
   return least;
 }
 
-// 0: perhaps there are enough.
+// Returns 0 if there may be enough.
 std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption& option) const {
   constexpr Duration kRounding = Duration::milliseconds(1);
   const JobRequest& request = *job.request;
@@ -320,7 +321,7 @@ std::uint32_t Pass::missing_beside_slots(const WaitingJob& job, const GangOption
   const Duration left = Duration::from_seconds(whole ? whole->count_seconds() * (1 - job.done) : 0);
   const Instant end = whole ? s_.now + left - kRounding : Instant::max();
   FreeCount kept = m_.reserved_->kept(gang.type, end);
-  if (m_.reserved_->has(job.id)) {  // its own is none of them
+  if (m_.reserved_->has(job.id)) {  // its own slot does not count
     for (const Reservation& slot : result_.reservations) {
       if (slot.job != job.id) continue;
       const PlacedGang& own = slot.gangs.front();
@@ -342,7 +343,7 @@ Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job)
   if (!found || !power_ || power_counts_ == PowerCounts::kNo || found->gangs.size() == 1) {
     return found;
   }
-  // Each gang was weighed alone.
+  // Each gang was checked against the power caps alone.
   if (!power_holds(*found)) {
     return tl::unexpected(Refusal{RejectionKind::kPower, TopologyLevel::kFleet, 0});
   }
@@ -407,7 +408,7 @@ Pass::FoundOrRefusal Pass::by_price(const FleetView& view, const WaitingJob& job
   return Found{std::move(priced->gangs), std::move(priced->terms), priced->price, priced->length};
 }
 
-// What was offered in a view holds no longer once it shows something else.
+// Offers cached for a view are invalid once the view changes.
 FleetOverlay& Pass::edit_now() {
   m_.priced_.forget_offers();
   return *m_.now_;
@@ -448,7 +449,8 @@ void Pass::start(const WaitingJob& job, Found found) {
   if (powered_) add_powered_start(static_cast<std::uint32_t>(starts_.size() - 1));
 }
 
-// As far as rights go, what is stopping has left, and what is kept for a job it already has.
+// In the usage, a job that is stopping has already left and a job already holds the devices kept
+// for it.
 void Pass::count(const JobRequest& job, std::span<const PlacedGang> gangs, Held held) {
   for (const PlacedGang& gang : gangs) {
     const GangRequest& request = job.roles[gang.role].options[gang.option].gang;

@@ -1,4 +1,4 @@
-// Slots for jobs that cannot start yet, and what they are kept from.
+// Slots for jobs that cannot start yet, and resizes that keep clear of them and of closures.
 #include <algorithm>
 
 #include "scheduler/pass.hpp"
@@ -15,7 +15,7 @@ bool is_on(const RunningJob& job, NodeId node) {
   });
 }
 
-/// Jobs that a slot is looked for, for each that may have one.
+/// The number of jobs for which a slot is sought, for each job that may have one.
 constexpr std::uint64_t kSoughtForASlot = 4;
 
 }  // namespace
@@ -50,8 +50,8 @@ void Pass::open_timeline() {
   }
 }
 
-// The first of the queue, or the first gangs that are large, or that would be late without: other
-// small ones find room.
+// Slots go to the first job of the queue, or to the first jobs that are large or would be late
+// without one: other small jobs find room.
 void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   if (!timeline_open_ || refusal.kind != RejectionKind::kBusy) return;
   const WaitingJob& job = job_of(queued);
@@ -84,10 +84,10 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   result_.reservations.push_back(std::move(kept));
 }
 
-// A slot keeps devices empty that jobs with less left could use, which is little beside a long run.
-// Where a job may overtake others, it has its turn by the order, in the end because it counts for
-// nothing; then a slot keeps new jobs off the devices of those that have not run for long enough to
-// be overtaken.
+// A slot keeps devices empty that jobs with less work left could use, which is little beside a long
+// run. A job that may overtake others gets its turn by the order, at last because its aged service
+// is 0; from then on a slot keeps new jobs off devices whose jobs have not run long enough to be
+// overtaken.
 bool Pass::needs_slot(const QueuedJob& queued) {
   if (policy_.max_stretch <= 0 || !queued.ages || !queued.run) return true;
   const WaitingJob& job = job_of(queued);
@@ -152,7 +152,7 @@ bool Pass::wins_room_within(Duration drain, const QueuedJob& queued) {
   return fits;
 }
 
-// On its own devices and what is free: what other victims hold is theirs until they have left.
+// Searches the job's own devices and free ones: other victims hold theirs until they have left.
 std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
                                             std::span<const PlacedGang> kept) const {
   if (job.gangs.size() != 1) return std::nullopt;
@@ -202,7 +202,8 @@ bool Pass::closes(const PlacedGang& there, const RunningJob& job, Instant end) c
   return closes;
 }
 
-// A victim that can go on with less does so at once, on what is left of its devices or elsewhere.
+// A victim that can go on with fewer devices does so at once, on the rest of its devices or
+// elsewhere.
 std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of,
                                        std::span<const PlacedGang> kept) {
   leave_power(job);
@@ -222,7 +223,7 @@ std::optional<PlacedGang> Pass::shrink(const RunningJob& job, JobId in_favour_of
   return smaller;
 }
 
-// The shadow begins without what was started before there was a reason to have one.
+// The first slot creates the shadow, so earlier starts of this pass are removed from it here.
 void Pass::keep(const Reservation& slot) {
   if (!m_.reserved_->any()) {
     for (const Decision& decision : result_.decisions) {
@@ -232,7 +233,7 @@ void Pass::keep(const Reservation& slot) {
   edit_reserved().add(slot);
 }
 
-// Whatever of it is free now is nobody else's in this pass.
+// No other job gets the free devices of the gang in this pass.
 void Pass::keep_from_others(const PlacedGang& gang) {
   hidden_ = true;
   edit_now().hide(gang.allocation.ranks);

@@ -1,4 +1,4 @@
-// What holds after every pass, whatever the fleet, the queue and the policy.
+// Invariants of every pass, whatever the fleet, the queue and the policy.
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -35,7 +35,7 @@ JobRequest random_job(const TestCluster& cluster, Rng& rng) {
     job.roles[0].options.push_back({cluster.gang(devices / 2), 0.55, std::nullopt});
     job.preemptible = true;
   }
-  // Those that write checkpoints may be overtaken.
+  // Jobs that write checkpoints may be overtaken.
   if (job.preemptible && devices >= 8) job.checkpoint_interval = Duration::minutes(30);
   const bool a100 = cluster.tree().topology().find_type("nvidia-a100-sxm4-80g").has_value();
   if (a100 && rng.below(2) == 0) {
@@ -54,7 +54,8 @@ std::string h100_and_a100() {
       "dgx-h100, count: 2}, {type: dgx-a100-80g, count: 2}]\n");
 }
 
-/// Nodes ready, devices taken once unless shared, host and counts as the running jobs say.
+/// Expects that nodes are ready, devices are taken once unless shared, and host resources and
+/// counts match the running jobs.
 void expect_sound(const TestCluster& cluster) {
   std::map<NodeId, std::uint64_t> whole;
   using Seat = std::pair<NodeId, std::uint64_t>;
@@ -101,7 +102,8 @@ FleetTypeId type_of(const JobRequest& job, const PlacedGang& gang) {
   return job.roles[gang.role].options[gang.option].gang.type;
 }
 
-/// Only preemptible jobs yield, and no tenant that only gives falls below its guarantee.
+/// Expects that only preemptible jobs are preempted, and that no tenant that only gives falls below
+/// its guarantee.
 void expect_rightful(TestCluster& cluster, const PassResult& result) {
   TenantUsage usage = cluster.usage();
   std::map<std::pair<TenantId, FleetTypeId>, bool> gives;
@@ -177,7 +179,7 @@ std::string fast_and_slow_pod() {
                   racks + "dgx-a100-80g, count: 4}]}]\n");
 }
 
-/// Most jobs may have H100, or A100 at a third of the speed.
+/// Submits a random job, which mostly may have H100, or A100 at a third of the speed.
 JobId submit_to_either(TestCluster& cluster, Rng& rng) {
   JobRequest job = random_job(cluster, rng);
   RoleRequest& role = job.roles[0];
@@ -190,7 +192,7 @@ JobId submit_to_either(TestCluster& cluster, Rng& rng) {
   return cluster.submit(std::move(job));
 }
 
-/// What a scheduler without a memory decides of the cluster at another time.
+/// Returns what a scheduler without a memory decides for the cluster at another time.
 PassResult decided_at(const TestCluster& cluster, const Policy& policy, Instant time) {
   Situation s = cluster.situation();
   s.now = time;
@@ -234,8 +236,8 @@ TEST(PassInvariants, APassHoldsAsLongAsItSays) {
   EXPECT_GT(patient, 0);
 }
 
-// Half a node of H100 is left for half a node of A100, but only once so little is left of the run
-// that the devices which come together are worth more than its slower end.
+// A job leaves half a node of H100 for half a node of A100, but only once so little is left of its
+// run that the devices that become free together are worth more than its later end.
 TEST(PassInvariants, WhoStaysIsAskedAgainBeforeAMovePays) {
   TestCluster cluster(fast_and_slow_pod());
   JobRequest beside = cluster.job(4, Duration::hours(200));
@@ -273,7 +275,7 @@ TEST(PassInvariants, NothingMovesForEverWhenNothingChanges) {
       for (int pass = 0; pass < 200 && quiet < 3; ++pass) {
         const PassResult result = cluster.pass(policy, PassKind::kFull);
         quiet = result.decisions.empty() ? quiet + 1 : 0;
-        // As time passes, some policies change their mind about who comes first.
+        // The order of some policies changes as time passes.
         if (policy_named(policy)->order == QueueOrder::kFair) cluster.wait(Duration::minutes(12));
       }
       EXPECT_GE(quiet, 3) << policy;
@@ -345,7 +347,8 @@ std::unique_ptr<TestCluster> half_free(Rng& rng) {
   return cluster;
 }
 
-// Of who cannot gain by a move nothing more is asked: so its bounds must hold for every place.
+// A job that cannot gain by a move is not looked at further, so the bounds must hold for every
+// place.
 TEST(PassInvariants, APriceLiesBetweenItsBoundsWhereverTheGangIs) {
   Rng rng(37);
   std::int64_t placed = 0;

@@ -52,7 +52,7 @@ struct DecisionText {
 std::string text_of(const PassResult& result) {
   std::string text = fmt::format("holds until {}\n", result.holds_until.ns());
   for (const Decision& each : result.decisions) text += std::visit(DecisionText{}, each) + "\n";
-  // Why a job waits is told as of when it was refused.
+  // A refusal states the reason at the time when it was first given, so it is left out.
   for (const StillWaits& each : result.waiting) text += fmt::format("{} waits\n", each.job.value());
   for (const Reservation& each : result.reservations) {
     text += fmt::format("{} has a slot at {}:{}\n", each.job.value(), each.start.ns(),
@@ -61,7 +61,7 @@ std::string text_of(const PassResult& result) {
   return text;
 }
 
-/// A cluster to which anything happens.
+/// A cluster with a random history.
 class History {
  public:
   explicit History(std::uint64_t seed)
@@ -83,12 +83,13 @@ class History {
       cluster_.withdraw(waiting[rng_.below(waiting.size())].id);
     }
     fail_or_mend();
-    // Now and then so long that those who waited for days are passed, or pass.
+    // Now and then the time is so long that jobs that waited for days are overtaken or overtake
+    // others.
     const std::uint64_t most = rng_.below(5) == 0 ? 60 * 24 * 20 : 15;
     cluster_.wait(Duration::minutes(static_cast<std::int64_t>(rng_.below(most))));
   }
 
-  /// Decides twice, compares, and carries it out.
+  /// Decides twice, compares the results and carries them out.
   void pass(const std::string& policy) {
     const PassKind kind = rng_.below(4) == 0 ? PassKind::kFull : PassKind::kIncremental;
     const Policy rules = *policy_named(policy);

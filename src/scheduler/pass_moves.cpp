@@ -1,4 +1,4 @@
-// Running jobs that would be better off elsewhere.
+// Running jobs that gain from other devices.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,32 +13,33 @@
 namespace orrery {
 namespace {
 
-/// Moves a pass proposes: each stops a job for a while.
+/// The most moves that a pass proposes: each stops a job for a while.
 constexpr std::uint32_t kMovesMax = 4;
-/// Blocked gangs that room is made for in one pass.
+/// Blocked jobs for which one pass makes room.
 constexpr std::size_t kGoalsMax = 4;
-/// Steps over the canonical ones from which another place is looked for.
+/// The ratio of a step to its canonical one above which another place is sought.
 constexpr double kRatioWorthALook = 1.02;
-/// Of a rest of a run whose joules nobody knows: nothing is left or taken up for it.
+/// The worth of a rest of a run whose joules are not known: a job leaves no place and takes no
+/// place for it.
 constexpr std::int64_t kWorthUnknown = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kWorthLeast = std::numeric_limits<std::int64_t>::min();
-/// Micro-dollars by which the terms of a price, each rounded, may miss their bounds together.
+/// Micro-dollars by which the rounded terms of a price may miss their bounds together.
 constexpr std::int64_t kRounding = 32;
 
-/// Whether what a job of one gang holds has nothing to do with where another may go.
+/// Whether the place of the new gang does not depend on what the job, of one gang, holds.
 bool apart(const RunningJob& job, const GangRequest& gang) {
   const PlacedGang& old = job.gangs.front();
   const GangRequest& has = job.request->roles[old.role].options[old.option].gang;
   return gang.type != has.type && old.allocation.idle.empty() && !gang.exclusive;
 }
 
-/// Of a job of one gang.
+/// The request of a job of one gang.
 const GangRequest& gang_of(const RunningJob& job) {
   const PlacedGang& gang = job.gangs.front();
   return job.request->roles[gang.role].options[gang.option].gang;
 }
 
-/// Whether whole devices anywhere else are all that another option asks for.
+/// Whether the new gang asks only for whole devices, apart from those the job holds.
 bool elsewhere(const RunningJob& job, const GangRequest& gang) {
   return apart(job, gang) && gang.share == kWholeDevice && !gang.asks_slice();
 }
@@ -54,7 +55,7 @@ bool may_be_moved(const RunningJob& job) {
 
 }  // namespace
 
-// What the prices of those who run rest on changes seldom.
+// Clears the entries when an input of the prices of running jobs changes, which is seldom.
 void PassMemory::keep_stays(const Situation& s, const Policy& policy) {
   StaysUnder& under = stays_under_;
   const bool holds = same(under.weights, policy.weights) && under.horizon == policy.horizon &&
@@ -80,8 +81,8 @@ bool PassMemory::stays(std::uint32_t running, const Situation& s) const {
          known.expected_end == job.expected_end;
 }
 
-// Devices nobody waits for go to those who are better off with them: an elastic job takes more of
-// its type; where options are chosen by price, a job may leave for another type.
+// Devices of types that no blocked job asks for go to running jobs that gain from them: an elastic
+// job takes more of its type; where options are chosen by price, a job may change to another type.
 void Pass::improve_running() {
   std::vector<char> wanted(s_.fleet.topology().type_count());
   for (const WaitingJob* job : blocked_) {
@@ -115,7 +116,8 @@ bool Pass::may_change_to(const RunningJob& job, const GangOption& to) const {
          usage().room(job.request->tenant, gets.type).devices >= more;
 }
 
-// Apart from what they hold, a gang goes to the same place whoever asks, until somebody moves.
+// The place of a gang that does not depend on the job's devices is the same for each job until a
+// job moves, so it is cached.
 std::optional<Allocation> Pass::place_for(const RunningJob& job, const GangRequest& gang) {
   if (!apart(job, gang)) {
     AllocationOrRefusal placed = m_.placer_.placer().place(m_.now_->view(), gang);
@@ -129,10 +131,9 @@ std::optional<Allocation> Pass::place_for(const RunningJob& job, const GangReque
   return at->second;
 }
 
-// Most of those who run would be better off nowhere else, or find no room there. That is told
-// without taking them out of the fleet: by the free counts, which are upper bounds, and by the
-// least that another type and the most that this place can cost; first wherever that would be,
-// then where it is.
+// Most running jobs gain nothing elsewhere or find no room. This is shown without taking them out
+// of the fleet: by the free counts, which are upper bounds, and by the least that another type and
+// the most that this place can cost; first for any place, then for the actual one.
 Pass::Gain Pass::may_gain(const RunningJob& job, std::uint32_t to) {
   const PlacedGang& old = job.gangs.front();
   const GangRequest& has = gang_of(job);
@@ -173,7 +174,7 @@ bool Pass::bounded(const RunningJob& job, std::uint32_t to) const {
          s_.electricity == nullptr && s_.carbon == nullptr;
 }
 
-// The most that what is left at a time can cost here, and the least on the other type.
+// The most that the work left at a time can cost here, and the least on the other type.
 Pass::Bounds Pass::bounds_at(Instant time, const RunningJob& job, std::uint32_t to) const {
   const PriceContext context = context_of(m_.now_->view());
   const PlacedGang& old = job.gangs.front();
@@ -184,8 +185,8 @@ Pass::Bounds Pass::bounds_at(Instant time, const RunningJob& job, std::uint32_t 
           least_price(context, left, {old.role, to, Duration()}).total()};
 }
 
-// Wherever that would be, and even if the job had just written a checkpoint; less some more than
-// sums and products of doubles may be off.
+// Holds for any place, and even if the job has just written a checkpoint; reduced by more than the
+// rounding errors of doubles.
 std::int64_t Pass::margin_at(Instant time, const RunningJob& job, std::uint32_t to) const {
   const PriceContext context = context_of(m_.now_->view());
   const Topology& topology = context.view.topology();
@@ -203,10 +204,10 @@ std::int64_t Pass::margin_at(Instant time, const RunningJob& job, std::uint32_t 
   return there + change - stay - stranded - slack;
 }
 
-// Until its run changes, what a job has left shrinks evenly: so does the least that another type
-// costs, and the most that this place does lies below a straight line (failures of what writes no
-// checkpoints go with the square of the time). So the margin lies above the line from now to the
-// end. A deadline would bend it the other way.
+// Until its run changes, the work left of a job shrinks linearly, as does the least cost on another
+// type; the most cost of this place lies below a straight line (failures without checkpoints grow
+// with the square of the time). So the margin lies above the line from now to the end. With a
+// deadline the margin could lie below it.
 Instant Pass::stays_until(const RunningJob& job) const {
   const PriceWeights& weights = policy_.weights;
   const bool straight = !job.request->deadline && job.since < s_.now && weights.failure >= 0 &&
@@ -231,8 +232,8 @@ Instant Pass::stays_until(const RunningJob& job) const {
   return until;
 }
 
-// Run times have heavy tails: of what nobody knows the end of, or has run beyond it, as much is
-// expected to be left as has passed.
+// Run times have heavy tails: a run of unknown end, or beyond its expected end, is expected to last
+// as long again as it has run.
 Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerms terms) const {
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
@@ -251,7 +252,7 @@ Pass::Rest Pass::rest_of(const RunningJob& job, const PlacedGang& gang, GangTerm
   return {*terms.length, energy.known ? energy.joules : kWorthUnknown};
 }
 
-// In the unit of rest_of(): what a move costs before it gains anything.
+// The cost of a move in the unit of rest_of().
 std::int64_t Pass::cost_of_move(const RunningJob& job, const Rest& stay) const {
   if (policy_.choice != OptionChoice::kCheapest) return 0;
   const double lost = lost_device_seconds(job);
@@ -259,12 +260,12 @@ std::int64_t Pass::cost_of_move(const RunningJob& job, const Rest& stay) const {
   if (job.request->goal != JobGoal::kEnergy) {
     return price_of_lost_work(context, as_waiting(job, s_.now), lost).total();
   }
-  // The same devices draw as much while they do the lost work again as for the rest of the run.
+  // The devices draw as much while they repeat the lost work as in the rest of the run.
   const double rest = stay.length.count_seconds() * gang_of(job).devices;
   return rest > 0 ? static_cast<std::int64_t>(static_cast<double>(stay.worth) * (lost / rest)) : 0;
 }
 
-// What may be better for a job; of whom nothing is, it is noted until when.
+// Lists options that may be better for a job; if none is, stores until when that holds.
 std::vector<std::uint32_t> Pass::options_to_try(std::uint32_t running,
                                                 const std::vector<char>& wanted) {
   const RunningJob& job = s_.running[running];
@@ -284,7 +285,8 @@ std::vector<std::uint32_t> Pass::options_to_try(std::uint32_t running,
   return options;
 }
 
-// As a job starts: where there is room, or beside what closes before it would be done there.
+// Places the job where there is room; if that closes before the job would be done, beside the nodes
+// that close.
 std::optional<Pass::Found> Pass::option_of(const RunningJob& job, std::uint32_t option) {
   const std::uint32_t role = job.gangs.front().role;
   const GangRequest& gang = job.request->roles[role].options[option].gang;
@@ -368,8 +370,8 @@ void Pass::enter_power(const PlacedGang& gang, const GangTerms& terms) {
   if (power_) power_->add(draws_of_gang(power_->tree(), gang, terms.draw));
 }
 
-// A job whose network got worse moves when what it gains over the rest of its run exceeds the work
-// it loses: since its last checkpoint, the checkpoint itself, the restart.
+// A job whose network got worse moves when its gain over the rest of its run exceeds the work it
+// loses: since its last checkpoint, the checkpoint itself, the restart.
 void Pass::move_jobs() {
   std::uint32_t moves = 0;
   for (std::uint32_t i = 0; i < s_.running.size() && moves < kMovesMax; ++i) {
@@ -385,10 +387,10 @@ bool Pass::move(std::uint32_t running) {
   const RunningJob& job = s_.running[running];
   const PlacedGang& old = job.gangs.front();
   const GangOption& option = job.request->roles[old.role].options[old.option];
-  if (!option.plan) return false;  // one place is like another
+  if (!option.plan) return false;  // without a plan all places are alike
   const GangRequest& gang = option.gang;
   const WaitingJob left = as_waiting(job, s_.now);
-  // Of a place that is given the terms rest on links alone, not on who is there.
+  // The terms at a given place depend on links alone, not on the jobs there.
   const auto here = terms_of({s_, policy_, m_.now_->view(), nullptr}, left, old);
   if (!here || !here->length || here->ratio <= kRatioWorthALook) return false;
   FleetOverlay without(m_.now_->view());
@@ -415,7 +417,7 @@ bool Pass::move(std::uint32_t running) {
     return false;
   }
   enter_power(*best, best_terms);
-  // What is free of its new place is taken; its old one it has until it has left.
+  // The free part of its new place is taken; the job holds its old place until it has left.
   keep_from_others(*best);
   stopped_[running] = 1;
   result_.decisions.emplace_back(
@@ -423,8 +425,8 @@ bool Pass::move(std::uint32_t running) {
   return true;
 }
 
-// Seconds by which a blocked job starts sooner if room is made for it: until its slot where it has
-// one, and no more than the policy looks ahead.
+// Seconds by which a blocked job starts sooner if room is made for it: until its slot, if it has
+// one, and at most the policy's horizon.
 double Pass::sooner(const WaitingJob& job) const {
   const double horizon = policy_.horizon.value();
   for (const Reservation& slot : result_.reservations) {
@@ -433,11 +435,12 @@ double Pass::sooner(const WaitingJob& job) const {
   return horizon;
 }
 
-// Blocked gangs for which there are devices enough, but not together. Whoever writes checkpoints
-// may be moved, where starting the gang so much sooner is worth more than the moves cost.
+// Makes room for blocked jobs for which enough devices are free, but not together. Jobs that may be
+// preempted or write checkpoints may be moved, where starting the blocked job sooner is worth more
+// than the moves cost.
 void Pass::defragment() {
   if (blocked_.empty()) return;
-  // What is kept for somebody is no room, and moves free nothing.
+  // Devices kept in slots are no room for a job, and moves do not free them.
   const FleetView view = m_.reserved_->any() ? m_.reserved_->shadow() : m_.now_->view();
   std::vector<const WaitingJob*> jobs;
   std::vector<RoomGoal> goals;
@@ -502,7 +505,7 @@ void Pass::carry_out(RoomPlan& plan, std::span<const std::uint32_t> who, const W
   }
   Reservation slot{job.id, s_.now, std::move(plan.gangs)};
   for (const PlacedGang& gang : slot.gangs) keep_from_others(gang);
-  // It starts here now, not in the slot it was given before.
+  // The job starts here, not in the slot that it was given before.
   std::erase_if(result_.reservations, [&](const Reservation& one) { return one.job == job.id; });
   result_.reservations.push_back(std::move(slot));
 }

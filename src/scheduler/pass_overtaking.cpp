@@ -1,5 +1,5 @@
 // Overtaking: running jobs stop for a waiting job that has far less work left, so that the order
-// inside a tenant holds among the jobs that run too.
+// inside a tenant also holds among running jobs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-// What overtaken jobs lose is bounded by `yield_ratio` and `min_run`. The job with most left gives
-// way to most others, and is the first to be overtaken.
+// `yield_ratio` and `min_run` bound what overtaken jobs lose. The job with the most service left
+// may be overtaken by most others, and is overtaken first.
 bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   const bool helps = refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kQuota;
   if (policy_.yield_ratio == 0 || policy_.order != QueueOrder::kFair || !helps || queued.serves ||
@@ -34,7 +34,7 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   FoundOrRefusal as_it_is = tl::unexpected(refusal);
   if (!too_few) as_it_is = find_in(m_.now_->view(), job);
   if (as_it_is && !may_use_kept(job, *as_it_is)) return false;
-  // What others leave is no room within the limits of its tenant.
+  // Devices that jobs of other tenants free do not help within the limits of the job's tenant.
   own_leave_ = refusal.kind == RejectionKind::kQuota || !may_take_any(queued);
   const std::vector<std::uint32_t> who =
       who_is_overtaken(job, least, pressed, too_few ? Overtaken::kAny : Overtaken::kAll);
@@ -53,7 +53,7 @@ bool Pass::overtake(const QueuedJob& queued, const Refusal& refusal) {
   return false;
 }
 
-// A job that is pressed by a deadline passes all jobs of its tenant without one.
+// A job that is pressed by a deadline overtakes all jobs of its tenant without one.
 std::vector<std::uint32_t> Pass::who_is_overtaken(const WaitingJob& job, double least,
                                                   Pressed pressed, Overtaken wanted) {
   std::vector<std::uint32_t> who;
@@ -87,14 +87,14 @@ bool Pass::overtake_some_of(const WaitingJob& job, std::span<const std::uint32_t
       [&](const PreemptionPlan& plan) { return object_to_overtaking(job, plan); });
 }
 
-// Whether it has to start now to be in time.
+// Whether a job has to start now to keep its deadline.
 bool Pass::is_overdue(const WaitingJob& job) const {
   if (policy_.inside != TenantOrder::kService) return false;
   const std::optional<Slack> slack = slack_of(job, policy_, s_);
   return slack && slack->kept() && slack->spare() <= Duration();
 }
 
-// Whether it would start too late after the longest run that waits in its tenant.
+// Whether a job would miss its deadline if it waited for the longest run that waits in its tenant.
 bool Pass::is_pressed(const WaitingJob& job) {
   if (policy_.inside != TenantOrder::kService || !job.request->deadline) return false;
   const std::optional<Slack> slack = slack_of(job, policy_, s_);
@@ -109,7 +109,7 @@ bool Pass::is_pressed(const WaitingJob& job) {
   return slack->spare() < longest_waiting_[job.request->tenant];
 }
 
-// Whether a running job keeps its deadline, and not if it waits until another is done.
+// Whether a running job keeps its deadline now, but not if it waits until another job is done.
 bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) const {
   if (!running.request->deadline) return false;
   const std::optional<Slack> slack = slack_if_stopped(running, policy_, s_);
@@ -117,7 +117,7 @@ bool Pass::would_be_late(const RunningJob& running, const WaitingJob& other) con
   return slack && slack->kept() && slack->spare() < time_left(other, s_.plans, unknown);
 }
 
-// From the second search on, a job that finds no room without all it may overtake is left out.
+// From the second search on, a job is skipped if it finds no room without all jobs it may overtake.
 bool Pass::overtakes_in_vain(const QueuedJob& queued) {
   Leavers& leavers = askers_[queued.asker].overtaken;
   if (!leavers.in_vain || leavers.under != usage_changes_) return false;
@@ -141,8 +141,8 @@ bool Pass::may_be_overtaken(const JobRequest& mine, std::uint32_t running) const
   return equal && (own || is_lent(other, mine.tenant));
 }
 
-// Whether a job holds what its tenant borrows while that tenant has more for its weight than
-// another.
+// Whether a job holds devices that its tenant borrows, and that tenant has a larger weighted share
+// than the claimant.
 bool Pass::is_lent(const RunningJob& job, TenantId claimant) const {
   return std::all_of(job.gangs.begin(), job.gangs.end(), [&](const PlacedGang& gang) {
     const FleetTypeId type = request_of(*job.request, gang).type;
@@ -169,7 +169,7 @@ double Pass::most_service(const QueuedJob& queued) {
   return asker.most_service;
 }
 
-// What a tenant takes from itself it may take as long as it keeps its limits.
+// A tenant may take from itself as long as it keeps its limits.
 std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
                                                         const PreemptionPlan& plan) const {
   if (policy_.quotas == Quotas::kIgnored || plan.yields.empty()) return std::nullopt;
@@ -182,7 +182,7 @@ std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
       return plan.yields.back().victim;
     }
   }
-  // Nor may it come to more for its weight than another tenant had.
+  // Its weighted share may not exceed the share that the other tenant had.
   const TenantId mine = job.request->tenant;
   for (const Yield& one : plan.yields) {
     const RunningJob& running = s_.running[yielding_[one.victim]];
@@ -194,8 +194,8 @@ std::optional<std::uint32_t> Pass::object_to_overtaking(const WaitingJob& job,
   return std::nullopt;
 }
 
-// Compares numbers alone: of free devices and those of all jobs with so much service, whether or
-// not they may be overtaken.
+// Compares numbers alone: free devices plus those of all jobs with at least `service`, even if
+// these may not be overtaken.
 bool Pass::too_few_with(const WaitingJob& job, double service) {
   if (!asks_by_number(*job.request)) return false;
   const std::uint64_t left = yielders().devices_with(service);

@@ -1,4 +1,4 @@
-// Power that fell short, and clocks that may rise again.
+// Power shortages, and clocks that may rise again.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -11,16 +11,16 @@
 namespace orrery {
 namespace {
 
-/// After so many starts for which no other job could give up power, a pass no longer looks.
+/// After this many starts for which no other job could give up power, a pass stops looking.
 constexpr std::uint32_t kVainShares = 8;
 /// The most starts for which one pass lowers the clocks of other jobs; the next pass goes on.
 constexpr std::uint32_t kShares = 64;
-/// The time of launches and pauses that an expected end leaves out.
+/// An allowance for launches and pauses, which an expected end leaves out.
 constexpr Duration kMargin = Duration::minutes(2);
-/// New clocks have to do this many times the work of the present ones to be worth a change.
+/// New clocks must do at least this many times the work of the present ones.
 constexpr double kWorthwhile = 1.002;
 
-/// How fast a job is at the steps that `step` names: as fast as its slowest gangs.
+/// The speed of a job at the steps that `step` names: that of its slowest gangs.
 double speed_of(std::span<const PoweredGang> gangs, std::size_t PoweredGang::* step) {
   double slowest = 1;
   for (const PoweredGang& gang : gangs) {
@@ -34,7 +34,7 @@ std::optional<Duration> left_of(const RunningJob& job, Instant now) {
   return std::max(job.expected_end - now, Duration());
 }
 
-/// How many times as long the rest of a job may take while it keeps its deadline and its time
+/// The factor by which the rest of a job may take longer while it keeps its deadline and its time
 /// limit. A job with a budget keeps its present clock (1). Infinite: the job has none of them.
 double slowest_kept(const JobRequest& request, Instant now, Instant started,
                     std::optional<Duration> left) {
@@ -125,8 +125,8 @@ void Pass::set_step(PoweredGang& gang, std::size_t step) {
   decision.expected = longest_of(decision.terms);
 }
 
-// The rest of a job takes as many times as long as its slowest gang is slower than before the pass.
-// Lower clocks are set first, because others take the power that they set free.
+// The rest of a job takes longer by the factor by which its slowest gang is slower than before the
+// pass. Decisions that lower clocks come first, because others take the power that they free.
 void Pass::tell_clocks(std::size_t at) {
   if (!powered_) return;
   std::vector<Decision> lowered;
@@ -180,8 +180,8 @@ Price Pass::price_of_all(const WaitingJob& job, std::span<const PlacedGang> gang
   return sum;
 }
 
-// A cap that fell below the planned draw is met at once: clocks first, then the least worth stops.
-// Whoever is stopping already makes room.
+// A cap that fell below the planned draw is met at once: by lower clocks first, then by stopping
+// the least valuable jobs. Jobs that are stopping count as gone.
 void Pass::relieve_power() {
   if (!power_) return;
   PowerBudget staying = *power_;
@@ -215,10 +215,10 @@ void Pass::relieve_power() {
 }
 
 // Where a cap leaves too little power for a start, the clocks of all gangs below that cap are
-// lowered for it, if more work is done so than without the start, or with the start alone at a
+// lowered for it, if more work is done that way than without the start, or with only the start at a
 // lower clock.
 void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot) {
-  // Clocks go up again in full passes.
+  // Only full passes raise clocks again.
   if (!power_ || !wants_full(policy_) || vain_shares_ == kVainShares) return;
   const bool slowed =
       found && std::ranges::any_of(found->terms, [](const GangTerms& t) { return t.clock < 1; });
@@ -269,7 +269,7 @@ void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector
   found = std::move(full);
 }
 
-// The powered gangs from `others` on are those that start.
+// The powered gangs from `others` on are those of the start.
 void Pass::slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
                            std::size_t others) {
   for (const PowerChange& change : relief.changes) {
@@ -301,7 +301,7 @@ void Pass::raise_clocks() {
   };
   if (!power_ || std::ranges::none_of(s_.running, lowered)) return;
   AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
-  // The starts of this pass are decided by now.
+  // The clocks of this pass's starts are already decided.
   for (std::size_t i = asked.entries.size(); i-- > 0;) {
     if (powered().list()[asked.entries[i]].source == PoweredGang::Source::kRuns) continue;
     asked.entries.erase(asked.entries.begin() + static_cast<std::ptrdiff_t>(i));
@@ -334,7 +334,7 @@ void Pass::raise_clocks() {
   tell_clocks(result_.decisions.size());
 }
 
-// The draw of a site rises step by step.
+// Delays starts so that the power draw rises in steps.
 void Pass::stagger_starts() {
   if (!policy_.start_ramp || *policy_.start_ramp <= Watts()) return;
   std::vector<StartJob*> starts;

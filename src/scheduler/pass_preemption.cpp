@@ -1,4 +1,5 @@
-// Who yields to whom: the rules of a pass around scheduler/preemption.hpp.
+// Which running jobs are preempted for which waiting job: the rules of a pass around
+// scheduler/preemption.hpp.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,7 +21,7 @@ bool Pass::asks_by_number(const JobRequest& job) {
   });
 }
 
-// Nothing of who may be stopped has left yet, so it holds what it asked for: no device is counted.
+// A job that may be stopped still holds all it asked for, so no device is counted.
 double Pass::lost_device_seconds(const RunningJob& job) const {
   const double each = job.at_risk(s_.now).count_seconds() + job.request->restart.count_seconds() +
                       job.request->checkpoint_cost.count_seconds();
@@ -29,9 +30,9 @@ double Pass::lost_device_seconds(const RunningJob& job) const {
   return each * devices;
 }
 
-// Within its tenant a job may take from lower ranks; from another tenant what is above its
-// guarantees, as its own right or, beyond that, from lower ranks. What the whole plan comes to is
-// judged in object().
+// A job may take from lower ranks of its own tenant; from another tenant it may take what is above
+// that tenant's guarantees, by its own right or else from lower ranks. object() judges the whole
+// plan.
 bool Pass::may_yield(const WaitingJob& job, const RunningJob& running, std::span<Claim> claims) {
   const JobRequest& mine = *job.request;
   const JobRequest& theirs = *running.request;
@@ -64,7 +65,7 @@ Yielders& Pass::yielders() {
   return m_.yielders_;
 }
 
-// Of a tenant whose preemptible jobs have no lower rank than this.
+// Whether no preemptible job of a tenant may be preempted; `lowest` is the lowest rank among them.
 bool Pass::nobody_may_yield(const JobRequest& mine, TenantId theirs, std::int32_t lowest) const {
   const bool higher = rank_of(mine) > lowest;
   if (theirs == mine.tenant) return !higher;
@@ -79,7 +80,7 @@ bool Pass::nobody_may_yield(const JobRequest& mine, TenantId theirs, std::int32_
 
 std::vector<std::uint32_t> Pass::who_may_yield(const WaitingJob& job) {
   const Yielders& running = yielders();
-  // Who has not run for `min_run` says how long the pass holds, if it may hold at all.
+  // Jobs that have not run for `min_run` limit how long the pass holds, if it may hold at all.
   const bool says_nothing = result_.holds_until <= s_.now;
   std::vector<char> may(running.tenants());
   for (std::uint32_t t = 0; t < may.size(); ++t) {
@@ -96,7 +97,7 @@ std::vector<std::uint32_t> Pass::who_may_yield(const WaitingJob& job) {
   return who;
 }
 
-// What free counts and nodes tell of one gang holds of any fewer who leave, too.
+// If one gang finds no room by free counts and nodes, it finds none when fewer jobs leave.
 bool Pass::no_room_without(Leavers& leavers, const WaitingJob& job) {
   if (gangs_of(*job.request) != 1) return false;
   for (const GangOption& option : job.request->roles.front().options) {
@@ -107,7 +108,7 @@ bool Pass::no_room_without(Leavers& leavers, const WaitingJob& job) {
   return !fits_without(leavers, job);
 }
 
-// The fleet without them is made once for each list of jobs.
+// The fleet without the leavers is built once for each list of jobs.
 bool Pass::fits_without(const Leavers& leavers, const WaitingJob& job) {
   if (left_out_ != &leavers || left_out_under_ != leavers.under) {
     if (!m_.without_) m_.without_.emplace(m_.now_->view());
@@ -127,7 +128,8 @@ bool Pass::preempt_for(const QueuedJob& queued, const Refusal& refusal) {
   const bool room_helps =
       refusal.kind == RejectionKind::kBusy || refusal.kind == RejectionKind::kPower;
   if (!room_helps || preemptions_ >= kVainPreemptions) return false;
-  // Who may yield rests on the tenant, the rank and what everybody holds: asked once for each.
+  // The jobs that may be preempted depend on the tenant, the rank and the usage, so they are listed
+  // once for each.
   const WaitingJob& job = job_of(queued);
   Leavers& leavers = askers_[queued.asker].by_right;
   if (leavers.under != usage_changes_) leavers = {usage_changes_, who_may_yield(job), false, {}};
@@ -149,7 +151,8 @@ std::int64_t Pass::lost_device_milliseconds(std::uint32_t running) const {
   return static_cast<std::int64_t>(std::llround(lost_device_seconds(s_.running[running]) * 1000));
 }
 
-// What an elastic job holds beyond its least it has for as long as nobody of its rank waits for it.
+// An elastic job keeps devices beyond its smallest size only until a job of its rank or a higher
+// one waits for them.
 bool Pass::take_surplus(const QueuedJob& queued, const Refusal& refusal) {
   const bool helps =
       policy_.choice == OptionChoice::kCheapest && refusal.kind == RejectionKind::kBusy;
@@ -185,7 +188,8 @@ bool Pass::has_surplus_for(const WaitingJob& job, const RunningJob& running) {
          usage().above_guarantee(theirs.tenant, has.type, mine.tenant) > 0;
 }
 
-// The first who would have to stop, or whose tenant has less above its guarantees than it gives.
+// Returns the first victim that would have to stop, or whose tenant would fall below its
+// guarantees.
 std::optional<std::uint32_t> Pass::object_to_shrinking(const WaitingJob& job,
                                                        const PreemptionPlan& plan) const {
   std::vector<PlacedGang> kept = plan.gangs;
@@ -222,7 +226,7 @@ std::vector<std::uint32_t> Pass::devices_of(std::span<const std::uint32_t> from)
   return devices;
 }
 
-// Whether a gang may find enough devices when those come free, by number alone.
+// Whether a gang may find enough devices when `devices` come free, by number alone.
 bool Pass::enough_with(std::span<const std::uint32_t> devices, const JobRequest& job) const {
   if (!asks_by_number(job)) return true;
   const std::vector<GangOption>& options = job.roles.front().options;
@@ -233,7 +237,7 @@ bool Pass::enough_with(std::span<const std::uint32_t> devices, const JobRequest&
   });
 }
 
-// A guarantee goes before slots.
+// Jobs within their tenant's guarantee may use devices kept in slots.
 bool Pass::may_use_kept(const WaitingJob& job, const Found& found) const {
   if (!m_.reserved_->any() || policy_.quotas != Quotas::kHeld) return true;
   return std::all_of(found.gangs.begin(), found.gangs.end(), [&](const PlacedGang& gang) {
@@ -316,8 +320,8 @@ std::vector<UsageChange> Pass::changes_of(const WaitingJob& job, const Preemptio
   return changes;
 }
 
-// The plan as a whole must be due and raise the potential. The victim struck off is the first that
-// would not be due alone, else the last.
+// The plan as a whole must be justified and raise the potential. The victim struck off is the first
+// that would not be accepted alone, else the last.
 std::optional<std::uint32_t> Pass::object(const WaitingJob& job, const PreemptionPlan& plan) const {
   if (policy_.quotas == Quotas::kIgnored || plan.yields.empty()) return std::nullopt;
   if (judge_preemption(usage(), changes_of(job, plan)) == PreemptionVerdict::kAccepted) {
@@ -341,7 +345,7 @@ void Pass::yield(const WaitingJob& job, PreemptionPlan plan) {
   for (const Yield& one : plan.yields) {
     const std::uint32_t i = yielding_[one.victim];
     stopped_[i] = 1;
-    // What a tenant at its limit takes from itself is all of the victim.
+    // A tenant at its limit preempts its own jobs as a whole.
     std::optional<PlacedGang> smaller;
     if (!own_leave_) smaller = shrink(s_.running[i], job.id, kept);
     if (smaller) {
@@ -373,8 +377,8 @@ std::vector<Pass::Entry> Pass::everybody() const {
   return entries;
 }
 
-// As if nobody ran: each in the order gets the place it would have got then. Who runs and has
-// another place or none leaves first, and those that waited start once they have left.
+// Plans as if no job ran: each job in the order gets the place it would get then. A running job
+// that gets another place or none leaves first; waiting jobs start once these have left.
 void Pass::run_anew() {
   const bool leaving = std::any_of(s_.running.begin(), s_.running.end(),
                                    [](const RunningJob& job) { return job.stopping; });
@@ -420,7 +424,8 @@ void Pass::run_anew() {
   }
 }
 
-// Everybody in one order: a waiting job may push out whoever comes behind it, the last first.
+// Waiting and running jobs are in one order: a waiting job may preempt jobs that come behind it,
+// the last first.
 void Pass::run_by_order() {
   open_queue();
   const std::vector<std::uint32_t> places = m_.queue_.places();

@@ -24,7 +24,7 @@ Masks devices_of_stopping(std::span<const RunningJob> running) {
   return masks;
 }
 
-/// Positions among the waiting of jobs that have a slot: few of many.
+/// The positions of jobs with a slot among the waiting: few of many.
 std::map<JobId, std::uint32_t> waiting_with_slot(std::span<const WaitingJob> waiting,
                                                  std::span<const Reservation> slots) {
   std::vector<JobId> jobs;
@@ -38,7 +38,7 @@ std::map<JobId, std::uint32_t> waiting_with_slot(std::span<const WaitingJob> wai
   return positions;
 }
 
-/// What is between a job and its slot.
+/// The state of the devices of a slot that is due.
 enum class SlotState { kFree, kLeaving, kBroken };
 
 SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& leaving) {
@@ -62,9 +62,10 @@ SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& 
 
 }  // namespace
 
-// Slots whose time has come are for their jobs alone: started where all devices are free, kept
-// while somebody is still leaving them, given up when anything else is in the way. Later slots are
-// found anew by a full pass, and where jobs take turns in rounds, all slots are at the next round.
+// Slots that are due serve their jobs alone: a job starts where all devices are free, its slot is
+// kept while jobs still leave the devices, and is given up when anything else is in the way. A full
+// pass finds later slots anew; where jobs take turns in rounds, all slots are found at the next
+// round.
 void Pass::start_reserved() {
   for (const Closure& closure : s_.closures) {
     if (closure.from > s_.now) edit_reserved().close(closure);
@@ -101,7 +102,7 @@ void Pass::start_reserved() {
   }
 }
 
-// A job that leaves its devices for others starts there once it has stopped.
+// A job that moves starts in its slot once it has stopped.
 void Pass::keep_slot_of_mover(const Reservation& slot) {
   const bool leaves = std::any_of(s_.running.begin(), s_.running.end(), [&](const RunningJob& job) {
     return job.id == slot.job && job.stopping;

@@ -1,4 +1,4 @@
-// Rounds: full passes say whose turn it is, passes between them fill what comes free.
+// Rounds: full passes choose the jobs that have a turn; passes between them fill what comes free.
 #include <algorithm>
 #include <bit>
 #include <set>
@@ -51,7 +51,7 @@ const GangRequest& gang_of(const RoundJob& job, std::uint32_t option) {
   return job.job.request->roles.front().options[option].gang;
 }
 
-/// Devices that no other job can have beside a gang: of exclusive nodes all.
+/// Devices that a gang takes from other jobs: all of its nodes if it is exclusive.
 std::uint32_t devices_taken(const Topology& topology, const GangRequest& gang) {
   if (!gang.exclusive) return gang.devices;
   const std::uint32_t nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices;
@@ -68,7 +68,8 @@ std::vector<std::uint32_t> free_by_type(const FleetView& view) {
 
 }  // namespace
 
-// Services, then jobs of several gangs and shares of devices, each in the order of the policy.
+// Lists services first, then jobs of several gangs and shares of devices, each in the order of the
+// policy.
 std::vector<const WaitingJob*> Pass::without_turns() const {
   std::vector<std::pair<OrderKey, const WaitingJob*>> order;
   for (const WaitingJob& job : s_.waiting) {
@@ -91,7 +92,7 @@ std::vector<const WaitingJob*> Pass::without_turns() const {
   return jobs;
 }
 
-// Running jobs that may not be stopped are none of them.
+// Running jobs that may not be stopped are left out.
 std::vector<RoundJob> Pass::round_jobs() const {
   std::vector<RoundJob> jobs;
   for (std::uint32_t i = 0; i < s_.waiting.size(); ++i) {
@@ -110,8 +111,8 @@ std::vector<RoundJob> Pass::round_jobs() const {
   return jobs;
 }
 
-// Jobs that take no turns go first and stay. In a full pass those that find no room get devices of
-// others at the end of their turns.
+// Jobs that take no turns go first and keep their devices. In a full pass those that find no room
+// get devices of others at the end of their turns.
 void Pass::run_rounds() {
   Refusals refusals;
   std::vector<const WaitingJob*> first;
@@ -148,7 +149,7 @@ bool Pass::is_closed(const Found& found) const {
   });
 }
 
-// Nodes that close before the job would be done are looked past.
+// If the place closes before the job would be done, a second search hides the nodes that close.
 Pass::FoundOrRefusal Pass::by_turn(const FleetView& view, const WaitingJob& job,
                                    std::uint32_t option) {
   const GangRequest& gang = job.request->roles.front().options[option].gang;
@@ -201,8 +202,8 @@ void Pass::fill(std::span<const RoundJob> jobs) {
   }
 }
 
-// Devices of jobs that may go on are free until the turns are known. The power of jobs that do not
-// go on is there for others, as their devices are.
+// Devices of jobs that may go on count as free until the turns are known. The power of jobs that do
+// not go on is available to others, as are their devices.
 void Pass::begin_round(std::span<const RoundJob> jobs, std::span<const WaitingJob* const> first) {
   Round round{jobs,
               FleetOverlay(m_.now_->view()),
@@ -234,7 +235,7 @@ void Pass::open_round(Round& round) {
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     if (s_.running[i].stopping || stopped_[i] != 0) leave_devices(round, s_.running[i]);
   }
-  // Slots of jobs that move and have not left their devices yet.
+  // Jobs that move and have not left their devices yet keep their slots.
   for (const Reservation& slot : result_.reservations) {
     if (fits(round.after.view(), slot.gangs)) {
       take(round.after, std::span<const PlacedGang>(slot.gangs));
@@ -245,8 +246,8 @@ void Pass::open_round(Round& round) {
   }
 }
 
-// Each job is chosen for its first turn for which there are devices. Those that are chosen for what
-// they have keep it; then the largest gangs are placed first.
+// Each job is chosen for its first turn for which there are devices. Jobs chosen for the devices
+// they have keep them; then the largest gangs are placed first.
 void Pass::choose_turns(Round& round) {
   if (round.jobs.empty()) return;
   std::vector<std::uint32_t> left = free_by_type(round.after.view());
@@ -334,8 +335,8 @@ bool Pass::place_turn(Round& round, const Turn& turn) {
   return true;
 }
 
-// Later turns from the last one on; where room is lacking, then earlier ones too, which find room
-// elsewhere: there are devices enough for all that were chosen.
+// Lists jobs with later turns from the last one on; if room is lacking, also jobs with earlier
+// turns: they find room elsewhere, since there are devices enough for all chosen jobs.
 std::vector<std::uint32_t> Pass::who_makes_place(const Round& round, const Turn& turn,
                                                  const Refusal& refusal) const {
   const FleetTypeId type = gang_of(round.jobs[turn.job], turn.option).type;
@@ -351,8 +352,8 @@ std::vector<std::uint32_t> Pass::who_makes_place(const Round& round, const Turn&
   return who;
 }
 
-// Jobs that were to go on are taken back, twice as many at each try, until there is a place; those
-// of them that are not in its way go on after all.
+// Takes back jobs that were to go on, twice as many at each try, until there is a place; those that
+// are not in its way go on after all.
 bool Pass::make_place(Round& round, const Turn& turn, const Refusal& refusal) {
   if (refusal.kind != RejectionKind::kBusy && refusal.kind != RejectionKind::kPower) return false;
   const RoundJob& job = round.jobs[turn.job];
@@ -374,8 +375,8 @@ bool Pass::make_place(Round& round, const Turn& turn, const Refusal& refusal) {
   return placed;
 }
 
-// What is left goes to those without a place, in the order of turns, by any of their options. One
-// that runs stays where it is if it can.
+// What is left goes to jobs without a place, in the order of turns, by any of their options. A
+// running job stays where it is if it can.
 void Pass::place_rest(Round& round) {
   std::set<GangRequest> no_room;
   for (const Turn& turn : round.turns) {
@@ -416,7 +417,7 @@ void Pass::end_turns(const Round& round) {
   }
 }
 
-// Whether a job can start at once as it was planned: by now others still draw their power.
+// Whether a job can start at once at its planned clocks: jobs that leave still draw power now.
 bool Pass::starts_in_full(const WaitingJob& job, Found& found) const {
   const FleetView now = m_.now_->view();
   if (!fits(now, found.gangs)) return false;
@@ -430,7 +431,7 @@ bool Pass::starts_in_full(const WaitingJob& job, Found& found) const {
   return true;
 }
 
-// Jobs whose devices are free start; the others, and those that move, have a slot on them.
+// Jobs whose devices are free start; the others, and those that move, get a slot on them.
 void Pass::begin_turns(Round& round) {
   for (RoundPlace& place : round.places) {
     if (!place.moves && starts_in_full(*place.job, place.found)) {
@@ -447,8 +448,8 @@ void Pass::begin_turns(Round& round) {
   }
 }
 
-// Refusals by turn have been noted among the jobs that wait: each job's first one is told, in the
-// order of the situation. Jobs with a slot have been told last that they have one.
+// Refusals by turn are in result_.waiting: the first one of each job is reported, in the order of
+// the situation. For a job with a slot the last entry is reported.
 void Pass::wait_for_turns(const Refusals& refusals) {
   Refusals why = refusals;
   std::vector<StillWaits> with_slot;

@@ -12,7 +12,7 @@ std::string two_types() {
       "dgx-h100, count: 1}, {type: dgx-a100-80g, count: 1}]\n");
 }
 
-/// So many nodes of eight H100.
+/// `count` nodes of eight H100.
 std::string nodes(int count) {
   return one_hall(
       "    - name: su\n      racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
@@ -28,7 +28,7 @@ JobRequest saving(const TestCluster& cluster, std::uint32_t devices) {
   return job;
 }
 
-/// On H100, or on A100 at another speed.
+/// A preemptible job on H100, or on A100 at another speed.
 JobRequest on_either(const TestCluster& cluster, std::uint32_t devices, double speed) {
   JobRequest job = saving(cluster, devices);
   job.roles.front().options.push_back({cluster.gang(devices, "a100"), speed, std::nullopt});
@@ -83,7 +83,7 @@ TEST(PassRounds, TheTimeOnEachTypeIsThatOfTheProgram) {
   std::array<JobId, 3> jobs;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     JobRequest job = on_either(cluster, 8, 1.0 / (4.0 - static_cast<double>(i)));
-    job.class_id = ClassId(1);  // which says nothing of rates
+    job.class_id = ClassId(1);  // a class does not determine rates
     jobs[i] = cluster.submit(job);
   }
   constexpr int kRounds = 110;
@@ -206,7 +206,7 @@ TEST(PassRounds, UnderThemisTheJobsFurthestBehindTheirPartAreOfferedLeasesFirst)
   const JobId second = cluster.submit(brief);
   cluster.pass("themis", PassKind::kFull);
   EXPECT_TRUE(cluster.runs(first)) << "nobody has waited yet";
-  cluster.wait(Duration::minutes(40));  // the short job is by now later in proportion
+  cluster.wait(Duration::minutes(40));  // the short job's relative delay is the larger one now
   cluster.pass("themis", PassKind::kFull);
   EXPECT_FALSE(cluster.runs(first));
   cluster.pass("themis");
@@ -317,7 +317,7 @@ TEST(PassRounds, AGangOfAWholeNodeStartsAmongAStreamOfSmallJobs) {
     for (; minutes < 90 && !cluster.runs(gang); ++minutes) {
       come(1);
       for (RunningJob& job : cluster.running()) job.attained += 60;
-      // One that has run for a while ends; another one starts on its device.
+      // A job that has run for a while ends; another one starts on its device.
       for (const JobId id : small) {
         const RunningJob* job = cluster.find(id);
         if (job == nullptr || cluster.now() - job->started < Duration::minutes(5)) continue;
@@ -338,7 +338,7 @@ TEST(PassRounds, JobsInTheWayOfAGangGoToOtherNodes) {
   small.reserve(16);
   for (int i = 0; i < 16; ++i) small.push_back(cluster.submit(saving(cluster, 1)));
   round(cluster);
-  // One is left on each node, so that no node is free for the gang.
+  // One job is left on each node, so that no node is free for the gang.
   std::array<JobId, 2> left;
   for (const JobId id : small) {
     const NodeId node = cluster.find(id)->gangs[0].allocation.ranks[0].node;
