@@ -56,7 +56,7 @@ void describe(Visitor& visitor, Self& host) {
   visitor.optional("bandwidth_per_direction_bytes_per_s", host.bandwidth_per_direction);
 }
 
-/// Matrix rates somebody measured, beside the datasheet's.
+/// Measured matrix rates, in addition to those of the datasheet.
 struct MeasuredRates {
   std::optional<FlopsPerSecond> bf16_gemm;
   std::optional<FlopsPerSecond> fp8_gemm;

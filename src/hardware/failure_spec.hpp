@@ -129,7 +129,8 @@ struct FailureSpec {
   std::string id;
   std::string name;
   std::vector<std::string> aliases;
-  /// Of a node of 8 accelerators, all kinds that stop its jobs, relapses and bursts included.
+  /// Failures of a node of 8 accelerators: all kinds that stop its jobs, relapses and bursts
+  /// included.
   double failures_per_1000_node_days = 0;
   std::vector<FaultPart> mix;  ///< empty: as component_failure_rates split a node's faults
   double network = 1;          ///< times the catalog's rates of links, optics and switches

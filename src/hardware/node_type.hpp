@@ -1,7 +1,7 @@
 // hardware/node_type.hpp - one type of server, tray or host, and what it holds.
 //
-// A row of catalog/nodes*.yaml. An unpublished power stays null; an `assumed_watts` range may stand
-// in for it, and whoever uses that range says so.
+// A row of catalog/nodes*.yaml. An unpublished power stays null; an `assumed_watts` range may
+// replace it, and code that uses that range reports it.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// A range somebody had to assume, and why it is believable.
+/// A range that had to be assumed, and why it is plausible.
 struct AssumedPower {
   Watts low;
   Watts high;

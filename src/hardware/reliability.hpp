@@ -160,7 +160,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.required("mean", r.mean);
 }
 
-/// The same for faults of one kind.
+/// How long faults of one kind last.
 struct RepairTime {
   FaultKind fault = FaultKind::kHost;
   RepairModel repair;

@@ -185,7 +185,8 @@ std::optional<Watts> draw_of(const Economics& economics, const StepCost& cost) {
   return power->total();
 }
 
-/// Of so long a time; the electricity of an owned machine is its own, the rent includes it.
+/// Price of a run of length `time`; the electricity of an owned machine is paid separately, rent
+/// includes it.
 std::optional<Dollars> price_of(const Economics& economics, Seconds time,
                                 const std::optional<Energy>& energy) {
   if (!economics.price.value) return std::nullopt;

@@ -1,8 +1,8 @@
 // planner/economics.hpp - dollars, joules, carbon and expected goodput of a plan on a machine.
 //
-// Economics is resolved once a machine; quoting a plan is then a few multiplications. A figure that
-// nobody published (a price, a TDP) is left out and its reason kept, never guessed; what had to be
-// assumed is listed. Values, pure.
+// Economics is resolved once a machine; quoting a plan is then a few multiplications. An
+// unpublished figure (a price, a TDP) is left out and its reason kept, never guessed; what had to
+// be assumed is listed. Values, pure.
 #pragma once
 
 #include <optional>
@@ -65,7 +65,7 @@ struct Economics {
                                              const ModelWork& model,
                                              const EconomicsOptions& options);
 
-/// Of one accelerator of `node`, with its power, price and site alone.
+/// Running costs of one accelerator of `node`, with its power, price and site alone.
 [[nodiscard]] Result<Economics> running_costs_of(const PlannerFacts& facts, const NodeType& node,
                                                  const EconomicsOptions& options);
 

@@ -1,7 +1,7 @@
-// planner/job_defaults.hpp - what a training job is taken to be where its owner did not say: the
-// words for a precision, the usual sequence and batch.
+// planner/job_defaults.hpp - defaults for what the owner of a training job did not state: the words
+// for a precision, the usual sequence and batch.
 //
-// Shared by whoever turns a wish into a question: the command line, the scheduler. Pure.
+// Shared by the command line and the scheduler, which turn a request into a question. Pure.
 #pragma once
 
 #include <array>

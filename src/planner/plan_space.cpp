@@ -336,7 +336,7 @@ BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space, c
   }
   choices.recompute_layers = space.recompute_layers.values();
   if (space.recompute_layers.open()) {
-    // Somebody who states "full" means all layers.
+    // A stated "full" means all layers.
     const bool part =
         space.recompute.open() && space.abilities.recompute_extent == RecomputeExtent::kPart;
     choices.recompute_layers = {part ? kFewestLayers : 0};

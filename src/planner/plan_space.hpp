@@ -43,7 +43,7 @@ struct RuntimeAbilities {
   std::optional<std::uint32_t> expert_max;
   Stages stages = Stages::kUneven;
   std::vector<std::uint32_t> zero = {0, 1, 2, 3};
-  /// Of them, those that may go with tp above 1; none stated: all.
+  /// Those of `zero` that may be combined with tp above 1; none stated: all.
   std::optional<std::vector<std::uint32_t>> zero_with_tensor;
   std::vector<SequenceParallel> sequence_parallel = {SequenceParallel::kOff, SequenceParallel::kOn};
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};

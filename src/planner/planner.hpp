@@ -71,7 +71,7 @@ struct MachineRefusal {
 
 struct PlanAnswer {
   std::vector<PlanOffer> plans;  ///< best first
-  /// Of all plans found those that no other beats in step time, dollars and joules at once.
+  /// Those of all plans found that no other beats in step time, dollars and joules at once.
   std::vector<PlanOffer> pareto;
   std::vector<MachineRefusal> refused;
   SearchCounters counters;

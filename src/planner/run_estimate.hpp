@@ -36,8 +36,9 @@ struct Interval {
 [[nodiscard]] Interval interval_of(const Calibration& calibration, const std::string& kind,
                                    double seconds, std::size_t doubts);
 
-/// The same for a plan on an accelerator: wider where no training run was measured on it, and as
-/// wide as that of an unknown kind where none was measured on its architecture.
+/// The interval for a plan on an accelerator: wider than interval_of() where no training run was
+/// measured on it, and as wide as that of an unknown kind where none was measured on its
+/// architecture.
 [[nodiscard]] Interval interval_on(const Calibration& calibration, const Accelerator& accelerator,
                                    const std::string& kind, double seconds);
 

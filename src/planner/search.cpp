@@ -177,7 +177,8 @@ class Searcher {
     }
   }
 
-  /// The same plan with the least number of layers recomputed that fits; all when none does.
+  /// Returns the plan with the least number of recomputed layers that fits; all layers if none
+  /// does.
   [[nodiscard]] ParallelPlan least_recomputed(ParallelPlan plan) const {
     auto most = static_cast<std::uint32_t>(std::ceil(model_.work().layers / plan.pp));
     std::uint32_t least = 1;

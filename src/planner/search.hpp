@@ -53,7 +53,7 @@ struct NearestFit {
 
 struct SearchResult {
   std::vector<RankedPlan> best;  ///< ascending (score, plan)
-  /// Of the evaluated plans those that no other undercuts in both seconds and memory, ascending
+  /// Those of the evaluated plans that no other undercuts in both seconds and memory, by ascending
   /// seconds. Complete only after an exhaustive search.
   std::vector<RankedPlan> frontier;
   SearchCounters counters;

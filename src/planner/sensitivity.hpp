@@ -57,8 +57,8 @@ struct Sensitivity {
 [[nodiscard]] Result<MachineChoice> changed(const PlannerFacts& facts, const MachineChoice& choice,
                                             HardwareFigure figure, double factor);
 
-/// Of the best plan on machine `machine` of the question alone. A figure whose change leaves no
-/// plan, or that is not published, is left out. Cost: some twenty searches.
+/// Sensitivities of the best plan on machine `machine` of the question alone. A figure whose change
+/// leaves no plan, or that is not published, is left out. Cost: some twenty searches.
 [[nodiscard]] Result<std::vector<Sensitivity>> sensitivities(const PlannerFacts& facts,
                                                              const PlanQuestion& question,
                                                              std::size_t machine);

@@ -54,8 +54,8 @@ struct CapacityAnswer {
   ServingPrediction least;  ///< with one request in flight for each attention group and stage
 };
 
-/// Of `job`, whose own concurrency, rate and batch limit do not count. No capacity: it does not
-/// fit, or even the least load breaks a limit.
+/// The capacity for `job`, whose own concurrency, rate and batch limit are ignored. No capacity: it
+/// does not fit, or even the least load breaks a limit.
 [[nodiscard]] CapacityAnswer serving_capacity(const ServingJob& job,
                                               const ServingConstants& constants,
                                               const LatencyLimits& limits);

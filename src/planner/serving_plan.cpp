@@ -290,7 +290,7 @@ class ServingPlanner {
     return best == nullptr ? std::nullopt : std::optional(*best);
   }
 
-  /// Of sorted offers.
+  /// Precondition: the offers are sorted.
   void set_best_of_machines() {
     std::vector<bool> seen(question_.machines.size(), false);
     for (const ServingOffer& offer : offers_) {

@@ -81,8 +81,8 @@ struct ServingOffer {
   [[nodiscard]] double accelerators() const { return devices_of(plan) * plan.replicas; }
 };
 
-/// What is small for a good offer: dollars or joules a token, or minus the tokens/s of a rack.
-/// None: a figure nobody published.
+/// The figure that is small for a good offer: dollars or joules a token, or minus the tokens/s of a
+/// rack. No value: the figure is not published.
 [[nodiscard]] std::optional<double> score_of(const ServingOffer& offer, ServingObjective objective);
 
 /// Why a machine has no service.

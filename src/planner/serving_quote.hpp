@@ -34,7 +34,7 @@ struct ServingWork {
 /// How the time of an instance's devices divides.
 [[nodiscard]] PowerLoad serving_power_load(const ServingWork& work);
 
-/// Of all instances. Tokens are generated ones unless said otherwise.
+/// Figures of all instances together. Tokens are generated ones unless stated otherwise.
 struct ServingQuote {
   PowerLoad load;  ///< how the time of a device divides
   std::optional<DollarsPerSecond> price;

@@ -28,7 +28,7 @@ void keep(std::optional<ServingAttempt>& kept, const ServingAttempt& attempt, Me
 double ttft(const ServingAttempt& attempt) { return attempt.least.ttft.value(); }
 double tpot(const ServingAttempt& attempt) { return attempt.least.tpot.value(); }
 
-/// A limit somebody could type: three digits, not below the value.
+/// A limit that a user could type: three digits, not below the value.
 std::string seconds(double value) { return fmt::format("{:.3g} s", value * 1.005); }
 
 }  // namespace

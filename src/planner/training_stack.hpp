@@ -13,9 +13,9 @@
 
 namespace orrery {
 
-/// Errors: kInfeasible where no framework trains on it, with what the catalog says of each and the
-/// nearest accelerator (by 16-bit peak) on which one does. What has no row of software, a chip that
-/// somebody made up, is taken to have some.
+/// Errors: kInfeasible where no framework trains on it, with what the catalog states of each and
+/// the nearest accelerator (by 16-bit peak) on which one does. An accelerator without a row of
+/// software, such as an invented chip, is assumed to have some.
 [[nodiscard]] Status check_training_stack(const Catalog& catalog, const Accelerator& accelerator);
 
 /// Whether frameworks run on it, but for inference alone.

@@ -36,7 +36,7 @@ constexpr std::array<NamedPolicy, 14> kPolicies{{
     {"elasticflow", QueueOrder::kDeadlineShares, Blocked::kSkipped, PreemptionRule::kRounds},
 }};
 
-/// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
+/// Slots that `hardware-aware` keeps: a job behind so many others has only its place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
 /// The newest version of a policy; those that are not listed have one version.
@@ -257,8 +257,8 @@ std::string yaml_of(std::string_view options) {
   return yaml;
 }
 
-/// Of an error in that mapping: its lines are nobody's, so the key of the line is told instead.
-/// What stands at the begin of a line is a key, which the message names.
+/// Rewrites an error in that mapping: its lines are not lines of the user's text, so the key of the
+/// line is reported instead. Each line begins with a key, which the message names.
 tl::unexpected<Error> by_key(Error error, std::string_view yaml) {
   for (int line = 1; line < error.where.line; ++line) {
     yaml.remove_prefix(std::min(yaml.find('\n'), yaml.size() - 1) + 1);

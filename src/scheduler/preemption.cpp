@@ -223,8 +223,8 @@ void Search::strike(Out&& out) {
   failed_ = length_ = failed;
 }
 
-/// Of the prefix, what holds something on the nodes the job is placed on; of a job whose rest does,
-/// everything.
+/// The units of the prefix that hold something on the nodes where the job is placed; all units of a
+/// job whose rest does.
 Search::Touched Search::touched() const {
   std::vector<std::uint64_t> wanted(view_.topology().node_count());
   for (const PlacedGang& gang : gangs_) {

@@ -163,7 +163,7 @@ struct Scene {
       running.start_anywhere(devices, static_cast<std::int64_t>(devices * (10 + rng.below(1000))),
                              rng);
     }
-    // What else is in use is nobody's to take.
+    // Devices that are in use by no victim cannot be taken.
     for (std::uint32_t node = 0; node < 6; ++node) {
       const std::uint64_t free = running.fleet.view().node(NodeId(node)).free_mask;
       running.fleet.set_free(NodeId(node), free & rng.next_u64() & rng.next_u64());

@@ -261,9 +261,10 @@ std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
   return std::max(Duration(), enough->at - s.now);
 }
 
-// Who wants to be done soon and can leave for a better place later starts where it can. Who waits
-// is patient only so long: not for what comes later than that, and wrong estimates cannot keep it
-// waiting for ever. What it waits for is not there for those behind it.
+// A job whose goal is time and that can move to a better place later starts where it can. A job
+// that waits does so for a limited time: not for devices that come free after it, and wrong
+// estimates cannot keep it waiting forever. The devices it waits for are not available to the jobs
+// behind it.
 bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
                                  const Candidate& now) {
   const Situation& s = context.situation;

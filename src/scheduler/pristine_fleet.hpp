@@ -1,9 +1,9 @@
 // scheduler/pristine_fleet.hpp - a fleet as it was built: every node ready, every device free. What
 // does not fit here never fits.
 //
-// The same placers decide here that place jobs on the live fleet, so no job is called possible that
-// they could not place. Made once for a topology; keeps its verdicts. One thread. Cost: a copy of
-// the topology; a verdict is a placement the first time, then O(log gangs asked about).
+// The placers of the live fleet decide here too, so no job is called possible that they could not
+// place. Made once for a topology; keeps its verdicts. One thread. Cost: a copy of the topology; a
+// verdict is a placement the first time, then O(log gangs asked about).
 #pragma once
 
 #include <map>

@@ -95,7 +95,7 @@ void Repacker::measure(Spot& spot) const {
   spot.whole = spot.used == 0 && !spot.fixed && spot.devices > 0;
 }
 
-/// Gangs to the places they lie in; a place with devices in use by anybody else is fixed.
+/// Assigns gangs to the places they lie in; a place with devices in use by anything else is fixed.
 void Repacker::assign_gangs() {
   std::vector<std::uint64_t> held(spot_of_.size());
   for (std::uint32_t g = 0; g < movable_.size(); ++g) {

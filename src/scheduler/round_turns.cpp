@@ -473,7 +473,8 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   return jobs;
 }
 
-/// The jobs that are admitted from now on, ascending. Who came before the last round asked then.
+/// The jobs that are admitted from now on, ascending. Jobs that arrived before the last round asked
+/// then.
 std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
                                  const SharePeriod& last) {
   const std::span<const JobId> before = last.jobs;

@@ -17,7 +17,7 @@ constexpr std::uint64_t kWorkMost = 200'000;
 constexpr double kStep = 0.02;  ///< of the time since now: what ends within it ends together
 constexpr double kLongStep = 0.1;
 constexpr double kHorizon = 400.0 * 86'400;
-/// Newcomers that may wait beside twice those who wait now.
+/// Room for newcomers that wait, in addition to twice the number of jobs that wait now.
 constexpr std::size_t kRoomForNew = 256;
 /// Slots that are counted of a type.
 constexpr std::size_t kSlotsMost = 8;
@@ -33,7 +33,7 @@ class PlayedFuture {
 
   /// Seconds until the job starts; infinity: not within the horizon.
   [[nodiscard]] double play();
-  /// Of the first gang of the job that was played for.
+  /// The type of the first gang of the job for which the future was played.
   [[nodiscard]] FleetTypeId on() const { return on_; }
 
  private:
@@ -53,7 +53,7 @@ class PlayedFuture {
     bool awaited = false;
     bool resumes = false;
   };
-  /// Kept for somebody who is blocked: from `at` on all devices of the type but `extra`.
+  /// Kept for a blocked job: from `at` on all devices of the type but `extra`.
   struct CountedSlot {
     double at = 0;
     std::int64_t extra = 0;
@@ -140,7 +140,7 @@ PlayedFuture::PlayedFuture(const ForecastSetup& setup, std::uint32_t index)
   choose_newcomers();
 }
 
-// At the rate of those who came last and are still here.
+// New jobs arrive at the rate of the latest arrivals that are still present.
 void PlayedFuture::choose_newcomers() {
   constexpr std::size_t kLeast = 8;
   const std::vector<ForecastJob>& latest = setup_.newcomers();
@@ -461,7 +461,7 @@ std::optional<LikelyStart> forecast_start(const Situation& situation, const Poli
     if (starts.back() < kNeverEnds) ++types[future.on()];
   }
   std::sort(starts.begin(), starts.end());
-  // Of n futures that are as good as the real one, k of n + 1 times it comes before the k-th.
+  // The real start comes before the k-th of n equally likely futures with probability k / (n + 1).
   const auto quantile = [&](double part) {
     const auto k = static_cast<std::size_t>(part * (setup.futures() + 1) + 0.999);
     const double seconds = starts[std::min(k, starts.size()) - 1];

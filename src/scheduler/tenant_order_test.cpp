@@ -1,4 +1,4 @@
-// The order of a tenant's jobs by their service, and who overtakes whom.
+// The order of a tenant's jobs by their service, and which jobs overtake which.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -177,7 +177,8 @@ TEST(TenantOrder, ATenantThatHasLessOvertakesOneThatBorrows) {
   EXPECT_TRUE(cluster->runs(JobId(1)));
 }
 
-// Of two tenants training stays above batch work that may be stopped, or both would take turns.
+// Between two tenants, training stays ahead of preemptible batch work; otherwise both would take
+// turns.
 TEST(TenantOrder, BatchWorkOvertakesNoTrainingOfAnotherTenant) {
   TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
   const JobId longest = submit_of(cluster, "a", preemptible(cluster, 128, Duration::hours(9)));

@@ -92,7 +92,7 @@ class TenantUsage {
     recent_[cell(tenant, type)] = devices;
   }
 
-  /// The same usage under another tree of the same tenants, which must outlive it.
+  /// This usage under another tree with the same tenants, which must outlive it.
   [[nodiscard]] TenantUsage under(const TenantTree& tree) const;
 
   /// How many more devices of a type the tenant may take by its path, guaranteed or borrowed.

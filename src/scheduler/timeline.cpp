@@ -182,8 +182,8 @@ void Timeline::enter(const Hold& hold, Window& window) {
   }
 }
 
-// A device of which nothing is free, and nothing shared or nothing left, is somebody's own: nobody
-// is put beside him.
+// A device with nothing free, and nothing shared or no share left, belongs to one job: no other is
+// put beside it.
 void Timeline::hide_share(const NodeDevices& at, Window& window) {
   const FleetView view = window.fleet.view();
   const DeviceId device = detail::shared_device(view.topology(), at);

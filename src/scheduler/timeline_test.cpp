@@ -188,7 +188,8 @@ TEST_F(TimelineTest, AnImpossibleJobIsRefusedInAFewAttempts) {
   EXPECT_LE(attempts_, 5);
 }
 
-// Two slots keep all nodes but one for good, and which one does not matter to who wants two.
+// Two slots keep all nodes but one for good, and which one makes no difference to a job of two
+// nodes.
 TEST_F(TimelineTest, WhereTooFewAreFreeInAllNoPlaceIsLookedFor) {
   for (std::uint32_t i = 0; i < 16; ++i) run(devices_of(i, 1), at(10 * (i + 1)));
   open();
@@ -349,8 +350,8 @@ TEST_F(TimelineTest, GangsOfOneJobAreWeighedTogether) {
   EXPECT_TRUE(timeline.delays(gangs, at(10)));
 }
 
-// A random fleet of small nodes, jobs and wishes, beside the plainest model of the same: each
-// device has a list of the times at which it is somebody's.
+// A random fleet of small nodes, jobs and wishes, compared with the simplest model of the same:
+// each device has a list of the times at which it is held.
 class NaiveFuture {
  public:
   explicit NaiveFuture(std::uint32_t nodes) : taken_(nodes * 8) {}

@@ -136,7 +136,8 @@ class TypeChooser {
     return text;
   }
 
-  /// Of the fleet, else of the catalog, the type of nearest 16-bit peak; ties to the first.
+  /// The type of the fleet, else of the catalog, with the nearest 16-bit peak; ties go to the
+  /// first.
   [[nodiscard]] const Accelerator* nearest_that_runs(const Accelerator& wanted) const {
     const Accelerator* nearest = nullptr;
     const auto offer = [&](const Accelerator& other) {

@@ -1,10 +1,10 @@
 // workload/config_keys.hpp - the keys of one model configuration, looked up by need.
 //
-// Unlike FieldReader it ignores keys nobody asks for (a config.json has dozens), takes the first
-// of several names for one thing, tells an explicit null (no value, not even the class default)
-// from an absent key, and notes each class default it falls back on. The first failure stays; after
-// it look-ups return small valid values, so that a reader can go on to its end and ask status().
-// Borrows the document. Cost: a look-up is O(keys).
+// Unlike FieldReader it ignores keys that are not looked up (a config.json has dozens), takes the
+// first of several names for one thing, distinguishes an explicit null (no value, not even the
+// class default) from an absent key, and records each class default it falls back on. The first
+// failure is kept; after it look-ups return small valid values, so that a reader can run to its end
+// and then check status(). Borrows the document. Cost: a look-up is O(keys).
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct IntegerRange {
 
 /// Widths, heads, vocabularies.
 inline constexpr IntegerRange kSizes{1, 1 << 24};
-/// The same where 0 means "none".
+/// Sizes for which 0 means "none".
 inline constexpr IntegerRange kSizesOrNone{0, 1 << 24};
 
 class ConfigKeys {
@@ -69,7 +69,7 @@ class ConfigKeys {
   [[nodiscard]] bool has(std::string_view key) const { return node(key).has_value(); }
   /// Given at all, be it null.
   [[nodiscard]] bool mentions(std::string_view key) const { return find_even_null(key) != nullptr; }
-  /// Of the value of the first name given, else of the mapping.
+  /// The position of the value of the first name given, else of the mapping.
   [[nodiscard]] SourcePosition position(KeyNames names) const;
 
   void missing(KeyNames names);

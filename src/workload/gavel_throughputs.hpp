@@ -43,8 +43,8 @@ class GavelThroughputs {
   /// Whose throughputs there are, ascending.
   [[nodiscard]] std::vector<std::string> accelerators() const;
 
-  /// Of all steps of a job of a gavel trace, alone on its accelerators. None as above, and where
-  /// the type cannot run there (throughput 0).
+  /// Run time of all steps of a job of a gavel trace, alone on its accelerators. No value where the
+  /// throughput is unknown, and where the type cannot run there (throughput 0).
   [[nodiscard]] std::optional<Duration> run_time(std::string_view accelerator,
                                                  const TraceJob& job) const;
 

@@ -77,7 +77,7 @@ struct TopologySpec {
   /// Nodes of a gang come in runs of so many inside one scale-up domain: 16 of an NVL72's 18.
   std::optional<std::uint32_t> segment;
   std::optional<SpreadSpec> spread;  ///< of the role's gangs
-  /// Nobody else on its nodes (node), in its scale-up domains (scale-up), racks (rack).
+  /// No other job on its nodes (node), in its scale-up domains (scale-up), racks (rack).
   std::optional<TopologyLevel> exclusive;
   bool rails_aligned = false;        ///< the same device positions on every node
   std::vector<std::uint32_t> slice;  ///< of a torus, in accelerators a side: [4, 4, 8]
@@ -143,8 +143,8 @@ void describe(Visitor& visitor, Self& w) {
   visitor.optional("tpot", w.tpot);
 }
 
-/// How the ranks of a gang share a model, as somebody has planned it: they are told (ORRERY_PLAN).
-/// The number of replicas follows from that of ranks.
+/// How the ranks of a gang share a model, as planned in advance; the ranks receive it
+/// (ORRERY_PLAN). The number of replicas follows from that of ranks.
 struct LayoutSpec {
   ParallelPlan plan;  ///< its dp is 1
   SourcePosition where;
@@ -431,13 +431,13 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("array", j.array);
 }
 
-/// One job a document; its `kind` is a JobKind. Errors with file:line:column and the field: what a
-/// person can get wrong without a fleet (see the invariant above). Names of types, models, sites
-/// are checked by whoever knows them.
+/// Reads one job from a document; its `kind` is a JobKind. Errors with file:line:column and the
+/// field: what a user can get wrong without a fleet (see the invariant above). Names of types,
+/// models and sites are checked by the code that knows them.
 [[nodiscard]] Result<JobSpec> read_job_spec(const Document& document);
 [[nodiscard]] Result<JobSpec> load_job_spec(const std::string& path);
 
-/// The same of a job that stands inside another file.
+/// Reads a job that is part of another file.
 [[nodiscard]] Result<JobSpec> read_job_spec(const DocumentNode& node);
 
 /// What becomes wrong as time passes: a deadline that is not after `now`.

@@ -295,7 +295,7 @@ class ScriptReader {
     }
   }
 
-  /// Without --export: who and where the submitter is, and nothing that may be a secret.
+  /// Without --export: the submitter's name and place, and nothing that may be a secret.
   [[nodiscard]] Environment usual() const {
     constexpr auto kUsual =
         std::to_array<std::string_view>({"HOME", "USER", "LOGNAME", "SHELL", "LANG", "PATH"});

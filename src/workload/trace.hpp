@@ -1,9 +1,9 @@
-// workload/trace.hpp - the jobs somebody's cluster once ran, as the twin replays them.
+// workload/trace.hpp - the jobs that a cluster once ran, as the twin replays them.
 //
 // Built by workload/trace_reader.hpp from a file or by workload/trace_generator.hpp from published
-// statistics; a plain value. What a format does not tell keeps its default.
-// Invariant: jobs stand in the order of the file, which need not be that of their submits, and a
-// row that stands twice is there twice. Cost: about 350 bytes a job.
+// statistics; a plain value. What a format does not state keeps its default. Invariant: jobs are in
+// the order of the file, which need not be that of their submits, and a duplicate row is there
+// twice. Cost: about 350 bytes a job.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ inline std::array<EnumWord<TraceStatus>, 4> enum_words(TraceStatus) {
            {"failed", TraceStatus::kFailed}}};
 }
 
-/// Of one job; every reader refuses more.
+/// Limits of one job; every reader refuses more.
 inline constexpr std::uint32_t kTraceAcceleratorsMax = 1u << 20;
 inline constexpr std::uint32_t kTraceMillicoresMax = 1'000'000'000;
 /// 4 PiB; our own format alone takes more.

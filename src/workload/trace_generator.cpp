@@ -84,7 +84,7 @@ class JobDraw {
   Rng runs_;
 };
 
-// The jobs somebody submits in one go: a run of the trace's jobs.
+// Jobs that one user submits at once: a run of the trace's jobs.
 struct Burst {
   std::size_t first;
   std::size_t size;

@@ -29,7 +29,8 @@ struct TraceMapping {
 /// and get no model.
 void map_trace(Trace& trace, const TraceMapping& mapping, std::uint64_t seed);
 
-/// Of the models map_trace gives and of those the public traces name; any other is kLanguage.
+/// The class of the models that map_trace assigns and that the public traces name; any other is
+/// kLanguage.
 [[nodiscard]] ModelClass model_class(std::string_view model);
 
 /// Steps a second on `type` over those on `reference`: the harmonic mean of the ratios of the dense

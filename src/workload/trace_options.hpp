@@ -1,5 +1,5 @@
-// workload/trace_options.hpp - which trace is meant and how much of it: plain values that whoever
-// reads a trace fills in.
+// workload/trace_options.hpp - which trace to read and how much of it: plain values that the caller
+// of a reader fills in.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ struct TraceOptions {
     std::string value;
   };
   std::vector<Where> where;
-  /// Of plain numbers in columns that name no unit; none: as the format has it.
+  /// Unit of plain numbers in columns that name no unit; none: that of the format.
   std::optional<TimeUnit> unit;
   std::optional<Instant> from;  ///< of submits, inclusive, like `to`
   std::optional<Instant> to;

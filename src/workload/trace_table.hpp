@@ -41,7 +41,7 @@ struct TraceTable {
   char separator = ',';      ///< ' ': runs of blanks
   char comment = '\0';       ///< what a line that says nothing begins with
   std::string_view missing;  ///< a cell that says nothing, beside an empty one
-  /// Of times without a unit in their column's name. None: seconds, but submits from 10^11 on are
+  /// Unit of times whose column name states none. No value: seconds, but submits from 10^11 on are
   /// milliseconds (as seconds they would be after the year 5000, as milliseconds before 1974).
   std::optional<TimeUnit> unit;
   void (*read)(TraceRow& row, TraceJob& job) = nullptr;
@@ -53,12 +53,12 @@ struct TraceTable {
 /// Which cell of a row is which column of the table.
 class TraceHeader {
  public:
-  /// Of the names in a file's first line. Errors: a required column is missing, or one is there
-  /// twice. A name may end in the unit of its times: "submit_time (ms)", "duration_s".
+  /// A header from the names in a file's first line. Errors: a required column is missing or
+  /// present twice. A name may end in the unit of its times: "submit_time (ms)", "duration_s".
   [[nodiscard]] static Result<TraceHeader> from_names(const TraceTable& table,
                                                       std::span<const std::string_view> names,
                                                       const SourcePosition& where);
-  /// Of a table whose columns are fixed.
+  /// The header of a table whose columns are fixed.
   [[nodiscard]] static TraceHeader fixed(const TraceTable& table);
 
   [[nodiscard]] const TraceTable& table() const { return *table_; }
@@ -134,7 +134,7 @@ class TraceRow {
   int line_number_ = 0;
   int row_ = 0;
   std::vector<std::string_view> cells_;
-  /// Of submits, once the first number has told.
+  /// Unit of submits, known after the first number.
   std::optional<TimeUnit> instant_unit_;
   std::string_view left_out_;
   Status status_;
