@@ -1,5 +1,5 @@
-// planner/run_estimate.hpp - the step time of a published training run, its open choices filled by
-// the planner's own best guess.
+// planner/run_estimate.hpp - the step time of a published training run, with its open choices made
+// by the planner.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct TrainingEstimate {
   double mfu = 0;           ///< model operations over the dense 16-bit peak
   double flops = 0;         ///< model operations/s of an accelerator
   bool fits = false;
-  std::vector<std::string> warnings;  ///< of the row, and what was guessed
+  std::vector<std::string> warnings;  ///< of the row, and assumptions
 };
 
 /// Errors: a model without layers to split, no plan that obeys what the row states, a batch that
