@@ -1,8 +1,8 @@
-// planner/training_stack.hpp - whether any software trains on an accelerator, and what a training
-// job asks for that its generation lacks.
+// planner/training_stack.hpp - whether any software trains on an accelerator, and which
+// requirements of a training job its generation does not meet.
 //
-// By the catalog's rows of frameworks that train (PyTorch, JAX, TensorFlow); what stands on them,
-// such as Megatron-LM, runs where they do. Pure. Cost: the stack rows.
+// Based on the catalog's rows of frameworks that train (PyTorch, JAX, TensorFlow); software built
+// on them, such as Megatron-LM, runs where they do. Pure. Cost: the stack rows.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ namespace orrery {
 /// Whether frameworks run on it, but for inference alone.
 [[nodiscard]] bool only_infers(const Catalog& catalog, const Accelerator& accelerator);
 
-/// What the job asks of the accelerator that it has not: its format of numbers, kernels of fused
-/// attention. The plan counts with the nearest it has.
+/// Requirements of the job that the accelerator does not meet: its number format, kernels of fused
+/// attention. The plan assumes the nearest that it has.
 [[nodiscard]] std::vector<std::string> training_lacks(const Accelerator& accelerator,
                                                       const TrainingJob& job);
 

@@ -54,9 +54,9 @@ class ConfigKeys {
 
   [[nodiscard]] std::string_view type() const { return type_; }
 
-  /// Failures: not a whole number, out of range. Nothing: absent without a default, or null.
+  /// Failures: not a whole number, out of range. No value: absent without a default, or null.
   [[nodiscard]] std::optional<std::int64_t> integer(KeyNames names, IntegerRange range = kSizes);
-  /// As integer(), and nothing is a failure.
+  /// Reads like integer(), but no value is a failure.
   [[nodiscard]] std::int64_t required(KeyNames names, IntegerRange range = kSizes);
   [[nodiscard]] std::optional<bool> truth(std::string_view key);
   [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
@@ -64,16 +64,16 @@ class ConfigKeys {
   /// Empty when absent or null.
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key, IntegerRange range);
 
-  /// The value, unless absent or null.
+  /// The value; none if absent or null.
   [[nodiscard]] std::optional<DocumentNode> node(std::string_view key) const;
   [[nodiscard]] bool has(std::string_view key) const { return node(key).has_value(); }
-  /// Given at all, be it null.
+  /// Whether the key is present, even if null.
   [[nodiscard]] bool mentions(std::string_view key) const { return find_even_null(key) != nullptr; }
   /// The position of the value of the first name given, else of the mapping.
   [[nodiscard]] SourcePosition position(KeyNames names) const;
 
   void missing(KeyNames names);
-  /// Notes a failure at the place of the names.
+  /// Records a failure at the position of the names.
   void refuse(KeyNames names, std::string message);
   void fail(Status status);
   [[nodiscard]] const Status& status() const { return status_; }
