@@ -162,7 +162,7 @@ class EconomicsBuilder {
     Result<Bytes> bytes =
         checkpoint_bytes(facts_.calibration, parameters, CheckpointContent::kFull);
     if (!bytes) return forward_error(bytes);
-    // Training waits for the whole write: what every stack can do, so no plan is flattered.
+    // Training waits for the whole write, which every stack can do, so no plan looks too good.
     const CheckpointTransfer transfer{.bytes = *bytes,
                                       .accelerators = result_.accelerators,
                                       .write = *write * options_.storage_speed,

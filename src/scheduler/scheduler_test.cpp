@@ -402,7 +402,7 @@ TEST(Scheduler, AnElasticJobGivesBackAtOnceToAHigherRankThoughItMayNotBeStopped)
   EXPECT_TRUE(cluster.runs(second));
 }
 
-// What it would give up is more than its tenant has above its guarantee.
+// The job would give up more than its tenant has above its guarantee.
 TEST(Scheduler, AnElasticJobGivesNothingBackOfWhatIsGuaranteed) {
   for (const int guaranteed : {8, 12}) {
     TestCluster cluster(

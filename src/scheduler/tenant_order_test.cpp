@@ -264,8 +264,8 @@ TEST(TenantOrder, WhoHasWaitedLongGoesBeforeShorterJobs) {
   EXPECT_FALSE(cluster.runs(small));
 }
 
-// Jobs keep coming; whatever the order does, each that may be stopped goes on in the end, and none
-// is stopped within its quantum.
+// Jobs keep arriving; in any order, each preemptible job goes on in the end, and none is stopped
+// within its quantum.
 TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     TestCluster cluster;
@@ -302,9 +302,9 @@ TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
   }
 }
 
-/// Jobs of a node come and end every 24 minutes, of the tenants b and c in turn; at the beginning
-/// one of tenant `a` comes that wants the whole cluster for 20 minutes. Returns after how many such
-/// times it starts, 60 if it does not start before.
+/// Jobs of a node start and end every 24 minutes, alternately of the tenants b and c; at the
+/// beginning a job of tenant `a` arrives that needs the whole cluster for 20 minutes. Returns after
+/// how many such times it starts, 60 if it does not start before.
 int times_until_start(const std::string& policy) {
   constexpr std::int64_t kNodes = 16;
   const auto after = [](std::int64_t times) { return Duration::minutes(24 * times); };
@@ -332,7 +332,7 @@ int times_until_start(const std::string& policy) {
   return 60;
 }
 
-// It may not overtake jobs of tenants that hold no more than its own would hold with it.
+// The job may not overtake jobs of tenants that hold no more than its own would hold with it.
 TEST(TenantOrder, ASlotLetsALargeJobStartBesideAStreamOfJobsThatItMayNotOvertake) {
   EXPECT_LE(times_until_start(kDefault), 16);
   EXPECT_EQ(times_until_start("hardware-aware:reserve_jobs=0"), 60);

@@ -424,7 +424,7 @@ class RandomFuture : public TimelineTest {
     }
   }
 
-  /// The future as the timeline is to see it: running jobs hold their devices up to a slice.
+  /// The future as the timeline should show it: running jobs hold their devices up to a slice.
   NaiveFuture future_on(const Timeline& timeline) const {
     NaiveFuture future(16);
     for (const Running& job : running_) {
@@ -514,8 +514,8 @@ TEST_P(RandomFutureOf, WhatClassesRememberChangesNoAnswer) {
   }
 }
 
-// What starts now, on the shadow or where nothing is said to be delayed, meets no reservation; what
-// is said to delay one does meet it.
+// A job that starts now, on the shadow or where no delay is reported, meets no reservation; a job
+// that is reported to delay one does meet it.
 TEST_P(RandomFutureOf, NoBackfilledJobDelaysAReservation) {
   run_jobs();
   Timeline& timeline = open(2 + static_cast<std::uint32_t>(rng_.below(20)));
