@@ -266,7 +266,7 @@ struct Crowd {
     if (rng.below(2) == 0) {
       part(power_domain(topology, PowerKind::kRow), 0.6 + 0.4 * rng.uniform());
     }
-    // The running gangs chose first, each the best of what was left.
+    // The running gangs come first, each at the best step that was left.
     for (std::size_t i = 0; i + 1 < count; ++i) {
       const auto step = clock_for(budget, caps, gangs[i].power);
       if (!step) continue;
