@@ -56,7 +56,7 @@ void describe(Visitor& visitor, Self& host) {
   visitor.optional("bandwidth_per_direction_bytes_per_s", host.bandwidth_per_direction);
 }
 
-/// Matrix rates somebody measured, beside the datasheet's.
+/// Measured matrix rates, in addition to those of the datasheet.
 struct MeasuredRates {
   std::optional<FlopsPerSecond> bf16_gemm;
   std::optional<FlopsPerSecond> fp8_gemm;
@@ -92,7 +92,8 @@ struct Accelerator {
   int year = 0;
   std::string form_factor;
   std::array<std::optional<FlopsPerSecond>, kNumberFormats> rates;  ///< by NumberFormat
-  std::optional<int> compute_units;  ///< that a large matrix product is cut over: SMs, CUs, cores
+  std::optional<int>
+      compute_units;  ///< units among which a large matrix product is divided: SMs, CUs, cores
   std::string memory_type;
   Bytes memory;  ///< as marketed
   std::optional<Bytes> driver_visible_memory;
@@ -107,8 +108,8 @@ struct Accelerator {
   std::vector<std::string> software;
   std::optional<MeasuredRates> measured;
   std::optional<KilogramsCo2> embodied_carbon;
-  std::string default_node;  ///< id of the NodeType that "TYPE:N" means
-  std::string like;          ///< id of the row this one began as a copy of
+  std::string default_node;  ///< id of the NodeType that "TYPE:N" stands for
+  std::string like;          ///< id of the row from which this one was copied
   Provenance provenance;
   SourcePosition where;
 

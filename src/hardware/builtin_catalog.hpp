@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// In name order. Defined in a source generated at build time (cmake/EmbedFiles.cmake).
+/// The files in name order. Defined in a source generated at build time (cmake/EmbedFiles.cmake).
 [[nodiscard]] std::span<const EmbeddedFile> builtin_catalog();
 
 }  // namespace orrery

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-// The fields that tell the rows of a table apart.
+// The fields that distinguish the rows of a table.
 template <class Row>
 std::span<const std::string_view> key_fields() {
   static constexpr std::string_view kId[] = {"id"};
@@ -31,7 +31,7 @@ std::span<const std::string_view> key_fields() {
   return kOther;
 }
 
-// Refuses the numbers that no row can mean; quantities were checked when they were read.
+// Refuses numbers that are invalid in any row; quantities were checked when they were read.
 class NumberChecker {
  public:
   explicit NumberChecker(const SourcePosition& where) : where_(where) {}
@@ -273,8 +273,9 @@ Status CatalogLoader::add_rows(CatalogTable<Row>& table, const DocumentNode& lis
   return {};
 }
 
-// What tells the row apart in its table. References count by the id they mean, so that an overlay
-// may name an accelerator by its alias and still patch the accelerator's row.
+// The key that distinguishes the row in its table. References are compared by the id they stand
+// for, so that an overlay may name an accelerator by its alias and still patch the accelerator's
+// row.
 template <class Row>
 std::string CatalogLoader::key_of(const DocumentNode& row) const {
   const auto id_of = [&](const auto& rows, std::string_view name) {

@@ -53,10 +53,10 @@ struct CatalogTable {
 
 class Catalog {
  public:
-  /// Without a row.
+  /// A catalog without rows.
   Catalog();
-  // In catalog.cpp, as the implicit ones would make every source that holds or copies a catalog
-  // compile what becomes of each table.
+  // Defined in catalog.cpp: the implicit ones would make every source that holds or copies a
+  // catalog compile the operations of each table.
   Catalog(const Catalog&);
   Catalog(Catalog&&) noexcept;
   Catalog& operator=(const Catalog&);
@@ -74,14 +74,14 @@ class Catalog {
   }
   [[nodiscard]] const std::vector<Evidence>& evidence() const { return evidence_; }
 
-  /// By id or alias, without regard to ASCII case; nullptr when there is none.
+  /// Finds by id or alias, without regard to ASCII case; nullptr if there is none.
   template <class Row>
   [[nodiscard]] const Row* find(std::string_view name) const {
     const std::optional<std::size_t> at = position(table<Row>().names, name);
     return at ? &table<Row>().rows[*at] : nullptr;
   }
 
-  /// As find, with an error (at `where`) that names the nearest candidates.
+  /// Finds like find(), with an error (at `where`) that names the nearest candidates.
   template <class Row>
   [[nodiscard]] Result<const Row*> require(std::string_view name, SourcePosition where = {}) const {
     if (const Row* row = find<Row>(name); row != nullptr) return row;
@@ -98,7 +98,7 @@ class Catalog {
   /// reference that does not hold. O(catalog).
   [[nodiscard]] Result<Catalog> with(std::span<const NodeType> nodes) const;
 
-  /// The node type that "TYPE:N" means.
+  /// The node type that "TYPE:N" stands for.
   [[nodiscard]] const NodeType& default_node(const Accelerator& accelerator) const;
   /// The fabric of the first reference system with this node; nullptr: none has one.
   [[nodiscard]] const ScaleOutFabric* default_fabric(const NodeType& node) const;
@@ -114,10 +114,10 @@ class Catalog {
     const SoftwareStack* stack = nullptr;       ///< the platform's row
     const StackException* exception = nullptr;  ///< overrides it
 
-    /// What a framework does there where that is not all it is good for: an inference part has
-    /// stacks that train nothing.
+    /// What a framework does there if that is not all it can do: an inference part has stacks that
+    /// do not train.
     [[nodiscard]] std::optional<FrameworkUse> use() const;
-    /// `support`, or kNo for what it is not good for there.
+    /// `support`, or kNo for a use that the framework does not have there.
     [[nodiscard]] Support support_for(FrameworkUse wanted) const;
   };
   [[nodiscard]] StackAnswer stack(const Framework& framework, const Accelerator& accelerator) const;
@@ -143,7 +143,7 @@ class Catalog {
       CatalogTable<Framework>, CatalogTable<SoftwareStack>, CatalogTable<StackException>,
       CatalogTable<ExportClass>, CatalogTable<Supply>, CatalogTable<FatTreeVector>>;
 
-  /// The accelerator this one began as a copy of; nullptr: none.
+  /// The accelerator from which this one was copied; nullptr: none.
   [[nodiscard]] const Accelerator* model_of(const Accelerator& accelerator) const;
 
   /// The row about the accelerator, else about its model, or the model's model.
@@ -165,7 +165,7 @@ class Catalog {
   std::vector<Evidence> evidence_;
 };
 
-/// What a row is called: its id, or the thing it is about.
+/// The name of a row: its id, or the thing it is about.
 template <class Row>
 [[nodiscard]] std::string_view name_of_row(const Row& row) {
   if constexpr (requires { row.id; }) {
@@ -191,7 +191,7 @@ template <class Row>
   }
 }
 
-/// Whether rows of a table are told apart by name_of_row alone.
+/// Whether rows of a table are distinguished by name_of_row alone.
 template <class Row>
 inline constexpr bool kNamedRows =
     !std::same_as<Row, SoftwareStack> && !std::same_as<Row, StackException> &&

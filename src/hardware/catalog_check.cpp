@@ -14,7 +14,7 @@ Status check_count(int value, int high, std::string_view what, const SourcePosit
   return input_error(where, fmt::format("{} is {}, expected 1 to {}", what, value, high));
 }
 
-// Sizes are multiplied and divided later, so none may be zero and no product may run over.
+// Sizes are multiplied and divided later, so none may be zero and no product may overflow.
 Status check_sides(const std::vector<int>& sides, std::string_view what, std::size_t least,
                    const SourcePosition& where) {
   if (sides.empty()) return {};

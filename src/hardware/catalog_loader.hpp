@@ -1,8 +1,8 @@
 // hardware/catalog_loader.hpp - reads catalog documents into a Catalog; used by Catalog::load and
 // Catalog::with alone.
 //
-// Documents come in layers: 0 is what is compiled in, 1 an overlay. Inside a layer a row may stand
-// once; a later layer's row patches the earlier one's.
+// Documents come in layers: 0 is compiled in, 1 is an overlay. A row may occur once in a layer; a
+// row of a later layer patches that of an earlier one.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace orrery {
 class CatalogLoader {
  public:
   CatalogLoader() = default;
-  /// Begins with the rows of a loaded catalog, to which rows may be added but not documents.
+  /// Starts with the rows of a loaded catalog, to which rows may be added but not documents.
   explicit CatalogLoader(Catalog catalog) : catalog_(std::move(catalog)) {}
 
   /// Reads one document into the tables.

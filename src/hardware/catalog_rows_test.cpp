@@ -1,4 +1,5 @@
-// Each key of each row of the built-in catalog reaches the row that is shown: none is read in vain.
+// Each key of each row of the built-in catalog reaches the row that is shown: none is read without
+// effect.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,8 +14,8 @@
 namespace orrery {
 namespace {
 
-/// Whether `shown` has what the file says. Numbers may be in another unit, so they are only held to
-/// be something else than nothing.
+/// Whether `shown` has what the file states. Numbers may be in another unit, so only whether they
+/// are 0 is compared.
 bool shows(const Json& shown, const DocumentNode& said) {
   switch (said.kind()) {
     case NodeKind::kNull:
@@ -80,7 +81,7 @@ TEST(CatalogRows, ShowEachKeyOfTheirFiles) {
   EXPECT_GT(rows, 100U);
 }
 
-/// Where a fact of another catalog is said to come from.
+/// A provenance for facts of another catalog.
 Json other_provenance() {
   return {{"source", "a page"},
           {"confidence", "press"},

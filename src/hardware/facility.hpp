@@ -1,4 +1,4 @@
-// hardware/facility.hpp - what a building gives: cooling classes, power levels, grids, storage.
+// hardware/facility.hpp - what a building provides: cooling classes, power levels, grids, storage.
 //
 // Rows of catalog/power_cooling.yaml and catalog/storage.yaml.
 #pragma once
@@ -17,7 +17,7 @@ struct CoolingClass {
   std::string id;
   std::vector<double> pue;  ///< [low, high], the whole facility
   Watts max_rack;
-  double liquid_capture_fraction = 0;  ///< of the rack's heat that leaves in liquid
+  double liquid_capture_fraction = 0;  ///< of the rack's heat, carried away by liquid
   std::vector<double> coolant_supply_c;
   Provenance provenance;
   SourcePosition where;

@@ -1,5 +1,5 @@
-// hardware/failure_spec.hpp - how faults come over a fleet: how many, of what kinds, alone or
-// together, and how long they stay.
+// hardware/failure_spec.hpp - the faults of a fleet: how many, of what kinds, alone or together,
+// and how long they last.
 //
 // Rows of the catalog's `fault_models`, and the keys of a user's file of kind Failures
 // (twin/failure_file.hpp), which changes one of those rows. A plain value.
@@ -28,8 +28,8 @@ void describe(Visitor& visitor, Self& p) {
   visitor.required("share", p.share);
 }
 
-/// A repaired node fails again with this probability, beyond what it would by chance, after a time
-/// that is Weibull from the end of the repair.
+/// A repaired node fails again with this probability, in addition to its usual failures, after a
+/// time that is Weibull-distributed from the end of the repair.
 struct RelapseModel {
   double probability = 0;  ///< in [0, 1)
   double shape = 1;
@@ -44,7 +44,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.required("scale", r.scale);
 }
 
-/// Where the nodes of one burst stand.
+/// The domain in which the nodes of one burst are.
 enum class BurstScope { kRack, kPod, kHall, kSite, kFleet };
 
 inline std::array<EnumWord<BurstScope>, 5> enum_words(BurstScope) {
@@ -55,13 +55,13 @@ inline std::array<EnumWord<BurstScope>, 5> enum_words(BurstScope) {
            {"fleet", BurstScope::kFleet}}};
 }
 
-/// Faults that come together: a Neyman-Scott cluster process. Bursts begin as a Poisson process in
-/// every domain of the scope; each takes a geometric number of its nodes, each after an exponential
+/// Faults that occur together: a Neyman-Scott cluster process. Bursts begin as a Poisson process in
+/// every domain of the scope; each hits a geometric number of its nodes, each after an exponential
 /// delay.
 struct BurstModel {
   BurstScope scope = BurstScope::kRack;
   double share = 0;  ///< of a node's faults that are no relapses, in [0, 1]; all bursts together
-  double size = 1;   ///< mean number of nodes, at least 1; cut to those of the domain
+  double size = 1;   ///< mean number of nodes, at least 1; limited to those of the domain
   Seconds spread;    ///< mean delay
   std::optional<FaultKind> fault;  ///< absent: each node's own mix
   SourcePosition where;
@@ -76,7 +76,7 @@ void describe(Visitor& visitor, Self& b) {
   visitor.optional("fault", b.fault);
 }
 
-/// Nodes that fail more often than the others; the fleet's rate stays what it is.
+/// Nodes that fail more often than the others; the rate of the fleet stays the same.
 struct LemonModel {
   double share = 0;   ///< of the nodes, in [0, 1]
   double factor = 1;  ///< their rate over that of the others
@@ -89,7 +89,7 @@ void describe(Visitor& visitor, Self& l) {
   visitor.required("factor", l.factor);
 }
 
-/// Nodes that work on, but slowly.
+/// Nodes that keep working, but slowly.
 struct FailSlowModel {
   double per_1000_node_days = 0;
   double slowdown = 1;  ///< time of the same work over the usual time, at least 1
@@ -129,11 +129,12 @@ struct FailureSpec {
   std::string id;
   std::string name;
   std::vector<std::string> aliases;
-  /// Of a node of 8 accelerators, all kinds that stop its jobs, relapses and bursts included.
+  /// Failures of a node of 8 accelerators: all kinds that stop its jobs, relapses and bursts
+  /// included.
   double failures_per_1000_node_days = 0;
   std::vector<FaultPart> mix;  ///< empty: as component_failure_rates split a node's faults
-  double network = 1;          ///< times the catalog's rates of links, optics and switches
-  double facility = 1;         ///< times those of racks, power and cooling
+  double network = 1;          ///< factor on the catalog's rates of links, optics and switches
+  double facility = 1;         ///< factor on those of racks, power and cooling
   RelapseModel relapse;
   std::vector<BurstModel> bursts;
   LemonModel lemons;
@@ -142,7 +143,7 @@ struct FailureSpec {
   std::optional<double>
       silent_corruptions_per_million_hours;  ///< of an accelerator; absent: as mix
   std::optional<RepairModel> repair;         ///< of all faults of nodes; absent: by kind
-  std::vector<RepairOverride> repairs;       ///< of these kinds, before anything else
+  std::vector<RepairOverride> repairs;       ///< of these kinds; overrides everything else
   std::vector<DetectionOverride> detections;
   Provenance provenance;
   SourcePosition where;

@@ -1,4 +1,5 @@
-// hardware/fat_tree_vector.hpp - switch and cable counts vendors print, to hold fabric builders to.
+// hardware/fat_tree_vector.hpp - switch and cable counts published by vendors, to check fabric
+// builders.
 #pragma once
 
 #include <optional>

@@ -25,7 +25,7 @@ inline std::array<EnumWord<FabricKind>, 6> enum_words(FabricKind) {
            {"omni-path", FabricKind::kOmniPath}}};
 }
 
-/// How packets choose among equal paths; it decides what collisions cost.
+/// How packets choose among equal paths, which determines the cost of collisions.
 enum class Routing { kAdaptive, kEcmp, kSpray, kStatic };
 
 inline std::array<EnumWord<Routing>, 4> enum_words(Routing) {
@@ -84,7 +84,7 @@ struct ScaleUpLink {
   std::optional<BytesPerSecond> inter_node_link_bandwidth;
   std::optional<int> inter_node_links_per_accelerator;
   BytesPerSecond accelerator_bandwidth;
-  std::optional<int> switch_ports;  ///< none: the accelerators are joined directly
+  std::optional<int> switch_ports;  ///< none: the accelerators are connected directly
   int domain_max = 0;
   Microseconds small_message_latency;
   Provenance provenance;
@@ -122,7 +122,7 @@ void describe(Visitor& visitor, Self& l) {
   describe_inline(visitor, l.provenance);
 }
 
-/// Where bytes rest: an HBM stack, a DRAM socket, a CXL expander, a drive.
+/// Where bytes are stored: an HBM stack, a DRAM socket, a CXL expander, a drive.
 struct MemoryTier {
   std::string id;
   std::string name;

@@ -1,8 +1,8 @@
 // hardware/node_part.hpp - a server with fewer accelerators than its type has, as a type of its
 // own.
 //
-// A value that Catalog::with adds to the catalog; whatever counts by node (power, price, memory,
-// placement) then counts it right.
+// A value that Catalog::with adds to the catalog; everything counted by node (power, price, memory,
+// placement) is then correct for it.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-/// Node `node` with `accelerators` of its n accelerators and as large a part of all else: cores,
+/// Node `node` with `accelerators` of its n accelerators and the same fraction of all else: cores,
 /// memory, drives, power, and NICs rounded up to whole ones. A scale-up domain stays inside it: all
-/// of it, or the largest that divides both it and the model's. Its id is
+/// of the node, or the largest that divides both it and the model's. Its id is
 /// "<model's>-<accelerators>". Precondition: 1 <= accelerators < n.
 [[nodiscard]] NodeType part_of_node(const NodeType& node, int accelerators);
 

@@ -1,7 +1,7 @@
 // hardware/node_type.hpp - one type of server, tray or host, and what it holds.
 //
-// A row of catalog/nodes*.yaml. An unpublished power stays null; an `assumed_watts` range may stand
-// in for it, and whoever uses that range says so.
+// A row of catalog/nodes*.yaml. An unpublished power stays null; an `assumed_watts` range may
+// replace it, and code that uses that range reports it.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// A range somebody had to assume, and why it is believable.
+/// A range that had to be assumed, and why it is plausible.
 struct AssumedPower {
   Watts low;
   Watts high;
@@ -37,20 +37,20 @@ struct NodeType {
   std::optional<std::string> cpu;
   std::optional<int> cpu_cores;  ///< physical, of all sockets
   std::optional<Bytes> host_memory;
-  std::optional<Bytes> cxl_memory;  ///< beside host_memory
+  std::optional<Bytes> cxl_memory;  ///< in addition to host_memory
   std::optional<Bytes> local_nvme;
   int compute_nics = 0;
   BitsPerSecond compute_nic_rate;
   BytesPerSecond compute_bandwidth;  ///< all NICs, per direction
   std::optional<BitsPerSecond> storage_nic_rate;
-  std::optional<Watts> max_power;  ///< the rating breakers are planned for
+  std::optional<Watts> max_power;  ///< the rating for which breakers are planned
   std::optional<Watts> typical_training_power;
   std::optional<Watts> idle_power;
   std::optional<AssumedPower> assumed_power;
   std::optional<int> rack_units;
   std::string cooling;  ///< "air" or "direct-liquid"
   std::string scheduling_granularity;
-  std::string like;  ///< id of the row this one began as a copy of
+  std::string like;  ///< id of the row from which this one was copied
   Provenance provenance;
   SourcePosition where;
 };

@@ -32,7 +32,7 @@ void describe(Visitor& visitor, Self& p) {
   describe_inline(visitor, p.provenance);
 }
 
-/// What there are many of, each failing by itself.
+/// Components that exist in large numbers and fail independently.
 enum class FailureScope { kAccelerator, kNode, kLink, kSwitch, kRack, kPower, kCooling };
 
 inline std::array<EnumWord<FailureScope>, 7> enum_words(FailureScope) {
@@ -45,7 +45,7 @@ inline std::array<EnumWord<FailureScope>, 7> enum_words(FailureScope) {
            {"cooling", FailureScope::kCooling}}};
 }
 
-/// What goes wrong.
+/// The component or function that fails.
 enum class FaultKind : std::uint8_t {
   kAccelerator,
   kHbm,  ///< memory of an accelerator
@@ -61,7 +61,7 @@ enum class FaultKind : std::uint8_t {
   kCoolingUnit,
   kSoftware,
   kMaintenance,
-  kFailSlow,  ///< works on, but slowly
+  kFailSlow,  ///< keeps working, but slowly
   kNetwork,   ///< seen by a node, its cause unknown
   kOptics,
 };
@@ -115,7 +115,7 @@ void describe(Visitor& visitor, Self& r) {
 struct DetectionTime {
   std::string path;
   Seconds time;
-  std::vector<FaultKind> faults;  ///< those found this way
+  std::vector<FaultKind> faults;  ///< faults detected this way
   Provenance provenance;
   SourcePosition where;
 };
@@ -142,8 +142,8 @@ void describe(Visitor& visitor, Self& r) {
   describe_inline(visitor, r.provenance);
 }
 
-/// How long a fault lasts once it is known: some pass by themselves or with a restart, the rest
-/// wait for hands and parts.
+/// How long a fault lasts once it is known: some pass on their own or with a restart, the rest need
+/// technicians and parts.
 struct RepairModel {
   double transient_share = 0;  ///< of the faults, in [0, 1]
   Seconds transient;           ///< mean of those, exponential
@@ -160,7 +160,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.required("mean", r.mean);
 }
 
-/// The same for faults of one kind.
+/// How long faults of one kind last.
 struct RepairTime {
   FaultKind fault = FaultKind::kHost;
   RepairModel repair;

@@ -1,4 +1,4 @@
-// hardware/software_stack.hpp - which framework runs on which platform, and what it takes.
+// hardware/software_stack.hpp - which framework runs on which platform, and what it requires.
 //
 // Rows of catalog/software.yaml and catalog/supply.yaml. A platform is a vendor's software under
 // the framework (CUDA, ROCm, XLA for TPU, Neuron, SynapseAI, CPU).
@@ -84,7 +84,8 @@ struct SoftwareStack {
   Support support = Support::kNo;
   std::optional<std::string> through;  ///< the package that makes it run
   CompileStep compile_step = CompileStep::kNone;
-  std::optional<FrameworkUse> use;  ///< what it is good for there; none: all the framework is
+  std::optional<FrameworkUse>
+      use;  ///< what it can be used for there; none: all that the framework can do
   Provenance provenance;
   SourcePosition where;
 };
@@ -100,12 +101,12 @@ void describe(Visitor& visitor, Self& s) {
   describe_inline(visitor, s.provenance);
 }
 
-/// An accelerator for which its platform's row does not hold.
+/// An accelerator to which its platform's row does not apply.
 struct StackException {
   std::string accelerator;
   std::string framework;
   Support support = Support::kNo;
-  std::optional<FrameworkUse> use;  ///< none: the platform's row says it
+  std::optional<FrameworkUse> use;  ///< none: that of the platform's row
   Provenance provenance;
   SourcePosition where;
 };
@@ -157,7 +158,7 @@ inline std::array<EnumWord<Availability>, 4> enum_words(Availability) {
            {"discontinued", Availability::kDiscontinued}}};
 }
 
-/// How an accelerator is had: its platform, lead time, export class.
+/// How an accelerator is obtained: its platform, lead time, export class.
 struct Supply {
   std::string accelerator;
   std::string platform;

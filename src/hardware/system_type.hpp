@@ -1,4 +1,4 @@
-// hardware/system_type.hpp - a reference system: what `fleet generate` builds a fleet from.
+// hardware/system_type.hpp - a reference system, from which `fleet generate` builds a fleet.
 //
 // A row of catalog/systems.yaml. Sizes are given the way the source gives them (accelerators,
 // nodes, scalable units, cubes); fleet/generate.hpp turns them into a fleet spec.
@@ -35,7 +35,7 @@ struct SystemType {
   std::optional<int> segments;
   std::optional<int> servers_per_tor_set;
   std::optional<std::string> fabric;  ///< id of a ScaleOutFabric
-  std::optional<int> switch_radix;    ///< where it is not the fabric's
+  std::optional<int> switch_radix;    ///< set if it differs from the fabric's
   std::string topology;
   std::optional<double> oversubscription;
   std::optional<double> core_oversubscription;
@@ -60,7 +60,7 @@ struct SystemType {
   std::optional<std::string> storage;
   std::optional<double> availability;
   std::optional<double> failures_per_1000_node_days;
-  std::string like;  ///< id of the row this one began as a copy of
+  std::string like;  ///< id of the row from which this one was copied
   Provenance provenance;
   SourcePosition where;
 };

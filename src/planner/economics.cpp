@@ -162,7 +162,7 @@ class EconomicsBuilder {
     Result<Bytes> bytes =
         checkpoint_bytes(facts_.calibration, parameters, CheckpointContent::kFull);
     if (!bytes) return forward_error(bytes);
-    // Training waits for the whole write: what every stack can do, so no plan is flattered.
+    // Training waits for the whole write, which every stack can do, so no plan looks too good.
     const CheckpointTransfer transfer{.bytes = *bytes,
                                       .accelerators = result_.accelerators,
                                       .write = *write * options_.storage_speed,
@@ -185,7 +185,8 @@ std::optional<Watts> draw_of(const Economics& economics, const StepCost& cost) {
   return power->total();
 }
 
-/// Of so long a time; the electricity of an owned machine is its own, the rent includes it.
+/// Price of a run of length `time`; the electricity of an owned machine is paid separately, rent
+/// includes it.
 std::optional<Dollars> price_of(const Economics& economics, Seconds time,
                                 const std::optional<Energy>& energy) {
   if (!economics.price.value) return std::nullopt;

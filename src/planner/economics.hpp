@@ -1,8 +1,8 @@
 // planner/economics.hpp - dollars, joules, carbon and expected goodput of a plan on a machine.
 //
-// Economics is resolved once a machine; quoting a plan is then a few multiplications. A figure that
-// nobody published (a price, a TDP) is left out and its reason kept, never guessed; what had to be
-// assumed is listed. Values, pure.
+// Economics is resolved once a machine; quoting a plan is then a few multiplications. An
+// unpublished figure (a price, a TDP) is left out and its reason kept, never guessed; what had to
+// be assumed is listed. Values, pure.
 #pragma once
 
 #include <optional>
@@ -16,23 +16,23 @@
 
 namespace orrery {
 
-/// Tables every question is answered from; both must outlive it.
+/// Tables from which every question is answered; both must outlive it.
 struct PlannerFacts {
   const Catalog& catalog;
   const Calibration& calibration;
 };
 
-/// What the operator knows better than the catalog; everything may stay empty.
+/// What the operator states in place of the catalog; everything may stay empty.
 struct EconomicsOptions {
-  std::optional<PriceBasis> basis;  ///< none: on demand, else what else the catalog has
+  std::optional<PriceBasis> basis;  ///< none: on demand, else any other that the catalog has
   PriceOptions price;
-  double price_factor = 1;  ///< on a rent
+  double price_factor = 1;  ///< factor on a rent
   PowerOptions power;
   SiteOptions site;
   std::optional<std::string> failures;  ///< id of a FailureProfile
   std::optional<std::string> storage;   ///< id of a StorageSystem
   std::optional<double> storage_units;
-  double storage_speed = 1;  ///< on the rates of the storage system
+  double storage_speed = 1;  ///< factor on the rates of the storage system
 };
 
 /// A figure, or why there is none.
@@ -56,7 +56,7 @@ struct Economics {
   Known<AcceleratorCost> price;
   Known<Site> site;
   Known<Reliability> reliability;
-  bool owned = false;  ///< electricity is paid beside the hire
+  bool owned = false;  ///< electricity is paid in addition to the hire
   std::vector<std::string> assumptions;
 };
 
@@ -65,12 +65,12 @@ struct Economics {
                                              const ModelWork& model,
                                              const EconomicsOptions& options);
 
-/// Of one accelerator of `node`, with its power, price and site alone.
+/// Running costs of one accelerator of `node`, with its power, price and site alone.
 [[nodiscard]] Result<Economics> running_costs_of(const PlannerFacts& facts, const NodeType& node,
                                                  const EconomicsOptions& options);
 
-/// A power cap slows the clock: rates of the machine as the cap leaves them.
-/// Errors: a cap the accelerator cannot hold; an accelerator without a published TDP.
+/// A power cap slows the clock: changes the rates of the machine to those under the cap. Errors: a
+/// cap the accelerator cannot hold; an accelerator without a published TDP.
 [[nodiscard]] Status apply_power_cap(const PlannerFacts& facts, const PowerOptions& options,
                                      Machine& machine);
 
@@ -89,7 +89,7 @@ struct PlanQuote {
   std::optional<double> tokens_per_second_watt;
   double tokens_per_second = 0;  ///< images or videos where the run is counted in those
   std::optional<Goodput> goodput;
-  // The whole run where it has a length, with its failures where goodput is known.
+  // Figures of the whole run if it has a length, with its failures if goodput is known.
   std::optional<Seconds> run_time;
   std::optional<double> run_steps;
   std::optional<Dollars> run_cost;
@@ -99,11 +99,11 @@ struct PlanQuote {
 [[nodiscard]] PlanQuote quote_of(const Economics& economics, const StepCost& cost,
                                  const RunSize& size);
 
-/// How the time of a step divides: at every moment a device computes, reads memory, waits on a
-/// collective or idles. None: a step that takes no time.
+/// How the time of a step divides: at every moment a device computes, reads memory, waits for a
+/// collective or idles. No value for a step that takes no time.
 [[nodiscard]] std::optional<PowerLoad> power_load_of(const StepCost& cost);
 
-/// Joules at the nodes' inlets of a step; of anything that takes so long, at least floor_of_energy.
+/// Joules of a step at the nodes' inlets; at least floor_of_energy for the same time.
 [[nodiscard]] std::optional<Joules> step_energy(const Economics& economics, const StepCost& cost);
 [[nodiscard]] Joules floor_of_energy(const Economics& economics, double seconds);
 

@@ -96,7 +96,7 @@ EconomicsOptions site_economics(const NodePool& pool, const EconomicsOptions& st
   return options;
 }
 
-/// Nodes of a pool, or as many accelerators of each.
+/// The nodes of a pool, or only some accelerators of each.
 struct PoolPart {
   std::uint64_t nodes = 1;
   std::uint32_t devices = 1;  ///< of each node

@@ -2,8 +2,8 @@
 // site, in whole nodes, powers of two and all of them.
 //
 // A machine is the canonical piece of its size: its nodes fill scale-up domains, then units under
-// one leaf, then pods, so that it spans as few tiers as its size allows. What is busy or broken
-// now is the scheduler's affair.
+// one leaf, then pods, so that it spans as few tiers as its size allows. Present use and failures
+// are the scheduler's concern.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace orrery {
 
 struct FleetMachines {
   std::vector<MachineChoice> choices;  ///< by site, node type and size
-  std::vector<std::string> skipped;    ///< node types no machine can be made of, and why
+  std::vector<std::string> skipped;    ///< node types of which no machine can be made, and why
 };
 
 /// All nodes of one type at one site.
@@ -28,23 +28,23 @@ struct FleetPool {
   const Accelerator* accelerator = nullptr;
   const NodeType* node = nullptr;
   std::uint64_t accelerators = 0;
-  std::uint64_t owned = 0;   ///< of these, the operator's own
-  std::uint32_t domain = 1;  ///< accelerators of a scale-up domain, or of a node where more
+  std::uint64_t owned = 0;   ///< number of these that the operator owns
+  std::uint32_t domain = 1;  ///< accelerators of a scale-up domain, or of a node if larger
   EconomicsOptions economics;
 };
-/// By site and node type; `economics` as below, owned where most of the accelerators are. They
-/// point into the topology and its catalog.
+/// The pools by site and node type; `economics` as for machines_of(), owned if most of the
+/// accelerators are. They point into the topology and its catalog.
 [[nodiscard]] std::vector<FleetPool> fleet_pools(const Topology& topology,
                                                  const EconomicsOptions& economics);
 
-/// `economics` is what the user stated; each site's own figures, and whether most of the nodes are
-/// owned, stand where nothing was. The topology and its catalog must outlive the machines.
-/// O(nodes).
+/// `economics` is what the user stated; figures that were not stated are those of each site,
+/// including whether most of its nodes are owned. The topology and its catalog must outlive the
+/// machines. O(nodes).
 [[nodiscard]] FleetMachines machines_of(const Topology& topology,
                                         const EconomicsOptions& economics);
 
-/// So many accelerators of one type, equal numbers in as few nodes as can be, of the largest pool
-/// of that type (ties: the first), with the network between its nodes even where they fit inside
+/// So many accelerators of one type, equal numbers in as few nodes as possible, from the largest
+/// pool of that type (ties: the first), with the network between its nodes even if they fit into
 /// one. Errors: kInfeasible, no pool has so many.
 struct FleetPiece {
   FleetTypeId type;

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// Times the accelerators that are tried.
+/// Factors on the number of accelerators that are tried.
 constexpr std::uint64_t kGrowthMax = 1024;
 
 std::string gibibytes(double bytes) { return fmt::format("{:.1f} GiB", bytes / (1u << 30)); }

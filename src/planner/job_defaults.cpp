@@ -24,7 +24,7 @@ constexpr double kSequenceMax = 1e8;
 constexpr double kBatchMax = 1e9;
 constexpr double kVitBatch = 4096;       ///< images, Dosovitskiy et al. 2021
 constexpr double kDiffusionBatch = 256;  ///< images, Peebles and Xie 2023; taken of videos too
-/// Of a pretraining run that has no stated length (Hoffmann et al. 2022).
+/// Tokens of a pretraining run that has no stated length (Hoffmann et al. 2022).
 constexpr double kTokensPerParameter = 20;
 constexpr double kFineTuneTokens = 100e6;
 constexpr double kLoraTokens = 3901.0 * 8192;

@@ -1,7 +1,7 @@
-// planner/job_defaults.hpp - what a training job is taken to be where its owner did not say: the
-// words for a precision, the usual sequence and batch.
+// planner/job_defaults.hpp - defaults for what the owner of a training job did not state: the words
+// for a precision, the usual sequence and batch.
 //
-// Shared by whoever turns a wish into a question: the command line, the scheduler. Pure.
+// Shared by the command line and the scheduler, which turn a request into a question. Pure.
 #pragma once
 
 #include <array>
@@ -19,23 +19,24 @@ namespace orrery {
 /// nearest.
 [[nodiscard]] Result<TrainingPrecision> precision_named(const std::string& word);
 
-/// Tokens of a sequence as stated, else 8192 or the longest the model was made for; a sample of an
-/// image or video model has the tokens it has. Errors: no whole number, another sample's tokens.
+/// Tokens of a sequence as stated, else 8192 or the longest for which the model was made; a sample
+/// of an image or video model has a fixed number of tokens. Errors: not a whole number, another
+/// sample's tokens.
 [[nodiscard]] Result<double> sequence_of(const Model& model, std::optional<double> stated);
 
 struct BatchWish {
   std::optional<double> stated;
   double sequence = 1;                   ///< tokens
-  std::span<const std::uint64_t> ranks;  ///< that the job may run on; none is 0
+  std::span<const std::uint64_t> ranks;  ///< numbers of ranks on which the job may run; none is 0
 };
 
-/// Sequences a step as stated, else 16 Mi tokens above 100 B parameters and 4 Mi below; of models
-/// of images and videos 4,096 or 256 samples, and no fewer than ranks. A number that the odd part
-/// of each of `ranks` divides, as far as that is possible, so that replicas get equal shares.
-/// Errors: no whole number.
+/// Sequences in a step as stated, else 16 Mi tokens above 100 B parameters and 4 Mi below; for
+/// models of images and videos 4,096 or 256 samples, and no fewer than ranks. The number is
+/// divisible by the odd part of each of `ranks` as far as possible, so that replicas get equal
+/// shares. Errors: not a whole number.
 [[nodiscard]] Result<double> batch_of(const Model& model, const BatchWish& wish);
 
-/// What the length of a run is counted in.
+/// The unit in which the length of a run is counted.
 enum class SampleUnit { kTokens, kImages, kVideos };
 
 inline std::array<EnumWord<SampleUnit>, 3> enum_words(SampleUnit) {
@@ -51,12 +52,12 @@ inline std::array<EnumWord<SampleUnit>, 3> enum_words(SampleUnit) {
 
 struct RunLength {
   SampleUnit unit = SampleUnit::kTokens;
-  std::optional<double> length;  ///< none: not stated, and nothing usual is known
+  std::optional<double> length;  ///< none: not stated, and there is no usual length
   std::string assumption;        ///< where the length comes from; empty: it was stated
 };
 
-/// The run as stated. Else, of a language model: 20 tokens a parameter for pretraining, a data set
-/// of fine-tuning for the other tasks. Models of images and videos have no usual length.
+/// The run as stated. Otherwise, for a language model: 20 tokens a parameter for pretraining, a
+/// fine-tuning data set for the other tasks. Models of images and videos have no usual length.
 [[nodiscard]] RunLength run_length_of(const TrainingJob& job, std::optional<double> stated);
 
 }  // namespace orrery

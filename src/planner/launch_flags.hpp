@@ -22,7 +22,7 @@ inline std::array<EnumWord<Launcher>, 3> enum_words(Launcher) {
            {"fsdp", Launcher::kFsdp}}};
 }
 
-/// What a launcher needs to know beside the plan.
+/// What a launcher needs in addition to the plan.
 struct Launch {
   const TrainingJob& job;
   const ParallelPlan& plan;
@@ -30,10 +30,10 @@ struct Launch {
   double steps = 1;  ///< optimizer steps of the whole run
 };
 
-/// What the program can be told: the plans launch_text accepts.
+/// The abilities that the program has options for: the plans that launch_text accepts.
 [[nodiscard]] RuntimeAbilities abilities_of(Launcher launcher);
 
-/// Errors (infeasible): a dimension of the plan, or a model, that the program cannot be told.
+/// Errors (infeasible): a dimension of the plan, or a model, that the program has no option for.
 [[nodiscard]] Result<std::string> launch_text(const Launch& launch, Launcher launcher);
 
 }  // namespace orrery

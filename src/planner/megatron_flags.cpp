@@ -58,7 +58,7 @@ std::string number(double value) {
   return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
 }
 
-/// "[0]*3+[1]*58" of a list of switches.
+/// Prints a list of switches as "[0]*3+[1]*58".
 std::string pattern_of(const std::vector<bool>& switches) {
   std::string text;
   for (std::size_t i = 0; i < switches.size();) {
@@ -223,8 +223,8 @@ class MegatronCommand {
   }
 
   /// Every virtual stage written out, in the order of the layers: rank 0 to pp - 1 of the first
-  /// chunk, then of the next. The first stage gives layers from its first chunk on, the last stage
-  /// from its last chunk back.
+  /// chunk, then of the next. The first stage gives up layers from its first chunk on, the last
+  /// stage from its last chunk backwards.
   [[nodiscard]] std::string layout_of(const StageLayers& stages) const {
     const auto each = static_cast<std::uint32_t>(stages.most) / plan_.vpp;
     std::vector<std::uint32_t> chunks(std::size_t{plan_.pp} * plan_.vpp, each);
@@ -307,7 +307,7 @@ class MegatronCommand {
       flag("swiglu");
     }
     flag("normalization", model_->norm_vectors == 1 ? "RMSNorm" : "LayerNorm");
-    // 1e-5 is also what GPT-2's configuration class says.
+    // 1e-5 is also the value of GPT-2's configuration class.
     if (!model_->norm_epsilon && launch_.job.model->type != "gpt2") {
       notes_.push_back("The configuration states no epsilon of the norms: 1e-5 is assumed.");
     }
@@ -316,7 +316,7 @@ class MegatronCommand {
     if (!model_->tied) flag("untie-embeddings-and-output-weights");
     flag("hidden-dropout", "0.0");
     flag("attention-dropout", "0.0");
-    // Rows of the embedding are dealt to tensor-parallel ranks.
+    // Rows of the embedding are distributed over tensor-parallel ranks.
     const std::int64_t tp = plan_.tp;
     flag("vocab-size", model_->vocab);
     flag("padded-vocab-size", (model_->vocab + tp - 1) / tp * tp);

@@ -13,9 +13,9 @@
 
 namespace orrery {
 
-/// A shell script of one command, which every node runs. What a plan does not know (data,
-/// tokenizer, address of the first node) is a variable that the shell insists on. Errors
-/// (infeasible): a plan, a task or an architecture that pretrain_gpt.py cannot be told.
+/// A shell script of one command, which every node runs. What is not part of a plan (data,
+/// tokenizer, address of the first node) is a variable that the shell requires. Errors
+/// (infeasible): a plan, a task or an architecture for which pretrain_gpt.py has no option.
 [[nodiscard]] Result<std::string> megatron_command(const Launch& launch);
 
 }  // namespace orrery

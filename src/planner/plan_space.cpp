@@ -69,7 +69,7 @@ Status among(const Choice<T>& choice, const std::vector<T>& declared, std::strin
   return {};
 }
 
-/// Where both are stated, one pair of them has to be declared.
+/// If both are stated, one pair of them has to be declared.
 Status check_zero_with_tensor(const PlanSpace& space) {
   if (!space.abilities.zero_with_tensor || space.tp.open() || space.zero.open()) return {};
   const std::vector<std::uint32_t>& able = *space.abilities.zero_with_tensor;
@@ -236,7 +236,7 @@ class SplitFinder {
     split.stages.push_back(stages);
   }
 
-  /// Interleaved schedules pass micro-batches around in groups of pp.
+  /// Interleaved schedules pass micro-batches on in groups of pp.
   bool interleaves(const ParallelPlan& plan) {
     const double micro_batches =
         model_.job().global_batch / (double{1} * plan.dp * plan.micro_batch);
@@ -336,7 +336,7 @@ BlockChoices block_choices(const TrainingModel& model, const PlanSpace& space, c
   }
   choices.recompute_layers = space.recompute_layers.values();
   if (space.recompute_layers.open()) {
-    // Somebody who states "full" means all layers.
+    // A stated "full" means all layers.
     const bool part =
         space.recompute.open() && space.abilities.recompute_extent == RecomputeExtent::kPart;
     choices.recompute_layers = {part ? kFewestLayers : 0};

@@ -1,8 +1,8 @@
 // planner/plan_space.hpp - which parallel plans a search may consider.
 //
-// A value: for every dimension of ParallelPlan the values that are allowed, or none stated, which
-// leaves the choice to the planner; and what the program that will run the plan is able to do.
-// splits_of() turns it into the splits of one job on one machine that break no rule.
+// A value: for every dimension of ParallelPlan the allowed values, or none stated, which leaves the
+// choice to the planner; and the abilities of the program that will run the plan. splits_of() turns
+// it into the splits of one job on one machine that break no rule.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ inline std::array<EnumWord<RecomputeExtent>, 2> enum_words(RecomputeExtent) {
   return {{{"all", RecomputeExtent::kAll}, {"part", RecomputeExtent::kPart}}};
 }
 
-/// What a training program declares it can do. The default can do everything; but the planner
-/// offloads only where that is declared, or asked for.
+/// What a training program declares it can do. By default it can do everything, but the planner
+/// offloads only if that is declared or requested.
 struct RuntimeAbilities {
   std::string name = "any runtime";
   std::optional<std::uint32_t> tensor_max;
@@ -43,7 +43,7 @@ struct RuntimeAbilities {
   std::optional<std::uint32_t> expert_max;
   Stages stages = Stages::kUneven;
   std::vector<std::uint32_t> zero = {0, 1, 2, 3};
-  /// Of them, those that may go with tp above 1; none stated: all.
+  /// Those of `zero` that may be combined with tp above 1; none stated: all.
   std::optional<std::vector<std::uint32_t>> zero_with_tensor;
   std::vector<SequenceParallel> sequence_parallel = {SequenceParallel::kOff, SequenceParallel::kOn};
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
@@ -71,7 +71,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("context_exchange", r.context_exchange);
 }
 
-/// Errors (ErrorKind::kInput): an empty list, a limit of 0, a ZeRO stage there is not.
+/// Errors (ErrorKind::kInput): an empty list, a limit of 0, a ZeRO stage that does not exist.
 [[nodiscard]] Status check_abilities(const RuntimeAbilities& abilities);
 
 /// Values one dimension may take. None stated: the planner's choice.
@@ -128,10 +128,10 @@ struct PlanSpace {
 
 inline constexpr double kContextTokensMin = 4096;
 
-/// Everything, with tp up to the machine's scale-up domain.
+/// The space with every choice open and tp up to the machine's scale-up domain.
 [[nodiscard]] PlanSpace space_of(const Machine& machine);
 
-/// Pipeline and data-parallel sizes that go with one (tp, cp, ep, micro-batch).
+/// Pipeline and data-parallel sizes that are compatible with one (tp, cp, ep, micro-batch).
 struct StageSplit {
   std::uint32_t pp = 1;
   std::uint32_t vpp = 1;
@@ -146,8 +146,8 @@ struct Split {
   std::vector<StageSplit> stages;
 };
 
-/// Splits in ascending order of (tp, cp, ep, micro-batch), stages of (pp, vpp); what was refused is
-/// counted, and the first refusal kept for the explanation when nothing is left.
+/// Splits in ascending order of (tp, cp, ep, micro-batch), stages of (pp, vpp); refusals are
+/// counted, and the first one is kept to explain why no split is left.
 struct Splits {
   std::vector<Split> splits;
   std::uint64_t refused = 0;
@@ -158,7 +158,7 @@ struct Splits {
 
 [[nodiscard]] Splits splits_of(const TrainingModel& model, const PlanSpace& space);
 
-/// Stands in a block's plan for "as few layers as fit", which only a whole plan can tell.
+/// Marks "as few layers as fit" in a block's plan, which is known only for a whole plan.
 inline constexpr std::uint32_t kFewestLayers = 0xffffffff;
 
 /// What the planner chooses for a block of a split, and for the plans of one block.

@@ -17,7 +17,7 @@
 namespace orrery {
 namespace {
 
-/// Plans of each machine that the Pareto set is chosen from.
+/// Number of plans of each machine from which the Pareto set is chosen.
 constexpr std::size_t kKept = 32;
 
 class Planner {
@@ -139,7 +139,8 @@ class Planner {
     }
   }
 
-  /// Which software plans on the machine are priced for; empty where releases make no difference.
+  /// The software for which plans on the machine are priced; empty where releases make no
+  /// difference.
   [[nodiscard]] std::string software_text(const Machine& machine) const {
     if (!has_releases(machine)) return {};
     const std::optional<double>& release = question_.job.release;

@@ -31,18 +31,19 @@ inline std::array<EnumWord<Objective>, 4> enum_words(Objective) {
            {"time-under-budget", Objective::kTimeUnderBudget}}};
 }
 
-/// One machine the job might run on.
+/// One machine on which the job might run.
 struct MachineChoice {
   std::string label;
   Machine machine;
-  std::optional<MachineRequest> request;  ///< that it was made from; lets more of it be tried
+  std::optional<MachineRequest>
+      request;  ///< the request it was made from; allows larger variants to be tried
   EconomicsOptions economics;
 };
 
 struct PlanQuestion {
   TrainingJob job;
   std::vector<MachineChoice> machines;
-  PlanSpace space;  ///< tp_max is each machine's own
+  PlanSpace space;  ///< each machine has its own tp_max
   Objective objective = Objective::kTime;
   std::optional<Dollars> budget;  ///< of the whole run
   std::optional<double> run;      ///< length of the whole run; none: run_length_of()'s
@@ -71,7 +72,7 @@ struct MachineRefusal {
 
 struct PlanAnswer {
   std::vector<PlanOffer> plans;  ///< best first
-  /// Of all plans found those that no other beats in step time, dollars and joules at once.
+  /// Those of all plans found that no other beats in step time, dollars and joules at once.
   std::vector<PlanOffer> pareto;
   std::vector<MachineRefusal> refused;
   SearchCounters counters;
@@ -80,17 +81,17 @@ struct PlanAnswer {
 };
 
 /// Errors: no machine has a plan, with the binding limit and the smallest changes that help (one
-/// machine) or each machine's reason; a budget nothing meets; an objective whose figure is not
+/// machine) or each machine's reason; a budget that no plan meets; an objective whose figure is not
 /// published.
 [[nodiscard]] Result<PlanAnswer> plan(const PlannerFacts& facts, const PlanQuestion& question);
 
-/// Where one term of two steps differs.
+/// A term in which two steps differ.
 struct TermDifference {
   Term term = Term::kMatmul;
-  double seconds = 0;  ///< by which the other's is longer
+  double seconds = 0;  ///< by which the other step's term is longer
 };
 
-/// Terms by how much they add to or take from the difference of two steps, largest first.
+/// Terms ordered by how much they contribute to the difference of two steps, largest first.
 [[nodiscard]] std::vector<TermDifference> differences(const Breakdown& one, const Breakdown& other);
 
 }  // namespace orrery

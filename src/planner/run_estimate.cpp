@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-/// An interval grows by this part of itself for every doubt.
+/// Fraction of its width by which an interval grows for every doubt.
 constexpr double kDoubt = 0.25;
 
 PlanSpace space_of_run(const TrainingRun& run, const RunQuestion& question) {

@@ -1,5 +1,5 @@
-// planner/run_estimate.hpp - the step time of a published training run, its open choices filled by
-// the planner's own best guess.
+// planner/run_estimate.hpp - the step time of a published training run, with its open choices made
+// by the planner.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct TrainingEstimate {
   double mfu = 0;           ///< model operations over the dense 16-bit peak
   double flops = 0;         ///< model operations/s of an accelerator
   bool fits = false;
-  std::vector<std::string> warnings;  ///< of the row, and what was guessed
+  std::vector<std::string> warnings;  ///< of the row, and assumptions
 };
 
 /// Errors: a model without layers to split, no plan that obeys what the row states, a batch that
@@ -36,8 +36,9 @@ struct Interval {
 [[nodiscard]] Interval interval_of(const Calibration& calibration, const std::string& kind,
                                    double seconds, std::size_t doubts);
 
-/// The same for a plan on an accelerator: wider where no training run was measured on it, and as
-/// wide as that of an unknown kind where none was measured on its architecture.
+/// The interval for a plan on an accelerator: wider than interval_of() where no training run was
+/// measured on it, and as wide as that of an unknown kind where none was measured on its
+/// architecture.
 [[nodiscard]] Interval interval_on(const Calibration& calibration, const Accelerator& accelerator,
                                    const std::string& kind, double seconds);
 

@@ -35,7 +35,7 @@ struct Block {
   Pipeline pipeline = Pipeline::kNone;
   Sharding sharding = Sharding::kOptimizer;
   BlockCosts costs;
-  double floor = 0;  ///< score that none of its plans undercuts
+  double floor = 0;  ///< lower bound on the score of its plans
 
   [[nodiscard]] bool holds(const StageSplit& stages) const {
     return (stages.pp > 1) == (pipeline == Pipeline::kStages);
@@ -177,7 +177,8 @@ class Searcher {
     }
   }
 
-  /// The same plan with the least number of layers recomputed that fits; all when none does.
+  /// Returns the plan with the least number of recomputed layers that fits; all layers if none
+  /// does.
   [[nodiscard]] ParallelPlan least_recomputed(ParallelPlan plan) const {
     auto most = static_cast<std::uint32_t>(std::ceil(model_.work().layers / plan.pp));
     std::uint32_t least = 1;
@@ -194,7 +195,8 @@ class Searcher {
     return plan;
   }
 
-  /// What fits on the devices and lacks room in the hosts alone goes before what fits on neither.
+  /// Plans that fit on the devices and only lack room in the hosts go before those that fit on
+  /// neither.
   [[nodiscard]] bool nearer(const TrainingMemory& a, const TrainingMemory& b) const {
     const bool a_fits = a.total() <= model_.memory_limit();
     const bool b_fits = b.total() <= model_.memory_limit();

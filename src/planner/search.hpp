@@ -1,7 +1,7 @@
 // planner/search.hpp - the best parallel plans of a training job on a machine.
 //
 // Plans that differ only in pipeline, data-parallel and state choices share the cost of one layer,
-// which is computed once. What does not fit the memory is rejected before anything is priced;
+// which is computed once. Plans that do not fit the memory are rejected before anything is priced;
 // blocks are then visited in the order of a lower bound, until none can beat the plans found.
 // Pure and deterministic: equal scores are ordered by the fields of the plan.
 #pragma once
@@ -16,26 +16,26 @@
 
 namespace orrery {
 
-/// Complete plans by what became of them; `invalid` counts splits that a rule refused.
+/// Numbers of complete plans by outcome; `invalid` counts splits that a rule refused.
 struct SearchCounters {
   std::uint64_t invalid = 0;
   std::uint64_t enumerated = 0;  ///< the sum of the three below
   std::uint64_t out_of_memory = 0;
-  std::uint64_t pruned = 0;  ///< not looked at: a bound said they cannot be among the best
+  std::uint64_t pruned = 0;  ///< not evaluated: a bound shows they are not among the best
   std::uint64_t evaluated = 0;
 };
 
 enum class Effort { kPruned, kExhaustive };
 
 struct SearchOptions {
-  std::size_t best = 5;  ///< plans wanted
+  std::size_t best = 5;  ///< number of plans wanted
   Effort effort = Effort::kPruned;
-  /// What is to be small. Empty: seconds of a step.
+  /// The figure to minimise. Empty: seconds of a step.
   std::function<double(const ParallelPlan&, const StepCost&)> score;
   /// The least score of anything that takes at least so many seconds. Precondition: no plan's score
   /// is below it. Empty: the seconds, when `score` is empty; else nothing is pruned.
   std::function<double(double seconds)> floor;
-  /// Called now and then.
+  /// Called from time to time.
   std::function<void(const SearchCounters&)> progress;
 };
 
@@ -53,7 +53,7 @@ struct NearestFit {
 
 struct SearchResult {
   std::vector<RankedPlan> best;  ///< ascending (score, plan)
-  /// Of the evaluated plans those that no other undercuts in both seconds and memory, ascending
+  /// Those of the evaluated plans that no other undercuts in both seconds and memory, by ascending
   /// seconds. Complete only after an exhaustive search.
   std::vector<RankedPlan> frontier;
   SearchCounters counters;
@@ -64,8 +64,8 @@ struct SearchResult {
 /// Order of plans with equal scores: field by field.
 [[nodiscard]] std::strong_ordering compare_plans(const ParallelPlan& a, const ParallelPlan& b);
 
-/// Seconds that no plan of `block` with `stages` can undercut: the fullest stage's layers for every
-/// micro-batch, all communication beyond the block's own hidden, no bubble.
+/// A lower bound on the seconds of any plan of `block` with `stages`: the fullest stage's layers
+/// for every micro-batch, all communication not hidden within the block, no bubble.
 [[nodiscard]] double step_floor(const TrainingModel& model, const ParallelPlan& plan,
                                 const BlockCosts& block);
 

@@ -1,4 +1,4 @@
-// planner/sensitivity.hpp - which figure of the hardware is worth improving for this work.
+// planner/sensitivity.hpp - which hardware figure is most worth improving for this work.
 //
 // Each figure is raised and lowered by one percent on the machine, and the job planned again; the
 // differences of the best plans' step time, dollars and joules are what the figure is worth.
@@ -20,7 +20,7 @@ enum class HardwareFigure {
   kScaleOutBandwidth,
   kScaleOutLatency,
   kHostLink,
-  kStorage,   ///< that checkpoints are written to and read from
+  kStorage,   ///< where checkpoints are written and read
   kPowerCap,  ///< up to the rating
 };
 
@@ -37,7 +37,7 @@ inline std::array<EnumWord<HardwareFigure>, 10> enum_words(HardwareFigure) {
            {"power_cap", HardwareFigure::kPowerCap}}};
 }
 
-/// Relative changes of the best plan's figures; the run's time has failures and checkpoints in it.
+/// Relative changes of the best plan's figures; the run's time includes failures and checkpoints.
 struct FigureChange {
   double step = 0;
   std::optional<double> run;
@@ -57,8 +57,8 @@ struct Sensitivity {
 [[nodiscard]] Result<MachineChoice> changed(const PlannerFacts& facts, const MachineChoice& choice,
                                             HardwareFigure figure, double factor);
 
-/// Of the best plan on machine `machine` of the question alone. A figure whose change leaves no
-/// plan, or that is not published, is left out. Cost: some twenty searches.
+/// Sensitivities of the best plan on machine `machine` of the question alone. A figure whose change
+/// leaves no plan, or that is not published, is left out. Cost: some twenty searches.
 [[nodiscard]] Result<std::vector<Sensitivity>> sensitivities(const PlannerFacts& facts,
                                                              const PlanQuestion& question,
                                                              std::size_t machine);

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// On the mean over requests.
+/// Limits on the mean over requests.
 struct LatencyLimits {
   std::optional<Seconds> ttft;
   std::optional<Seconds> tpot;
@@ -23,14 +23,14 @@ struct LatencyLimits {
   [[nodiscard]] bool met(const ServingPrediction& p) const { return ttft_met(p) && tpot_met(p); }
 };
 
-/// What stops a larger batch.
+/// What prevents a larger batch.
 enum class ServingBound {
   kThroughput,  ///< it would serve no more requests
   kMemory,      ///< the cache of one more sequence
   kScheduler,   ///< the engine's cap on running sequences
   kFirstToken,  ///< the limit on the time to the first token
   kTokenTime,   ///< the limit on the time of a following token
-  kRate,        ///< no more is asked for
+  kRate,        ///< no higher rate is requested
 };
 
 inline std::array<EnumWord<ServingBound>, 6> enum_words(ServingBound) {
@@ -42,7 +42,8 @@ inline std::array<EnumWord<ServingBound>, 6> enum_words(ServingBound) {
            {"rate", ServingBound::kRate}}};
 }
 
-/// An instance with as much in flight as gives it the highest throughput within the limits.
+/// An instance with the number of requests in flight that gives the highest throughput within the
+/// limits.
 struct ServingCapacity {
   double concurrency = 0;
   ServingPrediction prediction;
@@ -54,13 +55,13 @@ struct CapacityAnswer {
   ServingPrediction least;  ///< with one request in flight for each attention group and stage
 };
 
-/// Of `job`, whose own concurrency, rate and batch limit do not count. No capacity: it does not
-/// fit, or even the least load breaks a limit.
+/// The capacity for `job`, whose own concurrency, rate and batch limit are ignored. No capacity: it
+/// does not fit, or even the least load breaks a limit.
 [[nodiscard]] CapacityAnswer serving_capacity(const ServingJob& job,
                                               const ServingConstants& constants,
                                               const LatencyLimits& limits);
 
-/// Whether every figure is a number: none is where the catalog lacks a rate the job needs.
+/// Whether every figure is finite: none is if the catalog lacks a rate that the job needs.
 [[nodiscard]] bool is_finite(const ServingPrediction& prediction);
 
 }  // namespace orrery

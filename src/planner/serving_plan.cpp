@@ -176,7 +176,7 @@ class ServingPlanner {
     return {.kind = ErrorKind::kInfeasible, .message = choice.label + ": " + why};
   }
 
-  /// The catalog's word on whether the engine runs there; an engine it does not know may.
+  /// Whether the engine runs there by the catalog; an engine that it does not know may run.
   [[nodiscard]] std::optional<Error> unsupported_engine(const ServingChoice& choice) {
     std::vector<std::string> unread;
     const ServingEngine engine =
@@ -239,7 +239,7 @@ class ServingPlanner {
     }
   }
 
-  /// What the offers listed rest on.
+  /// The assumptions on which the listed offers rest.
   void note_machines() {
     for (const ServingOffer& offer : answer_.plans) note(offer.machine);
     for (const std::optional<ServingOffer>& offer : answer_.by_objective) {
@@ -290,7 +290,7 @@ class ServingPlanner {
     return best == nullptr ? std::nullopt : std::optional(*best);
   }
 
-  /// Of sorted offers.
+  /// Precondition: the offers are sorted.
   void set_best_of_machines() {
     std::vector<bool> seen(question_.machines.size(), false);
     for (const ServingOffer& offer : offers_) {

@@ -34,13 +34,13 @@ inline std::array<EnumWord<ServingObjective>, kServingObjectives> enum_words(Ser
            {"rack", ServingObjective::kRack}}};
 }
 
-/// Accelerators of one type a service might run on.
+/// Accelerators of one type on which a service might run.
 struct ServingChoice {
   std::string label;
   const Accelerator* accelerator = nullptr;
   const NodeType* node = nullptr;
-  std::optional<std::uint64_t> accelerators;  ///< that there are; none: as many as it takes
-  std::uint32_t domain = 1;                   ///< that one instance may span
+  std::optional<std::uint64_t> accelerators;  ///< number available; none: as many as needed
+  std::uint32_t domain = 1;                   ///< number that one instance may span
   EconomicsOptions economics;
 };
 
@@ -63,16 +63,16 @@ struct ServingQuestion {
   std::size_t best = 5;
 };
 
-/// A service. Figures of `prediction` are of all instances together but batch and memory.
+/// A service. Figures of `prediction` are of all instances together except batch and memory.
 struct ServingOffer {
   std::size_t machine = 0;  ///< position in ServingQuestion::machines
   ServingPlan plan;         ///< with its replicas
   ServingNumbers numbers;
   NumberFormat cache = NumberFormat::kBf16;
   double concurrency = 0;   ///< most requests in flight, an instance
-  double requests_max = 0;  ///< a second, that all instances could serve within the limits
+  double requests_max = 0;  ///< a second, by all instances within the limits
   ServingPrediction prediction;
-  std::vector<ServingBound> bounds;  ///< what keeps the batch from growing
+  std::vector<ServingBound> bounds;  ///< what prevents a larger batch
   ServingQuote quote;
   ServingInterval throughput;
   ServingInterval latency;
@@ -81,8 +81,8 @@ struct ServingOffer {
   [[nodiscard]] double accelerators() const { return devices_of(plan) * plan.replicas; }
 };
 
-/// What is small for a good offer: dollars or joules a token, or minus the tokens/s of a rack.
-/// None: a figure nobody published.
+/// The figure that is small for a good offer: dollars or joules a token, or minus the tokens/s of a
+/// rack. No value: the figure is not published.
 [[nodiscard]] std::optional<double> score_of(const ServingOffer& offer, ServingObjective objective);
 
 /// Why a machine has no service.
@@ -96,7 +96,7 @@ struct ServingAnswer {
   std::vector<ServingOffer> by_machine;  ///< the best of each machine, best first
   std::array<std::optional<ServingOffer>, kServingObjectives> by_objective;
   std::vector<ServingRefusal> refused;
-  std::uint64_t layouts = 0;  ///< tried, with every number format
+  std::uint64_t layouts = 0;  ///< number tried, with every number format
   std::vector<std::string> assumptions;
 };
 

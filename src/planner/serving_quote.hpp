@@ -1,9 +1,9 @@
 // planner/serving_quote.hpp - dollars, watts and racks of a service.
 //
-// The draw follows from how the time of a pass divides: the time its operations take at the rate
-// large products reach is computing, exposed collectives wait on the network, host work and an
-// empty batch are idle, everything else reads memory. A figure nobody published is left out.
-// Values, pure.
+// The draw follows from how the time of a pass divides: the time that its operations take at the
+// rate of large products is computing, exposed collectives wait for the network, host work and an
+// empty batch are idle, everything else reads memory. An unpublished figure is left out. Values,
+// pure.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// Accelerators of one rack of the first reference system with the node that says so.
+/// Accelerators of one rack of the first reference system with the node that states it.
 struct RackSize {
   double accelerators = 0;
   std::string system;  ///< id
@@ -34,7 +34,7 @@ struct ServingWork {
 /// How the time of an instance's devices divides.
 [[nodiscard]] PowerLoad serving_power_load(const ServingWork& work);
 
-/// Of all instances. Tokens are generated ones unless said otherwise.
+/// Figures of all instances together. Tokens are generated ones unless stated otherwise.
 struct ServingQuote {
   PowerLoad load;  ///< how the time of a device divides
   std::optional<DollarsPerSecond> price;

@@ -28,7 +28,7 @@ void keep(std::optional<ServingAttempt>& kept, const ServingAttempt& attempt, Me
 double ttft(const ServingAttempt& attempt) { return attempt.least.ttft.value(); }
 double tpot(const ServingAttempt& attempt) { return attempt.least.tpot.value(); }
 
-/// A limit somebody could type: three digits, not below the value.
+/// A limit that a user could type: three digits, not below the value.
 std::string seconds(double value) { return fmt::format("{:.3g} s", value * 1.005); }
 
 }  // namespace
@@ -97,7 +97,8 @@ std::string ServingShortfall::memory_text() const {
       several_nodes_text(), memory_help());
 }
 
-/// Engines also spread one instance over nodes; that it is not planned is no limit of the hardware.
+/// Engines also spread one instance over nodes; that this is not planned is no limit of the
+/// hardware.
 std::string ServingShortfall::several_nodes_text() const {
   if (choice_.accelerators && *choice_.accelerators < choice_.domain) return {};
   for (std::uint64_t size = 2 * choice_.domain; size <= kInstanceMax; size += choice_.domain) {

@@ -1,7 +1,7 @@
 // planner/serving_refusal.hpp - which limit leaves a machine without a service, and the smallest
 // changes, each alone, that would help.
 //
-// Collects what came closest while layouts are tried. Invariant: figures are of layouts tried.
+// Collects the closest attempts while layouts are tried. Invariant: figures are of layouts tried.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,14 @@
 
 namespace orrery {
 
-/// One layout and its closest call.
+/// One layout and how close it came.
 struct ServingAttempt {
   ServingPlan plan;
   ServingNumbers numbers;
   ServingPrediction least;  ///< with the least in flight
-  double requests_max = 0;  ///< a second, that the machine's accelerators serve within limits
-  double accelerators = 0;  ///< that the offered rate takes; 0: the limits do not hold at all
+  double requests_max = 0;  ///< a second, by the machine's accelerators within limits
+  double accelerators =
+      0;  ///< number needed for the offered rate; 0: the limits do not hold at all
 };
 
 class ServingShortfall {

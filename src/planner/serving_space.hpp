@@ -1,5 +1,5 @@
-// planner/serving_space.hpp - the ways to lay a model out for inference, and the number formats to
-// hold it in.
+// planner/serving_space.hpp - the ways to lay out a model for inference, and the number formats in
+// which to hold it.
 //
 // Values, pure. Cost: O(log^2 of the devices) layouts.
 #pragma once
@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kInstanceMax = 256;
 /// "tp=4,pp=2", "tp=1,attention_dp=8,ep=8".
 [[nodiscard]] std::string print_layout(const ServingPlan& plan);
 
-/// What the weights are held and the products are computed in.
+/// The formats in which weights are held and products are computed.
 struct ServingNumbers {
   NumberFormat weights = NumberFormat::kBf16;
   NumberFormat activations = NumberFormat::kBf16;
@@ -42,9 +42,10 @@ struct ServingNumbers {
 /// "fp8", or "fp4 weights, bf16 products".
 [[nodiscard]] std::string print_numbers(const ServingNumbers& numbers);
 
-/// `stated` formats, else those the accelerator has rates for: 16 bits, fp8 (int8 where there is no
-/// fp8), fp4, none wider than the model is published in, and that one. int4, and a format without a
-/// rate, holds weights alone; products are then in 16 bits. Empty: no rate for 16-bit products.
+/// The `stated` formats, else those for which the accelerator has rates: 16 bits, fp8 (int8 where
+/// there is no fp8), fp4, none wider than that in which the model is published, and that one. int4,
+/// and a format without a rate, holds weights alone; products are then in 16 bits. Empty: no rate
+/// for 16-bit products.
 [[nodiscard]] std::vector<ServingNumbers> serving_numbers(const Accelerator& accelerator,
                                                           const Model& model,
                                                           const std::vector<NumberFormat>& stated);

@@ -1,8 +1,8 @@
-// planner/training_stack.hpp - whether any software trains on an accelerator, and what a training
-// job asks for that its generation lacks.
+// planner/training_stack.hpp - whether any software trains on an accelerator, and which
+// requirements of a training job its generation does not meet.
 //
-// By the catalog's rows of frameworks that train (PyTorch, JAX, TensorFlow); what stands on them,
-// such as Megatron-LM, runs where they do. Pure. Cost: the stack rows.
+// Based on the catalog's rows of frameworks that train (PyTorch, JAX, TensorFlow); software built
+// on them, such as Megatron-LM, runs where they do. Pure. Cost: the stack rows.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace orrery {
 
-/// Errors: kInfeasible where no framework trains on it, with what the catalog says of each and the
-/// nearest accelerator (by 16-bit peak) on which one does. What has no row of software, a chip that
-/// somebody made up, is taken to have some.
+/// Errors: kInfeasible where no framework trains on it, with what the catalog states of each and
+/// the nearest accelerator (by 16-bit peak) on which one does. An accelerator without a row of
+/// software, such as an invented chip, is assumed to have some.
 [[nodiscard]] Status check_training_stack(const Catalog& catalog, const Accelerator& accelerator);
 
 /// Whether frameworks run on it, but for inference alone.
 [[nodiscard]] bool only_infers(const Catalog& catalog, const Accelerator& accelerator);
 
-/// What the job asks of the accelerator that it has not: its format of numbers, kernels of fused
-/// attention. The plan counts with the nearest it has.
+/// Requirements of the job that the accelerator does not meet: its number format, kernels of fused
+/// attention. The plan assumes the nearest that it has.
 [[nodiscard]] std::vector<std::string> training_lacks(const Accelerator& accelerator,
                                                       const TrainingJob& job);
 

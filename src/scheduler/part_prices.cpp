@@ -17,7 +17,7 @@ using Column = std::vector<double>;
 struct Knapsack {
   PartPrices worth{};
   std::array<int, kDeviceThousandths + 1>
-      first{};  ///< a size of the best set, or -1: leave 1 unused
+      first{};  ///< a size of the best set, or -1: 1 is left unused
 };
 
 Knapsack fill(std::span<const PartDemand> demand, const Column& dual) {
@@ -37,7 +37,7 @@ Knapsack fill(std::span<const PartDemand> demand, const Column& dual) {
   return result;
 }
 
-/// How many of each size the best filling of a whole device holds.
+/// Number of requests of each size in the best filling of a whole device.
 Column best_pattern(std::span<const PartDemand> demand, const Knapsack& knapsack) {
   Column pattern(demand.size(), 0);
   for (std::size_t free = kDeviceThousandths; free > 0;) {
@@ -52,7 +52,7 @@ Column best_pattern(std::span<const PartDemand> demand, const Knapsack& knapsack
   return pattern;
 }
 
-/// Basic solution of the packing programme: how often each pattern of the basis is used.
+/// Basic solution of the packing program: how often each pattern of the basis is used.
 class Packing {
  public:
   explicit Packing(std::span<const PartDemand> demand) {
@@ -74,7 +74,7 @@ class Packing {
     return sum;
   }
 
-  /// One step of the simplex method. Returns false when nothing bounds it.
+  /// One step of the simplex method. Returns false if it is unbounded.
   bool bring_in(const Column& pattern) {
     Column direction(used_.size(), 0);
     for (std::size_t i = 0; i < used_.size(); ++i) {

@@ -75,7 +75,7 @@ TEST(PartPrices, TwoPartsApartAreNeverWorthMoreThanTogether) {
   }
 }
 
-// Selling by amount keeps every packing at or below 1 too, so the best prices ask no less in all.
+// Prices by amount keep every packing at or below 1 too, so the best prices are no lower in total.
 TEST(PartPrices, AllThatIsAskedForIsWorthAtLeastItsAmount) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const std::vector<PartDemand> demand = random_demand(seed);

@@ -10,8 +10,8 @@ namespace {
 struct Seat {
   NodeId node;
   std::uint32_t device = 0;  ///< of the node
-  std::uint32_t left = 0;    ///< thousandths it would have left
-  std::uint32_t free = 0;    ///< devices of the node not in use at all
+  std::uint32_t left = 0;    ///< thousandths left after the placement
+  std::uint32_t free = 0;    ///< devices of the node that are entirely unused
 };
 
 /// Fuller devices first, then nodes with fewer free devices: whole accelerators stay whole.

@@ -18,14 +18,14 @@ Sides without_zeros(Sides sides) {
   return sides;
 }
 
-/// What a cuboid lies in: the torus, or a cube of it, which alone is open on all sides.
+/// The box that contains a cuboid: the torus, or a cube of it; only the cube is open on all sides.
 CellBox box_of(const TorusGrid& grid) {
   CellBox box{.sides = grid.cube(), .block = grid.block()};
   if (!grid.has_cubes()) box.closed = grid.closed();
   return box;
 }
 
-/// How many cubes a slice is strung of; 0: it is no multiple of them, however turned.
+/// The number of cubes that form a slice; 0: it is no multiple of them in any orientation.
 std::uint32_t cubes_in(const Sides& slice, const TorusGrid& grid) {
   if (!grid.has_cubes()) return 0;
   const Sides& cube = grid.cube();
@@ -76,14 +76,14 @@ struct BoxSearch {
   std::vector<std::uint8_t> free;        ///< by cell
 };
 
-/// What can be had of one box.
+/// What one box can provide.
 struct BoxRoom {
   DeviceId first;
   NodeRun nodes;  ///< from the first to the last that has a device for the slice
   std::uint32_t free = 0;
 };
 
-/// One or more neighbouring boxes of a torus the slice may come from.
+/// One or more neighbouring boxes of a torus from which the slice may come.
 struct Candidate {
   std::uint32_t first = 0;  ///< of the rooms
   std::uint32_t rooms = 1;
@@ -96,7 +96,7 @@ NodeRun common(const NodeRun& a, const NodeRun& b) {
   return {NodeId(first), end > first ? end - first : 0};
 }
 
-/// One look at a fleet, or at what it would be with nothing in use, for one slice.
+/// A search for one slice in a fleet, or in the fleet with nothing in use.
 class SliceFinder {
  public:
   struct Question {
@@ -174,7 +174,7 @@ void SliceFinder::find_candidates() {
   }
 }
 
-// The torus, or what of it lies in one place of the level that is required.
+// The torus, or the part of it that lies in one place of the required level.
 NodeRun SliceFinder::part_around(NodeId node) const {
   const TopologyLevel level = question_.tree.level_here(question_.request.required);
   if (level == TopologyLevel::kNode) return {node, 1};
@@ -231,7 +231,7 @@ const NodeState& SliceFinder::state_of(NodeId node) const {
   return kinds_[topology_.place(node).group].empty;
 }
 
-// Devices of a node, any of which the slice may have.
+// Devices of a node that the slice may use.
 std::uint64_t SliceFinder::usable(NodeId node) {
   const NodeState& state = state_of(node);
   if (state.health != NodeHealth::kReady || state.free_mask == 0) return 0;
@@ -248,7 +248,7 @@ std::uint64_t SliceFinder::usable(NodeId node) {
   return state.free_mask;
 }
 
-// Whether nothing runs in the place around the node that the gang would have for itself.
+// Whether nothing runs in the place around the node that the gang would use exclusively.
 bool SliceFinder::may_be_exclusive(NodeId node) {
   const auto idle = [&](NodeId at) {
     const NodeState& state = state_of(at);
@@ -296,7 +296,8 @@ std::optional<Allocation> SliceFinder::take(const Candidate& candidate) {
   return take_cubes(std::move(whole), cubes);
 }
 
-// As few racks as can be: those with most cubes first, then the tightest that holds what is left.
+// Chooses as few racks as possible: those with most cubes first, then the tightest one that holds
+// the rest.
 Allocation SliceFinder::take_cubes(std::vector<BoxRoom> whole, std::uint32_t cubes) {
   struct Rack {
     std::size_t first;

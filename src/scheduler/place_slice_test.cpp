@@ -303,7 +303,7 @@ TEST(PlaceSlice, FindsACuboidWheneverThereIsOneInATorusWithoutCubes) {
   EXPECT_GT(none, 200);
 }
 
-/// Starts and ends random slices, and checks each answer; what it did, for comparison.
+/// Starts and ends random slices, and checks each answer; returns what it did, for comparison.
 std::vector<Allocation> random_days(SliceFleet& fleet, std::uint64_t seed, int days) {
   Rng rng(seed);
   const std::vector<Sides> sizes{{1, 1, 1}, {2, 2, 1}, {2, 2, 2}, {2, 2, 4}, {2, 4, 4},

@@ -30,7 +30,7 @@ TopologyLevel level_named(Level level) {
   ORRERY_ASSERT(false, "a level of the enumeration");
 }
 
-/// A place while the tree is made.
+/// A place while the tree is built.
 struct Run {
   std::uint32_t first = 0;
   std::uint32_t end = 0;
@@ -61,7 +61,7 @@ void add_scale_up_domains(const Topology& topology, std::vector<Run>& runs) {
   }
 }
 
-/// Whether a run has part of a domain, and part of what is outside it.
+/// Whether a run contains only a part of a domain and also something outside it.
 bool crosses_domain(const Topology& topology, const Run& run) {
   for (const std::uint32_t node : {run.first, run.end - 1}) {
     DomainId at = topology.place(NodeId(node)).rack;
@@ -89,7 +89,7 @@ void add_network_groups(const Topology& topology, std::vector<Run>& runs) {
   }
 }
 
-/// Runs that are the same become one; of several domains the narrowest, which was numbered last.
+/// Merges runs that coincide; of several domains the narrowest is kept, which was numbered last.
 std::vector<Run> merged(std::vector<Run> runs) {
   std::stable_sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return a.first != b.first ? a.first < b.first : a.end > b.end;
@@ -106,7 +106,7 @@ std::vector<Run> merged(std::vector<Run> runs) {
   return out;
 }
 
-/// Hangs every run under the narrowest around it. Precondition: in the order of merged().
+/// Puts every run under the narrowest one around it. Precondition: in the order of merged().
 void nest(Run& parent, std::span<Run> runs, std::size_t& at) {
   while (at < runs.size() && runs[at].first < parent.end) {
     if (runs[at].end > parent.end) {

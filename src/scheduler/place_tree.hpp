@@ -1,10 +1,11 @@
-// scheduler/place_tree.hpp - every part of a fleet that a gang may be kept inside of, as one tree.
+// scheduler/place_tree.hpp - every part of a fleet that a gang may be confined to, as one tree.
 //
 // Merges the domains of the topology with scale-up domains, leaf units and network groups. All are
-// runs of nodes; those that coincide become one place with several names, and a run that would
-// cross another (a leaf under parts of two racks) is left out: nothing can be kept inside both.
-// Built once a topology, immutable. Invariant: children cover their parent's nodes in order,
-// without overlap, or there are none; parents come before children.
+// Merges the domains of the topology with scale-up domains, leaf units and network groups. All are
+// runs of nodes. Those that coincide become one place with several names; a run that would cross
+// another (a leaf under parts of two racks) is left out, since nothing can be kept inside both.
+// Built once for a topology, then immutable. Invariant: the children of a place cover its nodes in
+// order and without overlap, or it has no children; parents come before children.
 #pragma once
 
 #include <span>
@@ -21,11 +22,11 @@ struct Place {
   static constexpr std::uint8_t kAboveSites = 0xff;
 
   NodeRun nodes;
-  DomainId domain;  ///< whose free counts are kept; none for a run that is no domain
+  DomainId domain;  ///< domain whose free counts are kept; none for a run that is no domain
   PlaceId parent;
   PlaceId first_child;  ///< children are contiguous
   std::uint32_t children = 0;
-  std::uint16_t levels = 0;         ///< bit l: it is a TopologyLevel l
+  std::uint16_t levels = 0;         ///< bit l is set: the place is a TopologyLevel l
   std::uint8_t site = kAboveSites;  ///< ordinal of its site
 
   [[nodiscard]] bool is(TopologyLevel level) const {
@@ -53,14 +54,14 @@ class PlaceTree {
   [[nodiscard]] PlaceId around(NodeId node) const;
   /// The narrowest place of a level around a node; the root when there is none.
   [[nodiscard]] PlaceId around(NodeId node, TopologyLevel level) const;
-  /// Whether any place is of the level.
+  /// Whether the tree has a place of the level.
   [[nodiscard]] bool has(TopologyLevel level) const {
     return (levels_ >> static_cast<unsigned>(level) & 1) != 0;
   }
-  /// The level a wish means here: one that no place is of is the next wider one; a scale-up domain
-  /// that is no run of nodes lies inside a node.
+  /// The level that a request for `level` means in this fleet: the next wider one if no place has
+  /// that level; a scale-up domain that is no run of nodes lies inside a node.
   [[nodiscard]] TopologyLevel level_here(TopologyLevel level) const;
-  /// Narrowest level by which the place is known: "rack".
+  /// The narrowest level that the place has a name for: "rack".
   [[nodiscard]] static TopologyLevel level_of(const Place& place);
   /// "east/hall-1/su-2/rack-3", or the names of the run's first and last node.
   [[nodiscard]] std::string name(PlaceId id) const;

@@ -11,9 +11,9 @@ namespace orrery {
 
 struct PlacedGang {
   std::uint32_t role = 0;
-  std::uint32_t option = 0;  ///< of the role
+  std::uint32_t option = 0;  ///< option of the role
   Allocation allocation;
-  HostNeeds host;  ///< of one rank
+  HostNeeds host;  ///< needs of one rank
 };
 
 template <class Fleet>
@@ -21,7 +21,7 @@ void take(Fleet& fleet, std::span<const PlacedGang> gangs) {
   for (const PlacedGang& gang : gangs) take(fleet, gang.allocation, gang.host);
 }
 
-/// In the opposite order, so that devices two gangs share come out as they were.
+/// Gives back in the opposite order, so that devices which two gangs share end up as they were.
 template <class Fleet>
 void give_back(Fleet& fleet, std::span<const PlacedGang> gangs) {
   for (auto gang = gangs.rbegin(); gang != gangs.rend(); ++gang) {

@@ -15,8 +15,8 @@ std::uint64_t low_bits(std::uint32_t count) {
   return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
 }
 
-/// Bits of `free`, the lowest `count` of the tightest of the scale-up domains inside the node that
-/// hold so many; else the lowest of all.
+/// The lowest `count` bits of `free` in the tightest scale-up domain inside the node that holds so
+/// many; else the lowest of all.
 std::uint64_t lowest_bits(std::uint64_t free, std::uint32_t count, std::uint32_t domain) {
   std::uint64_t from = free;
   if (domain > 1 && domain < 64 && count <= domain) {
@@ -57,8 +57,8 @@ std::uint64_t devices_on(const std::vector<NodeDevices>& list, NodeId node) {
   return at != list.end() && at->node == node ? at->devices : 0;
 }
 
-/// Units of `unit` available devices of one node in a row of counts of a type, of which no node has
-/// more than `most`.
+/// Number of units of `unit` available devices of one node, by a row of counts of a type none of
+/// whose nodes has more than `most`.
 std::uint32_t units_of_row(const std::uint32_t* row, std::uint32_t unit, std::uint32_t most) {
   if (unit == 1) return row[CountRow::kDevices];
   std::uint32_t units = 0;
@@ -129,8 +129,8 @@ bool Placer::allowed(const Place& place) const {
 
 bool Placer::avoided(NodeId node) const { return avoided_[node.value()] == call_; }
 
-// Where the counts would answer but for these nodes, a place has what is counted less what they
-// have.
+// If the counts would be exact except for these nodes, a place has what is counted less what these
+// nodes have.
 void Placer::note_avoided() {
   for (const NodeRun& run : job_.options->avoid) {
     for (std::uint32_t i = 0; i < run.count; ++i) {
@@ -152,7 +152,7 @@ void Placer::note_avoided() {
   }
 }
 
-// Where a request names nothing that free counts leave out, and all nodes may be taken.
+// Whether the request names nothing that free counts leave out, and all nodes may be taken.
 bool Placer::counts_answer(const Place& place) const {
   const GangRequest& request = *job_.request;
   return place.domain.valid() && !request.host.any() && request.segment == 0 &&
@@ -258,7 +258,7 @@ bool Placer::find_holders_in(PlaceId id, Inside inside) {
   if (units < job_.units) return false;
   const Place& place = (*tree_)[id];
   if (place.is(job_.required) || job_.required == TopologyLevel::kFleet) inside = Inside::kYes;
-  // Most children are too small whatever is free: their counts are not read.
+  // Most children are too small regardless of what is free: their counts are not read.
   const std::uint32_t in_a_node =
       tree_->topology().node_devices_max(job_.request->type) / job_.request->node_devices;
   bool deeper = false;
@@ -406,7 +406,7 @@ bool Placer::take_from(PlaceId id, std::uint32_t units, Allocation& out) {
   return taken && units == 0;
 }
 
-// Each node is in one place, but places are taken from in the order of their fit.
+// Each node is in one place, but devices are taken from places in the order of their fit.
 bool Placer::take_units(PlaceId id, Allocation& out) {
   out.ranks.reserve(job_.units);
   if (!take_from(id, job_.units, out)) return false;

@@ -1,10 +1,10 @@
-// scheduler/placer.hpp - chooses devices for one gang, or says what blocks it.
+// scheduler/placer.hpp - chooses devices for one gang, or reports what blocks it.
 //
-// Hierarchical best fit: the narrowest part of the fleet that holds the whole gang; of equal ones
-// the one with fewest free devices; inside it as few children as can be, the last of them the
-// tightest. Free counts of domains answer in O(levels) whether a gang fits at all; what they do not
-// count (CPU, memory, segments, rails, exclusive nodes) is counted node by node only where the
-// counts alone misled, or where the request names it.
+// Hierarchical best fit: the narrowest part of the fleet that holds the whole gang; among equal
+// ones the one with the fewest free devices; inside it as few children as possible, the last of
+// them the tightest. The free counts of domains answer in O(levels) whether a gang fits at all.
+// What they do not count (CPU, memory, segments, rails, exclusive nodes) is counted node by node
+// only where the counts alone were misleading, or where the request names it.
 //
 // Pure in its inputs: a Placer keeps only scratch memory. One thread. Ties by ascending id.
 #pragma once
@@ -32,7 +32,7 @@ struct PlaceOptions {
   NodeFit fit = NodeFit::kBest;
   PlaceId within = PlaceTree::root();
   std::span<const NodeRun> avoid;          ///< where other gangs of the role already are
-  std::size_t most = 1;                    ///< offers wanted
+  std::size_t most = 1;                    ///< number of offers wanted
   std::uint16_t share_max = kWholeDevice;  ///< thousandths of a device that may be given out
 };
 
@@ -55,11 +55,12 @@ class Placer {
   [[nodiscard]] bool fits(const FleetView& view, const GangRequest& request,
                           const PlaceOptions& options = {});
 
-  /// Up to `options.most` different allocations, the one of place() first. Empty: refused.
+  /// Up to `options.most` different allocations, the one of place() first. Empty if place()
+  /// refuses.
   [[nodiscard]] std::vector<Allocation> offers(const FleetView& view, const GangRequest& request,
                                                const PlaceOptions& options);
 
-  /// Why place() would refuse. Precondition: it does.
+  /// Why place() would refuse. Precondition: it would.
   [[nodiscard]] Refusal refusal_of(const FleetView& view, const GangRequest& request,
                                    std::span<const NodeRun> avoid);
 
@@ -71,7 +72,7 @@ class Placer {
     std::uint32_t rank = 0;
     std::uint32_t free = 0;
   };
-  /// What a node may give: units, and devices left over.
+  /// What a node can give: units, and devices left over.
   struct NodeRoom {
     NodeId node;
     std::uint32_t units = 0;
@@ -86,9 +87,9 @@ class Placer {
     const FleetView* view = nullptr;
     const GangRequest* request = nullptr;
     const PlaceOptions* options = nullptr;
-    std::uint32_t units = 0;  ///< of request.node_devices
+    std::uint32_t units = 0;  ///< units of request.node_devices
     std::uint32_t rest = 0;   ///< devices of the last, smaller unit
-    std::uint64_t rails = 0;  ///< device positions every node must have free; 0: any
+    std::uint64_t rails = 0;  ///< device positions that must be free on every node; 0: any
     TopologyLevel required = TopologyLevel::kFleet;
   };
 
@@ -107,7 +108,7 @@ class Placer {
   [[nodiscard]] bool counts_answer(const Place& place) const;
 
   void find_holders();
-  /// Whether what is looked at lies inside a place of the required level.
+  /// Whether the search is inside a place of the required level.
   enum class Inside { kNo, kYes };
   bool find_holders_in(PlaceId id, Inside inside);
   void find_nodes();
@@ -128,25 +129,25 @@ class Placer {
   [[nodiscard]] std::vector<Allocation> offers_on_rails();
 
   const PlaceTree* tree_;
-  std::vector<std::uint8_t> rank_;  ///< by TopologyLevel: 0 the narrowest of this fleet
+  std::vector<std::uint8_t> rank_;  ///< by TopologyLevel; 0 is the narrowest of this fleet
   Job job_;
   Counting counting_ = Counting::kIndexed;
   std::uint32_t call_ = 0;
-  std::vector<std::uint32_t> counted_;  ///< by place, valid where stamp_ is call_
+  std::vector<std::uint32_t> counted_;  ///< by place, valid where its stamp_ equals call_
   std::vector<std::uint32_t> stamp_;
   std::vector<std::uint32_t> avoided_;   ///< by node: call_ where options.avoid names it
-  std::vector<std::uint32_t> avoiding_;  ///< by place: call_ where it has such a node
+  std::vector<std::uint32_t> avoiding_;  ///< by place: call_ where it contains such a node
   std::vector<Holder> holders_;
   std::vector<NodeRoom> room_;
-  std::vector<PlaceRoom> rooms_;  ///< of the places that are being taken from, widest first
+  std::vector<PlaceRoom> rooms_;  ///< the places that devices are being taken from, widest first
 };
 
-/// How many ranks the CPU, memory and disks of a node have room for.
+/// The number of ranks for which a node has CPU, memory and disks.
 [[nodiscard]] std::uint32_t host_ranks(const HostResources& host, const NodeState& state,
                                        const HostNeeds& need);
 
-/// Shares of an accelerator: the fullest device that still has room, else a free one where fewest
-/// are. O(nodes).
+/// Places shares of an accelerator: on the fullest device that still has room, else on a free
+/// device where fewest are free. O(nodes).
 [[nodiscard]] AllocationOrRefusal place_share(const PlaceTree& tree, const FleetView& view,
                                               const GangRequest& request,
                                               const PlaceOptions& options);

@@ -1,4 +1,4 @@
-// One node for a whole gang.
+// Searches one node for a whole gang.
 #include <algorithm>
 #include <limits>
 
@@ -68,8 +68,8 @@ bool Placer::node_holds(NodeId node) const {
   return !avoided(node) && allowed((*tree_)[tree_->around(node)]);
 }
 
-// Nodes by how little they would be left with, one for each such remainder. Only with counts that
-// answer: a domain of the place, no site left out.
+// Nodes by how few devices they would be left with, one for each such remainder. Only with counts
+// that are exact: a domain of the place, no site excluded.
 void Placer::find_nodes() {
   const Place& within = (*tree_)[job_.options->within];
   const GangRequest& request = *job_.request;
@@ -96,14 +96,14 @@ std::uint32_t Placer::holder_key(NodeId node, std::uint32_t available) const {
   return available << 16 | std::min(0xffffu, free);
 }
 
-// The counts of a rack are an upper bound: one whose fullest node that could do would still be
-// worse than enough others is not looked into. Nor are the racks of a domain of which that is so.
+// The counts of a rack are an upper bound: a rack is skipped if even its fullest suitable node
+// would be worse than enough others, and so are the racks of a domain for which that holds.
 void Placer::find_nodes_exactly() {
   const Place& within = (*tree_)[job_.options->within];
   const Topology& topology = tree_->topology();
   const std::uint32_t end = within.nodes.first.value() + within.nodes.count;
   std::vector<std::uint32_t> best;  // keys, ascending
-  // Devices of the fullest node that could do; none: 0.
+  // Devices of the fullest suitable node; 0: none.
   const auto fullest = [&](DomainId domain) -> std::uint32_t {
     const auto nodes = job_.view->nodes_by_available(domain, job_.request->type);
     std::uint32_t least = job_.request->devices;

@@ -1,8 +1,8 @@
-// scheduler/plan_sizes.hpp - which sizes of a gang have a plan, each looked for once.
+// scheduler/plan_sizes.hpp - which sizes of a gang have a plan, each searched for once.
 //
-// A queue asks for the same work on the same type again and again; this remembers the answers of
-// scheduler/plan_work.hpp. Sources and work must outlive it. One thread. Cost: a search,
-// milliseconds, the first time; O(log questions) after.
+// A queue asks for the same work on the same type repeatedly; PlanSizes caches the answers of
+// scheduler/plan_work.hpp. The sources and the work must outlive it. One thread. Cost: a search,
+// milliseconds, the first time; O(log questions) after that.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class PlanSizes {
 
   [[nodiscard]] const PlanSources& sources() const { return sources_; }
 
-  /// counts_for() of the work `key` names, in the range; key.devices is not looked at.
+  /// counts_for() of the work that `key` names, in the range; key.devices is ignored.
   [[nodiscard]] const std::vector<std::uint32_t>& counts(const PlanKey& key, const Work& work,
                                                          const CountRange& range);
 
-  /// Why there is no plan for the key; nothing: there is one.
+  /// Why there is no plan for the key; no value if there is one.
   [[nodiscard]] const std::optional<Rejection>& refusal(const PlanKey& key, const Work& work);
 
  private:

@@ -34,8 +34,8 @@ std::optional<Repriced> reprice(const PlannedWork& work, const Placement& placem
   const bool apart = placement.domain_ranks < work.devices;
   if (apart && placement.tier == NetworkTier::kNone) return std::nullopt;
   const PlannedTraining& training = *work.training();
-  // The canonical piece is priced with the oversubscription of its own network: it goes out where
-  // what the real links leave comes in.
+  // The canonical piece is priced with the oversubscription of its own network, which is replaced
+  // by the quality of the real links.
   Placement there = placement;
   there.scale_out_quality /= training.scale_out_quality;
   const double seconds = training.model->reprice(training.plan, there).total();

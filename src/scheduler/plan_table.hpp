@@ -1,10 +1,10 @@
-// scheduler/plan_table.hpp - the plans that are known: for some work on so many accelerators of a
-// type the best ways to do it, or why there is none.
+// scheduler/plan_table.hpp - the known plans: for some work on so many accelerators of a type the
+// best ways to do it, or why there is none.
 //
-// Filled with what plan_work (scheduler/plan_work.hpp) finds, beside the scheduler's passes; a pass
-// never searches, it only reprices what stands here on the devices it has in mind. One thread.
-// Invariant: entries have an order, by work, type and devices; what was put stays until it is put
-// again. Cost: find is O(log entries of the work), reprice about a microsecond.
+// Filled with what plan_work (scheduler/plan_work.hpp) finds, outside the scheduler's passes. A
+// pass never searches; it only reprices the entries on the devices it considers. One thread.
+// Invariant: entries are ordered by work, type and devices; an entry stays until it is replaced.
+// Cost: find is O(log entries of the work), reprice about a microsecond.
 #pragma once
 
 #include <compare>
@@ -33,28 +33,28 @@ struct PlanKey {
 
 struct PlannedTraining {
   ParallelPlan plan;
-  std::shared_ptr<const TrainingModel> model;  ///< of the work on the canonical piece
-  /// Part of a NIC's bandwidth that the canonical piece's network leaves it.
+  std::shared_ptr<const TrainingModel> model;  ///< model of the work on the canonical piece
+  /// Fraction of a NIC's bandwidth that the network of the canonical piece leaves it.
   double scale_out_quality = 1;
-  Bytes checkpoint;                        ///< of one copy of the state
-  std::optional<Reliability> reliability;  ///< stall of a checkpoint, restart, failures; if known
+  Bytes checkpoint;                        ///< size of one copy of the state
+  std::optional<Reliability> reliability;  ///< checkpoint stall, restart, failures; if known
 };
 
 struct PlannedService {
-  ServingPlan layout;  ///< of an instance, and how many of them
+  ServingPlan layout;  ///< layout of an instance, and the number of instances
   ServingNumbers numbers;
-  double requests_max = 0;  ///< a second, of all instances, within the limits on latency
+  double requests_max = 0;  ///< requests a second of all instances within the latency limits
   Seconds ttft;
   Seconds tpot;
 };
 
 /// One way to do the work, with its figures on the canonical piece (planner/fleet_machines.hpp).
 struct PlannedWork {
-  std::uint32_t devices = 1;         ///< that it takes: the key's; of a service maybe fewer
-  double step_seconds = 0;           ///< of a service: of one token of a sequence
-  std::optional<DevicePower> power;  ///< of one device with its share of the node, as shipped
-  double clock_bound = 1;            ///< part of the time that stretches with the clock
-  /// Of one device with its electricity, where the prices are known.
+  std::uint32_t devices = 1;         ///< devices it takes: the key's; a service may take fewer
+  double step_seconds = 0;           ///< seconds a step; for a service: a token of a sequence
+  std::optional<DevicePower> power;  ///< power of one device with its share of the node, as shipped
+  double clock_bound = 1;            ///< fraction of the time that stretches with the clock
+  /// Price of one device with its electricity, where prices are known.
   std::optional<DollarsPerSecond> price;
   std::variant<PlannedTraining, PlannedService> how;
 
@@ -67,7 +67,7 @@ using PlanEntry = tl::expected<std::vector<PlannedWork>, Rejection>;
 
 class PlanTable {
  public:
-  /// nullptr: nobody has planned that yet. Valid until something is put.
+  /// Returns nullptr if the key has not been planned yet. Valid until the next put().
   [[nodiscard]] const PlanEntry* find(const PlanKey& key) const;
 
   /// Adds an entry, or replaces it. O(entries of the work).
@@ -95,12 +95,12 @@ class PlanTable {
 
 struct Repriced {
   double step_seconds = 0;
-  double ratio = 1;  ///< over the canonical piece's
+  double ratio = 1;  ///< step time over that on the canonical piece
 };
 
-/// A step on real devices. None: it cannot run there, since nothing joins the nodes, or an instance
-/// of a service would leave its scale-up domain. That a training plan's ranks fit is for
-/// check_ranks (fleet/rank_map.hpp) to say. No allocation.
+/// Reprices a step for real devices. No value if the work cannot run there because nothing connects
+/// the nodes, or because an instance of a service would leave its scale-up domain. Whether the
+/// ranks of a training plan fit is checked by check_ranks (fleet/rank_map.hpp). No allocation.
 [[nodiscard]] std::optional<Repriced> reprice(const PlannedWork& work, const Placement& placement);
 
 }  // namespace orrery

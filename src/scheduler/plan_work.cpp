@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// Plans of a search among which unlike ones are looked for.
+/// Number of plans of a search among which different ones are selected.
 constexpr std::size_t kSearched = 64;
 
 tl::unexpected<Rejection> reject(RejectionKind kind, std::string reason) {
@@ -32,7 +32,7 @@ TrainingJob job_of(const Work& work) {
           .task = training.task};
 }
 
-/// Plans of equal degrees meet the network alike.
+/// Plans of equal degrees use the network in the same way.
 auto degrees(const ParallelPlan& plan) { return std::tuple(plan.tp, plan.cp, plan.pp, plan.ep); }
 
 std::optional<DollarsPerSecond> price_of(const Economics& economics,
@@ -45,7 +45,7 @@ std::optional<DollarsPerSecond> price_of(const Economics& economics,
   return hire + power->total() * site.pue * site.electricity;
 }
 
-/// Draw, price and clock of a device whose time divides so.
+/// Draw, price and clock of a device whose time divides like this.
 void set_running(PlannedWork& planned, const Economics& economics, const PowerLoad& load) {
   if (economics.power.value) {
     const Result<DevicePower> power = power_at(*economics.power.value, load);

@@ -36,7 +36,7 @@ constexpr std::array<NamedPolicy, 14> kPolicies{{
     {"elasticflow", QueueOrder::kDeadlineShares, Blocked::kSkipped, PreemptionRule::kRounds},
 }};
 
-/// Slots that `hardware-aware` keeps: who stands behind so many has his place in the queue.
+/// Slots that `hardware-aware` keeps: a job behind so many others has only its place in the queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
 /// The newest version of a policy; those that are not listed have one version.
@@ -46,10 +46,10 @@ struct NewestVersion {
 };
 constexpr std::array<NewestVersion, 3> kVersions{{{"hardware-aware", 3}, {"las", 2}, {"srtf", 2}}};
 
-/// A job runs at least so long before others may take its place: a round of Gavel and Blox.
+/// Least time that a job runs before others may take its place: a round of Gavel and Blox.
 constexpr Seconds kQuantum{360};
 
-/// What their makers gave them: rounds of 6 min (Gavel), leases of 20 min (Themis), rounds of 60 s
+/// The values of the authors: rounds of 6 min (Gavel), leases of 20 min (Themis), rounds of 60 s
 /// (Sia), slots of 240 s (ElasticFlow, on its testbed).
 Seconds round_of(QueueOrder order) {
   if (order == QueueOrder::kMaxMin) return Seconds{360};
@@ -99,7 +99,7 @@ std::optional<Policy> built_in(std::string_view name, std::uint32_t version) {
   return std::nullopt;
 }
 
-/// Where a key of a mapping stands; if it does not, the mapping.
+/// The position of a key of a mapping; if it is absent, that of the mapping.
 SourcePosition place_of(const DocumentNode& mapping, std::string_view key) {
   for (const DocumentNode::Entry& entry : mapping.entries()) {
     if (entry.key.text() == key) return entry.key.position();
@@ -107,7 +107,7 @@ SourcePosition place_of(const DocumentNode& mapping, std::string_view key) {
   return mapping.position();
 }
 
-/// Where a weight stands.
+/// The position of a weight.
 SourcePosition place_of_weight(const DocumentNode& policy, std::string_view key) {
   for (const DocumentNode::Entry& entry : policy.entries()) {
     if (entry.key.text() == "weights") return place_of(entry.value, key);
@@ -139,7 +139,7 @@ Status check_weights(const Policy& policy, const DocumentNode& stated) {
   return {};
 }
 
-/// `stated`: the mapping that the policy was read from.
+/// `stated` is the mapping from which the policy was read.
 tl::unexpected<Error> expected_at(const DocumentNode& stated, std::string_view key,
                                   std::string_view expected) {
   return input_error(place_of(stated, key), fmt::format("{}: expected {}", key, expected));
@@ -214,7 +214,7 @@ Status patch(Policy& policy, const DocumentNode& node) {
   return check(policy, node);
 }
 
-/// The built-in policy that one of this name and version begins with. Errors: no such version.
+/// The built-in policy from which one of this name and version starts. Errors: no such version.
 Result<Policy> begin_of(const Policy& stated, std::uint32_t unstated, SourcePosition where) {
   const std::vector<std::string_view> names = policy_names();
   const bool known = std::find(names.begin(), names.end(), stated.name) != names.end();
@@ -228,7 +228,7 @@ Result<Policy> begin_of(const Policy& stated, std::uint32_t unstated, SourcePosi
   return *built_in(name, stated.version == 0 ? version : stated.version);
 }
 
-/// What `node` says on top of the built-in policy that `stated` names.
+/// Applies `node` on top of the built-in policy that `stated` names.
 Result<Policy> completed(const Policy& stated, const DocumentNode& node, std::uint32_t unstated) {
   Result<Policy> policy = begin_of(stated, unstated, place_of(node, "version"));
   if (!policy) return policy;
@@ -238,7 +238,7 @@ Result<Policy> completed(const Policy& stated, const DocumentNode& node, std::ui
   return policy;
 }
 
-/// "a=1,b=x" as a mapping, a line each; blocking=true is blocked: stops.
+/// Converts "a=1,b=x" to a mapping with a line for each key; blocking=true becomes blocked: stops.
 std::string yaml_of(std::string_view options) {
   std::string yaml;
   while (!options.empty()) {
@@ -257,8 +257,8 @@ std::string yaml_of(std::string_view options) {
   return yaml;
 }
 
-/// Of an error in that mapping: its lines are nobody's, so the key of the line is told instead.
-/// What stands at the begin of a line is a key, which the message names.
+/// Rewrites an error in that mapping: its lines are not lines of the user's text, so the key of the
+/// line is reported instead. Each line begins with a key, which the message names.
 tl::unexpected<Error> by_key(Error error, std::string_view yaml) {
   for (int line = 1; line < error.where.line; ++line) {
     yaml.remove_prefix(std::min(yaml.find('\n'), yaml.size() - 1) + 1);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kClockPercentMin = 50;
 
-/// The load at `clock` of the one it is given at.
+/// The load at `clock`, derived from the given one.
 Result<PowerLoad> load_at(const PowerModel& model, const PowerLoad& load, double clock) {
   const auto stretched = [clock](double share, double bound) {
     return Seconds(share * (bound / clock + 1 - bound));
@@ -23,7 +23,7 @@ Result<PowerLoad> load_at(const PowerModel& model, const PowerLoad& load, double
 }  // namespace
 
 Result<std::vector<ClockStep>> clock_ladder(const PowerModel& model, const PowerLoad& load) {
-  // Shares that are none would be hidden below, where times are made of them.
+  // Invalid shares would be hidden below, where they are converted to times.
   if (Result<DevicePower> full = power_at(model, load); !full) return forward_error(full);
   std::vector<ClockStep> ladder;
   const double bound = std::min(1.0, load.compute_share * model.compute_clock_bound +

@@ -12,10 +12,10 @@
 namespace orrery {
 namespace {
 
-/// One way a gang may go on.
+/// One way in which a gang may continue.
 struct Option {
   std::optional<std::size_t> step;  ///< none: stopped
-  double loss = 0;                  ///< against how it runs now
+  double loss = 0;                  ///< relative to how it runs now
   std::vector<Milliwatts> draw;     ///< in each of the domains of its candidate
 };
 
@@ -28,7 +28,7 @@ struct Candidate {
 };
 
 struct Move {
-  double price = 0;  ///< loss a milliwatt won
+  double price = 0;  ///< loss for each milliwatt saved
   std::size_t candidate = 0;
   std::size_t option = 0;
 
@@ -67,7 +67,7 @@ class Relief {
   const PowerTree& tree_;
   std::vector<PowerDomainId> over_;
   std::vector<std::size_t> position_;  ///< among those above, by domain
-  std::vector<Milliwatts> excess_;     ///< still to be won; not positive: there
+  std::vector<Milliwatts> excess_;     ///< still to be saved; not positive: done
   std::vector<Candidate> candidates_;
   PowerRelief result_;
 };
@@ -155,7 +155,7 @@ std::size_t lowest_clock(const Candidate& candidate) {
   return candidate.options[last].step ? last : last - 1;
 }
 
-/// Milliwatts won in each domain when every candidate goes to its `last` option.
+/// Milliwatts saved in each domain if every candidate goes to its `last` option.
 std::vector<Milliwatts> Relief::reach(std::size_t (*last)(const Candidate&)) const {
   std::vector<Milliwatts> won(over_.size());
   for (const Candidate& candidate : candidates_) {
@@ -211,7 +211,7 @@ void Relief::apply(Candidate& candidate, std::size_t option) {
   candidate.at = option;
 }
 
-// A price only rises while others win watts, so a move that is still right when its turn comes is
+// A price only rises while others save watts, so a move that is still valid when its turn comes is
 // the cheapest of all.
 void Relief::lower() {
   std::priority_queue<Move, std::vector<Move>, std::greater<>> queue;
@@ -236,8 +236,8 @@ bool Relief::fits(const Candidate& candidate, std::size_t option) const {
   return true;
 }
 
-// The last changes took more than was left to take, and others the same watts again: the dearest
-// are undone first.
+// The last changes saved more than was needed, and others saved the same watts again: the most
+// expensive are undone first.
 void Relief::give_back() {
   std::vector<std::size_t> order(candidates_.size());
   for (std::size_t c = 0; c < order.size(); ++c) order[c] = c;

@@ -99,7 +99,7 @@ TEST_F(PowerReliefTest, ADomainThatCannotComeUnderItsCapIsNamedAndBroughtAsLowAs
   EXPECT_EQ(relieved.changes, (std::vector<PowerChange>{{0, 3}, {1, 1}}));
 }
 
-/// A small fleet under a cap that fell, and the same as plain tables for trying everything.
+/// A small fleet under a cap that fell, and plain tables of it for exhaustive search.
 struct Emergency {
   explicit Emergency(Rng& rng) : topology(built(random_site(rng))) {
     for (std::uint32_t n = 0; n < topology.node_count(); ++n) nodes.push_back({NodeId(n), 8});
@@ -235,7 +235,7 @@ TEST_F(PowerReliefTest, AnExcessElsewhereDoesNotTakeTheRoomOfAStart) {
   EXPECT_FALSE(make_room(budget_, caps_, gangs_, {1, 0})) << "it would start above a limit";
 }
 
-/// A few gangs with curves of their own below one or two caps, and one more that would start.
+/// A few gangs with curves of their own below one or two caps, and one more that is to start.
 struct Crowd {
   explicit Crowd(Rng& rng) {
     const std::size_t count = 2 + rng.below(5);
@@ -266,7 +266,7 @@ struct Crowd {
     if (rng.below(2) == 0) {
       part(power_domain(topology, PowerKind::kRow), 0.6 + 0.4 * rng.uniform());
     }
-    // Those that run came first, each at the best of what was left.
+    // The running gangs come first, each at the best step that was left.
     for (std::size_t i = 0; i + 1 < count; ++i) {
       const auto step = clock_for(budget, caps, gangs[i].power);
       if (!step) continue;
@@ -285,7 +285,7 @@ struct Crowd {
   static double work(const RunningGang& gang, std::size_t step) {
     return gang.value * gang.power.ladder[step].throughput;
   }
-  /// Most work of a second over all steps no higher than theirs, the newcomer's or none of it.
+  /// Most work of a second over all steps not above theirs, with the new gang's or without it.
   double best(const PowerBudget& planned, std::size_t from) const {
     if (from == running.size()) {
       double most = 0;

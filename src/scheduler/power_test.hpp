@@ -12,8 +12,8 @@
 
 namespace orrery {
 
-/// One site at PUE 1.25 with storage of 2200 W; a UPS, a row, two cooling loops, three racks of two
-/// DGX H100 (2 kW idle, 8 kW typical), of which the third is on loop "b".
+/// One site at PUE 1.25 with storage of 2200 W; a UPS, a row, two cooling loops and three racks of
+/// two DGX H100 (2 kW idle, 8 kW typical), the third of which is on loop "b".
 inline std::string powered_site() {
   return "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  pue: 1.25\n"
          "  power_cap: 100 kW\n"
@@ -30,7 +30,7 @@ inline std::string powered_site() {
          "         nodes: [{type: dgx-h100, count: 2}]}\n";
 }
 
-/// The power domain of that kind; the first, unless said.
+/// The power domain of the kind at index `which` in the topology's order; the first by default.
 inline PowerDomainId power_domain(const Topology& topology, PowerKind kind, int which = 0) {
   for (std::size_t i = 0; i < topology.power_domains().size(); ++i) {
     const PowerDomainId id = PowerDomainId::at(i);
@@ -40,7 +40,8 @@ inline PowerDomainId power_domain(const Topology& topology, PowerKind kind, int 
   return PowerDomainId(0);
 }
 
-/// A site of one or two halls with random depth: caps, feeds, UPS, rows and loops come and go.
+/// A site of one or two halls with random depth: caps, feeds, UPS, rows and loops are present or
+/// not at random.
 inline std::string random_site(Rng& rng) {
   const auto often = [&] { return rng.below(3) > 0; };
   std::string yaml = "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n";

@@ -19,8 +19,8 @@ std::size_t nearest_step(std::span<const ClockStep> ladder, double clock) {
   return best;
 }
 
-// A plan's draw may differ from that of the ladder, which knows less of the work: the ladder is
-// scaled so that the gang draws at its step what it is planned with.
+// A plan's draw may differ from that of the ladder, which knows less about the work: the ladder is
+// scaled so that at its step the gang draws what it is planned with.
 std::span<const ClockStep> PoweredGangs::ladder(const GangClocks& clocks, const GangTerms& terms) {
   const LadderKey key{clocks.model, clocks.clock_bound, terms.clock, terms.draw.value()};
   const auto [found, added] = ladders_.try_emplace(key);

@@ -8,15 +8,15 @@
 namespace orrery {
 namespace {
 
-/// What yields in one step: a part of a job, or all that is no part. The latter stands after all
-/// the parts of its job, so a job is taken whole when its rest is.
+/// What is taken in one step: a part of a job, or the rest that belongs to no part. The rest comes
+/// after all parts of its job, so a job is taken whole when its rest is.
 struct Unit {
   static constexpr std::uint32_t kRest = std::numeric_limits<std::uint32_t>::max();
 
   std::uint32_t victim = 0;
   std::uint32_t part = kRest;
   double density = 0;     ///< cost a device
-  std::int64_t cost = 0;  ///< of a rest: of the whole job
+  std::int64_t cost = 0;  ///< for a rest: of the whole job
 
   [[nodiscard]] bool rest() const { return part == kRest; }
 };
@@ -123,7 +123,7 @@ class Search {
   bool grow();
   template <class Out>
   void strike(Out&& out);
-  /// The part of a prefix that matters to the job where it is placed.
+  /// The part of a prefix that matters to the job at its placement.
   struct Touched {
     std::vector<Unit> units;
     std::int64_t cost = 0;  ///< of those that hold devices the job takes
@@ -136,10 +136,10 @@ class Search {
   const FleetView& view_;
   std::span<const Victim> victims_;
   const PreemptionAsk& ask_;
-  std::int64_t cost_max_;  ///< what a plan may cost to be better than the best so far
+  std::int64_t cost_max_;  ///< limit for a plan to be better than the best so far
   std::uint32_t tries_ = kPreemptionTries;
   std::vector<Unit> units_;  ///< that may still be taken, cheapest first
-  std::size_t failed_ = 0;   ///< with the first so many gone, the job does not fit
+  std::size_t failed_ = 0;   ///< with the first failed_ units removed, the job does not fit
   std::size_t length_ = 0;   ///< units gone in prefix_
   PreemptionScratch own_scratch_;
   FleetOverlay& prefix_;
@@ -180,7 +180,7 @@ bool Search::fits_with(std::size_t length) {
   return fits(prefix_.view());
 }
 
-/// Moves on to the shortest prefix with which the job fits.
+/// Advances to the shortest prefix with which the job fits.
 bool Search::grow() {
   std::size_t step = 1;
   std::size_t fits = failed_;
@@ -199,7 +199,7 @@ bool Search::grow() {
   return true;
 }
 
-/// Units of which out(unit) holds may no longer be taken; without one of its parts, nor may a whole
+/// Excludes the units for which out(unit) holds; if a part of a job is excluded, so is the whole
 /// job.
 template <class Out>
 void Search::strike(Out&& out) {
@@ -223,8 +223,8 @@ void Search::strike(Out&& out) {
   failed_ = length_ = failed;
 }
 
-/// Of the prefix, what holds something on the nodes the job is placed on; of a job whose rest does,
-/// everything.
+/// The units of the prefix that hold something on the nodes where the job is placed; all units of a
+/// job whose rest does.
 Search::Touched Search::touched() const {
   std::vector<std::uint64_t> wanted(view_.topology().node_count());
   for (const PlacedGang& gang : gangs_) {
@@ -253,7 +253,7 @@ Search::Touched Search::touched() const {
   return touched;
 }
 
-/// Puts back, dearest first, each unit without which the job fits all the same.
+/// Puts back, the most expensive first, each unit without which the job still fits.
 void Search::leave_out(std::vector<Unit>& kept) {
   std::sort(kept.begin(), kept.end(), [](const Unit& a, const Unit& b) {
     if (a.cost != b.cost) return a.cost > b.cost;
@@ -271,7 +271,7 @@ void Search::leave_out(std::vector<Unit>& kept) {
   });
 }
 
-/// The plan the present prefix leads to, if it can cost `cost_max_`.
+/// The plan that results from the present prefix, if it can cost at most `cost_max_`.
 std::optional<PreemptionPlan> Search::refine() {
   Touched kept = touched();
   if (kept.cost > cost_max_) return std::nullopt;

@@ -153,7 +153,7 @@ TEST(Preemption, APlanDearerThanAllowedIsNone) {
 
 // ---- against every subset of the victims ----
 
-/// A small fleet at random, and what is asked of it.
+/// A random small fleet, and a random request.
 struct Scene {
   explicit Scene(std::uint64_t seed) : rng(seed), running(h100_racks(2, 3)) {
     const std::size_t jobs = 4 + rng.below(8);
@@ -163,7 +163,7 @@ struct Scene {
       running.start_anywhere(devices, static_cast<std::int64_t>(devices * (10 + rng.below(1000))),
                              rng);
     }
-    // What else is in use is nobody's to take.
+    // Devices that are in use by no victim cannot be taken.
     for (std::uint32_t node = 0; node < 6; ++node) {
       const std::uint64_t free = running.fleet.view().node(NodeId(node)).free_mask;
       running.fleet.set_free(NodeId(node), free & rng.next_u64() & rng.next_u64());
@@ -174,7 +174,7 @@ struct Scene {
                       rng.below(2) == 0 ? TopologyLevel::kRack : TopologyLevel::kFleet);
   }
 
-  /// Cost when exactly these yield, if the job fits then.
+  /// The cost if exactly these are preempted, if the job fits then.
   [[nodiscard]] std::optional<std::int64_t> cost_of(std::uint32_t subset) {
     FleetOverlay overlay(running.fleet.view());
     std::int64_t cost = 0;
@@ -241,7 +241,7 @@ TEST(Preemption, NoVictimCouldBeLeftOut) {
   }
 }
 
-/// Takes what yields out of the fleet.
+/// Removes what the plan preempts from the fleet.
 void carry_out(const PreemptionPlan& plan, std::span<const Victim> victims, Fleet& fleet) {
   for (const Yield& yield : plan.yields) {
     const Victim& victim = victims[yield.victim];

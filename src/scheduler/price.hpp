@@ -1,9 +1,9 @@
 // scheduler/price.hpp - what starting a job in a certain way costs, term by term, in millionths of
 // a dollar.
 //
-// Everything a placement decides on becomes money by the rates of the policy (PriceWeights), so
-// that a faster type, a warmer site, a healthier link and a lost hour of somebody else's work can
-// be weighed against each other. Integers: equal on every CPU, summed in any order.
+// Everything that a placement decides is converted to money by the weights of the policy
+// (PriceWeights), so that a faster type, a warmer site, a healthier link and a lost hour of another
+// job's work can be weighed against each other. Integers: equal on every CPU, summed in any order.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@
 namespace orrery {
 
 enum class PriceTerm : std::uint8_t {
-  kHire,    ///< of its devices until it is done
-  kEnergy,  ///< electricity of them
+  kHire,    ///< hire of the job's devices until it is done
+  kEnergy,  ///< electricity of the devices
   kCarbon,
-  kTime,           ///< its owner's time until it is done
+  kTime,           ///< time of the job's owner until the job is done
   kFragmentation,  ///< devices it leaves stranded
-  kLostWork,       ///< of those who make room
-  kData,           ///< brought to where it runs
+  kLostWork,       ///< lost work of the jobs that make room
+  kData,           ///< copying data to where the job runs
   kFailure,        ///< expected loss to failures
-  kLateness,       ///< beyond its deadline
-  kHeadroom,       ///< taken of the tightest power limit
+  kLateness,       ///< time beyond the job's deadline
+  kHeadroom,       ///< share taken of the tightest power limit
 };
 
 inline constexpr std::size_t kPriceTerms = 10;

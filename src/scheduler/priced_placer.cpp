@@ -17,7 +17,7 @@ std::uint32_t held_of(const JobRequest& job, std::span<const PlacedGang> placed,
   return devices;
 }
 
-/// What gangs of a job are expected to cost, as decisions count it.
+/// Expected costs of a job's gangs, as decisions count them.
 Dollars expected_cost(const PriceContext& context, const WaitingJob& job,
                       std::span<const PlacedGang> gangs, std::span<const GangTerms> terms) {
   const ExpectedBill bill = expected_bill(context, job, gangs, terms);
@@ -64,7 +64,7 @@ void PricedPlacer::add_start(const JobRequest& job, std::span<const PlacedGang> 
   }
 }
 
-// A gang whose plan is not there yet waits for it a while, and then starts without.
+// A gang whose plan is not there yet waits for it for a while, and then starts without it.
 bool PricedPlacer::planned(const PriceContext& context, const Next& next, const GangOption& option,
                            Refusal& closest) {
   if (!option.plan || context.situation.plans == nullptr) return true;
@@ -101,8 +101,8 @@ void PricedPlacer::add_offer_of_each_site(const FleetView& view, const GangReque
   }
 }
 
-// Placement knows nothing of risk: where an offer has a node that fails often, there is one more
-// without such nodes.
+// Placement ignores risk: if an offer has a node that fails often, an offer without such nodes is
+// added.
 void PricedPlacer::add_safer_offer(const PriceContext& context, const Next& next,
                                    const GangRequest& gang, std::vector<Allocation>& offers) {
   constexpr float kOften = 2;
@@ -153,8 +153,8 @@ const PricedPlacer::Offers& PricedPlacer::offers_of(const PriceContext& context,
   return kept;
 }
 
-// With those that are placed, and the others of its role alike, so that a dear type for the first
-// gang does not leave too little for the last.
+// Counts the placed gangs, and the others of the role as if alike, so that an expensive type for
+// the first gang does not leave too little for the last.
 Dollars PricedPlacer::cost_with(const PriceContext& context, const Next& next,
                                 const PlacedGang& gang, const GangTerms& terms) {
   std::vector<PlacedGang> gangs(next.placed.begin(), next.placed.end());
@@ -261,9 +261,10 @@ std::optional<Duration> PricedPlacer::wait_for(const PriceContext& context,
   return std::max(Duration(), enough->at - s.now);
 }
 
-// Who wants to be done soon and can leave for a better place later starts where it can. Who waits
-// is patient only so long: not for what comes later than that, and wrong estimates cannot keep it
-// waiting for ever. What it waits for is not there for those behind it.
+// A job whose goal is time and that can move to a better place later starts where it can. A job
+// that waits does so for a limited time: not for devices that come free after it, and wrong
+// estimates cannot keep it waiting forever. The devices it waits for are not available to the jobs
+// behind it.
 bool PricedPlacer::cheaper_later(const PriceContext& context, const Next& next,
                                  const Candidate& now) {
   const Situation& s = context.situation;

@@ -1,12 +1,12 @@
-// scheduler/priced_placer.hpp - places a job where it serves its goal best: of every type it may
-// use, every size it may have and several placements of each, at the least price, or with the
-// fewest joules where its goal is energy. Each site has its prices, so that each site that has room
-// is offered.
+// scheduler/priced_placer.hpp - places a job where it meets its goal best: considers every type and
+// size that the job may use and several placements of each, and takes the one with the lowest
+// price, or with the fewest joules if the goal is energy. Each site has its own prices, so each
+// site that has room is offered.
 //
-// Roles and gangs are placed one after the other, each at what it adds least to the price of the
-// job given those before; a job may rather wait for better hardware, when that is cheaper by the
-// time the hardware is expected. Pure in its inputs; keeps scratch memory. One thread. Ties: first
-// option, best fit.
+// Roles and gangs are placed one after the other, each where it adds least to the price of the job
+// given the gangs before it. A job may wait for better hardware instead, if that is cheaper by the
+// time the hardware is expected. Pure in its inputs; keeps scratch memory. One thread. Ties go to
+// the first option and the best fit.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ namespace orrery {
 
 struct PricedJob {
   std::vector<PlacedGang> gangs;
-  std::vector<GangTerms> terms;  ///< of each gang
+  std::vector<GangTerms> terms;  ///< terms of each gang
   Price price;
   std::optional<Duration> length;
 };
@@ -34,39 +34,39 @@ struct Candidate {
   Price price;
   ExpectedEnergy energy;
   Price compared =
-      {};  ///< with the gangs of its role that are still to be placed, if all were alike
+      {};  ///< with all gangs of its role that are still to be placed, as if they were alike
 };
 
-/// Whether a view stays as it is until forget_offers(), or is gone after one look.
+/// Whether a view stays unchanged until forget_offers(), or is used only once.
 enum class ViewLasts : std::uint8_t { kNo, kYes };
 
 class PricedPlacer {
  public:
   explicit PricedPlacer(const PlaceTree& tree);
 
-  /// Forgets what it counted of running jobs and nodes; before the first job of a pass.
+  /// Drops what was counted of running jobs and nodes; called before the first job of a pass.
   void begin();
-  /// A job starts in this pass: those that may wait for its devices count on them from `end` on.
+  /// A job starts in this pass: jobs that may wait for its devices expect them from `end` on.
   void add_start(const JobRequest& job, std::span<const PlacedGang> gangs, Instant end);
 
-  /// In a view that lasts, jobs that ask for the same gang are offered the same places: they are
-  /// looked for once.
+  /// In a view that lasts, jobs that request the same gang are offered the same places, which are
+  /// searched for once.
   [[nodiscard]] PricedOrRefusal place(const WaitingJob& job, const PriceContext& context,
                                       const JobPlaceRules& rules, ViewLasts lasts);
-  /// A view that was said to last has changed.
+  /// Called when a view that was marked as lasting has changed.
   void forget_offers() { lasting_offers_.clear(); }
 
-  /// Every candidate of the last gang that was placed, in the order they were tried.
+  /// Every candidate for the last gang that was placed, in the order in which they were tried.
   [[nodiscard]] const std::vector<Candidate>& candidates() const { return candidates_; }
-  /// Plans that were asked for and are not in the table.
+  /// Plans that were requested and are not in the table.
   [[nodiscard]] const std::vector<PlanKey>& missing() const { return missing_; }
-  /// Since begin(), and for jobs without a deadline: as far as waiting for better hardware goes,
-  /// the same places would get the same answers before then.
+  /// The instant, since begin() and for jobs without a deadline, before which the same places would
+  /// get the same answers with regard to waiting for better hardware.
   [[nodiscard]] Instant holds_until() const { return holds_until_; }
   /// Since begin(), the first instant at which a job that waits for cleaner or cheaper electricity
   /// would start.
   [[nodiscard]] Instant wake() const { return wake_; }
-  /// Whether the last refusal was for want of room alone, of which length and price say nothing.
+  /// Whether the last refusal was for lack of room alone and so independent of length and price.
   [[nodiscard]] bool lacks_room() const { return lacks_room_; }
 
  private:
@@ -74,7 +74,7 @@ class PricedPlacer {
     const WaitingJob* job;
     std::uint32_t role;
     std::span<const PlacedGang> placed;
-    std::span<const GangTerms> terms;  ///< of the placed
+    std::span<const GangTerms> terms;  ///< terms of the placed gangs
     std::span<const NodeRun> avoid;
     std::uint32_t alike;  ///< gangs of the role that are not placed yet, this one among them
   };
@@ -83,16 +83,16 @@ class PricedPlacer {
     std::vector<Allocation> places;
     std::optional<Refusal> refusal;
   };
-  /// The nodes of a view, by their address, and what is asked of it.
+  /// The nodes of a view, by their address, and the gang that is requested in it.
   using Asked = std::pair<const void*, GangRequest>;
-  /// Devices of a type that come free, by when.
+  /// Devices of a type that become free up to an instant.
   struct Freed {
     Instant at;
-    std::uint32_t devices;  ///< in all until then
+    std::uint32_t devices;  ///< total up to that instant
   };
   struct FreedOfType {
-    std::vector<Freed> starts;  ///< of this pass, with their own devices
-    std::vector<Freed> list;    ///< by time; empty: not counted yet
+    std::vector<Freed> starts;  ///< jobs started in this pass, with their own devices
+    std::vector<Freed> list;    ///< by time; empty: not computed yet
     std::uint32_t claimed = 0;  ///< by jobs of this pass that wait for them
   };
 
@@ -103,7 +103,7 @@ class PricedPlacer {
                                         const GangRequest& gang, const JobPlaceRules& rules);
   [[nodiscard]] static Dollars cost_with(const PriceContext& context, const Next& next,
                                          const PlacedGang& gang, const GangTerms& terms);
-  /// The last refusal, where an offer was refused or there was none.
+  /// Returns the last refusal if an offer was refused or there was none.
   std::optional<Refusal> price_offers(const PriceContext& context, const Next& next,
                                       std::uint32_t option, const JobPlaceRules& rules);
   void add_offer_of_each_site(const FleetView& view, const GangRequest& gang, PlaceOptions options,
@@ -119,7 +119,7 @@ class PricedPlacer {
   [[nodiscard]] FreedOfType& freed(FleetTypeId type);
 
   Placer placer_;
-  std::vector<PlaceId> sites_;  ///< of the fleet, where it has several
+  std::vector<PlaceId> sites_;  ///< sites of the fleet, if it has several
   Trial trial_;
   std::vector<Candidate> candidates_;
   std::vector<PlanKey> missing_;
@@ -130,7 +130,7 @@ class PricedPlacer {
   Instant holds_until_;
   Instant wake_ = Instant::max();
   std::vector<FreedOfType> freed_;              ///< by type
-  std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not looked at yet
+  std::optional<std::vector<NodeRun>> lemons_;  ///< nodes that fail often; none: not determined yet
 };
 
 }  // namespace orrery

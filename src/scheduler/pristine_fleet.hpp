@@ -1,9 +1,9 @@
 // scheduler/pristine_fleet.hpp - a fleet as it was built: every node ready, every device free. What
-// does not fit it fits never.
+// does not fit here never fits.
 //
-// The placers that place jobs on the live fleet decide here too, so that nothing is called possible
-// which they could not do. Made once a topology; keeps its verdicts. One thread. Cost: a copy of
-// the topology; a verdict is a placement the first time, then O(log gangs asked about).
+// The placers of the live fleet decide here too, so no job is called possible that they could not
+// place. Made once for a topology; keeps its verdicts. One thread. Cost: a copy of the topology; a
+// verdict is a placement the first time, then O(log gangs asked about).
 #pragma once
 
 #include <map>
@@ -27,19 +27,20 @@ class PristineFleet {
   [[nodiscard]] const PlaceTree& tree() const { return tree_; }
   [[nodiscard]] FleetView view() const { return fleet_.view(); }
 
-  /// Why one gang never fits (why_never, scheduler/why_never.hpp); nothing: it does. Valid as long
-  /// as this.
+  /// Why one gang never fits (why_never, scheduler/why_never.hpp); no value if it fits. Valid as
+  /// long as this object.
   [[nodiscard]] const std::optional<std::string>& refusal(const GangRequest& gang);
 
-  /// The same without the reason and without keeping the verdict.
+  /// Whether the gang fits, without a reason and without keeping the verdict.
   [[nodiscard]] bool fits(const GangRequest& gang);
 
   /// Whether all gangs of the job fit at once, each role on one of its types, at its smallest size
-  /// there. Of many types in many roles 64 ways are tried; beyond that the answer is yes.
+  /// there. With many types in many roles, 64 combinations are tried; beyond that the answer is
+  /// yes.
   [[nodiscard]] bool fits_together(const JobRequest& job);
 
  private:
-  /// What fits_together() looks at of a role: gangs, their spread, its smallest options.
+  /// What fits_together() needs of a role: gangs, their spread, its smallest options.
   struct Gangs {
     std::uint32_t count = 1;
     std::optional<std::pair<TopologyLevel, std::uint32_t>> spread;

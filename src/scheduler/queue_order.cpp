@@ -16,7 +16,7 @@ double attained_queue(double attained, const Policy& policy) {
                              limits.begin());
 }
 
-/// Device-seconds at which the class ends that so many belong to (Policy::attained_step).
+/// Device-seconds at which the class that contains `attained` ends (Policy::attained_step).
 double end_of_class(double attained, double step) {
   constexpr double kFirst = 3600;
   if (step <= 1 || !std::isfinite(attained)) return attained;

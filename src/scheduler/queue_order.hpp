@@ -1,4 +1,4 @@
-// scheduler/queue_order.hpp - who of the waiting goes first.
+// scheduler/queue_order.hpp - the order in which waiting jobs are considered.
 #pragma once
 
 #include <compare>
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// Ascending: the first goes first. Ties end at the id.
+/// Ascending: the smallest key goes first. The last field, the id, breaks ties.
 struct OrderKey {
   double first = 0;
   double second = 0;
@@ -25,36 +25,36 @@ struct OrderKey {
 /// batch behind it, whatever their priorities.
 [[nodiscard]] std::int32_t rank_of(const JobRequest& job);
 
-/// The same between jobs of one tenant: under TenantOrder::kService batch work is behind the others
-/// by its service alone.
+/// rank_of() as used between jobs of one tenant: under TenantOrder::kService batch jobs are behind
+/// the others by their service alone.
 [[nodiscard]] std::int32_t rank_in_tenant(const JobRequest& job, const Policy& policy);
 
-/// The key of a job under an order; kFair is by rank and then by Policy::inside here, the tenants
-/// are walked elsewhere.
+/// The key of a job under an order. For kFair it is by rank and then by Policy::inside; the order
+/// of the tenants is determined elsewhere.
 [[nodiscard]] OrderKey key_of(const WaitingJob& job, const Policy& policy,
                               const Situation& situation);
 
-/// Whether the deadline of a job is one that kDeadlineShares may promise: it is ahead, and the
-/// length of the job is known.
+/// Whether the deadline of a job is one that kDeadlineShares may promise: it is in the future, and
+/// the length of the job is known.
 [[nodiscard]] bool may_be_promised(const WaitingJob& job, const Situation& situation);
 
-/// What the service of a job is reckoned from, beside how far it came.
+/// What the service of a job is computed from, apart from its progress.
 struct ServiceBasis {
-  std::optional<Duration> whole;  ///< none: its length is not known
-  std::uint32_t devices = 0;      ///< that it wants
-  double weight = 1;              ///< twice as much of preemptible batch work
+  std::optional<Duration> whole;  ///< none: the length of the job is not known
+  std::uint32_t devices = 0;      ///< devices that the job requests
+  double weight = 1;              ///< doubled for preemptible batch jobs
 };
 [[nodiscard]] ServiceBasis service_basis(const JobRequest& job, const PlanTable* plans);
 
 /// Device-seconds by which jobs of one tenant and rank are ordered under TenantOrder::kService:
-/// those left where the length of the job is known, else the end of the class of those it has had
-/// (Policy::attained_step); times the weight. Where Policy::max_stretch is set, a job beyond its
-/// length has as much left as it ran beyond it, else nothing.
+/// those left if the length of the job is known, else the end of the class of those it has had
+/// (Policy::attained_step); times the weight. A job beyond its length has nothing left, but with
+/// Policy::max_stretch as much as it ran beyond it.
 [[nodiscard]] double service_of(const ServiceBasis& basis, double done, double attained,
                                 const Policy& policy);
-/// How long it ran of the time since it was submitted.
+/// How long the job ran since it was submitted.
 [[nodiscard]] Duration ran_for(const ServiceBasis& basis, double attained);
-/// The part of Policy::max_stretch at which what a job counts for is halved.
+/// The fraction of Policy::max_stretch at which what a job counts for is halved.
 inline constexpr double kHalfOfStretch = 0.1;
 struct JobAge {
   Duration waited;
@@ -67,20 +67,20 @@ struct JobAge {
 /// The service of a job, aged by the time it has waited.
 [[nodiscard]] double aged_service(const WaitingJob& job, const Policy& policy,
                                   const Situation& situation);
-/// Whether a job has waited for Policy::ageing.
+/// Whether a job has waited for at least Policy::ageing.
 [[nodiscard]] bool is_old(Duration waited, const Policy& policy);
-/// The part of a job's run for which devices may be kept empty for it where its turn would come by
-/// the order.
+/// The fraction of a job's run for which devices may be kept empty for it when it is next in the
+/// order.
 inline constexpr double kDrainOfRun = 0.3;
-/// Whether its aged service orders a job inside its tenant.
+/// Whether jobs of a tenant are ordered by their aged service.
 [[nodiscard]] bool by_service(const Policy& policy);
 [[nodiscard]] bool by_service(const JobRequest& job, const Policy& policy);
 
-/// A running job as if it waited from `now` on.
+/// A running job as if it had to wait from `now` on.
 [[nodiscard]] WaitingJob as_waiting(const RunningJob& job, Instant now);
 
-/// Positions in the situation's waiting jobs, first to go first: by key_of(), and under
-/// TenantOrder::kService those whose slack runs out pass (scheduler/slack.hpp). O(n log n).
+/// Positions in the situation's waiting jobs, first to go first: by key_of(), except that under
+/// TenantOrder::kService jobs whose slack runs out pass others (scheduler/slack.hpp). O(n log n).
 [[nodiscard]] std::vector<std::uint32_t> in_order(const Situation& situation, const Policy& policy);
 
 }  // namespace orrery

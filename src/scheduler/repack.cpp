@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kNoSpot = std::numeric_limits<std::uint32_t>::max();
 
-/// A place of the level asked for.
+/// A place of the requested level.
 struct Spot {
   NodeRun nodes;
   FleetTypeId type;  ///< of its first node
@@ -65,7 +65,7 @@ class Repacker {
   std::vector<Spot> spots_;
   std::vector<std::uint32_t> spot_of_;  ///< by node
   std::vector<bool> moved_;             ///< by gang
-  FleetOverlay now_;  ///< with the moves so far; nodes of closed places look as if draining
+  FleetOverlay now_;  ///< with the moves so far; nodes of closed places appear as draining
   RepackPlan plan_;
 };
 
@@ -95,7 +95,7 @@ void Repacker::measure(Spot& spot) const {
   spot.whole = spot.used == 0 && !spot.fixed && spot.devices > 0;
 }
 
-/// Gangs to the places they lie in; a place with devices in use by anybody else is fixed.
+/// Assigns gangs to the places they lie in; a place with devices in use by anything else is fixed.
 void Repacker::assign_gangs() {
   std::vector<std::uint64_t> held(spot_of_.size());
   for (std::uint32_t g = 0; g < movable_.size(); ++g) {
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> Repacker::candidates(FleetTypeId type) const {
   return order;
 }
 
-/// How many of them there is room for elsewhere, by the number of devices alone.
+/// The number of these places whose gangs have room elsewhere, by the number of devices alone.
 std::size_t Repacker::emptied_at_most(FleetTypeId type,
                                       std::span<const std::uint32_t> order) const {
   std::uint64_t room = 0;
@@ -173,7 +173,7 @@ void Repacker::mark_entered(const Allocation& allocation) {
   std::for_each(allocation.idle.begin(), allocation.idle.end(), mark);
 }
 
-/// Takes the last so many moves back.
+/// Reverts the last moves.
 void Repacker::undo(std::size_t moves) {
   for (; moves > 0; --moves) {
     const GangMove& move = plan_.moves.back();
@@ -216,8 +216,8 @@ bool Repacker::empty(Spot& spot) {
   return true;
 }
 
-/// Closes as many places as there is room for, so that none is filled that is to be emptied; where
-/// that leaves too little room, the fullest of them is opened again.
+/// Closes as many places as there is room for, so that no place is filled that is to be emptied; if
+/// that leaves too little room, the fullest of them is reopened.
 void Repacker::empty_some(FleetTypeId type) {
   const std::vector<std::uint32_t> order = candidates(type);
   std::size_t closed = emptied_at_most(type, order);

@@ -1,9 +1,9 @@
 // scheduler/repack.hpp - a proposal that empties the least full racks or scale-up domains of a
-// fleet into holes elsewhere.
+// fleet by moving their gangs into free devices elsewhere.
 //
-// Pure, greedy: places are emptied from the least full up; a place is emptied whole or left as it
-// is, and only where that is worth its moves. Gangs go where they fit best outside the places that
-// are whole or are to be.
+// Pure, greedy: places are emptied from the least full up; a place is emptied completely or left as
+// it is, and only where that is worth its moves. Gangs go where they fit best outside the places
+// that are, or are to become, whole.
 #pragma once
 
 #include "scheduler/defragment.hpp"
@@ -11,24 +11,25 @@
 namespace orrery {
 
 struct RepackTerms {
-  TopologyLevel level = TopologyLevel::kRack;  ///< of the places to empty
-  std::int64_t gain_per_device = 0;  ///< of a place that becomes whole, in the unit of the costs
-  std::uint32_t wanted = std::numeric_limits<std::uint32_t>::max();  ///< whole places of use
+  TopologyLevel level = TopologyLevel::kRack;  ///< level of the places to empty
+  std::int64_t gain_per_device = 0;  ///< for a place that becomes whole, in the unit of the costs
+  std::uint32_t wanted = std::numeric_limits<std::uint32_t>::max();  ///< maximum number of whole
+                                                                     ///< places that are useful
 };
 
-/// Invariants: each move's target is free once those before it are made; no gang moves twice; a
+/// Invariants: each move's target is free once the moves before it are made; no gang moves twice; a
 /// place that was whole stays whole; what each emptied place gains exceeds what its moves cost.
 struct RepackPlan {
-  std::vector<GangMove> moves;  ///< in this order
+  std::vector<GangMove> moves;  ///< in the order of execution
   std::int64_t gain = 0;
   std::int64_t cost = 0;
-  std::uint32_t whole_before = 0;  ///< places with every device ready and free
+  std::uint32_t whole_before = 0;  ///< number of places with every device ready and free
   std::uint32_t whole_after = 0;
 };
 
 /// Precondition: `movable` gangs hold their devices in the view; the placer is of its topology.
-/// Repeated on its own result it comes to an end: every plan leaves more places whole.
-/// Cost: O(nodes + gangs moved x a placement), at most two attempts a place.
+/// Repeated on its own result it terminates: every plan leaves more places whole. Cost: O(nodes +
+/// gangs moved x a placement), at most two attempts a place.
 [[nodiscard]] RepackPlan repack(const FleetView& view, std::span<const MovableGang> movable,
                                 const RepackTerms& terms, Placer& placer);
 

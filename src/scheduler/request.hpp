@@ -1,7 +1,7 @@
 // scheduler/request.hpp - a job as the scheduler sees it: its spec, resolved against a fleet.
 //
-// Names have become ids, wishes have become the options a gang may start with: which accelerators,
-// how many. Made once when a job is submitted (resolve_job), then immutable.
+// Names have become ids, and requirements have become the options with which a gang may start:
+// which accelerators, how many. Made once when a job is submitted (resolve_job), then immutable.
 // Invariant: every role has at least one option; options of a role are in the order of preference
 // of the spec, larger sizes first.
 #pragma once
@@ -20,21 +20,21 @@
 
 namespace orrery {
 
-/// Jobs that ask for the same thing: what one cannot have, none of them can.
+/// Jobs with the same request: what one of them cannot have, none of them can.
 using ClassId = Id<struct ClassTag>;
 
-/// One way a gang may start.
+/// One combination of type and size with which a gang may start.
 struct GangOption {
   GangRequest gang;
-  double speed = 1;  ///< of the role's work here, over the one its estimate is for
+  double speed = 1;  ///< speed of the role's work here, relative to where its estimate applies
   std::optional<PlanKey> plan;
 
   friend bool operator==(const GangOption&, const GangOption&) = default;
 };
 
-/// An accelerator the role may have but cannot run on, with what would change that.
+/// An accelerator that the role may use but cannot run on, with what would change that.
 struct ExcludedType {
-  std::string type;  ///< of the catalog
+  std::string type;  ///< name in the catalog
   Rejection why;
 };
 
@@ -43,23 +43,24 @@ struct RoleRequest {
   std::uint32_t gangs = 1;
   std::vector<GangOption> options;
   std::vector<ExcludedType> excluded;
-  std::uint32_t devices_min = 1;  ///< of a gang; less than the most: elastic
+  std::uint32_t devices_min = 1;  ///< of a gang; less than devices_max: elastic
   std::uint32_t devices_max = 1;
   std::optional<SpreadSpec> spread;
   std::optional<WorkId> work;
-  std::optional<double> steps;  ///< of training, in all
+  std::optional<double> steps;  ///< total training steps
 
   [[nodiscard]] bool elastic() const { return devices_min < devices_max; }
 };
 
-/// Data the job reads: warm at one site.
+/// Data that the job reads, present at one site.
 struct DataRequest {
   std::uint8_t site = 0;  ///< ordinal
   Bytes size;
 };
 
 struct JobRequest {
-  // What a pass asks of every job that waits stands together: it reads tens of thousands.
+  // The members that a pass reads of every waiting job are adjacent: it reads tens of thousands of
+  // jobs.
   TenantId tenant;
   std::int32_t priority = 0;
   ClassId class_id;  ///< set by ClassTable
@@ -71,11 +72,11 @@ struct JobRequest {
   JobGoal goal = JobGoal::kTime;
   std::optional<Dollars> budget;
   std::optional<Duration> time_limit;
-  std::optional<Duration> estimate;  ///< of the run time of the first option
+  std::optional<Duration> estimate;  ///< run time of the first option
   std::vector<DataRequest> data;
-  Duration checkpoint_interval = Duration::max();  ///< max: it writes none
+  Duration checkpoint_interval = Duration::max();  ///< max: the job writes no checkpoints
   Duration checkpoint_cost;
-  Duration restart;  ///< from a checkpoint, without the lost work
+  Duration restart;  ///< time to restart from a checkpoint, without the lost work
 };
 
 }  // namespace orrery

@@ -54,7 +54,7 @@ void Reserved::add(const Reservation& reservation) {
 
 void Reserved::close(const Closure& closure) { add(JobId(), closure.from, closure.nodes); }
 
-// What nobody could get anyhow is kept from nobody: most of what slots hold is busy.
+// Devices that no job could get anyway need not be hidden: most of what slots hold is busy.
 void Reserved::add(JobId job, Instant start, std::span<const NodeDevices> nodes) {
   any_ = true;
   const std::size_t before = slots_.size();

@@ -14,8 +14,8 @@
 namespace orrery {
 namespace {
 
-/// Assumed between the checkpoints of a job that trains and names no interval, until its plan knows
-/// the one of most goodput.
+/// Assumed between the checkpoints of a training job that names no interval, until its plan has the
+/// one with the most goodput.
 constexpr Duration kUsualInterval = Duration::hours(1);
 
 bool trains(const JobSpec& spec) {
@@ -38,7 +38,7 @@ std::vector<std::string_view> labels_of(const Topology& topology) {
   return labels;
 }
 
-/// Bit i: site i has one of the labels. All bits where none is asked.
+/// Bit i: site i has one of the labels. All bits if no label is requested.
 Result<std::uint64_t> sites_of(const JobSpec& spec, const Topology& topology) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
   if (spec.residency.empty()) return kAll;
@@ -143,7 +143,7 @@ class RoleResolver {
     sizes.erase(repeated.begin(), repeated.end());
   }
 
-  /// Adds it or says why it never runs.
+  /// Adds the option or records why it never runs.
   std::optional<Rejection> add_option(const AllowedType& allowed, const GangShape& shape,
                                       std::uint32_t devices) {
     if (std::string why = shape.refusal(devices); !why.empty()) return never(std::move(why));
@@ -169,7 +169,7 @@ class RoleResolver {
     return Rejection{none->kind, none->blocking, "work: " + none->reason};
   }
 
-  /// Why no size of a range will do: what the largest lacks.
+  /// Why no size of a range is possible: what the largest lacks.
   [[nodiscard]] Rejection no_size(FleetTypeId type, const GangShape& shape) const {
     const CountRange range = shape.range();
     std::optional<Rejection> none;
@@ -226,7 +226,7 @@ class JobResolver {
   }
 
  private:
-  /// An image that is not run would be a program that the user did not ask for.
+  /// An image that is ignored would mean a program that the user did not request.
   Status check_software() const {
     if (spec_.software.image.empty()) return {};
     return input_error(spec_.software.where,

@@ -101,7 +101,7 @@ class ResolveLab {
     return request.error().text();
   }
 
-  /// What is wrong with a job, with its position.
+  /// The error of a job, with its position.
   std::string wrong(const std::string& yaml) {
     const Result<JobRequest> request = resolve(job_of_yaml(yaml));
     EXPECT_FALSE(request) << "the job was accepted";

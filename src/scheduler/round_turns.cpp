@@ -17,7 +17,7 @@
 namespace orrery {
 namespace {
 
-/// A turn with what orders it: ascending.
+/// A turn with its sort key: ascending.
 struct Ranked {
   double first = 0;
   double second = 0;
@@ -40,17 +40,17 @@ std::vector<Turn> in_order(std::vector<Ranked> ranked) {
   return turns;
 }
 
-/// A speed of which so many binary digits after the first are left.
+/// Rounds a speed to so many binary digits after the first.
 double in_digits(double speed, int digits) {
   int exponent = 0;
   const double part = std::frexp(speed, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(part, digits + 1)), exponent - digits - 1);
 }
 
-/// The jobs that max-min shares are made for, by what their options come to. Shares are made when a
-/// period begins (SharePeriod), and jobs that have come since have none. There are no more than
-/// kShareClasses classes: where jobs are of more, their speeds are told from each other by fewer
-/// digits, and those that are of more classes even so have equal shares.
+/// The jobs for which max-min shares are computed, by the outcome of their options. Shares are
+/// computed when a period begins (SharePeriod); jobs that arrived since have none. There are at
+/// most kShareClasses classes: jobs of more classes have their speeds distinguished by fewer
+/// digits, and if there are still too many classes, the remaining jobs have equal shares.
 class ShareClasses {
  public:
   ShareClasses(std::span<const RoundJob> jobs, const SharePeriod* period) {
@@ -68,7 +68,7 @@ class ShareClasses {
   }
   [[nodiscard]] const std::vector<ShareClass>& all() const { return classes_; }
 
-  /// Equal shares of those that are of no class of all().
+  /// Equal shares of the jobs that belong to no class of all().
   void share_equally(std::span<const std::uint32_t> devices) {
     for (const ShareClass& alike : more_) beyond_.push_back(equal_shares(alike, devices));
   }
@@ -77,7 +77,7 @@ class ShareClasses {
   static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr int kAllDigits = 52;
 
-  /// How many classes they are of.
+  /// The number of their classes.
   std::size_t classify(std::span<const RoundJob> jobs, const SharePeriod* period, int digits) {
     classes_.clear();
     more_.clear();
@@ -102,7 +102,7 @@ class ShareClasses {
     return known.size();
   }
 
-  // With fewer digits a speed is a part of the job's best, for units tell nothing.
+  // With fewer digits, speeds are relative to the job's best, since units mean nothing.
   static ShareClass class_of(const RoundJob& job, int digits) {
     ShareClass alike;
     const std::vector<GangOption>& options = options_of(job);
@@ -144,7 +144,7 @@ std::vector<double> places_of_types(const RoundInputs& in) {
   return places;
 }
 
-/// Seconds for which a job has had devices of a type: all in all, and since the period began.
+/// Seconds for which a job has had devices of a type: in total, and since the period began.
 struct TimeHad {
   double ever = 0;
   double lately = 0;
@@ -204,7 +204,7 @@ std::vector<Turn> turns_by_time_had(const RoundInputs& in) {
   return in_order(std::move(ranked));
 }
 
-/// Turns of jobs in this order; each goes on by the option it has if it can.
+/// Turns of jobs in this order; each keeps the option it has if possible.
 std::vector<Turn> turns_of_each(const RoundInputs& in, std::span<const std::uint32_t> order) {
   std::vector<Turn> turns;
   for (const std::uint32_t i : order) {
@@ -228,7 +228,7 @@ std::vector<std::uint32_t> by_key(const RoundInputs& in) {
   return order;
 }
 
-/// What a lease is worth to a job that is offered it, a device.
+/// The value of an offered lease to a job, per device.
 double gain_of_lease(const RoundInputs& in, const WaitingJob& job) {
   const double rho = finish_time_fairness(job, in.policy, in.situation);
   const double later =
@@ -330,7 +330,7 @@ DeadlineJob deadline_job(const RoundJob& job, const Situation& s, const Policy& 
   return made;
 }
 
-/// What running jobs hold that take no turns among these.
+/// What is held by running jobs that do not take turns among these.
 class DevicesOfOthers {
  public:
   DevicesOfOthers(const Situation& s, const Policy& policy, std::span<const RoundJob> jobs)
@@ -473,7 +473,8 @@ std::vector<RoundJob> jobs_that_ask(const Situation& s, const Policy& policy) {
   return jobs;
 }
 
-/// The jobs that are admitted from now on, ascending. Who came before the last round asked then.
+/// The jobs that are admitted from now on, ascending. Jobs that arrived before the last round asked
+/// then.
 std::vector<JobId> admitted_jobs(const Situation& s, const Policy& policy,
                                  const SharePeriod& last) {
   const std::span<const JobId> before = last.jobs;

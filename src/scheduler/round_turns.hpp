@@ -1,8 +1,8 @@
-// scheduler/round_turns.hpp - whose turn it is on which devices, where jobs take turns in rounds
-// (PreemptionRule::kRounds).
+// scheduler/round_turns.hpp - which jobs have a turn on which devices, where jobs take turns in
+// rounds (PreemptionRule::kRounds).
 //
-// Called once a pass. A turn is a job and an option of its only role; turns are taken from the
-// first on, each job's first one for which there are devices. The order is that of Policy::order:
+// Called once a pass. A turn is a job and an option of its only role. Turns are taken in order:
+// each job gets its first one for which there are devices. The order is that of Policy::order:
 //
 // kMaxMin      Gavel (throughput_shares.hpp; section 5 of the paper, and scheduler.py of
 //              stanford-futuredata/gavel): the types one after the other, the fastest first, and on
@@ -55,21 +55,21 @@ inline constexpr std::size_t kRoundJobs = 1000;
 /// Classes of unlike jobs, waiting and running, in the program of kMaxMin: some 50 ms.
 inline constexpr std::size_t kShareClasses = 500;
 
-/// A job that takes turns: of one gang of whole devices.
+/// A job that takes turns: one gang of whole devices.
 struct RoundJob {
-  WaitingJob job;                       ///< one that runs as if it waited from now on
-  std::uint32_t at = 0;                 ///< among the running or the waiting of the situation
-  std::optional<std::uint32_t> option;  ///< that it runs by; none: it waits
+  WaitingJob job;        ///< a running job is entered as if it waited from now on
+  std::uint32_t at = 0;  ///< position among the running or the waiting jobs of the situation
+  std::optional<std::uint32_t> option;  ///< option by which it runs; none: it waits
 };
 
 struct Turn {
-  std::uint32_t job = 0;     ///< among the jobs that take turns
-  std::uint32_t option = 0;  ///< of its role
+  std::uint32_t job = 0;     ///< position among the jobs that take turns
+  std::uint32_t option = 0;  ///< option of its role
 
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 
-/// Whether a round begins, or what comes free in one is filled.
+/// Whether a round begins, or devices that were freed within a round are assigned.
 enum class RoundPhase : std::uint8_t { kBegins, kGoesOn };
 
 struct RoundInputs {
@@ -77,26 +77,28 @@ struct RoundInputs {
   const Policy& policy;
   RoundPhase phase = RoundPhase::kBegins;
   std::span<const RoundJob> jobs;
-  std::vector<std::uint32_t> devices;  ///< by type, that they take turns on; in a round: free ones
+  std::vector<std::uint32_t>
+      devices;  ///< by type, the devices to take turns on; within a round: the free ones
 };
 
 [[nodiscard]] inline const std::vector<GangOption>& options_of(const RoundJob& job) {
   return job.job.request->roles.front().options;
 }
 
-/// All turns, the first to be taken first.
+/// All turns, in the order in which they are to be taken.
 [[nodiscard]] std::vector<Turn> turns_of(const RoundInputs& in, ThroughputShares& shares);
 
-/// Whether the turns of a policy rest on a SharePeriod.
+/// Whether the turns of a policy depend on a SharePeriod.
 [[nodiscard]] bool keeps_share_period(const Policy& policy);
 
-/// As a round begins. kMaxMin: begins a period for the jobs of the situation, if others are there
-/// than when the last one began and that is long enough ago. kDeadlineShares: admits jobs. Cost:
-/// the lists of jobs, or that of admit_by_deadline(). Preconditions: keeps_share_period(); the
-/// situation has a history.
+/// Called as a round begins. kMaxMin: begins a period for the jobs of the situation, if they are
+/// not the jobs for which the last one began and that one is old enough. kDeadlineShares: admits
+/// jobs. Cost: the lists of jobs, or that of admit_by_deadline(). Preconditions:
+/// keeps_share_period(); the situation has a history.
 void renew_share_period(const Situation& situation, const Policy& policy, SharePeriod& period);
 
-/// Leaves the first kRoundJobs waiting jobs by key_of(), in the order of the situation. O(jobs).
+/// Keeps only the first kRoundJobs waiting jobs by key_of(), in the order of the situation.
+/// O(jobs).
 void keep_first(std::vector<RoundJob>& jobs, const Policy& policy, const Situation& situation);
 
 /// Whether a job may take turns: services, shares of devices and jobs of several gangs do not.

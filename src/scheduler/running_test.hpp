@@ -1,4 +1,4 @@
-// scheduler/running_test.hpp - fleets full of running gangs, for tests of who makes room for whom.
+// scheduler/running_test.hpp - fleets full of running gangs, for tests of which jobs make room.
 #pragma once
 
 #include <algorithm>
@@ -98,7 +98,7 @@ struct RunningFleet {
   std::vector<std::int64_t> costs;
 };
 
-/// Of the first type, `node_devices` a node.
+/// A gang on the first type, with `node_devices` on each node.
 inline GangRequest gang_of(std::uint32_t devices, std::uint32_t node_devices,
                            TopologyLevel required = TopologyLevel::kFleet) {
   return {.type = FleetTypeId(0),

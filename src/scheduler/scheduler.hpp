@@ -1,13 +1,13 @@
-// scheduler/scheduler.hpp - decides who runs where and when: one engine for every policy, shared by
-// the daemon, what-if and the twin.
+// scheduler/scheduler.hpp - decides which jobs run where and when: one engine for every policy,
+// shared by the daemon, what-if and the twin.
 //
 // decide() is a function of the situation and the policy alone. A Scheduler keeps scratch memory
-// and a memo of refusals that still hold; forgetting it changes how long an answer takes, never the
-// answer (tests hold it to that). One thread.
+// and a memo of refusals that still hold; forgetting it changes how long a pass takes, never the
+// result (tests verify that). One thread.
 //
-// Incremental pass: jobs in the order of the policy, each started where it fits, within a budget of
-// candidates priced; slots reserved by the last full pass are respected. Full pass: also makes
-// those reservations anew, lets elastic jobs grow, and proposes moves.
+// Incremental pass: takes jobs in the order of the policy and starts each where it fits, within a
+// budget of candidates priced; slots reserved by the last full pass are respected. Full pass: also
+// makes those reservations anew, lets elastic jobs grow, and proposes moves.
 #pragma once
 
 #include <array>
@@ -35,11 +35,11 @@ class Scheduler {
   ~Scheduler();
 
   /// Precondition: the situation's fleet is that of the tree. Cost: a step for each waiting and
-  /// each running job, a sort of those whose places in the order changed, a placement a class of
-  /// waiting jobs that cannot start and one a job that does.
+  /// each running job, a sort of the jobs whose places in the order changed, a placement for each
+  /// class of waiting jobs that cannot start and one for each job that starts.
   [[nodiscard]] PassResult decide(const Situation& situation, const Policy& policy, PassKind kind);
 
-  /// Forgets what it remembers of earlier passes.
+  /// Drops what is kept from earlier passes.
   void forget();
 
  private:

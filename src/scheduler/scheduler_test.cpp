@@ -156,8 +156,7 @@ TEST(Scheduler, AJobWaitsForWhatAnotherOfItsPassWillLeave) {
   }
 }
 
-// What runs on the slower type leaves for the faster one once nobody waits for that, and not
-// before.
+// A job on the slower type moves to the faster one once no job waits for that, and not before.
 TEST(Scheduler, HardwareAwareMovesAJobToATypeThatNobodyWaitsFor) {
   TestCluster cluster(
       one_hall("    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: "
@@ -251,8 +250,8 @@ TEST(Scheduler, EasyLetsShortJobsPassTheFirstInTheQueueButNeverDelaysIt) {
   EXPECT_FALSE(cluster.runs(shorter));
 }
 
-// Of the four nodes that are free, an early slot keeps two and a late one all: who ends in between
-// has the other two.
+// An early slot keeps two of the four free nodes and a late one all of them: a job that ends
+// between the two gets the other two.
 TEST(Scheduler, AJobThatEndsBeforeALateSlotStartsBesideTheEarlyOne) {
   TestCluster cluster;
   cluster.submit(cluster.job(64, Duration::hours(1)));
@@ -282,7 +281,7 @@ std::string one_node() {
       "count: 1}]\n");
 }
 
-// They would have to leave again, and whoever left before them could come back meanwhile.
+// They would have to leave again, and jobs that left before them could come back meanwhile.
 TEST(Scheduler, NobodyIsPutBesideSharesThatLeaveForSomebodyElse) {
   TestCluster cluster(one_node());
   JobRequest part = share_of(cluster, 400, Duration::hours(1));
@@ -348,8 +347,8 @@ TEST(Scheduler, AVictimThatIsElasticGoesOnWithLess) {
   EXPECT_EQ(cluster.find(large)->devices(), 128u);
 }
 
-// Beyond its least an elastic job has devices only as long as nobody waits for them, and it is
-// never stopped for it.
+// An elastic job has devices beyond its least only as long as no job waits for them, and it is
+// never stopped for that.
 std::string two_nodes() {
   return one_hall(
       "    - racks:\n      - cooling: in-row-or-dense-air\n        nodes: [{type: dgx-h100, count: "
@@ -403,7 +402,7 @@ TEST(Scheduler, AnElasticJobGivesBackAtOnceToAHigherRankThoughItMayNotBeStopped)
   EXPECT_TRUE(cluster.runs(second));
 }
 
-// What it would give up is more than its tenant has above its guarantee.
+// The job would give up more than its tenant has above its guarantee.
 TEST(Scheduler, AnElasticJobGivesNothingBackOfWhatIsGuaranteed) {
   for (const int guaranteed : {8, 12}) {
     TestCluster cluster(

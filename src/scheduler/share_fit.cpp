@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 constexpr double kNoFit = -std::numeric_limits<double>::infinity();
-/// Kinds of requests remembered before all are forgotten: bounds the memory, not the answers.
+/// Kinds of requests cached before all are dropped: bounds the memory, not the answers.
 constexpr std::size_t kKindsMax = 1024;
 
 // The largest node of the public trace, by which the authors of FGD scale their best fit.
@@ -20,10 +20,10 @@ constexpr double kThousandthsMax = 8'000;
 
 // Weights of the worth rule, set on other draws of the trace than those docs/benchmarks.md reports.
 constexpr double kHostWeight = 0.5;
-/// Worth a free device is thought to lose by sitting on a node in use: keeps empty nodes empty.
+/// Worth that a free device is assumed to lose on a node in use: keeps empty nodes empty.
 constexpr double kSpread = 0.0125;
 
-/// Devices that could be tried for a part: of those with equal free only the first.
+/// Devices to try for a part: of those with equal free capacity only the first.
 template <class Try>
 void for_each_distinct_device(const ShareNode& node, int thousandths, Try&& attempt) {
   const auto begin = node.device_free.begin();

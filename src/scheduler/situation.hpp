@@ -1,5 +1,5 @@
-// scheduler/situation.hpp - everything one decision rests on: the fleet, who runs, who waits, who
-// may take how much, at one instant.
+// scheduler/situation.hpp - all inputs of one decision: the fleet, the running and the waiting jobs
+// and what each tenant may take, at one instant.
 //
 // A bundle of views; what it points to is control's state (or a test's) and outlives the pass.
 // Invariant: devices of running jobs are taken in the fleet's view; a job either runs or waits.
@@ -26,7 +26,7 @@ struct WaitingJob {
   JobId id;
   const JobRequest* request = nullptr;
   Instant submitted;
-  double done = 0;      ///< part of its work that is finished
+  double done = 0;      ///< fraction of its work that is finished
   double attained = 0;  ///< device-seconds it has had
   SiteSet data_at = 0;  ///< sites to which its data have been brought
 };
@@ -35,15 +35,16 @@ struct RunningJob {
   JobId id;
   const JobRequest* request = nullptr;
   Instant submitted;
-  Instant started;  ///< of this attempt
-  Instant since;    ///< when `done` and `attained` were true: start, resize, change of clock
+  Instant started;  ///< start of this attempt
+  Instant since;    ///< when `done` and `attained` were current: start, resize, change of clock
   Instant expected_end;
-  Duration checkpoint = Duration::max();  ///< interval between checkpoints; max: it writes none
+  Duration checkpoint =
+      Duration::max();  ///< interval between checkpoints; max: the job writes none
   double done = 0;
   double attained = 0;
   std::vector<PlacedGang> gangs;
   std::vector<GangTerms> terms;  ///< of each gang
-  bool stopping = false;         ///< its devices come free soon
+  bool stopping = false;         ///< its devices will be free soon
   SiteSet data_at = 0;           ///< sites to which its data have been brought
 
   [[nodiscard]] std::uint32_t devices() const {
@@ -51,7 +52,7 @@ struct RunningJob {
     for (const PlacedGang& gang : gangs) sum += gang.allocation.devices();
     return sum;
   }
-  /// Part of its work that is finished at `now`, as far as is expected.
+  /// Fraction of its work that is expected to be finished at `now`.
   [[nodiscard]] double done_at(Instant now) const {
     if (now <= since || expected_end <= since || expected_end == Instant::max()) return done;
     const double part = (now - since).count_seconds() / (expected_end - since).count_seconds();
@@ -60,7 +61,7 @@ struct RunningJob {
   [[nodiscard]] double attained_at(Instant now) const {
     return now <= since ? attained : attained + (now - since).count_seconds() * devices();
   }
-  /// Work since its last checkpoint, lost if it is stopped at `now`.
+  /// Work since the last checkpoint, lost if the job is stopped at `now`.
   [[nodiscard]] Duration at_risk(Instant now) const {
     if (now <= started) return {};
     const std::int64_t ran = (now - started).count_ns();
@@ -69,27 +70,27 @@ struct RunningJob {
   }
 };
 
-/// What counts up whenever something a refusal may rest on gets better: a refusal noted under the
-/// same counts still holds.
+/// Counters that go up whenever something that a refusal may depend on improves: a refusal noted at
+/// the same counts still holds.
 struct Changes {
   std::uint64_t freed = 0;   ///< devices given back, nodes ready again, limits or caps raised
   std::uint64_t plans = 0;   ///< entries of the plan table
-  std::uint64_t limits = 0;  ///< power limits changed, for better or worse
-  std::uint64_t links = 0;   ///< links changed, for better or worse: steps take another time
+  std::uint64_t limits = 0;  ///< power limits changed, up or down
+  std::uint64_t links = 0;   ///< links changed, for better or worse: the time of a step changes
 };
 
-/// A slot kept for a job that cannot start yet: at once when the devices are free, in the order of
-/// the slots, and nobody else may be on them then.
+/// A slot kept for a job that cannot start yet: it starts as soon as the devices are free, in the
+/// order of the slots, and no other job may be on them then.
 struct Reservation {
   JobId job;
   Instant start;
   std::vector<PlacedGang> gangs;
-  double lost_device_seconds = 0;  ///< of those who leave it
+  double lost_device_seconds = 0;  ///< lost by the jobs that leave the slot
 };
 
-/// Nodes that nobody may be on between two instants.
+/// Nodes on which no job may run between two instants.
 struct Closure {
-  std::vector<NodeDevices> nodes;  ///< with all their devices
+  std::vector<NodeDevices> nodes;  ///< including all their devices
   Instant from;
   Instant to;
 };
@@ -102,26 +103,26 @@ struct Situation {
   FleetView fleet;
   std::span<const WaitingJob> waiting;
   std::span<const RunningJob> running;
-  /// By block of kRunningBlock running jobs, a count that goes up when one of them changes, comes
-  /// or leaves; empty: not counted.
+  /// For each block of kRunningBlock running jobs, a counter that goes up when one of them changes,
+  /// starts or ends; empty: not counted.
   std::span<const std::uint64_t> running_changes;
   const TenantTree* tenants = nullptr;
   const TenantUsage* usage = nullptr;
-  const PowerBudget* power = nullptr;  ///< none: power is not limited
+  const PowerBudget* power = nullptr;  ///< nullptr: power is not limited
   const PowerCaps* caps = nullptr;     ///< with `power`
   const PlanTable* plans = nullptr;
-  const DeviceHistory* history = nullptr;  ///< none: no job has had devices
+  const DeviceHistory* history = nullptr;  ///< nullptr: no job has had devices
   const FleetCosts* costs = nullptr;
   const StepSeries<DollarsPerJoule>* electricity =
       nullptr;                                           ///< dollars a joule; none: the sites' own
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;  ///< grams a joule; none: the sites' own
-  /// By node, its rate of failures over the usual; empty: all alike.
+  /// By node, its failure rate relative to the usual rate; empty: all alike.
   std::span<const float> node_risk;
-  double failures_per_node_second = 0;    ///< usual
-  Duration launch;                        ///< of the ranks of a job, usual
-  Duration grace;                         ///< for a last checkpoint of a job that is stopped
+  double failures_per_node_second = 0;    ///< usual rate
+  Duration launch;                        ///< usual time to launch the ranks of a job
+  Duration grace;                         ///< time for a last checkpoint of a job that is stopped
   std::span<const Reservation> reserved;  ///< slots of earlier passes
-  std::span<const Closure> closures;      ///< nodes of those that have begun are drained
+  std::span<const Closure> closures;      ///< nodes of closures that have begun are drained
   Changes changes;
 };
 

@@ -26,7 +26,7 @@ class LongestUntil {
     }
   }
 
-  /// The first position where one that was entered runs longer; the size if none does.
+  /// The first position of an entered run that is longer; the size if there is none.
   [[nodiscard]] std::size_t first_above(Duration least) const {
     std::size_t at = 0;
     for (std::size_t step = std::bit_floor(tree_.size()); step > 0; step /= 2) {
@@ -43,10 +43,10 @@ class LongestUntil {
 
 /// A job among those of its tenant and rank.
 struct Member {
-  std::uint32_t at = 0;  ///< among the waiting
+  std::uint32_t at = 0;  ///< position among the waiting jobs
   std::size_t place = 0;
-  std::optional<Duration> spare;  ///< none: no deadline that it can keep
-  std::size_t target = 0;         ///< the place of the job it goes before; its own: of none
+  std::optional<Duration> spare;  ///< none: no deadline that it can meet
+  std::size_t target = 0;  ///< the place of the job that it passes; its own if it passes none
 };
 
 void aim(const Situation& s, const Policy& policy, std::vector<Member>& members) {

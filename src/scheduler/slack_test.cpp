@@ -92,7 +92,7 @@ TEST(Slack, TheFirstVersionKnowsNoDeadlines) {
   EXPECT_EQ(in_order(cluster.situation(), first), (std::vector<std::uint32_t>{0, 1}));
 }
 
-// The place of each by its definition, one pair after the other.
+// The place of each job by the definition, one pair after the other.
 TEST(Slack, RandomQueuesAreInTheOrderOfTheDefinition) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Rng rng = Rng::stream(seed, "slack");

@@ -1,4 +1,4 @@
-// scheduler/slice_test.hpp - what a test knows about slices without the code under test.
+// scheduler/slice_test.hpp - checks of slices for tests, independent of the code under test.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// A fleet with all that places slices on it.
+/// A fleet with the placers that place slices on it.
 struct SliceFleet {
   explicit SliceFleet(Topology topology)
       : fleet(std::move(topology)), tree(fleet.topology()), placer(tree) {}
@@ -75,8 +75,8 @@ inline std::uint32_t torus_base(const Topology& topology, NodeId node) {
   return topology.place(topology.place(node).scale_up_first).first_device.value();
 }
 
-/// Sides of a set of places, each side's places being neighbours, sorted; zeros when they are no
-/// cuboid. Over the end of a dimension only where `closed` says so.
+/// The sides of a set of places if each side's places are adjacent, sorted; zeros if they are no
+/// cuboid. A cuboid crosses the end of a dimension only where `closed` is set.
 inline Sides cuboid_sides(const std::vector<Sides>& places, const Sides& box,
                           const std::array<bool, 3>& closed) {
   Sides sides{};
@@ -98,7 +98,7 @@ inline Sides cuboid_sides(const std::vector<Sides>& places, const Sides& box,
   return sides;
 }
 
-/// Why an allocation is no slice of the sides; empty when it is one.
+/// Why an allocation is no slice with these sides; empty if it is one.
 inline std::string slice_fault(const Topology& topology, const Allocation& allocation,
                                Sides slice) {
   for (std::uint32_t& side : slice) side = std::max(side, 1U);
@@ -126,7 +126,8 @@ inline std::string slice_fault(const Topology& topology, const Allocation& alloc
   return places.size() == volume(slice) ? "" : "another number of cubes";
 }
 
-/// By trying every cuboid of every torus, or of every cube, device by device.
+/// Whether a slice is free, found by trying every cuboid of every torus, or of every cube, device
+/// by device.
 inline bool any_slice(const FleetView& view, Sides slice) {
   const Topology& topology = view.topology();
   for (std::uint32_t n = 0; n < topology.node_count(); ++n) {

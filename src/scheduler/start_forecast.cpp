@@ -12,35 +12,35 @@
 namespace orrery {
 namespace {
 
-/// Jobs considered in all futures together; beyond it time goes on in longer steps.
+/// Jobs considered in all futures together; beyond that, time advances in longer steps.
 constexpr std::uint64_t kWorkMost = 200'000;
-constexpr double kStep = 0.02;  ///< of the time since now: what ends within it ends together
+constexpr double kStep = 0.02;  ///< of the time since now: ends within it are handled together
 constexpr double kLongStep = 0.1;
 constexpr double kHorizon = 400.0 * 86'400;
-/// Newcomers that may wait beside twice those who wait now.
+/// Room for newcomers that wait, in addition to twice the number of jobs that wait now.
 constexpr std::size_t kRoomForNew = 256;
-/// Slots that are counted of a type.
+/// Slots that are counted for a type.
 constexpr std::size_t kSlotsMost = 8;
 
 bool resumes(const JobRequest& job) {
   return job.preemptible && job.checkpoint_interval != Duration::max();
 }
 
-/// One course of things, from now on.
+/// One simulated future, from now on.
 class PlayedFuture {
  public:
   PlayedFuture(const ForecastSetup& setup, std::uint32_t index);
 
   /// Seconds until the job starts; infinity: not within the horizon.
   [[nodiscard]] double play();
-  /// Of the first gang of the job that was played for.
+  /// The type of the first gang of the job for which the future was played.
   [[nodiscard]] FleetTypeId on() const { return on_; }
 
  private:
   struct Entry {
     OrderKey key;
     const ForecastJob* job = nullptr;
-    double factor = 1;  ///< of its run time over the expected one
+    double factor = 1;  ///< run time over the expected one
     bool started = false;
   };
   struct Run {
@@ -53,7 +53,7 @@ class PlayedFuture {
     bool awaited = false;
     bool resumes = false;
   };
-  /// Kept for somebody who is blocked: from `at` on all devices of the type but `extra`.
+  /// Kept for a blocked job: from `at` on all devices of the type but `extra`.
   struct CountedSlot {
     double at = 0;
     std::int64_t extra = 0;
@@ -75,7 +75,7 @@ class PlayedFuture {
   [[nodiscard]] bool beside_slots(const ForecastOption& option) const;
   void keep_slot(const Entry& entry);
   [[nodiscard]] bool needs_slot(const Entry& entry) const;
-  /// Devices of a type that those jobs of a tenant hold that go on from a checkpoint.
+  /// Devices of a type held by the jobs of a tenant that resume from a checkpoint.
   [[nodiscard]] std::size_t resuming_of(TenantId tenant, FleetTypeId type) const {
     return tenant.value() * capacity_.size() + type.value();
   }
@@ -140,7 +140,7 @@ PlayedFuture::PlayedFuture(const ForecastSetup& setup, std::uint32_t index)
   choose_newcomers();
 }
 
-// At the rate of those who came last and are still here.
+// New jobs arrive at the rate of the latest arrivals that are still present.
 void PlayedFuture::choose_newcomers() {
   constexpr std::size_t kLeast = 8;
   const std::vector<ForecastJob>& latest = setup_.newcomers();
@@ -152,7 +152,8 @@ void PlayedFuture::choose_newcomers() {
   next_new_ = Exponential{rate_}.sample(rng_);
 }
 
-// Over all futures each stratum comes once: strides and the number of futures have no divisor.
+// Over all futures each stratum occurs once: strides and the number of futures have no common
+// divisor.
 double PlayedFuture::part(std::uint32_t stratum, std::uint32_t stride) const {
   const std::uint32_t n = setup_.futures();
   return ((stratum + stride * index_) % n + 0.5) / n;
@@ -431,7 +432,7 @@ bool PlayedFuture::needs_slot(const Entry& entry) const {
   });
 }
 
-// When, as the scheduler expects ends, enough devices are free beside earlier slots.
+// When enough devices are free beside earlier slots, by the ends that the scheduler expects.
 std::optional<PlayedFuture::CountedSlot> PlayedFuture::slot_for(const GangRequest& gang,
                                                                 std::uint32_t gangs) {
   const std::size_t type = gang.type.value();
@@ -461,7 +462,7 @@ std::optional<LikelyStart> forecast_start(const Situation& situation, const Poli
     if (starts.back() < kNeverEnds) ++types[future.on()];
   }
   std::sort(starts.begin(), starts.end());
-  // Of n futures that are as good as the real one, k of n + 1 times it comes before the k-th.
+  // The real start comes before the k-th of n equally likely futures with probability k / (n + 1).
   const auto quantile = [&](double part) {
     const auto k = static_cast<std::size_t>(part * (setup.futures() + 1) + 0.999);
     const double seconds = starts[std::min(k, starts.size()) - 1];

@@ -1,9 +1,9 @@
-// scheduler/step_series.hpp - a quantity that holds from one instant to the next: a price of
+// scheduler/step_series.hpp - a quantity that is constant from one instant to the next: a price of
 // electricity, carbon of the grid, a cap.
 //
-// A value, immutable once made; the first step also holds before its time, the last one ever after.
-// Values may be negative, as prices are when the grid has too much.
-// Invariant: at least one step, times strictly ascending, values finite. Cost: O(log n) a question.
+// A value, immutable once made; the first step also holds before its time, the last one forever
+// after. Values may be negative, as prices are when the grid has a surplus. Invariant: at least one
+// step, times strictly ascending, values finite. Cost: O(log n) for each query.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,7 @@ class StepSeries {
   [[nodiscard]] const std::vector<Step>& steps() const { return steps_; }
   [[nodiscard]] Value at(Instant time) const { return steps_[step_at(time)].value; }
 
-  /// Mean over [from, to), weighted by time; at(from) when they are the same.
-  /// Precondition: from <= to.
+  /// Mean over [from, to), weighted by time; at(from) if they are equal. Precondition: from <= to.
   [[nodiscard]] Value mean(Instant from, Instant to) const;
 
  private:
@@ -40,7 +39,7 @@ class StepSeries {
   [[nodiscard]] double integral_to(Instant time) const;
 
   std::vector<Step> steps_;
-  std::vector<double> integral_;  ///< up to the start of each step
+  std::vector<double> integral_;  ///< integral up to the start of each step
 };
 
 extern template class StepSeries<DollarsPerJoule>;

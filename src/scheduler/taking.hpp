@@ -1,5 +1,5 @@
-// scheduler/taking.hpp - enters an allocation into a fleet or a hypothesis about one, and takes it
-// out again.
+// scheduler/taking.hpp - enters an allocation into a fleet or into an overlay of one, and removes
+// it again.
 //
 // `Fleet` is a Fleet or a FleetOverlay. O(nodes of the allocation x levels).
 #pragma once
@@ -14,7 +14,7 @@ namespace orrery {
 
 namespace detail {
 
-/// What `ranks` ranks use of the node is added.
+/// Adds to the node's used resources what `ranks` ranks need.
 inline void move_host(NodeState& state, const HostNeeds& host, std::uint32_t ranks) {
   state.used_cpu += ranks * host.cpu;
   state.used_memory += ranks * host.memory;
@@ -53,7 +53,7 @@ void take(Fleet& fleet, const Allocation& allocation, const HostNeeds& host) {
   }
 }
 
-/// Precondition: they were taken so.
+/// Precondition: the allocation was taken with the same `host`.
 template <class Fleet>
 void give_back(Fleet& fleet, const Allocation& allocation, const HostNeeds& host) {
   const bool share = allocation.share < kWholeDevice;
@@ -80,7 +80,8 @@ void give_back(Fleet& fleet, const Allocation& allocation, const HostNeeds& host
   }
 }
 
-/// Likewise. Quicker than that where neighbours follow each other.
+/// Precondition: the allocation was taken with the same `host`. Faster than the general give_back()
+/// for consecutive neighbouring nodes.
 inline void give_back(FleetOverlay& fleet, const Allocation& allocation, const HostNeeds& host) {
   if (allocation.share < kWholeDevice) {
     give_back<FleetOverlay>(fleet, allocation, host);

@@ -1,4 +1,4 @@
-// The order of a tenant's jobs by their service, and who overtakes whom.
+// The order of a tenant's jobs by their service, and which jobs overtake which.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -177,7 +177,8 @@ TEST(TenantOrder, ATenantThatHasLessOvertakesOneThatBorrows) {
   EXPECT_TRUE(cluster->runs(JobId(1)));
 }
 
-// Of two tenants training stays above batch work that may be stopped, or both would take turns.
+// Between two tenants, training stays ahead of preemptible batch work; otherwise both would take
+// turns.
 TEST(TenantOrder, BatchWorkOvertakesNoTrainingOfAnotherTenant) {
   TestCluster cluster(small_h100(), "- {name: a}\n- {name: b}\n");
   const JobId longest = submit_of(cluster, "a", preemptible(cluster, 128, Duration::hours(9)));
@@ -263,8 +264,8 @@ TEST(TenantOrder, WhoHasWaitedLongGoesBeforeShorterJobs) {
   EXPECT_FALSE(cluster.runs(small));
 }
 
-// Jobs keep coming; whatever the order does, each that may be stopped goes on in the end, and none
-// is stopped within its quantum.
+// Jobs keep arriving; in any order, each preemptible job goes on in the end, and none is stopped
+// within its quantum.
 TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     TestCluster cluster;
@@ -301,9 +302,9 @@ TEST(TenantOrder, EverybodyEndsAndNobodyIsStoppedWithinHisQuantum) {
   }
 }
 
-/// Jobs of a node come and end every 24 minutes, of the tenants b and c in turn; at the beginning
-/// one of tenant `a` comes that wants the whole cluster for 20 minutes. Returns after how many such
-/// times it starts, 60 if it does not start before.
+/// Jobs of a node start and end every 24 minutes, alternately of the tenants b and c; at the
+/// beginning a job of tenant `a` arrives that needs the whole cluster for 20 minutes. Returns after
+/// how many such times it starts, 60 if it does not start before.
 int times_until_start(const std::string& policy) {
   constexpr std::int64_t kNodes = 16;
   const auto after = [](std::int64_t times) { return Duration::minutes(24 * times); };
@@ -331,7 +332,7 @@ int times_until_start(const std::string& policy) {
   return 60;
 }
 
-// It may not overtake jobs of tenants that hold no more than its own would hold with it.
+// The job may not overtake jobs of tenants that hold no more than its own would hold with it.
 TEST(TenantOrder, ASlotLetsALargeJobStartBesideAStreamOfJobsThatItMayNotOvertake) {
   EXPECT_LE(times_until_start(kDefault), 16);
   EXPECT_EQ(times_until_start("hardware-aware:reserve_jobs=0"), 60);

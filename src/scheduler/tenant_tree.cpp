@@ -77,7 +77,7 @@ class TenantTreeBuilder {
  private:
   using Amount = std::optional<DeviceCount>;
 
-  // What a tenant states, by column, and what must be kept for it and all below it.
+  // A tenant's stated counts by column, and what must be kept for it and all tenants below it.
   struct Draft {
     const TenantSpec* spec = nullptr;
     std::vector<Amount> guarantee;
@@ -113,7 +113,7 @@ class TenantTreeBuilder {
     return {};
   }
 
-  // Counts by name as counts by column.
+  // Converts counts by name to counts by column.
   Status resolve(const DeviceCounts& counts, std::string_view key, std::vector<Amount>& out) {
     out.resize(tree_.columns_);
     for (const auto& [name, amount] : counts) {
@@ -198,7 +198,7 @@ class TenantTreeBuilder {
     return first;
   }
 
-  // A tenant's guarantees: as stated, and then its children's must fit in, or else their sum.
+  // A tenant's guarantees: as stated, in which its children's must fit, or else their sum.
   Status fit_children(TenantId id) {
     const bool stated = !drafts_[id.value()].spec->guarantee.empty();
     if (stated) return fit_into_stated(id);

@@ -1,17 +1,18 @@
-// scheduler/tenant_tree.hpp - who shares a fleet, resolved: dense ids, weights, guarantees, limits.
+// scheduler/tenant_tree.hpp - the tenants of a fleet, resolved: dense ids, weights, guarantees,
+// limits.
 //
 // Built by build_tenant_tree from a Tenants file and the fleet it is for; immutable, so any thread
 // may read. Counts are of accelerators, by type of the fleet or of all types together (kAllTypes).
 //
-// A guarantee is a floor: so many accelerators of the type, or so many in all, are the tenant's as
-// soon as it has work for them. A tenant that states none has the sum of its children's; what a
-// tenant states must hold its children's. A tenant without a guarantee of a type, its own or of its
-// children, lives on what the tenants above it have.
-// A limit is a ceiling, `borrow_limit` included.
+// A guarantee is a floor: so many accelerators of the type, or so many in all, belong to the tenant
+// as soon as it has work for them. A tenant that states none has the sum of its children's; a
+// stated guarantee must cover its children's. A tenant without a guarantee of a type, its own or of
+// its children, uses what the tenants above it have. A limit is a ceiling, `borrow_limit` included.
 //
 // Invariant: id 0 is the root and the fleet itself, with neither guarantee nor limit; parents have
-// smaller ids than their children, siblings adjacent ids; the guarantees of siblings fit together
-// into their parent's, those of the top level into the fleet, and each within its limit.
+// smaller ids than their children, siblings have adjacent ids; the guarantees of siblings fit
+// together into their parent's, those of the top level into the fleet, and each is within its
+// limit.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +33,17 @@ namespace orrery {
 
 using TenantId = Id<struct TenantTag>;
 
-/// In place of a type: all types together.
+/// Used in place of a type: all types together.
 inline constexpr FleetTypeId kAllTypes{};
 
-/// A limit that is none.
+/// The value of a limit where there is none.
 inline constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 class TenantTree {
  public:
   [[nodiscard]] static constexpr TenantId root() { return TenantId(0); }
 
-  /// The root included.
+  /// Number of tenants, the root included.
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(tenants_.size()); }
   [[nodiscard]] std::uint32_t type_count() const { return columns_ - 1; }
   /// Tables by tenant have a column for each type and a last one for all types together.
@@ -58,12 +59,12 @@ class TenantTree {
   [[nodiscard]] TenantId first_child(TenantId id) const { return at(id).first_child; }
   [[nodiscard]] std::uint32_t children(TenantId id) const { return at(id).children; }
   [[nodiscard]] bool is_leaf(TenantId id) const { return at(id).children == 0; }
-  /// The lowest tenant that is above both, or is one of them. O(depth).
+  /// The lowest tenant that is above both or is one of them. O(depth).
   [[nodiscard]] TenantId common_ancestor(TenantId a, TenantId b) const;
 
-  /// Positive; of its share against its siblings'.
+  /// Weight of the tenant's share relative to its siblings'; positive.
   [[nodiscard]] double weight(TenantId id) const { return at(id).weight; }
-  /// Whether it may hold more than is guaranteed.
+  /// Whether the tenant may hold more than is guaranteed.
   [[nodiscard]] bool may_borrow(TenantId id) const { return at(id).borrow; }
   [[nodiscard]] std::optional<std::int64_t> guarantee(TenantId id, FleetTypeId type) const {
     return guarantees_[cell(id, type)];
@@ -71,20 +72,20 @@ class TenantTree {
   [[nodiscard]] std::int64_t limit(TenantId id, FleetTypeId type) const {
     return limits_[cell(id, type)];
   }
-  /// POSIX user that its jobs run as: its own, or that of the nearest tenant above it which names
-  /// one; empty: none does.
+  /// POSIX user as which the tenant's jobs run: its own, or that of the nearest tenant above it
+  /// that names one; empty if none does.
   [[nodiscard]] const std::string& run_as(TenantId id) const { return at(id).run_as; }
-  /// In which past usage loses half its weight.
+  /// Time in which past usage loses half its weight.
   [[nodiscard]] Duration half_life() const { return half_life_; }
 
-  /// The tree in which a tenant may take so many more of a type: every limit on its path is so much
-  /// higher, and all of the path may borrow.
+  /// The tree in which a tenant may take so many more devices of a type: every limit on its path is
+  /// raised by that number, and every tenant on the path may borrow.
   [[nodiscard]] TenantTree with_room(TenantId tenant, FleetTypeId type, std::int64_t devices) const;
 
-  /// The tenant of that path, "" excepted.
+  /// The tenant with that path; "" is not found.
   [[nodiscard]] std::optional<TenantId> find(std::string_view path) const;
-  /// The tenant a job names; jobs belong to tenants without children. Errors at `where` name the
-  /// nearest tenant, or the children.
+  /// The tenant that a job names; jobs belong to tenants without children. Errors at `where` name
+  /// the nearest tenant, or the children.
   [[nodiscard]] Result<TenantId> job_tenant(std::string_view path,
                                             const SourcePosition& where) const;
 
@@ -114,9 +115,9 @@ class TenantTree {
   Duration half_life_;
 };
 
-/// The tree of a file on a fleet. Errors with file:line:column: a type the fleet has not (the
-/// nearest named), a guarantee above a limit, guarantees of children above their parent's, or of
-/// the top level above what the fleet has. O(tenants x types).
+/// Builds the tree of a file for a fleet. Errors with file:line:column: a type that the fleet does
+/// not have (with the nearest), a guarantee above a limit, guarantees of children above their
+/// parent's, or of the top level above what the fleet has. O(tenants x types).
 [[nodiscard]] Result<TenantTree> build_tenant_tree(const TenantsSpec& spec,
                                                    const Topology& topology);
 

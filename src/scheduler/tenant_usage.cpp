@@ -77,7 +77,7 @@ Room TenantUsage::room(TenantId tenant, FleetTypeId type) const {
   const auto bind = [&room](const Room& bound) {
     if (bound.devices < room.devices) room = bound;
   };
-  TenantId tied;  // may not borrow, and no guarantee met yet that it could live on
+  TenantId tied;  // may not borrow; no guarantee on which it could draw was found yet
   for (TenantId at = tenant; at.valid(); at = tree_->parent(at)) {
     for (const FleetTypeId column : {type, kAllTypes}) {
       const std::int64_t limit = tree_->limit(at, column);

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// A group with one guaranteed child, one that lives on the group's, and a tenant of its own.
+// A group with one guaranteed child, one that uses the group's guarantee, and a tenant of its own.
 const std::string kLab =
     "- {name: lab, guarantee: {h100: 64}}\n"
     "- {name: lab/vision, guarantee: {h100: 32}}\n"

@@ -69,7 +69,7 @@ std::string_view last_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-// Why entries hang in the air: above them is a tenant nobody names, or a circle of themselves.
+// Why entries are not connected to the root: above them is an unknown tenant, or they form a cycle.
 tl::unexpected<Error> loose_error(const TenantsSpec& spec, std::span<const TenantPlace> placed,
                                   std::span<const TenantPlace> loose) {
   std::map<std::string_view, const TenantPlace*> by_name;

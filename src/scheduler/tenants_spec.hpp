@@ -1,10 +1,10 @@
-// scheduler/tenants_spec.hpp - who shares a fleet, as a person writes it (kind: Tenants).
+// scheduler/tenants_spec.hpp - the tenants of a fleet as a user writes them (kind: Tenants).
 //
-// Read from YAML by read_tenants_spec, which checks what needs no fleet; scheduler/tenant_tree.hpp
-// resolves it against one. Every struct remembers where it stands. docs/formats.md describes the
-// keys.
-// Invariant of a spec that was read: paths are unique and every parent is there, weights are
-// positive, counts are not negative.
+// Read from YAML by read_tenants_spec, which checks what does not need a fleet;
+// scheduler/tenant_tree.hpp resolves it against one. Every struct stores its position.
+// docs/formats.md describes the keys.
+// Invariant of a spec that was read: paths are unique, every parent exists, weights are positive,
+// counts are not negative.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// A number of accelerators and where it stands.
+/// A number of accelerators and its position in the file.
 struct DeviceCount {
   std::int64_t devices = 0;
   SourcePosition where;
@@ -33,11 +33,11 @@ using DeviceCounts = std::vector<std::pair<std::string, DeviceCount>>;
 struct TenantSpec {
   std::string name;    ///< its path below `parent`: "vision", "research/vision"
   std::string parent;  ///< path of another tenant; empty: the fleet
-  double weight = 1;   ///< of its share against its siblings'
+  double weight = 1;   ///< weight of its share relative to its siblings'
   DeviceCounts guarantee;
   DeviceCounts limit;
   bool borrow = true;         ///< whether it may hold more than is guaranteed
-  DeviceCounts borrow_limit;  ///< beyond its guarantee
+  DeviceCounts borrow_limit;  ///< devices beyond its guarantee
   std::string run_as;         ///< POSIX user of its jobs; empty: its parent's, if any
   SourcePosition where;
 };
@@ -59,7 +59,7 @@ struct TenantsSpec {
   std::string kind = "Tenants";
   std::string name;
   std::string description;
-  Seconds half_life{7 * 86400.0};  ///< in which past usage loses half its weight
+  Seconds half_life{7 * 86400.0};  ///< time in which past usage loses half its weight
   std::vector<TenantSpec> tenants;
   SourcePosition where;
 };
@@ -74,7 +74,7 @@ void describe(Visitor& visitor, Self& t) {
   visitor.required("tenants", t.tenants);
 }
 
-/// Errors with file:line:column and the field. Types are not checked: that takes a fleet.
+/// Errors with file:line:column and the field. Types are not checked, since that needs a fleet.
 [[nodiscard]] Result<TenantsSpec> read_tenants_spec(const Document& document);
 [[nodiscard]] Result<TenantsSpec> load_tenants_spec(const std::string& path);
 
@@ -82,12 +82,12 @@ void describe(Visitor& visitor, Self& t) {
 struct TenantPlace {
   std::string path;        ///< "research/vision"; "" for the root
   std::size_t parent = 0;  ///< position among the places
-  std::size_t entry = 0;   ///< position in TenantsSpec::tenants; means nothing for the root
+  std::size_t entry = 0;   ///< position in TenantsSpec::tenants; meaningless for the root
 };
 
 /// The tree that names and parents describe: the root first, then level by level, so that parents
-/// stand before their children and siblings side by side, in the order of the file. Errors: a bad
-/// name, a path twice, an unknown parent, a cycle, a tree too deep or too large. O(n log n).
+/// come before their children and siblings are adjacent, in the order of the file. Errors: a bad
+/// name, a duplicate path, an unknown parent, a cycle, a tree too deep or too large. O(n log n).
 [[nodiscard]] Result<std::vector<TenantPlace>> place_tenants(const TenantsSpec& spec);
 
 }  // namespace orrery

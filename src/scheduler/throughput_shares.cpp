@@ -9,7 +9,8 @@ namespace orrery {
 namespace {
 
 constexpr double kOfTheMean = 1e-3;
-/// The slowest option that is told from others, of the fastest: the program takes no wider span.
+/// The slowest option that is distinguished from others, relative to the fastest: the program
+/// allows no wider span.
 constexpr double kSlowest = 1e-6;
 
 /// The class as the program sees it: nothing on types without devices, no speed next to nothing.
@@ -81,7 +82,7 @@ std::vector<std::vector<double>> throughput_shares(std::span<const ShareClass> c
       of_type[option.type.value()].push_back({x, double{1} * option.devices * alike.jobs});
     }
     program.add_row(time, 1);
-    // A class that can run nowhere holds no other back.
+    // A class that cannot run anywhere does not limit the others.
     if (equal > 0) program.add_row(falls_short, 0);
   }
   for (std::size_t j = 0; j < devices.size(); ++j) {

@@ -2,20 +2,20 @@
 // allocation of Gavel's max-min fairness.
 //
 // D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
-// Workloads", OSDI 2020, section 4.1. X(m, o) is the part of its time that job m runs by option o.
-// Wanted are the X at which the worst-off job has most:
+// Workloads", OSDI 2020, section 4.1. X(m, o) is the fraction of its time that job m runs by option
+// o. The X are those for which the worst-off job has most:
 //   maximise  min over m of  z(m) x sum over o of X(m, o) x speed(m, o) / equal(m)
 //   where     sum over o of X(m, o) <= 1,   sum over m, o on type j of z(m, o) x X(m, o) <= n(j)
 // with z the devices, n(j) the devices of a type and equal(m) the speed of the job if it had each
-// type for a time in proportion to n(j). What the minimum leaves open goes to whom it helps most:
-// to the objective is added a thousandth of the mean. Jobs that are alike have equal shares, so
-// that the program has a column for each option of a class of jobs, not of a job.
+// type for a time in proportion to n(j). What the minimum leaves undetermined goes to the jobs that
+// it helps most: a thousandth of the mean is added to the objective. Jobs that are alike have equal
+// shares, so the program has a column for each option of a class of jobs, not of a job.
 //
 // Options of types without devices have X = 0, and a speed below 1e-6 of the job's best counts as
-// 1e-6 of it. Where the program has no solution, or takes too many steps, shares are equal_shares.
+// 1e-6 of it. If the program has no solution, or takes too many steps, shares are equal_shares.
 //
-// The memory of the last question belongs to a scheduler's memory and changes no answer.
-// Cost: LinearProgram of classes + types rows; nothing where the question is the last one.
+// The result of the last call is cached in a scheduler's memory; that changes no answer. Cost: a
+// LinearProgram with classes + types rows; nothing if the inputs equal the last ones.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ShareClass {
   struct Option {
     FleetTypeId type;
     std::uint32_t devices = 1;
-    double speed = 1;  ///< of the whole gang, in any unit that the options of the class share
+    double speed = 1;  ///< speed of the whole gang, in any unit that the options of the class share
 
     friend auto operator<=>(const Option&, const Option&) = default;
   };
@@ -49,7 +49,7 @@ struct ShareClass {
 [[nodiscard]] std::vector<std::vector<double>> throughput_shares(
     std::span<const ShareClass> classes, std::span<const std::uint32_t> devices);
 
-/// The same; what it found last is found again.
+/// throughput_shares() that keeps its last result.
 class ThroughputShares {
  public:
   [[nodiscard]] const std::vector<std::vector<double>>& of(

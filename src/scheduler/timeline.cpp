@@ -42,8 +42,8 @@ bool gang_fits(const FleetView& view, const PlacedGang& gang) {
                      [&](const NodeDevices& at) { return device_fits(view, at, kWholeDevice); });
 }
 
-/// The first of [first, end) that fits where all after it do too; `end` if none does. Tries what is
-/// near in ever longer steps: an answer costs less the less there is to choose from.
+/// The first of [first, end) from which on all fit; `end` if none does. Searches nearby positions
+/// first and in ever longer steps: a call costs less when there is less to choose from.
 template <class Fits>
 std::uint32_t first_that(std::uint32_t first, std::uint32_t end, Fits&& fits) {
   for (std::uint32_t step = 1; first + step <= end; step *= 2) {
@@ -182,8 +182,8 @@ void Timeline::enter(const Hold& hold, Window& window) {
   }
 }
 
-// A device of which nothing is free, and nothing shared or nothing left, is somebody's own: nobody
-// is put beside him.
+// A device with nothing free, and nothing shared or no share left, belongs to one job: no other is
+// put beside it.
 void Timeline::hide_share(const NodeDevices& at, Window& window) {
   const FleetView view = window.fleet.view();
   const DeviceId device = detail::shared_device(view.topology(), at);
@@ -215,7 +215,8 @@ void Timeline::raise_host_use(const Stretch& slices, NodeId node, NodeState& sta
   });
 }
 
-// Running gangs only give back, so use rises where a reservation begins, or was there at first.
+// Running gangs only give back, so use rises only where a reservation begins, or is highest at the
+// start.
 template <class See>
 void Timeline::for_each_peak(const Stretch& slices, NodeId node, See&& see) const {
   see(slices.first);
@@ -316,8 +317,8 @@ void Timeline::note_failed(Stretch slices, std::span<std::uint16_t> failed) {
   }
 }
 
-// Where a window fails, so does every wider one. So the next start to try is the first from which
-// on the job fits up to the same last slice.
+// If a window fails, so does every wider one. So the next start to try is the first from which the
+// job fits up to the same last slice.
 std::optional<Slot> Timeline::earliest(const PlaceTry& job, const SlotWish& wish) {
   const std::span<std::uint16_t> failed = row_of(job, wish.class_id);
   for (std::uint32_t first = 0; first < begins_.size();) {

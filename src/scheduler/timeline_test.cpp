@@ -188,7 +188,8 @@ TEST_F(TimelineTest, AnImpossibleJobIsRefusedInAFewAttempts) {
   EXPECT_LE(attempts_, 5);
 }
 
-// Two slots keep all nodes but one for good, and which one does not matter to who wants two.
+// Two slots keep all nodes but one for good, and which one makes no difference to a job of two
+// nodes.
 TEST_F(TimelineTest, WhereTooFewAreFreeInAllNoPlaceIsLookedFor) {
   for (std::uint32_t i = 0; i < 16; ++i) run(devices_of(i, 1), at(10 * (i + 1)));
   open();
@@ -349,8 +350,8 @@ TEST_F(TimelineTest, GangsOfOneJobAreWeighedTogether) {
   EXPECT_TRUE(timeline.delays(gangs, at(10)));
 }
 
-// A random fleet of small nodes, jobs and wishes, beside the plainest model of the same: each
-// device has a list of the times at which it is somebody's.
+// A random fleet of small nodes, jobs and wishes, compared with the simplest model of the same:
+// each device has a list of the times at which it is held.
 class NaiveFuture {
  public:
   explicit NaiveFuture(std::uint32_t nodes) : taken_(nodes * 8) {}
@@ -423,7 +424,7 @@ class RandomFuture : public TimelineTest {
     }
   }
 
-  /// The future as the timeline is to see it: running jobs hold their devices up to a slice.
+  /// The future as the timeline should show it: running jobs hold their devices up to a slice.
   NaiveFuture future_on(const Timeline& timeline) const {
     NaiveFuture future(16);
     for (const Running& job : running_) {
@@ -513,8 +514,8 @@ TEST_P(RandomFutureOf, WhatClassesRememberChangesNoAnswer) {
   }
 }
 
-// What starts now, on the shadow or where nothing is said to be delayed, meets no reservation; what
-// is said to delay one does meet it.
+// A job that starts now, on the shadow or where no delay is reported, meets no reservation; a job
+// that is reported to delay one does meet it.
 TEST_P(RandomFutureOf, NoBackfilledJobDelaysAReservation) {
   run_jobs();
   Timeline& timeline = open(2 + static_cast<std::uint32_t>(rng_.below(20)));

@@ -11,17 +11,17 @@ namespace orrery {
 
 class Trial {
  public:
-  /// `view` stays as it is, and valid, until the next begin.
+  /// `view` must stay unchanged and valid until the next begin().
   void begin(const FleetView& view, std::uint32_t gangs) {
     left_ = gangs;
     base_ = view;
     touched_ = false;
   }
 
-  /// With everything added since begin.
+  /// The fleet with everything added since begin().
   [[nodiscard]] FleetView view() const { return touched_ ? overlay_->view() : *base_; }
 
-  /// The last gang need not be entered: nobody looks after it.
+  /// The last gang need not be entered, since nothing is placed after it.
   void add(const PlacedGang& gang) {
     if (--left_ == 0) return;
     if (!touched_) {

@@ -8,11 +8,11 @@
 namespace orrery {
 namespace {
 
-/// Rounds that a gang waits in before jobs have to leave for it that have only just started.
+/// Rounds that a gang waits before jobs that have only just started have to leave for it.
 constexpr double kRoundsOfPatience = 2;
 
-// Jobs of one device start all the time on what comes free, so that the devices of a larger gang
-// may never all belong to jobs that have run for long enough.
+// Jobs of one device continually start on devices that come free, so the devices of a larger gang
+// may never all belong to jobs that have run long enough.
 bool a_gang_starves(const Situation& s, const Policy& policy) {
   if (s.history == nullptr) return false;
   const Duration patience =
@@ -30,8 +30,8 @@ Duration least_turn(const Situation& situation, const Policy& policy) {
   return Duration::from_seconds(policy.min_run.value());
 }
 
-// A job whose last checkpoint does not fit the grace would do its work again at each turn, unless
-// it has written one since it started. One that says it is not preemptible keeps what it has.
+// A job whose last checkpoint does not fit into the grace would repeat its work at each turn,
+// unless it has written one since it started. A job that is not preemptible keeps what it has.
 Instant turn_ends_from(const RunningJob& job, const Situation& situation, Duration least) {
   if (!job.request->preemptible || job.checkpoint == Duration::max()) return Instant::max();
   const bool saves_at_end = job.request->checkpoint_cost <= situation.grace;

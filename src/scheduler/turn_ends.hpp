@@ -1,7 +1,7 @@
-// scheduler/turn_ends.hpp - from when on a round may end the turn of a running job.
+// scheduler/turn_ends.hpp - the time from which a round may end the turn of a running job.
 //
-// Passes and what is promised before them (round_turns.hpp) ask the same question.
-// Pure. Cost: least_turn() looks at the waiting jobs, turn_ends_from() at nothing else.
+// Shared by passes and by what is promised before them (round_turns.hpp). Pure. Cost: least_turn()
+// reads the waiting jobs, turn_ends_from() only its job.
 #pragma once
 
 #include "scheduler/policy.hpp"
@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-/// For how long a job keeps its turn at least as a round begins: Policy::min_run, but no time once
-/// a gang has waited for two rounds.
+/// The least time for which a job keeps its turn when a round begins: Policy::min_run, but zero
+/// once a gang has waited for two rounds.
 [[nodiscard]] Duration least_turn(const Situation& situation, const Policy& policy);
 
 /// The time from which the turn of a running job may end, if each lasts for `least`; max: its turn

@@ -34,7 +34,7 @@ class TypeChooser {
 
  private:
   Status find_framework() {
-    // What mpirun or a script starts is a program of its own, for whatever it was built for.
+    // What mpirun or a script starts is a program of its own, with unknown requirements.
     const std::string& name = job_.software.framework;
     if (name.empty() || name == "mpi" || name == "slurm") return {};
     Result<const Framework*> framework =
@@ -111,7 +111,7 @@ class TypeChooser {
     return stack.platform == nullptr || stack.support_for(use_of_job()) != Support::kNo;
   }
 
-  /// A batch may be anything: what infers runs it.
+  /// A batch job may be anything: a type that can only infer runs it.
   [[nodiscard]] FrameworkUse use_of_job() const {
     const bool trains = job_.kind == JobKind::kTrain || job_.kind == JobKind::kFineTune;
     return trains ? FrameworkUse::kTraining : FrameworkUse::kInference;
@@ -136,7 +136,8 @@ class TypeChooser {
     return text;
   }
 
-  /// Of the fleet, else of the catalog, the type of nearest 16-bit peak; ties to the first.
+  /// The type of the fleet, else of the catalog, with the nearest 16-bit peak; ties go to the
+  /// first.
   [[nodiscard]] const Accelerator* nearest_that_runs(const Accelerator& wanted) const {
     const Accelerator* nearest = nullptr;
     const auto offer = [&](const Accelerator& other) {

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kCommonShare = 0.95;  // as the authors of FGD set it
+constexpr double kCommonShare = 0.95;  // the value of the authors of FGD
 constexpr double kByPrice = 0.5;
 
 std::vector<TypicalRequests::Common> common_of(std::span<const ShareRequest> requests) {

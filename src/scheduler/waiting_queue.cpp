@@ -33,8 +33,8 @@ void WaitingQueue::update(const Situation& situation, const Policy& policy) {
   Rules rules{
       policy.order,         policy.inside,      policy.ageing.value(), policy.unknown_run.value(),
       policy.attained_step, policy.max_stretch, policy.queue_limits,   situation.changes.plans};
-  // Finish-time fairness rests on the time and on how many jobs there are, a deadline on whether it
-  // is ahead and promised.
+  // Finish-time fairness depends on the time and on the number of jobs, a deadline on whether it is
+  // in the future and promised.
   if (!(rules == rules_) || policy.order == QueueOrder::kFinishTime ||
       policy.order == QueueOrder::kDeadlineShares) {
     rules_ = std::move(rules);
@@ -63,8 +63,8 @@ void WaitingQueue::let_dated_pass(const Situation& situation, const Policy& poli
   for (const std::uint32_t at : order) passed_.push_back(order_[place[at]]);
 }
 
-// Both lists stand in the order of submission as a rule; where one does not, a job that was there
-// may count as one that came.
+// Both lists are usually in the order of submission; where one is not, a job that was there may
+// count as one that arrived.
 void WaitingQueue::match(std::span<const WaitingJob> waiting) {
   moved_to_.assign(waiting_.size(), QueuedJob::kNone);
   fresh_.clear();
@@ -84,8 +84,7 @@ void WaitingQueue::match(std::span<const WaitingJob> waiting) {
   waiting_.assign(waiting.begin(), waiting.end());
 }
 
-// As time passes a few pass each other: of a pair that stands wrongly neither may be where it
-// belongs.
+// As time passes a few jobs pass each other: in a pair in the wrong order, either may be misplaced.
 void WaitingQueue::reorder(const Situation& situation, const Policy& policy) {
   loose_.clear();
   std::size_t kept = 0;

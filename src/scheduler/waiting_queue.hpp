@@ -1,10 +1,12 @@
 // scheduler/waiting_queue.hpp - the waiting jobs in the order of a policy, kept from pass to pass.
 //
-// Belongs to a scheduler's memory. What a pass asks of every job that waits is read from the job's
-// request once, when the job comes, and stands here in the order in which the pass goes through it.
+// Belongs to a scheduler's memory. What a pass needs of every waiting job is read from the job's
+// request once, when the job arrives, and is stored here in the order in which the pass goes
+// through it.
 // Invariant: after update() the order is that of in_order(), whatever was kept. A request changes
 // only with Changes::plans.
-// Cost of an update: O(waiting) sequential steps, and a sort of those that came or changed places.
+// Cost of an update: O(waiting) sequential steps, and a sort of the jobs that arrived or changed
+// places.
 #pragma once
 
 #include <map>
@@ -25,16 +27,17 @@ struct QueuedJob {
   OrderKey key;
   double service = 0;           ///< service_of
   Duration ran;                 ///< ran_for
-  std::optional<Duration> run;  ///< of the whole job, where its length is known
-  std::uint32_t at = 0;         ///< among the situation's waiting jobs
+  std::optional<Duration> run;  ///< of the whole job, if its length is known
+  std::uint32_t at = 0;         ///< position among the situation's waiting jobs
   TenantId tenant;
   ClassId class_id;         ///< invalid: none
   ClassId room;             ///< jobs of a room are placed alike; invalid where there is no class
-  std::uint32_t asker = 0;  ///< alike for jobs of a tenant and rank_of
-  std::uint32_t group = 0;  ///< alike for jobs of a tenant and room; kNone where there is no room
-  bool ages = false;        ///< the second figure of its key is its aged service
+  std::uint32_t asker = 0;  ///< the same for jobs of one tenant and rank_of
+  std::uint32_t group =
+      0;              ///< the same for jobs of one tenant and room; kNone where there is no room
+  bool ages = false;  ///< the second figure of its key is its aged service
   bool serves = false;
-  bool planned = false;  ///< an option has a plan: what that makes of a place rests on its links
+  bool planned = false;  ///< an option has a plan, so the worth of a place depends on its links
   bool dated = false;    ///< it has a deadline
 };
 
@@ -42,20 +45,20 @@ class WaitingQueue {
  public:
   void update(const Situation& situation, const Policy& policy);
 
-  /// First to go first. Valid until the next update.
+  /// The first job to consider comes first. Valid until the next update.
   [[nodiscard]] std::span<const QueuedJob> order() const {
     return passed_.empty() ? order_ : passed_;
   }
-  /// Of order(), by position among the situation's waiting jobs.
+  /// Places in order(), by position among the situation's waiting jobs.
   [[nodiscard]] std::vector<std::uint32_t> places() const;
-  /// Askers and groups are numbered below.
+  /// Askers and groups have numbers below these counts.
   [[nodiscard]] std::size_t askers() const { return askers_.size(); }
   [[nodiscard]] std::size_t groups() const { return groups_.size(); }
 
   void forget();
 
  private:
-  /// What keys rest on beside the job and the time.
+  /// What keys depend on besides the job and the time.
   struct Rules {
     QueueOrder order{};
     TenantOrder inside{};
@@ -77,15 +80,15 @@ class WaitingQueue {
                                  const Policy& policy);
 
   Rules rules_;
-  std::vector<WaitingJob> waiting_;  ///< of the last update
+  std::vector<WaitingJob> waiting_;  ///< waiting jobs of the last update
   std::vector<QueuedJob> order_;     ///< by key
   std::vector<QueuedJob> passed_;    ///< empty: no deadline changes the order
   std::vector<std::uint32_t>
-      moved_to_;                        ///< by position in waiting_, that in the new list, or kNone
-  std::vector<std::uint32_t> fresh_;    ///< positions of those that came
-  std::vector<QueuedJob> loose_;        ///< those whose place has to be found
-  ClassTable rooms_;                    ///< of its own ids
-  std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not asked yet
+      moved_to_;  ///< by position in waiting_: position in the new list, or kNone
+  std::vector<std::uint32_t> fresh_;    ///< positions of jobs that arrived
+  std::vector<QueuedJob> loose_;        ///< jobs whose place has to be found
+  ClassTable rooms_;                    ///< with ids of its own
+  std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not determined yet
   std::map<std::pair<TenantId, std::int32_t>, std::uint32_t> askers_;
   std::map<std::pair<TenantId, ClassId>, std::uint32_t> groups_;
 };

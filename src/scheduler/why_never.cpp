@@ -108,7 +108,7 @@ class Reasons {
     return std::nullopt;
   }
 
-  /// The least its ranks need on one node.
+  /// The least that the gang's ranks need on one node.
   [[nodiscard]] std::optional<std::string> host_too_small() const {
     struct Axis {
       std::string_view key;
@@ -134,7 +134,7 @@ class Reasons {
     return std::nullopt;
   }
 
-  /// Units that the largest place of a level has nodes for.
+  /// Number of units for which the largest place of a level has nodes.
   [[nodiscard]] std::uint64_t largest(TopologyLevel level) const {
     if (level == TopologyLevel::kNode) return stock_.node_devices_max / gang_.node_devices;
     std::uint64_t most = 0;
@@ -176,7 +176,7 @@ class Reasons {
                        gang_.slice[0], gang_.slice[1], gang_.slice[2]);
   }
 
-  /// The first wish without which the gang would fit.
+  /// The first requirement without which the gang would fit.
   [[nodiscard]] std::optional<std::string> one_wish_too_much() const {
     GangRequest less = gang_;
     less.slice = {};
@@ -216,7 +216,7 @@ class Reasons {
   Stock stock_;
 };
 
-/// Types any option of the role may use.
+/// Types that any option of the role may use.
 std::set<FleetTypeId> types_of(const RoleRequest& role) {
   std::set<FleetTypeId> types;
   for (const GangOption& option : role.options) types.insert(option.gang.type);

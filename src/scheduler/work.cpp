@@ -79,7 +79,7 @@ class Resolver {
     if (spec_.tokens && spec_.steps) return wrong("tokens", "stands beside steps; give one");
     if (spec_.steps) sized_.steps = static_cast<double>(*spec_.steps);
     if (spec_.tokens) {
-      // A run of an image or video model counts its samples.
+      // The length of a run of an image or video model is counted in samples.
       const double counted = sample_tokens(model) > 0 ? 1 : *sequence;
       sized_.steps = std::ceil(spec_.tokens->value() / (*batch * counted));
     }

@@ -1,10 +1,10 @@
-// scheduler/work.hpp - what the jobs of a queue want done, each kind of work once.
+// scheduler/work.hpp - the work of the jobs of a queue, each kind of work once.
 //
-// resolve_work() turns what a person wrote into a Work: a model and the figures that decide how it
-// is split and how fast it goes. How much of it there is belongs to the job, so jobs that differ
-// only in length share a WorkId, and with it their plans (scheduler/plan_table.hpp).
-// Invariant: two ids never stand for equal work; an id stays as it is. Values; models belong to the
-// catalog, which must outlive them.
+// resolve_work() turns what a user wrote into a Work: a model and the figures that determine how it
+// is split and how fast it runs. The amount of it belongs to the job, so jobs that differ only in
+// length share a WorkId, and with it their plans (scheduler/plan_table.hpp). Invariant: two ids
+// never stand for equal work; an id does not change. Values; models belong to the catalog, which
+// must outlive them.
 #pragma once
 
 #include <map>
@@ -26,11 +26,11 @@ using WorkId = Id<struct WorkTag>;
 struct TrainingWork {
   TrainingTask task = TrainingTask::kPretrain;
   Tokens sequence;
-  double global_batch = 1;  ///< sequences a step
+  double global_batch = 1;  ///< sequences in a step
   TrainingPrecision precision;
 };
 
-/// What one gang of the role is to serve.
+/// What one gang of the role has to serve.
 struct ServiceWork {
   double input = 1;   ///< tokens of a prompt
   double output = 1;  ///< tokens generated
@@ -47,27 +47,28 @@ struct Work {
   [[nodiscard]] const ServiceWork* serving() const { return std::get_if<ServiceWork>(&what); }
 };
 
-/// "llama-3.1-70b: pretrain, steps of 512 x 8192 tokens in bf16"; unlike work never reads alike.
+/// "llama-3.1-70b: pretrain, steps of 512 x 8192 tokens in bf16"; different work never has the same
+/// text.
 [[nodiscard]] std::string print_work(const Work& work);
 
-/// Work, and how many steps of it a job is.
+/// Work, and the number of its steps in a job.
 struct SizedWork {
   Work work;
-  std::optional<double> steps;  ///< of training; none: nobody said how long it is
+  std::optional<double> steps;  ///< training steps; none: the length was not stated
 };
 
-/// What a role that names a model is to do: serving where a rate is given, else training. A service
-/// offers each of its gangs an equal part of the rate. Where nobody said, the sequence and the
-/// batch are the planner's usual ones (planner/job_defaults.hpp) for the role's accelerators.
-/// Errors, at the work's position: an unknown model or precision (with the nearest), a model whose
-/// architecture is not known, no such sequence or batch, both tokens and steps, a service without
-/// a rate or the tokens of its requests. Precondition: role.work.
+/// The work of a role that names a model: serving if a rate is given, else training. A service
+/// gives each of its gangs an equal part of the rate. Sequence and batch that were not stated are
+/// the planner's usual ones (planner/job_defaults.hpp) for the role's accelerators. Errors, at the
+/// work's position: an unknown model or precision (with the nearest), a model whose architecture is
+/// not known, no such sequence or batch, both tokens and steps, a service without a rate or the
+/// tokens of its requests. Precondition: role.work.
 [[nodiscard]] Result<SizedWork> resolve_work(const RoleSpec& role, JobKind kind,
                                              const ModelCatalog& models);
 
 class WorkTable {
  public:
-  /// The id of this work, a new one where nothing equal is known. O(log works).
+  /// Returns the id of this work, a new one if no equal work is known. O(log works).
   WorkId intern(const Work& work);
 
   [[nodiscard]] const Work& operator[](WorkId id) const { return works_[id.value()]; }

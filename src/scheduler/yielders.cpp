@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-/// How long a bound is good for: in that time, what a job has had may grow.
+/// How long a bound is valid: in that time, what a job has had may grow.
 constexpr Duration kBoundLasts = Duration::hours(1);
 
 /// The most devices that a job may hold.
@@ -21,7 +21,7 @@ double devices_most(const JobRequest& job) {
   return devices;
 }
 
-/// A number that grows with the service: by one from a quarter of an octave to the next, from one
+/// A number that grows with the service: by one for each quarter of an octave, from one
 /// device-second on.
 std::size_t octave_of(double service) {
   constexpr int kMantissa = 50;
@@ -145,8 +145,9 @@ Yielders::Seat Yielders::seat_of(const RunningJob& job) const {
   return seat;
 }
 
-// The time left shrinks as it runs, and grows once it is beyond its length; what it has had grows,
-// and the time that it has waited shrinks, by no more than the most devices that it may hold.
+// The time left shrinks as a job runs, and grows once it is beyond its length; what it has had
+// grows, and the time that it has waited shrinks, by no more than the most devices that it may
+// hold.
 double Yielders::bound_of(const RunningJob& job, const Seat& seat) const {
   constexpr double kRounding = 1 + 1e-9;
   if (!seat.preemptible || job.checkpoint == Duration::max()) return 0;
@@ -167,7 +168,7 @@ const Yielders::Settled& Yielders::settled(std::uint32_t at) {
   known = {at, seat.devices, 0};
   const Instant now = situation_->now;
   if (now < seat.started + Duration::from_seconds(policy_->min_run.value())) return known;
-  // As attained_at(), which would count the devices.
+  // Computes attained_at(), which would count the devices again.
   const double ran = now <= seat.since ? 0 : (now - seat.since).count_seconds();
   const double attained = now <= seat.since ? seat.attained : seat.attained + ran * seat.devices;
   const double service =

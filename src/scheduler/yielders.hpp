@@ -1,13 +1,15 @@
-// scheduler/yielders.hpp - the running jobs that may have to yield, as those who wait ask for them.
+// scheduler/yielders.hpp - the running jobs that may have to be preempted, indexed for the waiting
+// jobs.
 //
-// Belongs to a scheduler's memory. What is asked of every running job is read from the job once,
-// when it starts or changes, and stands here by the job's position among the situation's running
-// jobs. What usage or the pass itself changes (guarantees, who has yielded already) is the caller's
-// to check.
-// Invariant: after look() every answer is that of the situation, whatever was kept; a bound is no
-// less than the service of its job.
-// Cost: a look compares a few numbers of each job in a block that changed (all, where changes are
-// not counted), an ask one of each running job; O(1) for those named.
+// Belongs to a scheduler's memory. What is needed of every running job is read from the job once,
+// when it starts or changes, and is stored here by the job's position among the situation's running
+// jobs. The caller checks what depends on usage or on the pass itself (guarantees, jobs that were
+// preempted already).
+// Invariant: after look() every answer is that of the situation, whatever was kept; a bound is
+// never less than the service of its job.
+// Cost: a look compares a few numbers of each job in a block that changed (in all blocks, if
+// changes are not counted), a query compares one of each running job; O(1) for the jobs that are
+// visited.
 #pragma once
 
 #include <array>
@@ -25,18 +27,18 @@ class Yielders {
  public:
   static constexpr std::int32_t kNobody = std::numeric_limits<std::int32_t>::max();
 
-  /// The situation and the policy must stay until the last ask.
+  /// The situation and the policy must remain valid until the last query.
   void look(const Situation& situation, const Policy& policy);
   void forget();
 
   [[nodiscard]] std::size_t tenants() const { return ranks_.size(); }
-  /// The lowest rank_of the preemptible jobs of a tenant; kNobody: it has none.
+  /// The lowest rank_of the preemptible jobs of a tenant; kNobody if it has none.
   [[nodiscard]] std::int32_t lowest_rank(TenantId tenant) const {
     const auto& ranks = ranks_[tenant.value()];
     return ranks.empty() ? kNobody : ranks.begin()->first;
   }
 
-  /// Calls visit(position) for the preemptible jobs of those tenants that `of` is not 0 for.
+  /// Calls visit(position) for the preemptible jobs of the tenants for which `of` is not 0.
   template <class Visit>
   void each_preemptible(std::span<const char> of, const Visit& visit) const {
     for (std::uint32_t i = 0; i < seats_.size(); ++i) {
@@ -44,7 +46,7 @@ class Yielders {
     }
   }
 
-  /// Calls visit(position) for the jobs of one gang that could go on with less.
+  /// Calls visit(position) for the jobs of one gang that could go on with fewer devices.
   template <class Visit>
   void each_elastic(const Visit& visit) const {
     for (std::uint32_t i = 0; elastic_ > 0 && i < seats_.size(); ++i) {
@@ -63,12 +65,12 @@ class Yielders {
 
   /// A job that can go on from its checkpoint and has run for Policy::min_run.
   struct Settled {
-    std::uint32_t at = 0;       ///< among the running
-    std::uint32_t devices = 0;  ///< that it holds
-    double service = 0;         ///< aged_service; 0: it is not settled
+    std::uint32_t at = 0;       ///< position among the running jobs
+    std::uint32_t devices = 0;  ///< devices that it holds
+    double service = 0;         ///< aged_service; 0: not settled
   };
-  /// Calls visit(Settled) for those with at least so much service, ascending by position; visit
-  /// returns the least from there on.
+  /// Calls visit(Settled) for the jobs with at least that much service, by ascending position;
+  /// visit returns the least service for the remaining ones.
   template <class Visit>
   void each_settled(double least, const Visit& visit) {
     for (std::uint32_t i = 0; i < bounds_.size(); ++i) {
@@ -77,14 +79,14 @@ class Yielders {
       if (job.service > 0 && job.service >= least) least = visit(job);
     }
   }
-  /// Devices of the jobs with at least so much service, those beside ranks too, or somewhat more.
-  /// O(1).
+  /// Devices of the jobs with at least that much service, including idle devices beside ranks; may
+  /// be somewhat too large. O(1).
   [[nodiscard]] std::uint64_t devices_with(double least) const;
-  /// Of a job that each_settled named.
+  /// The data of a job that each_settled visited.
   [[nodiscard]] const Settled& settled(std::uint32_t at);
 
  private:
-  /// What an answer rests on, as it was when it was found, and the answer.
+  /// The inputs of an answer at the time it was computed, and the answer.
   struct Seat {
     JobId id;
     TenantId tenant;
@@ -96,13 +98,13 @@ class Yielders {
     double done = 0;
     double attained = 0;
     Instant submitted;
-    Instant until;  ///< of the bound
+    Instant until;  ///< end of validity of the bound
     ServiceBasis basis;
-    std::uint32_t devices = 0;  ///< that it holds
+    std::uint32_t devices = 0;  ///< devices that it holds
     std::int32_t rank = 0;
     bool stopping = false;
     bool preemptible = false;  ///< and not stopping
-    bool elastic = false;      ///< its role is, and it is not stopping
+    bool elastic = false;      ///< its role is elastic and the job is not stopping
 
     [[nodiscard]] bool is_of(const RunningJob& job) const;
   };
@@ -110,7 +112,7 @@ class Yielders {
   /// What is known of a block of seats.
   struct Block {
     std::uint64_t changes = 0;  ///< Situation::running_changes
-    Instant until;              ///< of the first bound that ends
+    Instant until;              ///< earliest Seat::until of the block
     bool known = false;
   };
 
@@ -126,16 +128,17 @@ class Yielders {
   double step_ = 0;
   double stretch_ = 0;
   std::uint64_t plans_ = 0;
-  std::size_t elastic_ = 0;          ///< seats that are
+  std::size_t elastic_ = 0;          ///< number of elastic seats
   std::vector<Seat> seats_;          ///< by position
   std::vector<Block> blocks_;        ///< by block of positions
-  std::vector<double> bounds_;       ///< by position; 0: it is not overtaken
-  std::vector<std::uint32_t> held_;  ///< likewise, devices with those beside ranks
-  /// The same summed over the jobs whose bounds are in a quarter of an octave.
+  std::vector<double> bounds_;       ///< by position; 0: the job is never overtaken
+  std::vector<std::uint32_t> held_;  ///< by position: devices, including idle ones beside ranks
+  /// Sums of held_ over the jobs whose bounds are in the same quarter of an octave.
   std::array<std::uint64_t, 256> held_by_bound_{};
-  std::vector<Settled> settled_;                              ///< likewise, since the last look
-  std::vector<char> is_known_;                                ///< likewise: whether it is
-  std::vector<std::map<std::int32_t, std::uint32_t>> ranks_;  ///< by tenant, how many preemptible
+  std::vector<Settled> settled_;  ///< by position, since the last look
+  std::vector<char> is_known_;    ///< by position: whether settled_ is valid
+  std::vector<std::map<std::int32_t, std::uint32_t>>
+      ranks_;  ///< by tenant: the number of preemptible jobs by rank
 };
 
 }  // namespace orrery

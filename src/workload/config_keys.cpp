@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// The reader's own message does not say which key it stands at.
+// Adds the key, which the reader's own message does not name.
 tl::unexpected<Error> with_key(std::string_view key, Error error) {
   error.message = fmt::format("\"{}\": {}", key, error.message);
   return tl::unexpected<Error>(std::move(error));

@@ -1,10 +1,10 @@
 // workload/config_keys.hpp - the keys of one model configuration, looked up by need.
 //
-// Unlike FieldReader it ignores keys nobody asks for (a config.json has dozens), takes the first
-// of several names for one thing, tells an explicit null (no value, not even the class default)
-// from an absent key, and notes each class default it falls back on. The first failure stays; after
-// it look-ups return small valid values, so that a reader can go on to its end and ask status().
-// Borrows the document. Cost: a look-up is O(keys).
+// Unlike FieldReader it ignores keys that are not looked up (a config.json has dozens), takes the
+// first of several names for one thing, distinguishes an explicit null (no value, not even the
+// class default) from an absent key, and records each class default it falls back on. The first
+// failure is kept; after it look-ups return small valid values, so that a reader can run to its end
+// and then check status(). Borrows the document. Cost: a look-up is O(keys).
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct IntegerRange {
 
 /// Widths, heads, vocabularies.
 inline constexpr IntegerRange kSizes{1, 1 << 24};
-/// The same where 0 means "none".
+/// Sizes for which 0 means "none".
 inline constexpr IntegerRange kSizesOrNone{0, 1 << 24};
 
 class ConfigKeys {
@@ -54,9 +54,9 @@ class ConfigKeys {
 
   [[nodiscard]] std::string_view type() const { return type_; }
 
-  /// Failures: not a whole number, out of range. Nothing: absent without a default, or null.
+  /// Failures: not a whole number, out of range. No value: absent without a default, or null.
   [[nodiscard]] std::optional<std::int64_t> integer(KeyNames names, IntegerRange range = kSizes);
-  /// As integer(), and nothing is a failure.
+  /// Reads like integer(), but no value is a failure.
   [[nodiscard]] std::int64_t required(KeyNames names, IntegerRange range = kSizes);
   [[nodiscard]] std::optional<bool> truth(std::string_view key);
   [[nodiscard]] std::optional<double> number(std::string_view key, double low, double high);
@@ -64,16 +64,16 @@ class ConfigKeys {
   /// Empty when absent or null.
   [[nodiscard]] std::vector<std::int64_t> integers(std::string_view key, IntegerRange range);
 
-  /// The value, unless absent or null.
+  /// The value; none if absent or null.
   [[nodiscard]] std::optional<DocumentNode> node(std::string_view key) const;
   [[nodiscard]] bool has(std::string_view key) const { return node(key).has_value(); }
-  /// Given at all, be it null.
+  /// Whether the key is present, even if null.
   [[nodiscard]] bool mentions(std::string_view key) const { return find_even_null(key) != nullptr; }
-  /// Of the value of the first name given, else of the mapping.
+  /// The position of the value of the first name given, else of the mapping.
   [[nodiscard]] SourcePosition position(KeyNames names) const;
 
   void missing(KeyNames names);
-  /// Notes a failure at the place of the names.
+  /// Records a failure at the position of the names.
   void refuse(KeyNames names, std::string message);
   void fail(Status status);
   [[nodiscard]] const Status& status() const { return status_; }

@@ -44,7 +44,7 @@ double normal_quantile(double p) {
 struct WithinLimit {
   double median_s = 0;
   double sigma = 0;
-  double share = 0;  ///< of the part's run times that is within
+  double share = 0;  ///< fraction of the part's run times that is within
   double limit_s = 0;
 
   /// The run time that a share p of them does not exceed.

@@ -1,9 +1,10 @@
-// workload/even_jobs.hpp - sizes and run times of a made-up trace, spread evenly over their
+// workload/even_jobs.hpp - sizes and run times of a generated trace, spread evenly over their
 // distributions.
 //
-// A few of many jobs hold most of a trace's work, so that independent draws miss a load by factors.
-// Here each size has its share of the jobs and, of its run times, each of as many equally likely
-// intervals has one. Built for one trace, used by one thread. Cost: O(jobs) time and memory.
+// A few of many jobs hold most of a trace's work, so independent draws miss a load by factors. Here
+// each size has its share of the jobs, and the run times of a size are spread over as many equally
+// likely intervals, one in each. Built for one trace, used by one thread. Cost: O(jobs) time and
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 
 namespace orrery {
 
-/// Beyond which no job is drawn: of the statistics only what lies within is kept.
+/// Limits beyond which no job is drawn; the statistics are cut to them.
 struct JobLimits {
   std::uint32_t accelerators = 0;  ///< of a job
   double run_max_s = 0;
   double work_max_s = 0;  ///< accelerator-seconds of a job
 };
 
-/// Accelerator-seconds of a job, in the mean. Precondition: limits above 0.
+/// Mean accelerator-seconds of a job. Precondition: limits above 0.
 [[nodiscard]] double mean_work_within(const TraceStatistics& statistics, const JobLimits& limits);
 
 class EvenJobs {
@@ -29,10 +30,10 @@ class EvenJobs {
   EvenJobs(const TraceStatistics& statistics, const JobLimits& limits, std::uint64_t jobs, Rng rng);
 
   [[nodiscard]] std::uint64_t left() const { return left_; }
-  /// Accelerator-seconds of those left. O(jobs).
+  /// Accelerator-seconds of the jobs that are left. O(jobs).
   [[nodiscard]] double work() const;
 
-  /// A size of which jobs are left, by their number. Precondition: left() > 0.
+  /// Draws a size that has jobs left, weighted by their number. Precondition: left() > 0.
   [[nodiscard]] std::size_t pick_size();
   [[nodiscard]] std::uint32_t accelerators(std::size_t size) const {
     return sizes_[size].accelerators;

@@ -1,8 +1,7 @@
 // workload/gavel_throughputs.hpp - steps a second of Gavel's job types on its accelerators, without
 // which its traces have no run times.
-//
 // Read from the simulation_throughputs.json of stanford-futuredata/gavel, plain or gzip; immutable.
-// Kept is what a type reaches alone ("null"), not what two types reach that share a device.
+// Only the throughput of a type alone ("null") is kept, not that of two types that share a device.
 #pragma once
 
 #include <cstdint>
@@ -40,11 +39,11 @@ class GavelThroughputs {
   [[nodiscard]] std::optional<double> steps_per_second(std::string_view accelerator,
                                                        const Work& work) const;
 
-  /// Whose throughputs there are, ascending.
+  /// The accelerators with throughputs, ascending.
   [[nodiscard]] std::vector<std::string> accelerators() const;
 
-  /// Of all steps of a job of a gavel trace, alone on its accelerators. None as above, and where
-  /// the type cannot run there (throughput 0).
+  /// Run time of all steps of a job of a gavel trace, alone on its accelerators. No value where the
+  /// throughput is unknown, and where the type cannot run there (throughput 0).
   [[nodiscard]] std::optional<Duration> run_time(std::string_view accelerator,
                                                  const TraceJob& job) const;
 

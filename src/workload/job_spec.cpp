@@ -49,7 +49,7 @@ class SpecCheck {
     if (Status named = check_name(text, where_); !named) fail("{}: {}", key, named.error().message);
   }
 
-  /// Said for something, and once.
+  /// Given for a purpose, and only once.
   void label(std::string_view key, const std::vector<std::string>& labels) {
     for (auto item = labels.begin(); item != labels.end(); ++item) {
       if (item->empty()) fail("{} holds an empty text, expected a label", key);
@@ -205,8 +205,8 @@ void check_slice(SpecCheck& check, const RoleSpec& role) {
   }
 }
 
-// Gangs that are spread may each be kept together: the two say nothing of each other, except that
-// all gangs are in the one fleet.
+// Gangs that are spread may each be kept together: the two are independent, except that all gangs
+// are in the one fleet.
 Status check_spread(const SpreadSpec& spread) {
   SpecCheck check(spread.where);
   check.count("most", spread.most);
@@ -241,7 +241,7 @@ Status check_topology(const RoleSpec& role) {
   return check.finish();
 }
 
-// Keys of a struct, and which of them are there.
+// The keys of a struct, and which of them are present.
 struct Given {
   std::string_view key;
   bool there;
@@ -388,7 +388,7 @@ void check_lists(SpecCheck& check, const JobSpec& job) {
   check.also(array.finish());
 }
 
-// A name as every shell can say it; ORRERY_ is for what a process is told of its job.
+// A name that every shell accepts; ORRERY_ is reserved for what a process is given about its job.
 bool is_variable(std::string_view name) {
   const auto in_name = [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';

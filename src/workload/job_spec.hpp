@@ -1,10 +1,10 @@
-// workload/job_spec.hpp - work as a person asks for it (kind: Train, FineTune, Serve or Batch),
+// workload/job_spec.hpp - a job as a user requests it (kind: Train, FineTune, Serve or Batch),
 // before anything is known of the fleet it will run on.
 //
 // Read from YAML by read_job_spec, which checks whatever can be checked without a fleet;
-// scheduler/request.hpp resolves it against one. Every struct remembers where it stands.
-// docs/formats.md describes the keys.
-// Invariant of a spec that was read: every count is positive, ranges are ordered, a role asks for
+// scheduler/request.hpp resolves it against one. Every struct stores its position. docs/formats.md
+// describes the keys.
+// Invariant of a spec that was read: every count is positive, ranges are ordered, a role requests
 // accelerators or names a model, and no two constraints contradict each other.
 #pragma once
 
@@ -33,7 +33,7 @@ inline std::array<EnumWord<JobKind>, 4> enum_words(JobKind) {
            {"Batch", JobKind::kBatch}}};
 }
 
-/// Parts of a fleet a gang can be kept inside of, or spread over; from narrow to wide.
+/// Parts of a fleet that a gang can be confined to, or spread over; from narrow to wide.
 enum class TopologyLevel : std::uint8_t {
   kNode,
   kScaleUp,  ///< NVLink-class domain, torus
@@ -73,11 +73,11 @@ void describe(Visitor& visitor, Self& s) {
 
 struct TopologySpec {
   std::optional<TopologyLevel> required;   ///< a gang never leaves one of these
-  std::optional<TopologyLevel> preferred;  ///< and stays inside one of these where it can
-  /// Nodes of a gang come in runs of so many inside one scale-up domain: 16 of an NVL72's 18.
+  std::optional<TopologyLevel> preferred;  ///< and stays inside one of these if possible
+  /// Nodes of a gang come in runs of `segment` inside one scale-up domain: 16 of an NVL72's 18.
   std::optional<std::uint32_t> segment;
   std::optional<SpreadSpec> spread;  ///< of the role's gangs
-  /// Nobody else on its nodes (node), in its scale-up domains (scale-up), racks (rack).
+  /// No other job on its nodes (node), in its scale-up domains (scale-up), racks (rack).
   std::optional<TopologyLevel> exclusive;
   bool rails_aligned = false;        ///< the same device positions on every node
   std::vector<std::uint32_t> slice;  ///< of a torus, in accelerators a side: [4, 4, 8]
@@ -95,7 +95,7 @@ void describe(Visitor& visitor, Self& t) {
   visitor.optional("slice", t.slice);
 }
 
-/// What a rank needs of its node beside its accelerator. Zero: nothing.
+/// What a rank needs of its node in addition to its accelerator. Zero: nothing.
 struct HostSpec {
   double cpu = 0;  ///< cores
   Bytes memory;
@@ -111,8 +111,8 @@ void describe(Visitor& visitor, Self& h) {
   visitor.optional("disk", h.disk);
 }
 
-/// What is to be done, for the planner to find out how: training when `tokens` or `steps` say how
-/// much, serving when `rate` says how often.
+/// The work, for which the planner chooses a plan: training if `tokens` or `steps` give its length,
+/// serving if `rate` is given.
 struct WorkSpec {
   std::string model;  ///< of the model catalog
   std::optional<std::uint64_t> sequence;
@@ -143,8 +143,8 @@ void describe(Visitor& visitor, Self& w) {
   visitor.optional("tpot", w.tpot);
 }
 
-/// How the ranks of a gang share a model, as somebody has planned it: they are told (ORRERY_PLAN).
-/// The number of replicas follows from that of ranks.
+/// How the ranks of a gang share a model, as planned in advance; the ranks receive it
+/// (ORRERY_PLAN). The number of replicas follows from that of ranks.
 struct LayoutSpec {
   ParallelPlan plan;  ///< its dp is 1
   SourcePosition where;
@@ -163,7 +163,8 @@ void describe(Visitor& visitor, Self& l) {
   visitor.optional("recompute", l.plan.recompute);
 }
 
-/// How fast the role's own work is on a type, over the estimate's type; for work without a model.
+/// Speed of the role's own work on a type, relative to the estimate's type; for work without a
+/// model.
 struct TypeSpeed {
   std::string type;
   double speed = 1;
@@ -187,7 +188,7 @@ struct RoleSpec {
   std::vector<TypeSpeed> types;  ///< allowed; empty: every type that runs its software
   std::optional<double> share;   ///< of one accelerator, in (0, 1); none: whole ones
   std::optional<WorkSpec> work;
-  std::optional<LayoutSpec> layout;  ///< of work that is planned elsewhere
+  std::optional<LayoutSpec> layout;  ///< for work that is planned elsewhere
   TopologySpec topology;
   HostSpec host;
   SourcePosition where;
@@ -209,14 +210,14 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("host", r.host);
 }
 
-/// What is to be small where a choice is left.
+/// What to minimise where there is a choice.
 enum class JobGoal : std::uint8_t { kTime, kCost, kEnergy };
 
 inline std::array<EnumWord<JobGoal>, 3> enum_words(JobGoal) {
   return {{{"time", JobGoal::kTime}, {"cost", JobGoal::kCost}, {"energy", JobGoal::kEnergy}}};
 }
 
-/// Where the job's data lie: warm at this site, to be copied anywhere else.
+/// The site of the job's data, from which they are copied to any other.
 struct DataSpec {
   std::string site;
   Bytes size;
@@ -241,22 +242,22 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("image", s.image);
 }
 
-/// What one process of the job is for.
+/// The resource that one process of the job uses.
 enum class LaunchUnit : std::uint8_t { kAccelerator, kNode };
 
 inline std::array<EnumWord<LaunchUnit>, 2> enum_words(LaunchUnit) {
   return {{{"accelerator", LaunchUnit::kAccelerator}, {"node", LaunchUnit::kNode}}};
 }
 
-/// Whether the program is one that starts a process for each accelerator of its node by itself.
+/// Whether the program itself starts a process for each accelerator of its node.
 [[nodiscard]] bool is_torchrun(std::string_view program);
 
-/// What is started, without a shell. The framework decides which variables tell a process its
+/// The program to start, without a shell. The framework decides which variables contain a process's
 /// rank.
 struct LaunchSpec {
   std::vector<std::string> command;  ///< program (searched in PATH) and arguments
   std::vector<std::pair<std::string, std::string>> environment;  ///< in the order written
-  std::string directory;  ///< absolute; empty: one that the node makes for the attempt
+  std::string directory;  ///< absolute; empty: a directory that the node creates for the attempt
   LaunchUnit per = LaunchUnit::kAccelerator;
   /// Files that get a copy of what ranks write to standard output and error, as
   /// workload/output_pattern.hpp reads them, relative to `directory`; empty: none. Without `error`
@@ -277,10 +278,10 @@ void describe(Visitor& visitor, Self& l) {
 }
 
 struct CheckpointSpec {
-  std::optional<Seconds> interval;  ///< none: the one of most goodput
-  std::optional<Seconds> cost;      ///< of one, in which training stands
+  std::optional<Seconds> interval;  ///< none: the interval with the most goodput
+  std::optional<Seconds> cost;      ///< of one checkpoint, during which training pauses
   std::optional<Seconds> restart;   ///< from a checkpoint, apart from the lost work
-  bool peer_copy = false;           ///< each is kept in the memory of another node, too
+  bool peer_copy = false;           ///< each checkpoint is also kept in the memory of another node
   SourcePosition where;
 };
 
@@ -309,7 +310,7 @@ inline std::array<EnumWord<RestartPolicy>, 4> enum_words(RestartPolicy) {
 
 struct RestartSpec {
   RestartPolicy policy = RestartPolicy::kWhenSafe;
-  std::uint32_t max = 0;  ///< starts again so many times after faults of the program
+  std::uint32_t max = 0;  ///< number of restarts after faults of the program
   SourcePosition where;
 };
 
@@ -319,7 +320,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("max", r.max);
 }
 
-/// How a job that another one waits for must have ended.
+/// How a job that another one depends on must have ended.
 enum class AfterCondition : std::uint8_t {
   kOk,     ///< finished
   kAny,    ///< in whatever way
@@ -350,7 +351,7 @@ void describe(Visitor& visitor, Self& a) {
 /// condition, with those that there are.
 [[nodiscard]] Result<AfterSpec> parse_after(std::string_view text);
 
-/// `count` like jobs, of which at most `parallel` run at a time.
+/// `count` similar jobs, of which at most `parallel` run at a time.
 struct ArraySpec {
   std::uint32_t count = 1;
   std::optional<std::uint32_t> parallel;
@@ -363,10 +364,10 @@ void describe(Visitor& visitor, Self& a) {
   visitor.optional("parallel", a.parallel);
 }
 
-/// What has to be compiled for each type of accelerator before the ranks can work; what was
-/// compiled once is kept.
+/// What has to be compiled for each type of accelerator before the ranks can work; the result is
+/// kept.
 struct CompileSpec {
-  Seconds time;         ///< on a type it was not compiled for yet
+  Seconds time;         ///< on a type for which it was not compiled yet
   std::string program;  ///< what jobs of the same program share; empty: the job's name
   SourcePosition where;
 };
@@ -389,7 +390,7 @@ struct JobSpec {
   std::optional<Instant> deadline;
   std::optional<Dollars> budget;
   std::optional<Seconds> time_limit;  ///< after which it is ended
-  std::optional<Seconds> estimate;    ///< of its run time, on what it asks for
+  std::optional<Seconds> estimate;    ///< of its run time, with the requested resources
   std::vector<DataSpec> data;
   SoftwareSpec software;
   std::optional<CompileSpec> compile;       ///< none: nothing
@@ -399,7 +400,7 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   RestartSpec restart;
   std::vector<AfterSpec> after;  ///< jobs that must have ended before
-  bool hold = false;             ///< it does not start before it is released
+  bool hold = false;             ///< the job does not start before it is released
   std::optional<ArraySpec> array;
   SourcePosition where;
 };
@@ -431,16 +432,16 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("array", j.array);
 }
 
-/// One job a document; its `kind` is a JobKind. Errors with file:line:column and the field: what a
-/// person can get wrong without a fleet (see the invariant above). Names of types, models, sites
-/// are checked by whoever knows them.
+/// Reads one job from a document; its `kind` is a JobKind. Errors with file:line:column and the
+/// field: what a user can get wrong without a fleet (see the invariant above). Names of types,
+/// models and sites are checked by the code that knows them.
 [[nodiscard]] Result<JobSpec> read_job_spec(const Document& document);
 [[nodiscard]] Result<JobSpec> load_job_spec(const std::string& path);
 
-/// The same of a job that stands inside another file.
+/// Reads a job that is part of another file.
 [[nodiscard]] Result<JobSpec> read_job_spec(const DocumentNode& node);
 
-/// What becomes wrong as time passes: a deadline that is not after `now`.
+/// Checks what becomes invalid as time passes: a deadline that is not after `now`.
 [[nodiscard]] Status check_at(const JobSpec& spec, Instant now);
 
 /// YAML that read_job_spec reads back to the same spec; defaults are left out.

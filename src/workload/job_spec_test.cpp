@@ -1,4 +1,5 @@
-// workload/job_spec_test.cpp - what a job spec says, what it may not say, and that it reads back.
+// workload/job_spec_test.cpp - the contents of a job spec, what is refused, and that it is read
+// back as written.
 #include "workload/job_spec.hpp"
 
 #include <gtest/gtest.h>

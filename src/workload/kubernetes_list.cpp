@@ -43,7 +43,7 @@ Result<std::string_view> KubernetesList::key() {
   return name;
 }
 
-// Up to the end of the value that begins here, whatever it holds.
+// Reads to the end of the value that begins here, whatever it contains.
 Status KubernetesList::skip_value() {
   skip_blanks();
   int depth = 0;
@@ -86,7 +86,7 @@ Status KubernetesList::find_items() {
   return {};
 }
 
-// What stands behind the items.
+// Reads what follows the items.
 Status KubernetesList::finish() {
   while (take(',')) {
     const Result<std::string_view> name = key();

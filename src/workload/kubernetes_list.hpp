@@ -26,12 +26,12 @@ class KubernetesList {
   KubernetesList(std::string_view text, std::string file)
       : text_(without_byte_order_mark(text)), file_(std::move(file)) {}
 
-  /// The next item; none: the list has ended. Errors, with file:line:column: no JSON, no object
-  /// with `items`, an item that is no object or too large, a value that nests too deep, text behind
-  /// the list.
+  /// Returns the next item; none: the list has ended. Errors, with file:line:column: no JSON, no
+  /// object with `items`, an item that is no object or too large, a value that nests too deep, text
+  /// after the list.
   [[nodiscard]] Result<std::optional<nlohmann::json>> next();
 
-  /// Where the item stands that next() handed out.
+  /// The position of the item that next() returned.
   [[nodiscard]] SourcePosition where() const { return {file_, item_line_, 1}; }
 
  private:
@@ -53,14 +53,14 @@ class KubernetesList {
   int item_line_ = 1;
 };
 
-/// Whether the text, behind a byte order mark if it has one, begins as such a List rather than as a
-/// file of our own.
+/// Whether the text, after a byte order mark if any, begins like such a List rather than a file of
+/// our own format.
 [[nodiscard]] bool begins_kubernetes_list(std::string_view text);
 
-/// A member of an object; null: it is not there, or `object` is none.
+/// A member of an object; nullptr if it does not exist or `object` is none.
 [[nodiscard]] const nlohmann::json* json_member(const nlohmann::json* object,
                                                 std::string_view name);
-/// Its text; "": it is no text or not there.
+/// The text of a member; "" if it is no text or does not exist.
 [[nodiscard]] std::string_view json_text(const nlohmann::json* object, std::string_view name);
 
 }  // namespace orrery

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 enum Resource : std::uint8_t { kDevices, kCpu, kMemory };
 
-/// Whether an amount counts beside what a request has, or instead of it.
+/// Whether an amount is added to what a request has, or replaces it.
 enum class Counting : std::uint8_t { kBeside, kInstead };
 
 /// Accelerators and CPUs in thousandths, memory in bytes.
@@ -36,7 +36,7 @@ struct Request {
   }
 };
 
-// Labels of pods that name what they are part of, from the widest to the narrowest.
+// Labels of pods that name the object they are part of, from the widest to the narrowest.
 constexpr std::array<std::string_view, 6> kGroupLabels = {"jobset.sigs.k8s.io/jobset-name",
                                                           "training.kubeflow.org/job-name",
                                                           "volcano.sh/job-name",
@@ -65,8 +65,7 @@ constexpr std::array<NamedFactor, 16> kSuffixes = {{{"", 1},
                                                     {"Pi", 0x1p50},
                                                     {"Ei", 0x1p60}}};
 
-/// Reads the fields of one object. The first thing that is wrong with it stays, and what is asked
-/// for behind it is empty.
+/// Reads the fields of one object. The first error is kept, and every field read after it is empty.
 class ObjectReader {
  public:
   ObjectReader(const Json& object, std::string_view kind, const SourcePosition& where)
@@ -180,7 +179,7 @@ void ObjectReader::add_requests(const Json* amounts, Request& request, Counting 
   if (devices) count(kDevices, devices->thousandths());
 }
 
-// Where a container states limits alone, its requests are those.
+// If a container states limits alone, they are its requests.
 Request ObjectReader::request_of(const Json* container) {
   const Json* resources = json_member(container, "resources");
   const Json* requests = json_member(resources, "requests");
@@ -289,7 +288,8 @@ void ObjectReader::read_submit() {
   work_.job.submit = created.value_or(Instant());
 }
 
-// When the last container ended; of a pod that none tells of, when its conditions last changed.
+// When the last container ended; if no container states that, when the pod's conditions last
+// changed.
 std::optional<Instant> ObjectReader::last_end(const Json* status) {
   std::optional<Instant> end;
   const auto later = [&](std::optional<Instant> at) {

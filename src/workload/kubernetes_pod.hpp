@@ -1,4 +1,4 @@
-// workload/kubernetes_pod.hpp - what a Pod or a Job of Kubernetes asks for, and when it ran.
+// workload/kubernetes_pod.hpp - what a Pod or a Job of Kubernetes requests, and when it ran.
 //
 // Free functions over one parsed object. Requests count as the scheduler of Kubernetes counts them.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// Labels of nodes that tell the type of their accelerators.
+/// Labels of nodes that name the type of their accelerators.
 inline constexpr std::array<std::string_view, 5> kAcceleratorTypeLabels = {
     "nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator",
     "cloud.google.com/gke-tpu-accelerator", "k8s.amazonaws.com/accelerator"};
@@ -31,9 +31,10 @@ inline constexpr std::uint32_t kWholeAccelerator = 1000;
 /// "nvidia.com/gpu", 142 for "nvidia.com/mig-1g.10gb" (one seventh); 0: it is no accelerator.
 [[nodiscard]] std::uint32_t accelerator_thousandths(std::string_view resource);
 
-/// The accelerators that one list of resources tells of. Whole ones of one vendor are names of the
-/// same devices (a node of AWS has as many "aws.amazon.com/neuron" as "neurondevice"), so that the
-/// largest amount counts; slices, and what several vendors have, are added. O(log vendors) an add.
+/// The accelerators in one list of resources. Whole ones of one vendor are names of the same
+/// devices (a node of AWS has as many "aws.amazon.com/neuron" as "neurondevice"), so the largest
+/// amount counts; slices and the accelerators of different vendors are added. O(log vendors) an
+/// add.
 class ResourceAccelerators {
  public:
   /// `amount` of the extended resource; one that is no accelerator adds nothing.

@@ -264,7 +264,7 @@ double vision_parameters(const VisionPart& vision, double text_hidden) {
   return total;
 }
 
-// Parameters beside the layers, the embedding and the head.
+// Parameters besides the layers, the embedding and the head.
 double loose_parameters(const Transformer& model) {
   const double h = real(model.hidden);
   const double vocab = real(model.vocab);
@@ -367,7 +367,7 @@ ParameterCount count(const VideoDiffusionTransformer& model) {
                        flag(model.cross_attention_norm) * 2 * h;
   LayerGroup group = block_group(block, 6 * h * h + 2 * h * f, 2 * h);
   group.layers = model.layers;
-  // Keys and values of the text, once a sample, and each token's look at them.
+  // Keys and values of the text, once a sample, and each token's attention to them.
   group.fixed_flops = 2 * n * 2 * h * h / s + 4 * h * n;
   const double volume = real(model.patch_volume);
   const double embedding = affine(real(model.in_channels) * volume, h) +
@@ -452,7 +452,7 @@ double end_flops(const RecommendationModel& model) {
   return 2 * shape.dense_matmul + shape.lookups * real(model.embedding_dim);
 }
 
-// Tokens a token sees, averaged over the positions of a sequence of `s`.
+// Number of tokens that a token attends to, averaged over the positions of a sequence of `s`.
 double mean_context(const LayerGroup& group, double s, MaskedScores masked) {
   if (!group.causal) return s;
   const double w = group.window > 0 ? std::min(real(group.window), s) : s;

@@ -29,7 +29,7 @@ inline std::array<EnumWord<ModelFamily>, 4> enum_words(ModelFamily) {
            {"dlrm", ModelFamily::kDlrm}}};
 }
 
-/// What lets a layer's tokens see each other.
+/// What connects the tokens of a layer.
 enum class Mixer {
   kNone,
   kFullAttention,
@@ -97,7 +97,7 @@ struct Mamba {
   std::int64_t conv_kernel = 1;
 };
 
-/// How a token chooses its routed experts. Changes no size; a launcher has to be told.
+/// How a token chooses its routed experts. Changes no size; a launcher needs it as an option.
 struct Router {
   enum class Score { kSoftmax, kSigmoid } score = Score::kSoftmax;
   bool normalised = true;          ///< the weights of the chosen experts sum to 1 before `scale`
@@ -135,7 +135,7 @@ struct VisionPart {
 };
 
 /// Rotary positions (Su et al. 2021) and how their wavelengths are stretched to longer sequences.
-/// Changes no size; a launcher has to be told.
+/// Changes no size; a launcher needs them as options.
 struct Rotary {
   enum class Stretch { kNone, kLlama3, kYarn, kOther };
   std::optional<double> base;  ///< none: not stated

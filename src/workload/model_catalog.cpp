@@ -125,7 +125,7 @@ Status ModelCatalog::add_overlay(const std::string& overlay_directory) {
 }
 
 Status ModelCatalog::index_names() {
-  // Of two that clash, the one loaded first is named as the first.
+  // The one loaded first of two clashing names is reported as the first.
   std::sort(names_.begin(), names_.end(), [](const Name& a, const Name& b) {
     return a.text != b.text ? a.text < b.text : a.model < b.model;
   });

@@ -30,7 +30,7 @@ inline std::array<EnumWord<ActiveCounts>, 2> enum_words(ActiveCounts) {
            {"head_only", ActiveCounts::kHeadOnly}}};
 }
 
-/// What somebody printed about the model, for checking the shape against.
+/// Published counts of the model, to check the shape against.
 struct PublishedCounts {
   std::optional<double> total_parameters;
   std::optional<double> active_parameters;

@@ -168,7 +168,7 @@ void read_wrapped_model(ConfigKeys& outer, const DocumentNode& text, Model& mode
   read_language_model(keys, model);
   outer.fail(keys.status());
   if (!outer.status()) return;
-  // The outer level's word counts only where the text part has none, not even null.
+  // The outer level's value counts only where the text part has none, not even null.
   const std::optional<bool> tied = outer.truth("tie_word_embeddings");
   if (tied && !keys.mentions("tie_word_embeddings")) {
     std::get<Transformer>(model.architecture).tied = *tied;

@@ -1,9 +1,9 @@
 // workload/model_config.hpp - reads a Hugging Face config.json into a Model.
 //
 // Language models of the types in workload/model_rules.hpp, models that wrap one in a text_config
-// (with the image towers we know), and four types of other families: vit, dit, wan and dlrm. Keys
-// that say nothing about the shape are ignored. An unknown model_type is counted with Llama's rules
-// if it names its sizes itself; such guesses, and class defaults used, are listed in
+// (with the known image towers), and four types of other families: vit, dit, wan and dlrm. Keys
+// that do not affect the shape are ignored. An unknown model_type is counted with Llama's rules if
+// it names its sizes itself; such guesses, and class defaults used, are listed in
 // Model::assumptions.
 #pragma once
 

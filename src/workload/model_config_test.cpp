@@ -484,8 +484,8 @@ std::vector<std::pair<std::size_t, std::size_t>> config_values(std::string_view 
   return values;
 }
 
-// Every value of every configuration of the catalog in turn gives way to nonsense: the reader takes
-// it, with a positive finite count, or refuses it with a place in the file.
+// Every value of every configuration of the catalog in turn is replaced by nonsense: the reader
+// accepts it, with a positive finite count, or refuses it with a position in the file.
 TEST(ModelConfig, NoSingleWrongValueBreaksTheReader) {
   int refused = 0;
   std::size_t places = 0;

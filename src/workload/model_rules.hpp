@@ -38,14 +38,14 @@ struct ModelRules {
 /// nullptr for an unknown type.
 [[nodiscard]] const ModelRules* find_model_rules(std::string_view type);
 
-/// The rules an unknown type is counted with.
+/// The rules with which an unknown type is counted.
 [[nodiscard]] const ModelRules& llama_rules();
 
 /// Whether a configuration stands alone or inside another. Libraries write a stand-alone one out in
 /// full, so a size missing there is a mistake; a nested one leaves out what its class defaults say.
 enum class Nesting { kAlone, kNested };
 
-/// What the configuration class of `type` says of an absent key.
+/// The value that the configuration class of `type` has for an absent key.
 [[nodiscard]] std::optional<std::int64_t> class_default(std::string_view type, std::string_view key,
                                                         Nesting nesting);
 

@@ -21,8 +21,8 @@ const Model& model(std::string_view name) {
   return known != nullptr ? known->model : kNone;
 }
 
-// What an independent implementation of the same formulas, in another language and with integers
-// without limit, makes of the catalog. Operations are of a sequence of 4,096 tokens.
+// Results for the catalog from an independent implementation of the same formulas, in another
+// language and with unbounded integers. Operations are of a sequence of 4,096 tokens.
 struct Expected {
   std::string_view name;
   std::int64_t total;

@@ -146,7 +146,7 @@ Model model_of(const TrainedShape& shape) {
 Result<NodeCalibration> read_node_calibration(const Document& document) {
   NodeCalibration calibration;
   const DocumentNode root = document.root();
-  // Another file is told by its kind, not by the first key it lacks.
+  // Another kind of file is recognised by its kind, not by the first key it lacks.
   if (const auto kind = read_elsewhere<NodeCalibration>(root, "kind");
       kind && kind->text() != calibration.kind) {
     return input_error(kind->position(),

@@ -30,7 +30,7 @@ struct TrainedShape {
   bool tied = true;             ///< the head's weight is the token embedding
 };
 
-/// The same as the cost model knows it.
+/// The shape as a Model of the cost model.
 [[nodiscard]] Model model_of(const TrainedShape& shape);
 
 /// y = x W of rows x inner and inner x columns with both products of its gradient: three products.
@@ -63,7 +63,7 @@ struct MeasuredExchange {
   BytesPerSecond bandwidth;
 };
 
-/// Of one rank while `ranks` of them do the same.
+/// Measurements of one rank while `ranks` of them do the same.
 struct BusyRanks {
   std::uint32_t ranks = 1;
   std::vector<MeasuredProduct> products;

@@ -24,7 +24,7 @@ inline std::array<EnumWord<Recompute>, 3> enum_words(Recompute) {
            {"full", Recompute::kFull}}};
 }
 
-/// What rests in host memory and crosses the host link every step.
+/// What is kept in host memory and crosses the host link every step.
 enum class Offload { kNone, kOptimizer, kActivations, kBoth };
 
 inline std::array<EnumWord<Offload>, 4> enum_words(Offload) {

@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// Nothing when keys.type() is none of vit, dit, wan and dlrm.
+/// Returns no value if keys.type() is none of vit, dit, wan and dlrm.
 [[nodiscard]] std::optional<Architecture> read_sample_model(ConfigKeys& keys);
 
 /// An image `image` pixels wide holds at least one patch.

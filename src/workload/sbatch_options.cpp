@@ -13,11 +13,11 @@ namespace {
 
 enum class Takes : std::uint8_t { kNothing, kValue, kPerhaps };
 
-/// What becomes of an option.
+/// What happens to an option.
 enum class Fate : std::uint8_t {
   kUsed,
   kNoted,    ///< accepted, without effect
-  kRefused,  ///< to leave it out would be another job
+  kRefused,  ///< omitting it would change the job
 };
 
 struct KnownOption {
@@ -192,7 +192,7 @@ class OptionReader {
       Result<Found> found = find(word.text, where);
       if (!found) return forward_error(found);
       if (found->option == nullptr) {
-        // Its value, if it has one, may stand apart.
+        // Its value, if it has one, may be a separate word.
         while (at + 1 < words->size() && !(*words)[at + 1].text.starts_with('-')) ++at;
         continue;
       }
@@ -214,7 +214,7 @@ class OptionReader {
 
  private:
   struct Found {
-    const KnownOption* option = nullptr;  ///< null: not known, and passed over
+    const KnownOption* option = nullptr;  ///< nullptr: unknown, and ignored
     std::optional<std::string> value;
   };
 

@@ -204,7 +204,7 @@ class ScriptReader {
     return {};
   }
 
-  /// "gpu:a100:4", or several with commas, of which GPUs alone are there.
+  /// "gpu:a100:4", or several with commas, of which only GPUs are supported.
   Status take_gres(const std::string& value) {
     if (value == "none") return {};
     const std::size_t mark = value.find(':');
@@ -232,7 +232,7 @@ class ScriptReader {
   }
 
   /// Jobs that must have finished, by number or name; all other conditions are refused.
-  /// Takes "afterok:" from the front; none: it is no condition that is known.
+  /// Removes "afterok:" from the front; no value: it is no known condition.
   static std::optional<AfterCondition> take_condition(std::string_view& part) {
     constexpr std::pair<std::string_view, AfterCondition> kConditions[] = {
         {"afterok:", AfterCondition::kOk},
@@ -295,7 +295,7 @@ class ScriptReader {
     }
   }
 
-  /// Without --export: who and where the submitter is, and nothing that may be a secret.
+  /// Without --export: the submitter's name and place, and nothing that may be a secret.
   [[nodiscard]] Environment usual() const {
     constexpr auto kUsual =
         std::to_array<std::string_view>({"HOME", "USER", "LOGNAME", "SHELL", "LANG", "PATH"});

@@ -1,7 +1,7 @@
 // workload/sbatch_script.hpp - a script made for Slurm's sbatch as a job: what its #SBATCH lines
 // ask for, the script itself as its program.
 //
-// A function of the text and of who submits it. docs/cluster.md has the table of what each option
+// A function of the text and of the submission. docs/cluster.md has the table of what each option
 // becomes. The job has `software.framework: slurm`: its command is the script's text and arguments,
 // its environment has what of SLURM_* is known before it is placed.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// Whoever submits a script, and how.
+/// The submission of a script: its submitter's environment, directory and arguments.
 struct SbatchSubmission {
   std::string file;                    ///< the script's name, for the job's and for errors
   std::string directory;               ///< absolute; where it was submitted

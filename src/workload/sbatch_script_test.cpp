@@ -1,5 +1,5 @@
-// workload/sbatch_script_test.cpp - what the options of sbatch become, and what is said of those
-// that become nothing.
+// workload/sbatch_script_test.cpp - what the options of sbatch become, and what is reported for
+// those that have no effect.
 #include "workload/sbatch_script.hpp"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// As asked for.
+/// Sizes as requested.
 struct SbatchWishes {
   std::optional<SbatchNodes> nodes;
   std::optional<std::uint32_t> tasks;

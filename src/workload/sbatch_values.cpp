@@ -89,7 +89,8 @@ Result<std::optional<Seconds>> sbatch_time(std::string_view text) {
     if (!number) return wrong();
     numbers.push_back(*number);
   }
-  // With days it counts from the hours down, without from the seconds up, but for a single one.
+  // With days the fields count from the hours down, without from the seconds up, except a single
+  // one.
   std::uint64_t seconds = *days * 86'400;
   const bool from_hours = dash != text.npos || numbers.size() == 3;
   std::uint64_t unit = from_hours ? 3600 : 60;

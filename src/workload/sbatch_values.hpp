@@ -1,6 +1,6 @@
 // workload/sbatch_values.hpp - values of sbatch's options as sbatch(1) of Slurm 22.05 writes them.
 //
-// Pure functions of a text; errors have no position and say what was expected.
+// Pure functions of a text; errors have no position and state what was expected.
 #pragma once
 
 #include <cstdint>

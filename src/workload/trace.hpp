@@ -1,9 +1,9 @@
-// workload/trace.hpp - the jobs somebody's cluster once ran, as the twin replays them.
+// workload/trace.hpp - the jobs that a cluster once ran, as the twin replays them.
 //
 // Built by workload/trace_reader.hpp from a file or by workload/trace_generator.hpp from published
-// statistics; a plain value. What a format does not tell keeps its default.
-// Invariant: jobs stand in the order of the file, which need not be that of their submits, and a
-// row that stands twice is there twice. Cost: about 350 bytes a job.
+// statistics; a plain value. What a format does not state keeps its default. Invariant: jobs are in
+// the order of the file, which need not be that of their submits, and a duplicate row is there
+// twice. Cost: about 350 bytes a job.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ inline std::array<EnumWord<TraceStatus>, 4> enum_words(TraceStatus) {
            {"failed", TraceStatus::kFailed}}};
 }
 
-/// Of one job; every reader refuses more.
+/// Limits of one job; every reader refuses more.
 inline constexpr std::uint32_t kTraceAcceleratorsMax = 1u << 20;
 inline constexpr std::uint32_t kTraceMillicoresMax = 1'000'000'000;
 /// 4 PiB; our own format alone takes more.
@@ -45,14 +45,14 @@ struct TraceJob {
   std::string user;
   std::string tenant;  ///< virtual cluster, group or class of service
   std::string model;   ///< and of Gavel the whole job type, "LM (batch size 80)"
-  std::string types;   ///< accelerators wished for, as written; empty: any
+  std::string types;   ///< requested accelerator types, as written; empty: any
 
   /// Since the trace's own epoch; wall-clock times are Unix time.
   Instant submit;
-  /// At the speed of the machine that was recorded. Zero also where the format tells none (gavel,
-  /// sia): it then follows from steps and a throughput.
+  /// At the speed of the recorded machine. Also zero where the format has none (gavel, sia): it
+  /// then follows from steps and a throughput.
   Duration run;
-  std::optional<Duration> limit;  ///< asked for, after which the job is ended
+  std::optional<Duration> limit;  ///< requested limit, after which the job is ended
   std::optional<Instant> deadline;
 
   std::uint32_t accelerators = 1;  ///< of the gang; 0: a job of CPUs alone
@@ -63,18 +63,18 @@ struct TraceJob {
   TraceStatus status = TraceStatus::kUnknown;
   std::optional<JobKind> kind;
 
-  std::uint32_t cpu_millicores = 0;  ///< of the whole job; 0: not told, as for the memory
+  std::uint32_t cpu_millicores = 0;  ///< of the whole job; 0: unknown, as for the memory
   std::uint64_t memory_mib = 0;
   std::uint64_t batch_size = 0;
   std::int32_t priority = 0;
   double weight = 1;  ///< of a fair share
-  double slo = 0;     ///< finish within this many times the run time; 0: no such wish
+  double slo = 0;     ///< finish within this many times the run time; 0: no limit
 
   std::uint64_t steps = 0;                ///< iterations of the whole job
   Duration step_time;                     ///< of one, alone
   std::array<Duration, 3> stage_times{};  ///< of one step: storage, CPU, accelerator
 
-  std::shared_ptr<const JobSpec> spec;  ///< where the file gives all that a person would ask for
+  std::shared_ptr<const JobSpec> spec;  ///< set if the file holds a complete job spec
   int line = 0;                         ///< of the file; 0: generated
 };
 
@@ -95,7 +95,7 @@ struct Trace {
   std::vector<TraceJob> jobs;
   std::vector<SkippedRow> skipped;
   std::vector<LeftOutRows> left_out;
-  std::vector<std::string> notes;  ///< what was assumed where the file does not say
+  std::vector<std::string> notes;  ///< assumptions where the file has no data
   std::string name;                ///< that its file states; empty: none
 
   /// The earliest and the latest submit; zero without jobs. O(jobs).

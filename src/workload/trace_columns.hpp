@@ -1,5 +1,5 @@
-// workload/trace_columns.hpp - what `where` may name in formats that are no tables: name, user,
-// tenant, model, types, kind and status of a job.
+// workload/trace_columns.hpp - the columns that `where` may name in formats that are no tables:
+// name, user, tenant, model, types, kind and status of a job.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace orrery {
 
-/// Errors: `where` names another column; says the nearest.
+/// Errors: `where` names another column; the message names the nearest.
 [[nodiscard]] Status check_job_columns(const TraceOptions& options, const std::string& file);
 
-/// Whether the job has what `where` asks for. Precondition: check_job_columns found no error.
+/// Whether the job matches `where`. Precondition: check_job_columns found no error.
 [[nodiscard]] bool is_wanted(const TraceJob& job, const TraceOptions& options);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// The public traces, where somebody has them: counts and totals their descriptions state.
+// The public traces, where they are present: counts and totals that their descriptions state.
 #include <gtest/gtest.h>
 
 #include <algorithm>

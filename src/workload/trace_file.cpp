@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-// One job of the file. What a `spec` says is not said beside it.
+// One job of the file. Keys that a `spec` covers are not repeated next to it.
 struct TraceEntry {
   std::string name;
   std::optional<Seconds> submit;  // since the file's epoch
@@ -98,7 +98,7 @@ std::optional<Duration> duration_of(std::optional<Seconds> time) {
   return time ? std::optional(duration_of(*time)) : std::nullopt;
 }
 
-// The first key beside `spec` that says what the spec does.
+// The first key next to `spec` that repeats what the spec states.
 std::string_view said_twice(const TraceEntry& e) {
   if (e.tenant) return "tenant";
   if (e.kind) return "kind";
@@ -201,7 +201,7 @@ void fill_from_entry(TraceJob& job, const TraceEntry& e) {
   job.slo = e.slo;
 }
 
-// What the summary of a job says of its spec: all gangs of all roles together.
+// What the summary of a job states of its spec: all gangs of all roles together.
 void fill_from_spec(TraceJob& job, const JobSpec& spec) {
   std::uint64_t gangs = 0;
   for (const RoleSpec& role : spec.roles) {
@@ -295,7 +295,8 @@ class TraceFileReader {
     return job;
   }
 
-  // `node` says the deadline. Without dates jobs come in 1970, and any date would be met.
+  // `node` has the position of the deadline. Without dates, jobs are submitted in 1970, and any
+  // date would be met.
   static Status check_deadline(const TraceJob& job, const DocumentNode& node) {
     constexpr Instant kDates = Instant() + Duration::seconds(1'000'000'000);  // 2001
     if (!job.deadline || *job.deadline < kDates || job.submit >= kDates) return {};

@@ -1,6 +1,6 @@
 // workload/trace_file.hpp - our own format of traces: YAML or JSON, `kind: Trace`.
 //
-// The one format that tells all a TraceJob can hold, so whatever was read or generated can be
+// The only format that holds everything a TraceJob can, so whatever was read or generated can be
 // written and read again. docs/formats.md describes the keys. A file has at most 8 MiB
 // (base/document.hpp), which is about 60,000 jobs.
 #pragma once
@@ -19,8 +19,9 @@ namespace orrery {
 [[nodiscard]] Result<Trace> read_trace_file(std::string_view text, const std::string& file,
                                             const TraceOptions& options);
 
-/// YAML that read_trace_file reads back to the same jobs, but for their lines. Submits are exact;
-/// other times are too up to 104 days, beyond that to the nearest double. `name` is the trace's.
+/// YAML that read_trace_file reads back to equal jobs, except for their lines. Submits are exact;
+/// other times are exact up to 104 days, beyond that to the nearest double. `name` is that of the
+/// trace.
 [[nodiscard]] std::string write_trace(const Trace& trace, const std::string& name);
 
 }  // namespace orrery

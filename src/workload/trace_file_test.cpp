@@ -24,7 +24,7 @@ std::string error(const std::string& text, const TraceOptions& options = {}) {
   return trace ? "read" : trace.error().text();
 }
 
-// All of a job but its line and spec.
+// All members of a job but its line and spec.
 auto told(const TraceJob& j) {
   return std::tuple(j.name, j.user, j.tenant, j.model, j.types, j.submit, j.run, j.limit,
                     j.deadline, j.accelerators, j.accelerators_min, j.accelerators_max, j.share,

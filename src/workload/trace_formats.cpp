@@ -34,7 +34,7 @@ std::uint32_t cores(TraceRow& row, std::size_t column) {
   return static_cast<std::uint32_t>(row.integer(column, 0, kMillicoresMax / 1000) * 1000);
 }
 
-// The words of the Philly and Helios releases and of Slurm; another word tells nothing.
+// The words of the Philly and Helios releases and of Slurm; other words have no meaning.
 TraceStatus status_of(std::string_view word) {
   const std::string lower = lower_case(word);
   if (lower == "completed" || lower == "pass" || lower == "passed") return TraceStatus::kCompleted;
@@ -107,7 +107,7 @@ constexpr std::array<TraceColumn, 11> kColumns = {{
     {{"end_time"}, Need::kRequired},
 }};
 
-// "Debug" and "Other" tell nothing.
+// "Debug" and "Other" do not determine a kind.
 std::optional<JobKind> kind_of_type(std::string_view type) {
   if (type == "Pretrain" || type == "MLLM") return JobKind::kTrain;
   if (type == "SFT") return JobKind::kFineTune;
@@ -183,7 +183,8 @@ constexpr std::array<TraceColumn, 10> kColumns = {{
 constexpr std::string_view kInBounds =
     "0 or more, and at most what a job may have for all instances";
 
-// What `column` says of one instance, in units of which a job may have `most`, for all instances.
+// The value of `column` for one instance, in units of which a job may have `most`, times all
+// instances.
 std::uint64_t of_all(TraceRow& row, std::size_t column, double unit, double most) {
   const std::size_t instances_column = kInstances;
   const std::int64_t instances =
@@ -260,7 +261,7 @@ constexpr TraceTable kJobTable = {
 namespace muri {
 
 // The column `priority` is not read: 1 marks the jobs that AntMan may slow for others, and no other
-// scheduler of the simulator looks at it.
+// scheduler of the simulator uses it.
 enum Column : std::size_t {
   kName,
   kGpus,
@@ -304,7 +305,7 @@ void read(TraceRow& row, TraceJob& job) {
 
 constexpr TraceTable kTable = {.columns = kColumns, .unit = TimeUnit::kMilliseconds, .read = read};
 
-// The simulator Muri's came from: the same columns in seconds, and nothing of one iteration.
+// The simulator on which Muri's is based: its columns in seconds, and none for one iteration.
 constexpr std::span<const TraceColumn> kTiresiasColumns = std::span(kColumns).first(6);
 
 void read_tiresias(TraceRow& row, TraceJob& job) {
@@ -373,7 +374,7 @@ constexpr std::array<TraceColumn, 11> kColumns = {{
     {{"pod_phase"}},
 }};
 
-// Running pods were still there when the trace ended, so how they would have ended is not known.
+// Running pods were still there when the trace ended, so how they would have ended is unknown.
 TraceStatus status_of_phase(std::string_view phase) {
   if (phase == "Succeeded") return TraceStatus::kCompleted;
   if (phase == "Failed") return TraceStatus::kFailed;
@@ -440,7 +441,7 @@ constexpr std::array<TraceColumn, 10> kColumns = {{
     {{"arrival_time"}},
 }};
 
-// "LM (batch size 80)" says it; "A3C" does not.
+// "LM (batch size 80)" contains it; "A3C" does not.
 std::uint64_t batch_of(std::string_view type) {
   constexpr std::string_view kBefore = "(batch size ";
   const std::size_t at = type.find(kBefore);

@@ -1,5 +1,5 @@
-// workload/trace_formats.hpp - the columns of every trace format that is a table, and what they say
-// of a job.
+// workload/trace_formats.hpp - the columns of every trace format that is a table, and what they
+// mean for a job.
 #pragma once
 
 #include "workload/trace_options.hpp"

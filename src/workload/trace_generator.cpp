@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kJobsMax = 2e7;
 
-// Most people submit one job at a time, few a sweep of up to a hundred: 7.7 on average.
+// Most users submit one job at a time, few a sweep of up to a hundred: 7.7 on average.
 constexpr Zipf::Parameters kBurst = {.n = 100, .exponent = 1.5};
 constexpr Exponential kGapInBurst = {.rate = 1.0 / 15};  // 1/s: a script that submits
 
@@ -84,7 +84,7 @@ class JobDraw {
   Rng runs_;
 };
 
-// The jobs somebody submits in one go: a run of the trace's jobs.
+// Jobs that one user submits at once: a run of the trace's jobs.
 struct Burst {
   std::size_t first;
   std::size_t size;
@@ -103,7 +103,7 @@ class Drawing {
     }
   }
 
-  /// So many jobs, each drawn by itself.
+  /// Draws so many jobs, each independently.
   void draw(std::size_t count) {
     const Zipf user({.n = shape_.users, .exponent = 1.0});
     const Zipf burst_size(kBurst);
@@ -119,7 +119,7 @@ class Drawing {
     }
   }
 
-  /// Those of `even`, all run times times `stretch`.
+  /// The jobs of `even`, with all run times multiplied by `stretch`.
   void draw(EvenJobs even, double stretch) {
     const Zipf user({.n = shape_.users, .exponent = 1.0});
     const Zipf burst_size(kBurst);
@@ -187,8 +187,8 @@ std::vector<std::size_t> by_work(const std::vector<TraceJob>& jobs) {
   return order;
 }
 
-// Hands out ends so that after every job each has its share of the accelerator-seconds, as nearly
-// as that job allows: of the few jobs that hold most of them, luck would decide too much.
+// Assigns ends so that after every job each end has its share of the accelerator-seconds, as nearly
+// as that job allows: for the few jobs that hold most of them, chance would decide too much.
 class EvenEnds {
  public:
   explicit EvenEnds(const Shares& shares) : shares_(shares) {}
@@ -321,7 +321,7 @@ double mean_work(const TraceShape& shape) {
   return work / kSample;
 }
 
-// As many jobs as have the work in the mean; what luck adds or takes is made up for by all run
+// As many jobs as have the work on average; deviations by chance are compensated by scaling all run
 // times alike.
 void draw_span(Drawing& drawing, const TraceShape& shape, std::uint64_t seed) {
   constexpr double kStretchMax = 2;

@@ -1,8 +1,8 @@
 // workload/trace_generator.hpp - traces of any length and load that look like published ones.
 //
 // Drawn from workload/trace_statistics.hpp: sizes, run times that grow with the size, how jobs end,
-// people who submit in bursts and by the hours of a week. The same shape and seed give the same
-// trace everywhere. Cost: O(n log n), about 1 us a job.
+// users that submit in bursts and by the hours of a week. Equal shape and seed give the same trace
+// everywhere. Cost: O(n log n), about 1 us a job.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@ namespace orrery {
 
 struct TraceShape {
   TraceStyle style = TraceStyle::kPhilly;
-  /// Of the cluster; larger jobs than that are left out of the mix.
+  /// Accelerators of the cluster; larger jobs than that are left out of the mix.
   std::uint32_t accelerators = 1024;
-  /// Accelerator-seconds asked for over those the cluster has in the span.
+  /// Requested accelerator-seconds over those that the cluster has in the span.
   double utilisation = 0.8;
-  /// Either how many jobs, which decides the span, or the span, which decides how many.
+  /// Either the number of jobs, which determines the span, or the span, which determines that
+  /// number.
   std::optional<std::uint32_t> jobs;
   std::optional<Duration> span;
   Instant start;  ///< of the first hour; hours and days are those of this time, in UTC

@@ -30,7 +30,7 @@ double time_share_of(const Trace& trace, TraceStatus status) {
   return sum / trace.accelerator_seconds();
 }
 
-// The share of jobs that run at most so long.
+// The fraction of jobs with at most this run time.
 double ran_within(const Trace& trace, double seconds) {
   const auto count = std::count_if(trace.jobs.begin(), trace.jobs.end(), [&](const TraceJob& job) {
     return job.run.count_seconds() <= seconds;

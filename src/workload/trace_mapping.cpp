@@ -107,7 +107,7 @@ JobKind kind_drawn(const TraceMapping& mapping, Rng& rng) {
   return JobKind::kTrain;
 }
 
-// Everything is drawn, needed or not, so that what a file tells does not shift the rest.
+// Everything is drawn, needed or not, so that the contents of a file do not shift the rest.
 void map_job(TraceJob& job, const TraceMapping& mapping, std::uint64_t seed) {
   Rng rng = Rng::stream(seed, job.name);
   const std::string_view model = model_drawn(std::max(job.accelerators, 1u), rng);

@@ -1,5 +1,5 @@
-// workload/trace_mapping.hpp - what the files of traces lack and a scheduler of unlike accelerators
-// needs: a model, a kind, a range of sizes, and how fast each type of accelerator is on it.
+// workload/trace_mapping.hpp - what trace files lack and a scheduler of different accelerators
+// needs: a model, a kind, a range of sizes, and the speed of each type of accelerator for it.
 //
 // None of it was recorded, so none of it is a fact: it is one committed assumption, drawn by the
 // seed and the name of a job alone, and fixed before any policy was tuned. Leaving out, adding or
@@ -15,13 +15,13 @@
 
 namespace orrery {
 
-/// What bounds a model's step; it decides how fast a type of accelerator is on it.
+/// What bounds a model's step, which determines how fast a type of accelerator runs it.
 enum class ModelClass : std::uint8_t { kLanguage, kVision, kRecommendation, kReinforcement };
 
 struct TraceMapping {
   double elastic_share = 0.3;  ///< of jobs; these may run on half to twice their accelerators
   double fine_tune_share = 0.25;
-  double batch_share = 0.15;  ///< the rest are trained; from 64 accelerators on, all
+  double batch_share = 0.15;  ///< the rest are training jobs; all jobs from 64 accelerators on
 };
 
 /// Fills in, for each job, what it does not say itself: the model (one of the built-in catalog that
@@ -29,7 +29,8 @@ struct TraceMapping {
 /// and get no model.
 void map_trace(Trace& trace, const TraceMapping& mapping, std::uint64_t seed);
 
-/// Of the models map_trace gives and of those the public traces name; any other is kLanguage.
+/// The class of the models that map_trace assigns and that the public traces name; any other is
+/// kLanguage.
 [[nodiscard]] ModelClass model_class(std::string_view model);
 
 /// Steps a second on `type` over those on `reference`: the harmonic mean of the ratios of the dense

@@ -1,5 +1,5 @@
-// workload/trace_options.hpp - which trace is meant and how much of it: plain values that whoever
-// reads a trace fills in.
+// workload/trace_options.hpp - which trace to read and how much of it: plain values that the caller
+// of a reader fills in.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ enum class TraceFormat : std::uint8_t {
   kGavel,       ///< tab-separated job types and steps
   kOpenb,       ///< pods of Alibaba's cluster-trace-gpu-v2023
   kMuri,        ///< times in milliseconds, with iterations and stages
-  kTiresias,    ///< the same in seconds, without stages
+  kTiresias,    ///< as Muri, but in seconds and without stages
   kSia,         ///< applications without run times
   kAcme,        ///< AcmeTrace: jobs of Seren and Kalos, with their kind and the time of their start
   kPai,         ///< the task table of Alibaba's cluster-trace-gpu-v2020
@@ -36,18 +36,19 @@ inline constexpr std::array<std::string_view, 13> kTraceFormatWords = {
     "acme",   "pai", "pai-jobs", "sacct", "kubernetes", "orrery"};
 
 [[nodiscard]] std::string_view word_of(TraceFormat format);
-/// Errors (without position): no such format; names the nearest.
+/// Errors (without position): an unknown format; the message names the nearest.
 [[nodiscard]] Result<TraceFormat> trace_format(std::string_view word);
 
 struct TraceOptions {
   std::optional<TraceFormat> format;  ///< none: guessed from the first line
-  /// Keeps the rows whose cell in the named column of the file is exactly `value`; all must hold.
+  /// Keeps the rows whose cell in the named column of the file is exactly `value`; all conditions
+  /// must hold.
   struct Where {
     std::string column;
     std::string value;
   };
   std::vector<Where> where;
-  /// Of plain numbers in columns that name no unit; none: as the format has it.
+  /// Unit of plain numbers in columns that name no unit; none: that of the format.
   std::optional<TimeUnit> unit;
   std::optional<Instant> from;  ///< of submits, inclusive, like `to`
   std::optional<Instant> to;

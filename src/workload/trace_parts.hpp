@@ -1,4 +1,4 @@
-// workload/trace_parts.hpp - tasks and pods of a trace, joined to the jobs that they are parts of.
+// workload/trace_parts.hpp - joins tasks and pods of a trace to the jobs that they are parts of.
 //
 // Free functions over plain values. Cost: O(n log n) for n parts.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// Thousandths of an accelerator that a job or part of one asks for.
+/// Thousandths of an accelerator that a job or part of one requests.
 [[nodiscard]] std::uint64_t thousandths_of(const TraceJob& job);
 
 /// Sets `accelerators` and `share` to so many thousandths: below 1000 a part of one accelerator,
@@ -21,7 +21,7 @@ namespace orrery {
 
 struct TracePart {
   std::string key;  ///< parts with the same key are one job
-  TraceJob job;     ///< what the part says of itself; `run` is from `start` on
+  TraceJob job;     ///< data of the part itself; `run` begins at `start`
   Instant start;
 };
 

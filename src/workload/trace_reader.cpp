@@ -93,7 +93,7 @@ Result<TraceFormat> trace_format(std::string_view word) {
 
 Result<TraceFormat> guess_trace_format(std::string_view text, const std::string& file) {
   if (begins_kubernetes_list(text)) return TraceFormat::kKubernetes;
-  // JSON may be one line of any length; no table begins so.
+  // JSON may be one line of any length; no table begins like that.
   const std::string_view from = without_byte_order_mark(text);
   const std::size_t begin = from.find_first_not_of(" \t\r\n");
   if (begin != from.npos && from[begin] == '{') return TraceFormat::kOrrery;

@@ -1,6 +1,7 @@
 // workload/trace_reader.hpp - public traces of clusters, and our own, read from their files.
 //
-// Text or gzip, told by the first bytes. docs/formats.md has every format with its columns.
+// Text or gzip, distinguished by the first bytes. docs/formats.md has every format with its
+// columns.
 // Cost: O(bytes): 64,000 rows in less than a tenth of a second.
 #pragma once
 
@@ -15,7 +16,7 @@
 
 namespace orrery {
 
-/// At most this much text is read, and comes out of a gzip file.
+/// The most text that is read, or that a gzip file may expand to.
 inline constexpr std::size_t kTraceBytesMax = std::size_t{256} << 20;
 
 /// Errors, with file:line:column: no known format, a column missing or unknown, and, unless they

@@ -46,9 +46,9 @@ struct NamedState {
 };
 // A job that was requeued has another row for its next run.
 constexpr std::string_view kRequeued = "REQUEUED";
-// A sibling in another cluster of a federation ran, and tells of the job there.
+// A sibling in another cluster of a federation ran, and has the job's data there.
 constexpr std::string_view kRevoked = "REVOKED";
-// Those that are unknown run still, or wait: whether a row has a start tells.
+// Jobs with unknown states still run, or wait: whether a row has a start decides.
 constexpr std::array<NamedState, 25> kStates = {
     {{"COMPLETED", TraceStatus::kCompleted},  {"CANCELLED", TraceStatus::kCancelled},
      {kRevoked, TraceStatus::kCancelled},     {"FAILED", TraceStatus::kFailed},
@@ -64,13 +64,13 @@ constexpr std::array<NamedState, 25> kStates = {
      {"SPECIAL_EXIT", TraceStatus::kUnknown}, {"RESV_DEL_HOLD", TraceStatus::kUnknown},
      {kRequeued, TraceStatus::kUnknown}}};
 
-// Slurm's words for a time that there is not.
+// Slurm's words for an absent time.
 bool has_time(const TraceRow& row, std::size_t column) {
   const std::string_view text = row.text(column);
   return !text.empty() && text != "Unknown" && text != "None";
 }
 
-// "CANCELLED by 1000" is a cancelled one.
+// "CANCELLED by 1000" counts as cancelled.
 void read_state(TraceRow& row, TraceJob& job) {
   const std::string_view text = row.text(kState);
   const std::string_view word = text.substr(0, text.find_first_of(" +"));
@@ -141,7 +141,7 @@ Tres tres_of(TraceRow& row, std::size_t column) {
   return tres;
 }
 
-// What it had; of one that never ran, what it asked for. Types are wishes, so those it asked for.
+// What the job had; if it never ran, what it requested. Types are requests, so those it requested.
 void read_size(TraceRow& row, TraceJob& job) {
   constexpr double kCpusMax = 1e6;
   constexpr double kMebibytesMax = 0x1p32;

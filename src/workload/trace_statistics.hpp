@@ -1,5 +1,5 @@
-// workload/trace_statistics.hpp - what is published of how three kinds of clusters are used: the
-// constants behind generated traces. Fixed before anything was tuned on them.
+// workload/trace_statistics.hpp - published statistics of how three kinds of clusters are used: the
+// constants for generated traces. Fixed before anything was tuned on them.
 #pragma once
 
 #include <array>

@@ -23,7 +23,7 @@ std::int64_t nanoseconds_in(TimeUnit unit) {
   return unit == TimeUnit::kSeconds ? 1'000'000'000 : 1'000'000;
 }
 
-// Of a number with an exponent, or of none: what a double holds.
+// Parses a number with an exponent, with the precision of a double; no value for other text.
 std::optional<std::int64_t> parse_scientific(std::string_view text, TimeUnit unit) {
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);

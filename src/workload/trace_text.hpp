@@ -1,4 +1,4 @@
-// workload/trace_text.hpp - lines, cells and exact times out of the text of a trace.
+// workload/trace_text.hpp - reads lines, cells and exact times from the text of a trace.
 //
 // Nothing is copied: lines and cells are views into the text, which must outlive them. Times are
 // read digit by digit, so that "487.661836" is that many nanoseconds and not the nearest double.

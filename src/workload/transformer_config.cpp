@@ -46,7 +46,7 @@ class TransformerReader {
  private:
   bool is(std::string_view type) const { return keys_.type() == type; }
 
-  // A number the rules give unless the configuration does.
+  // A number given by the rules unless the configuration has it.
   std::int64_t integer(std::string_view key, std::int64_t otherwise) {
     return keys_.integer({key}, kSizesOrNone).value_or(otherwise);
   }
@@ -68,7 +68,7 @@ class TransformerReader {
     position_rows_extra_ = rules_.position_rows_extra;
     if (is("mpt")) read_mpt_variant();
     if (is("falcon")) read_falcon_variant();
-    // Qwen2 has its biases whatever the key says; gpt-oss its own in every expert.
+    // Qwen2 has its biases regardless of the key; gpt-oss has its own in every expert.
     const std::optional<bool> attention_bias = keys_.truth("attention_bias");
     if (attention_bias && !is("qwen2")) {
       model_.attention.qkv_bias = model_.attention.output_bias = *attention_bias;
