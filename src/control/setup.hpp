@@ -38,8 +38,7 @@ struct ControlTiming {
   Duration lemon_window = Duration::hours(24) * 14;
   std::uint32_t lemon_faults = 3;               ///< within the window, and above what chance gives
   Duration claim_window = Duration::hours(24);  ///< in which claims of jobs against nodes add up
-  std::uint32_t claims_cleared = 3;  ///< limit for a tenant within it; more take no node out of
-                                     ///< service
+  std::uint32_t claims_cleared = 3;             ///< limit for a tenant; more take no node out
 };
 
 /// Job numbers `from` to `to` - 1.
