@@ -241,7 +241,7 @@ TEST_F(FleetLinkTest, AControllerThatSleptLongDoesNotBlameTheNodes) {
 
 TEST_F(FleetLinkTest, AControllerThatIsLateAgainAndAgainCountsTheTimeItWasAwake) {
   meet(0);
-  // Each wake that is due finds it 1.2 s late.
+  // Each due wake-up happens 1.2 s late.
   const Duration late = Duration::milliseconds(1200);
   std::vector<NodeHeard> heard;
   for (int wakes = 1; heard.size() < 2 && wakes < 10; ++wakes) {
