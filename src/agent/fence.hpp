@@ -1,7 +1,7 @@
 // agent/fence.hpp - decides which attempt of a job may have effects: only the newest one.
 //
 // Two attempts may run at once for a while (a cut network, a frozen agent); only one has effects,
-// because all external effects of ranks carry a FenceToken. Each keeper of data that they change
+// because all external effects of ranks carry a FenceToken. Each component that stores their data
 // (the checkpoint manifests of a job, its progress stream, its rendezvous) owns a Fence, stores its
 // token with the data and asks it first. Plain values. Cost: O(1).
 #pragma once
