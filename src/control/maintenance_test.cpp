@@ -14,7 +14,7 @@ class MaintenanceTest : public testing::Test {
     cluster_.send(
         SetMaintenance{id, std::move(nodes), now + Duration::hours(1), now + Duration::hours(3)});
   }
-  /// Runs for so long, on all eight devices of a node.
+  /// Submits a job of this length, on all eight devices of a node.
   JobId submit(Duration length) {
     Submission submission = cluster_.job(8);
     submission.request.estimate = length;

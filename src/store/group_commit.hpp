@@ -59,7 +59,7 @@ class GroupCommit {
   std::uint64_t submit(std::string_view bytes, std::uint64_t next_job = 0);
   /// Puts texts beside the log, durable before anything submitted later.
   void put_texts(StoreTexts texts);
-  /// Puts jobs into the archive; only one call may be pending.
+  /// Puts jobs into the archive; one call at a time, because archive_put does not identify calls.
   void put_archived(std::vector<ArchivedJob> jobs);
   /// Puts a snapshot of the state after everything that was submitted. The log goes on with a new
   /// segment even if the snapshot fails. Two snapshots are kept, and what the older one covers is
