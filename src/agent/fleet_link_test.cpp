@@ -8,7 +8,7 @@ namespace {
 constexpr JobId kJob{1};
 constexpr AttemptId kId{kJob, 1};
 
-/// A link of two nodes whose agents are hand-fed.
+/// A link of two nodes; the test plays their agents.
 class FleetLinkTest : public testing::Test {
  protected:
   static AgentIdentity agent(std::uint32_t node) { return {NodeId(node), 1, 1}; }

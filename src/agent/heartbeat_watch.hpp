@@ -25,7 +25,7 @@ namespace orrery {
 
 struct HeartbeatRule {
   Duration interval = Duration::seconds(1);
-  std::uint32_t suspect = 2;  ///< missed in a row
+  std::uint32_t suspect = 2;  ///< heartbeats missed in a row
   std::uint32_t lost = 5;
   /// For nodes not heard since the controller's start or failover.
   Duration grace = Duration::seconds(30);

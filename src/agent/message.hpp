@@ -38,7 +38,7 @@ struct OrderStamp {
 struct AgentIdentity {
   NodeId node;
   std::uint64_t boot = 0;
-  std::uint64_t incarnation = 0;  ///< of the agent, within a boot
+  std::uint64_t incarnation = 0;  ///< incarnation of the agent within a boot
 
   friend bool operator==(const AgentIdentity&, const AgentIdentity&) = default;
 };
@@ -145,7 +145,7 @@ struct AttemptEnd {
 
 /// Everything known of an attempt on a node; a later report replaces an earlier one.
 struct AttemptReport {
-  FenceToken token;  ///< with the newest epoch ordered
+  FenceToken token;  ///< holds the newest ordered epoch
   RankStage stage = RankStage::kUnknown;
   std::optional<std::uint32_t> up_epoch;  ///< newest epoch in which every rank here was up
   /// Newest epoch that every process here belongs to: processes of only earlier epochs are gone.
@@ -188,10 +188,10 @@ enum class RefusalReason : std::uint8_t {
   kOtherCluster,
   kOlderTerm,     ///< there is a newer controller
   kOtherAgent,    ///< meant for an earlier agent of this node
-  kOlderOrder,    ///< overtaken by a newer one
+  kOlderOrder,    ///< a newer order has overtaken it
   kOlderAttempt,  ///< a newer attempt of the job is here
   kNotGone,       ///< an earlier attempt of the job is still here; it is killed now
-  kLeaseOver,     ///< so late that its lease has run out on the way
+  kLeaseOver,     ///< the order was so late that its lease has run out
 };
 
 struct Refused {

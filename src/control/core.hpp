@@ -209,11 +209,11 @@ class Core {
   /// The last place of each job that stops or waits after an infrastructure fault; the job restarts
   /// there if it can.
   std::map<JobId, std::vector<PlacedGang>> places_;
-  PassResult last_;  ///< of the last pass
+  PassResult last_;  ///< result of the last pass
   Seen seen_;
-  Changes seen_full_;         ///< counters at the last full pass
-  std::uint64_t queued_ = 0;  ///< jobs that entered the queue
-  Instant held_until_;        ///< PassResult::holds_until of the last pass of the core's own
+  Changes seen_full_;                    ///< counters at the last full pass
+  std::uint64_t queued_ = 0;             ///< jobs that entered the queue
+  Instant held_until_;                   ///< PassResult::holds_until of the core's own last pass
   Instant wake_asked_ = Instant::max();  ///< PassResult::wake of the core's own last pass
   std::uint64_t held_version_ = 0;       ///< version of the state for which held_until_ is valid
   std::optional<Instant> last_pass_;

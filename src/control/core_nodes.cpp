@@ -412,8 +412,7 @@ void Core::restart_waiting() {
   for (const JobId id : jobs) (void)restart_in_place(id, Restart::kAfterWait);
 }
 
-// The state that a restarted core begins with has no `places_`; this fills them from the records of
-// the jobs.
+// A restarted core begins without `places_`; this fills them from the records of the jobs.
 void Core::recall_places() {
   for (const Job& job : state_.all_jobs()) {
     if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) continue;

@@ -283,7 +283,7 @@ class RandomOperator {
   Rng rng_;
   Sharing sharing_;
   Scheduler remembers_;
-  std::string policy_;  ///< of its last pass
+  std::string policy_;  ///< policy of its last pass
   std::optional<Proposal> stale_;
   std::unique_ptr<const HeldSituation> held_;
   std::uint64_t found_ = 0;

@@ -35,7 +35,7 @@ TEST(CoreJobs, GoFromTheQueueToTheirEnd) {
 }
 
 // A node of 8 with 2 free, or three with 3 free each: the job at the head of the queue wants a
-// whole node, and the one behind it only 2.
+// whole node, and the next one only 2.
 TEST(CoreJobs, DevicesThatTheHeadOfTheQueueKeepsFromOthersAreIdleForTheOrder) {
   for (const std::uint32_t nodes : {1U, 3U}) {
     const std::string fleet = fmt::format(

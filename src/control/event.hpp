@@ -35,7 +35,7 @@ struct JobReleased {
   JobId job;
 };
 
-/// queued -> starting, with devices.
+/// queued -> starting: the job gets devices.
 struct JobStarted {
   JobId job;
   std::uint32_t attempt = 0;
@@ -72,7 +72,7 @@ struct ClockSet {
   double done = 0;
 };
 
-/// starting or running -> stopping.
+/// starting or running -> stopping: the attempt ends.
 struct JobStopping {
   JobId job;
   StopReason reason = StopReason::kFinished;
@@ -93,14 +93,14 @@ struct DevicesFreed {
   std::optional<Progress> progress;   ///< the ranks' report on their work, if the attempt stops
 };
 
-/// stopping -> queued or held.
+/// stopping -> queued or held: the job waits again.
 struct JobRequeued {
   JobId job;
   Progress progress;
   Instant not_before;  ///< the job is held until then
 };
 
-/// -> finished, failed or cancelled.
+/// The job ends: its phase becomes finished, failed or cancelled.
 struct JobEnded {
   JobId job;
   JobPhase phase = JobPhase::kFinished;

@@ -44,7 +44,7 @@ class HeldSituation {
     std::uint64_t version = 0;
     const Policy& policy;
     std::shared_ptr<const FleetSnapshot> fleet;
-    std::vector<std::shared_ptr<const Submission>> submissions;  ///< of all jobs of the situation
+    std::vector<std::shared_ptr<const Submission>> submissions;  ///< those of its jobs
     std::shared_ptr<const TenantTree> tenants;                   ///< none: the setup's
   };
 

@@ -138,14 +138,13 @@ struct RanksGone {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
-  std::optional<Progress> progress;  ///< work of a stop that was requested, as far as the keepers
-                                     ///< know
+  std::optional<Progress> progress;  ///< known work, if the stop was requested
   /// Newest epoch of which no process is left; a later epoch may have processes there.
   std::uint32_t epoch = kEveryEpoch;
 };
 
 /// Corrects an attempt's work before its present epoch: time in which it stood still undetected, or
-/// results that were wrong. Sent once an epoch, in time of the devices it has now.
+/// work that was wrong. Sent once an epoch, in time of the devices it has now.
 struct WorkReported {
   JobId job;
   std::uint32_t attempt = 0;
@@ -159,7 +158,7 @@ struct NodeJoined {
   std::uint64_t boot = 0;
 };
 
-/// Heartbeats are missing (suspect, lost) or came back (ready).
+/// A node's heartbeats are missing (suspect, lost) or have come back (ready).
 struct NodeHeard {
   NodeId node;
   NodeHealth health = NodeHealth::kReady;
@@ -175,7 +174,7 @@ struct NodeFault {
   bool stops_jobs = true;  ///< the jobs on it are gone or wrong
   /// The job whose ranks alone report the fault; none: the node's own checks found it.
   JobId claimed_by;
-  std::uint32_t attempt = 0;  ///< of that job
+  std::uint32_t attempt = 0;  ///< attempt of that job
 };
 
 struct NodeRepaired {

@@ -21,7 +21,7 @@ using Broken = std::optional<std::string>;
 /// The holder and use of each device, according to jobs, ghosts and nodes.
 struct Devices {
   std::vector<JobId> owner;                   ///< job that has all of it
-  std::vector<std::uint32_t> shared;          ///< thousandths
+  std::vector<std::uint32_t> shared;          ///< shares in use, in thousandths
   std::vector<std::optional<DeviceUse>> use;  ///< none: free
   std::vector<NodeState> nodes;               ///< only the used_* fields
   std::uint64_t taken_twice = 0;

@@ -148,7 +148,7 @@ struct Attempt {
   std::uint32_t number = 0;
   Instant started;                   ///< when it received its devices
   Instant running = Instant::max();  ///< when every rank was up for the first time
-  Instant stopped = Instant::max();  ///< when its ranks ended or were told to end
+  Instant stopped = Instant::max();  ///< when its ranks ended or were ordered to end
   StopReason reason = StopReason::kFinished;
   Blame blame;
   std::optional<RankExit> exit;  ///< none: it was ended from outside, or the exit is unknown

@@ -26,7 +26,7 @@ namespace orrery {
 
 struct JournalOptions {
   std::string writer;           ///< name and version of the program: "orrery 0.1.0"
-  std::string setup;            ///< digest of the facts the records rest on
+  std::string setup;            ///< digest of the facts behind the records
   std::uint64_t before = 0;     ///< history hash of the journal that this one continues
   JournalSink* sink = nullptr;  ///< outlives the journal; none: the hash alone is kept
 };

@@ -31,7 +31,7 @@ struct JournalHead {
   JournalContent content = JournalContent::kEvents;
   std::uint64_t before = 0;  ///< history hash of the journal that this one continues; 0: none
   std::string writer;        ///< name and version of the program: "orrery 0.1.0"
-  std::string setup;         ///< digest of the facts its records rest on
+  std::string setup;         ///< digest of the facts behind its records
 };
 
 template <class Codec, SameStruct<JournalHead> S>
@@ -87,7 +87,7 @@ struct Frame {
   std::uint64_t payload_at = 0;  ///< offset in the journal
 };
 
-/// Reads frames in order and verifies the chain. The bytes outlive it and what it returns.
+/// Reads frames in order and verifies the chain. The bytes must outlive the reader and its frames.
 class FrameReader {
  public:
   /// Errors: not a journal, a journal of another format or content, a head that is cut or damaged.

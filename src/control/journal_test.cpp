@@ -189,7 +189,7 @@ TEST(Journal, NamesOffsetAndBothChecksumsOfADamagedRecord) {
   journal.append({}, JobReleased{JobId(1)});
   journal.append({}, JobReleased{JobId(2)});
   const std::size_t second = sink.ends[1];
-  sink.text[second + 11] ^= 1;  // behind type, version, length, check and time
+  sink.text[second + 11] ^= 1;  // after type, version, length, check and time
   const std::string error = read(sink.text).error;
   EXPECT_EQ(error.find(fmt::format("events.log: byte {}: the record after 1 good ones is damaged: "
                                    "expected checksum ",
@@ -215,7 +215,7 @@ TEST(Journal, AnErrorIsSaidAgainWhenAskedAgain) {
 
 TEST(Journal, ALengthThatWasDamagedIsNotTakenForATornTail) {
   Written written = any_journal(7);
-  written.sink.text[written.sink.ends[0] + 4] ^= 0x40;  // the length now leads far beyond the end
+  written.sink.text[written.sink.ends[0] + 4] ^= 0x40;  // the length now reaches far beyond the end
   const Outcome outcome = read(written.sink.text);
   EXPECT_FALSE(outcome.torn);
   EXPECT_NE(outcome.error.find("check"), std::string::npos);

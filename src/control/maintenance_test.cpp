@@ -62,7 +62,7 @@ TEST_F(MaintenanceTest, LeavesAnOperatorsDrainAlone) {
   cluster_.send(DrainNode{node_, false, "disk"});
   window(1, {node_, NodeId(1)});
   cluster_.wait(Duration::hours(1));
-  cluster_.send(DrainNode{NodeId(1), false, "fan"});  // in the window
+  cluster_.send(DrainNode{NodeId(1), false, "fan"});  // during the window
   cluster_.wait(Duration::hours(2));
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
   EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kDrained);

@@ -31,7 +31,7 @@ enum class Sharing : std::uint8_t { kNever, kSometimes };
 
 struct ScriptedOptions {
   std::string fleet = four_nodes();
-  std::string tenants;  ///< the lines under "tenants:"; empty: one, "default"
+  std::string tenants;  ///< the lines under "tenants:"; empty: one tenant, "default"
   std::string policy = "fifo:blocking=false";
   PowerLimits power = PowerLimits::kNone;
   Sharing sharing = Sharing::kNever;

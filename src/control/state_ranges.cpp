@@ -106,7 +106,7 @@ class StateRanges {
 
   const State& s_;
   const Topology& topology_;
-  std::vector<std::uint16_t> held_;  ///< thousandths, by device
+  std::vector<std::uint16_t> held_;  ///< by device, in thousandths
 };
 
 Wrong StateRanges::sizes() const {

@@ -50,7 +50,7 @@ struct HeardReading {
 struct AgentRecord {
   AgentSession* session = nullptr;  ///< none: not connected
   std::optional<AgentOpening> opening;
-  std::optional<HeardReading> heard;  ///< of this agent
+  std::optional<HeardReading> heard;  ///< this agent's newest readings
   Instant last;                       ///< when its newest message arrived
   std::optional<RefusedAgent> refused;
 };

@@ -301,7 +301,7 @@ class Controller final : private HostOutlet {
   std::size_t kept_bytes_ = 0;
   struct LogWait {
     LogAsked asked;
-    NodeId node;  ///< that was asked: no other may answer
+    NodeId node;  ///< node that was asked: no other may answer
     LogAnswered answered;
     TimerId timer;
   };

@@ -181,7 +181,7 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
   }
 }
 
-/// Whether a rank of an attempt was placed on a node, now or as it was last ordered.
+/// Whether a rank of an attempt was placed on a node, now or by its last order.
 bool Controller::wrote_log(NodeId node, const LogKey& rank) {
   if (node_of({.attempt = rank.attempt, .what = {rank.gang, rank.rank, 0}}) == node) return true;
   const auto found = ran_on_.find(rank);  // rank of an earlier epoch

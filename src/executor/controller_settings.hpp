@@ -17,7 +17,7 @@ namespace orrery {
 struct ControllerSettings {
   std::string api_version;
   std::string kind;
-  Seconds grace{30};    ///< of ranks that must end, before they are killed
+  Seconds grace{30};    ///< for ranks that must end, before they are killed
   Seconds backoff{10};  ///< before a restart after a program fault; doubles with each
   /// After the controller's start, before a node not heard since may be lost.
   Seconds node_grace{30};

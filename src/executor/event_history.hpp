@@ -29,12 +29,12 @@ struct EventsAsked {
   /// Called on another thread: it may use only the event.
   std::function<bool(const TimedEvent&)> wanted;
   std::optional<EventPlace> from;  ///< none: from the oldest that is there
-  std::size_t count = 100;         ///< at most
+  std::size_t count = 100;         ///< most events to return
   bool newest = false;             ///< return the last `count` events instead of the first
 };
 
 struct EventsFound {
-  std::vector<TimedEvent> events;  ///< in their order
+  std::vector<TimedEvent> events;  ///< in the order of the log
   std::optional<EventPlace> next;  ///< none: there are no more
 };
 
@@ -50,7 +50,7 @@ class EventHistory {
 
  private:
   Env env_;
-  std::string directory_;  ///< of the store
+  std::string directory_;  ///< directory of the store
   SideThread beside_;
 };
 

@@ -140,7 +140,7 @@ class HistoryReader {
   std::uint64_t hash_;
   std::uint64_t newest_ = 0;
   std::string facts_;   ///< digest of the setup texts; empty: there are none
-  HistoryPlace place_;  ///< of the newest batch read
+  HistoryPlace place_;  ///< place of the newest batch read
   std::vector<Batch> portion_;
   std::size_t next_ = 0;  ///< index in portion_
   std::optional<JournalReader<TimedEvent>> journal_;
