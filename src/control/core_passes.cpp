@@ -272,8 +272,8 @@ bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> g
   });
 }
 
-// Whether a job that continues with `left`, or stops, would lose devices that its own tenants are
-// guaranteed to a job of another tenant. For guarantees, a stopping job counts as gone.
+// Whether a job that continues with `left`, or stops, would give devices that are guaranteed to its
+// own tenants to a job of another tenant. For guarantees, a stopping job counts as gone.
 bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const PlacedGang> left) const {
   if (state_.policy().quotas != Quotas::kHeld || !state_.has(in_favour_of)) return false;
   const TenantId tenant = state_.job(id).tenant;

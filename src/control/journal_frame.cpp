@@ -16,8 +16,8 @@ namespace {
 
 // The magic begins with a byte that begins no text, and has line ends that a text transfer changes.
 constexpr std::string_view kMagic{"\x89ORJL\r\n\x1a", 8};
-/// Checksums are XXH3. Journals of format 1 have checksums of base/checksum.hpp; they are read
-/// only.
+/// Checksums are XXH3. Journals of format 1 have checksums of base/checksum.hpp; this
+/// program reads them and does not write them.
 constexpr std::uint8_t kFormat = 2;
 constexpr std::uint8_t kFormatOfOwnChecksums = 1;
 constexpr std::size_t kHeadFixed = kMagic.size() + 1 + 4;

@@ -160,8 +160,7 @@ void code(Codec& codec, S& node) {
       std::uint32_t count = 0;
       Instant last;
       codec(count, last);
-      return faults.assign(std::min(count, kFaultsMost), last);  // as if all had happened with the
-                                                                 // last
+      return faults.assign(std::min(count, kFaultsMost), last);  // as if all came with it
     }
   }
   codec(faults);
